@@ -1,8 +1,8 @@
-"""Small programs with a known truth, run through every way into dynascope.
+"""Small programs with known graphs, breaks and skips, run through every way into dynascope.
 
-Each follows one of the situations that PyTorch's documents on graph breaks describe, in our own words.  A
-program is the text of a cell; the line `@compiled` stands where the function that is compiled begins, and
-becomes a decorator (for `observe`) or a comment (for `%%compile`), so that line numbers are the same.
+Most follow a situation that PyTorch's documents on graph breaks describe, in our own words.  A program is the text of a cell.
+The line `@compiled` precedes the function to compile; it stays a decorator for `observe`, and becomes a comment for
+`%%compile`, so line numbers are the same.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ COLUMNS = hasattr(CodeType, "co_positions")
 
 @dataclass(frozen=True)
 class Program:
-    """A cell and the truth about it."""
+    """A cell, and what its report must say."""
 
     name: str
     code: str
-    #: flags of %%compile; the same as keyword arguments for dynascope.compile
+    #: keyword arguments of `dynascope.compile`, which are also options of `%%compile`
     options: dict[str, object] = field(default_factory=dict)
-    #: lines (of the cell's text) in each graph, in order of capture
+    #: lines of the cell that each graph captured, in the order of capture
     graphs: tuple[tuple[int, ...], ...] = ()
     #: (line, outcome) of every break, in order
     breaks: tuple[tuple[int, str], ...] = ()
-    #: hits of each break, where more than one
+    #: number of hits of each break; (): not compared
     hits: tuple[int, ...] = ()
     resumes: int = 0
     #: names of skipped frames
@@ -35,7 +35,7 @@ class Program:
     recompiles: int = 0
     #: type of the error that the compiler raised
     error: str | None = None
-    #: torch release -> how it differs there; examples/reference/torch_versions.md has the list
+    #: torch release -> how the program differs there, where it is skipped (see examples/reference/torch_versions.md)
     unlike: dict[str, str] = field(default_factory=dict)
 
     def text(self, decorator: str = "# compiled by the magic") -> str:
@@ -43,7 +43,7 @@ class Program:
 
     @property
     def places(self) -> list[tuple[int, str]]:
-        """The breaks that a report has."""
+        """(line, outcome) of each break that a report has; without columns, equal ones are one."""
         return list(self.breaks if COLUMNS else dict.fromkeys(self.breaks))
 
     def flags(self) -> str:
@@ -55,7 +55,7 @@ class Program:
 
 
 def check(program: Program, report: Any, shift: int = 0) -> None:
-    """Compare a report with the program's truth; `shift`: lines that stand above it in its cell."""
+    """Assert that a report says what the program expects; `shift`: number of lines above the program in its cell."""
     told = [(b.line - shift, b.outcome) for b in report.breaks]
     assert told == program.places
     lines = [
@@ -75,7 +75,7 @@ def check(program: Program, report: Any, shift: int = 0) -> None:
             assert frame.break_ is not None
             assert frame.continues is not None
             assert frame.id in [r for h in report.break_(frame.break_).hits for r in h.resumes]
-    # what Dynamo was about when it met the break is no reason
+    # what Dynamo was doing at the break is not the reason of the break
     assert not any(b.reason.startswith(("Encountered graph", "Failed to handle", "Graph break in")) for b in report.breaks)
     assert report.unread == {}
     assert all(took is True for took in report.hooks.values()), report.hooks
@@ -101,7 +101,7 @@ def fn(x):
 fn(torch.randn(3))
 """,
         {"error_on_graph_break": True},
-        graphs=((3,), (5,), ()),  # the decorator's own resume function hands a tensor on
+        graphs=((3,), (5,), ()),  # (): the resume function of the decorator's wrapper only passes a tensor on
         breaks=((4, "resumed"),),
         hits=(4,),
         resumes=2,
@@ -583,7 +583,7 @@ fn(torch.randn(3))
         {"fullgraph": True},
         graphs=((11,),),
     ),
-    # the truth table beside the documents
+    # from here on, not from PyTorch's documents; the README's table of counts has several of them
     Program(
         "one_break_four_calls_deep",
         """

@@ -18,7 +18,7 @@ _FIELD = re.compile(r"((?:^    #:.*\n)*)^    (\w+): (.*)", re.MULTILINE)
 
 
 def page() -> str:
-    """The whole page."""
+    """The text of the page."""
     functions = [getattr(dynascope, name) for name in dynascope.__all__ if not name.startswith("_")]
     report, *parts = dataclasses_in(Report)
     ranks, *rank_parts = (c for c in dataclasses_in(RanksReport) if c not in (report, *parts))
@@ -87,7 +87,7 @@ def class_text(cls: type, level: str) -> str:
 
 
 def docstring(thing: Any) -> str:
-    """A docstring as Markdown, with sections as lists and indented examples as code."""
+    """A docstring as Markdown: sections get a bold heading, and the entries of `Args` and `Raises` become lists."""
     text = inspect.cleandoc(thing.__doc__ or "") + "\n"
 
     def section(found: re.Match[str]) -> str:

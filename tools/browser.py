@@ -1,7 +1,7 @@
 """Finds a Chromium for the browser tests, or installs one, with a message.
 
-The machine's Chromium comes first, then Playwright's.  If there is neither, one is installed: with apt as root, else
-Playwright's.  Standard library only; parses on Python 3.8.
+A browser named by `DYNASCOPE_CHROMIUM` comes first, then the machine's, then Playwright's.  If there is none, one is installed:
+with apt-get if this is a root shell, else, or if that fails, Playwright's.  Standard library only; parses on Python 3.8.
 """
 
 from __future__ import annotations
@@ -79,5 +79,5 @@ def cure() -> str:
 
 
 def ensure(python: str, environ: dict[str, str]) -> str | None:
-    """The path of a browser, which is installed if there is none; None if that failed."""
+    """Find a browser, or install one, and return its path; None if that failed."""
     return find(python, environ) or install(python, environ)

@@ -44,13 +44,13 @@ def run_and_keep(page: Path, folder: Path) -> tuple[Result, dict[int, Path]]:
     """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    # outputs are not compared with the stored ones, from which those of another torch or backend may differ; the tests do that
+    # the tests compare outputs with the stored ones; here they may differ, because torch or the backend may be another one
     result = run_page(page, compare_stored=False, before=BEFORE % str(folder.resolve()))
     return result, {int(p.stem): p.with_suffix("") for p in sorted(folder.glob("*.html"))}
 
 
 def main(arguments: list[str]) -> int:
-    """Run the demo; returns 0 if the tour ran as it should."""
+    """Run the demo; returns 0 if the tour ran as it should and made a report."""
     tour, out = Path(arguments[0]), Path(arguments[1])
     if not tour.exists():
         print(f"demo: there is no {tour}")

@@ -1,7 +1,7 @@
 """Makes `.venv`, with pinned versions and isolated from the machine's other Python installations.
 
-A stamp is written last, so the next run resumes an interrupted installation.  The stamp has a hash of everything that decides
-what is installed, so a complete installation is kept until that changes.
+A stamp is written last, so the next run resumes an interrupted installation.  The stamp has a hash of the versions of torch and
+Python, the checkout's path, the pins and the dependencies; a complete installation is kept until one of these changes.
 Standard library only; parses on Python 3.8.
 """
 
@@ -58,7 +58,7 @@ def interpreter(venv: Path) -> Path:
 
 
 def key(torch: str, root: Path) -> str:
-    """The text of the stamp: it changes if anything changes that decides what is installed."""
+    """The text of the stamp; it depends on the versions of torch and Python, `root`, the pins and the dependencies."""
     digest = hashlib.sha256()
     for text in (torch, "{}.{}".format(*sys.version_info[:2]), str(root)):
         digest.update(text.encode() + b"\0")
@@ -80,7 +80,7 @@ def what_to_install(pyproject: str) -> str:
 
 
 def is_ready(venv: Path, torch: str, root: Path = ROOT) -> bool:
-    """Whether the environment is complete and has the present pins."""
+    """Whether the environment is complete and up to date."""
     stamp = venv / STAMP
     return stamp.is_file() and stamp.read_text().strip() == key(torch, root) and interpreter(venv).exists()
 
@@ -95,7 +95,7 @@ def is_sound(venv: Path) -> bool:
 
 
 def steps(torch: str) -> list[tuple[str, list[str]]]:
-    """The installations in order, as (what is installed, arguments for pip); torch first, so that pip takes no other one."""
+    """The installations in order, as (what is installed, arguments for pip); torch first, so that pip takes no other torch."""
     pins = ["-c", CONSTRAINTS]
     extra = os.environ.get("TORCH_INDEX", "")
     index = ["--index-url", extra] if extra else []

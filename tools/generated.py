@@ -28,7 +28,7 @@ BEGIN, END = "<!-- options: python -m tools.generated options -->", "<!-- end of
 GROUPS = {"compile": "How the code is compiled", "run": "How the cell runs", "view": "What is shown and kept"}
 OLD_PYTHON = ' ; python_version < "3.11"'
 NEW_PYTHON = ' ; python_version >= "3.11"'
-#: distributions without a pin; setuptools, because each torch has another upper bound for it
+#: distributions without a pin; setuptools is one because each torch has another upper bound for it
 NOT_PINNED = {"dynascope", "pip", "setuptools", "torch"}
 PINS_HEADER = """\
 # What `make` installs: the versions that the whole test suite passed with.  torch itself is chosen by `make TORCH=...`.
@@ -56,7 +56,7 @@ def _flag(f: dataclasses.Field[Any]) -> str:
     if meta["kind"] == SWITCH:
         return f"`--[no-]{flag[2:]}`"
     short = f"`-{meta['short']}`, " if meta["short"] else ""
-    # a long list of choices would break the line
+    # the modes are too many for this column: `_help` lists them
     value = "MODE" if f.name == "mode" else "{" + ",".join(meta["choices"]) + "}" if meta["kind"] == CHOICE else meta["metavar"]
     value = f"[{value}]" if meta.get("bare") is not None else value
     return f"{short}`{flag} {value}`".replace("|", "\\|")
@@ -98,7 +98,7 @@ def schema_text(schema: dict[str, Any]) -> str:
 
 
 def canonical(name: str) -> str:
-    """A distribution's name as indexes compare it."""
+    """A distribution's name as package indexes compare it."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 

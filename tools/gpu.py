@@ -3,7 +3,7 @@
     python -m tools.gpu record [--device cuda|cpu] [--out build/gpu]
     python -m tools.gpu adopt [--out build/gpu]
 
-`record` needs this checkout and a Python with torch, and no network: the package is imported from the checkout, and packages
+`record` needs this checkout and a Python with torch, but no network: the package is imported from the checkout, and packages
 that are missing are taken from wheels in build/wheels.  It takes less than eight minutes and writes one folder.  With
 `--device cpu` it is a rehearsal: the same steps, without parts that need a GPU; its folder cannot be adopted.
 """
@@ -55,7 +55,7 @@ def missing() -> list[str]:
 
 
 def bring(packages: list[str], site: Path) -> str:
-    """Install wheels into `site`; returns "", or a line that says what to do if that is not possible."""
+    """Install packages from their wheels into `site`; returns "", or a line that says what to do if that is impossible."""
     if not packages:
         return ""
     names, version = " ".join(packages), "{}.{}".format(*sys.version_info[:2])
@@ -71,7 +71,7 @@ def bring(packages: list[str], site: Path) -> str:
 
 
 def device_facts(device: str) -> dict[str, Any]:
-    """Name of the device and versions; raises SystemExit if there is no such device."""
+    """Names and versions of the device, torch and Python; raises SystemExit if there is no such device."""
     import torch
 
     if device == "cuda" and not torch.cuda.is_available():

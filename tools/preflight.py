@@ -16,7 +16,7 @@ from pathlib import Path
 
 OLDEST, NEWEST = (3, 10), (3, 14)
 ROOT = Path(__file__).resolve().parent.parent
-#: free disk space for torch and all tools: with CPU builds (from TORCH_INDEX), and with PyPI's CUDA build
+#: free disk space for torch and all tools, in GB: with a CPU build (from TORCH_INDEX), and with PyPI's CUDA build
 GIGABYTES, GIGABYTES_CUDA = 4.0, 6.5
 #: tasks that work without a C++ compiler, with a backend that generates no code
 WITHOUT_COMPILER = ("check", "demo", "lab", "docs")
@@ -36,12 +36,12 @@ class Finding:
 
 
 def has_apt() -> bool:
-    """Whether this process may install system packages."""
+    """Whether this process can install system packages with apt-get."""
     return bool(shutil.which("apt-get")) and hasattr(os, "geteuid") and os.geteuid() == 0
 
 
 def system_cure(apt: str, brew: str, other: str) -> str:
-    """How to install something with this machine's package manager."""
+    """A line on how to install something with this machine's package manager."""
     if shutil.which("apt-get"):
         if has_apt():
             return f"apt-get install {apt}"

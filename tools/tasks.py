@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 TORCH = os.environ.get("TORCH") or environment.TORCH
 TOUR = "examples/tour.ipynb"
-#: the tests of `make check`
+#: pytest's marker expression for the tests of `make check`
 FAST = "not slow and not packaging"
 
 
@@ -59,13 +59,13 @@ def prepare(task: str) -> Work:
         environment.ensure(venv, TORCH)
     work = Work(task, venv)
     if not preflight.can_compile():
-        # the default backend of all settings; only tasks that can run without Inductor get here
+        # this variable is the default of the setting `backend`; only tasks that can run without Inductor get here
         work.environ.setdefault("DYNASCOPE_BACKEND", "aot_eager")
     return work
 
 
 class lock:
-    """A lock between processes: of two `make`s at once, the second waits for the first one's installation."""
+    """A lock between processes: if two `make`s run at once, the second waits until the first has installed."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -138,7 +138,7 @@ def checks(work: Work) -> list[str]:
 
 
 def frontend_checks(work: Work) -> list[str]:
-    """Check tests, types and format of the front end; returns the names of the checks that failed.
+    """Run the tests of the front end, and check its types and format; returns the names of the checks that failed.
 
     Checks whose tools npm cannot install (without a network, say) are left out; under CI they fail.
     """
@@ -207,7 +207,7 @@ def test_torch(work: Work, arguments: list[str]) -> int:
 def pytest(work: Work, what: list[str], arguments: list[str]) -> int:
     """Run pytest in three processes, unless the arguments (ARGS="-n 1") set another number.
 
-    Three processes pay off on two cores, too: a test that waits for a kernel, a browser or a command needs no core.
+    Three processes pay off even on two cores: a test that waits for a kernel, a browser or a command needs no core.
     """
     # the processes share the cores: each gets one thread, and no pool of compile workers
     work.environ.update(OMP_NUM_THREADS="1", TORCHINDUCTOR_COMPILE_THREADS="1")

@@ -78,7 +78,7 @@ def layers() -> int:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the check that `arguments` name; returns its exit status."""
+    """Run mypy, or import-linter if `arguments` has "layers"; returns the exit status."""
     real = assemble(ROOT, COPY)
     return layers() if "layers" in arguments else types(real)
 

@@ -1,7 +1,7 @@
-"""Every word that a view shows.
+"""Turns facts of a report into the words that views show.
 
-`sentences` has those of a report, `comparisons` of a diff and of expectations, `advice` of a graph break, `causes` of groups of
-breaks, `recompiles` of recompiles, guards and symbols, `guard_costs` of what guards cost, `fixes` of what `--fix` finds,
-`compile_time` of the compiler's phases, `rank_words` of the ranks of a job; `words` has places and text that is safe to show,
-`bands` the lines of regions, `syntax` the recorded source, parsed.
+`sentences` has words about a report as a whole, `comparisons` about diffs and expectations, `advice` about a graph break,
+`causes` about causes of several breaks or recompiles, `recompiles` about recompiles, guards and symbols, `guard_costs` about
+the cost of guards, `fixes` about what `--fix` finds, `compile_time` about the compiler's phases, `rank_words` about the ranks
+of a job.  `words` makes text safe to show and names places, `bands` finds the lines of regions, `syntax` parses the source.
 """

@@ -1,7 +1,7 @@
 """Advice on a graph break, and the text to paste into an issue.
 
 Promises: advice uses only what the report knows (the compiler's hints, the outcome, the flag in force); the text of an issue
-holds versions, place, code and reason, and of the user's paths only file names.
+has versions, settings, place, code and the compiler's reason; the place names the file without its path.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def reasons(b: Break) -> list[str]:
 
 
 def _says(text: str, title: str) -> bool:
-    """Whether `text` repeats `title`: it contains most of its words."""
+    """Whether `text` contains `title`, or most of the words of `title`."""
     words = set(_words(title)) - _PLAIN
     return title in text or (len(words) > 1 and len(words & set(_words(text))) >= 0.7 * len(words))
 
@@ -69,8 +69,8 @@ def _words(text: str) -> list[str]:
 def cause_of(report: Report, frame: Frame) -> Break | None:
     """The break that made Dynamo skip this frame or fail in it.
 
-    A resume function's `break_` is the break that it continues after; the break that stopped the function itself is one of
-    those that have a hit in it.
+    The `break_` of a resume function is the break after which it continues; a break that stopped the resume function has a hit
+    in it.
     """
     if frame.kind != "resume":
         return next((b for b in report.breaks if b.id == frame.break_), None)
@@ -97,7 +97,7 @@ def only_rest_is_eager(report: Report, b: Break) -> bool:
 
 
 def ended_by_error(report: Report, b: Break) -> str | None:
-    """The type of the user's own error that ended the call at a break, before the function was resumed; None if none did."""
+    """The type of the user's own error that ended the call at a break, before the function was resumed; None: no error did."""
     error = report.error
     if error is None or error.origin != "user" or error.caught or b.outcome != "resumed":
         return None
@@ -108,7 +108,7 @@ def ended_by_error(report: Report, b: Break) -> str | None:
 
 
 def outcome_words(report: Report, b: Break) -> str:
-    """The outcome of a break in two or three words; the worst of its hits."""
+    """The outcome of a break: `ended by ValueError`, `rest runs eagerly`, or the worst outcome among its hits in words."""
     error = ended_by_error(report, b)
     if error is not None:
         return f"ended by {printable(error, 60)}"
@@ -118,24 +118,27 @@ def outcome_words(report: Report, b: Break) -> str:
 
 
 def compiler_text(text: str, limit: int) -> str:
-    """A text of the compiler, without empty phrases and objects' addresses, which differ from run to run."""
+    """A text of the compiler without empty phrases, and without addresses of objects, which differ from run to run."""
     return printable(_EMPTY.sub("", text[: 2 * limit + 1000]), limit)
 
 
 def set_by(region: str) -> str:
-    """`region In[3]:4`; an option as it was written, `--region g=allow`."""
+    """What set a flag: `region In[3]:4`, or an option as it was written, `--region g=allow`."""
     return region if region.startswith("--") else f"region {region}"
 
 
 def flag_words(b: Break, region: str) -> str:
-    """The flag at a break and who set it: `False (default)`, `True (region In[3]:4)`, `unknown`; `region`: its name."""
+    """The flag at a break and what set it: `False (default)`, `True (region In[3]:4)`, `unknown`.
+
+    `region`: the name of the region, as `bands.region_name` returns it.
+    """
     who = {"default": "default", "run": "this run"}.get(b.region.kind, set_by(region) if region else "")
     value = "unknown" if b.error_on_graph_break is None else str(b.error_on_graph_break)
     return f"{value} ({who})" if who else value
 
 
 def issue_text(report: Report, b: Break, places: Places) -> str:
-    """Markdown for an issue: what, where, why, with which versions."""
+    """The text of an issue about a break, as Markdown."""
     versions = ", ".join(f"{name} {value}" for name, value in report.versions.items() if value)
     lines = places.lines(b.file)
     around = [f"{'>' if n == b.line else ' '} {n:4} {lines[n]}" for n in range(b.line - 3, b.line + 3) if n in lines]

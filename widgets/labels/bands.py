@@ -1,7 +1,7 @@
-"""The lines of the source in which a region's own `error_on_graph_break` is in force.
+"""Bands: the lines of the source for which a region set `error_on_graph_break`.
 
-Promises: a region is a `with` block, a function or lines, read from the recorded source; what is uncertain is left out; pure,
-and quick where the report has no region.
+A region is a `with` block, a function or a range of lines.  The lines of a block or function are found in the recorded source;
+if they are uncertain, the region has no band.  A function that was traced under another flag than the run's has a band, too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LINES = re.compile(r"^(\d+)(?:-(\d+))?$")
 
 @dataclass(frozen=True)
 class Band:
-    """Lines of a file in which `flag` was in force, and who set it."""
+    """Lines of a file in which `flag` was in force, and what set it."""
 
     file: str
     first: int
@@ -28,12 +28,12 @@ class Band:
     who: str
 
     def words(self) -> str:
-        """`region: error_on_graph_break=False, set by In[3]:4`."""
+        """The band in words: `region: error_on_graph_break=False, set by In[3]:4`."""
         return f"region: error_on_graph_break={self.flag}, {self.who}"
 
 
 def region_name(b: Break, places: Places) -> str:
-    """The region that set the flag at a break: `In[3]:4`, `block`, `--region g=allow`; empty if none did.
+    """The region that set the flag at a break: `In[3]:4`, `block`, `--region g=allow`; empty if no region did.
 
     A `with` block is named by its own line, also where a resume function entered it again further down.
     """
@@ -51,7 +51,7 @@ def _name(origin: FlagOrigin, flag: bool | None, places: Places) -> str:
 
 
 def bands(report: Report, places: Places) -> dict[tuple[str, int], Band]:
-    """The innermost band of each line (file, line) that is in one."""
+    """The innermost band of each (file, line) that is in a band."""
     all_bands = [band for b in report.breaks if (band := _of_break(places, b))]
     for source in report.sources:
         for lines in source.regions:
@@ -70,7 +70,7 @@ def bands(report: Report, places: Places) -> dict[tuple[str, int], Band]:
 
 
 def _of_break(places: Places, b: Break) -> Band | None:
-    """The band of the region around a break."""
+    """The band of the region that set the flag at a break; None if no region did, or its lines are uncertain."""
     origin, file = b.region, b.file
     if not origin.is_region or b.error_on_graph_break is None:
         return None
@@ -87,7 +87,10 @@ def _of_break(places: Places, b: Break) -> Band | None:
 
 
 def _function(places: Places, file: str, name: str, *, decorated: bool = False) -> tuple[int, int] | None:
-    """First and last line of the function with this name, if it is the only one; `decorated`: only with a region decorator."""
+    """First and last line of the function with this name; None unless there is exactly one.
+
+    `decorated`: only functions with a region's decorator count.
+    """
     functions = [n for n in statements(places.lines(file)) if isinstance(n, FUNCTIONS) and n.name == name]
     if decorated:
         functions = [n for n in functions if any(_is_region(d) for d in n.decorator_list)]
@@ -97,7 +100,7 @@ def _function(places: Places, file: str, name: str, *, decorated: bool = False) 
 
 
 def _with(places: Places, file: str, line: int) -> tuple[int, int] | None:
-    """First and last line of the innermost `with` block around a line that sets error_on_graph_break."""
+    """First and last line of the innermost `with` block that sets `error_on_graph_break` and contains a line."""
     around = [
         n for n in statements(places.lines(file))
         if isinstance(n, WITHS) and n.lineno <= line <= (n.end_lineno or n.lineno)

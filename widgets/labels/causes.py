@@ -1,7 +1,7 @@
 """The causes behind the breaks and recompiles of a large report, in words: what happens, what to do, what it costs.
 
-Promises: what a setting would remove is said as the compiler's advice, never as a fact; costs are measured, or are hits and
-frames that run eagerly.
+Promises: a setting is presented as the compiler's advice, or with what a trial showed, never as a certain fix; a cost is either
+measured or a number of hits.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dynascope.widgets.labels.advice import advice, cause_of, compiler_text
 from dynascope.widgets.labels.sentences import recompile_words
 from dynascope.widgets.labels.words import Places, shorten
 
-#: a setting that the compiler's hints name -> what the breaks with this hint have in common
+#: setting that the compiler's hints name -> what the breaks with such a hint have in common
 _SETTINGS = {
     "capture_scalar_outputs": "a tensor's value is read in Python (`.item()`, `int()`, `tolist()`)",
     "capture_dynamic_output_shape_ops": "a result's shape depends on data (`nonzero`, `where`, `nms`)",
@@ -70,11 +70,11 @@ class CauseWords:
         self.recompiles: list[Recompile] = [r for r in report.recompiles if r.frame in cause.frames and r.refused_by is None]
 
     def count(self) -> str:
-        """`8 graph breaks`, `19 recompiles`."""
+        """How much the cause explains: `8 graph breaks`, `19 recompiles`."""
         return plural(len(self.breaks), "graph break") if self.breaks else plural(len(self.frames), "recompile")
 
     def title(self) -> str:
-        """What happens at all places of the cause."""
+        """What happens at each place of the cause."""
         if self.cause.kind == "recompile":
             known = _GUARDS.get(self.cause.guard or "")
             return known[0] + self.example() if known else (recompile_words(self.recompiles[0]) or ["a guard failed"])[0]
@@ -110,7 +110,7 @@ class CauseWords:
         return shorten(step, 200)
 
     def tried(self) -> str:
-        """What trying the setting showed, `tried: 8 graph breaks become 3`; empty if fixes were not looked for."""
+        """What trying the setting showed, `tried: 8 graph breaks become 3`, or the verdict; empty if no fix has it."""
         name = self.cause.setting or ""
         tried = [f for f in self.report.fixes or () if any(key.rpartition(".")[2] == name for key in f.settings)]
         proved = [f for f in tried if f.verdict == "proved" and None not in (f.breaks_before, f.breaks_after)]
@@ -119,7 +119,7 @@ class CauseWords:
         return f"tried: {tried[0].verdict}" if tried else ""
 
     def cost(self) -> str:
-        """`1.2 ms a call · 34 eager ops`, `27 hits`."""
+        """What the cause costs: `1.2 ms a call · 34 eager ops`, `27 hits`; "" if no more is known than the count."""
         if self.cause.seconds:
             ops = f" · {plural(self.cause.eager_ops, 'eager op')}" if self.cause.eager_ops else ""
             return f"{time_text(self.cause.seconds)} a call{ops}"
@@ -139,7 +139,7 @@ class CauseWords:
 
 
 def first_words(words: CauseWords) -> str:
-    """One sentence on what to do first."""
+    """One sentence on what to do first; `words`: those of the first cause."""
     cause = words.cause
     fix = words.fix().removesuffix(f" ({_HINT})").removesuffix(".")
     if cause.kind == "recompile":
@@ -167,7 +167,7 @@ def first_words(words: CauseWords) -> str:
 
 
 def left_words(others: list[CauseWords]) -> str:
-    """What the other causes are: `4 graph breaks (2 of them may go away too), 19 recompiles`; empty if there are none."""
+    """The counts of the other causes: `4 graph breaks (2 of them may go away too), 19 recompiles`; empty if there are none."""
     breaks = sum(len(other.breaks) for other in others)
     follow = sum(len(other.breaks) for other in others if other.cause.consequence)
     again = sum(len(other.frames) for other in others)

@@ -1,4 +1,4 @@
-"""The sentences of a diff, and of an expectation that a report does not meet."""
+"""Sentences about the diff of two reports, and about an expectation that a report does not meet."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def unfinished(diff: Diff) -> list[str]:
 
 
 def diff_times(diff: Diff) -> str:
-    """Seconds of compiling, now and before."""
+    """The compile times of both runs: `compiled in 0.80 s (before: 1.20 s)`."""
     before, now = diff.compile_seconds
     return f"compiled in {seconds(now)} (before: {seconds(before)})"
 
@@ -72,7 +72,7 @@ def diff_dict(diff: Diff) -> dict[str, Any]:
 
 
 def _why(diff: Diff, name: str, before: int, now: int) -> str:
-    """Graphs are merged by a break that is fixed, and split by a new one."""
+    """Why the number of graphs changed: a fixed break merges graphs, a new one splits them; "" for other counts."""
     if name != "graphs":
         return ""
     return "; merged" if now < before and diff.fixed else "; split" if now > before and diff.new else ""

@@ -1,4 +1,4 @@
-"""The words of the compile time: kinds of phases, what the caches gave, notes."""
+"""Words about the compile time: kinds of phases, caches, autotuning, repeated blocks, notes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 from dynascope.compiler.report import AutotuneChoice, CompileTime, PhaseKind, RepeatedBlock, Report, plural, seconds, time_text
 from dynascope.widgets.labels.words import Places
 
-#: name and explanation of each kind
+#: name and explanation of each kind of phase
 KINDS: dict[PhaseKind, tuple[str, str]] = {
     "dynamo": ("Dynamo", "tracing bytecode into graphs"),
     "guards": ("guards", "building the guards of compiled code"),
@@ -24,7 +24,7 @@ KINDS: dict[PhaseKind, tuple[str, str]] = {
 
 
 def cache_words(time: CompileTime) -> list[str]:
-    """What each cache gave: `FX graph cache: 2 hits (saved 4.1 s), 1 bypass (reason)`."""
+    """What each cache gave: `FX graph cache: 2 hit (saved 4.10 s), 1 bypass (reason)`."""
     sentences = []
     for cache in dict.fromkeys(lookup.cache for lookup in time.caches):
         lookups = [lookup for lookup in time.caches if lookup.cache == cache]
@@ -40,7 +40,7 @@ def cache_words(time: CompileTime) -> list[str]:
 
 
 def choice_words(choice: AutotuneChoice) -> tuple[str, str, str]:
-    """The operation, what was tried, and the fastest: `mm 8x64, 64x8 (float32)`, `3 variants timed in 1.2 s`, `name, 12 µs`."""
+    """The operation, the trials, and the fastest: `mm 8x64, 64x8 (float32)`, `3 variants timed in 1.20 s`, `name, 12 µs`."""
     kinds = ", ".join(dict.fromkeys((choice.dtypes or "").split(", ")))
     what = " ".join(part for part in (choice.op, choice.shapes, f"({kinds})" if kinds else "") if part)
     tried = plural(choice.choices, "variant") if choice.choices is not None else "variants"
@@ -53,7 +53,7 @@ def choice_words(choice: AutotuneChoice) -> tuple[str, str, str]:
 
 
 def repeat_words(block: RepeatedBlock, report: Report, places: Places) -> str:
-    """What repeats, where, and what compiling it once would save, if that was measured."""
+    """What repeats, how often, and what is known about compiling it only once."""
     numbers = {g.id: n for n, g in enumerate(report.graphs)}
     graphs = [numbers[g] for g in block.graphs if g in numbers]
     about = [f"{block.modules[0]} … {block.modules[-1]}"] if block.modules else []
@@ -84,7 +84,7 @@ def repeat_words(block: RepeatedBlock, report: Report, places: Places) -> str:
 
 
 def missing_words(time: CompileTime, choices: int) -> list[str]:
-    """Notes on what of the compile time is unknown or not shown; `choices`: how many choices of autotuning are listed."""
+    """Notes on what is unknown or not shown; `choices`: how many choices of autotuning are listed."""
     notes = []
     if (more := len(time.autotuning) - choices) > 0:
         notes.append(f"{plural(more, 'more operation')} autotuned: report.compile_time.autotuning has them")

@@ -1,4 +1,4 @@
-"""Sentences about fixes: what can be fixed, by what change, and why the others are refused."""
+"""Sentences about fixes: what can be fixed, by which change, and why other changes are refused."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import difflib
 
 from dynascope.compiler.report import Fix, FixSet, Report, plural, time_text
 
-#: edited lines of one fix that are shown
+#: most lines of one fix's diff that are shown
 MOST_LINES = 24
 _DYNAMIC = "torch.compile(..., dynamic=True)"
 _MARK = "torch._dynamo.mark_dynamic"
@@ -38,13 +38,13 @@ def is_fixable(report: Report) -> bool:
 
 
 def fix_words(fix: Fix) -> str:
-    """`Choose with torch.where: proved, agrees with eager on ...`"""
+    """A change and its verdict: `Choose with torch.where: proved, agrees with eager on ...`."""
     words = f"{fix.title}: {fix.verdict}"
     return f"{words}, {fix.reason}" if fix.reason else words
 
 
 def unplaced_settings(report: Report) -> list[str]:
-    """Settings that the fixed texts do not hold, as they are written in Python."""
+    """The settings of the chosen fixes that neither the edits nor the new texts of cells contain, as lines of Python."""
     fixes = report.fix_set
     if fixes is None:
         return []
@@ -52,13 +52,14 @@ def unplaced_settings(report: Report) -> list[str]:
     if any("--dynamic true" in text.partition("\n")[0] for text in fixes.cells.values()):
         placed += _DYNAMIC
     lines = setting_lines(fixes)
+    # an edit that adds the call may have another name for the argument
     if any("mark_dynamic(" in edit.after and "mark_dynamic(" not in edit.before for edit in fixes.edits):
-        lines = [line for line in lines if not line.startswith(_MARK)]  # the argument may have another name where it is called
+        lines = [line for line in lines if not line.startswith(_MARK)]
     return [line for line in lines if line not in placed]
 
 
 def setting_lines(fix: Fix | FixSet) -> list[str]:
-    """The settings of a fix as they are written in Python."""
+    """The settings of a fix as lines of Python."""
     lines = []
     for name, value in fix.settings.items():
         if name == _MARK and isinstance(value, list):
@@ -71,7 +72,7 @@ def setting_lines(fix: Fix | FixSet) -> list[str]:
 
 
 def diff_lines(fix: Fix) -> list[str]:
-    """The changed lines of a fix: removed ones begin with "-", added ones with "+", settings are added lines."""
+    """The changed lines of a fix: removed ones begin with "-", added ones with "+"; settings are added lines."""
     lines: list[str] = []
     for edit in fix.edits:
         before, after = edit.before.splitlines(), edit.after.splitlines()
@@ -82,6 +83,6 @@ def diff_lines(fix: Fix) -> list[str]:
 
 
 def refused(report: Report, break_id: str) -> list[Fix]:
-    """The fixes that were tried for a break in vain; [] if one of its fixes was chosen."""
+    """The changes that were considered for a break, if none of them was chosen; else []."""
     own = [fix for fix in report.fixes or () if fix.break_ == break_id]
     return [] if any(fix.chosen for fix in own) else own

@@ -1,6 +1,6 @@
-"""What guards cost, in words: by frame, by what they are about, and what the switches that leave some out would gain.
+"""What guards cost, in words: for each frame, for parts of its guards, and what switches that leave out guards would gain.
 
-Promises: a switch comes with what it takes for granted; one whose results can be wrong without an error says so first.
+Promises: a switch comes with what it takes for granted; one that can give wrong results without an error says so first.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from dynascope.compiler.report import FrameGuards, GuardCosts, GuardSwitch, Guar
 from dynascope.widgets.labels.words import Places
 
 _FILTER = 'options={{"guard_filter_fn": torch.compiler.{}}}'
-#: name -> (how it is set, what it takes for granted), after torch's own documentation
+#: name -> (how it is set, what it takes for granted), according to torch's documentation
 _SWITCHES = {
     "skip_guard_on_inbuilt_nn_modules_unsafe": (_FILTER, "no attribute of torch's own modules changes after the compile"),
     "skip_guard_on_all_nn_modules_unsafe": (_FILTER, "no attribute of a module changes after the compile"),
@@ -28,7 +28,7 @@ _SWITCHES = {
 
 
 def is_unsafe(switch: GuardSwitch) -> bool:
-    """Whether compiled code can give wrong results without an error: torch says so in the name, or a test has shown it."""
+    """Whether a switch can lead to wrong results without an error: its name says so, or a test of this project shows it."""
     return switch.name.endswith("_unsafe") or switch.name == "install_free_tensors"
 
 
@@ -44,7 +44,7 @@ def guards_summary(report: Report) -> str:
 
 
 def frame_words(one: FrameGuards, report: Report, places: Places) -> str:
-    """`f (0/0): guards 40 µs, the code around the graph 8 µs, 18% of the call`."""
+    """What a frame's guards cost: `f (0/0): guards 40 µs, the code around the graph 8 µs, 18% of the call`."""
     frame = next((f for f in report.frames if f.id == one.frame), None)
     name = "compiled code the report lacks" if frame is None else f"{places.name(frame)} ({frame.compile_id})"
     times = f", evaluated {one.times:.3g} times a call" if one.times > 1.01 else ""
@@ -55,23 +55,23 @@ def frame_words(one: FrameGuards, report: Report, places: Places) -> str:
 
 
 def guard_time_words(one: GuardTime) -> str:
-    """`36% of the frame's guards (24 guards)`."""
+    """What some guards take of an evaluation: `36% of the frame's guards (24 guards)`."""
     return f"{100 * one.share:.0f}% of the frame's guards ({plural(one.guards, 'guard')})"
 
 
 def gains(switch: GuardSwitch) -> float:
-    """Seconds a call that a switch gains; 0 if that is next to nothing, or unknown."""
+    """Seconds that a switch saves in a call; 0 if they are unknown, or at most a tenth of what guards and prologue take."""
     less = (switch.before or 0.0) - (switch.seconds if switch.seconds is not None else float("inf"))
     return less if less > 0.1 * (switch.before or 0.0) else 0.0
 
 
 def best_switches(costs: GuardCosts) -> list[GuardSwitch]:
-    """The switches, those that gain most first; of two that gain the same, the safe one."""
+    """The switches, those that save most first; of two that save the same, the safe one first."""
     return sorted(costs.switches, key=lambda s: (-gains(s), is_unsafe(s)))
 
 
 def switch_words(switch: GuardSwitch) -> tuple[str, str, str]:
-    """How a switch is set; what it gains; what it takes for granted."""
+    """How a switch is set, what it saves, and what it takes for granted."""
     how, assumption = _SWITCHES[switch.name]
     if switch.before is None or switch.seconds is None:
         gain = f"not tried: {switch.failed or 'unknown'}"

@@ -1,6 +1,6 @@
-"""The sentences about the ranks of a job: which are alike, which differs first and why, who waits, who is missing.
+"""Sentences about the ranks of a job: which are alike, what differs first and why, which are slow, failed or missing.
 
-Plain text, not yet made safe to show (`words.printable`).
+The sentences are plain text that is not yet safe to show (see `words.printable`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _STATUSES = {"failed": "failed", "no end": "did not end (killed, or still runnin
 
 
 def ranges(numbers: Iterable[int]) -> str:
-    """`0-510, 512`."""
+    """Numbers as ranges: `0-510, 512`."""
     runs: list[list[int]] = []
     for number in sorted(numbers):
         if runs and number == runs[-1][1] + 1:
@@ -34,12 +34,12 @@ def ranges(numbers: Iterable[int]) -> str:
 
 
 def ranks_name(numbers: Sequence[int]) -> str:
-    """`rank 3`, `ranks 0-2`."""
+    """The name of some ranks: `rank 3`, `ranks 0-2`."""
     return f"rank{'' if len(numbers) == 1 else 's'} {ranges(numbers)}"
 
 
 def headline(report: RanksReport) -> str:
-    """`4 ranks: 0-2 alike, 3 differs`; if all are alike, what each of them did."""
+    """The headline, `4 ranks: 0-2 alike; 3 differs`; if all are alike, also the counts of their report."""
     total = plural(len(report.ranks), "rank")
     unwell = [
         f"{ranks_name(numbers)} {_STATUSES[status]}"
@@ -68,7 +68,7 @@ def headline(report: RanksReport) -> str:
 
 
 def _named_or_counted(numbers: Sequence[int]) -> str:
-    """`0-510, 512-1023`, or how many there are, if they are scattered."""
+    """Numbers as ranges, `0-510, 512-1023`; if that is long, how many numbers there are."""
     names = ranges(numbers)
     return names if len(names) <= 40 else str(len(numbers))
 
@@ -86,7 +86,7 @@ def _counts(report: RanksReport) -> str:
 
 
 def difference_title(report: RanksReport, difference: Difference) -> str:
-    """`rank 3 differs from ranks 0-2 in compile 2 of 5, f at train.py:12`."""
+    """A difference in one line: `rank 3 differs from ranks 0-2 in compile 2 of 5: f at train.py:12`."""
     d = difference
     who = ranks_name(who_differs(report, d))
     if d.kind in ("versions", "settings", "environment"):
@@ -104,7 +104,7 @@ def difference_title(report: RanksReport, difference: Difference) -> str:
 
 
 def _reference(report: RanksReport, difference: Difference) -> str:
-    """The ranks that a difference is compared with: by number, if that is short."""
+    """The ranks that a difference is compared with: `ranks 0-2`, or `most ranks` if the numbers are many or unknown."""
     name = ranks_name(report.groups[difference.reference].ranks) if difference.reference is not None else ""
     return name if name and len(name) <= 20 else "most ranks"
 
@@ -117,7 +117,7 @@ def who_differs(report: RanksReport, difference: Difference) -> list[int]:
 
 
 def difference_details(report: RanksReport, difference: Difference) -> list[str]:
-    """What differs, why, and the guards with other values; one sentence each."""
+    """Sentences on what differs, why, and which guards differ."""
     d = difference
     if d.kind == "cache":
         return []
@@ -184,7 +184,7 @@ def _at(d: Difference) -> str:
 
 
 def rank_failure(report: RanksReport, rank: Rank) -> str:
-    """`rank 3 did not end (killed, or still running); last seen in f at train.py:40 `dist.all_reduce(x)`, there for 12 s`."""
+    """How a rank ended, and where: `rank 3 did not end (killed, or still running); last seen in f at train.py:40`."""
     words = f"rank {rank.rank} {_STATUSES[rank.status]}"
     if rank.error:
         words += f": {_one_line(rank.error)}"
@@ -198,11 +198,11 @@ def rank_failure(report: RanksReport, rank: Rank) -> str:
 
 
 def rank_failures(report: RanksReport) -> list[str]:
-    """A sentence on each set of ranks that failed, did not end or wrote nothing for the same reason at the same place."""
+    """Sentences on the ranks that failed, did not end or wrote nothing; ranks with the same reason and place share one."""
     together: dict[str, list[Rank]] = {}
     for rank in report.ranks:
         if rank.status in ("failed", "no end"):
-            error = re.sub(r"\d+", "#", rank.error) if rank.error else None  # pids, addresses, durations
+            error = re.sub(r"\d+", "#", rank.error) if rank.error else None  # pids, addresses, durations differ between ranks
             together.setdefault(rank_failure(report, replace(rank, rank=0, at_seconds=None, error=error)), []).append(rank)
     words = []
     for ranks in sorted(together.values(), key=len):
@@ -214,7 +214,7 @@ def rank_failures(report: RanksReport) -> list[str]:
 
 
 def rank_line(report: RanksReport, rank: Rank) -> str:
-    """One rank in one line: `rank 3 on node1, compiled in 4.2 s`."""
+    """One rank in one line: `rank 3 on node1, compiled in 4.20 s`."""
     host = f" on {rank.host}" if rank.host else ""
     if rank.status != "finished":
         return rank_failure(report, rank)
@@ -222,7 +222,7 @@ def rank_line(report: RanksReport, rank: Rank) -> str:
 
 
 def where(rank: Rank) -> str:
-    """`last seen in train at train.py:40 `dist.all_reduce(x)`, there for 12 s`."""
+    """Where a rank was when it last wrote its file: `last seen in train at train.py:40, there for 12 s`."""
     last = rank.at[-1]
     source = f" `{last.source}`" if last.source else ""
     still = f", there for {seconds(rank.at_seconds)}" if rank.at_seconds and rank.at_seconds >= 1 else ""
@@ -230,14 +230,14 @@ def where(rank: Rank) -> str:
 
 
 def slow_step(report: RanksReport, slow: StepTime) -> str:
-    """`rank 3 took 12 s to compile f, the median is 1.0 s: whoever then needed rank 3 waited for up to 11 s`."""
+    """`rank 3 took 12 s to compile f, the median is 1.00 s: whoever then needed rank 3 waited for up to 11 s`."""
     step = report.groups[slow.group].steps[slow.step]
     took = f"rank {slow.slowest_rank} took {seconds(slow.slowest)} to compile {step.name}, the median is {seconds(slow.median)}"
     return f"{took}: whoever then needed rank {slow.slowest_rank} waited for up to {seconds(slow.waited)}"
 
 
 def skew(report: RanksReport, found: RunTimeSkew) -> str:
-    """`run time of a graph of f, as Inductor estimates it: 12 ms on rank 3, 8.0 ms on rank 0`."""
+    """`run time of a graph of f, as Inductor estimates it: 12.0 ms on rank 3, 8.0 ms on rank 0`."""
     group = report.rank(found.slowest_rank).group
     steps = report.groups[group].steps if group is not None else []
     name = f"a graph of {steps[found.step].name}" if found.step < len(steps) else f"graph {found.graph + 1}"
@@ -246,7 +246,7 @@ def skew(report: RanksReport, found: RunTimeSkew) -> str:
 
 
 def rank_constants(report: RanksReport, index: int) -> str:
-    """A sentence on graphs whose constants are each rank's own number; "" if there are none."""
+    """A sentence on the functions of a group whose graphs have the rank's number as a constant; "" if there are none."""
     group = report.groups[index]
     names = {step.frame: step.name for step in group.steps}
     functions = list(dict.fromkeys(names[frame] for frame in group.rank_constants if frame in names))
@@ -256,7 +256,7 @@ def rank_constants(report: RanksReport, index: int) -> str:
 
 
 def not_alike(report: RanksReport) -> str:
-    """Why the ranks are not alike: the headline and the first difference."""
+    """Why the ranks are not alike: the headline, the first three differences, and up to three ranks that did not finish."""
     lines = [headline(report)]
     for difference in report.differences[:3]:
         lines += [difference_title(report, difference), *difference_details(report, difference)]

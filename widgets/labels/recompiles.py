@@ -1,6 +1,6 @@
-"""Recompiles, guards and symbols in words: what changed, which line wanted that, which call it was, and what it cost.
+"""Recompiles, guards and symbols in words: what changed, which line made the guard, in which call, and at what cost.
 
-Promises: what is unknown is left out or called unknown; plain text, not yet made safe to show (`words.printable`).
+Promises: what is unknown is left out or called unknown.  The text is plain and not yet safe to show (see `words.printable`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dynascope.widgets.labels.words import Places
 
 #: the name of a symbol
 SYMBOL = re.compile(r"\b(?:s|u|zf|zuf)\d+\b")
-#: who made a guard, by its origin; for "code", the program itself, the line is enough
+#: what needed a guard, by the guard's origin; if that is "code", the program itself, the line says enough
 _ORIGINS = {"operation": "the rule of an operation on shapes", "compiler": "the compiler itself"}
 _DYNAMIC = {
     "automatic": "its value changed between calls (automatic dynamic shapes)", "marked": "marked by the program (mark_dynamic)",
@@ -34,7 +34,7 @@ _DYNAMIC = {
 
 
 def line_words(at: StackEntry | None, places: Places) -> str:
-    """`model.py:12 if x.shape[0] > 10:`; empty if the line is unknown."""
+    """A line with its place, `model.py:12 if x.shape[0] > 10:`; empty if the line is unknown."""
     if at is None:
         return ""
     text = places.lines(at.file).get(at.line, at.source).strip()
@@ -42,25 +42,25 @@ def line_words(at: StackEntry | None, places: Places) -> str:
 
 
 def wanted_by(part: FailedGuard | Guard | Constraint) -> str:
-    """Who wanted a guard, if not the program itself: `the rule of an operation on shapes (infer_size)`."""
+    """What needed a guard, `the rule of an operation on shapes (infer_size)`; empty if the program itself did, or unknown."""
     who = _ORIGINS.get(part.origin, "")
     return f"{who} ({part.asked_by})" if who and part.asked_by else who
 
 
 def failed_words(guard: FailedGuard, places: Places) -> str:
-    """What changed and the line that wanted it: `n was 2 when it was compiled, and is 3 now; model.py:12 return z * n`."""
+    """What changed, and the line that made the guard: `n was 2 when it was compiled, and is 3 now → f.py:12 return z * n`."""
     line, who = line_words(guard.at, places), wanted_by(guard)
     because = f"{line} ({who})" if line and who else line or who
     return guard_words(guard) + (f" \N{RIGHTWARDS ARROW} {because}" if because else "")
 
 
 def failures(recompile: Recompile, places: Places) -> list[str]:
-    """A sentence for each guard that failed, without repetitions: that of the version that was used last comes first."""
+    """A sentence for each guard that failed, without repetitions; if none is known, the compiler's reasons."""
     return list(dict.fromkeys(failed_words(g, places) for g in recompile.failed_guards)) or recompile.reasons
 
 
 def call_words(recompile: Recompile, places: Places) -> str:
-    """`call 3, train.py:40`; empty if both are unknown."""
+    """The call that needed a recompile: `call 3, train.py:40`; empty if it is unknown."""
     caller = recompile.stack[-1] if recompile.stack else None
     parts = [f"call {recompile.call}" if recompile.call is not None else ""]
     parts.append(places.at(caller.file, caller.line, caller.cell) if caller is not None else "")
@@ -68,7 +68,7 @@ def call_words(recompile: Recompile, places: Places) -> str:
 
 
 def cache_words(recompile: Recompile) -> str:
-    """`3 of 8 versions`: what the cache holds after it; empty if that is unknown."""
+    """How many versions the cache has after a recompile: `3 of 8 versions`; empty if that is unknown."""
     if recompile.entries is None:
         return ""
     return (
@@ -79,7 +79,7 @@ def cache_words(recompile: Recompile) -> str:
 
 
 def recompile_title(recompile: Recompile, frame: Frame | None, name: str, places: Places) -> str:
-    """`recompile 0/2 of f (call 3, train.py:40; 0.35 s; 3 of 8 versions)`."""
+    """A recompile in one line: `recompile 0/2 of f (call 3, train.py:40; 0.35 s; 3 of 8 versions)`."""
     id = f" {frame.compile_id}" if frame is not None and frame.compile_id else ""
     took = seconds(frame.compile_seconds) if frame is not None and frame.compile_seconds is not None else ""
     facts = "; ".join(filter(None, (call_words(recompile, places), took, cache_words(recompile))))
@@ -87,7 +87,7 @@ def recompile_title(recompile: Recompile, frame: Frame | None, name: str, places
 
 
 def limit_words(recompile: Recompile, name: str, places: Places) -> str:
-    """That a function hit the limit, and what that means."""
+    """A sentence on a function that reached the recompile limit, and on what follows."""
     limit = f"torch._dynamo.config.{recompile.refused_by}" + (f" = {recompile.limit}" if recompile.limit is not None else "")
     call = call_words(recompile, places)
     return f"{name} has reached the recompile limit ({limit}): calls that none of its versions fits now run eagerly" + (
@@ -96,7 +96,7 @@ def limit_words(recompile: Recompile, name: str, places: Places) -> str:
 
 
 def refused_recompiles(report: Report) -> list[Recompile]:
-    """The recompiles that the compiler refused at a limit, each function once."""
+    """The first recompile of each function that the compiler refused because of a limit."""
     frames = {f.id: f for f in report.frames}
     first: dict[tuple[str, str, int], Recompile] = {}
     for r in report.recompiles:
@@ -112,7 +112,7 @@ def compiled_again(report: Report) -> list[Recompile]:
 
 
 def versions(report: Report) -> dict[str, list[Frame]]:
-    """For each frame, by id, the versions of its code in this recording, in order."""
+    """For each frame, by id, the frames that are versions of the same code in this recording, in order."""
     rows: dict[str, list[Frame]] = {}
     for frame in report.frames:
         row = rows.setdefault(frame.id, rows.get(frame.recompile_of or "", []))
@@ -122,14 +122,14 @@ def versions(report: Report) -> dict[str, list[Frame]]:
 
 
 def symbol_title(symbol: Symbol) -> str:
-    """`s77 = x, dimension 0, 8 in this call`."""
+    """What a symbol stands for: `s77 = x, dimension 0, 8 in this call`."""
     about = symbol.source or "data"
     what = about if symbol.dimension is None else f"{about}, dimension {symbol.dimension}"
     return f"{symbol.name} = {what}, {symbol.hint or 'unknown'} in this call"
 
 
 def symbol_words(symbol: Symbol) -> list[str]:
-    """A row of the table of symbols: what it is, its range, why it is dynamic."""
+    """The row of a symbol: what it stands for, its range, why it is dynamic."""
     pinned = symbol.value
     low, high = ("" if bound is None or "oo" in bound else bound for bound in (symbol.low, symbol.high))
     ends = f"{low} to {high}" if low and high else f"{low} or more" if low else f"{high} or less" if high else "any"
@@ -138,7 +138,7 @@ def symbol_words(symbol: Symbol) -> list[str]:
 
 
 def constraint_words(constraint: Constraint, places: Places) -> tuple[str, str]:
-    """`x.size()[0] == 5 (Eq(s77, 5))`, and the line that needed it: `model.py:12 return x * y`."""
+    """A condition, `x.size()[0] == 5 (Eq(s77, 5))`, and the line that needed it, `model.py:12 return x * y`."""
     line, who = line_words(constraint.at, places), wanted_by(constraint)
     because = f"{line} ({who})" if line and who else line or who
     words = f"{constraint.text} ({constraint.expression})" if constraint.text != constraint.expression else constraint.text
@@ -146,7 +146,7 @@ def constraint_words(constraint: Constraint, places: Places) -> tuple[str, str]:
 
 
 def undecided_words(b: Break, report: Report, places: Places) -> list[str]:
-    """What a break needed that depends on data, where that comes from, and the `torch._check` that would state it."""
+    """Sentences on the data-dependent fact that tracing needed, where it comes from, and the `torch._check` that states it."""
     if b.undecided is None:
         return []
     expression, checks = b.undecided.expression, b.undecided.checks

@@ -1,6 +1,7 @@
-"""The sentences of a report: its headline, costs, verdict, inputs, recompiles, made from the facts that it holds.
+"""Sentences about a report: headline, notes, failed guards, costs, verdict, inputs, and graphs that were run alone.
 
-Promises: what is unknown (None) is said to be unknown or left out; plain text, not yet made safe to show (`words.printable`).
+Promises: what is unknown (None) is called unknown or left out.  The text is plain and not yet safe to show (see
+`words.printable`).
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _GUARDS: dict[FailedGuardKind, str] = {
     "text": "{text}",
     "unknown": "a guard failed",
 }
-#: words for guards of which the value in the failing call is known
+#: words for failed guards whose value in the call is known
 _KNOWN_NOW: dict[FailedGuardKind, str] = {
     "type": "{source} was {before} when it was compiled, and is {now} now",
     "length": "{source} had length {before} when it was compiled, and has {actual} now",
@@ -74,7 +75,7 @@ _EAGER_FRAME = (
 
 
 def headline(report: Report) -> str:
-    """`f: 2 graphs · 1 graph break · 1 resume function · 0 skipped · compiled in 0.8 s`."""
+    """The headline: `f: 2 graphs · 1 graph break · 1 resume function · 0 skipped · compiled in 0.80 s`."""
     s = report.summary
     unknown = s.breaks == 0 and (s.cached > 0 or s.unknown_breaks > 0)  # breaks of cached code are unknown: never "no breaks"
     parts = [plural(s.graphs, "graph"), "graph breaks unknown" if unknown else plural(s.breaks, "graph break")]
@@ -112,7 +113,7 @@ def name(report: Report) -> str:
 
 
 def record_notes(report: Report) -> list[str]:
-    """Which of the compiler's records, and which hooks, gave nothing, so that facts may be missing; one sentence each."""
+    """Sentences on records that could not be used, and on hooks that do not fit this torch: facts may be missing."""
     notes: list[str] = []
     unread = sum(report.unread.values())
     if unread:
@@ -128,12 +129,12 @@ def record_notes(report: Report) -> list[str]:
 
 
 def splits(report: Report) -> list[str]:
-    """Which graphs DDP's optimizer split, how and why; one sentence each."""
+    """Sentences on the graphs that DDPOptimizer split, how and why."""
     return [f"graph {n}: {note}" for n, g in enumerate(report.graphs) if g.splits for note in g.notes if note.startswith("DDP")]
 
 
 def split_title(split: GraphSplit, graph: Graph) -> str:
-    """`submod_1: parameters of 1.0 MiB (layers.1.weight, layers.1.bias), at least the 1.0 MiB of a bucket`."""
+    """One split: `submod_1: parameters of 1.0 MiB (layers.1.weight, layers.1.bias), a full bucket: its limit is 1.0 MiB`."""
     if split.parameter_bytes is None:
         return split.name
     names = ", ".join(map(_parameter, split.parameters[:20])) + (", …" if len(split.parameters) > 20 else "")
@@ -146,7 +147,7 @@ def split_title(split: GraphSplit, graph: Graph) -> str:
 
 
 def _parameter(name: str) -> str:
-    """`layers.1.weight` for Dynamo's name of it, `l_self_modules_layers_modules_1_parameters_weight_`."""
+    """The program's name of a parameter: `layers.1.weight` for `l_self_modules_layers_modules_1_parameters_weight_`."""
     return re.sub(r"_(?:modules|parameters)_", ".", re.sub(r"^[lL]_self_(?:modules_|parameters_)?", "", name)).rstrip("_")
 
 
@@ -167,7 +168,7 @@ def guard_words(guard: FailedGuard) -> str:
 
 
 def recompile_words(recompile: Recompile) -> list[str]:
-    """One sentence for each guard that failed; the compiler's own words for reasons that are not understood."""
+    """A sentence for each guard that failed, without repetitions; if none is known, the compiler's reasons."""
     return list(dict.fromkeys(map(guard_words, recompile.failed_guards))) or recompile.reasons
 
 
@@ -175,7 +176,7 @@ def recompile_words(recompile: Recompile) -> list[str]:
 
 
 def cost_words(cost: BreakCost) -> str:
-    """`costs 1.2 ms a call, 34%`; unknown parts are called unknown."""
+    """What a break costs: `costs 1.2 ms a call, 34%`, or `cost unknown; 1.2 ms a call runs eagerly`."""
     if cost.seconds is None:
         return f"cost unknown; {time_text(cost.eager_seconds or 0)} a call runs eagerly"
     share = f", {100 * cost.share:.0f}%" if cost.share is not None else ""
@@ -191,7 +192,7 @@ def cost_method(cost: BreakCost) -> str:
 
 
 def first_to_fix(profile: Profile, report: Report) -> str:
-    """A sentence on the break whose removal gains most, as far as is known; empty if there is none."""
+    """A sentence on the most expensive break, and on one of unknown cost whose eager code takes longer; "" without either."""
     at = {b.id: place(b) + (f" ({b.source.strip()[:60]})" if b.source.strip() else "") for b in report.breaks}
     known = [c for c in profile.breaks if c.seconds is not None and c.seconds > 0]
     unknown = [c for c in profile.breaks if c.seconds is None and c.eager_seconds]
@@ -230,7 +231,7 @@ def verdict_words(profile: Profile) -> str:
 
 
 def input_words(run: InputRun) -> str:
-    """What the compiler had to do for this input, what a call takes, and whether that pays."""
+    """What the compiler had to do for this input, what a call takes, and whether compiling pays."""
     if run.outcome == "failed":
         return f"not measured: {run.error}"
     reasons = list(dict.fromkeys(map(guard_words, run.failed_guards))) if run.outcome == "recompiled" else run.reasons
@@ -256,7 +257,7 @@ def input_words(run: InputRun) -> str:
 
 
 def inputs_summary(runs: Sequence[InputRun]) -> str:
-    """`5 inputs: 2 make the compiler work again (1.3 s), 1 runs eagerly`."""
+    """All inputs in one line: `5 inputs: 2 make the compiler work again (1.30 s), 1 runs eagerly`."""
     many = [r for r in runs if r.outcome in ("recompiled", "compiled")]
     parts = []
     if many:
@@ -281,14 +282,14 @@ def graphs_alone(report: Report) -> list[str]:
 
 
 def graph_run_words(run: GraphRun) -> str:
-    """`On CPU, 2 threads: eager 0.52 ms, inductor 93 µs a call, 5.6 times as fast`."""
+    """The result of a run: `On CPU, 2 threads: eager 520 µs, inductor 93 µs a call, 5.6 times as fast`."""
     words = f"On {run.device_name}: eager {time_text(run.eager_seconds)}"
     if run.compiled_seconds is None:
         return f"{words} a call; {run.backend} could not compile it"
     words += f", {run.backend} {time_text(run.compiled_seconds)} a call"
     if run.speed_up is None:
         return words
-    if _overlap(run.eager_spread, run.compiled_spread):  # a difference below that of two calls of the same kind is none
+    if _overlap(run.eager_spread, run.compiled_spread):  # the difference is within the spread of equal calls
         return f"{words}, no clear difference"
     times = run.speed_up if run.speed_up >= 1 else 1 / run.speed_up
     return f"{words}, {times:.{1 if times < 10 else 0}f} times as {'fast' if run.speed_up >= 1 else 'slow'}"

@@ -1,6 +1,6 @@
-"""Functions, classes and `with` blocks of the recorded source; none if it is not valid Python.
+"""Finds functions, classes and `with` blocks in the recorded source; excerpts that are not valid Python have none.
 
-Promises: nothing but the text of the excerpts is read; each excerpt is parsed once, however many reports show it.
+Promises: only the text of the excerpts is read; the last 32 parsed excerpts are cached.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def statements(lines: dict[int, str]) -> list[ast.stmt]:
 
 
 def consecutive(numbers: list[int]) -> list[list[int]]:
-    """Sorted numbers in runs without gaps."""
+    """Sorted numbers, cut into runs without gaps."""
     return [[n for _, n in run] for _, run in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0])]
 
 
@@ -42,10 +42,10 @@ def methods(lines: dict[int, str]) -> list[tuple[str, int, int, str]]:
 
 @functools.lru_cache(maxsize=4096)
 def span(text: str, start: int | None, end: int | None) -> tuple[int, int] | None:
-    """The columns of an expression in its line; None if they are unknown or do not fit the text.
+    """The columns (start, end) of an expression in the text of a line; None if they are unknown or do not fit the text.
 
-    A file may be compiled from a text of another indentation than its own: then columns would cut words in two.
-    `end` None: the longest expression that begins there.
+    Code may have been compiled from text with another indentation; its columns would then cut words in two.  If `end` is None,
+    the longest expression that begins at `start` is taken.
     """
     length = len(text.rstrip())
     if start is None or not 0 <= start < length or text[start].isspace() or _cuts_a_word(text, start):
@@ -70,7 +70,10 @@ def _is_expression(text: str) -> bool:
 
 @functools.lru_cache(maxsize=32)
 def _parsed(text: str, first: int) -> list[ast.stmt]:
-    """The statements of one excerpt.  A magic is replaced by an empty line; an excerpt may start at any indentation."""
+    """The functions, classes and `with` blocks of one excerpt, at any depth.
+
+    Magics are replaced by empty lines, and the excerpt may start at any indentation.
+    """
     text = re.sub(r"(?m)^[ \t]*[%!?].*$", "", text)
     indent = min((len(row) - len(row.lstrip()) for row in text.splitlines() if row.strip()), default=0)
     text = "\n".join(row[indent:] for row in text.splitlines())

@@ -1,7 +1,8 @@
-"""Text that is safe and fits: printable characters, names cut in the middle, places.
+"""Makes text safe to show and short enough, and names the places of a report.
 
-Promises: `printable` keeps the number of characters, so columns stay right, and what it returns is
-legal in XML and cannot turn the reading direction; `cut` never returns a text wider than the given width.
+Promises: `printable` replaces characters one by one, so columns stay right; its result is legal in XML and has no marks that
+change the reading direction.  What `cut` returns is not wider than the given width, as `text_width` estimates it, unless that
+width is less than an ellipsis.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from collections.abc import Iterable, Sequence
 from dynascope.compiler.report import Break, Frame, Report, Source
 from dynascope.widgets.labels.syntax import consecutive, methods, span
 
-#: C1 controls, surrogates, non-characters, and the marks that reorder or hide text
+#: control characters (except tab and newline), surrogates, non-characters, and marks that reorder or hide text
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff]"
 )
 
 
 class _Advances(dict[str, int]):
-    """Advance widths of characters in hundredths of an em; one that is not named is full width (CJK) or as wide as `others`."""
+    """Advance widths in hundredths of an em; a character that is not named is full width (CJK) or as wide as `others`."""
 
     def __init__(self, named: dict[str, int], others: int) -> None:
         super().__init__(named)
@@ -45,20 +46,20 @@ _ADVANCES = _Advances({
 }, 72)  # fmt: skip
 _BOLD = _Advances({char: width + max(5, width // 8) for char, width in _ADVANCES.items()}, 81)
 _MONO = _Advances({}, 61)
-#: how many lines below a break's line its expression may continue
+#: most lines of a break's expression, if the report does not know where it ends
 MOST_CONTINUED = 40
 
 
 def _is_open(rows: list[str]) -> bool:
-    """Whether a bracket is open at the end of these lines of code, as far as counting them shows."""
+    """Whether a bracket is open at the end of these lines of code, as far as counting brackets shows."""
     text = "".join(rows)
     return sum(map(text.count, "([{")) > sum(map(text.count, ")]}"))
 
 
 def printable(text: object, limit: int | None = None) -> str:
-    """`text` with each unsafe character replaced by one visible one, and at most `limit` characters of it.
+    """`text` with each unsafe character replaced by a visible one, cut after `limit` characters.
 
-    What is left out is counted at the end.
+    If the text is cut, its end says how many characters are left out.
     """
     plain = str(text)
     left = 0
@@ -75,7 +76,7 @@ def _visible(match: re.Match[str]) -> str:
 
 
 def text_width(text: str, size: float = 12, *, mono: bool = False, bold: bool = False) -> float:
-    """Width of `text` in pixels: a cautious estimate, made without the font."""
+    """Width of `text` in pixels, estimated without the font, rather too wide than too narrow."""
     return sum(map((_MONO if mono else _BOLD if bold else _ADVANCES).__getitem__, text)) * size / 100
 
 
@@ -112,7 +113,7 @@ def shorten(text: str, length: int) -> str:
 
 
 def listing(names: Sequence[str], length: int) -> str:
-    """The first of the names that fit into `length` characters, each whole or cut in its own middle: `a, b, …`."""
+    """As many of the first names as fit into `length` characters, long ones cut in the middle: `a, b, …`."""
     out = ""
     for number, name in enumerate(names):
         more = 3 if number + 1 < len(names) else 0
@@ -124,7 +125,7 @@ def listing(names: Sequence[str], length: int) -> str:
 
 
 def _cut_middle(text: str, keep: int) -> str:
-    """`keep` characters of the text, with an ellipsis in place of its middle."""
+    """`keep` characters from both ends of the text, with an ellipsis between them."""
     tail = keep // 2
     return text[: keep - tail].rstrip() + "…" + (text[-tail:].lstrip() if tail else "")
 
@@ -143,13 +144,13 @@ def indent_of(text: str) -> int:
 
 
 class Places:
-    """Short names of the files and cells of one report: `In[3]:4`, `model.py:12`."""
+    """Names of the places (`In[3]:4`, `model.py:12`) and functions of one report, and the lines of its sources."""
 
     def __init__(self, report: Report) -> None:
         self._sources: dict[str, Source] = {s.file: s for s in report.sources}
         self._lines: dict[str, dict[int, str]] = {}
         self._methods: dict[str, list[tuple[str, int, int, str]]] = {}
-        #: (file, name) -> (first line, last line, name with the class) of the functions that the compiler met, each once
+        #: (file, name) -> (first line, last line, name with the class) of the methods that the compiler met
         self._qualified: dict[tuple[str, str], dict[tuple[int, int, str], None]] = defaultdict(dict)
         self._functions: dict[tuple[str, str, int | None], str] = {}
         for f in report.frames:
@@ -168,7 +169,7 @@ class Places:
         return printable(re.split(r"[\\/]", file)[-1] or file or "?", 200)
 
     def at(self, file: str, line: int | None, cell: int | None = None, column: int | None = None) -> str:
-        """`In[3]:4:5`; the column is shown 1-based, as editors do."""
+        """A place as text, `In[3]:4:5`; the column in it is 1-based, as in editors."""
         text = self.label(file, cell)
         if line is not None:
             text += f":{line}"
@@ -177,9 +178,9 @@ class Places:
         return text
 
     def span(self, b: Break) -> tuple[str, int, int, bool]:
-        """(text of a break's line, first column, last column, whether the columns are known; else they span the line)."""
+        """(text of a break's line, start column, end column, whether these are known; if not, they span the whole text)."""
         text = self.lines(b.file).get(b.line)
-        if text is None:  # the break's own text of its line has lost its indentation
+        if text is None:  # `source` lacks the indentation, so the break's columns do not fit it
             return b.source, 0, len(b.source), False
         below = b.end_line not in (None, b.line)
         columns = span(text, b.column, len(text.rstrip()) if below else b.end_column)
@@ -187,7 +188,7 @@ class Places:
         return text, start, max(start, end), columns is not None
 
     def code(self, b: Break) -> str:
-        """The whole expression of a break, in one line: from its line, and from those below on which it continues."""
+        """The whole expression of a break in one line, also if it spans several."""
         text, start, end, known = self.span(b)
         lines = self.lines(b.file)
         if known and b.end_line is not None and b.end_line > b.line and b.end_line in lines:
@@ -201,7 +202,7 @@ class Places:
         return " ".join(" ".join(rows).split())
 
     def of_break(self, b: Break) -> str:
-        """`In[3]:4:5`; without the column if that does not fit the source."""
+        """The place of a break, `In[3]:4:5`; without the column if that does not fit the source."""
         unfit = b.line in self.lines(b.file) and not self.span(b)[3]
         return self.at(b.file, b.line, b.cell, None if unfit else b.column)
 
@@ -234,7 +235,7 @@ class Places:
         return printable(f"{max(owners)[1]}.{name}" if owners else name)
 
     def name(self, frame: Frame) -> str:
-        """`f`, `resume in Attention.forward`, `statements`."""
+        """The name of a frame: `f`, `resume in Attention.forward`, `f (backward)`, `the cell's statements`."""
         name = self.function(frame.name or frame.code_name or "?", frame.file, frame.line)
         return f"resume in {name}" if frame.kind == "resume" else f"{name} (backward)" if frame.kind == "autograd" else name
 
@@ -249,7 +250,7 @@ class Places:
         return self._lines[file]
 
     def end_of(self, frame: Frame) -> int:
-        """The last line of a frame's code; if the report does not know it, derived from the indentation."""
+        """The last line of a frame's code; if the report does not know it, derived from the lines of the source."""
         if frame.end_line is not None:
             return max(frame.line, frame.end_line)
         lines = self.lines(frame.file)

@@ -1,4 +1,4 @@
-"""The one model of plain data from which picture, widget, page and text are made; `build` puts its parts together.
+"""Makes the plain data that the picture, the widget and the page show; the terminal text uses some parts, too.
 
-`overview` is the part that only large reports have.
+`build` makes the model of a Report from the parts that the other modules make, `ranks` that of a RanksReport.
 """

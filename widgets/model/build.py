@@ -1,8 +1,8 @@
-"""`view_model(report)`: the one JSON-ready model that picture, widget and page are made from.
+"""`view_model(report)`: the JSON-ready model from which the picture, the widget and the page are made.
 
-Promises: plain data that shares no object with the report; every text is safe to show; the same report gives the same model.
-Graphs are numbered 0, 1, 2, ... in the order of capture; breaks come first; a part that cannot be drawn is left empty, and a
-note says so.
+Promises: plain data that shares no mutable object with the report; every text is safe to show; the same report gives the same
+model.  Graphs are numbered 0, 1, 2, ... in the order of capture.  A part that cannot be made is left empty, and a note says
+so; if no detail can be made, a single detail says so.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from dynascope.widgets.model.recompiles import recompile_rows
 from dynascope.widgets.model.timeline import timeline
 from dynascope.widgets.wire import Chip, Detail, Part, Picture, Row, ViewModel
 
-#: version of the model; the front end refuses any other
+#: version of the model; the front end draws no other
 MODEL_SCHEMA = 1
 T = TypeVar("T")
 _RANK = {"raised": 0, "skipped": 1, "resumed": 2}
 
 
 def view_model(report: Report) -> ViewModel:
-    """Everything that a view shows of `report`, with positions."""
+    """Everything that a view shows of `report`, with the positions of all shapes."""
     return guarded("This report", lambda: _model(report), _undrawn)
 
 
@@ -42,7 +42,7 @@ def _model(report: Report) -> ViewModel:
     missing: list[str] = []
 
     def part(what: str, make: Callable[[], T], instead: T) -> T:
-        """`make()`, or `instead` and a note if it raises."""
+        """Return `make()`; if it raises, add a note and return `instead`."""
 
         def left_out(why: str) -> T:
             missing.append(why)
@@ -88,7 +88,7 @@ def _fix_notes(report: Report) -> list[str]:
 
 
 def _undrawn(why: str) -> ViewModel:
-    """The model of a report that cannot be drawn at all; `why` says so."""
+    """The model of a report of which nothing can be drawn; all that it says is `why`."""
     return {
         "schema": MODEL_SCHEMA, "headline": why, "name": "dynascope", "counts": [["", why]], "chips": [], "first": "view0",
         "overview": None, "split": _no_picture(), "drawing": SIZES.copy(), "lens": [],
@@ -102,12 +102,12 @@ def _no_picture() -> Picture:
 
 
 def _no_details(why: str) -> dict[str, Detail]:
-    """The details if none could be made: one that says why."""
+    """The details if they could not be made: a single one, which says why."""
     return {"view0": not_drawn("view", "Not drawn", why)}
 
 
 def sorted_breaks(report: Report) -> list[Break]:
-    """Breaks by importance: those that raised, skipped a frame, resumed (most expensive first); allowed ones last."""
+    """The breaks by outcome (raised, skipped, resumed), then by cost, the greatest first; allowed breaks come last."""
     costs = {c.break_: c.seconds or 0.0 for c in report.profile.breaks} if report.profile else {}
     return sorted(report.breaks, key=lambda b: (bool(b.allowed), _RANK[b.outcome], -costs.get(b.id, 0.0)))
 
@@ -169,7 +169,7 @@ def _chips(report: Report, places: Places) -> list[Chip]:
     chips += [frame_chip(f, "skipped", "skip", f.reason) for f in report.frames if f.status == "skipped"][:3]
     chips += [frame_chip(f, "unfinished", "note", f.reason) for f in report.frames if f.status == "unfinished"][:2]
     frames = {f.id: f for f in report.frames}
-    again: dict[str, Recompile] = {}  # the first of each function
+    again: dict[str, Recompile] = {}  # the first recompile of each function
     for r in report.recompiles:
         if r.frame in frames:
             again.setdefault(places.name(frames[r.frame]), r)
@@ -179,7 +179,7 @@ def _chips(report: Report, places: Places) -> list[Chip]:
 
 
 def fold_details(report: Report, places: Places, picture: Picture) -> dict[str, Detail]:
-    """The detail of each fold of a picture: how many frames and breaks are folded, and the first of them, with links."""
+    """The detail of each fold of a picture, and of folds inside it: the number of its frames and breaks, and links to them."""
     frames = {f.id: f for f in report.frames}
     breaks = {b.id: b for b in report.breaks}
     by_id: dict[str, Detail] = {}

@@ -1,7 +1,7 @@
 """The compile time in the model: its phases to scale, the most expensive ones, and those of one frame.
 
-Promises: a segment's `id` is a frame or empty; a phase is drawn below the one that it lies in; at most `MOST` are drawn, the
-longest; time in which nothing was compiled is left out.
+Promises: a segment's `id` is the id of a frame, or empty; a phase is drawn below the phase that contains it; only the `MOST`
+longest phases are drawn; time in which nothing was compiled is left out.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from dynascope.widgets.labels.compile_time import KINDS, cache_words, choice_wor
 from dynascope.widgets.labels.words import Places, printable, shorten
 from dynascope.widgets.wire import CompileTimeLine, Part, PhaseRow, Share, TimeSegment, TunedRow
 
-#: most phases that are drawn, rows of a table, repeated blocks
+#: limits on the phases that are drawn, the rows of each table, and the repeated blocks that are listed
 MOST, ROWS, REPEATS = 1500, 10, 5
 
 
 def compile_time_line(report: Report, places: Places) -> CompileTimeLine | None:
-    """The compile time; None if it is unknown."""
+    """The compile time of a report; None if none was recorded."""
     time = report.compile_time
     if time is None or not time.seconds:
         return None
@@ -28,7 +28,7 @@ def compile_time_line(report: Report, places: Places) -> CompileTimeLine | None:
     rows, shares = _rows(time), _shares(time)
     most = ", ".join(f"{s['name']} {100 * s['part']:.0f}%" for s in shares[:3])
     return {
-        # the time that passed, as in "compiled in"; the shares are of what all threads did
+        # the time that passed; the shares are fractions of the sum over all threads
         "title": f"Compile time · {time_text(clock.total)} · {most}", "total": time_text(clock.total),
         "lanes": [name for name, _ in rows], "segments": _segments(time, names, clock, [key for _, key in rows]),
         "shares": shares, "rows": _most_expensive(time, names),
@@ -39,7 +39,7 @@ def compile_time_line(report: Report, places: Places) -> CompileTimeLine | None:
 
 
 def times_part(report: Report, frame: Frame) -> list[Part]:
-    """The tab of a frame with the phases in which its compile spent most, and what the caches gave for it."""
+    """The tab on the compile of a frame: its longest phases, the answers of the caches, and autotuning; [] without phases."""
     time = report.compile_time
     mine = [p for p in time.phases if p.frame == frame.id] if time is not None else []
     if time is None or not mine:
@@ -65,9 +65,9 @@ def times_part(report: Report, frame: Frame) -> list[Part]:
 
 
 def _outermost(phases: list[CompilePhase]) -> float:
-    """Seconds of the phases that lie in no other of these phases."""
+    """Total seconds of the outermost phases: those that no other phase of the list contains."""
     total, end, lane = 0.0, 0.0, -1
-    for phase in phases:  # by lane and start
+    for phase in phases:  # sorted by lane and start
         if phase.lane != lane or phase.start >= end:
             total += phase.seconds
             end, lane = phase.start + phase.seconds, phase.lane
@@ -75,7 +75,7 @@ def _outermost(phases: list[CompilePhase]) -> float:
 
 
 class _Clock:
-    """Maps seconds to parts of the time in which something was compiled."""
+    """Maps a time, in seconds since the first phase began, to a fraction of the time in which something was compiled."""
 
     def __init__(self, time: CompileTime) -> None:
         self.starts: list[float] = []
@@ -97,7 +97,7 @@ class _Clock:
 
 
 def _rows(time: CompileTime) -> list[tuple[str, tuple[int, int]]]:
-    """A row for each depth of each lane, with its name if it is the lane's first."""
+    """(name, (lane, depth)) for each depth of each lane; only the first row of a lane is named, if there are several lanes."""
     keys = sorted({(p.lane, p.depth) for p in time.phases})
     return [("" if depth or len(time.lanes) < 2 else shorten(time.lanes[lane], 60), (lane, depth)) for lane, depth in keys]
 
@@ -130,7 +130,7 @@ def _shares(time: CompileTime) -> list[Share]:
 
 
 def _most_expensive(time: CompileTime, names: dict[str, str]) -> list[PhaseRow]:
-    """The phases on which most was spent, without the phases inside them."""
+    """The phases that took longest, not counting the phases nested in them."""
     frames: dict[str, dict[str, float]] = {}
     for p in time.phases:
         frames.setdefault(p.name, defaultdict(float))[p.frame or ""] += p.self_seconds
@@ -146,7 +146,7 @@ def _most_expensive(time: CompileTime, names: dict[str, str]) -> list[PhaseRow]:
 
 
 def _tuned(time: CompileTime, names: dict[str, str]) -> list[TunedRow]:
-    """What autotuning chose, where it took longest."""
+    """The operations whose autotuning took longest, and what it chose."""
     rows: list[TunedRow] = []
     for choice in sorted(time.autotuning, key=lambda c: -c.seconds)[:ROWS]:
         what, tried, best = choice_words(choice)

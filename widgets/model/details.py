@@ -1,7 +1,7 @@
-"""Details: all there is to know of one break, frame or graph, as facts and parts (tabs).
+"""Details: all that the report knows about one break, frame or graph, as facts and parts (tabs).
 
-Promises: an entry for every break, drawn or folded frame and graph of the report; nothing is shown as known
-that the report does not know (None becomes "unknown" or is left out); a detail that cannot be made says so, the others remain.
+Promises: each break, each graph and each frame that is not ignored has a detail; what the report does not know (None) is called
+"unknown" or left out; a detail that cannot be made says so, and the others remain.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from dynascope.widgets.model.stages import TEXT_LIMIT, stage_parts
 from dynascope.widgets.model.timeline import cost_facts
 from dynascope.widgets.wire import Detail, Part
 
-#: rows of one list
+#: most rows of one list
 ROWS = 500
 _COMPILED_BEFORE = (
     "It was compiled before this recording: its graphs may be known, the reasons of its breaks are not. "
@@ -77,7 +77,7 @@ class _Details:
         self.recompiles: dict[str, list[Recompile]] = defaultdict(list)
         for r in report.recompiles:
             self.recompiles[r.frame].append(r)
-        #: (file, line, name) of a function -> ids of its frames that were compiled again
+        #: (file, line, name) of a function -> ids of its frames that were recompiled, or whose recompile was refused
         self.again: dict[tuple[str, int, str], set[str]] = defaultdict(set)
         for f in (f for f in report.frames if f.id in self.recompiles):
             self.again[f.file, f.line, f.name].add(f.id)
@@ -149,7 +149,7 @@ class _Details:
         return facts + [["ends", f"graph {n}", g.id] for n, g in self.ended[b.id][:4]]
 
     def _outcome(self, b: Break) -> str:
-        """The outcome of a break: the worst among its hits, and how many of them had it."""
+        """The outcome of a break in words: the worst among its hits, and how many hits had it unless all did."""
         error = ended_by_error(self.report, b)
         if error is not None:
             return f"not resumed: {printable(error, 100)} ended the call here"
@@ -258,13 +258,13 @@ class _Details:
         return parts
 
     def _why_recompiled(self, f: Frame, r: Recompile) -> list[str]:
-        """What a recompile was for, in sentences: the guards that failed, and the call that needed it."""
+        """Why a frame was recompiled, or reached the limit: the guards that failed, then the call that failed them."""
         name = self.places.name(f)
         title = limit_words(r, name, self.places) if r.refused_by else recompile_title(r, f, name, self.places)
         return [*(failures(r, self.places) or ["a guard failed"]), title]
 
     def _frame_story(self, f: Frame) -> tuple[list[str], list[str]]:
-        """Sentences on what happened to a frame, and advice on it."""
+        """Sentences on what happened to a frame, and advice on the break that made Dynamo skip it or fail."""
         text: list[str] = []
         reason = compiler_text(self.places.with_cell_names((f.reason or "").strip()), 5000)
         inside = [c for c in self.called.get(f.id, []) if c.status == "compiled"]
@@ -294,7 +294,7 @@ class _Details:
         return [t for t in text if t], advice(cause) if cause else []
 
     def _source(self, f: Frame) -> Part | None:
-        """The original source of a frame; for a resume function, from the line where it continues."""
+        """The tab with a frame's source, for a resume function from the line where it continues; None if no line is known."""
         lines = self.places.lines(f.file)
         start = f.resume.line if f.resume else f.line
         numbers = range(start, min(self.places.end_of(f), start + 1999) + 1)
@@ -302,7 +302,7 @@ class _Details:
         if first is None:
             return None
         name = f"Source from line {start}" if f.kind == "resume" else "Source"
-        # the lines themselves are in the lens: copies for each resume function would grow quadratically
+        # the text is in the lens: with a copy for each resume function, the model would grow quadratically
         body = {"file": printable(f.file, 1000), "start": first, "end": last}
         return {"key": "source", "name": name, "kind": "source", "body": body}
 
@@ -329,7 +329,7 @@ class _Details:
             facts.append(["ends at", "✂ " + shorten(break_code(self.breaks[g.break_], self.places), 60), g.break_])
         elif g.end:
             facts.append(["ends at", printable(g.end, 200), ""])
-        if g.ops is not None:  # of what was compiled before, nothing but that it is there is known
+        if g.ops is not None:  # of a graph that was compiled before the recording, only its existence is known
             facts += [["inputs", str(len(g.inputs)), ""], ["outputs", str(len(g.outputs)), ""], ["backward", g.backward, ""]]
         if g.splits:
             facts.append(["split by DDP", plural(len(g.splits), "part"), ""])
@@ -383,12 +383,12 @@ class _Details:
 
 
 def break_target(b: Break) -> str:
-    """The target of a `--region` for this break: its line in the cell, or outside the cell its function and line."""
+    """What `--region` takes as the target for a break: its line if it is in a cell, else its function and line."""
     return str(b.line) if b.cell is not None else f"{printable(b.function, 1000)}:{b.line}"
 
 
 def frame_target(f: Frame) -> str:
-    """The target of a `--region` for a function: its name; in a library also its line, as names may occur many times."""
+    """What `--region` takes as the target for a function: its name; outside cells also its line, as files may repeat a name."""
     return printable(f.name, 1000) if f.cell is not None else f"{printable(f.name, 1000)}:{f.line}"
 
 
@@ -418,5 +418,5 @@ def _code(key: str, name: str, text: str, lang: str) -> Part:
 
 
 def list_part(key: str, name: str, rows: list[list[str]]) -> Part:
-    """A tab with a list: name, place, note and the id that a click selects."""
+    """A tab with a list; a row has a name, a value, a remark, and the id that a click selects, or ""."""
     return {"key": key, "name": name, "kind": "list", "body": rows}

@@ -1,4 +1,4 @@
-"""The Fix tab of a graph break or a recompiled frame: the change as a diff, its verdict, and what was tried in vain."""
+"""The Fix tab of a graph break or a recompiled frame: the chosen changes and the others, each with its verdict and diff."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from dynascope.widgets.labels.fixes import diff_lines, fix_words
 from dynascope.widgets.labels.words import printable
 from dynascope.widgets.wire import FixBody, FixRow, Part
 
-#: changes that are listed
+#: most changes that are listed besides the chosen ones
 ROWS = 12
 
 
 def fix_parts(report: Report, owners: Container[str], file: str) -> list[Part]:
-    """The Fix tab of a break, or of the frames compiled again for one function; none if no fixes were looked for.
+    """The Fix tab of a break, or of the recompiled frames of one function; [] if no change was considered for them.
 
-    `owners`: ids of the break or frames; `file`: the file that they are in.
+    `owners`: ids of the break or of the frames; `file`: the file that they are in.
     """
     own = [fix for fix in report.fixes or () if fix.break_ in owners or fix.recompile in owners]
     if not own:

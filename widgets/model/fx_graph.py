@@ -1,6 +1,7 @@
-"""An FX graph for the detail: its nodes in words, by kind, each linked to its source line and to what it reads.
+"""An FX graph for the detail pane: for each node its kind, its value, its source line and the nodes that it reads.
 
-Promises: every node of the graph, in its order, reads nodes above it only; the picture (`drawing.fx_picture`) has all of them.
+Promises: the nodes are in the graph's order, and each reads only nodes above it; the picture (`drawing.fx_picture`) has all
+of them.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def _reads(nodes: list[Node]) -> list[list[int]]:
 
 
 def value_text(node: Node) -> str:
-    """`f32[8, 16] cpu`, `f32[8, 16] cpu DTensor(Shard(0))`; empty if the node is not a tensor or its type is unknown."""
+    """A node's value as text: `f32[8, 16] cpu DTensor(Shard(0))`; empty if it is not a tensor or its type is unknown."""
     if node.dtype is None and node.shape is None:
         return ""
     dtype = _dtype(node.dtype or "")
@@ -72,7 +73,7 @@ def _kind(node: Node) -> str:
     if node.op == "call_module":
         return "matmul"
     if "c10d_functional" in node.target:
-        return "collective"  # also the wait for its result
+        return "collective"  # `wait_tensor`, too
     words = set(node.target.lower().replace("torch.ops.", "").replace("_", ".").split("."))
     last = _short_target(node.target).lower().strip("_")
     for kind, names in _KINDS:

@@ -1,7 +1,7 @@
-"""A graph that was run on its own: its figures as bars, sentences, and heat for the drawing of the graph.
+"""What running one graph alone showed: figures as bars, sentences, and heat for the drawing of the graph.
 
-Promises: heat is an operation's time in per cent of the slowest one's, and always comes with the time in words;
-what was not measured is left out or said to be unknown.
+Promises: the heat of an operation is its time in per cent of the slowest operation's, and always comes with the time in words;
+what was not measured is left out or called unknown.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dynascope.widgets.labels.sentences import graph_run_words
 from dynascope.widgets.labels.words import printable, shorten
 from dynascope.widgets.wire import Bar, BarGroup, Part, RunBody
 
-#: operations that are listed beside the drawing
+#: most operations that the tab lists
 SLOWEST = 8
 _BEFORE = (
     "This graph alone, on made-up data of the recorded shapes: eager against what the backend makes of it, the time of each "
@@ -20,7 +20,7 @@ _BEFORE = (
 
 
 def run_part(report: Report, graph: Graph) -> Part:
-    """The tab "Run alone" of a graph: its figures, or how to get them."""
+    """The tab "Run alone" of a graph: its figures, and how to run it or why that is impossible."""
     name = report.settings.get("output") or "dynascope.last()"
     body: RunBody = {"graph": graph.id, "text": [_BEFORE], "groups": [], "code": ""}
     if report.from_file:
@@ -36,7 +36,7 @@ def run_part(report: Report, graph: Graph) -> Part:
 
 
 def heat(run: GraphRun | None) -> dict[str, tuple[int, str]]:
-    """For each operation its heat in per cent, and its time in words: `12 µs · 34%`."""
+    """By node, an operation's heat in per cent, and its time and share of the total in words: `12 µs · 34%`."""
     if run is None or not run.ops:
         return {}
     most, total = max(op.seconds for op in run.ops), sum(op.seconds for op in run.ops)
@@ -52,7 +52,7 @@ def _per_cent(share: float) -> str:
 
 
 def bytes_text(value: int) -> str:
-    """`512 B`, `5.0 KiB`, `12.0 MiB`."""
+    """A number of bytes as text: `512 B`, `5.0 KiB`, `12.0 MiB`."""
     if value < 1024:
         return f"{value} B"
     power = min(4, (value.bit_length() - 1) // 10)
@@ -86,7 +86,7 @@ def _groups(run: GraphRun, graph: Graph) -> list[BarGroup]:
 
 
 def _label(name: str, target: str) -> str:
-    """`y_1 (linear)`; only `linear_1` if the name already says what the node is."""
+    """A node's name and operation, `y_1 (linear)`; only the name, `linear_1`, if it begins with the operation."""
     parts = target.removesuffix(".default").removesuffix(".Tensor").split(".")
     return name if name.startswith(parts[-1]) else f"{name} ({parts[-1]})"
 

@@ -1,6 +1,7 @@
-"""Tabs of a frame's detail about its guards, its symbols and its versions.
+"""Tabs of a frame's detail: its versions, its symbols, what its guards cost, and its guards.
 
-Promises: a guard of a known line has that line; guards that Dynamo makes by the hundred are one row for each line and kind.
+Promises: a guard is listed with the line that made it, if that is known; guards of one line that the report counts
+together are one row.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from dynascope.widgets.labels.words import Places, printable, shorten
 from dynascope.widgets.model.recompiles import VALUES
 from dynascope.widgets.wire import Part
 
-#: rows of one list
+#: most rows of one list
 ROWS = 500
 
 
 def guard_parts(report: Report, frame: Frame, row: list[Frame], places: Places) -> list[Part]:
-    """The tabs that a frame has; `row`: all versions of its code."""
+    """The tabs of a frame; `row`: all versions of its code, in order."""
     parts: list[Part] = []
     if len(row) > 1:
         again = {r.frame: r for r in report.recompiles if r.refused_by is None}
@@ -46,7 +47,7 @@ def guard_parts(report: Report, frame: Frame, row: list[Frame], places: Places) 
 
 
 def _costs(report: Report, frame: Frame) -> Iterator[list[str]]:
-    """What a frame's guards take in a call, the parts that take most, and for the most expensive frame what switches gain."""
+    """Rows on what a frame's guards cost a call, on the costliest ones and, for the costliest frame, on what switches gain."""
     costs = report.profile.guards if report.profile is not None else None
     one = next((f for f in costs.frames if f.frame == frame.id), None) if costs is not None else None
     if costs is None or one is None:
@@ -64,14 +65,14 @@ def _costs(report: Report, frame: Frame) -> Iterator[list[str]]:
 
 
 def _version(frame: Frame, recompile: Recompile | None, places: Places) -> list[str]:
-    """One version: what it was compiled for, and how long that took."""
+    """The row of one version: the guard that failed before it was compiled, and how long compiling took."""
     why = "; ".join(failures(recompile, places)[:1]) if recompile is not None else "the first version"
     took = seconds(frame.compile_seconds) if frame.compile_seconds is not None else ""
     return [printable(frame.compile_id or frame.id, 40), printable(why, 400), took.replace(" ", "\N{NO-BREAK SPACE}"), frame.id]
 
 
 def _symbols(frame: Frame, places: Places) -> Iterator[list[str]]:
-    """Each symbol, and below it the conditions on it with their lines."""
+    """A row for each symbol, followed by rows for the conditions on it."""
     for symbol in frame.symbols:
         title, range_, why = symbol_words(symbol)
         first = line_words(symbol.at, places)
@@ -88,7 +89,7 @@ def _symbols(frame: Frame, places: Places) -> Iterator[list[str]]:
 
 
 def _sorted(frame: Frame, places: Places) -> list[tuple[str, Guard]]:
-    """The guards of a frame with the words of their lines: those of values first, in the order of lines."""
+    """(words for its line, guard) for each guard of a frame: guards on values first, then by line, unknown lines last."""
     found: list[tuple[bool, bool, str, int, Guard]] = []
     for index, site in enumerate(frame.guard_sites):
         at = site_place(frame.guard_sites, index)
@@ -100,7 +101,7 @@ def _sorted(frame: Frame, places: Places) -> list[tuple[str, Guard]]:
 
 
 def line_words_of(file: str, line: int, places: Places) -> str:
-    """The place of a line and its text; empty if there is no file."""
+    """The place and the text of a line, `model.py:12 return x * n`; empty if `file` is."""
     return f"{places.at(file, line)} {places.lines(file).get(line, '').strip()}".rstrip() if file else ""
 
 

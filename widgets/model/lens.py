@@ -1,8 +1,8 @@
 """The source lens: every line of every excerpt, and what the compiler made of it.
 
-Promises: each line has the numbers of all graphs that captured an op on it, the breaks on it with their
-columns, the region that it is in, and one state ("graph", "break", "skipped", "failed", "unfinished", "empty" or "")
-with the reason in words; the text keeps its length, so columns are right.
+Promises: each line has, where they exist, the numbers of all graphs that captured an op on it, the breaks on it with their
+columns, the guards that it made, the region that it is in, and one state ("graph", "break", "skipped", "failed", "unfinished"
+or "empty") with the reason in words; the text is cut only at its end, so columns are right.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from dynascope.widgets.labels.words import Places, printable, shorten
 from dynascope.widgets.model.recompiles import guard_marks
 from dynascope.widgets.wire import LensFile, LensLine, LensMark
 
-#: characters of one line that are shown
+#: most characters of a line that are shown
 LINE_LIMIT = 2000
-#: lines shown around a break, a recompile or an edge of a graph in a large report
+#: lines that a large report shows before and after each notable line (see `_quieten`)
 AROUND = 2
 _DOCSTRING = re.compile(r"[rR]?(\"{3}|'{3})")
 Key = tuple[str, int]
@@ -31,8 +31,8 @@ NO_OP = ("placeholder", "get_attr", "output")
 def lens(report: Report, places: Places, large: bool = False) -> list[LensFile]:
     """The lines of every source that the report knows.
 
-    `large`: lines far from every break, recompile and edge of a graph are quiet; the user's own files and those with breaks
-    come first.
+    `large`: lines far from every notable line are quiet, and the files are sorted by owner (the user's own first), then by
+    number of breaks and graphs.
     """
     graphs: dict[Key, set[int]] = defaultdict(set)
     for number, graph in enumerate(report.graphs):
@@ -73,7 +73,11 @@ def lens(report: Report, places: Places, large: bool = False) -> list[LensFile]:
 
 
 def _quieten(report: Report, places: Places, file: str, shown: LensFile) -> None:
-    """Mark the lines of a file that are far from everything notable as quiet, and count its breaks and graphs."""
+    """Mark lines as quiet that are far from every notable line, and count the file's lines with breaks and its graphs.
+
+    Notable are breaks, guards that failed, first and last lines of graphs, and first lines of recompiled, skipped, failed and
+    unfinished frames.
+    """
     lines = shown["lines"]
     runs: dict[int, list[int]] = defaultdict(list)
     for line in lines:
@@ -95,7 +99,7 @@ def _quieten(report: Report, places: Places, file: str, shown: LensFile) -> None
 
 
 def _runs(numbers: list[int]) -> list[list[int]]:
-    """Lines of one graph, cut where more than a few lines are not in it."""
+    """The lines of one graph in runs: a new run begins where two lines are more than `2 * AROUND` apart."""
     runs = [numbers[:1]]
     for number in numbers[1:]:
         if number - runs[-1][-1] > 2 * AROUND:
@@ -105,7 +109,7 @@ def _runs(numbers: list[int]) -> list[list[int]]:
 
 
 def _docstrings(lines: dict[int, str]) -> set[int]:
-    """The lines of docstrings, by what the text looks like: an excerpt may begin or end anywhere."""
+    """The lines of docstrings, found without parsing, because an excerpt may begin and end anywhere."""
     found: set[int] = set()
     before, quotes = "", ""
     for number, line in sorted(lines.items()):
@@ -122,12 +126,12 @@ def _docstrings(lines: dict[int, str]) -> set[int]:
 
 
 def _mark(b: Break, places: Places) -> LensMark:
-    """The columns of a break on its line; if they are unknown, those of the line's whole text."""
+    """The mark of a break on its line: from column to column or, if these are unknown, over the whole text."""
     _, start, end, _ = places.span(b)
     return {"id": b.id, "start": min(start, LINE_LIMIT), "end": min(end, LINE_LIMIT), "outcome": b.outcome}
 
 
-#: rank and words of each state of a frame; if a line has several frames, the highest is shown
+#: rank and words of each state of a frame; a line of several frames shows the state with the highest rank
 _STATES = {
     "empty": (0, "nothing to compile"), "unfinished": (1, "unfinished"), "failed": (2, "not compiled"),
     "skipped": (3, "runs eagerly"),
@@ -139,7 +143,7 @@ _OUTCOMES = {"resumed": "graph break", "skipped": "break · skips frame", "raise
 def _states(
     report: Report, places: Places, graphs: dict[Key, set[int]], breaks: dict[Key, list[Break]]
 ) -> dict[Key, tuple[str, str, str]]:
-    """State, reason and id to select, for each line with a frame."""
+    """For each line with a frame, a graph or a break: its state, the reason, and the id that a click selects."""
     states: dict[Key, tuple[str, str, str]] = {}
     for frame in report.frames:
         if frame.status not in _STATES:

@@ -1,7 +1,8 @@
 """The overview of a large report: what to do first, the causes, and the calls with what happened in each.
 
-Promises: a report of few frames has none; every break and every recompile is in one cause, every frame that is not ignored in
-the row of its call; rows without events are below a row that sums them up, or are folded and repeat what is below them.
+Promises: only a large report has one; every break and every recompile that was not refused is in one cause, and every frame
+that is not ignored is in the row of its call.  A call is quiet if neither it nor any call below it is eventful
+(`Call.is_eventful`); quiet calls are folded, several of one caller below a row that sums them up.
 """
 
 from __future__ import annotations
@@ -17,19 +18,19 @@ from dynascope.widgets.labels.sentences import recompile_words
 from dynascope.widgets.labels.words import Places, listing, printable, shorten
 from dynascope.widgets.wire import CallRow, CausePlace, CauseRow, Overview
 
-#: a report with more frames, of more functions, opens with its overview
+#: a report is large if it has more frames than this, of more functions than this
 MOST_FRAMES, MOST_FUNCTIONS = 12, 4
 
 
 def is_large(report: Report) -> bool:
-    """Whether a report has more frames, of more functions, than a picture shows at a glance."""
+    """Whether a report has more frames of more functions than a picture shows at a glance; it then opens with its overview."""
     frames = [f for f in report.frames if f.status != "ignored"]
     functions = {(f.file, f.name) if f.kind == "resume" else (f.file, f.line) for f in frames}
     return len(frames) > MOST_FRAMES and len(functions) > MOST_FUNCTIONS
 
 
 def overview(report: Report, places: Places) -> Overview | None:
-    """The overview; None: the report is small."""
+    """The overview of a report; None if the report is not large."""
     if not is_large(report):
         return None
     owners = Owners(report)
@@ -51,7 +52,7 @@ def overview(report: Report, places: Places) -> Overview | None:
 
 
 def cause_row(number: int, words: CauseWords, owners: Owners) -> CauseRow:
-    """One cause with its places: the user's own first, then those in the model's library."""
+    """One cause with its places: those in the user's own code first, then in the model's library, then in other code."""
     breaks = [_break_place(b, words.places, owners) for b in words.breaks]
     places = breaks or _recompiled(words, owners)
     return {
@@ -70,7 +71,7 @@ def _break_place(b: Break, places: Places, owners: Owners) -> CausePlace:
 
 
 def _recompiled(words: CauseWords, owners: Owners) -> list[CausePlace]:
-    """One place for each function that was compiled again."""
+    """One place for each function that was compiled again, the most often recompiled one first."""
     reasons = {r.frame: recompile_words(r) for r in words.recompiles}
     found: dict[tuple[str, int, str], CausePlace] = {}
     for f in words.frames:
@@ -90,15 +91,15 @@ def _recompiled(words: CauseWords, owners: Owners) -> list[CausePlace]:
 
 
 class _Rows:
-    """The rows of the tree: eventful calls one by one, quiet ones below a row that sums them up."""
+    """The rows of the call tree."""
 
     def __init__(self, report: Report, places: Places, owners: Owners) -> None:
         self.report, self.places, self.owners = report, places, owners
-        #: operations of each graph; the versions of a function count once, as its recompiles are counted separately
+        #: operations of each graph that is not from a recompile; recompiles are counted separately
         self.graphs = _first_versions(report)
         self.seconds, self.eager_seconds, self.eager_ops = _measured(report)
         self.rows: list[CallRow] = []
-        #: how much is in each row, and how much of that is eager code
+        #: what `part` returns for each row
         self.sizes: list[tuple[float, float]] = []
         roots = call_tree(report)
         self.eventful = {id(call) for root in roots for _, call in root.walk() if any(c.is_eventful for _, c in call.walk())}
@@ -108,7 +109,7 @@ class _Rows:
             row["part"], row["eager"] = round(100 * size / largest), round(100 * eager / largest)
 
     def below(self, calls: list[Call], depth: int) -> None:
-        """Rows for the calls of one caller."""
+        """Add the rows for the calls of one caller."""
         quiet = [call for call in calls if id(call) not in self.eventful]
         for call in calls:
             if id(call) in self.eventful:
@@ -132,11 +133,11 @@ class _Rows:
         self.below(call.calls, depth + 1)
 
     def is_empty(self, call: Call) -> bool:
-        """Whether a call only leads to others: its row would say nothing, and is one with the next."""
+        """Whether nothing was captured or happened in a call itself; if it makes a single call, the two share a row."""
         return not call.is_eventful and not call.graphs
 
     def quiet_row(self, quiet: list[Call], depth: int) -> None:
-        """One row for calls in which nothing happened that a reader may want to change; they are below it."""
+        """Add a row that sums up several quiet calls, and their own rows below it."""
         whole = [c for call in quiet for _, c in call.walk()]
         self.sizes.append(self.part(whole))
         names = list(dict.fromkeys(_short(self.name(call)) for call in quiet))
@@ -152,7 +153,7 @@ class _Rows:
         return self.places.function(call.name, call.file, call.line)
 
     def target(self, call: Call) -> str:
-        """What a click selects: its first break, the frame that was skipped, its first frame."""
+        """What a click on the row of a call selects: its first break, else the frame that was skipped, else its first frame."""
         frames = [f.id for f in ([call.skipped] if call.skipped else []) + call.frames]
         return next(iter([*call.breaks, *frames]), "")
 
@@ -160,7 +161,10 @@ class _Rows:
         return [*call.breaks, *(f.id for f in call.frames), *call.graphs]
 
     def part(self, calls: list[Call]) -> tuple[float, float]:
-        """How much of the program is in these calls: of a measured call its time, else the operations captured."""
+        """How much of the program is in these calls, and how much of that is eager code, in seconds.
+
+        If the call was not measured: the number of captured operations, and 0.
+        """
         frames = [f.id for call in calls for f in call.frames]
         if self.seconds:
             return sum(self.seconds[id] for id in frames), sum(self.eager_seconds[id] for id in frames)
@@ -180,7 +184,7 @@ class _Rows:
         return found + self.captured(calls, [] if found else frames)
 
     def captured(self, calls: list[Call], frames: list[Frame]) -> list[list[str]]:
-        """The words for graphs and measured eager ops; without either, that `frames` had nothing to compile."""
+        """The pairs for graphs and measured eager ops; without either, "nothing to compile" if all `frames` are empty."""
         graphs = [g for call in calls for g in call.graphs if g in self.graphs]
         ops = [self.graphs.get(g) for g in graphs]
         eager = sum(self.eager_ops[f.id] for call in calls for f in call.frames)
@@ -200,13 +204,13 @@ def _short(name: str) -> str:
 
 
 def _first_versions(report: Report) -> dict[str, int | None]:
-    """The operations of each graph that is no recompile; None: unknown."""
+    """By id, the number of operations of each graph that is not from a recompile; None: unknown."""
     again = {f.graph for f in report.frames if f.recompile_of is not None}
     return {g.id: g.ops for g in report.graphs if g.id not in again}
 
 
 def _compiled_well(report: Report, places: Places) -> str:
-    """A sentence on the functions that have graphs, and no break, recompile or skipped frame of their own; "" without any."""
+    """A sentence on the functions that have graphs and are not eventful themselves; "" if there are none."""
     ops = _first_versions(report)
     calls = [call for root in call_tree(report) for _, call in root.walk()]
     sizes = {id(call): sum(ops.get(g) or 0 for g in call.graphs) for call in calls}
@@ -222,7 +226,7 @@ def _compiled_well(report: Report, places: Places) -> str:
 
 
 def _measured(report: Report) -> tuple[dict[str, float], dict[str, float], dict[str, int]]:
-    """By frame, what the measured call took: seconds, seconds of eager code, and eager operations."""
+    """For the profiled call, by frame: its seconds, those of eager code, and the number of eager operations."""
     seconds, eager, ops = defaultdict[str, float](float), defaultdict[str, float](float), defaultdict[str, int](int)
     for frame, segment in ran_in(report):
         seconds[frame] += segment.duration

@@ -1,7 +1,7 @@
 """`ranks_model(report)`: the JSON-ready model from which the page, the widget and the picture of a RanksReport are made.
 
-Promises: every text is safe to show; each rank has a few numbers, and only the views of a few groups are included, so
-that the model of thousands of ranks stays small.
+Promises: every text is safe to show; the model of thousands of ranks stays small, because each rank has few numbers, and only
+a few groups have views.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from dynascope.widgets.labels.words import printable, shorten
 from dynascope.widgets.model.build import view_model
 from dynascope.widgets.wire import ViewModel
 
-#: version of the model; the front end refuses any other
+#: version of the model
 RANKS_MODEL_SCHEMA = 1
-#: groups that are shown, and characters of JSON in all of their views together
+#: limits on the groups that are shown, and on the characters of JSON in all of their views together
 MOST_GROUPS, MOST_VIEWS = 24, 12_000_000
 MOST_DIFFERENCES, MOST_UNWELL = 40, 40
-#: cells of the matrix; if there are more, only the first steps are shown
+#: most cells of the matrix of ranks and steps; if there would be more, only the first steps are shown
 MOST_CELLS = 400_000
 
 
 class StepModel(TypedDict):
-    """One compile of a group; `same` is equal for steps that compiled the same."""
+    """One compile of a group; `same`: a hash, equal for steps that compiled the same code."""
 
     frame: str
     name: str
@@ -39,7 +39,7 @@ class StepModel(TypedDict):
 
 
 class GroupModel(TypedDict):
-    """Ranks that compiled the same; `view` is None where it was left out."""
+    """Ranks that compiled the same code; `view` is None if it was left out or the report could not be read."""
 
     title: str
     ranks: str
@@ -50,8 +50,11 @@ class GroupModel(TypedDict):
 
 
 class DifferenceModel(TypedDict):
-    """The first difference of a group from the reference; `frame` and `there` are ids in the two views; `side` is 1 where
-    the place is the reference's."""
+    """The first difference between a group, or some ranks, and the reference.
+
+    `group`, `reference` and `step`: -1 if there is none; `frame` and `there`: ids of the step's frame in the two views; `side`:
+    1 if the place is in the reference's code, else 0.
+    """
 
     title: str
     details: list[str]
@@ -162,7 +165,7 @@ def _groups(report: RanksReport) -> list[GroupModel]:
 
 
 def _title(numbers: Sequence[int]) -> str:
-    """`ranks 0, 2, 3`; of many runs, the first ones."""
+    """The title of a group, `ranks 0-2, 5`; a long list is cut at its end."""
     name = rank_words.ranks_name(numbers)
     return name if len(name) <= 40 else name[:36].rpartition(",")[0] + ", …"
 
@@ -200,7 +203,7 @@ def _steps(group: RankGroup) -> list[StepModel]:
 
 
 def _collective_words(kinds: Sequence[str]) -> list[str]:
-    """`⇄ 2 × all_reduce` for each kind, in the order of its first call."""
+    """Words for each kind of collective, in the order of their first calls: `⇄ 2 × all_reduce`."""
     words: list[str] = []
     for kind in dict.fromkeys(kinds):
         count = list(kinds).count(kind)
@@ -209,7 +212,7 @@ def _collective_words(kinds: Sequence[str]) -> list[str]:
 
 
 def safe_ranks_model(report: RanksReport) -> RanksModel:
-    """`ranks_model`, or one that says why there is none."""
+    """`ranks_model(report)`, or a model that says why it could not be made."""
     return guarded("This report", lambda: ranks_model(report), _undrawn)
 
 

@@ -1,7 +1,7 @@
 """The list of recompiles, and the marks of lines that make guards.
 
-Promises: what reached the recompile limit comes first; a line's mark counts conditions on values of the program, not those that
-Dynamo adds for itself, and says whether one of them failed.
+Promises: functions that reached the recompile limit come first; a line's mark counts guards on values of the program, not those
+that Dynamo adds for itself, and says whether a guard of the line caused a recompile.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dynascope.widgets.labels.recompiles import (
 from dynascope.widgets.labels.words import Places, printable, shorten
 from dynascope.widgets.wire import LensGuards, RecompileRow
 
-#: rows of the list
+#: most rows of the list
 MOST = 200
 #: kinds of guards on values that a program changes, as opposed to identities and types
 VALUES = frozenset({
@@ -49,7 +49,7 @@ def recompile_rows(report: Report, places: Places) -> list[RecompileRow]:
 
 
 def guard_marks(report: Report) -> dict[tuple[str, int], LensGuards]:
-    """By file and line: how many conditions it makes, which ones, and whether one of them failed."""
+    """For each (file, line) that makes guards on values: how many, their texts, and whether one failed."""
     made: dict[tuple[str, int], dict[str, None]] = defaultdict(dict)
     for frame in report.frames:
         for index, site in enumerate(frame.guard_sites):

@@ -1,7 +1,7 @@
-"""Tabs of a graph's detail about what the backend made of it: kernels with the lines they come from, and texts of its stages.
+"""Tabs of a graph's detail on what the backend made of the graph: kernels with source lines, and texts of later stages.
 
-Promises: a kernel has a line only where the compiler's own comment names the nodes that it computes; the texts of a large
-report are not in the model: a view fetches what it opens.
+Promises: a kernel has source lines only if the compiler's own comment names the nodes that it computes; if the
+texts of a report are long in total, they are not in the model, and a view in a notebook fetches a text when it is opened.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from dynascope.compiler.report import Graph, Kernel, Report, plural
 from dynascope.widgets.labels.words import Places, printable, shorten
 from dynascope.widgets.wire import Part
 
-#: characters of one text (code of a backend can be megabytes)
+#: most characters of one text (a backend's code can have megabytes)
 TEXT_LIMIT = 200_000
-#: characters of all texts of a report together, up to which its model includes them
+#: the model includes the texts of a report if they have at most this many characters together
 _WHOLE = 100_000
-#: rows of one list
+#: most rows of one list
 _ROWS = 500
 _NAMES = {
     "after_pre_grad_graph": "Pre-grad graph", "inductor_post_grad_graph": "Post-grad graph",
@@ -23,7 +23,7 @@ _NAMES = {
 
 
 def stage_parts(report: Report, graph: Graph, places: Places) -> list[Part]:
-    """The tabs that a graph has."""
+    """The tabs on a graph's kernels and on the texts of its later stages."""
     parts: list[Part] = []
     if graph.kernels:
         at = {n.name: places.at(n.file, n.line) for n in graph.nodes if n.file is not None and n.line is not None}
@@ -43,7 +43,7 @@ def stage_parts(report: Report, graph: Graph, places: Places) -> list[Part]:
 
 
 def _kernel(kernel: Kernel, at: dict[str, str]) -> list[str]:
-    """A kernel, the lines that it comes from, and the ops that it fuses."""
+    """The row of a kernel: its name, its source lines, and the ops that it computes."""
     lines = list(dict.fromkeys(at[node] for node in kernel.nodes if node in at))
     words = ", ".join(lines[:6]) + (f" and {plural(len(lines) - 6, 'more line')}" if len(lines) > 6 else "")
     ops = ", ".join(kernel.ops)

@@ -1,8 +1,8 @@
 """The run-time part of the model: the time line of one call, to scale, the shares, and what each break costs.
 
 Promises: a segment's `id` names something that the view can select (graph, break or frame), or is empty; a lane has at most
-`MOST` segments; all texts and numbers come from the report.  If there are more segments, those too short to be seen are merged
-by kind within each hundredth of the call: widths stay true, but not the order inside a hundredth, and their labels say so.
+`MOST` segments; all texts and numbers come from the report.  If the report has more, those too short to be seen are merged by
+kind within each hundredth of the call: widths stay true, but the order inside a hundredth is lost, and the tooltips say so.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from dynascope.widgets.labels.words import printable, shorten
 from dynascope.widgets.wire import InputRow, Share, TimeLine, TimeSegment
 
 MOST = 1500
-#: for longer lanes: the fraction of the call above which a segment is drawn as it is, the fraction over which shorter ones are
-#: merged, and how many kinds are kept apart in it (200 + 4 * (100 + 200 + 1) are fewer than `MOST`)
+#: on lanes with more segments, a segment of at least `_LONG` of the call is drawn as it is; shorter ones are merged within each
+#: `_GATHERED` of the call, into at most `_KINDS` by kind: at most 200 + 4 * (100 + 200 + 1) in all, fewer than `MOST`
 _LONG, _GATHERED, _KINDS = 1 / 200, 1 / 100, 4
 #: for each share its name, its kind (which sets its colour) and what it means
 _SHARES = {
@@ -62,7 +62,7 @@ def _inputs(report: Report) -> list[InputRow]:
 
 
 def cost_facts(cost: BreakCost) -> list[list[str]]:
-    """The facts about a break's cost, for its detail."""
+    """Facts about the cost of a break, for the detail of the break."""
     facts = [["run time", cost_words(cost), ""]]
     if cost.times > 1:
         facts.append(["reached", f"{cost.times:g} times a call", ""])
@@ -86,7 +86,7 @@ def _segments(profile: Profile, drawn: float, report: Report) -> list[TimeSegmen
 
 
 def _runs(segments: list[Segment], drawn: float) -> list[list[Segment]]:
-    """Runs of neighbouring segments to merge: the short ones of each hundredth; a long segment is a run by itself."""
+    """The segments in runs to be merged: neighbouring short ones of one hundredth; a long segment is a run by itself."""
 
     def key(segment: Segment) -> tuple[bool, float]:
         is_long = segment.duration >= _LONG * drawn
@@ -96,7 +96,10 @@ def _runs(segments: list[Segment], drawn: float) -> list[list[Segment]]:
 
 
 def _merged(run: list[Segment]) -> Iterator[tuple[Segment, str]]:
-    """(segment, label) for each kind in a run: its longest segment, made as wide as all of them; label "": its own."""
+    """(segment, label) for each kind in a run; if there are more than `_KINDS`, those with the least time are merged into one.
+
+    The segment is the longest of its kind, made as wide as all of them; label "": it is the only one.
+    """
     kinds: dict[str, list[Segment]] = {}
     for segment in run:
         kinds.setdefault(segment.kind, []).append(segment)
