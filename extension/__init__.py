@@ -1,6 +1,10 @@
 """dynascope: see and steer what torch.compile does, inside the notebook.
 
-Importing this loads neither torch nor IPython; each name is loaded on first use.
+Importing this package loads neither torch nor IPython; each function of the API is loaded on first use.
+
+`api` is the Python API.  `cli` is the command line: `script` runs a script, `launch` starts torchrun.  `children` and `engines`
+get the reports of other processes, which `autoload` begins to record.  `pytest_plugin` runs notebooks as tests, `shell` asks
+IPython and the kernel.  The folders have docstrings of their own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The function that torch calls at the end of its own import, through its entry point for extensions (`torch.backends`).
+"""`torch_imported` is an entry point of the group `torch.backends`: torch calls it at the end of its own import.
 
 It runs in every program that imports torch where dynascope is installed.  So it imports nothing of dynascope, and does nothing,
 unless the environment asks for a recording.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-#: `compiler.jobs.recorder` has it, too, but is not imported here
+#: the value of `VARIABLE` in `compiler.jobs.recorder`, which is not imported here
 VARIABLE = "DYNASCOPE_RANKS"
 #: part of the command line of Inductor's compile workers, which inherit the environment of the rank that they compile for
 _COMPILE_WORKER = "compile_worker"
