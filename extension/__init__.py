@@ -2,9 +2,9 @@
 
 Importing this package loads neither torch nor IPython; each function of the API is loaded on first use.
 
-`api` is the Python API.  `cli` is the command line: `script` runs a script, `launch` starts torchrun.  `children` and `engines`
-get the reports of other processes, which `autoload` begins to record.  `pytest_plugin` runs notebooks as tests, `shell` asks
-IPython and the kernel.  The folders have docstrings of their own.
+`api` is the Python API; `cli` is the command line, for which `script` runs a script and `launch` starts torchrun.  `children`
+records the processes that a launcher starts (`autoload` begins this inside them), and `engines` gathers the reports of
+ipyparallel's engines.  `pytest_plugin` runs pages as tests, and `shell` asks IPython and the kernel.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The command line: `dynascope run`, `dynascope fix`, `dynascope report`, `dynascope test`.
 
-Exit status: 0 for success; 1 if a page or the script failed, an expectation does not hold, or a report could not be saved; 2
-for bad usage; 130 if interrupted.  If the script of `run` or `fix` fails, its own status is passed on.
+Exit status: 0 for success; 1 if a page or the script failed, an expectation does not hold, or the report of a run could not
+be saved; 2 for bad usage; 130 if interrupted.  If the script of `run` or `fix` fails, its own status is passed on.
 """
 
 from __future__ import annotations

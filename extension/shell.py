@@ -62,7 +62,7 @@ def event_loop(shell: Any) -> Any:
 
 
 def receive_clicks_immediately(view: Any) -> None:
-    """Have a view's messages handled in the shell that the front end chose, a subshell if there is one: even while a cell runs.
+    """Have a view's messages handled by the shell or subshell to which the front end sends them, even while a cell runs.
 
     ipykernel 7.4 passes all messages of a widget to the shell that last wrote to it, which is most often the busy one.
     """

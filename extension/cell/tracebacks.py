@@ -23,7 +23,7 @@ _ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 _RESUME_NAME = re.compile(r"(?:torch_dynamo_resume_in_)+(.+?)(?:_at_\d+)+(?=\W|$)")
 _FILE = re.compile(r'File "(?P<file>[^"\n]+)", line (?P<line>\d+)')
 _RENDER_HOOK = "_render_traceback_"
-#: exceptions that have our hook now
+#: exceptions that have our hook
 _hooked: list[BaseException] = []
 
 
@@ -78,7 +78,7 @@ def after_cell(result: Any = None) -> None:
 
 
 def as_text(shell: Any, error: BaseException) -> str:
-    """What the hook prints for this exception, without colours; only its type and message if it has no hook."""
+    """The trimmed traceback of an exception that has our hook, otherwise its type and message; without colours."""
     render = getattr(error, _RENDER_HOOK, None)
     lines = render() if render is not None else _message(shell, error)
     return _ESCAPE.sub("", "\n".join(lines))

@@ -214,7 +214,7 @@ def is_page(path: Path, explicit: bool = False) -> bool:
 
 
 def find(paths: Iterable[str | Path]) -> list[Path]:
-    """Every page in these files and folders, in order, each once; raises PageError for a path that cannot be one."""
+    """Every page in these files and folders, in order, each once; raises PageError for a missing or unsuitable path."""
     pages: dict[Path, None] = {}
     for given in map(Path, paths):
         if given.is_dir():

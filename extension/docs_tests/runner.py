@@ -226,7 +226,7 @@ def _problem(page: Page, index: int | None, what: str, line: int | None = None, 
 
 
 def _raised(page: Page, work: Any, index: int, name: str, message: str = "") -> Problem:
-    """The problem of a cell that should not have raised, with a traceback without the frames of libraries."""
+    """The problem of a cell that should not have raised, with its trimmed traceback."""
     cell = work.cells[index]
     error = _error_of(cell)
     message = (error.get("evalue") or message or " ").splitlines()[0].strip()

@@ -33,7 +33,7 @@ def matcher_for(magics: Any) -> Callable[[CompletionContext], Any]:
 
 
 def completions(magic: str, typed: str, namespace: dict[str, Any]) -> list[str]:
-    """The completions at the end of `typed`, which is the line after the name of the magic, such as `%%compile `."""
+    """The completions at the end of `typed`, the text that follows the magic's name on its line."""
     word = _last_word(typed)
     previous = (typed[: len(typed) - len(word)].split() or [""])[-1]
     options = {flag: f for f in fields(OBSERVE if magic == "observe" else None) for flag in flags_of(f)}

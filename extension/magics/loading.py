@@ -1,4 +1,4 @@
-"""Adds the magics to a shell for `%load_ext`, and removes exactly what was added for `%unload_ext`."""
+"""Implements `%load_ext` and `%unload_ext`: adds the magics to a shell, and removes exactly what was added."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from dynascope.shell import cell_number
 
 
 def use_raw_texts(shell: Any, report: Report, ran: str) -> None:
-    """Make the fixed texts of cells in `report`, in which magics are missing, from the cells as the user wrote them.
+    """Replace the fixed texts in `report`, which lack the cells' magics, by fixed texts of the cells as the user wrote them.
 
     A cell is left out if its raw text is unknown or a change does not apply to it; the patch still shows its fixes.  `ran`: the
     file of the cell that ran; if the fixes need `dynamic=True`, this becomes an option of its magic.

@@ -31,7 +31,7 @@ def check_inputs(name: str, namespace: dict[str, Any], bound: list[str], *, take
 
 
 def inputs_named(name: str | None, namespace: dict[str, Any], notes: list[str]) -> Any:
-    """The list that has this name after the cell; if there is none, None, and a note says why."""
+    """The list that has this name after the cell; if it cannot be used, None, and a note says why."""
     if name is None:
         return None
     wrong = wrong_with(namespace.get(name))

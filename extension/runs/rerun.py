@@ -2,7 +2,7 @@
 
 A click may arrive on any thread, even while a cell runs, so it only queues the run.  The kernel's own event loop starts the
 run on the shell's main thread, after the current cell: interrupts work there, and nothing else runs meanwhile.  What the run
-prints, displays and raises goes to the view.  In and Out do not advance.  A single graph is run in the same way.
+prints, displays and raises goes to the view.  In and Out do not advance.  Requests to run a single graph are queued, too.
 """
 
 from __future__ import annotations
