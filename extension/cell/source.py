@@ -42,7 +42,7 @@ class Regions(Protocol):
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell (or the expression of a line magic), parsed."""
+    """One parsed cell, or the parsed expression of a line magic."""
 
     #: IPython's file name for the code; tracebacks and `inspect` look the text up by it
     file: str
@@ -63,8 +63,8 @@ class Cell:
 def read_cell(shell: Any, body: str, magic: str, line: str = "") -> Cell:
     """Parse the body of a cell magic.
 
-    Raises UsageError, in one line, if the body has no code or cannot be run by this magic, and SyntaxError as a plain cell
-    would.
+    Raises UsageError, with a one-line message, if the body has no code or cannot be run by this magic, and SyntaxError as a
+    plain cell would.
     """
     first = body.lstrip()
     if first.startswith("%%"):

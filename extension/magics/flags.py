@@ -82,7 +82,7 @@ def _keywords(f: Field) -> dict[str, Any]:
 def settings_from(arguments: Any, defaults: Settings) -> Settings:
     """The settings of one run: those on the magic's line, and the defaults for all others.
 
-    Raises UsageError, in one line, for a value that cannot be read.
+    Raises UsageError, with a one-line message, for a value that cannot be read.
     """
     changes: dict[str, Any] = {}
     for f in fields():

@@ -35,7 +35,7 @@ _SUSPENDABLE = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GE
 
 
 class ActiveRegions:
-    """The regions of one run; the constructor raises UsageError, in one line, if one of them is impossible."""
+    """The regions of one run; the constructor raises UsageError, with a one-line message, if one of them is impossible."""
 
     def __init__(self, shell: Any, cell: Cell, settings: Settings) -> None:
         self.shell, self.cell, self.settings = shell, cell, settings

@@ -97,7 +97,7 @@ class CellRun:
     # -- before ---------------------------------------------------------------------------------------
 
     def _check(self) -> None:
-        """Check the input; raises UsageError, in one line, if anything is wrong with it."""
+        """Check the input; raises UsageError, with a one-line message, if anything is wrong with it."""
         settings = self.settings
         if settings.output is not None and (not settings.output.isidentifier() or keyword.iskeyword(settings.output)):
             raise UsageError(f"--output {settings.output}: not a name")

@@ -12,7 +12,7 @@ from dynascope.compiler.validate import did_you_mean
 
 
 def check_inputs(name: str, namespace: dict[str, Any], bound: list[str], *, takes_inputs: bool) -> None:
-    """Raise UsageError, in one line, if `--inputs` cannot work.
+    """Raise UsageError, with a one-line message, if `--inputs` cannot work.
 
     `bound`: the names that the cell itself binds; their values are not known yet.  `takes_inputs`: whether the cell compiles
     something that can be called.

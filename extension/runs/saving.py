@@ -20,7 +20,7 @@ def why_not_savable(path: str) -> str | None:
 
 
 def save(report: Report, path: str | Path) -> str | None:
-    """Save the report; returns None, or what went wrong, in one line: a failure to save must not fail the run."""
+    """Save the report; returns None, or one line that says what went wrong: a failure to save must not fail the run."""
     try:
         report.save(path)
     except Exception as error:

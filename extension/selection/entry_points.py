@@ -32,7 +32,7 @@ class EntryPoints:
     def __init__(
         self, definitions: Iterable[Definition], make_entry: Callable[[Any, str], Any], retrace: Callable[[Any], None]
     ) -> None:
-        """`make_entry` compiles a target under this name; `retrace` makes the compiler forget what it knows of a function."""
+        """`make_entry` compiles a target under a name; `retrace` makes the compiler forget what it knows of a function."""
         accepted = [d for d in definitions if d.refused is None]
         self._functions = {(d.name, first_line(d.node)) for d in accepted if d.kind == "function"}
         self._classes = {(d.name, first_line(d.node)) for d in accepted if d.kind == "module"}
