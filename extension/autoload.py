@@ -16,7 +16,7 @@ _COMPILE_WORKER = "compile_worker"
 
 
 def torch_imported() -> None:
-    """Record this process if DYNASCOPE_RANKS names a folder; an error here would make the import of torch fail."""
+    """Record this process if DYNASCOPE_RANKS names a folder; errors are only printed, so that the import of torch succeeds."""
     folder = os.environ.get(VARIABLE)
     if not folder or any(_COMPILE_WORKER in argument for argument in sys.orig_argv):
         return

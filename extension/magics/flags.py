@@ -46,7 +46,7 @@ def flags_of(f: Field) -> list[str]:
 
 
 def is_bool(f: Field) -> bool:
-    """Whether the value is a bool: a switch, or `--dynamic true`."""
+    """Whether the option's value is a bool: it is a switch, or its choices are true and false."""
     return bool(f.metadata["kind"] == SWITCH or f.metadata["choices"] == ("true", "false"))
 
 

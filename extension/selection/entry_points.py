@@ -19,7 +19,7 @@ from dynascope.compiler.source.code import code_key, first_line, map_constants, 
 from dynascope.compiler.torch_private import marks
 from dynascope.selection.definitions import Definition
 
-#: replaced by the EntryPoints in the code of a rewritten tree
+#: constant of rewritten code that the EntryPoints object replaces
 _PLACEHOLDER = "\0dynascope.entry_points"
 
 #: id of each code object -> (the code, the name of its definition); the code is kept alive, so that no other object gets its id

@@ -24,7 +24,7 @@ from dynascope.compiler.source.code import map_constants
 from dynascope.compiler.torch_private import marks
 from dynascope.compiler.validate import did_you_mean
 
-#: replaced by the switch in the code of a jump
+#: constant of a jump's code that its switch replaces
 _PLACEHOLDER = "\0dynascope.jump"
 _ANY_RECEIVER = object()
 
