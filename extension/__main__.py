@@ -1,4 +1,4 @@
-"""`python -m dynascope` is the command `dynascope`."""
+"""Runs the command `dynascope` for `python -m dynascope`."""
 
 import sys
 

@@ -1,6 +1,6 @@
 """The Python API: `dynascope.explain`, `observe`, `compile`, `region`, `load`, `last`, `gather`, `record_ranks`.
 
-This layer passes the numbers of the notebook's cells to the functions of `dynascope.compiler`, if IPython is running.
+This layer tells `explain` and `observe` the execution counts of notebook cells, if IPython is running.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["compile", "explain", "gather", "last", "load", "observe", "record_ra
 
 
 def explain(function: Callable[..., Any], /, **settings: Unpack[ExplainSettings]) -> Callable[..., Report]:
-    """Compile and call a function, and report what the compiler did.
+    """Compile and call a function, and report what the compiler does.
 
         report = dynascope.explain(f, error_on_graph_break=True)(x)
         print(report)
@@ -37,8 +37,8 @@ def explain(function: Callable[..., Any], /, **settings: Unpack[ExplainSettings]
         settings: every setting of `%%compile` that is not about a cell; `backend` may be a callable.
 
     Returns:
-        A callable that takes the arguments of `function` and returns the Report.  An error of the compiler is in
-        `report.error`; one of the user's own code propagates.
+        A callable that takes the arguments of `function` and returns the Report.  If the compiler refuses the code,
+        `report.error` says why; an error of the user's own code propagates.
 
     Raises:
         TypeError: if a setting is unknown or `function` is not callable.
@@ -50,14 +50,14 @@ def explain(function: Callable[..., Any], /, **settings: Unpack[ExplainSettings]
 
 
 def observe() -> Run:
-    """Record what the compiler does in a `with` block; it causes nothing extra to be compiled.
+    """Record what the compiler does in a `with` block; nothing is compiled that the block would not compile.
 
         with dynascope.observe() as recording:
             compiled(x)
         print(recording.report)
 
     Returns:
-        A context manager; its `report` is the Report of the block, or inside the block the Report so far.
+        A context manager; its `report` is the Report of the block or, inside the block, the Report so far.
     """
     from dynascope.compiler.driver.pipeline import Run
 
@@ -65,21 +65,21 @@ def observe() -> Run:
 
 
 def load(path: str | Path, *, strict: bool = False) -> Report | RanksReport:
-    """The report of a TORCH_TRACE log, of a folder of them, of the files of a job's ranks, or of a saved report.
+    """Load a report from TORCH_TRACE logs, from the files of a job's ranks, or from a saved report.
 
         report = dynascope.load("trace_dir")
         report.save("report.html")
 
     Args:
         path: a file or a folder.
-        strict: whether an unknown or damaged record is an error; otherwise it is counted in `report.unread`.
+        strict: raise ValueError if anything is unknown or damaged; otherwise, unknown and damaged records are only counted.
 
     Returns:
-        A RanksReport if `path` holds several ranks or a saved RanksReport; else a Report.
+        A RanksReport for files of ranks, logs of several ranks or a saved RanksReport; otherwise a Report.
 
     Raises:
         FileNotFoundError: if there is nothing to read.
-        ValueError: if nothing in it can be read.
+        ValueError: if nothing can be read; with `strict`, if not everything can be.
     """
     from dynascope.compiler.jobs import folder
     from dynascope.compiler.recording import trace_files

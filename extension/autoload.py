@@ -1,4 +1,4 @@
-"""The function that torch calls at the end of its own import, through its entry point for extensions (`torch.backends`).
+"""`torch_imported` is an entry point of the group `torch.backends`: torch calls it at the end of its own import.
 
 It runs in every program that imports torch where dynascope is installed.  So it imports nothing of dynascope, and does nothing,
 unless the environment asks for a recording.
@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 import sys
 
-#: `compiler.jobs.recorder` has it, too, but is not imported here
+#: the value of `VARIABLE` in `compiler.jobs.recorder`, which is not imported here
 VARIABLE = "DYNASCOPE_RANKS"
 #: part of the command line of Inductor's compile workers, which inherit the environment of the rank that they compile for
 _COMPILE_WORKER = "compile_worker"
 
 
 def torch_imported() -> None:
-    """Record this process if DYNASCOPE_RANKS names a folder; an error here would make the import of torch fail."""
+    """Record this process if DYNASCOPE_RANKS names a folder; errors are only printed, so that the import of torch succeeds."""
     folder = os.environ.get(VARIABLE)
     if not folder or any(_COMPILE_WORKER in argument for argument in sys.orig_argv):
         return

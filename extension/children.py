@@ -1,8 +1,8 @@
-"""Recording the processes that launchers start: `torch.multiprocessing`, `accelerate.notebook_launcher`, any other.
+"""Records the processes that launchers such as `torch.multiprocessing` and `accelerate.notebook_launcher` start.
 
-A process whose environment has `DYNASCOPE_RANKS` (a folder) records itself from `import torch` on, and writes the file of its
-rank there, once it knows its rank.  The recording is started by `dynascope.autoload`; in a forked process, in which torch is
-imported already, by multiprocessing.
+A process whose environment has `DYNASCOPE_RANKS` (a folder) records itself from its import of the compiler on, and writes the
+file of its rank into the folder as soon as it knows its rank.  `dynascope.autoload` begins the recording.  In a forked process,
+in which torch may be imported already, a hook that multiprocessing calls after the fork begins it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def begin(folder: str) -> None:
 
 
 def _watch_target() -> None:
-    """Keep the error that ends a child: from Python 3.13 on, it has been handled when `end` is called."""
+    """Keep the error that ends a child: from Python 3.13 on, `sys.exc_info()` no longer has it when `end` is called."""
     from dynascope.compiler.torch_private.watched_functions import watch
 
     with contextlib.suppress(OSError, ValueError):
@@ -73,7 +73,7 @@ def _record(folder: Path) -> None:
     recorder.start()
 
     def end() -> None:
-        # in a child: until Python 3.12, multiprocessing calls this in a `finally`, while the error is being handled
+        # up to Python 3.12, multiprocessing calls this in a `finally` of the child, while the error is being handled
         error = sys.exc_info()[1] or next(iter(_ended_by), None)
         if multiprocessing.parent_process() is None:
             error = error or getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
@@ -124,9 +124,9 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 class RanksRecording:
-    """Record the processes that a block starts: `with dynascope.record_ranks() as job: ...`; `job.report`.
+    """Records the processes that a `with` block starts; afterwards, `report` is the RanksReport of the job.
 
-    `folder` keeps the files of the ranks; without it they are removed after the block.
+    `folder` is where the files of the ranks are kept; without it, they are removed after the block.
     """
 
     def __init__(self, folder: str | Path | None = None) -> None:

@@ -1,7 +1,7 @@
 """The command line: `dynascope run`, `dynascope fix`, `dynascope report`, `dynascope test`.
 
-Exit status: 0 for success, 1 if a page or the script failed, 2 for bad usage (reported in one line), 130 if interrupted.
-`run` exits with the script's own status.
+Exit status: 0 for success; 1 if a page or the script failed, an expectation does not hold, or the report of a run could not
+be saved; 2 for bad usage; 130 if interrupted.  If the script of `run` or `fix` fails, its own status is passed on.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("dynascope: interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
-        # the reader (`| head`) is gone: print nothing more, and flush nothing at exit
+        # the reader (`| head`) is gone: nothing more may be printed, not even when Python flushes stdout at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
 
@@ -140,7 +140,7 @@ def _run_rank(chosen: argparse.Namespace) -> int:
 
 
 def _check_script(chosen: argparse.Namespace) -> None:
-    """Raise UsageError, before anything runs, if there is no such script or no report can be saved."""
+    """Raise UsageError, before anything runs, if the script does not exist or no report can be saved for `-o`."""
     _check_output(chosen.output)
     if not chosen.module and not Path(chosen.script).is_file():
         raise UsageError(f"{chosen.script}: no such file")
@@ -158,7 +158,7 @@ def _launch(arguments: Sequence[str]) -> int:
 
 
 def _finish(report: Any, status: int, chosen: argparse.Namespace) -> int:
-    """Print and save the report of a run, and check what is expected; returns the exit status."""
+    """Print the report of a run, save it for `-o` and check `--expect`; returns the exit status."""
     _print(_text(report), sys.stdout)
     if chosen.output:
         wrong = save(report, chosen.output)
@@ -179,7 +179,7 @@ def _text(report: Any) -> str:
 
 def _expected(report: Any, expected: str | None) -> int:
     """The exit status of `--expect`: 0 if the terms hold; otherwise print what differs, and return FAILED."""
-    if isinstance(report, Report) and expected is not None:  # a single process is always alike
+    if isinstance(report, Report) and expected is not None:  # one process has no ranks that could differ
         expected = ",".join(term for term in expected.split(",") if term.strip() not in ALIKE)
     if not expected:
         return 0
@@ -254,7 +254,7 @@ def _report(chosen: argparse.Namespace) -> int:
 
 
 def _write_trace(report: Any, path: str) -> None:
-    """Write the compile time of a report as a trace."""
+    """Write where the compile time of a report went, as a trace for Perfetto."""
     if isinstance(report, RanksReport):
         raise UsageError("--perfetto: give the log of one rank")
     try:
@@ -276,7 +276,7 @@ def _test(chosen: argparse.Namespace) -> int:
 
 
 def _check_output(path: str | None) -> None:
-    """Raise UsageError, before anything runs, if no report can be saved there."""
+    """Raise UsageError, before anything runs, if no report can be saved at this path."""
     reason = why_not_savable(path) if path is not None else None
     if reason is not None:
         raise UsageError(f"-o {path}: {reason}")

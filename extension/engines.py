@@ -29,7 +29,10 @@ def gather(client: Any) -> RanksReport:
 
 
 def last_record() -> dict[str, Any] | None:
-    """The last report of the engine that calls this, with the data by which ranks are compared; None if it has none yet."""
+    """The last report of this process, with the data by which ranks are compared; None if there is none yet.
+
+    ipyparallel calls it in each engine.
+    """
     from dynascope.compiler.driver.latest import last
 
     try:

@@ -1,4 +1,4 @@
-"""`dynascope run` for the ranks of a job: under torchrun, or with torchrun's own options, for which it starts torchrun.
+"""`dynascope run` for the ranks of a job: under the user's torchrun, or with options of torchrun, which it then starts itself.
 
 Each rank writes a file of its own into one folder (`compiler.jobs`).  If `dynascope run` starts torchrun, it reports at the
 end.  Under the user's torchrun, the rank that ends last reports, or the first one that fails, because torchrun then ends
@@ -53,7 +53,7 @@ def wants_torchrun(argv: Sequence[str]) -> bool:
 
 
 class RankRun:
-    """This process as one rank of a job: it records into the folder, and reports if no other rank does."""
+    """This process as one rank of a job: it writes its file into the folder, and reports if no other rank does."""
 
     def __init__(self, ranks_dir: str | None) -> None:
         given = ranks_dir or os.environ.get(VARIABLE)
@@ -62,14 +62,14 @@ class RankRun:
         self._recorder: RankRecorder | None = None
 
     def start(self, recording: Any) -> None:
-        """Begin to write the rank's file; `recording` is the one that records this process."""
+        """Begin to write the rank's file from `recording`, which records this process."""
         self._recorder = RankRecorder(self.folder, recording)
         self._recorder.start()
 
     def end(self, report: Report, status: int, *, reports: bool) -> RanksReport | None:
-        """Write the file for the last time; returns the job's report if it is this rank that shows it.
+        """Write the file for the last time; returns the job's report if this rank is the one to show it.
 
-        `reports`: whether a rank reports, not the launcher.
+        `reports`: whether one of the ranks reports; False: the launcher does.
         """
         assert self._recorder is not None
         has_error = report.error is not None and not report.error.caught  # the file contains the error already
@@ -83,7 +83,10 @@ class RankRun:
         return self.report()
 
     def report(self) -> RanksReport:
-        """The report of the ranks in the folder, with notes on what it lacks and where the files are."""
+        """The report of the ranks in the folder, with notes on ranks that it lacks and on where the files are.
+
+        If all ranks are alike, the default folder is removed.
+        """
         count = self._expected()
         report = job_folder.read_job(self.folder, world_size=count)
         total = identity.world_size() or count
@@ -116,7 +119,7 @@ class RankRun:
         return len(ended) >= self._expected()
 
     def _claim_report(self) -> bool:
-        """Take the report of this attempt; False if another rank has it."""
+        """Claim the right to report on this attempt of the job; False if another rank has claimed it."""
         attempt = f"{identity.job()} {os.environ.get('TORCHELASTIC_RESTART_COUNT', '')}"
         mark = self.folder / f".reported-{hashlib.sha256(attempt.encode()).hexdigest()[:12]}"
         try:
@@ -139,10 +142,10 @@ def _default_folder() -> Path:
 def launch(
     argv: Sequence[str], check: Callable[[argparse.Namespace], None]
 ) -> tuple[RanksReport | Report | None, int, argparse.Namespace]:
-    """Run `dynascope run`'s arguments under torchrun; returns (report, exit status, arguments).
+    """Run `dynascope run` with these arguments under torchrun; returns (report, exit status, parsed arguments).
 
-    torchrun's own parser reads its options; the report is None if no rank wrote anything.  `check` is called with the arguments
-    before anything runs.
+    torchrun's own parser reads its options.  The report is that of the single rank if there is only one, and None if no file of
+    a rank can be read.  `check` is called with the parsed arguments before anything runs.
     """
     from torch.distributed import run as torchrun
 
@@ -177,7 +180,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 @contextlib.contextmanager
 def _folder_of_job(given: str | None) -> Iterator[Path]:
-    """The folder into which the ranks write: the given one, or a temporary one; the environment passes its path."""
+    """The folder into which the ranks write, given or temporary; an environment variable passes its path to them."""
     folder = Path(given).absolute() if given else Path(tempfile.mkdtemp(prefix="dynascope-ranks-"))
     before = os.environ.get(VARIABLE)
     os.environ[VARIABLE] = str(folder)

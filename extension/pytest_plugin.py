@@ -1,6 +1,6 @@
-"""`pytest --dynascope examples/`: every notebook and MyST page is a test (`dynascope.docs_tests.runner`).
+"""`pytest --dynascope examples/` runs every notebook and MyST page as a test (`dynascope.docs_tests.runner`).
 
-For a project's own tests there is the fixture `dynascope_expect`:
+A project's own tests can use the fixture `dynascope_expect`:
 
     def test_model(dynascope_expect):
         with dynascope_expect("graphs=1,breaks=0"):
@@ -49,7 +49,7 @@ class PageFile(pytest.File):
 
 
 class PageItem(pytest.Item):
-    """Running one page."""
+    """The test that runs one page."""
 
     def runtest(self) -> None:
         from dynascope.docs_tests.runner import run_page
@@ -69,7 +69,10 @@ class PageItem(pytest.Item):
 
 
 class ExpectingBlock:
-    """A context manager that traces and records the code inside and checks the expectations at the end; yields the run."""
+    """A context manager that records the code inside, which is traced again, and checks the expectations at the end.
+
+    It yields the run.
+    """
 
     def __init__(self, expected: list[Expectation]) -> None:
         self.expected = expected
@@ -101,7 +104,7 @@ class ExpectingBlock:
 
 @pytest.fixture
 def dynascope_expect() -> Iterator[Callable[..., ExpectingBlock]]:
-    """`with dynascope_expect("graphs=1,breaks=0"): compiled(x)` fails if the compiler does something else."""
+    """`with dynascope_expect("graphs=1,breaks=0"): compiled(x)` fails if the counts are different."""
     blocks: list[ExpectingBlock] = []
 
     def expecting(expected: str = "", /, **counts: int | str) -> ExpectingBlock:

@@ -1,4 +1,4 @@
-"""Running a script as `python script.py` does, under a recording.
+"""Runs a script as `python script.py` does, under a recording.
 
 The script gets its own `__main__`, `sys.argv` and `sys.path[0]`; its exceptions are printed as Python prints them, without our
 frames; its exit status becomes ours.
@@ -26,8 +26,8 @@ def run_script(
 ) -> tuple[Any, int]:
     """Run a script or module; returns (report, exit status).  `started` is called with the recording before the script runs.
 
-    The status is that of `sys.exit`, 1 after an exception, 130 after Ctrl-C.  There is a report in every case.
-    `fix_seconds`: if given, look afterwards for fixes for what the script compiles, for at most this time.
+    The status is 0, that of `sys.exit`, 1 after an exception, or 130 after Ctrl-C.  There is a report in every case.
+    `fix_seconds`: if given, afterwards search for fixes for what the script compiles, for at most this time.
     """
     from dynascope.compiler.driver.pipeline import Run
     from dynascope.compiler.settings import Settings
@@ -81,7 +81,10 @@ def _execute(path: Path) -> None:
 
 
 def _own_frames(error: BaseException, script: str, module: bool) -> types.TracebackType | None:
-    """The traceback from the script's first frame on; if it has no such frame, the whole one, but None for a SyntaxError."""
+    """The traceback from the script's first frame on.
+
+    If it has no frame of the script, the whole traceback, but None for a SyntaxError.
+    """
 
     def is_own(frame: types.FrameType) -> bool:
         if module:

@@ -1,6 +1,6 @@
-"""Everything that dynascope asks of the running IPython shell beyond its public API, guarded.
+"""Asks the running IPython shell and its kernel for what their public API does not have: ids, counts, raw text, the event loop.
 
-Nothing here imports IPython at module level, so `import dynascope` stays light; outside IPython every answer is "unknown".
+Nothing here imports IPython at module level, because the Python API uses this module without IPython, too.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def cell_number(file: str) -> int | None:
-    """The execution count of the notebook cell with this file name; None outside IPython and for other files."""
+    """The execution count of the cell with this file name; None outside IPython and for files that are no cells."""
     interactive = sys.modules.get("IPython.core.interactiveshell")
     shell = interactive.InteractiveShell._instance if interactive is not None else None
     count = getattr(getattr(shell, "compile", None), "_filename_map", {}).get(file)
@@ -62,9 +62,9 @@ def event_loop(shell: Any) -> Any:
 
 
 def receive_clicks_immediately(view: Any) -> None:
-    """Have a view's messages handled where the front end sends them (a subshell if there is one), also while a cell runs.
+    """Have a view's messages handled by the shell or subshell to which the front end sends them, even while a cell runs.
 
-    ipykernel 7.4 passes all messages of a widget to the shell that last wrote to it: most often the one that is busy.
+    ipykernel 7.4 passes all messages of a widget to the shell that last wrote to it, which is most often the busy one.
     """
     comm = getattr(view, "comm", None)
     if comm is not None and hasattr(comm, "_reply_subshell_for"):

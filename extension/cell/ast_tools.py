@@ -1,4 +1,4 @@
-"""Questions about syntax trees: which statements, nodes and names belong to a level, and where a definition starts."""
+"""Finds the statements, nodes and names of one scope in a syntax tree, and gives generated code a location."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def blocks(statement: ast.stmt) -> list[list[ast.stmt]]:
 
 
 def copy_compound(statement: ast.stmt) -> tuple[ast.stmt, list[tuple[ast.AST, str]]]:
-    """A copy of a statement and its `block_fields`, which can be set without changing the original."""
+    """A copy of a statement, and the copy's `block_fields`, which can be set without changing the original."""
     statement = copy.copy(statement)
     for field in ("handlers", "cases"):
         if hasattr(statement, field):
@@ -47,7 +47,7 @@ def copy_compound(statement: ast.stmt) -> tuple[ast.stmt, list[tuple[ast.AST, st
 
 
 def own_statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements of one level, including those inside `if`, `for`, `with`, `try` and `match`."""
+    """The statements of one scope, including those inside compound statements such as `if`, `for` and `try`."""
     for statement in body:
         yield statement
         for block in blocks(statement):
@@ -55,7 +55,10 @@ def own_statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def own_nodes(root: ast.AST) -> Iterator[ast.AST]:
-    """`root` and every node below it in the same scope: no function or class bodies, no variables of comprehensions."""
+    """`root` and every node below it in the same scope.
+
+    A definition or a lambda is one node, without anything inside it; the variables of a comprehension are left out.
+    """
     yield root
     if isinstance(root, SCOPES):
         return
@@ -65,7 +68,7 @@ def own_nodes(root: ast.AST) -> Iterator[ast.AST]:
 
 
 def names_bound_by(node: ast.AST) -> list[str]:
-    """Names that this node itself binds or deletes (not the nodes inside it)."""
+    """Names that this node itself binds or deletes, not those of the nodes inside it."""
     if isinstance(node, ast.Name):
         return [] if isinstance(node.ctx, ast.Load) else [node.id]
     if isinstance(node, DEFINITIONS):

@@ -4,7 +4,7 @@ During a run, Ctrl-C (the kernel's interrupt) raises immediately where code unde
 kept pending: it is raised where the user's code would continue, or at the end, when everything has been restored.
 
 An interrupt that Python or torch would discard is sent again.  Python prints and drops what is raised in a weak reference's
-callback or in `__del__`, which is where an interrupt during a garbage collection is raised.
+callback or in `__del__`, which is where an interrupt can be raised during a garbage collection.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 
 def interruptible(function: Callable[..., Any], *args: Any) -> Any:
-    """Call the user's code: an interrupt raises immediately in here, and a pending one before the call."""
+    """Call the user's code: an interrupt during the call raises immediately, and a pending one raises before the call."""
     if _active and threading.current_thread() is threading.main_thread():
         raise_pending()
     return function(*args)
@@ -35,19 +35,22 @@ def raise_pending() -> None:
 
 
 _INTERRUPTIBLE_CODE = interruptible.__code__
-#: the file in which torch checks the guards that it has just made: it discards what is raised meanwhile
+#: the file in which torch evaluates the guards that it has just made: torch discards exceptions raised there
 _DISCARDING_FILE = os.path.join("torch", "_dynamo", "guards.py")
-#: seconds until an interrupt that was discarded, or would be, is sent again
+#: seconds until an interrupt that was or would be discarded is sent again
 _RETRY_SECONDS = 0.02
 #: runs in progress in the main thread, nested ones last
 _active: list[Interrupts] = []
 
 
 class Interrupts:
-    """A context manager for one whole run; it does nothing outside the main thread, the only one that gets interrupts."""
+    """Handles the interrupts of one whole run, as a context manager.
+
+    Does nothing outside the main thread, the only one that gets interrupts, or if no Python function handles SIGINT.
+    """
 
     def __init__(self) -> None:
-        #: the previous signal handler; None while `_on_signal` is not installed
+        #: the signal handler that `_on_signal` replaced; None if it replaced none
         self.previous: Any = None
         self.pending: int | None = None
         self._owner: FrameType | None = None

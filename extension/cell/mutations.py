@@ -1,4 +1,4 @@
-"""Which objects a cell's own statements change in place, so that running the cell again changes them again."""
+"""Finds the objects that a cell's own statements change in place: running the cell again would change them again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MUTATING_METHODS = frozenset(
 
 
 def mutated_names(cell: Cell) -> list[str]:
-    """Names of the objects that the cell changes, in order, except those that it has created itself."""
+    """Names of the objects that the cell changes in place, in order, without names that the cell has assigned before."""
     names: dict[str, None] = {}
     created: set[str] = set()
     for statement in cell.statements:

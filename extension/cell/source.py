@@ -1,9 +1,10 @@
-"""Turning a cell's text into code to run, with the line numbers that the user sees.
+"""Turns a cell's text into code and runs it, with the line numbers that the user sees.
 
 A line number in a traceback, a report, `inspect` or the debugger is the line of the cell as its editor shows it: the
-`%%compile` line is line 1, or further down if there are lines above it.  To this end those lines are kept, as comments,
-in the text that is parsed and registered with IPython.  Statements are compiled and run one by one, as IPython does it, so a
-cell behaves the same with and without a magic: `__doc__`, names bound before an error, errors that only compiling finds.
+`%%compile` line is line 1, or further down if there are lines above it.  To this end, the `%%compile` line and the lines above
+it stay in the text that is parsed and registered with IPython, as comments.  Statements are compiled and run one by one, as
+IPython does it.  So `__doc__`, the names bound before an error, and the errors that only compiling finds are the same with and
+without a magic.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ CompileTree = Callable[[ast.AST, str], CodeType]
 
 
 class Regions(Protocol):
-    """The regions of a run, as the code of its cell needs them; `dynascope.regions.active` implements it."""
+    """The regions of a run, as the code of its cell needs them; `dynascope.regions.active` implements this protocol."""
 
     def compile(self, tree: ast.AST, compile_tree: Callable[[ast.AST], CodeType]) -> CodeType:
         """Compile a tree of the cell with its regions in it."""
@@ -41,7 +42,7 @@ class Regions(Protocol):
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell (or the expression of a line magic), parsed."""
+    """One parsed cell, or the parsed expression of a line magic."""
 
     #: IPython's file name for the code; tracebacks and `inspect` look the text up by it
     file: str
@@ -62,8 +63,8 @@ class Cell:
 def read_cell(shell: Any, body: str, magic: str, line: str = "") -> Cell:
     """Parse the body of a cell magic.
 
-    Raises UsageError, in one line, if there is nothing to run or it cannot be run this way, and SyntaxError as a plain cell
-    would.
+    Raises UsageError, with a one-line message, if the body has no code or cannot be run by this magic, and SyntaxError as a
+    plain cell would.
     """
     first = body.lstrip()
     if first.startswith("%%"):
@@ -74,7 +75,7 @@ def read_cell(shell: Any, body: str, magic: str, line: str = "") -> Cell:
 
 
 def read_expression(shell: Any, expression: str, magic: str) -> Cell:
-    """Parse the expression of a line magic; it gets the line number that the magic has in the cell."""
+    """Parse the expression of a line magic; the expression gets the line number of the magic."""
     nothing = f"{magic} needs an expression: {magic} f(x)"
     if not expression.strip():
         raise UsageError(nothing)
@@ -100,14 +101,14 @@ def _parse(shell: Any, text: str, raw: str | None, nothing: str) -> Cell:
 
 
 def reread(shell: Any, cell: Cell) -> Cell:
-    """Parse a cell again to run it again: running it may have changed its syntax tree."""
+    """Parse a cell again for another run: the first run may have changed the syntax tree."""
     tree = shell.transform_ast(shell.compile.ast_parse(cell.text, filename=cell.file))
     return replace(cell, statements=tree.body, regions=None)
 
 
 def _lines_above(shell: Any, body: str, magic_line: str) -> tuple[str | None, list[str]]:
-    """The whole cell as the user wrote it, if that is known, and its lines above the magic's body."""
-    blank = len(list(itertools.takewhile(lambda text: not text.strip(), body.splitlines())))  # IPython drops them
+    """The whole cell as the user wrote it, or None if that is not known, and the lines above the magic's body."""
+    blank = len(list(itertools.takewhile(lambda text: not text.strip(), body.splitlines())))  # IPython drops these
     raw = raw_cell(shell)
     start = raw.rfind(body.rstrip()) if body.strip() else -1  # some magics pass the text on without its last newline
     above = raw[: start - 1].split("\n") if start > 0 and raw[start - 1] == "\n" else None
@@ -128,7 +129,7 @@ def compiles(shell: Any, cell: Cell, flags: int = 0) -> bool:
 def run_statements(
     shell: Any, cell: Cell, compile_statement: CompileTree | None = None, after: Callable[[ast.stmt], None] | None = None
 ) -> Any:
-    """Run the statements one by one in the user's namespace; returns the last expression's value.
+    """Run the statements one by one in the user's namespace; returns the value of the cell's last expression.
 
     `after` is called after each statement.
     """
@@ -155,7 +156,7 @@ def run_statement(shell: Any, cell: Cell, statement: ast.stmt, compile_statement
 
 
 def compile_tree(shell: Any, cell: Cell, tree: ast.AST, mode: str) -> CodeType:
-    """Compile as IPython compiles a cell: with the `__future__` flags that earlier cells set."""
+    """Compile a tree, with its regions, as IPython compiles a cell: with the `__future__` flags that earlier cells set."""
 
     def compile_with_ipython(tree: ast.AST) -> CodeType:
         code: CodeType = shell.compile(tree, cell.file, mode)

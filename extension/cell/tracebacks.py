@@ -1,8 +1,8 @@
 """Tracebacks trimmed to the user's own frames.
 
 An exception that leaves a cell keeps its type, message and traceback (`%debug` walks all of it).  Only what IPython prints
-changes: `show_trimmed` gives the exception a `_render_traceback_`, the hook that IPython calls to show an exception, which
-leaves out the frames of the notebook, of torch and of dynascope.
+changes: IPython shows an exception by calling its method `_render_traceback_`, if there is one.  `show_trimmed` gives the
+exception such a hook, which leaves out the frames of torch, of dynascope and of the notebook's machinery.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _hooked: list[BaseException] = []
 
 
 def show_trimmed(shell: Any, error: BaseException) -> None:
-    """Make IPython show this exception without the frames of libraries."""
+    """Make IPython show this exception with a trimmed traceback, or without one if it is a SyntaxError."""
     if isinstance(error, SyntaxError):
         _show_without_stack(shell)
     else:
@@ -36,14 +36,14 @@ def show_trimmed(shell: Any, error: BaseException) -> None:
 
 
 def show_message_only(shell: Any, error: BaseException) -> None:
-    """Make IPython show just type and message of this exception, which no line of the user's code raised."""
+    """Make IPython show only the type and the message of this exception, which no line of the user's code raised."""
     _show_once(error, lambda: _message(shell, error))
 
 
 def _message(shell: Any, error: BaseException) -> list[str]:
     """Type and message of an exception as IPython shows them.
 
-    IPython 8 would print the attribute `msg` of any exception: in torch's errors that is the message without the user's code.
+    IPython 8 would print the attribute `msg` of any exception: in torch's errors, `msg` is the message without the user's code.
     """
     shown = error
     if not isinstance(error, SyntaxError):
@@ -54,7 +54,7 @@ def _message(shell: Any, error: BaseException) -> list[str]:
 
 
 def _show_once(error: BaseException, render: Callable[[], list[str]]) -> None:
-    """Have IPython call `render` the next time it shows this exception; afterwards it is a plain exception again."""
+    """Have IPython call `render` the next time it shows this exception; after that, the exception has no hook any more."""
 
     def render_once() -> list[str]:
         _unhook(error)
@@ -78,14 +78,14 @@ def after_cell(result: Any = None) -> None:
 
 
 def as_text(shell: Any, error: BaseException) -> str:
-    """What IPython would print for this exception, without colours."""
+    """The trimmed traceback of an exception that has our hook, otherwise its type and message; without colours."""
     render = getattr(error, _RENDER_HOOK, None)
     lines = render() if render is not None else _message(shell, error)
     return _ESCAPE.sub("", "\n".join(lines))
 
 
 def trimmed(trace: TracebackType | None) -> TracebackType | None:
-    """The traceback without the frames of libraries; None if none is left.
+    """The traceback without the frames of torch, dynascope and the notebook's machinery; None if no frame is left.
 
     A resume function and the frame that it continues become one entry, in the code of that frame.
     """
@@ -117,9 +117,10 @@ def _is_library(file: str) -> bool:
 
 
 def _frame_in_source(frame: FrameType, code: CodeType, line: int) -> FrameType:
-    """A frame that fails at `line`, with the first line, the name and the arguments of `code`, because IPython shows these.
+    """A frame that fails at `line` of the source, for IPython to show in place of `frame`.
 
-    In the source, the cell's statements are not a function, and a resume function is a part of another function.
+    In the source, the cell's statements are no function, so their frame is one of a module.  A resume function is a part of
+    another function; its frame has the first line, the name and the arguments of that function's `code`.
     """
     if code.co_name == STATEMENTS:
         failing = compile("\n" * (line - 1) + "1/0", code.co_filename, "exec")
@@ -150,7 +151,7 @@ def _render(shell: Any, error: BaseException) -> list[str]:
         for e in chain:
             e.__traceback__ = trimmed(e.__traceback__)
             if type(e).__module__.startswith("torch."):
-                e.__cause__, e.__suppress_context__ = None, True  # its causes are the compiler's own frames
+                e.__cause__, e.__suppress_context__ = None, True  # its causes show only the compiler's own frames
         # without a traceback, the compiler refused the statements themselves: the message says where
         lines = _message(shell, error) if error.__traceback__ is None else _format(shell, error)
     finally:
@@ -194,7 +195,7 @@ def _with_source_names(shell: Any, text: str) -> str:
 
 
 def _show_without_stack(shell: Any) -> None:
-    """Show the next syntax error as IPython shows a plain cell's: without a stack."""
+    """Make IPython show the next syntax error as it shows that of a plain cell: without a stack."""
 
     def show_once(filename: str | None = None, running_compiled_code: bool = False) -> None:
         vars(shell).pop("showsyntaxerror", None)

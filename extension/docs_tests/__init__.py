@@ -1,5 +1,5 @@
 """`dynascope test`: notebooks and MyST pages as tests.
 
-`command` runs many pages, `runner` tests one, `pages` reads and writes it, `kernel` executes it, `normalize` makes its outputs
-fit to be committed, `compare` finds what differs from stored ones.
+`command` runs many pages, `runner` tests one page, `pages` reads and writes it, `kernel` executes it, `normalize` makes its
+outputs fit to be committed, `compare` compares them with the stored ones.
 """

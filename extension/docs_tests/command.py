@@ -1,4 +1,4 @@
-"""`dynascope test`: runs pages, one after another or several at once, and prints their results."""
+"""Runs the pages of `dynascope test`, one after another or several at once, and prints their results."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from dynascope.docs_tests.runner import Result, run_page
 
 
 def run_pages(paths: Sequence[str], *, update: bool = False, timeout: float, parallel: int = 1) -> int:
-    """Run every page in `paths`; returns 0 if all passed, 1 if one failed.  Raises PageError, in one line, if there is
-    no page, or no kernel to run it."""
+    """Run every page in `paths`; returns 0 if none failed, otherwise 1.
+
+    Raises PageError, with a one-line message, if there is no page, or no kernel to run it.
+    """
     pages = find(paths)
     if not pages:
         raise PageError(f"no .ipynb and no MyST page in {', '.join(map(str, paths))}")
@@ -40,7 +42,7 @@ def run_pages(paths: Sequence[str], *, update: bool = False, timeout: float, par
 
 
 def _counts(results: list[Result], update: bool) -> str:
-    """`1 failed, 3 passed, 1 skipped`, and with `--update` how many were updated."""
+    """`1 failed, 3 passed, 1 skipped`; with `--update` also how many pages were updated."""
     failed, skipped = sum(not r.ok for r in results), sum(r.skipped is not None for r in results)
     counts = [(failed, "failed", failed > 0), (len(results) - failed - skipped, "passed", True)]
     counts += [(skipped, "skipped", skipped > 0), (sum(r.updated for r in results), "updated", update)]

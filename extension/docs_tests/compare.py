@@ -1,6 +1,6 @@
-"""Comparing a cell's outputs with stored ones: the outline of each report (`compiler.report.outline`), and the error.
+"""Compares a cell's outputs with the stored ones: the outline of each report (`compiler.report.outline`), and the error.
 
-Text, values and times are not compared.  Everything here is pure: stored and new outputs in, differences out.
+Text, values and times are not compared.  These are pure functions: stored and new outputs in, differences out.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from dynascope.compiler.report import plural
 from dynascope.compiler.report.outline import MIME
 
-#: raised by `--expect`; the tag `raises-exception` does not permit them, only `expect-exception` does
+#: raised if an expectation does not hold; only the tag `expect-exception` permits them, `raises-exception` does not
 EXPECTATION_ERRORS = ("ExpectationError", "ExpectationFailed")
 #: start of the line that IPython prints for a UsageError, instead of sending an error output
 _USAGE = "UsageError: "
@@ -20,7 +20,7 @@ _USAGE = "UsageError: "
 
 @dataclass(frozen=True)
 class Difference:
-    """One difference between a cell and what was stored; `line` counts in the cell."""
+    """One difference between a cell's outputs and the stored ones; `line` is a line of the cell."""
 
     what: str
     detail: str = ""
@@ -28,7 +28,7 @@ class Difference:
 
 
 def structures(outputs: Iterable[Any]) -> list[dict[str, Any]]:
-    """The structure of each report among a cell's outputs, in order."""
+    """The outline of each report among a cell's outputs, in order."""
     candidates = [output.get("data", {}).get(MIME) or output.get("metadata", {}).get(MIME) for output in outputs]
     return [value for value in candidates if isinstance(value, dict)]
 
@@ -44,7 +44,7 @@ def error_name(outputs: Iterable[Any]) -> str | None:
 
 
 def compare(stored: Iterable[Any], now: Iterable[Any]) -> list[Difference]:
-    """How the structure of a cell's outputs differs from what was stored; empty if it does not."""
+    """The differences between the stored outputs of a cell and the new ones."""
     stored, now = list(stored), list(now)
     differences = _compare_errors(error_name(stored), error_name(now))
     before, after = structures(stored), structures(now)
@@ -52,7 +52,7 @@ def compare(stored: Iterable[Any], now: Iterable[Any]) -> list[Difference]:
         differences.append(Difference(f"{plural(len(after), 'report')} (stored: {len(before)})"))
     for number, (old, new) in enumerate(zip(before, after, strict=False), 1):
         if _release(old) != _release(new):
-            continue  # another torch may capture other graphs
+            continue  # the outlines are from different releases of torch, which may capture different graphs
         prefix = f"report {number}: " if len(before) > 1 else ""
         differences += [Difference(prefix + d.what, d.detail, d.line) for d in _compare_reports(old, new)]
     return differences

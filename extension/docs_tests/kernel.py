@@ -1,8 +1,8 @@
-"""Executing one page in a fresh kernel of this Python, leaving no process behind.
+"""Executes one page in a fresh kernel of this Python, leaving no process behind.
 
-nbclient executes the cells.  This module adds: the kernel is always this interpreter's, whatever kernel specs the machine has;
-it sees no IPython profile of the user's; a cell that takes too long is interrupted; and at the end, after a time-out or Ctrl-C,
-the kernel's whole process group is killed.
+nbclient executes the cells.  This module makes sure that the kernel runs under this interpreter, whatever kernel specs the
+machine has, and does not read the user's IPython profile.  A cell that takes too long is interrupted.  At the end, also after a
+time-out or Ctrl-C, the kernel's whole process group is killed.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class KernelDied(Exception):
 
 
 class Client(NotebookClient):  # type: ignore[misc, unused-ignore]
-    """nbclient's client with our kernel, whose process group it remembers."""
+    """nbclient's client for our kernel; it remembers the kernel's process group."""
 
     group: int | None = None
     #: exit status of a kernel that died, as `subprocess` has it
@@ -91,7 +91,7 @@ class Client(NotebookClient):  # type: ignore[misc, unused-ignore]
             raise
 
     async def _async_handle_timeout(self, timeout: int, cell: Any = None) -> Any:
-        """Interrupt the cell: it can clean up, and its traceback shows the line that hung.  Then raise CellTimeoutError."""
+        """Interrupt the cell, so that it can clean up and its traceback shows where it hung; then raise CellTimeoutError."""
         manager: Any = self.km
         await manager.interrupt_kernel()
         deadline = time.monotonic() + INTERRUPT_SECONDS
@@ -107,7 +107,7 @@ class Client(NotebookClient):  # type: ignore[misc, unused-ignore]
             raise RuntimeError(f"before the first cell: {reply['content'].get('evalue')}")
 
     def kill(self) -> None:
-        """Kill the kernel and what it started; it leads a process group of its own."""
+        """Kill the kernel and what it started: the kernel leads a process group of its own."""
         group, self.group = self.group, None
         if group is None:
             return
@@ -119,7 +119,7 @@ class Client(NotebookClient):  # type: ignore[misc, unused-ignore]
 
 
 def merge_streams(cell: Any) -> None:
-    """Merge the outputs of each stream into one, stdout first; of a line that is rewritten after `\\r`, keep the last text.
+    """Merge the outputs of each stream into one; keep only the last text of a line that is rewritten after `\\r`.
 
     nbclient's `coalesce_streams` takes minutes for a long line.
     """
@@ -137,29 +137,29 @@ def merge_streams(cell: Any) -> None:
             lines = "".join(texts[output["name"]]).split("\n")
             output["text"] = "\n".join(line[:-1].rpartition("\r")[2] + line[-1:] for line in lines)
             if index and (merged[index - 1].get("name"), output["name"]) == ("stderr", "stdout"):
-                merged[index - 1 : index + 1] = [output, merged[index - 1]]  # the two arrive in any order
+                merged[index - 1 : index + 1] = [output, merged[index - 1]]  # stdout first: the two arrive in any order
     cell.outputs = merged
 
 
 def execute(
     notebook: Any, folder: str, *, timeout: Callable[[Any], float | None], on_cell: Callable[[int], None], before: str
 ) -> None:
-    """Execute every cell of `notebook` in place, with `folder` as the current one.
+    """Execute every cell of `notebook` in place, with `folder` as the current directory.
 
-    The work happens in a thread of its own with its own event loop: then nbclient leaves the signal handlers alone, and Ctrl-C
-    ends the run instead of killing one kernel and continuing.
+    The work happens in a thread of its own with its own event loop.  There, nbclient leaves the signal handlers alone, and
+    Ctrl-C ends the run instead of killing one kernel and continuing.
 
     Args:
         timeout: returns the time limit of a cell in seconds.
         on_cell: called with the index of each cell before it runs.
         before: code that runs first and leaves no output.
 
-    Raises nbclient's CellExecutionError and CellTimeoutError; KernelDied; RuntimeError if no kernel starts.
+    Raises nbclient's CellExecutionError and CellTimeoutError; KernelDied; RuntimeError if no kernel starts or `before` fails.
     """
     failures: list[BaseException] = []
     with tempfile.TemporaryDirectory(prefix="dynascope-", ignore_cleanup_errors=True) as scratch:
         variables = {**os.environ, **_ENVIRONMENT, "IPYTHONDIR": os.path.join(scratch, "ipython")}
-        log_path = os.path.join(scratch, "kernel.log")  # what the process itself writes: a crash, a C library
+        log_path = os.path.join(scratch, "kernel.log")  # what the process writes outside cells: a crash, a C library
 
         async def run_before(notebook: Any) -> None:
             await client.run_silently(before)

@@ -1,7 +1,7 @@
-"""Making outputs fit to be committed: no widget state, no times, no addresses, no paths of one machine.
+"""Makes outputs fit to be committed: without widget state, memory addresses and paths of one machine.
 
 Running a page again must not change its file if nothing that matters has changed.  Our own outputs (those with a report's
-structure) lose their times as well; what the page's author prints keeps everything but addresses and paths.
+outline or static picture) lose their times as well; what the page's author prints loses only addresses and paths.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _RUN_PATTERNS: list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]
 
 
 def normalize(notebook: Any, folder: str = "") -> None:
-    """Normalize a whole executed notebook in place.  `folder`: the path of its folder, which is removed from texts."""
+    """Normalize a whole executed notebook in place; `folder`: the path of its file's folder, which is removed from texts."""
     notebook.metadata.pop("widgets", None)
-    notebook.metadata.get("language_info", {}).pop("version", None)  # differs per machine
+    notebook.metadata.get("language_info", {}).pop("version", None)  # differs between machines
     # without a kernelspec, JupyterLab asks for one before it shows anything
     notebook.metadata.setdefault("kernelspec", {"display_name": "Python 3", "language": "python", "name": "python3"})
     for cell in notebook.cells:
@@ -52,7 +52,7 @@ def normalize(notebook: Any, folder: str = "") -> None:
 
 
 def normalized(outputs: list[Any], tags: Set[str] = frozenset(), folder: str = "") -> list[Any]:
-    """A cell's outputs as they are stored, without what its `remove-*` tags remove."""
+    """A cell's outputs as they are stored; those that its `remove-*` tags name are left out."""
     if is_hidden(tags):  # errors are stored even for hidden cells
         return [_normalize_texts(o, folder) for o in outputs if o.get("output_type") == "error"]
     stored = []
@@ -60,7 +60,7 @@ def normalized(outputs: list[Any], tags: Set[str] = frozenset(), folder: str = "
         if output.get("output_type") == "stream" and f"remove-{output.get('name')}" in tags:
             continue
         data = output.get("data")
-        if isinstance(data, dict) and VIEW in data:  # useless without its state; the static picture is an output of its own
+        if isinstance(data, dict) and VIEW in data:  # a view is useless without its state; the static picture is another output
             rest = {k: v for k, v in data.items() if k not in (VIEW, "text/plain")}
             if not rest:
                 continue
@@ -70,7 +70,7 @@ def normalized(outputs: list[Any], tags: Set[str] = frozenset(), folder: str = "
 
 
 def stable(text: str, ours: bool = False, folder: str = "") -> str:
-    """A text without addresses and paths of the machine and, if it is ours, without times."""
+    """A text without addresses and paths of the machine; a text of dynascope's own (`ours`) also loses its times."""
     for pattern, replacement in _MACHINE_PATTERNS:
         text = pattern.sub(replacement, text)
     if folder and folder != "/":

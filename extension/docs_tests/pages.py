@@ -1,4 +1,4 @@
-"""Reading and writing the pages that docs tests run: `.ipynb`, and MyST Markdown through jupytext.
+"""Reads and writes the pages that docs tests run: `.ipynb`, and MyST Markdown through jupytext.
 
 A Page knows its cells, their tags and time limits, and the line of the file on which each code cell starts.  Nothing here runs
 code or loads torch.
@@ -32,14 +32,14 @@ class Page:
 
     path: Path
     notebook: Any
-    #: for each cell, the line of the file on which its source starts; None in an .ipynb
+    #: for each cell, the line of the file on which its source starts; None in an .ipynb, or if it was not found
     first_lines: list[int | None]
     #: notes for the test's result, one sentence each
     notes: list[str] = field(default_factory=list)
 
     @property
     def stores_outputs(self) -> bool:
-        """Whether the file contains outputs, which are then compared."""
+        """Whether the file contains outputs; if it does, they are compared."""
         return self.path.suffix == ".ipynb" and any(
             cell.get("outputs") or cell.get("execution_count") for _, cell in self.code_cells()
         )
@@ -69,7 +69,7 @@ class Page:
         return None
 
     def timeout(self, cell: Any, default: float = DEFAULT_TIMEOUT) -> float | None:
-        """Time limit of a cell in seconds: its own, else the page's, else `default`; None: no limit (0 in a page)."""
+        """Time limit of a cell in seconds: its own, else the page's, else `default`.  A limit of 0 means none: returns None."""
         for given in (_option(cell.metadata, "execution_timeout"), self.option("execution_timeout"), default):
             if given is not None:
                 try:
@@ -99,7 +99,10 @@ def is_hidden(tags: Set[str]) -> bool:
 
 
 def _option(metadata: Any, name: str) -> Any:
-    """A setting: at the top level, under `mystnb` or `dynascope`, or (MyST-NB before 1.0) under `execution`, unprefixed."""
+    """The value of an option in the metadata of a cell or a page; None if not given.
+
+    It is at the top level, under `mystnb` or `dynascope`, or, for MyST-NB before 1.0, without its prefix under `execution`.
+    """
     places = [(metadata, name), (metadata.get("mystnb"), name), (metadata.get("dynascope"), name)]
     places.append((metadata.get("execution"), name.removeprefix("execution_")))
     given = (holder.get(key) for holder, key in places if isinstance(holder, dict))
@@ -178,7 +181,7 @@ def _loaded(page: Path, file: str) -> str:
 
 
 def _first_lines(notebook: Any, lines: list[str]) -> list[int | None]:
-    """The line on which each cell's source starts; cells are in the order of the file, so one pass is enough."""
+    """The line on which each cell's source starts, or None; cells are in the order of the file, so one pass is enough."""
     lines = [line.strip() for line in lines]
     first_lines: list[int | None] = []
     start = 0
@@ -211,7 +214,7 @@ def is_page(path: Path, explicit: bool = False) -> bool:
 
 
 def find(paths: Iterable[str | Path]) -> list[Path]:
-    """Every page in these files and folders, in order, each once.  Raises PageError for a file that cannot be one."""
+    """Every page in these files and folders, in order, each once; raises PageError for a missing or unsuitable path."""
     pages: dict[Path, None] = {}
     for given in map(Path, paths):
         if given.is_dir():

@@ -1,9 +1,9 @@
-"""Running one page in a fresh kernel, and reporting exactly what differs from what it stores.
+"""Runs one page in a fresh kernel, and reports what differs from the outputs that the page stores.
 
 `dynascope test` and the pytest plugin both call `run_page`.  It honours the tags `raises-exception` (may raise),
-`expect-exception` (must), `skip-execution`, `requires-cuda` and `remove-*`, and the `execution_timeout` of a cell, of the
-notebook or in the front matter.  If the file stores outputs, their structure is compared (`docs_tests.compare`); `update`
-writes the new outputs instead.
+`expect-exception` (must raise), `skip-execution`, `requires-cuda` and `remove-*`, and the `execution_timeout` of a cell, of the
+notebook or in the front matter.  If the file stores outputs, the new ones are compared with them (`docs_tests.compare`); with
+`update`, the new outputs are written instead.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _FRAME = re.compile(r"\s*File (.+?):\d+")
 
 @dataclass
 class Problem:
-    """One thing that is wrong with a page.  `line` counts in the cell, `page_line` in the file."""
+    """One thing that is wrong with a page; `line` is a line of the cell, `page_line` a line of the file."""
 
     path: str
     what: str
@@ -72,7 +72,7 @@ class Result:
     skipped: str | None = None
     updated: bool = False
     notes: list[str] = field(default_factory=list)
-    #: the notebook as executed; None where the page was skipped
+    #: the notebook as executed; None if the page was skipped or could not be read
     notebook: Any = None
 
     @property
@@ -95,12 +95,12 @@ def run_page(
     timeout: float = DEFAULT_TIMEOUT,
     before: str = "",
 ) -> Result:
-    """Run one page and compare it with what it stores; a page that cannot be read is a problem too, not an exception.
+    """Run one page and compare its outputs with the stored ones; a page that cannot be read is a problem, not an exception.
 
     Args:
         path: the page.
         update: write the new outputs instead of comparing.
-        compare_stored: if False, only errors and time-outs are problems.
+        compare_stored: if False, stored outputs are not compared: only errors, time-outs and a kernel that dies are problems.
         timeout: seconds for a cell if neither it nor the page gives a limit.
         before: code that runs in the kernel first and leaves no output.
     """
@@ -143,7 +143,7 @@ def _cuda_reason(tags: set[str]) -> str | None:
 
 
 def _execute(page: Page, work: Any, folder: str, limits: list[float | None], before: str) -> tuple[list[int], list[Problem]]:
-    """Execute the cells of `work` in this folder; returns which of them started, and what stopped them."""
+    """Execute the cells of `work` in this folder; returns the indexes of those that started, and what stopped the run."""
     from nbclient.exceptions import CellExecutionError, CellTimeoutError
 
     from dynascope.docs_tests.kernel import KernelDied, execute
@@ -169,7 +169,7 @@ def _folder(page: Page) -> str:
 
 
 def _prepare(page: Page, work: Any) -> None:
-    """Translate our tags to those that nbclient knows."""
+    """Translate our tags and the page's options to the tags that nbclient knows."""
     for cell in work.cells:
         if cell.cell_type != "code":
             continue
@@ -196,18 +196,18 @@ def _compare(page: Page, work: Any, started: list[int], finished: bool, with_sto
             problems.append(_problem(page, index, what))
             continue
         if not with_stored or not page.stores_outputs or is_hidden(tags):
-            continue  # outputs that are removed from the page are not stored either
+            continue  # the outputs of a hidden cell are not stored
         for number, difference in enumerate(compare(page.notebook.cells[index].get("outputs", []), outputs)):
             problem = _problem(page, index, difference.what, difference.line, difference.detail)
             problem.structure = True
             if number:
-                problem.source = ""  # the problem above it shows the cell
+                problem.source = ""  # the cell's first problem shows the source
             problems.append(problem)
     return problems
 
 
 def _update(page: Page, work: Any) -> bool:
-    """Write the new outputs; False if the file has them already."""
+    """Write the new outputs; returns False if the file is unchanged."""
     before = page.path.read_bytes()
     normalize(work, _folder(page))
     Page(page.path, work, page.first_lines).write()
@@ -219,14 +219,14 @@ def _problem(page: Page, index: int | None, what: str, line: int | None = None, 
         return Problem(str(page.path), what, detail=detail)
     source = page.notebook.cells[index].source
     if line is not None and not 1 <= line <= source.count("\n") + 1:
-        line = None  # a line of another file
+        line = None  # not a line of this cell
     first = page.first_lines[index]
     page_line = None if first is None else first + (line or 1) - 1
     return Problem(str(page.path), what, page.number(index), line, page_line, detail, source)
 
 
 def _raised(page: Page, work: Any, index: int, name: str, message: str = "") -> Problem:
-    """The error of a cell that should not have raised, trimmed to the page's own lines."""
+    """The problem of a cell that should not have raised, with its trimmed traceback."""
     cell = work.cells[index]
     error = _error_of(cell)
     message = (error.get("evalue") or message or " ").splitlines()[0].strip()
@@ -250,7 +250,7 @@ def _line_of_error(cell: Any, count: int | None) -> int | None:
 
 
 def _trimmed(blocks: list[str]) -> str:
-    """A traceback without the frames of libraries; the exception's own text is its last block."""
+    """A traceback whose frames in libraries are only counted; its last block is the exception's own text."""
 
     def is_library(block: str) -> bool:
         frame = _FRAME.match(block)
@@ -271,5 +271,5 @@ def _indented(text: str) -> list[str]:
 
 
 def _numbered(source: str, line: int | None) -> list[str]:
-    """The cell's source with line numbers, the line in question marked."""
+    """The cell's source with line numbers; `line` is marked."""
     return [f"  {'>' if n == line else ' '} {n:3d}  {text}".rstrip() for n, text in enumerate(source.splitlines(), 1)]

@@ -1,5 +1,5 @@
 """`%%compile`, `%%observe`, `%compile_defaults` and `%fix`.
 
-`magics` defines them, `flags` turns `Settings` into flags and traits, `completion` completes a line, `loading` adds all of
-it to a shell and removes it again.
+`magics` defines them, `flags` turns `Settings` into flags and traits, `completion` completes a line, `loading` adds the magics
+and their completion to a shell and removes them again.
 """

@@ -33,7 +33,7 @@ def matcher_for(magics: Any) -> Callable[[CompletionContext], Any]:
 
 
 def completions(magic: str, typed: str, namespace: dict[str, Any]) -> list[str]:
-    """The completions at the end of `typed`, the line after `%%compile `."""
+    """The completions at the end of `typed`, the text that follows the magic's name on its line."""
     word = _last_word(typed)
     previous = (typed[: len(typed) - len(word)].split() or [""])[-1]
     options = {flag: f for f in fields(OBSERVE if magic == "observe" else None) for flag in flags_of(f)}
@@ -55,7 +55,7 @@ def _last_word(line: str) -> str:
 
 
 def _values(f: Field, namespace: dict[str, Any]) -> list[str]:
-    """Values that the option can have."""
+    """The values to offer for an option."""
     import torch
 
     if f.metadata["choices"]:

@@ -29,7 +29,7 @@ OBSERVE = ("output", "save", "view")
 
 
 def fields(names: tuple[str, ...] | None = None) -> list[Field]:
-    """The options, in order; only those named, if any are."""
+    """The fields of `Settings`, in order; only those in `names`, if given."""
     return [f for f in dataclasses.fields(Settings) if names is None or f.name in names]
 
 
@@ -41,12 +41,12 @@ def default_of(f: Field) -> Any:
 
 
 def flags_of(f: Field) -> list[str]:
-    """How the option is written: `-f` and `--function`."""
+    """The ways to write the option, such as `-f` and `--function`."""
     return ([f"-{f.metadata['short']}"] if f.metadata["short"] else []) + [option_flag(f)]
 
 
 def is_bool(f: Field) -> bool:
-    """Whether the value is a bool: a switch, or `--dynamic true`."""
+    """Whether the option's value is a bool: it is a switch, or its choices are true and false."""
     return bool(f.metadata["kind"] == SWITCH or f.metadata["choices"] == ("true", "false"))
 
 
@@ -80,9 +80,9 @@ def _keywords(f: Field) -> dict[str, Any]:
 
 
 def settings_from(arguments: Any, defaults: Settings) -> Settings:
-    """The settings of one run: what the magic's line says, else the defaults.
+    """The settings of one run: those on the magic's line, and the defaults for all others.
 
-    Raises UsageError, in one line, for a value that cannot be read.
+    Raises UsageError, with a one-line message, for a value that cannot be read.
     """
     changes: dict[str, Any] = {}
     for f in fields():
@@ -110,7 +110,7 @@ def _pair(text: str, flag: str) -> tuple[str, Any]:
 
 
 def command_line(magic: str, settings: Settings, defaults: Settings) -> str:
-    """The magic's line that gives these settings where these defaults are in force."""
+    """The magic's line that gives these settings if these defaults are in force; a callable is left out."""
     words = [magic]
     for f in fields():
         value, flag, kind = getattr(settings, f.name), option_flag(f), f.metadata["kind"]
@@ -136,7 +136,7 @@ def config_traits() -> dict[str, Any]:
 
 def _trait(f: Field) -> Any:
     kind, help, default = f.metadata["kind"], f.metadata["help"], default_of(f)
-    traits: Any = traitlets  # its overloads want to know statically whether None is allowed
+    traits: Any = traitlets  # the overloads of traitlets must know statically whether None is allowed
     if kind == PAIRS:
         return traits.Dict(help=help)
     if kind == REPEAT:
@@ -148,7 +148,7 @@ def _trait(f: Field) -> Any:
 
 
 def describe_defaults(magics: Any) -> str:
-    """One line for each default: its name, its value, where it comes from."""
+    """One line for each default, with its name, its value and where it was set."""
     configured = magics.config.get(type(magics).__name__, {})
     rows = []
     for f in fields():

@@ -1,4 +1,4 @@
-"""`%load_ext` and `%unload_ext`: what is added to the shell, and removed again exactly."""
+"""Implements `%load_ext` and `%unload_ext`: adds the magics to a shell, and removes exactly what was added."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class _Loaded:
     def undo(self) -> None:
         manager = self.shell.magics_manager
         for (kind, name), replaced in self.replaced.items():
-            if getattr(manager.magics[kind].get(name), "__self__", None) is self.magics:  # else another one replaced it
+            if getattr(manager.magics[kind].get(name), "__self__", None) is self.magics:  # else something else has replaced it
                 put(manager.magics[kind], name, replaced)
         if manager.registry.get(type(self.magics).__name__) is self.magics:
             del manager.registry[type(self.magics).__name__]
@@ -54,7 +54,7 @@ class _Loaded:
 
 
 def _configured(shell: Any) -> DynascopeMagics:
-    """The magics, configured by IPython; without any configuration if it has a value that they cannot take."""
+    """The magics, configured by IPython; if the configuration has a value that they cannot take, all of it is ignored."""
     try:
         return DynascopeMagics(shell)
     except TraitError as error:
@@ -68,7 +68,7 @@ _loaded: dict[int, _Loaded] = {}
 
 
 def load(shell: Any) -> None:
-    """Add the magics, their configuration and their completion; a second time changes nothing."""
+    """Add the magics, their configuration, their completion and the hooks for cells; a second call changes nothing."""
     if id(shell) not in _loaded:
         _loaded[id(shell)] = _Loaded(shell)
 

@@ -100,11 +100,11 @@ class DynascopeMagics(Magics):
             print(f"Not in the cell: {statement}")
 
     def defaults(self) -> Settings:
-        """The settings in force if a magic's line does not say otherwise."""
+        """The settings that are in force unless a magic's line sets others."""
         return Settings(**{name: getattr(self, name) for name in config_traits()})
 
     def _read(self, magic: Any, name: str, line: str, cell: str | None) -> tuple[Cell, Settings, Any]:
-        """The cell (or a line magic's expression as it was typed), its settings, and all parsed options."""
+        """The cell (for a line magic, its expression), the settings, and all parsed options."""
         options, expression = (line, "") if cell is not None else split_line(magic.parser, line)
         try:
             arguments = magic.parser.parse_args(shlex.split(options))
@@ -124,7 +124,7 @@ _WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|[^\s"'])+""")
 
 
 def split_line(parser: Any, line: str) -> tuple[str, str]:
-    """Options and expression: `--backend eager f("a  b")` to `--backend eager` and `f("a  b")`; `--` ends the options."""
+    """Split a line: `--backend eager f("a  b")` into `--backend eager ` and `f("a  b")`; `--` ends the options."""
     position = 0
     while True:
         word = _WORD.match(line, position := _skip_spaces(line, position))
@@ -146,7 +146,7 @@ def _skip_spaces(line: str, position: int) -> int:
 
 
 def _nargs(parser: Any, flag: str) -> Any:
-    """argparse's `nargs` of a flag or its unique beginning: None means one value; 0 for an unknown flag."""
+    """argparse's `nargs` of a flag, which may be abbreviated: None means one value; 0 for an unknown flag."""
     actions = [a for a in parser._actions if flag in a.option_strings] or [
         a for a in parser._actions if any(o.startswith(flag) for o in a.option_strings)
     ]

@@ -1,7 +1,7 @@
-"""The regions of one run: looked up before anything runs, in force while it runs, removed afterwards.
+"""The regions of one run: looked up before anything runs, in force during the run, removed afterwards.
 
-The statements of a region are put into a `with` (`regions.lines`) and compiled.  A function from outside the cell gets this
-code as its `__code__`, so that the region holds by whatever name, attribute or container the function is reached.
+The statements of a region are put into a `with` (`regions.lines`) and compiled.  A function from outside the cell gets the new
+code as its `__code__`, so that the region holds whatever name, attribute or container leads to the function.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SUSPENDABLE = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GE
 
 
 class ActiveRegions:
-    """The regions of one run; the constructor raises UsageError, in one line, if one of them is impossible."""
+    """The regions of one run; the constructor raises UsageError, with a one-line message, if one of them is impossible."""
 
     def __init__(self, shell: Any, cell: Cell, settings: Settings) -> None:
         self.shell, self.cell, self.settings = shell, cell, settings
@@ -44,9 +44,9 @@ class ActiveRegions:
         except ValueError as error:
             raise UsageError(str(error)) from None
         self.eager = Eager()
-        #: the regions in this cell; outer ones first
+        #: the regions in the cell's own code, outer ones first
         self.spans: list[RegionSpan] = []
-        #: for each function outside the cell: the function, its own code, its code with the region in it
+        #: for each function from outside the cell: the function, its own code, its code with the region in it
         self._functions: list[tuple[FunctionType, CodeType, CodeType]] = []
         #: (file, line) of a `with` in another file -> its region
         self._elsewhere: dict[tuple[str, int], Region] = {}
@@ -113,7 +113,10 @@ class ActiveRegions:
             raise UsageError(f"{requested}: its source was not found; use dynascope.region in the code")
 
     def _exchange_code(self, requested: Region, function: FunctionType) -> bool:
-        """Give the function code with its body in the region; False if its source is not (or no longer) that of its code."""
+        """Prepare code for a function from outside the cell, with its body in the region.
+
+        Returns False if there is no source, or if it is not (or no longer) the source of the function's code.
+        """
         code = function.__code__
         if code.co_flags & _SUSPENDABLE:
             _refuse_suspendable(requested, code.co_name)
@@ -143,7 +146,7 @@ class ActiveRegions:
     # -- the cell's own code ----------------------------------------------------------------------------
 
     def compile(self, tree: ast.AST, compile_tree: Callable[[ast.AST], CodeType]) -> CodeType:
-        """The code of a tree of the cell with its regions in it."""
+        """Compile a tree of the cell with the regions in it."""
         for code in nested_code(compile_tree(tree)):
             self._plain.setdefault(code_key(code), code)
         return compile_tree(rewritten(tree, self.spans))
@@ -159,9 +162,9 @@ class ActiveRegions:
             yield
 
     def inherited_by(self, made: Callable[..., Any], plain: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
-        """An entry point that, called in a region of the cell's own statements, leaves the region's flag in force.
+        """An entry point that leaves the flag of a region in force when the cell's own statements call it inside the region.
 
-        `made` is the entry point that sets the run's own flag; `plain` makes one that sets none.
+        `made` is the entry point that sets the run's own flag; `plain` makes one that sets no flag.
         """
         if not self.spans or self.settings.error_on_graph_break is None or self.settings.fullgraph:
             return made
@@ -177,7 +180,7 @@ class ActiveRegions:
 
     @contextlib.contextmanager
     def installed(self, recording: Recording) -> Iterator[None]:
-        """Set all regions for the duration."""
+        """Set all regions for the duration of a `with` block."""
         self.eager.events = recording.events
         try:
             with installed(self.eager):
@@ -188,7 +191,7 @@ class ActiveRegions:
             self._restore()
 
     def _restore(self) -> None:
-        """Give every function its own code again, also those that the cell has defined."""
+        """Give every function its own code again, including functions that the cell has defined."""
         for function, code, with_region in self._functions:
             if function.__code__ is with_region:
                 function.__code__ = code
@@ -202,7 +205,7 @@ class ActiveRegions:
     # -- afterwards -----------------------------------------------------------------------------------
 
     def annotate(self, report: Report) -> None:
-        """Name the regions in the report as the user wrote them, and say which had no effect."""
+        """Name the regions in the report as the user wrote them, and add notes on those that had no effect."""
         fullgraph = self.settings.fullgraph
         blocks = self._elsewhere | {(self.cell.file, line): span.region for span in self.spans for line in span.with_lines}
         for source in report.sources:
@@ -229,7 +232,7 @@ class ActiveRegions:
                 report.notes.append(f"{found} had no effect: {found.target} was not traced in this run.")
 
     def _annotate_call(self, report: Report, broken: Break) -> None:
-        """Set the region of a break in a call that one of the cell's own statements makes in a region."""
+        """Set the region of a break if one of the cell's own statements made the call inside the region."""
         around = {self.eager.frames.get(str(report.frame(hit.frame).compile_id)) for hit in broken.hits}
         found = next((r for r in self.regions if around == {str(r)} and r.flag == broken.error_on_graph_break), None)
         if found is not None:
@@ -238,7 +241,7 @@ class ActiveRegions:
 
 
 def _definitions(cell: Cell, target: str) -> list[tuple[str, Any]]:
-    """(dotted name, node) of each function or class in the cell that the target means: its dotted name, or its last part."""
+    """(dotted name, node) of each function or class in the cell that has this dotted name or, if none has, this last part."""
 
     def definitions(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, Any]]:
         for node in own_statements(body):
@@ -249,7 +252,7 @@ def _definitions(cell: Cell, target: str) -> list[tuple[str, Any]]:
     every = list(definitions(cell.statements, ""))
     exact = [(name, node) for name, node in every if name == target]
     if exact:
-        return exact[-1:]  # defined twice: the name means the last one afterwards
+        return exact[-1:]  # if it is defined twice, the name is bound to the last one afterwards
     return [(name, node) for name, node in every if "." not in target and name.rpartition(".")[2] == target]
 
 

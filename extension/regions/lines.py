@@ -1,11 +1,11 @@
 """Rewriting statements so that they run inside a region, without changing a line or column number.
 
-For `--region 9-12=allow` the statements of these lines are put into `with __dynascope_region__(False):` in the syntax tree.
+For `--region 9-12=allow`, the statements of these lines are put into `with __dynascope_region__(False):` in the syntax tree.
 Dynamo honours that `with` while it traces.  The name is a builtin while the cell runs (`installed`), because nothing may be put
 into the user's namespace, and traced code cannot hold the object as a constant.
 
-A statement belongs to the region if one of its own lines does; the own lines of a compound statement are its header.  The whole
-statement is put into the region; of a function, its whole body; of a class, the bodies of its methods.
+A statement belongs to the region if one of its own lines does; the own lines of a compound statement are its header.  The
+region then contains the whole statement; of a function, it contains the body; of a class, the bodies of the methods.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ class RegionSpan:
         self.first, self.last = first, last
         #: the name of the function, if one is given; `first` and `last` are then the lines of its definition
         self.function = function
-        #: lines at which a `with` was put; reports refer to the region by them
+        #: lines at which a `with` was put; the report identifies the region by them
         self.with_lines: set[int] = set()
 
     def to_region_lines(self) -> RegionLines:
-        """The region of a source, as a report has it."""
+        """The region in the form in which a report lists the regions of a source."""
         return RegionLines(
             first=self.first, last=self.last, error_on_graph_break=self.region.flag, set_by=origin_of(self.region)
         )
 
     def covers(self, statement: ast.stmt) -> bool:
-        """Whether lines (not a function) are given and the statement belongs to them."""
+        """Whether the region is given by lines, not by a function, and the statement belongs to them."""
         start, end = own_lines(statement)
         return self.function is None and start <= self.last and self.first <= end
 
     def is_body_of(self, node: ast.stmt) -> bool:
-        """Whether a function is given and this is its definition."""
+        """Whether the region is given by a function and `node` is its definition."""
         return self.function is not None and (node.lineno, node.end_lineno) == (self.first, self.last)
 
 
@@ -63,7 +63,7 @@ def origin_of(region: Region) -> FlagOrigin:
 
 
 def own_lines(statement: ast.stmt) -> tuple[int, int]:
-    """First and last line of a statement; of its header alone, for a compound statement."""
+    """First and last line of a statement; for a compound statement or a definition, of its header alone."""
     end = statement.end_lineno or statement.lineno
     inner = statement.body if isinstance(statement, DEFINITIONS) else [s for block in blocks(statement) for s in block]
     if inner:
@@ -119,7 +119,7 @@ def _rewrite_definition(node: Any, span: RegionSpan) -> None:
 
 
 def _cover_body(body: list[ast.stmt], span: RegionSpan) -> None:
-    """Put a function's body into the region, after its docstring and its `global` statements."""
+    """Put a function's body into the region, except its docstring and the `global` and `nonlocal` statements at its start."""
     start = 1 if is_string(body[0]) else 0
     while start < len(body) and isinstance(body[start], (ast.Global, ast.Nonlocal)):
         start += 1
@@ -138,13 +138,14 @@ def _with(body: list[ast.stmt], span: RegionSpan, name: str) -> ast.stmt:
 
 
 class Eager:
-    """Regions in the cell's own statements: sets the flag, and lets entry points called inside inherit it."""
+    """Sets the flag of regions in the cell's own statements, and notes which frames are compiled inside them."""
 
     def __init__(self) -> None:
+        #: how many of these regions are entered; entry points called inside one inherit its flag
         self.depth = 0
         #: what the run has recorded so far
         self.events: list[Event] = []
-        #: compile id of each frame that was compiled in here -> the innermost region
+        #: compile id of each frame that was compiled inside one -> the innermost region
         self.frames: dict[str, str] = {}
 
     @contextlib.contextmanager

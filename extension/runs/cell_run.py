@@ -1,7 +1,8 @@
 """One run of one cell: check the input, run the cell, show its report, return its value or raise its error.
 
 The order is part of the contract.  Everything that can be wrong with the input is found before anything is displayed or run.
-Then come the displays and the run; whatever happens, everything is restored, and the report is shown, bound and saved.
+Then come the display and the run.  Whatever happens in the run, everything is restored, and the report is shown, bound and
+saved.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class CellRun:
     settings: Settings
     #: False: run the code uncompiled (`%%observe`)
     compiles: bool = True
-    #: trace again what Dynamo knows already (`%%compile`, `%%observe --fresh`)
+    #: trace again what Dynamo has compiled before (`%%compile`, `%%observe --fresh`)
     retraces: bool = True
     #: the magic's line as the user typed it
     command: str = ""
@@ -54,7 +55,7 @@ class CellRun:
     command_line: Callable[[Settings], str] = lambda settings: ""
     #: the whole cell as the user wrote it
     raw: str = ""
-    #: makes the buttons of the view work; None: it has none
+    #: makes the buttons of the view work; None (`%%observe`): the view cannot run anything
     attach: Callable[[CellRun, Display], None] | None = None
     #: for a rerun: the display of the run that it repeats
     display: Display | None = None
@@ -66,13 +67,13 @@ class CellRun:
     _expected: list[expect.Expectation] = field(init=False, default_factory=list)
 
     def __call__(self) -> Any:
-        """Run; returns the value of the cell's last expression, raises the cell's own error."""
+        """Run the cell; returns the value of its last expression, or raises its own error."""
         self._check()
         if not cells.compiles(self.shell, self.cell):
             return self._run_invalid()
         display = self.display or Display(self.shell, self.settings.view)
         display.start()
-        if display.view is not None and self.compiles:  # before any content: details have switches only if this is set
+        if display.view is not None and self.compiles:  # before any content: the details have switches only if this is set
             display.view.can_run_again = event_loop(self.shell) is not None
         run = self._pipeline(display)
         display.so_far = lambda: run.report
@@ -96,7 +97,7 @@ class CellRun:
     # -- before ---------------------------------------------------------------------------------------
 
     def _check(self) -> None:
-        """Find what is wrong with the input; raises UsageError, in one line."""
+        """Check the input; raises UsageError, with a one-line message, if anything is wrong with it."""
         settings = self.settings
         if settings.output is not None and (not settings.output.isidentifier() or keyword.iskeyword(settings.output)):
             raise UsageError(f"--output {settings.output}: not a name")
@@ -187,13 +188,13 @@ class CellRun:
         display.finish(report)
 
     def _save(self, report: Report) -> None:
-        """`--save`."""
+        """Save the report for `--save`; what went wrong is printed, not raised."""
         wrong = saving.save(report, self.settings.save) if self.settings.save is not None else None
         if wrong is not None:
             print(f"--save {self.settings.save}: {wrong}", file=sys.stderr)
 
     def _check_expectations(self, report: Report) -> None:
-        """`--expect`; raises ExpectationFailed, whatever else the cell raised."""
+        """Check `--expect`; raises ExpectationFailed even if the cell raised another error."""
         try:
             expect.check(report, self._expected)
         except expect.ExpectationFailed as error:

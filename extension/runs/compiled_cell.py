@@ -1,4 +1,4 @@
-"""Running a cell with the right parts of it compiled, and restoring every name.
+"""Runs a cell with the right parts of it compiled, and restores every name.
 
 What `-f` names is compiled wherever the cell calls it (`selection.named`).  Otherwise the functions and modules that the cell
 defines are entry points (`selection.entry_points`).  A cell that defines none has its statements compiled
@@ -25,7 +25,7 @@ from dynascope.selection.definitions import Definition, definitions, why_nothing
 from dynascope.selection.entry_points import EntryPoints
 from dynascope.selection.named import NamedTargets, check_target, resolve
 
-#: the name of a cell's statements in a report
+#: what a report calls the statements of a cell
 CELL_STATEMENTS = "the cell's statements"
 
 
@@ -59,11 +59,11 @@ class CompiledCell:
     def _make_entry(self, target: Any, name: str | None = None) -> Any:
         if getattr(target, "__name__", "") != STATEMENTS:
             return self.run.entry_point(target, name=name)
-        self.run.retrace(target)  # so that nothing of it stays in Dynamo's tables
+        self.run.retrace(target)  # so that nothing of this function stays in Dynamo's tables
         return self.run.entry_point(target, self.namespace)
 
     def _note_users_own(self) -> None:
-        """Note which functions the user's code compiled itself: they keep their own settings."""
+        """Add a note on the functions that the user's code compiled itself: they keep their own settings."""
         recording = self.run.recording
         own = recording.users_own
         if not own:
@@ -140,7 +140,7 @@ class CompiledCell:
         return value
 
     def _note_refused(self, defined: list[Definition]) -> None:
-        """Note why definitions are no entry points; what the cell compiled itself has a note of its own."""
+        """Add notes on definitions that are no entry points; those that the cell compiled itself have a note of their own."""
         for d in defined:
             if d.refused is not None and d.name not in self.run.recording.users_own:
                 self.run.notes.append(f"{d.name} was left unchanged: it is {d.refused}.")

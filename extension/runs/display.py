@@ -1,7 +1,7 @@
-"""Where and when a report is shown.
+"""Decides where and when a report is shown.
 
-In a kernel two outputs are made before the code runs and filled at the end: an empty one for the static picture, and the live
-view.  The static picture is what a saved notebook shows without a kernel.  In a terminal and under `%%capture` the report is
+In a kernel, two outputs are made before the code runs: an empty one, which gets the static picture at the end, and the live
+view.  The static picture is what a saved notebook shows without a kernel.  In a terminal and under `%%capture`, the report is
 displayed once, at the end, because an update would print it again.  If a report cannot be shown, one line says so, and the cell
 ends as it would without a view.
 """
@@ -42,7 +42,7 @@ class Display:
         self.so_far: Callable[[], Report] | None = None
 
     def start(self) -> None:
-        """Make the outputs that `finish` fills, before the code runs; a rerun uses those that exist."""
+        """Make the outputs that `finish` fills; called before the code runs.  A rerun uses those of the first run."""
         is_rerun = self.view is not None
         if not is_rerun and is_live(self.shell) and self.kind not in ("none", "text"):
             self._make_outputs()
@@ -71,7 +71,7 @@ class Display:
             self.view = View(busy=True)
 
     def progress(self, state: dict[str, Any]) -> None:
-        """Send the progress of the compiler to the browser, not too often."""
+        """Send the progress of the compiler to the browser and draw the report so far, neither too often."""
         now = time.monotonic()
         if self.view is None or now - self._last_progress < _PROGRESS_EVERY:
             return
@@ -90,7 +90,7 @@ class Display:
         self.so_far = None
 
     def finish(self, report: Report) -> None:
-        """Show the report."""
+        """Show the finished report."""
         if self.kind != "none":
             guarded("This report", lambda: self._show(report), self._show_failure)
 
@@ -125,7 +125,7 @@ class Display:
             return {"text/plain": to_text(report, colour=takes_colours(sys.stdout))}
         from dynascope.widgets.render.static_output import to_mimebundle
 
-        # docs tests compare the outline; nothing shows it
+        # docs tests compare the outline; no front end shows it
         outlined = guarded("The outline", lambda: {MIME: outline(report.to_dict())}, lambda why: {})
         return {**to_mimebundle(report, self.view and self.view.content), **outlined}
 
@@ -144,7 +144,7 @@ def _close_earlier_views(shell: Any, view: Any) -> None:
 
 
 def _kind(shell: Any, view: str) -> str:
-    """The kind of view to show: "auto" and "widget" depend on what the shell can display."""
+    """The kind of view to show; for "auto" and "widget", the best that the shell can display."""
     if view not in ("auto", "widget"):
         return view
     if is_live(shell):

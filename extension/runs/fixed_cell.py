@@ -1,4 +1,4 @@
-"""The fixes of a report in the text of a cell as its user wrote it, for `%fix` and the view."""
+"""Puts the fixes of a report into the text of cells as the user wrote them, for `%fix` and the view."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from dynascope.shell import cell_number
 
 
 def use_raw_texts(shell: Any, report: Report, ran: str) -> None:
-    """Replace the fixed texts of cells, which have no magics, by the fixed texts of the cells as the user wrote them.
+    """Replace the fixed texts in `report`, which lack the cells' magics, by fixed texts of the cells as the user wrote them.
 
-    A cell is left out if a change does not apply to its raw text: the patch still shows its fixes.  `ran`: the file of the cell
-    that ran; the changed arguments of torch.compile become options of its magic.
+    A cell is left out if its raw text is unknown or a change does not apply to it; the patch still shows its fixes.  `ran`: the
+    file of the cell that ran; if the fixes need `dynamic=True`, this becomes an option of its magic.
     """
     fixes = report.fix_set
     if fixes is None:
@@ -34,7 +34,7 @@ def use_raw_texts(shell: Any, report: Report, ran: str) -> None:
 
 
 def _with_options(text: str, fixes: FixSet) -> str:
-    """The text of a cell, with the changed arguments of torch.compile as options of its magic."""
+    """The text of a cell; if the fixes need `dynamic=True`, with `--dynamic true` added to its `%%compile` line."""
     first, end, rest = text.partition("\n")
     if fixes.settings.get("dynamic") is True and first.startswith("%%compile"):
         first += " --dynamic true"

@@ -1,7 +1,7 @@
-"""Earlier reports of each cell: `report.previous`, which "what changed" compares with.
+"""Keeps the earlier reports of each cell as `report.previous`; the view shows what changed since the previous one.
 
-A cell is identified by the id that the front end gives it; without one (a terminal, nbclient), by the names of what it
-compiled, or by its text.
+A cell is identified by the id that the front end gives it.  Without an id (in a terminal or nbclient), it is identified by the
+names of what it compiled or, if it compiled only its statements or nothing, by its text.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Hashable
 from dynascope.compiler.report import Report
 from dynascope.compiler.source.code import STATEMENTS, user_name
 
-#: runs of one cell that are kept
+#: earlier runs of one cell that are kept
 KEPT = 20
 
 _latest: dict[Hashable, Report] = {}
@@ -27,7 +27,7 @@ def key(cell_id: str | None, report: Report, text: str) -> Hashable:
 
 
 def add(cell: Hashable, report: Report) -> Report | None:
-    """Remember `report` as the cell's latest one; returns the one before, which becomes its `previous`."""
+    """Remember `report` as the latest one of the cell; returns the report before it, which becomes its `previous`."""
     report.previous = before = _latest.get(cell)
     _latest[cell] = report
     oldest: Report | None = report

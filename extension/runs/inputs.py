@@ -1,4 +1,4 @@
-"""`--inputs NAME`: the list of this name, checked before the cell runs and looked up again after it."""
+"""`--inputs NAME`: checks the list of this name before the cell runs, and looks it up again afterwards."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ from dynascope.compiler.validate import did_you_mean
 
 
 def check_inputs(name: str, namespace: dict[str, Any], bound: list[str], *, takes_inputs: bool) -> None:
-    """Raise UsageError, in one line, if `--inputs` cannot work; names in `bound` get their values from the cell itself."""
+    """Raise UsageError, with a one-line message, if `--inputs` cannot work.
+
+    `bound`: the names that the cell itself binds; their values are not known yet.  `takes_inputs`: whether the cell compiles
+    something that can be called.
+    """
     if not name.isidentifier() or keyword.iskeyword(name):
         raise UsageError(f"--inputs {name}: not a name; bind the list of inputs to one")
     if not takes_inputs:
@@ -27,7 +31,7 @@ def check_inputs(name: str, namespace: dict[str, Any], bound: list[str], *, take
 
 
 def inputs_named(name: str | None, namespace: dict[str, Any], notes: list[str]) -> Any:
-    """The list of this name after the cell; None if there is none, with a note that says why."""
+    """The list that has this name after the cell; if it cannot be used, None, and a note says why."""
     if name is None:
         return None
     wrong = wrong_with(namespace.get(name))

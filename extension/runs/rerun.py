@@ -1,8 +1,8 @@
-"""Run again, from the view: the same cell in the present namespace, with other settings and regions.
+"""Runs the cell of a view again: the same text in the current namespace, with other settings and regions.
 
-A click may arrive on any thread, even while a cell runs, so it only queues.  The run itself happens on the shell's main thread,
-after the current cell, started by the kernel's own event loop: interrupts work there, and nothing else runs meanwhile.  What it
-prints, displays and raises goes to the view.  In and Out do not advance.
+A click may arrive on any thread, even while a cell runs, so it only queues the run.  The kernel's own event loop starts the
+run on the shell's main thread, after the current cell: interrupts work there, and nothing else runs meanwhile.  What the run
+prints, displays and raises goes to the view.  In and Out do not advance.  Requests to run a single graph are queued, too.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _running: Controller | None = None
 
 
 def attach(run: CellRun, display: Display) -> None:
-    """Make the buttons of the run's view work; a rerun's view has them already."""
+    """Make the buttons of the run's view work; for a rerun, they get the new run."""
     view = display.view
     controller = getattr(view, "controller", None)
     if controller is None:
@@ -56,7 +56,7 @@ def attach(run: CellRun, display: Display) -> None:
 
 
 def _devices() -> list[str]:
-    """The devices on which a graph can be run here."""
+    """The types of devices on which a graph can be run here."""
     import torch
 
     accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
@@ -76,7 +76,7 @@ class Controller:
         return self.display.view
 
     def on_request(self, request: dict[str, Any]) -> None:
-        """Queue the work or refuse it; called on any thread."""
+        """Stop the run, or queue the work or refuse it; called on any thread."""
         kind = request.get("kind")
         if kind == "stop":
             self._stop()
@@ -91,7 +91,7 @@ class Controller:
             self._queue(functools.partial(self._run_graph, str(request["graph"]), request.get("device")))
 
     def _settings(self, request: dict[str, Any]) -> Settings:
-        """The settings of this run with the changes that the view asks for; raises ValueError for impossible ones."""
+        """The settings of the last run with the changes that the view requests; raises ValueError for impossible changes."""
         changes = request.get("settings") or {}
         unknown = [name for name in changes if name not in CHANGEABLE]
         if unknown:
@@ -163,7 +163,7 @@ class Controller:
                 output.add("error", tracebacks.as_text(shell, error))
 
     def _run_graph(self, id: str, device: str | None) -> None:
-        """Run one graph alone; the measurements go into the report, and to every place that shows it."""
+        """Run one graph alone; its measurements go into the report, which is then shown again."""
         report, view = self.run.report, self.view
         if report is None:
             return
@@ -184,7 +184,7 @@ class Controller:
 
 @contextlib.contextmanager
 def _interrupts() -> Iterator[None]:
-    """Let interrupts raise, as in a cell; between cells the kernel ignores them."""
+    """Let interrupts raise KeyboardInterrupt, as in a cell: between cells, the kernel ignores them."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -199,7 +199,7 @@ def _interrupts() -> Iterator[None]:
 
 
 def before_cell(info: Any = None) -> None:
-    """A cell begins: no view can run now, and the views of this cell are out of date if its text has changed."""
+    """A cell begins: disable the buttons of every view, and mark the views of this cell if its text has changed."""
     cell = getattr(info, "cell_id", None)
     for view in list(_views):
         view.busy = True
@@ -209,14 +209,14 @@ def before_cell(info: Any = None) -> None:
 
 
 def after_cell(result: Any = None) -> None:
-    """A cell is over."""
+    """A cell is over: enable the buttons again, except in the view whose run is queued."""
     for view in list(_views):
         if _queued is None or view is not _queued.view:
             view.busy = False
 
 
 def switch_off() -> None:
-    """The extension is unloaded: disable every button."""
+    """The extension is unloaded: no view can run its cell again."""
     for view in list(_views):
         view.can_run_again = view.busy = False
     _views.clear()

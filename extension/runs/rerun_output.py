@@ -1,4 +1,4 @@
-"""The output of a run from the view: what it prints, displays and raises is sent to the view alone, a few times a second."""
+"""Sends what a run from the view prints, displays and raises to the view alone, a few times a second."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Stream(io.TextIOBase):
 
 
 class Output:
-    """A context in which everything that is printed and displayed is shown in the view."""
+    """A context manager inside which everything that is printed and displayed is shown in the view."""
 
     def __init__(self, view: Any) -> None:
         self.view = view
@@ -48,7 +48,7 @@ class Output:
 
         class Publisher(CapturingDisplayPublisher):
             def __getattr__(self, name: str) -> Any:
-                return getattr(before, name)  # a kernel that handles a message meanwhile uses its own publisher's attributes
+                return getattr(before, name)  # the kernel may use attributes of its own publisher meanwhile
 
             def publish(self, data: Any, *args: Any, **kwargs: Any) -> None:
                 if not kwargs.get("update"):

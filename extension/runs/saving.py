@@ -1,4 +1,4 @@
-"""Saving a report: what makes it impossible is reported before anything runs, what fails later in one line."""
+"""Saves a report, and finds out before anything runs whether that is possible; failures are one-line messages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def why_not_savable(path: str) -> str | None:
 
 
 def save(report: Report, path: str | Path) -> str | None:
-    """Save the report; returns what went wrong, in one line, or None: a failure here must not fail the run."""
+    """Save the report; returns None, or one line that says what went wrong: a failure to save must not fail the run."""
     try:
         report.save(path)
     except Exception as error:

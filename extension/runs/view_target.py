@@ -1,4 +1,4 @@
-"""What a click in the view points at, as the TARGET of `--region`."""
+"""Translates what a click in the view points at into the TARGET of `--region`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dynascope.compiler.report import Report
 
 
 class _Place(NamedTuple):
-    """A line of a function that the report is about; `cell` is None in a library."""
+    """A line of a function in the report; `cell` is None outside the notebook's cells."""
 
     file: str
     line: int
@@ -21,9 +21,9 @@ class _Place(NamedTuple):
 
 
 def region_target(target: str, report: Report, file: str, namespace: dict[str, Any]) -> str:
-    """The TARGET for a click: lines of the cell in `file`, a name, or the dotted path of a library's function.
+    """The TARGET for a click: a line of the cell in `file`, a function's name, or the dotted path of a function elsewhere.
 
-    The view sends a line of a break (`12`, in this cell or an earlier one), a function of a library with a line of it
+    The view sends the line of a break (`12`, in this cell or an earlier one), a function of a library with one of its lines
     (`forward:12`), or a function's name.
     """
     breaks = [_Place(b.file, b.line, b.function, b.cell) for b in report.breaks]
@@ -55,7 +55,7 @@ def _dotted_path(place: _Place, namespace: dict[str, Any]) -> str:
 
 
 def _functions(space: dict[str, Any]) -> Iterator[tuple[str, FunctionType]]:
-    """(path, function) of each function and method, under its decorators."""
+    """(path, function) of each function, and of each method of a class, without their decorators."""
     for name, value in list(space.items()):
         members = {f"{name}.{k}": v for k, v in vars(value).items()} if isinstance(value, type) else {name: value}
         for path, member in members.items():

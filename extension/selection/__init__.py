@@ -1,5 +1,5 @@
 """Which parts of a cell are compiled.
 
-`named`: what `-f` names; `entry_points`: the functions and modules that the cell defines (`definitions` finds them);
-`statements`: the cell's own statements, where it defines nothing (`global_reads` says which names they may read).
+`named` compiles what `-f` names, `entry_points` the functions and modules that the cell defines (`definitions` finds them), and
+`statements` the cell's own statements if it defines nothing (`global_reads` finds the names that they may read).
 """

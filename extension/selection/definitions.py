@@ -1,8 +1,8 @@
-"""What a cell defines, according to its syntax tree: which functions and modules are entry points.
+"""Finds the functions and `nn.Module` classes in a cell's syntax tree, and decides which of them are entry points.
 
-An entry point is a function or an `nn.Module` class that the cell itself defines, undecorated or decorated just with
-`error_on_graph_break` (or `region`, which returns the same decorator).  Every other definition has a meaning of its own that
-compiling would change, and runs unchanged; `refused` says why.
+An entry point is an undecorated function or `nn.Module` class of the cell, or a function decorated only with
+`error_on_graph_break` (or `region`, which returns the same decorator).  Functions and classes with other decorators, generators
+and async functions run unchanged, because compiling would change their meaning; `refused` says why.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Definition:
 
 
 def definitions(cell: Cell, namespace: Namespace) -> list[Definition]:
-    """Every function and `nn.Module` class of the cell's own level, in order."""
+    """Every function and `nn.Module` class that the cell's own statements define, in order."""
     defined: list[Definition] = []
     modules: set[str] = set()
     for node in own_statements(cell.statements):
@@ -75,7 +75,7 @@ def _is_module_base(base: ast.expr, namespace: Namespace, modules: set[str]) -> 
 
 
 def why_nothing_ran(cell: Cell, defined: list[Definition], namespace: Namespace) -> str | None:
-    """A note that says why the cell has called nothing compiled, and what to do; `namespace` as it is after the cell."""
+    """A note that says why the cell called nothing compiled, and what to do; `namespace`: the user's, after the cell."""
     users_own = next((d.name for d in defined if marks.is_compiled(namespace.get(d.name))), None)
     if users_own is not None:
         return (

@@ -1,4 +1,4 @@
-"""Entry points: the functions and `nn.Module` classes that a cell defines are compiled where its own statements call them.
+"""Compiles entry points, the functions and `nn.Module` classes that a cell defines, where the cell's own statements call them.
 
 Every name stays bound to the plain object, and nothing is put into the user's namespace, not even while the cell runs.
 Instead each call `F(...)` in the cell's own statements is compiled as `(<entry points> @ F)(...)`, where `<entry points>` is a
@@ -19,10 +19,10 @@ from dynascope.compiler.source.code import code_key, first_line, map_constants, 
 from dynascope.compiler.torch_private import marks
 from dynascope.selection.definitions import Definition
 
-#: replaced by the EntryPoints in the code of a rewritten tree
+#: constant of rewritten code that the EntryPoints object replaces
 _PLACEHOLDER = "\0dynascope.entry_points"
 
-#: the name of the definition that each code object belongs to, by id; the code is kept alive, so an id means one object
+#: id of each code object -> (the code, the name of its definition); the code is kept alive, so that no other object gets its id
 _Names = dict[int, tuple[CodeType, str]]
 
 
@@ -32,7 +32,7 @@ class EntryPoints:
     def __init__(
         self, definitions: Iterable[Definition], make_entry: Callable[[Any, str], Any], retrace: Callable[[Any], None]
     ) -> None:
-        """`make_entry` compiles a target under this name; `retrace` makes the compiler forget what it knows of a function."""
+        """`make_entry` compiles a target under a name; `retrace` makes the compiler forget what it knows of a function."""
         accepted = [d for d in definitions if d.refused is None]
         self._functions = {(d.name, first_line(d.node)) for d in accepted if d.kind == "function"}
         self._classes = {(d.name, first_line(d.node)) for d in accepted if d.kind == "module"}
@@ -40,9 +40,9 @@ class EntryPoints:
         self._retrace = retrace
         self._function_codes: _Names = {}
         self._method_codes: _Names = {}
-        #: functions seen so far, by id, with the name of their definition: `retrace` gives them another code object
+        #: id of each function seen so far -> (the function, the name of its definition); `retrace` has changed its code object
         self._registered: dict[int, tuple[Any, str]] = {}
-        #: by the ids of a method's object and function (of another callee, twice its id): these objects, and the entry point
+        #: ids of a bound method's object and function, or twice the id of another callee -> (these objects, the entry point)
         self._entries: dict[tuple[int, int], tuple[tuple[Any, ...], Any]] = {}
         #: names of the definitions that the cell has called
         self.called: list[str] = []
@@ -64,7 +64,7 @@ class EntryPoints:
     # -- at run time ------------------------------------------------------------------------------
 
     def register(self, value: Any) -> None:
-        """Make the compiler forget what it knows of a function or class that the cell has just defined, once."""
+        """Make the compiler forget, once, what it knows of a function or class that the cell has just defined."""
         if isinstance(value, type):
             for member in list(vars(value).values()):
                 self._register_function(member, self._method_codes)
@@ -97,7 +97,7 @@ class EntryPoints:
         if isinstance(callee, type) or not _is_module(callee) or marks.is_compiled_in_place(callee):
             return callee  # the user's own `model.compile()` keeps its own settings
         self.register(kind)
-        # a class that inherits its `forward` is known by its other methods
+        # a class that inherits its `forward` is recognized by its other methods
         methods = [getattr(kind, "forward", None), *vars(kind).values()]
         name = next((self._registered[id(m)][1] for m in methods if id(m) in self._registered), None)
         return callee if name is None else self._entry(name, callee, callee)

@@ -1,4 +1,4 @@
-"""The notebook's global names that a statement may read, directly or through the functions that it uses."""
+"""Finds the global names of the notebook that a statement may read, directly or through the functions that it uses."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _READS = ("LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS", "DELETE_NAME"
 
 
 def names_read(statement: ast.stmt) -> set[str]:
-    """Global names that the statement (if it is compound, its header) reads or deletes, at once or later in a lambda."""
+    """Global names that the statement (if it is compound, its header) reads or deletes, now or later, as a lambda does."""
     if isinstance(statement, (ast.Break, ast.Continue)):
-        return set()  # Python compiles them only in their loop
+        return set()  # Python refuses to compile them outside a loop
     header, fields = copy_compound(statement)
     for node, field in fields:
         setattr(node, field, [generated("__body__", statement)])
@@ -29,14 +29,14 @@ def names_read(statement: ast.stmt) -> set[str]:
 
 
 class GlobalReads:
-    """The global names that are read by functions, starting from the names that a statement uses."""
+    """Finds the global names that functions may read, starting from the names that a statement uses."""
 
     def __init__(self, namespace: Namespace) -> None:
         self.namespace = namespace
         self._of_all_functions: set[str] | None = None
 
     def through(self, names: set[str]) -> set[str]:
-        """Every global name that may be read through these names, by the functions behind them and whatever those use."""
+        """Every global name that may be read by the functions behind these names, or by functions that those use in turn."""
         read: set[str] = set()
         todo, seen = list(names), set(names)
         while todo:

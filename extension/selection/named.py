@@ -1,9 +1,9 @@
-"""Named targets (`-f NAME`): exactly these callables are compiled, wherever the run calls them from uncompiled code.
+"""Compiles named targets (`-f NAME`), and nothing else, wherever the run calls them from uncompiled code.
 
 A function is reached through many names, containers, closures and bound methods, but all of them lead to one function object.
 So for the duration of the run its `__code__` is a *jump*, which calls the compiled entry point.  No name, attribute or
-container changes, and restoring the old code object undoes everything.  A module's call is set as `nn.Module.compile`
-sets it.
+container changes, and restoring the old code object undoes everything.  A module gets a compiled call, as from
+`nn.Module.compile`.
 
 Compiled code must see the plain program, so that the setting of error_on_graph_break is inherited, guards hold and the user's
 own compiled functions stay cache hits: whenever torch enters compiled code, all targets are switched off until it leaves.
@@ -24,7 +24,7 @@ from dynascope.compiler.source.code import map_constants
 from dynascope.compiler.torch_private import marks
 from dynascope.compiler.validate import did_you_mean
 
-#: replaced by the switch in the code of a jump
+#: constant of a jump's code that its switch replaces
 _PLACEHOLDER = "\0dynascope.jump"
 _ANY_RECEIVER = object()
 
@@ -83,7 +83,7 @@ class NamedTargets:
     """The targets of one run; `restore` leaves every object as it was."""
 
     def __init__(self, make_entry: Callable[[Any], Any], retrace: Callable[[Any], None]) -> None:
-        """`make_entry` compiles a target; `retrace` makes the compiler forget what it knows of one."""
+        """`make_entry` compiles a target; `retrace` makes the compiler forget what it knows of a target."""
         self._make_entry = make_entry
         self._retrace = retrace
         #: id of a function or module -> its switch
@@ -127,12 +127,12 @@ class NamedTargets:
         return self._switches[id(value)].entry() if id(value) in self._switches else None
 
     def on(self) -> None:
-        """From here on calls go to the compiled entry points."""
+        """Switch on: from now on, calls go to the compiled entry points."""
         for switch in self._switches.values():
             switch.set(True)
 
     def off(self) -> None:
-        """From here on the program is the plain one, as compiled code must see it."""
+        """Switch off: from now on, the program is the plain one, as compiled code must see it."""
         for switch in self._switches.values():
             switch.set(False)
 
@@ -160,7 +160,7 @@ class _FunctionSwitch:
         self.function = function
         self.code = function.__code__
         self.jump = _jump_code(function, self)
-        #: (name, the method's receiver, entry point)
+        #: (name, the object that a method is bound to or _ANY_RECEIVER, entry point)
         self.entries: list[tuple[str, Any, Any]] = []
 
     def set(self, on: bool) -> None:
@@ -170,14 +170,14 @@ class _FunctionSwitch:
         return next((entry for _, receiver, entry in self.entries if receiver is _ANY_RECEIVER), None)
 
     def __matmul__(self, arguments: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:
-        """Make the call whose arguments the jump passes on; an operator, so that the jump needs no attribute."""
+        """Make the call with the arguments that the jump passes; an operator, so that the jump needs no attribute."""
         args, kwargs = arguments
         for name, receiver, entry in self.entries:
             if receiver is _ANY_RECEIVER:
                 return self.targets.call(name, entry, args, kwargs)
             if args and args[0] is receiver:
                 return self.targets.call(name, entry, args[1:], kwargs)
-        f = self.function  # the method of another object: the plain function, with the other targets still on
+        f = self.function  # the method of another object is called as the plain function; the other targets stay on
         plain = FunctionType(self.code, f.__globals__, f.__name__, f.__defaults__, f.__closure__)
         plain.__kwdefaults__ = f.__kwdefaults__
         return plain(*args, **kwargs)
@@ -187,7 +187,7 @@ class _ModuleSwitch:
     """One module with a compiled call while the switch is on."""
 
     def __init__(self, targets: NamedTargets, name: str, module: Any, entry: Any) -> None:
-        self.module = module  # kept alive: its id is the key
+        self.module = module  # kept alive: its id is a key of `NamedTargets`
         self._entry = entry
         self._set_call = marks.compiled_call(module)
         self._call = lambda *args, **kwargs: targets.call(name, entry, args, kwargs)

@@ -1,4 +1,4 @@
-"""Statements: a cell that defines nothing has its own statements compiled, as functions.
+"""Compiles the own statements of a cell that defines nothing, as functions.
 
     def __cell__(_in): global y, z; ...; return _in, <the last expression>
 
@@ -6,18 +6,20 @@ Every name that the cell binds is global, so callees, lambdas that run later and
 cell.  Two details make that work under Dynamo:
 
 * Dynamo gives up on a frame that reads a global which did not exist when the frame began.  So names that are not bound yet are
-  bound to a `_Missing` before.  The cell must never see it: a statement that reads such a name, where it may not have been
-  assigned, gets a check in front, `if _in_y: _in_y = False; if y is <placeholder>: del y`.  The check is always right, since it
-  restores the true state once, and costs nothing in a trace.  What is still missing at the end is deleted.  Dynamo cannot trace
-  the deletion itself; where it is certain to happen, the statements are split in two before.
-* Dynamo skips frames that hold no tensor, and a resume function knows the cell's data only as globals.  `_in` holds an empty
+  first bound to placeholders (`_Missing`), which the cell must never see.  A statement that reads such a name before it has
+  certainly been assigned gets a check in front: `if _in_y: _in_y = False; if y is <placeholder>: del y`.  The check is always
+  right, because it restores the true state once, and adds nothing to a graph.  Placeholders that are left at the end are
+  removed.  Dynamo cannot trace the `del` of a check.  So if a check is needed inside a compound statement, a later statement
+  that binds the name starts a new part (`divide`); without a placeholder, the earlier part needs no check.
+* Dynamo skips frames that hold no tensor, and a resume function knows the cell's data only as globals.  So `_in` holds an empty
   tensor and lives to the end.
 
-Names are bound when a graph has run, as torch.compile does it.  So an error that only the running graph finds (a bad index in
-the data, an attribute that a computed tensor lacks) loses the names bound before it in the same graph.  Errors found while
+As always under torch.compile, names are bound when a graph has run.  So an error that only the running graph finds (a bad index
+in the data, an attribute that a computed tensor lacks) loses the names bound before it in the same graph.  Errors found while
 tracing lose nothing: the statements then run eagerly.
 
-Statements that mean something else inside a function run between these functions, uncompiled (`why_outside`).
+Statements that would mean something else inside a function, or that Dynamo cannot trace, run uncompiled between these functions
+(`why_outside`).
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ _FRAME_READERS = frozenset(
 )
 #: in a trace `torch.compile` returns its argument, `set_stance` is refused, and the result of `re.compile` cannot be bound
 _NOT_IN_A_TRACE = ("compile", "set_stance")
-#: `torch._dynamo.config.x = 1`: in a trace, a setting of the compiler would come too late
+#: matches settings of the compiler, such as `torch._dynamo.config.x = 1`: in a trace, they would come too late
 _SETTING = re.compile(r"\w+\._(dynamo|inductor|functorch)\.config\.")
 _QUALNAME_PREFIX = f"{STATEMENTS}.<locals>."
 _OPERATIONS = (
@@ -112,7 +114,7 @@ def _deleted(statement: ast.stmt) -> set[str]:
 
 
 def why_outside(statement: ast.stmt) -> str | None:
-    """Why this statement cannot be part of a function and mean the same; None if it can."""
+    """Why this statement is not compiled; None if it is."""
     if is_string(statement):
         return "text"  # sets __doc__
     if isinstance(statement, ast.Delete) and _deleted(statement):
@@ -181,7 +183,7 @@ def _run_compiled(
 ) -> Any:
     """Run these statements compiled, as one function.
 
-    `edited` returns, for another text of the cell, that cell and the statements in it that correspond to these.
+    `edited`: for another text of the cell, returns the cell with that text and the statements that correspond to these.
     """
     import torch
 
@@ -209,7 +211,7 @@ def _edited(
 ) -> tuple[Cell, list[ast.stmt]]:
     """The cell with another text, and the statements of the compiled part of this number.
 
-    Raises NotApplicable if that text has other parts, or they bind other names.
+    Raises NotApplicable if that text defines a function or a module, or if its compiled parts bind other names.
     """
     edited = reread(shell, replace(cell, text=text))
     if definitions(edited, shell.user_ns):
@@ -221,7 +223,7 @@ def _edited(
 
 
 def _code(shell: Any, cell: Cell, statements: list[ast.stmt], missing: Iterable[str]) -> CodeType:
-    """The code of a function of these statements; `missing`: names that have placeholders."""
+    """The code of a function that holds these statements; `missing`: names that have placeholders."""
     bound = bound_names(statements)
     used = {n.id for s in statements for n in ast.walk(s) if isinstance(n, ast.Name)}
     local = _IN
@@ -252,7 +254,7 @@ def _as_function(statements: list[ast.stmt], bound: list[str], local: str, check
 
 
 def _at_module_level(constant: Any) -> Any:
-    """A constant of the function as it is in a plain cell: lambdas are not called `__cell__.<locals>.<lambda>`."""
+    """A constant of the function as it is in a plain cell: a lambda is called `<lambda>`, not `__cell__.<locals>.<lambda>`."""
     if isinstance(constant, str):
         return constant.removeprefix(_QUALNAME_PREFIX)
     if isinstance(constant, CodeType) and hasattr(constant, "co_qualname"):
