@@ -49,8 +49,8 @@ class Problem:
     `source` is the whole text of `file` (a cell's text counts as a file).  For a graph break, `line` to `end_line` are those of
     the expression that broke, or of a call that leads to it, counted from 1; `column` and `end_column` count characters from 0
     and are None where unknown.  `function` is the qualified name of the function around the expression, `kind` torch's type of
-    graph break (`gb_type`, "" where unknown), and `reason` the compiler's message.  `in_loop`, `in_with` and `in_try` say
-    whether the function has such a statement around the expression.  For a recompile, `line` is the function's first line,
+    graph break (`gb_type`, "" where unknown), and `reason` the compiler's message.  `in_try` says whether
+    the function has such a statement around the expression.  For a recompile, `line` is the function's first line,
     `function` its name, `kind` RECOMPILE, and `reason` the name of the number that changed.
     """
 
@@ -63,6 +63,4 @@ class Problem:
     function: str
     kind: str
     reason: str
-    in_loop: bool = False
-    in_with: bool = False
     in_try: bool = False

@@ -10,6 +10,7 @@ import ast
 
 from dynascope.compiler.fixes.candidate import Candidate, Edit, Problem
 from dynascope.compiler.fixes.wraps import name_of_torch
+from dynascope.compiler.source.lines import split_lines
 
 #: packages some of whose functions Dynamo does not trace
 _OUTSIDE = frozenset(("numpy", "scipy", "sklearn", "pandas", "cv2", "PIL", "skimage", "numba", "math"))
@@ -44,7 +45,7 @@ def candidates(problem: Problem) -> list[Candidate]:
 
 
 def _candidate(problem: Problem, node: ast.FunctionDef, torch: str, schema: str, guess: str, words: str) -> Candidate:
-    lines = problem.source.splitlines()
+    lines = [line.rstrip("\n") for line in split_lines(problem.source)]
     first, last = lines[node.lineno - 1], lines[(node.end_lineno or node.lineno) - 1]
     names = [argument.arg for argument in node.args.args]
     signature = ast.unparse(ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, node.args.defaults))

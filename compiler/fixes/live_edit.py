@@ -22,9 +22,10 @@ from typing import Any
 
 from dynascope.compiler.fixes.candidate import Candidate
 from dynascope.compiler.fixes.text_edits import NotApplicable
-from dynascope.compiler.patching import own, put
+from dynascope.compiler.patching import ABSENT, own, put
 from dynascope.compiler.source.code import nested_code
 from dynascope.compiler.source.functions import from_text, functions_of
+from dynascope.compiler.source.lines import split_lines
 from dynascope.compiler.torch_private import caches, custom_operators
 
 #: (qualified name, index among the functions with that name)
@@ -122,9 +123,9 @@ class _FileChange:
 
     def apply(self, undo: _Undo, helpers: Mapping[str, Any]) -> None:
         undo.code.append(self.new)
-        undo.lines.append((self.file, linecache.cache.get(self.file, own({}, ""))))
+        undo.lines.append((self.file, linecache.cache.get(self.file, ABSENT)))
         # no modification time: linecache then does not compare the entry with the file
-        linecache.cache[self.file] = (len(self.after), None, self.after.splitlines(keepends=True), self.file)
+        linecache.cache[self.file] = (len(self.after), None, split_lines(self.after), self.file)
         self._swap(undo)
         namespaces = {id(f.__globals__): f.__globals__ for f in self.functions}
         for namespace in namespaces.values():
@@ -171,7 +172,7 @@ class _FileChange:
         for statement in new:
             if ast.dump(statement) in known:
                 continue
-            before = defined.get(getattr(statement, "name", "")) if not isinstance(statement, ast.ExceptHandler) else None
+            before = defined.get(getattr(statement, "name", ""))
             if isinstance(statement, ast.ClassDef) and isinstance(before, ast.ClassDef):
                 inner = own(owner, statement.name)
                 if isinstance(inner, type):

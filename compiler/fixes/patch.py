@@ -13,7 +13,7 @@ from dynascope.compiler.fixes.candidate import Edit
 from dynascope.compiler.fixes.plan import DYNAMO, MARK, Plan
 from dynascope.compiler.fixes.text_edits import NotApplicable, with_edits
 from dynascope.compiler.report import FixEdit
-from dynascope.compiler.source.lines import CellResolver
+from dynascope.compiler.source.lines import CellResolver, split_lines
 from dynascope.compiler.source.origin import is_users
 
 _MARK = MARK.removeprefix("torch")
@@ -45,7 +45,7 @@ def marked_calls(text: str, function: str, marks: Iterable[str], known: Mapping[
     """
     text = text if "torch" in {**known, **_imports(text)[0]} else with_settings(text, {}, known)
     torch = {**known, **_imports(text)[0]}["torch"]
-    tree, lines = ast.parse(text), text.splitlines(keepends=True)
+    tree, lines = ast.parse(text), split_lines(text)
     defined = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == function]
     names = {function, *_compiled_from(tree, function)}
     calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id in names]
@@ -85,7 +85,7 @@ def _direct_calls(node: ast.AST) -> Iterator[ast.Call]:
 
 def with_settings(text: str, settings: Mapping[str, object], known: Mapping[str, str]) -> str:
     """The text with these settings, and the imports that they need, after its first imports."""
-    lines = text.splitlines(keepends=True)
+    lines = split_lines(text)
     imports, line = _imports(text)
     imports = {**known, **imports}
     torch = imports.get("torch")
@@ -185,7 +185,7 @@ def _diff(file: str, before: str, after: str, cells: CellResolver | None) -> str
     number = cells(file) if cells is not None else None
     name = f"In[{number}]" if number is not None else _display_path(file)
     old, new = with_file_line_ends(file, before), with_file_line_ends(file, after, like=before)
-    lines = difflib.unified_diff(old.splitlines(keepends=True), new.splitlines(keepends=True), f"a/{name}", f"b/{name}")
+    lines = difflib.unified_diff(split_lines(old), split_lines(new), f"a/{name}", f"b/{name}")
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 

@@ -148,7 +148,12 @@ class Search:
         if self._steps:
             with contextlib.suppress(OutOfTime, TookTooLong):
                 self._leave_out()
-            self._confirm()
+            try:
+                self._confirm()
+            except (OutOfTime, TookTooLong):
+                if self.found.is_complete:
+                    self._stopped(TIME_LIMIT)
+                raise
             self.found.plan, self.found.after = self._steps[-1].plan, self._steps[-1].ran.report
         if self.found.is_complete:
             self._name_unfixable()

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 
 from dynascope.compiler.fixes.candidate import Edit
+from dynascope.compiler.source.lines import split_lines
 
 
 class NotApplicable(Exception):
@@ -14,7 +15,7 @@ class NotApplicable(Exception):
 
 def with_edits(text: str, edits: Iterable[Edit]) -> str:
     """The text with these edits; raises NotApplicable if its lines are not those that an edit replaces, or if edits overlap."""
-    lines = text.splitlines(keepends=True)
+    lines = split_lines(text)
     last_replaced = len(lines) + 1
     for edit in sorted(edits, key=lambda edit: (edit.first_line, edit.last_line), reverse=True):
         first, last = edit.first_line - 1, edit.last_line
@@ -23,14 +24,14 @@ def with_edits(text: str, edits: Iterable[Edit]) -> str:
         if "".join(lines[first:last]).rstrip("\n") != edit.before.rstrip("\n"):
             raise NotApplicable("the lines that it replaces have changed")
         after = edit.after if not edit.after or edit.after.endswith("\n") else edit.after + "\n"
-        lines[first:last] = after.splitlines(keepends=True)
+        lines[first:last] = split_lines(after)
         last_replaced = edit.first_line
     return "".join(lines)
 
 
 def edits_between(file: str, before: str, after: str) -> list[Edit]:
     """The edits that turn `before` into `after`: only lines that differ."""
-    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    old, new = split_lines(before), split_lines(after)
     changed = [change for change in _changes(old, new) if change[0] != "equal"]
     return [Edit(file, i1 + 1, i2, "".join(old[i1:i2]), "".join(new[j1:j2])) for _, i1, i2, j1, j2 in changed]
 
@@ -38,7 +39,7 @@ def edits_between(file: str, before: str, after: str) -> list[Edit]:
 def line_origins(before: str, after: str) -> dict[int, int]:
     """Line of `after` -> the same line of `before`; lines that are new or changed are missing."""
     origins: dict[int, int] = {}
-    for tag, i1, i2, j1, _ in _changes(before.splitlines(), after.splitlines()):
+    for tag, i1, i2, j1, _ in _changes(*([line.rstrip("\n") for line in split_lines(text)] for text in (before, after))):
         if tag == "equal":
             origins |= {j1 + k + 1: i1 + k + 1 for k in range(i2 - i1)}
     return origins

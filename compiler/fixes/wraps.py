@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 
 from dynascope.compiler.fixes.candidate import Candidate, Edit, Problem
+from dynascope.compiler.source.lines import split_lines
 
 _NONSTRICT = "_dynamo.nonstrict_trace"
 
@@ -36,19 +37,20 @@ def _decorated(problem: Problem, tree: ast.Module, torch: str) -> list[Candidate
     if len(found) != 1 or found[0].decorator_list:
         return []
     node = found[0]
-    line = problem.source.splitlines()[node.lineno - 1]
+    line = split_lines(problem.source)[node.lineno - 1].rstrip("\n")
     edit = Edit(problem.file, node.lineno, node.lineno, line, f"@{torch}.{_NONSTRICT}\n{line}")
     return [Candidate("wrap", f"Trace {node.name} without looking into it", (edit,), assumption=_assumption(node.name))]
 
 
 def _called(problem: Problem, tree: ast.Module, torch: str) -> list[Candidate]:
     """Wrap the imported function that is called at the break, once for the module."""
+    lines = [line.rstrip("\n") for line in split_lines(problem.source)]
     calls = [
         node
         for node in ast.walk(tree)
         if isinstance(node, ast.Call)
         and problem.line <= node.lineno <= problem.end_line
-        and problem.column in (None, node.col_offset)
+        and problem.column in (None, _characters(lines[node.lineno - 1], node.col_offset))
         and _dotted(node.func) is not None
     ]
     if len(calls) != 1:
@@ -63,9 +65,8 @@ def _called(problem: Problem, tree: ast.Module, torch: str) -> list[Candidate]:
     if top is None or not _is_global(name.partition(".")[0], tree) or call.func.end_lineno != call.func.lineno:
         return []
     helper = "_traced_" + name.replace(".", "_")
-    lines = problem.source.splitlines()
     line = lines[call.lineno - 1]
-    start, end = (len(line.encode()[: column or 0].decode()) for column in (call.func.col_offset, call.func.end_col_offset))
+    start, end = _characters(line, call.func.col_offset), _characters(line, call.func.end_col_offset or 0)
     first = min([top.lineno, *(d.lineno for d in getattr(top, "decorator_list", ()))])
     if first > call.lineno:
         return []
@@ -76,6 +77,11 @@ def _called(problem: Problem, tree: ast.Module, torch: str) -> list[Candidate]:
         Edit(problem.file, call.lineno, call.lineno, line, replaced),
     )
     return [Candidate("wrap", f"Trace {name} without looking into it", edits, assumption=_assumption(name))]
+
+
+def _characters(line: str, column: int) -> int:
+    """A column of `ast`, which counts bytes, in characters."""
+    return len(line.encode()[:column].decode())
 
 
 def _assumption(name: str) -> str:

@@ -118,7 +118,7 @@ def _not_reached(gone: list[Break], now: ReportData) -> Iterator[Break]:
     for source in now.sources:
         file = _file(source)
         for excerpt in source.excerpts:
-            for number, text in enumerate(excerpt.text.splitlines(), excerpt.line):
+            for number, text in enumerate(excerpt.text.split("\n"), excerpt.line):
                 uncaptured[file, text.strip()] += (source.file, number) not in captured
                 shown.update((file, name) for name in _DEFINED.findall(text))
     has_cell = any(s.cell is not None for s in now.sources)

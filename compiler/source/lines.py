@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import bisect
 import contextlib
+import io
 import itertools
 import linecache
 import os
@@ -131,6 +132,11 @@ def expression_end(file: str, line: int, column: int | None, end_column: int | N
     if column is None or end_column is None:
         return None
     return _parsed(file).ends.get((line, column, end_column)) or (line if column < end_column else None)
+
+
+def split_lines(text: str) -> list[str]:
+    """The lines of a source, with their ends; `str.splitlines` also ends a line at form feeds, where `ast` does not."""
+    return list(io.StringIO(text, newline=""))
 
 
 def merge(extents: Iterable[tuple[int, int]], last: int, gap: int = 3) -> list[tuple[int, int]]:

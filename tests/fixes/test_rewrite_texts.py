@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 from harness import REWRITES, edited, lines_of
 
-from dynascope.compiler.fixes import setting_changes
+from dynascope.compiler.fixes import setting_changes, wraps
 from dynascope.compiler.fixes.candidate import Candidate, Problem
 from dynascope.compiler.fixes.patch import marked_calls, with_settings
 from dynascope.compiler.fixes.rewrites import (
@@ -25,6 +25,7 @@ from dynascope.compiler.fixes.rewrites import (
     scalars,
     value_loops,
 )
+from dynascope.compiler.fixes.text_edits import with_edits
 
 BRANCH = "Data-dependent branching"
 
@@ -370,6 +371,8 @@ def test_torch_is_named_as_the_module_names_it() -> None:
     assert "torch.where(" in text
     text = first("def f(x):\n    import torch as th\n")
     assert "th.where(" in text
+    assert first("from torch import nn\n\ndef f(x):\n").startswith("import torch\nfrom torch import nn\n")
+    assert not first("def f(x):\n    torch.relu(x)\n").startswith("import")  # a cell: imported by an earlier one
 
 
 def test_a_cells_statements() -> None:
@@ -487,3 +490,10 @@ def test_a_value_that_is_changed_in_place_is_not_read_by_a_choice() -> None:
     head = HEAD + "    y = x * 2\n    if «x.sum() > 0»:\n        y += "
     assert any("torch.where" in text for _, text in offered(branches, head + "x.sin()\n    return y\n"))
     assert not any("torch.where" in text for _, text in offered(branches, head + "y.sin()\n    return y\n"))
+
+
+def test_the_column_of_a_call_is_in_characters() -> None:
+    """`ast` counts bytes."""
+    marked = problem('import torch\nimport tool\n\ndef f(x):\n    é = "ü"; x = «tool.run(x)»\n    return x\n')
+    [candidate] = wraps.called(marked)
+    assert '    é = "ü"; x = _traced_tool_run(x)\n' in with_edits(marked.source, candidate.edits)

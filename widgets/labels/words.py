@@ -245,7 +245,7 @@ class Places:
             known: dict[int, str] = {}
             source = self._sources.get(file)
             for excerpt in source.excerpts if source else []:
-                known.update(enumerate(excerpt.text.splitlines(), excerpt.line))
+                known.update(enumerate(excerpt.text.split("\n"), excerpt.line))
             self._lines[file] = known
         return self._lines[file]
 

@@ -19,13 +19,15 @@ from dynascope.compiler.torch_private.tensor_state import mark_dynamic
 def numbers_as_tensors(target: Any, names: Sequence[str]) -> Iterator[None]:
     """Turn the numbers with these names (`self.steps`, or globals of the target) into tensors; back into numbers afterwards."""
     owners = [found for name in names if (found := _owner(target, name)) is not None]
+    numbers = [owner[name] for owner, name in owners]
     for owner, name in owners:
         owner[name] = _tensor(owner[name])
     try:
         yield
     finally:
-        for owner, name in owners:
-            owner[name] = _number(owner[name])
+        for (owner, name), number in zip(owners, numbers, strict=True):
+            now = _number(owner[name])
+            owner[name] = number if now == _number(_tensor(number)) else now  # a tensor rounds 0.1
 
 
 def with_number_tensors(target: Any, entry: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:

@@ -10,6 +10,8 @@ import ast
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from dynascope.compiler.source.lines import split_lines
+
 _HELPER = "__dynascope_force_{}"
 
 
@@ -91,7 +93,7 @@ def is_while_condition(text: str, condition: str) -> bool:
 
 def _wrapped(text: str, nodes: list[ast.expr], helper: str) -> str:
     """The text with each of these expressions as the argument of a call; line numbers stay the same."""
-    lines = [line.encode() for line in text.splitlines(keepends=True)]
+    lines = [line.encode() for line in split_lines(text)]
     places = [(n.lineno, n.col_offset, b"%s(" % helper.encode()) for n in nodes]
     places += [(n.end_lineno or n.lineno, n.end_col_offset or 0, b")") for n in nodes]
     for line, column, inserted in sorted(places, reverse=True):

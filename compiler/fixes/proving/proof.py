@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dynascope.compiler.fixes.calls import KeptCall
 from dynascope.compiler.fixes.plan import Plan
@@ -151,7 +151,7 @@ class Prover:
     def _check_fakes(self, agreed: _Agreed, wanted: list[tuple[KeptCall, Variation, Observed]]) -> None:
         """Compare what custom operators return with what their fake implementations promise, for every size."""
         plan = agreed.plan
-        static = Plan(plan.texts, {**plan.settings, "dynamic": False}, plan.originals, plan.assumptions, plan.tests)
+        static = replace(plan, settings={**plan.settings, "dynamic": False})
         with self._trials.compiled(static, checking_backend) as run:
             for call, variation, expected in wanted:
                 if variation.recompiles or variation.name == recorded().name:

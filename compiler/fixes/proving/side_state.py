@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from types import CellType
+from types import BuiltinFunctionType, CellType, FunctionType, MethodType
 from typing import Any
 
 from dynascope.compiler.accuracy.compare import NUMBERS, difference
@@ -18,6 +18,7 @@ from dynascope.compiler.replay.reachable import Reachable
 
 #: attributes of a module whose contents `accuracy.outcome` compares
 _COMPARED_ELSEWHERE = frozenset(("_parameters", "_buffers", "_modules"))
+_FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType)
 #: tensors with more elements are not compared
 _LARGEST = 1 << 20
 
@@ -25,7 +26,7 @@ _LARGEST = 1 << 20
 class SideState:
     """The state that a target can reach without its arguments; must be created before anything is edited.
 
-    Attributes of modules and other callable objects are not read; the contents of containers in them are.
+    Of the attributes of a module, only tensors are read here.
     """
 
     def __init__(self, target: Any) -> None:
@@ -69,7 +70,7 @@ def state_difference(actual: dict[str, Any], expected: dict[str, Any]) -> str | 
 
 
 def _has_attributes(value: Any) -> bool:
-    return not isinstance(value, type) and not callable(value) and object_state.attributes_of(value) is not None
+    return not isinstance(value, (type, *_FUNCTIONS)) and object_state.attributes_of(value) is not None
 
 
 def _entries(owner: Any) -> Iterator[tuple[str, Any]]:
@@ -84,8 +85,12 @@ def _entries(owner: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(owner, object_state.CONTAINERS):
         yield from ((f"[{i}]", value) for i, value in enumerate(object_state.contents_of(owner)))
     else:
+        import torch
+
         attributes = object_state.attributes_of(owner) or {}
-        yield from ((f".{name}", value) for name, value in attributes.items() if not name.startswith("_dynamo_"))
+        kinds = torch.Tensor if isinstance(owner, torch.nn.Module) else object
+        own = [(name, value) for name, value in attributes.items() if isinstance(value, kinds)]
+        yield from ((f".{name}", value) for name, value in own if not name.startswith("_dynamo_"))
 
 
 def _kept(value: Any) -> Any:

@@ -43,7 +43,6 @@ def candidates(problem: Problem) -> list[Candidate]:
     block = around[0]
     kind = _TITLES[type(block).__name__]
     body, whole = _body(source, block), _whole(source, around[-1])
-    start, end = source.whole_lines(block)
     made: list[Candidate] = []
     if whole is not None:
         start, end = source.whole_lines(around[-1])

@@ -155,8 +155,8 @@ def without_numbers(source: Source, expression: cst.BaseExpression) -> str:
     return text.replace("\r\n", "\n")
 
 
-def number_changes(source: Source, expression: cst.CSTNode, ending: str = "") -> list[tuple[int, int, str]]:
-    """The changes that `without_numbers` makes; `ending` is appended to each tensor."""
+def number_changes(source: Source, expression: cst.CSTNode) -> list[tuple[int, int, str]]:
+    """The changes that `without_numbers` makes."""
     found: list[tuple[int, int, str]] = []
     pending: list[cst.CSTNode] = [expression]
     while pending:
@@ -165,7 +165,7 @@ def number_changes(source: Source, expression: cst.CSTNode, ending: str = "") ->
         if number is not None:
             inner = grouped(number[0], source.text_of(number[0]))
             whole = ".long()" if number[1] == "int" else ""
-            found.append((source.start(node), source.end(node), f"{inner}{ending}{whole}"))
+            found.append((source.start(node), source.end(node), f"{inner}{whole}"))
         else:
             pending.extend(node.children)
     return found

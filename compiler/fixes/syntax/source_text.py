@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import bisect
 import functools
-import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
@@ -17,11 +16,11 @@ import libcst as cst
 from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
 from dynascope.compiler.fixes.candidate import Candidate, Edit, Problem
+from dynascope.compiler.source.lines import split_lines
 
 Node = TypeVar("Node", bound=cst.CSTNode)
 #: start offset, end offset, and the text that replaces what lies between them
 Change = tuple[int, int, str]
-Place = tuple[int, int]
 Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
 STATEMENTS = (cst.SimpleStatementLine, cst.BaseCompoundStatement)
 
@@ -304,20 +303,15 @@ def _smallest(file: str, source: Source, first: int, before: str, after: str) ->
     """One edit, without equal lines at its start and end; none if nothing changes."""
     if before == after:
         return []
-    old, new = _split(before), _split(after)
+    old, new = split_lines(before), split_lines(after)
     while old and new and old[0] == new[0]:
         old, new, first = old[1:], new[1:], first + 1
     while len(old) > 1 and new and old[-1] == new[-1]:
         old, new = old[:-1], new[:-1]
     if not old:  # only new lines: the line that they follow is part of the edit, for an edit replaces lines
-        line = _split(source.text)[first - 2]
+        line = split_lines(source.text)[first - 2]
         old, new, first = [line], [line, *new], first - 1
     return [Edit(file, first, first + len(old) - 1, "".join(old), "".join(new))]
-
-
-def _split(text: str) -> list[str]:
-    starts = [0, *(m.end() for m in _LINE_END.finditer(text)), len(text)]
-    return [text[a:b] for a, b in itertools.pairwise(starts) if a < b]
 
 
 def indented(text: str, by: str) -> str | None:

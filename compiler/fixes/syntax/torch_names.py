@@ -48,8 +48,13 @@ class Torch:
         direct = next((n for n in self._imported if self.imports[n] == f"torch.{name}"), None)
         if direct is not None:
             return direct
-        self.needs_import = "torch" not in self.source.names or "torch" in self._local
+        # the name may be bound where the text does not show it, as in an earlier cell, but not by `from torch import nn`
+        is_used = any(n.value == "torch" and not self._is_imported_from(n) for n in self.source.all_of(cst.Name))
+        self.needs_import = not is_used or "torch" in self._local
         return f"torch.{name}"
+
+    def _is_imported_from(self, name: cst.Name) -> bool:
+        return any(isinstance(a, cst.ImportFrom) for a in self.source.ancestors(name))
 
     def changes(self) -> list[Change]:
         """The import to add, if the code needs one."""

@@ -20,6 +20,8 @@ import torch
 import dynascope
 from dynascope.compiler.driver import fixing
 from dynascope.compiler.fixes.candidate import Candidate, Edit, Problem
+from dynascope.compiler.fixes.proving.caller_changes import numbers_as_tensors
+from dynascope.compiler.fixes.search import OutOfTime, Search
 from dynascope.compiler.report import Report
 from dynascope.compiler.source import functions
 
@@ -447,6 +449,45 @@ def test_a_search_that_fails_keeps_the_report(module: MakeModule, monkeypatch: p
     assert dynascope.last() is report
 
 
+def test_a_form_feed_does_not_end_a_line(module: MakeModule) -> None:
+    f = module("""
+        import torch
+
+        NAME = "a\fb"
+
+        def f(x):
+            if x.sum() > 0:
+                return x * 2
+            return x * 3
+        """).f
+    report = fix(f, torch.ones(3))
+    assert report.fix_set is not None
+    assert report.fix_set.breaks_after == 0
+    assert ' NAME = "a\fb"\n' in report.patch()
+
+
+def test_numbers_are_the_same_after_their_time_as_tensors() -> None:
+    target = SimpleNamespace(rate=0.1, steps=3)
+    with numbers_as_tensors(target, ("self.rate", "self.steps")):
+        assert isinstance(target.rate, torch.Tensor)
+        target.steps += 1
+    assert (target.rate, target.steps) == (0.1, 4)
+
+
+def test_a_result_that_was_not_confirmed_in_time_is_not_proved(module: MakeModule, monkeypatch: pytest.MonkeyPatch) -> None:
+    def confirm(search: Any) -> None:
+        raise OutOfTime
+
+    monkeypatch.setattr(Search, "_confirm", confirm)
+    report = fix(module(PRINTS).f, torch.ones(3))
+    assert report.fix_set is not None
+    assert not report.fix_set.is_complete
+    reasons = [x.reason for x in report.fixes or () if x.verdict == "untried"]
+    assert "not proved: the time limit was reached" in reasons
+    assert "not proved: " not in reasons
+    assert report.patch() == ""
+
+
 def test_the_time_limit(module: MakeModule) -> None:
     report = fix(module(PRINTS).f, torch.ones(3), fix_seconds=0)
     assert report.fix_set is not None
@@ -656,6 +697,40 @@ def test_state_outside_of_the_arguments(module: MakeModule, monkeypatch: pytest.
         [tried] = report.fixes or ()
         assert tried.verdict == ("refused" if mark else "proved"), (mark, tried.reason)
         assert "valid Python" not in tried.reason
+
+
+@pytest.mark.parametrize("base", ["torch.nn.Module", "object"])
+def test_a_tensor_that_an_object_keeps(module: MakeModule, monkeypatch: pytest.MonkeyPatch, base: str) -> None:
+    made = module(f"""
+        import torch
+
+        class Model({base}):
+            def __init__(self):
+                super().__init__()
+                self.last = None
+
+            def __call__(self, x):
+                if x.sum() > 0:
+                    y = x * 2
+                else:
+                    y = x * 3
+                self.last = y.detach()
+                return y
+
+        model = Model()
+
+        def f(x):
+            return model(x)
+        """)
+    start = Path(str(made.__file__)).read_text()
+    branch = start[start.index("        if x.sum()") : start.index("        self.last = y")]
+    good = "        y = torch.where(x.sum() > 0, x * 2, x * 3)\n"
+    for text, verdict in ((good, "proved"), (good + "        return y\n", "refused")):
+        only(monkeypatch, replacing(branch, text, tests=("x.sum() > 0",)))
+        report = fix(made.f, torch.ones(3))
+        assert [(x.verdict, x.reason) for x in report.fixes or () if x.verdict != verdict] == []
+        if verdict == "refused":
+            assert "last" in (report.fixes or ())[0].reason
 
 
 def test_a_wrong_gradient_is_refused_where_gradients_may_be_asked_for(module: MakeModule) -> None:
