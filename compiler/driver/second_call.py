@@ -45,7 +45,7 @@ def annotate_second_call(report: Report, second: Report, kept: KeptCalls) -> Non
     if first:
         report.notes.append(f"second call: {first} of {plural(len(report.breaks), 'graph break')} only in the first call")
     elif report.settings.get("second_call"):
-        report.notes.append("second call: it meets the same graph breaks")
+        report.notes.append("second call: it has the same graph breaks")
 
 
 def _refusal(report: Report, kept: KeptCalls) -> str | None:

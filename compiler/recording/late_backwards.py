@@ -40,6 +40,6 @@ def complete(report: Report) -> None:
         known += 1
     if late:
         seconds = sum(backward.seconds or 0.0 for backward in late)
-        whose = "an earlier report, which shows them now" if known == len(late) else "code compiled before this recording"
-        report.notes.append(f"{plural(len(late), 'backward graph')} compiled in {seconds_text(seconds)}: of {whose}.")
+        whose = "now shown in an earlier report" if known == len(late) else "of code compiled before this recording"
+        report.notes.append(f"{plural(len(late), 'backward graph')} compiled in {seconds_text(seconds)}: {whose}.")
         report.summary.compile_seconds = round(report.summary.compile_seconds + seconds, 6)

@@ -32,7 +32,7 @@ class FixEdit:
 
 @dataclass(kw_only=True)
 class Fix:
-    """One change that was considered for one graph break."""
+    """One change that was considered for one graph break or recompile."""
 
     id: str
     #: id of the break that the change is for

@@ -168,7 +168,7 @@ class BreakCost:
 
 @dataclass(kw_only=True)
 class FrameGuards:
-    """What guards and the code around the graph of one compiled frame take: seconds per call; frames add up."""
+    """Seconds a call that the guards of one compiled frame and the code around its graph take; frames add up to the totals."""
 
     #: None: the compiled code is not in the report, or the lookup found no compiled code
     frame: str | None
@@ -283,7 +283,7 @@ class CompilePhase:
 
 @dataclass(kw_only=True)
 class PhaseTotal:
-    """All phases of one name; in `seconds`, time of a phase nested in one of the same name is counted once."""
+    """All phases of one name and kind; in `seconds`, time of a phase nested in one of the same name is counted once."""
 
     name: str
     kind: PhaseKind = "other"

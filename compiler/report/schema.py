@@ -70,7 +70,7 @@ class InlinedFunction:
 
 @dataclass(kw_only=True)
 class Frame:
-    """One compile of a Python code object by Dynamo; each compile id has a frame."""
+    """One Python code object that Dynamo was asked to compile, or that ran from its cache."""
 
     id: str
     compile_id: str | None

@@ -60,7 +60,7 @@ def test_a_backward_is_pending_until_it_is_compiled() -> None:
     with observe() as second:
         loss.backward()
     assert [g.backward for g in first.report.graphs] == ["compiled"]
-    assert "of an earlier report" in second.report.notes[0]
+    assert "now shown in an earlier report" in second.report.notes[0]
 
 
 def test_an_inner_compile_is_part_of_the_outer_graph() -> None:
