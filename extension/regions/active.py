@@ -10,7 +10,6 @@ import __future__
 import ast
 import contextlib
 import functools
-import gc
 import inspect
 import linecache
 from collections.abc import Callable, Iterator
@@ -26,6 +25,7 @@ from dynascope.compiler.recording.recording import Recording
 from dynascope.compiler.report import Break, Report
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.code import code_key, first_line, nested_code
+from dynascope.compiler.source.functions import functions_of
 from dynascope.compiler.torch_private import caches, marks
 from dynascope.regions.lines import EAGER, TRACED, Eager, RegionSpan, installed, origin_of, own_lines, rewritten
 from dynascope.selection.named import resolve
@@ -197,9 +197,9 @@ class ActiveRegions:
                 function.__code__ = code
         caches.forget_resumes([with_region for _, _, with_region in self._functions])
         if self.spans and self._plain:
-            for function in [f for f in gc.get_objects() if type(f) is FunctionType]:
+            for function in functions_of([self.cell.file]):
                 code = function.__code__
-                if code.co_filename == self.cell.file and _has_region(code):
+                if _has_region(code):
                     function.__code__ = self._plain.get(code_key(code), code)
 
     # -- afterwards -----------------------------------------------------------------------------------
