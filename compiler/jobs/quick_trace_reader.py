@@ -1,43 +1,46 @@
 """Reads the record of one rank from its TORCH_TRACE log.  A log with the same hash as an earlier one is not parsed.
 
 `scan` hashes what determines a rank's structure (graphs, breaks, recompiles, outcomes) and reads times, answers of caches and
-settings; it skips everything else.  Ranks with equal hashes have equal structures.  Damage in a hashed record changes the hash,
-so such a log is parsed in full.
+settings; it skips everything else.  Ranks with equal hashes have equal structures.
+
+A log with a damaged record or line is parsed in full, so that the damage is counted.  Records that are missing, repeated or out
+of order are counted only in the logs that are parsed; in another log with the same hash, they are of the skipped kinds, or the
+same as in the log that was parsed.
 """
 
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import re
 import zlib
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from dynascope.compiler.events.record_kinds import IGNORED
+from dynascope.compiler.events.field_types import remove_wrong_types
+from dynascope.compiler.events.record_kinds import IGNORED, USED, record_compile_id, record_name
 from dynascope.compiler.jobs import rank_file
 from dynascope.compiler.jobs.recorder import settings_of
 from dynascope.compiler.ranks import RankRecord, Structure
 from dynascope.compiler.ranks.collectives import scheduled
 from dynascope.compiler.ranks.schema import Rank
 from dynascope.compiler.ranks.structure import steps_of
+from dynascope.compiler.recording.log_reader import HEAD
 from dynascope.compiler.recording.trace_files import load_traces
 from dynascope.compiler.report import Report
 
-_RECORD = re.compile(rb"^[VDIWEC]\d{4} [^\n]*?\] ?(?P<head>\{[^\n]*)\n?(?P<payload>(?:\t[^\n]*\n?)*)", re.M)
-_NAME = re.compile(rb'\{"(\w+)"')
-_COMPILE = re.compile(rb'"frame_id": ?(\d+), ?"frame_compile_id": ?(\d+)')
-_ARTIFACT = re.compile(rb'"artifact": ?\{"name": ?"(\w+)"')
+#: a line and the lines of its payload; all of them end with a line end
+_RECORD = re.compile(rb"(?P<line>[^\t\n][^\n]*)\n(?P<payload>(?:\t[^\n]*\n)*)")
 #: artifacts that are hashed
-_SHAPING = frozenset({b"recompile_reasons", b"dynamo_graph_break_reason", b"dynamo_error"})
+_SHAPING = frozenset({"recompile_reasons", "dynamo_graph_break_reason", "dynamo_error"})
 #: records that are part of a Report but not of the hash: a graph's later stages, times, and guards
 _LATER = frozenset({
-    b"inductor_output_code", b"dynamo_cpp_guards_str", b"aot_joint_graph", b"bwd_compilation_metrics", b"chromium_event",
+    "inductor_output_code", "dynamo_cpp_guards_str", "aot_joint_graph", "bwd_compilation_metrics", "chromium_event",
 })  # fmt: skip
-_SKIPPED = frozenset(name.encode() for name in IGNORED) - {b"str"} | _LATER
+_SKIPPED = IGNORED - {"str"} | _LATER
 #: what may differ between the logs of equal ranks: folders, addresses, ids, times, numbers of ranks and processes
 _VOLATILE = re.compile(
     rb"(?:/[\w.+@~<>-]+)+/|0x[0-9a-fA-F]+|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\b\d{9,}\b"
@@ -51,7 +54,8 @@ _RANK_IN_NAME = re.compile(r"_rank_(\d+)_|rank_(\d+)")
 class Scan:
     """What `scan` reads from a log."""
 
-    digest: str
+    #: the hash; "" if a record or a line is damaged, or the log is empty
+    digest: str = ""
     #: compile id -> seconds of each of its compiles
     seconds: dict[str, list[float | None]] = field(default_factory=lambda: defaultdict(list))
     #: compile id -> answers of the caches
@@ -62,6 +66,8 @@ class Scan:
     run_times: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     settings: dict[str, Any] = field(default_factory=dict)
     torch: str | None = None
+    #: number of records of each unknown kind
+    unread: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -75,46 +81,62 @@ class Known:
     versions: dict[str, str | None]
 
 
-def scan(path: Path) -> Scan | None:
-    """Hash a log and read its times; None if the metrics of a compile cannot be read."""
-    import msgspec
-
-    digest, devices = blake2b(digest_size=16), _Devices()
-    found = Scan("")
-    for record in _RECORD.finditer(_content(path)):
-        head = record["head"]
-        first = _NAME.match(head)
-        name = first[1] if first else b""
+def scan(path: Path) -> Scan:
+    """Hash a log and read its times."""
+    content = _content(path)
+    digest, devices = hashlib.blake2b(digest_size=16), _Devices()
+    found, intact = Scan(), 0
+    for record in _RECORD.finditer(content):
+        head = HEAD.match(record["line"])
+        metadata = _metadata(head["json"], record["payload"]) if head is not None else None
+        if head is None or metadata is None:
+            continue
+        intact += len(record[0])
+        name, key = record_name(metadata), record_compile_id(metadata) or ""
         if name in _SKIPPED:
             continue
-        compiled = _COMPILE.search(head)
-        key = f"{compiled[1].decode()}/{compiled[2].decode()}" if compiled else ""
-        if name == b"compilation_metrics":
-            try:
-                metrics = msgspec.json.decode(head)["compilation_metrics"]
-                digest.update(_metrics(metrics, key, found))
-            except (msgspec.MsgspecError, KeyError, TypeError, AttributeError):
-                return None
+        if name not in USED and name != "str":
+            found.unread[name] = found.unread.get(name, 0) + 1
+        if name == "compilation_metrics":
+            digest.update(_metrics(metadata[name], key, found))
             continue
-        if name == b"artifact":
-            artifact = _ARTIFACT.search(head)
-            kind = artifact[1] if artifact else b""
-            stage, _, answer = kind.partition(b"_cache_")
-            if answer and stage in (b"fx_graph", b"aotautograd"):
-                found.caches[key].append(answer.decode())
-            if kind == b"inductor_collective_schedule":
+        if name == "artifact":
+            kind = metadata[name]["name"]
+            stage, _, answer = kind.partition("_cache_")
+            if answer and stage in ("fx_graph", "aotautograd"):
+                found.caches[key].append(answer)
+            if kind == "inductor_collective_schedule":
                 found.schedules[key] += _scheduled(record["payload"])
-            if kind == rank_file.RUN_TIMES.encode():
+            if kind == rank_file.RUN_TIMES:
                 found.run_times[key] += rank_file.run_time(record["payload"])
-            if kind == b"torch_version":
+            if kind == "torch_version":
                 version = re.search(rb'"pytorch_version": ?"([^"]+)"', record["payload"])
                 found.torch = version[1].decode(errors="replace") if version else found.torch
             if kind not in _SHAPING:
                 continue
-        digest.update(devices.normal(_VOLATILE.sub(b"", head)))
+        digest.update(devices.normal(_VOLATILE.sub(b"", head["json"])))
         digest.update(devices.normal(_VOLATILE.sub(b"", record["payload"])))
-    found.digest = digest.hexdigest()
+    found.digest = digest.hexdigest() if content and intact == len(content) else ""
     return found
+
+
+def _metadata(text: bytes, payload: bytes) -> dict[str, Any] | None:
+    """The decoded JSON of a record; None if the log reader would count damage in the record."""
+    import msgspec
+
+    if not text.isascii():
+        return None
+    try:
+        metadata = msgspec.json.decode(text, type=dict[str, Any])
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    name, digest = record_name(metadata), metadata.get("has_payload")
+    if name not in metadata or any(remove_wrong_types(name, metadata)):
+        return None
+    if digest is None:
+        return None if payload else metadata
+    lines = payload.removesuffix(b"\n")[1:].replace(b"\n\t", b"\n")
+    return metadata if hashlib.md5(lines, usedforsecurity=False).hexdigest() == digest else None
 
 
 def _content(path: Path) -> bytes:
@@ -168,17 +190,17 @@ def read(path: Path, known: dict[str, Known]) -> RankRecord:
     `known`: hash -> what all logs with this hash have in common; the hash of this log is added if it is new.
     """
     found = scan(path)
-    seen = known.get(found.digest) if found is not None else None
-    if found is None or seen is None:
+    seen = known.get(found.digest)
+    if seen is None:
         report = load_traces([path])
         rank = Rank(rank=number_of(path, report), status="no end" if _is_cut_off(path, report) else "finished")
         record = rank_file.record_of(rank, report)
         record.report = lambda: load_traces([path])
-        if found is not None:
-            record.settings = found.settings
-            record.versions = {**report.versions, "torch": found.torch}
-            record.structure.schedules = _schedules(_compiles(report), found)
-            record.rank.run_times = _run_times(_compiles(report), found)
+        record.settings = found.settings
+        record.versions = {**report.versions, "torch": found.torch or report.versions["torch"]}
+        record.structure.schedules = _schedules(_compiles(report), found)
+        record.rank.run_times = _run_times(_compiles(report), found)
+        if found.digest:
             known[found.digest] = Known(record.structure, _compiles(report), record.rank, record.versions)
     else:
         record = _like(seen, found, path)
@@ -198,6 +220,7 @@ def _is_cut_off(path: Path, report: Report) -> bool:
 def _like(seen: Known, found: Scan, path: Path) -> RankRecord:
     """The record of a log whose hash is known: the structure of the log that was parsed, with the times of this one."""
     rank = Rank(rank=number_of(path), status=seen.rank.status, compiling=seen.rank.compiling, error=seen.rank.error)
+    rank.unread = found.unread
     rank.seconds = [_at(found.seconds.get(key), number) for key, number in seen.steps]
     rank.compile_seconds = round(sum(s for s in rank.seconds if s), 6)
     rank.caches = [rank_file.cache_answer(found.caches.get(key, ())) for key, _ in seen.steps]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import os
@@ -97,10 +98,16 @@ def load(folder: Path) -> RanksReport:
     return report
 
 
-def test_logs_that_are_alike_are_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def parsed_logs(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The logs that are parsed in full from now on."""
     parsed: list[Path] = []
     whole = quick_trace_reader.load_traces
     monkeypatch.setattr(quick_trace_reader, "load_traces", lambda files: parsed.extend(files) or whole(files))
+    return parsed
+
+
+def test_logs_that_are_alike_are_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed = parsed_logs(monkeypatch)
     report = load(write_logs(tmp_path / "job", {rank: log(rank, seconds=1 + rank % 3) for rank in range(64)}))
     assert report.alike
     assert [len(g.ranks) for g in report.groups] == [64]
@@ -135,12 +142,50 @@ def test_damage_costs_only_itself_and_is_named(tmp_path: Path) -> None:
         dynascope.load(folder, strict=True)
     report = load(folder)
     assert report.groups[0].ranks == [0, 1, 3]
-    assert [r.rank for r in report.ranks if r.unread] == [1, 2, 7]  # rank 3's stray line shapes nothing
+    assert [r.rank for r in report.ranks if r.unread] == [1, 2, 3, 7]
     assert sum("left out" in note for note in report.notes) == 2
     assert {4, 5, 6} >= {r.rank for r in report.ranks if r.status == "missing"}
     text = " ".join(str(report).split())
     assert "dedicated_log_torch_trace_rank_4_abc.log" in text
     assert text.count("this difference may be only that") == 1  # both lost a graph
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("source=L['x'] # 2", "source=L['y'] # 2", "payload damaged"),
+        ('{"chromium_event": {}', '{"chromium_event": {', "record that is not JSON"),
+        ('"entire_frame_compile_time_s": 1.0', '"entire_frame_compile_time_s": "1"',
+         "wrong type: compilation_metrics.entire_frame_compile_time_s"),
+    ],
+)  # fmt: skip
+def test_damage_in_what_is_not_hashed_is_counted(tmp_path: Path, old: str, new: str, problem: str) -> None:
+    texts = {rank: log(rank) for rank in range(4)}
+    assert old in texts[2]
+    texts[2] = texts[2].replace(old, new, 1)
+    report = load(write_logs(tmp_path / "job", texts))
+    assert [g.ranks for g in report.groups] == [[0, 1, 2, 3]]
+    assert [problem in r.unread for r in report.ranks] == [False, False, True, False]
+    assert report.rank(2).seconds[1:] == [2.0, 3.0]
+    assert not [d for d in report.differences if d.kind in ("settings", "versions")]
+
+
+def test_records_of_an_unknown_kind_are_counted_on_every_rank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed = parsed_logs(monkeypatch)
+    folder = write_logs(tmp_path / "job", {rank: log(rank) + record(rank, {"new_in_torch_3": {}}) for rank in range(8)})
+    assert [r.unread for r in load(folder).ranks] == [{"new_in_torch_3": 1}] * 8
+    assert len(parsed) == 2
+
+
+def test_damaged_compressed_logs_are_not_taken_for_equal(tmp_path: Path) -> None:
+    folder = tmp_path / "job"
+    folder.mkdir()
+    for rank in range(3):
+        packed = gzip.compress(log(rank, size=4 + rank).encode())
+        (folder / f"trace_rank_{rank}_.log.gz").write_bytes(packed[:-8] + bytes(8) if rank else packed)  # a wrong checksum
+    report = load(folder)
+    assert [g.ranks for g in report.groups] == [[0], [1], [2]]
+    assert [r.unread for r in report.ranks] == [{}, *[{"compressed file cut off or damaged": 1}] * 2]
 
 
 def test_two_jobs_in_one_folder(tmp_path: Path) -> None:
