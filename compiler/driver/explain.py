@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from dynascope.compiler.recording.recording import Progress
 from dynascope.compiler.report import Report
 from dynascope.compiler.settings import ExplainSettings
 from dynascope.compiler.source.lines import CellResolver
+from dynascope.compiler.source.origin import origin
 from dynascope.compiler.validate import check_settings, settings_from_keywords
 
 if TYPE_CHECKING:
@@ -59,5 +61,9 @@ def explain(
 
 
 def _warn(sentence: str) -> None:
-    """Warn about effects of repeated calls that cannot be undone."""
-    warnings.warn(f"dynascope: {sentence}", stacklevel=5)
+    """Warn, at the user's line, about effects of repeated calls that cannot be undone."""
+    frame, level = sys._getframe(1), 2
+    # how many wrappers are between the user's line and here depends on the settings
+    while frame.f_back is not None and origin(frame.f_code.co_filename) == "dynascope":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(f"dynascope: {sentence}", stacklevel=level)

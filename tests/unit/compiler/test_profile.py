@@ -152,6 +152,18 @@ def test_from_python_it_is_a_warning_and_the_call_is_repeated_few_times(tmp_path
     assert len(path.read_text()) <= 20
 
 
+@pytest.mark.parametrize("more", [{}, {"second_call": True}, {"fix": True}, {"error_on_graph_break": True}])
+def test_the_warning_names_the_line_of_the_call(more: dict[str, Any]) -> None:
+    def writes(x: torch.Tensor) -> torch.Tensor:
+        return x + 1 if x.shape else open("never")  # type: ignore[return-value]
+
+    line = sys._getframe().f_lineno + 2
+    with pytest.warns(UserWarning, match=r"open\(\)") as warned:
+        explain(writes, backend="eager", check=True, **more)(torch.ones(2))
+    found = [(w.filename, w.lineno) for w in warned if "open()" in str(w.message)]
+    assert found == [(__file__, line)]
+
+
 def test_a_call_that_asks_the_user_is_not_repeated() -> None:
     def asks(x: torch.Tensor) -> torch.Tensor:
         return x + len(input())
