@@ -120,12 +120,13 @@ class Run:
             self._stack.__exit__(kind, error, trace)
         finally:
             self._report = self._annotated(self.recording.report)
-            if error is None or (isinstance(error, Exception) and compiling.is_refusal(error)):
-                try:
+            try:
+                if error is None or (isinstance(error, Exception) and compiling.is_refusal(error)):
                     self._try_again(self._report)
-                except Exception as fault:  # an error in dynascope must not stop the user's code
-                    self._report.notes.append(f"the calls were not tried again: {type(fault).__name__}: {fault}")
-            remember(self._report)
+            except Exception as fault:  # an error in dynascope must not stop the user's code
+                self._report.notes.append(f"the calls were not tried again: {type(fault).__name__}: {fault}")
+            finally:  # also if the user interrupts the calls
+                remember(self._report)
 
     def _annotated(self, report: Report) -> Report:
         """Add the run's measurements and notes to the Report that was assembled from events; the run's notes come first."""

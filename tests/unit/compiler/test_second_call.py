@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 import dynascope
@@ -83,6 +84,20 @@ def test_a_call_that_raises_when_it_is_repeated_says_nothing() -> None:
     report = dynascope.explain(once, backend="eager", second_call=True)(torch.ones(3))
     assert first_only(report) == [None]
     assert any("raised RuntimeError: twice" in note for note in report.notes)
+
+
+def test_the_report_of_a_run_is_remembered_if_its_second_call_is_interrupted() -> None:
+    def once(x: torch.Tensor, done: set[str] = set()) -> torch.Tensor:  # noqa: B006
+        torch._dynamo.graph_break()
+        if done:
+            raise KeyboardInterrupt
+        done.add("x")
+        return x + 1
+
+    with pytest.raises(KeyboardInterrupt):
+        dynascope.explain(once, backend="eager", second_call=True)(torch.ones(3))
+    assert dynascope.last().compiled == ["once"]
+    assert dynascope.last().summary.breaks == 1
 
 
 def test_a_cells_statements_begin_with_their_names_again_so_nothing_is_known() -> None:
