@@ -170,8 +170,8 @@ class Reachable:
 
 
 def _attributes(value: Any) -> list[Any]:
-    if object_state.is_array(value):  # a memmap's attributes lead to its file, to which restoring the array's values writes
-        return []
+    if object_state.is_array(value) and isinstance(value, sys.modules["numpy"].memmap):
+        return []  # they lead to its file, to which restoring the array's values writes
     return list((object_state.attributes_of(value) or {}).values())
 
 

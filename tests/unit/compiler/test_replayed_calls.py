@@ -629,6 +629,24 @@ def test_a_file_is_reported_and_one_that_the_call_closes_ends_it(tmp_path: Path)
         assert RecordedCall(lambda x: x, (text,), {}).refusal == "one of its arguments is a file"
 
 
+class Labelled(np.ndarray[Any, Any]):
+    """An array with an attribute."""
+
+    counts: list[int]
+
+
+def test_what_an_arrays_attributes_hold_is_restored() -> None:
+    labelled = np.zeros(3).view(Labelled)
+    labelled.counts = []
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        labelled.counts.append(1)
+        return x + 1
+
+    again(f, torch.ones(1))
+    assert labelled.counts == [1]
+
+
 def test_arrays_in_files_are_restored_and_those_only_read_are_not_copied(tmp_path: Path) -> None:
     written = np.memmap(tmp_path / "data.bin", np.float32, "w+", shape=(4,))
     only_read = np.memmap(tmp_path / "data.bin", np.float32, "r")
