@@ -95,18 +95,19 @@ times_forgotten = 0
 
 @contextlib.contextmanager
 def forgotten_shapes() -> Iterator[None]:
-    """Make Dynamo forget which sizes of the user's code are dynamic, for the duration; restored afterwards.
+    """Make Dynamo forget which sizes of the user's code are dynamic, for the duration; then restore them, unless it was reset.
 
     Dynamo keys the sizes by file, line and name of the code: without this, a cell that runs again with other sizes would be
     traced with dynamic sizes because of its earlier runs.
     """
     global times_forgotten
     times_forgotten += 1
-    saved = _take_sizes()
+    saved, table = _take_sizes(), generation()
     try:
         yield
     finally:
-        if saved is not None and _take_sizes() is not None:  # also removes the sizes that the block has recorded
+        # `_take_sizes` removes the sizes that the block has recorded; a reset in the block has dropped those from before it
+        if saved is not None and _take_sizes() is not None and generation() is table:
             sys.modules["torch._dynamo.pgo"].get_code_state().update(saved)
 
 

@@ -18,7 +18,7 @@ from dynascope.compiler.driver.explain import explain
 from dynascope.compiler.driver.retrace import retracing
 from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.report import Report
-from dynascope.compiler.torch_private import hook_points, hooks
+from dynascope.compiler.torch_private import caches, hook_points, hooks
 
 
 @pytest.fixture(autouse=True)
@@ -176,6 +176,21 @@ def test_explain_traces_afresh_and_leaves_the_users_code_a_cache_hit() -> None:
 def test_other_sizes_in_later_runs_stay_static() -> None:
     shapes = [explain(broken, backend="eager")(torch.ones(n)).graphs[0].nodes[0].shape for n in (2, 3, 4)]
     assert shapes == [[2], [3], [4]]
+
+
+@pytest.mark.parametrize("resets", [False, True])
+def test_sizes_of_earlier_runs_are_known_again_unless_the_code_resets_dynamo(resets: bool) -> None:
+    def other(x: torch.Tensor) -> torch.Tensor:
+        if resets:
+            torch._dynamo.reset()
+        return x + 1
+
+    compiled = torch.compile(broken, backend="eager")
+    for n in (2, 3):
+        compiled(torch.ones(n))
+    assert any(any(names.values()) for names in caches.known_sizes().values())
+    explain(other, backend="eager")(torch.ones(2))
+    assert any(any(names.values()) for names in caches.known_sizes().values()) is not resets
 
 
 def test_where_symbolic_sizes_come_from_is_told() -> None:
