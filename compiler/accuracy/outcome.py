@@ -15,6 +15,7 @@ from typing import Any
 from dynascope.compiler.accuracy.compare import NUMBERS, Part, parts_of
 from dynascope.compiler.replay.clone import Clones
 from dynascope.compiler.replay.object_state import value_or_absent
+from dynascope.compiler.replay.process_state import torch_random_states
 from dynascope.compiler.replay.reachable import Reachable, names_used
 from dynascope.compiler.replay.replay import Prepare
 from dynascope.compiler.torch_private.tensor_state import version_of
@@ -26,7 +27,7 @@ class Outcome:
 
     #: "values", "effects" and "gradients" -> their parts, each with a name
     parts: dict[str, list[Part]]
-    #: whether the call drew random numbers from torch's default CPU generator
+    #: whether the call drew random numbers from torch's default generators, on any device that was used before it
     drew: bool
     #: names of classes whose objects cannot be compared
     opaque: list[str]
@@ -46,8 +47,6 @@ def replay(
     `namespace`: the namespace of a cell's statements; `names`: the names in it that count as the statements' arguments and
     results.  If `names` is empty, the names that `target` uses are compared, only as effects.
     """
-    import torch
-
     used = () if namespace is None else names or target.__code__.co_names
 
     def bound() -> dict[str, Any]:
@@ -56,9 +55,9 @@ def replay(
     args, kwargs = prepare()
     given = bound() if names else {}
     before = _Before(target, args, kwargs, given)
-    state = torch.get_rng_state()
+    generators = torch_random_states()
     result = entry(*args, **kwargs)
-    drew = not torch.equal(state, torch.get_rng_state())
+    drew = any(not generator.same(generator.read(), generator.before) for generator in generators)
     result = result if namespace is None else result[1]
     opaque: dict[str, None] = {}
     values = list(parts_of("the value", result, opaque))

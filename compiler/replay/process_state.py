@@ -46,18 +46,32 @@ def _set_environment(kept: dict[str, str]) -> None:
 
 def random_states() -> list[State]:
     """The random state of Python, NumPy and torch, on every device that was used."""
-    import torch
-
-    pairs: list[_Setting] = [(random.getstate, random.setstate), (torch.get_rng_state, torch.set_rng_state)]
+    pairs: list[_Setting] = [(random.getstate, random.setstate)]
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         pairs.append((numpy.random.get_state, numpy.random.set_state))
+    return [*(State(read, write, always_differs) for read, write in pairs), *torch_random_states()]
+
+
+def torch_random_states() -> list[State]:
+    """The states of torch's default generators, on every device that was used."""
+    import torch
+
+    pairs: list[_Setting] = [(torch.get_rng_state, torch.set_rng_state)]
     for module in (torch.cuda, torch.xpu):
         if module.is_available() and module.is_initialized():
             pairs.append((module.get_rng_state_all, module.set_rng_state_all))
     if torch.backends.mps.is_available():
         pairs.append((torch.mps.get_rng_state, torch.mps.set_rng_state))
-    return [State(read, write, always_differs) for read, write in pairs]
+    return [State(read, write, _same_generators) for read, write in pairs]
+
+
+def _same_generators(now: Any, before: Any) -> bool:
+    """Whether the states of a device's generator, or of all generators of a kind of devices, are equal."""
+    import torch
+
+    one, other = (state if isinstance(state, list) else [state] for state in (now, before))
+    return all(map(torch.equal, one, other))
 
 
 class _HeldBack:

@@ -117,6 +117,28 @@ def test_where_nothing_is_compared_nothing_agrees() -> None:
     assert found["words"] == "check: compiled and eager agree (1 value, 1 effect; not compared: set)."
 
 
+def test_random_numbers_drawn_on_a_device_are_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    generators = [torch.zeros(16, dtype=torch.uint8), torch.zeros(16, dtype=torch.uint8)]
+    monkeypatch.setattr(torch.xpu, "is_available", lambda: True)
+    monkeypatch.setattr(torch.xpu, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.xpu, "get_rng_state_all", lambda: [state.clone() for state in generators])
+    monkeypatch.setattr(
+        torch.xpu, "set_rng_state_all", lambda kept: [a.copy_(b) for a, b in zip(generators, kept, strict=True)]
+    )
+
+    @torch._dynamo.disable
+    def drawn() -> torch.Tensor:
+        return generators[1].add_(1).sum()
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return x + drawn() + other()
+
+    found = checked(f, torch.ones(3))
+    assert found["agrees"] is None
+    assert INDUCTORS_OWN in found["words"]
+    assert generators[1].tolist() == [1] * 16, "as one call leaves it"
+
+
 def test_random_numbers_that_the_backend_draws_itself_are_no_difference() -> None:
     found = checked(lambda x: torch.nn.functional.dropout(x, 0.5), torch.ones(100), backend="inductor")
     assert found["agrees"] is None
