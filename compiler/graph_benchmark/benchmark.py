@@ -23,7 +23,7 @@ from dynascope.compiler.graph_benchmark.rebuild import RECORDED, NotRunnable, is
 from dynascope.compiler.graph_benchmark.synthetic_inputs import SyntheticInputs, index_limits
 from dynascope.compiler.profile import timing
 from dynascope.compiler.replay.process_state import held_back, random_states
-from dynascope.compiler.report import ONLY_WHERE_RECORDED, Graph, GraphRun, Node, OpTime, Report, plural
+from dynascope.compiler.report import ONLY_WHERE_RECORDED, Graph, GraphRun, Node, OpTime, Report, first_line, plural
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.torch_private import config, hooks, isolated_run, profiling
 from dynascope.compiler.validate import check_settings
@@ -317,5 +317,4 @@ def _calls(graph: Graph, names: frozenset[str]) -> bool:
 
 def _one_line(error: BaseException) -> str:
     """The class of the error and the first line of its message, cut to 300 characters."""
-    first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-    return f"{type(error).__name__}: {first}"[:300].rstrip(": ")
+    return f"{type(error).__name__}: {first_line(str(error))}"[:300].rstrip(": ")

@@ -17,7 +17,7 @@ from typing import Any
 from dynascope.compiler.ranks import RankRecord
 from dynascope.compiler.ranks.schema import Rank
 from dynascope.compiler.ranks.structure import GroupNames, Structure, steps_of, structure
-from dynascope.compiler.report import Report
+from dynascope.compiler.report import Report, first_line
 
 SUFFIX = ".rank"
 VERSION = 1
@@ -48,7 +48,7 @@ def record_of(
         unfinished = [f for f in report.frames if f.status == "unfinished"]
         rank.compiling = unfinished[-1].name if unfinished else None
     if report.error is not None and rank.error is None and not report.error.caught:
-        rank.error = f"{report.error.type}: {_first_line(report.error.message)}"
+        rank.error = f"{report.error.type}: {first_line(report.error.message)}"
     return RankRecord(
         rank=rank,
         structure=structure(report, names, finished=finished),
@@ -139,7 +139,7 @@ def from_head(head: Any, report: Callable[[], Report]) -> RankRecord:
             job=msgspec.convert(head.get("job"), str | None),
         )
     except (KeyError, TypeError, msgspec.MsgspecError) as error:
-        raise ValueError(f"not the file of a rank, or damaged: {_first_line(str(error))}") from None
+        raise ValueError(f"not the file of a rank, or damaged: {first_line(str(error))}") from None
 
 
 def read(path: Path) -> RankRecord:
@@ -151,7 +151,7 @@ def read(path: Path) -> RankRecord:
     try:
         return from_head(msgspec.json.decode(line), lambda: read_report(path))
     except (ValueError, msgspec.MsgspecError) as error:
-        raise ValueError(f"{path.name}: {_first_line(str(error))}") from None
+        raise ValueError(f"{path.name}: {first_line(str(error))}") from None
 
 
 def read_report(path: Path) -> Report:
@@ -164,8 +164,4 @@ def read_report(path: Path) -> Report:
     try:
         return Report.from_dict(msgspec.json.decode(line))
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise ValueError(f"{path.name}: its report is damaged: {_first_line(str(error))}") from None
-
-
-def _first_line(text: str) -> str:
-    return next((line.strip() for line in text.splitlines() if line.strip()), "")
+        raise ValueError(f"{path.name}: its report is damaged: {first_line(str(error))}") from None

@@ -20,7 +20,7 @@ from dynascope.compiler.jobs import identity, rank_file
 from dynascope.compiler.ranks import RankRecord
 from dynascope.compiler.ranks.schema import Rank, RankStatus
 from dynascope.compiler.ranks.structure import steps_of
-from dynascope.compiler.report import Report, StackEntry
+from dynascope.compiler.report import Report, StackEntry, first_line
 from dynascope.compiler.source.origin import is_users
 
 #: environment variable: the folder into which ranks write; `dynascope run` and `record_ranks` set it for their processes
@@ -197,5 +197,5 @@ def _is_setting(value: Any) -> bool:
 
 
 def _one_line(error: BaseException) -> str:
-    text = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    text = first_line(str(error))
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -38,13 +38,8 @@ def schedule(code: str | None) -> list[str]:
     for line in code.splitlines():
         if "_c10d_functional." not in line or line.lstrip().startswith("#"):
             continue
-        kinds += kinds_of(_CALL.findall(line))
+        kinds += scheduled(match["kind"] for match in _CALL.finditer(line))
     return kinds
-
-
-def kinds_of(calls: Iterable[tuple[str, str, str]]) -> list[str]:
-    """Kinds of the operations that start a collective, among matches of `_CALL`."""
-    return [kind.rstrip("_") for _, kind, _ in calls if kind not in _HELPERS]
 
 
 def scheduled(names: Iterable[str]) -> list[str]:

@@ -31,7 +31,7 @@ _GUARDS = 6
 #: matches torch's files; by the names of their folders, because the rank may have run on another machine
 _IN_TORCH = re.compile(r"[\\/](?:site|dist)-packages[\\/](?:torch|functorch)[\\/]")
 _NUMBER = re.compile(r"(?<![\w.])-?\d[\d.]*(?:e[+-]?\d+)?\b")
-_COMPARISON = re.compile(r"^(?P<left>.+?) (?P<sign>==|!=|is|is not|in|<=|>=|<|>) (?P<right>.+)$")
+_COMPARISON = re.compile(r"^(?P<left>.+?) (?P<sign>==|!=|is|in|<=|>=|<|>) (?P<right>.+)$")
 
 
 @dataclasses.dataclass

@@ -117,13 +117,12 @@ def _join_rank_constants(groups: list[_Group]) -> list[_Group]:
 def _by_constants(groups: list[_Group]) -> list[_Group]:
     """Join groups whose integers are equal up to the number of the rank; the groups' loose hashes are equal already.
 
-    The integer at a place can be the number of the rank only if it is so in more than half of the groups, and in at least two.
+    The integer at a place can be the number of the rank only if it is so in more than half of the groups: in at least two.
     """
     places = [(step, n) for step, constants in enumerate(groups[0].first.structure.constants) for n in range(len(constants))]
     values = {place: [g.first.structure.constants[place[0]][place[1]] for g in groups] for place in places}
     varying = [place for place in places if len(set(values[place])) > 1]
     ranked = {p for p in varying if sum(_is_own_number(v, g) for v, g in zip(values[p], groups, strict=True)) > len(groups) / 2}
-    ranked = {p for p in ranked if sum(_is_own_number(v, g) for v, g in zip(values[p], groups, strict=True)) > 1}
     buckets: dict[tuple[Any, ...], _Group] = {}
     for number, group in enumerate(groups):
         key = tuple("own" if p in ranked and _is_own_number(values[p][number], group) else values[p][number] for p in varying)

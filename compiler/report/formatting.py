@@ -16,6 +16,11 @@ def plural(n: int, word: str) -> str:
     return f"{n} {word}" if n == 1 else f"{n} {word}s"
 
 
+def first_line(text: str) -> str:
+    """The first line that is not blank, stripped; "" if there is none."""
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")
+
+
 def seconds(value: float) -> str:
     """A compile time as text: `0.84 s`, `31 ms`."""
     return f"{value * 1000:.0f} ms" if value < 0.1 else f"{value:.2f} s" if value < 10 else f"{value:.0f} s"

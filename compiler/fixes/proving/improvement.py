@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dynascope.compiler.fixes.plan import Plan
-from dynascope.compiler.report import Break, Recompile, Report, plural
+from dynascope.compiler.report import Break, Recompile, Report, first_line, plural
 
 #: of a break: (file, line in the original text, type); of a recompile: (file, line of the frame, "recompile" and a source)
 Key = tuple[str, int, str]
@@ -100,4 +100,4 @@ def eager_frames(report: Report) -> int:
 
 
 def _first_line(text: str) -> str:
-    return next((line.strip() for line in text.splitlines() if line.strip()), "")[:200]
+    return first_line(text)[:200]

@@ -20,6 +20,7 @@ from dynascope.compiler.fixes.calls import KeptCall, Vary
 from dynascope.compiler.fixes.proving.side_state import SideState, state_difference
 from dynascope.compiler.fixes.proving.time_limit import time_limit
 from dynascope.compiler.replay.replay import Arguments, Prepare
+from dynascope.compiler.report import first_line
 
 #: tolerance for gradients, relative to their largest element
 _ROUNDING = 2e-6
@@ -207,7 +208,7 @@ def _other_error(actual: Observed, expected: Observed, assumption: str) -> str |
 
 
 def _first_line(error: BaseException | None) -> str:
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), "")[:160]
+    return first_line(str(error))[:160]
 
 
 def _other_outcome(actual: Outcome, expected: Outcome) -> str | None:
