@@ -16,6 +16,7 @@ from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import Any
 
 from dynascope.cell.source import JUMP
+from dynascope.compiler.patching import patched
 from dynascope.compiler.source.code import STATEMENTS, is_resume, user_name
 from dynascope.compiler.source.origin import in_torch, is_plumbing, origin
 
@@ -25,6 +26,8 @@ _FILE = re.compile(r'File "(?P<file>[^"\n]+)", line (?P<line>\d+)')
 _RENDER_HOOK = "_render_traceback_"
 #: exceptions that have our hook
 _hooked: list[BaseException] = []
+#: restores `showsyntaxerror` of the shell
+_syntax_errors = contextlib.ExitStack()
 
 
 def show_trimmed(shell: Any, error: BaseException) -> None:
@@ -72,7 +75,8 @@ def _unhook(error: BaseException) -> None:
 
 
 def after_cell(result: Any = None) -> None:
-    """Remove the hook from exceptions of the cell that were never shown."""
+    """Remove the hooks of exceptions of the cell that were never shown."""
+    _syntax_errors.close()
     for error in list(_hooked):
         _unhook(error)
 
@@ -198,7 +202,7 @@ def _show_without_stack(shell: Any) -> None:
     """Make IPython show the next syntax error as it shows that of a plain cell: without a stack."""
 
     def show_once(filename: str | None = None, running_compiled_code: bool = False) -> None:
-        vars(shell).pop("showsyntaxerror", None)
+        _syntax_errors.close()
         shell.showsyntaxerror(filename)
 
-    vars(shell)["showsyntaxerror"] = show_once
+    _syntax_errors.enter_context(patched(vars(shell), {"showsyntaxerror": show_once}))

@@ -49,6 +49,7 @@ class _Loaded:
         for event, hook in _EVENTS:
             if hook in self.shell.events.callbacks[event]:
                 self.shell.events.unregister(event, hook)
+        tracebacks.after_cell()
         rerun.switch_off()
         history.forget()
 

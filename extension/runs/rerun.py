@@ -161,6 +161,8 @@ class Controller:
                 self.view.message("interrupted", "warning")
             except Exception as error:
                 output.add("error", tracebacks.as_text(shell, error))
+            finally:
+                tracebacks.after_cell()  # the kernel calls it only after the cells that it runs itself
 
     def _run_graph(self, id: str, device: str | None) -> None:
         """Run one graph alone; its measurements go into the report, which is then shown again."""

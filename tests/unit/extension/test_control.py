@@ -189,6 +189,15 @@ def test_run_again_shows_output_value_and_error(shell: Any, kernel: Any) -> None
     assert dynascope.last().error is not None
 
 
+def test_a_syntax_error_of_a_run_again_leaves_the_shell_as_it_was(shell: Any, kernel: Any) -> None:
+    shell("text = '1'")
+    shell("%%compile", "eval(text)")
+    shell.ns["text"] = "1 +"
+    kernel.again()
+    assert "SyntaxError" in kernel.view().printed[-1]["text"]
+    assert "showsyntaxerror" not in vars(shell.ip)
+
+
 def test_run_again_says_before_what_changes_again(shell: Any, kernel: Any) -> None:
     shell("%%compile", "y = x * 1", "y += 1", "x.add_(1)")
     assert "x will change again" in kernel.view().status["text"]
