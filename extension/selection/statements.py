@@ -9,8 +9,9 @@ cell.  Two details make that work under Dynamo:
   first bound to placeholders (`_Missing`), which the cell must never see.  A statement that reads such a name before it has
   certainly been assigned gets a check in front: `if _in_y: _in_y = False; if y is <placeholder>: del y`.  The check is always
   right, because it restores the true state once, and adds nothing to a graph.  Placeholders that are left at the end are
-  removed.  Dynamo cannot trace the `del` of a check.  So if a check is needed inside a compound statement, a later statement
-  that binds the name starts a new part (`divide`); without a placeholder, the earlier part needs no check.
+  removed.  Dynamo cannot trace the `del` of a check.  So if a check is needed inside a compound statement, or before any
+  statement that may bind the name, a later statement that binds it starts a new part (`divide`); without a placeholder, the
+  earlier part needs no check.
 * Dynamo skips frames that hold no tensor, and a resume function knows the cell's data only as globals.  So `_in` holds an empty
   tensor and lives to the end.
 
@@ -91,10 +92,12 @@ def divide(cell: Cell, namespace: Namespace, missing: Iterable[str]) -> list[Par
     parts: list[Part] = []
     checks = _Checks(missing, GlobalReads(namespace), _IN)
     bound: set[str] = set()
+    maybe_bound: set[str] = set()
     read_before_bound: set[str] = set()  # in the current part
     for statement in cell.statements:
         compiled = why_outside(statement) is None
-        binds = set(bound_names([statement])) - bound
+        names = set(bound_names([statement]))
+        binds = names - bound
         checks.checked.clear()
         checks.block([statement], bound)
         if parts and parts[-1].compiled == compiled and not binds & read_before_bound:
@@ -103,7 +106,8 @@ def divide(cell: Cell, namespace: Namespace, missing: Iterable[str]) -> list[Par
         else:
             parts.append(Part([statement], compiled))
             read_before_bound = set(checks.checked)
-        bound -= _deleted(statement)
+        maybe_bound = (maybe_bound | names) - _deleted(statement)
+        bound &= maybe_bound  # without the names that were only checked: no statement has bound them yet
     return parts
 
 

@@ -51,6 +51,20 @@ def test_callees_find_what_the_cell_assigned(shell):
     assert type(done.error) is NameError
 
 
+@pytest.mark.parametrize(
+    ("lines", "graphs"),
+    [
+        (["z = helper(x)", "y = z + 1", "w = y * 2"], 2),
+        (["y = 1", "del y", "z = helper(x)", "y = z + 1"], 2),
+        (["for i in range(2):", "    y = x * i", "z = helper(y) + y", "y = z + 1"], 1),  # `y` may be bound: no need to divide
+    ],
+)
+def test_name_that_a_callee_may_read_is_bound_in_a_part_of_its_own(shell, lines, graphs):
+    shell("def helper(t, late=False): return t + y if late else t * 2")
+    report = shell.report("%%compile", *lines)
+    assert (report.summary.graphs, report.summary.breaks, report.summary.skipped) == (graphs, 0, 0)
+
+
 def test_lambdas_are_as_in_a_plain_cell(shell):
     shell.report("%%compile", "late = lambda t: t + k", "k = 2", "late(x)")
     assert shell.ns["late"].__qualname__ == "<lambda>"
