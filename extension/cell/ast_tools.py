@@ -55,15 +55,16 @@ def own_statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def own_nodes(root: ast.AST) -> Iterator[ast.AST]:
-    """`root` and every node below it in the same scope.
+    """`root` and every node below it that is evaluated in the same scope.
 
-    A definition or a lambda is one node, without anything inside it; the variables of a comprehension are left out.
+    The bodies of definitions and lambdas are left out, their decorators, defaults and bases are not; the variables of a
+    comprehension are left out.
     """
     yield root
     if isinstance(root, SCOPES):
-        return
-    children = [root.iter, *root.ifs] if isinstance(root, ast.comprehension) else ast.iter_child_nodes(root)
-    for child in children:
+        root = copy.copy(root)
+        vars(root).update(body=[], type_params=[])
+    for child in [root.iter, *root.ifs] if isinstance(root, ast.comprehension) else ast.iter_child_nodes(root):
         yield from own_nodes(child)
 
 

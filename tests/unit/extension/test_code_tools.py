@@ -25,8 +25,13 @@ def test_names_that_statements_bind_in_their_own_scope() -> None:
         except E as r: pass
         s = lambda t: (u := 1)
         del v
+        @(w := one)
+        def x(y, z=(aa := 1), *, ab=(ac := 2)): ad = 1
+        class ae((af := object), metaclass=(ag := type)): ah = 1
+        lambda ai=(aj := 1): (ak := 2)
     """)
-    assert bound_names(statements) == ["a", "d", "e", "g", "i", "j", "n", "q", "r", "s", "v"]
+    own = ["a", "d", "e", "g", "i", "j", "n", "q", "r", "s", "v", "x", "ac", "aa", "w", "ae", "af", "ag", "aj"]
+    assert bound_names(statements) == own
 
 
 def test_statements_of_a_level_and_first_lines() -> None:

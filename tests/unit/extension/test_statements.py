@@ -91,6 +91,8 @@ def test_lambdas_are_as_in_a_plain_cell(shell):
         (["y = [i for i in range(3)]", "assert 'i' not in globals()"], "y", [0, 1, 2]),
         (["_in = 3", "y = _in + 1"], "y", 4),
         (["while (y := 5) < 5: pass"], "y", 5),
+        (["f = lambda t=(y := 5): t"], "y", 5),
+        (["y = (lambda names=dir(): 'torch' in names)()"], "y", True),
         (["a, *y = 1, 2, 3"], "y", [2, 3]),
         (["match [1, 2]:", "    case [1, y]: pass"], "y", 2),
         (["import math as y", "y = y.pi > 3"], "y", True),
