@@ -17,15 +17,19 @@ from typing import Any, TextIO
 
 from dynascope.children import mark_recorded
 from dynascope.compiler import __version__
+from dynascope.compiler.jobs.folder import is_job
 from dynascope.compiler.jobs.identity import process_rank, world_size
 from dynascope.compiler.ranks import RanksReport
 from dynascope.compiler.ranks.report import ALIKE, read_terms
+from dynascope.compiler.ranks.report import SUFFIXES as RANKS_SUFFIXES
 from dynascope.compiler.report import Report
+from dynascope.compiler.settings import SAVE_SUFFIXES
 from dynascope.docs_tests.pages import DEFAULT_TIMEOUT, PageError
 from dynascope.launch import RankRun, launch, wants_torchrun
 from dynascope.runs.saving import save, why_not_savable
 
 USAGE, FAILED, INTERRUPTED = 2, 1, 130
+_SUFFIXES = ".html, .json, .svg, .txt or, except for several ranks, .dot"
 
 
 class UsageError(Exception):
@@ -44,7 +48,7 @@ def build_parser() -> argparse.ArgumentParser:
         "Under torchrun, there is one report, too: torchrun ... -m dynascope run script.py"
     )
     run = commands.add_parser("run", help=summary, description=f"{summary} {torchrun}")
-    run.add_argument("-o", "--output", metavar="PATH", help="Save the report too: .html, .json, .svg, .dot or .txt.")
+    run.add_argument("-o", "--output", metavar="PATH", help=f"Save the report too: {_SUFFIXES}.")
     run.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module.")
     run.add_argument("--expect", metavar="TERMS", help="Fail unless these terms hold: breaks<=1, ranks=alike, ...")
     run.add_argument("--ranks-dir", metavar="DIR", help="Under torchrun: the folder in which each rank writes its file.")
@@ -69,9 +73,7 @@ def build_parser() -> argparse.ArgumentParser:
     report.set_defaults(execute=_report)
     report.add_argument("trace", metavar="TRACE_DIR")
     report.add_argument("--strict", action="store_true", help="Fail if a record is unknown, damaged or missing.")
-    report.add_argument(
-        "-o", "--output", metavar="PATH", help="Save the report instead of printing it: .html, .json, .svg, .dot or .txt."
-    )
+    report.add_argument("-o", "--output", metavar="PATH", help=f"Save the report instead of printing it: {_SUFFIXES}.")
     report.add_argument("--expect", metavar="TERMS", help="Fail unless these terms hold: ranks=alike, breaks<=1, ...")
     report.add_argument(
         "--perfetto", metavar="FILE", help="Write where the compile time went, for Perfetto or chrome://tracing."
@@ -120,10 +122,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(chosen: argparse.Namespace) -> int:
     from dynascope.script import run_script
 
-    _check_script(chosen)
+    is_rank = process_rank() is not None and (world_size() or 1) > 1
+    _check_script(chosen, of_ranks=is_rank)
     _check_expected(chosen.expect)
     mark_recorded()
-    if process_rank() is not None and (world_size() or 1) > 1:
+    if is_rank:
         return _run_rank(chosen)
     report, status = run_script(chosen.script, chosen.arguments, module=chosen.module)
     return _finish(report, status, chosen)
@@ -139,9 +142,9 @@ def _run_rank(chosen: argparse.Namespace) -> int:
     return status if whole is None else _finish(whole, status, chosen)
 
 
-def _check_script(chosen: argparse.Namespace) -> None:
+def _check_script(chosen: argparse.Namespace, *, of_ranks: bool = False) -> None:
     """Raise UsageError, before anything runs, if the script does not exist or no report can be saved for `-o`."""
-    _check_output(chosen.output)
+    _check_output(chosen.output, of_ranks=of_ranks)
     if not chosen.module and not Path(chosen.script).is_file():
         raise UsageError(f"{chosen.script}: no such file")
 
@@ -150,7 +153,7 @@ def _launch(arguments: Sequence[str]) -> int:
     """Run the script under torchrun."""
 
     def check(chosen: argparse.Namespace) -> None:
-        _check_output(chosen.output)
+        _check_output(chosen.output, of_ranks=True)
         _check_expected(chosen.expect)
 
     report, status, chosen = launch(arguments, check)
@@ -236,6 +239,8 @@ def _report(chosen: argparse.Namespace) -> int:
     _check_expected(chosen.expect)
     if not Path(chosen.trace).exists():
         raise UsageError(f"{chosen.trace}: no such file or folder")
+    if chosen.output and is_job(Path(chosen.trace)):
+        _check_output(chosen.output, of_ranks=True)
     try:
         report: Any = dynascope.load(chosen.trace, strict=chosen.strict)
     except (ValueError, OSError) as error:
@@ -275,15 +280,18 @@ def _test(chosen: argparse.Namespace) -> int:
         raise UsageError(str(error)) from None
 
 
-def _check_output(path: str | None) -> None:
-    """Raise UsageError, before anything runs, if no report can be saved at this path."""
-    reason = why_not_savable(path) if path is not None else None
+# -- bad usage, found before anything runs --------------------------------------------------------
+
+
+def _check_output(path: str | None, *, of_ranks: bool = False) -> None:
+    """Raise UsageError if no report, or no report of ranks, can be saved at this path."""
+    reason = why_not_savable(path, RANKS_SUFFIXES if of_ranks else SAVE_SUFFIXES) if path is not None else None
     if reason is not None:
         raise UsageError(f"-o {path}: {reason}")
 
 
 def _check_expected(terms: str | None) -> None:
-    """Raise UsageError, before anything runs, if these terms cannot be read."""
+    """Raise UsageError if these terms cannot be read."""
     if terms is not None:
         try:
             read_terms(terms)

@@ -39,13 +39,26 @@ def test_options_of_torchrun_before_the_script(arguments: str, expected: bool) -
 
 
 def test_bad_usage_is_one_line_before_anything_runs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    for options in (["-o", "out.nothing"], ["--expect", "ranks=equal"]):
+    for options in (["-o", "out.nothing"], ["-o", "out.dot"], ["--expect", "ranks=equal"]):
         assert main(["run", "--nproc-per-node", "2", *options, "train.py"]) == 2
         assert len(capsys.readouterr().err.splitlines()) == 1
     assert main(["report", str(tmp_path), "--expect", "nothing=1"]) == 2
     with pytest.raises(SystemExit) as left:
         main(["run", "--nproc-per-node", "2", "--no-python", "train.py"])
     assert left.value.code == 2
+
+
+def test_a_report_of_ranks_is_not_saved_as_dot(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "0.rank").touch()  # would be damaged if it was read
+    refused = "dynascope: -o out.dot: the name must end in one of .html .json .svg .txt\n"
+    assert main(["report", str(tmp_path), "-o", "out.dot"]) == 2
+    assert capsys.readouterr().err == refused
+    for name, value in {"RANK": "0", "WORLD_SIZE": "2"}.items():
+        monkeypatch.setenv(name, value)
+    assert main(["run", "-o", "out.dot", __file__]) == 2
+    assert capsys.readouterr().err == refused
 
 
 def ranks_of(monkeypatch: pytest.MonkeyPatch, folder: Path, rank: int, **variables: str) -> launch.RankRun:
