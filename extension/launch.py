@@ -80,7 +80,11 @@ class RankRun:
             print(f"dynascope: this rank's file could not be written: {self._recorder.problem}", file=sys.stderr)
         if not reports or not (status or self._all_have_ended()) or not self._claim_report():
             return None
-        return self.report()
+        try:
+            return self.report()
+        except (ValueError, OSError) as error:
+            print(f"dynascope: no report: {error}", file=sys.stderr)
+            return None
 
     def report(self) -> RanksReport:
         """The report of the ranks in the folder, with notes on ranks that it lacks and on where the files are.
@@ -119,13 +123,16 @@ class RankRun:
         return len(ended) >= self._expected()
 
     def _claim_report(self) -> bool:
-        """Claim the right to report on this attempt of the job; False if another rank has claimed it."""
+        """Claim the right to report on this attempt of the job; False if another rank has claimed it.
+
+        If the folder takes no mark, each rank that asks reports: better twice than never.
+        """
         attempt = f"{identity.job()} {os.environ.get('TORCHELASTIC_RESTART_COUNT', '')}"
         mark = self.folder / f".reported-{hashlib.sha256(attempt.encode()).hexdigest()[:12]}"
         try:
             os.close(os.open(mark, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
-        except OSError:
-            return False
+        except OSError as error:
+            return not isinstance(error, FileExistsError)
         return True
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -89,6 +90,22 @@ def test_the_first_rank_that_fails_reports_and_an_attempt_later_is_another(
     report = ranks_of(monkeypatch, tmp_path, 0, **again).end(Report(), 0, reports=True)
     assert report is not None
     assert report.alike
+
+
+def test_a_folder_that_takes_no_mark_is_reported_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def full(path: object, *args: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    runs = [ranks_of(monkeypatch, folder, 0) for folder in (tmp_path, Path("/dev/null/ranks"))]
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", full)
+        reports = [run.end(Report(), 3, reports=True) for run in runs]
+    assert reports[0] is not None
+    assert reports[0].rank(0).error == "exit status 3"
+    assert reports[1] is None
+    assert capsys.readouterr().err.splitlines()[-1].startswith("dynascope: no report: no ranks in /dev/null/ranks: ")
 
 
 def test_under_our_launcher_no_rank_reports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
