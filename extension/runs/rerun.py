@@ -122,12 +122,15 @@ class Controller:
 
     def _stop(self) -> None:
         global _queued
-        if _running is self:
-            os.kill(os.getpid(), signal.SIGINT)
-        elif _queued is self:
-            _queued = None
+        with _lock:
+            cancelled = _queued is self
+            if cancelled:
+                _queued = None
+        if cancelled:
             self.view.busy = False
             self.view.message("cancelled: nothing was run")
+        elif _running is self:
+            os.kill(os.getpid(), signal.SIGINT)
         else:
             self.view.message("this view has nothing running: to stop a cell, interrupt the kernel")
 
@@ -212,8 +215,9 @@ def before_cell(info: Any = None) -> None:
 
 def after_cell(result: Any = None) -> None:
     """A cell is over: enable the buttons again, except in the view whose run is queued."""
+    queued = _queued  # a click may cancel it meanwhile
     for view in list(_views):
-        if _queued is None or view is not _queued.view:
+        if queued is None or view is not queued.view:
             view.busy = False
 
 

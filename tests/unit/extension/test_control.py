@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 from clicks import Clicks, clicks
 
 from dynascope.compiler.report import FlagOrigin
+from dynascope.runs import rerun
 
 INNER = ["def inner(x):", "    x = x + 1", "    torch._dynamo.graph_break()", "    return x + 2"]
 OUTER = ["def outer(x):", "    return inner(x)"]
@@ -222,6 +224,20 @@ def test_a_second_click_is_refused_and_a_queued_run_can_be_taken_back(shell: Any
     assert not kernel.view().busy
 
 
+def test_stop_cancels_no_run_that_is_about_to_start(shell: Any, kernel: Any) -> None:
+    shell("%%compile", *CELL)
+    (heard,) = kernel.view()._callbacks
+    heard({"kind": "run_again", "settings": {}, "regions": []})
+    stop = threading.Thread(target=heard, args=({"kind": "stop"},))
+    with rerun._lock:  # as the run that starts holds it
+        stop.start()
+        stop.join(0.2)
+        assert rerun._queued is not None
+    stop.join()
+    assert rerun._queued is None
+    assert "cancelled" in kernel.view().status["text"]
+
+
 def test_stop_leaves_the_runs_of_another_view_alone(shell: Any, kernel: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     import os
 
@@ -276,8 +292,6 @@ def test_without_a_kernel_nothing_can_be_run_again(shell: Any) -> None:
 
 
 def test_unload_takes_the_hooks_away(shell: Any) -> None:
-    from dynascope.runs import rerun
-
     shell.ip.run_line_magic("unload_ext", "dynascope")
     assert rerun.before_cell not in shell.ip.events.callbacks["pre_run_cell"]
     assert rerun.after_cell not in shell.ip.events.callbacks["post_run_cell"]
