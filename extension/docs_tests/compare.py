@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynascope.compiler.report import plural
+from dynascope.compiler.report.expect import ExpectationFailed
 from dynascope.compiler.report.outline import MIME
 
-#: raised if an expectation does not hold; only the tag `expect-exception` permits them, `raises-exception` does not
-EXPECTATION_ERRORS = ("ExpectationError", "ExpectationFailed")
+#: raised if an expectation does not hold; only the tag `expect-exception` permits it, `raises-exception` does not
+EXPECTATION_ERROR = ExpectationFailed.__name__
 #: start of the line that IPython prints for a UsageError, instead of sending an error output
 _USAGE = "UsageError: "
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from dynascope.compiler.source.origin import is_users
-from dynascope.docs_tests.compare import EXPECTATION_ERRORS, compare, error_name
+from dynascope.docs_tests.compare import EXPECTATION_ERROR, compare, error_name
 from dynascope.docs_tests.normalize import normalize
 from dynascope.docs_tests.pages import DEFAULT_TIMEOUT, Page, PageError, is_hidden, read, tags_of
 
@@ -188,7 +188,7 @@ def _compare(page: Page, work: Any, started: list[int], finished: bool, with_sto
         tags = tags_of(page.notebook.cells[index])
         outputs = work.cells[index].get("outputs", [])
         raised = error_name(outputs)
-        if raised in EXPECTATION_ERRORS and "expect-exception" not in tags:
+        if raised == EXPECTATION_ERROR and "expect-exception" not in tags:
             problems.append(_raised(page, work, index, raised))
             continue
         if "expect-exception" in tags and raised is None:

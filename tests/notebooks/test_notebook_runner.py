@@ -56,8 +56,9 @@ def test_expect_exception_must_raise(make: Maker) -> None:
 
 
 def test_an_expectation_is_never_permitted_to_fail(make: Maker) -> None:
-    text = only(make(cell("class ExpectationError(Exception): pass\nraise ExpectationError('graphs=2')", "raises-exception")))
-    assert "line 2: a new error: ExpectationError: graphs=2" in text
+    raised = [f"class {name}(Exception): pass\nraise {name}('graphs=2')" for name in ("ExpectationError", "ExpectationFailed")]
+    text = only(make(*[cell(source, "raises-exception") for source in raised]))
+    assert "code cell 2, line 2: a new error: ExpectationFailed: graphs=2" in text
 
 
 def test_a_usage_error_is_an_error_though_ipython_only_prints_it(make: Maker) -> None:
