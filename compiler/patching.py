@@ -1,23 +1,25 @@
-"""Replaces attributes and dict entries temporarily, then restores the old values and removes names that did not exist."""
+"""Replaces attributes, dict entries and environment variables temporarily, then restores the old values or their absence."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 from typing import Any
 
 #: stands for the value of a name that does not exist, or of a slot or closure cell that is empty
 ABSENT: Any = object()
+_MAPPINGS = (dict, type(os.environ))
 
 
 def own(owner: Any, name: str) -> Any:
     """The value of a dict's key or of an object's own attribute, class attributes excluded; ABSENT if there is none."""
-    return (owner if isinstance(owner, dict) else vars(owner)).get(name, ABSENT)
+    return (owner if isinstance(owner, _MAPPINGS) else vars(owner)).get(name, ABSENT)
 
 
 def put(owner: Any, name: str, value: Any) -> None:
     """Set an entry of a dict or an attribute of an object; ABSENT deletes it."""
-    if isinstance(owner, dict):
+    if isinstance(owner, _MAPPINGS):
         if value is ABSENT:
             owner.pop(name, None)
         else:

@@ -22,6 +22,7 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 
 from dynascope.compiler.jobs.recorder import VARIABLE, RankRecorder
+from dynascope.compiler.patching import patched
 from dynascope.compiler.ranks import RanksReport
 
 _DYNAMO = "torch._dynamo"
@@ -132,14 +133,13 @@ class RanksRecording:
     def __init__(self, folder: str | Path | None = None) -> None:
         self._given = Path(folder) if folder is not None else None
         self._folder = Path()
-        self._before: str | None = None
+        self._restore = contextlib.ExitStack()
         self._active = False
         self._report: RanksReport | None = None
 
     def __enter__(self) -> RanksRecording:
         self._folder = self._given or Path(tempfile.mkdtemp(prefix="dynascope-ranks-"))
-        self._before = os.environ.get(VARIABLE)
-        os.environ[VARIABLE] = str(self._folder)
+        self._restore.enter_context(patched(os.environ, {VARIABLE: str(self._folder)}))
         self._active = True
         multiprocessing.util.register_after_fork(self, RanksRecording._in_child)
         return self
@@ -153,10 +153,7 @@ class RanksRecording:
         from dynascope.compiler.jobs import folder
 
         self._active = False
-        if self._before is None:
-            os.environ.pop(VARIABLE, None)
-        else:
-            os.environ[VARIABLE] = self._before
+        self._restore.close()
         try:
             if folder.is_job(self._folder):
                 self._report = folder.read_job(self._folder)

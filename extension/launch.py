@@ -23,6 +23,7 @@ from dynascope.compiler.jobs import folder as job_folder
 from dynascope.compiler.jobs import identity
 from dynascope.compiler.jobs.rank_file import read as read_rank
 from dynascope.compiler.jobs.recorder import VARIABLE, RankRecorder
+from dynascope.compiler.patching import patched
 from dynascope.compiler.ranks import RanksReport
 from dynascope.compiler.report import Report
 
@@ -189,15 +190,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def _folder_of_job(given: str | None) -> Iterator[Path]:
     """The folder into which the ranks write, given or temporary; an environment variable passes its path to them."""
     folder = Path(given).absolute() if given else Path(tempfile.mkdtemp(prefix="dynascope-ranks-"))
-    before = os.environ.get(VARIABLE)
-    os.environ[VARIABLE] = str(folder)
     try:
-        yield folder
+        with patched(os.environ, {VARIABLE: str(folder)}):
+            yield folder
     finally:
-        if before is None:
-            os.environ.pop(VARIABLE, None)
-        else:
-            os.environ[VARIABLE] = before
         if not given:
             shutil.rmtree(folder, ignore_errors=True)
 

@@ -22,10 +22,10 @@ def running_cell_number(shell: Any) -> int:
     return int(shell.displayhook.prompt_count)
 
 
-def raw_cell(shell: Any) -> str:
-    """The running cell as the user wrote it; "" if that is not known."""
+def raw_cell(shell: Any, number: int = -1) -> str:
+    """The cell of this number, or the running cell, as the user wrote it; "" if that is not known."""
     history = getattr(shell.history_manager, "input_hist_raw", None)
-    return str(history[-1]) if history else ""
+    return str(history[number]) if history and number < len(history) else ""
 
 
 def is_kernel(shell: Any) -> bool:

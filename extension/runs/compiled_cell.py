@@ -18,7 +18,7 @@ from dynascope.cell import source as cells
 from dynascope.cell.source import Cell
 from dynascope.compiler.driver.pipeline import Run
 from dynascope.compiler.replay.last_call import unwatched
-from dynascope.compiler.source.code import STATEMENTS
+from dynascope.compiler.source.code import STATEMENTS, user_name
 from dynascope.compiler.torch_private import marks
 from dynascope.selection import statements
 from dynascope.selection.definitions import Definition, definitions, why_nothing_ran
@@ -26,7 +26,7 @@ from dynascope.selection.entry_points import EntryPoints
 from dynascope.selection.named import NamedTargets, check_target, resolve
 
 #: what a report calls the statements of a cell
-CELL_STATEMENTS = "the cell's statements"
+CELL_STATEMENTS = user_name(STATEMENTS)
 
 
 class CompiledCell:
@@ -69,7 +69,7 @@ class CompiledCell:
         if not own:
             return
         if self.run.compiled == [CELL_STATEMENTS]:
-            self.run.compiled[:] = [CELL_STATEMENTS if name == STATEMENTS else name for name in recording.called]
+            self.run.compiled[:] = map(user_name, recording.called)
         elif self.run.compiled:
             self.run.compiled.extend(own)
         bound = next((name for name in own if marks.is_compiled(self.namespace.get(name))), None)  # -f reaches it by this name

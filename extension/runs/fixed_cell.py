@@ -7,7 +7,7 @@ from typing import Any
 from dynascope.compiler.fixes.candidate import Edit
 from dynascope.compiler.fixes.text_edits import NotApplicable, with_edits
 from dynascope.compiler.report import FixSet, Report
-from dynascope.shell import cell_number
+from dynascope.shell import cell_number, raw_cell
 
 
 def use_raw_texts(shell: Any, report: Report, ran: str) -> None:
@@ -22,8 +22,9 @@ def use_raw_texts(shell: Any, report: Report, ran: str) -> None:
     texts: dict[str, str] = {}
     for file in dict.fromkeys([*fixes.cells, *([ran] if fixes.settings.get("dynamic") is True else [])]):
         edits = [Edit(e.file, e.first_line, e.last_line, e.before, e.after) for e in fixes.edits if e.file == file]
-        raw = _raw(shell, cell_number(file))
-        if raw is not None:
+        raw = raw_cell(shell, cell_number(file) or 0)  # IPython has no In[0]
+        if raw:
+            raw = raw.rstrip("\n") + "\n"
             try:
                 text = with_edits(raw, edits)
                 text = _with_options(text, fixes) if file == ran else text
@@ -39,15 +40,6 @@ def _with_options(text: str, fixes: FixSet) -> str:
     if fixes.settings.get("dynamic") is True and first.startswith("%%compile"):
         first += " --dynamic true"
     return first + end + rest
-
-
-def _raw(shell: Any, number: int | None) -> str | None:
-    """A cell as the user wrote it; None if that is not known."""
-    history = getattr(shell.history_manager, "input_hist_raw", None)
-    if number is None or not history or not 0 <= number < len(history):
-        return None
-    text = str(history[number])
-    return text if text.endswith("\n") else text + "\n"
 
 
 def latest_fixed_cell(report: Report) -> tuple[str, list[str]] | None:

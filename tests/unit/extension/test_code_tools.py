@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import textwrap
 
 from dynascope.cell.ast_tools import bound_names, generated, is_generator, own_statements
@@ -80,7 +81,14 @@ def test_a_patch_restores_the_very_object_or_its_absence() -> None:
 
     before = dict(vars(Owner))
     names: dict[str, object] = {"a": 1}
-    with patched(Owner, {"own": 2, "inherited": 3}), patched(names, {"a": 2, "b": 3}):
+    environment = dict(os.environ)
+    with (
+        patched(Owner, {"own": 2, "inherited": 3}),
+        patched(names, {"a": 2, "b": 3}),
+        patched(os.environ, {"PATH": "c", "D": "e"}),
+    ):
         assert (Owner.own, Owner.inherited, names) == (2, 3, {"a": 2, "b": 3})
+        assert (os.environ["PATH"], os.environ["D"]) == ("c", "e")
     assert dict(vars(Owner)) == before
     assert names == {"a": 1}
+    assert os.environ == environment
