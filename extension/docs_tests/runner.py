@@ -154,7 +154,7 @@ def _execute(page: Page, work: Any, folder: str, limits: list[float | None], bef
     except CellExecutionError as error:
         return started, [_raised(page, work, started[-1], error.ename, error.evalue)]
     except CellTimeoutError:
-        what = f"timed out after {limits[started[-1]]:g} s; the notebook was stopped and its kernel killed"
+        what = f"timed out after {limits[started[-1]]:g} s; the kernel was killed, and the rest of the page was not run"
         return started, [_problem(page, started[-1], what, _line_of_error(work.cells[started[-1]], len(started)))]
     except KernelDied as error:
         what = f"the kernel died ({error.how})"

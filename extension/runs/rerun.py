@@ -51,7 +51,7 @@ def attach(run: CellRun, display: Display) -> None:
         view.devices = _devices()
         mutated = mutated_names(run.cell)
         if mutated and view.can_run_again:
-            view.message(f"Run again runs the cell once more: {', '.join(mutated)} will change again.")
+            view.message(f"Run again runs the cell once more and changes {', '.join(mutated)} again.")
     controller.run = run
 
 

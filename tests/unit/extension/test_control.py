@@ -202,7 +202,7 @@ def test_a_syntax_error_of_a_run_again_leaves_the_shell_as_it_was(shell: Any, ke
 
 def test_run_again_says_before_what_changes_again(shell: Any, kernel: Any) -> None:
     shell("%%compile", "y = x * 1", "y += 1", "x.add_(1)")
-    assert "x will change again" in kernel.view().status["text"]
+    assert "changes x again" in kernel.view().status["text"]
     before = shell.ns["x"].clone()
     kernel.again()
     assert torch.equal(shell.ns["x"], before + 1)
