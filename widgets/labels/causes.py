@@ -110,13 +110,14 @@ class CauseWords:
         return shorten(step, 200)
 
     def tried(self) -> str:
-        """What trying the setting showed, `tried: 8 graph breaks become 3`, or the verdict; empty if no fix has it."""
+        """What trying the setting showed: `tried: 8 graph breaks become 3`, `tried: refused`, `not tried`; empty if no fix has it."""
         name = self.cause.setting or ""
         tried = [f for f in self.report.fixes or () if any(key.rpartition(".")[2] == name for key in f.settings)]
         proved = [f for f in tried if f.verdict == "proved" and None not in (f.breaks_before, f.breaks_after)]
         if proved:
             return f"tried: {plural(proved[0].breaks_before or 0, 'graph break')} become {proved[0].breaks_after}"
-        return f"tried: {tried[0].verdict}" if tried else ""
+        verdicts = [f.verdict for f in tried if f.verdict != "untried"]
+        return f"tried: {verdicts[0]}" if verdicts else "not tried" if tried else ""
 
     def cost(self) -> str:
         """What the cause costs: `1.2 ms a call · 34 eager ops`, `27 hits`; "" if no more is known than the count."""
@@ -144,7 +145,7 @@ def first_words(words: CauseWords) -> str:
     fix = words.fix().removesuffix(f" ({_HINT})").removesuffix(".")
     if cause.kind == "recompile":
         return f"{fix} ({words.count()}: {words.title()})."
-    if cause.setting is not None and words.tried():
+    if cause.setting is not None and words.tried().startswith("tried"):
         return f"{fix}."
     part, whole = len(words.breaks), plural(len(words.report.breaks), "graph break")
     of = f"{part} of {whole}" if part < len(words.report.breaks) else f"all {whole}" if part > 1 else "the only graph break"

@@ -165,6 +165,14 @@ def test_what_trying_a_setting_showed_replaces_the_hint() -> None:
     assert shown(report)["causes"][1]["fix"].endswith("(tried: refused)")
 
 
+def test_a_setting_for_which_no_time_was_left_does_not_count_as_tried() -> None:
+    report = model(breaks=12)
+    report.fixes = [Fix(id="x0", break_="b9", kind="setting", settings={"torch._dynamo.config.capture_scalar_outputs": True})]
+    words = next(one for one in (CauseWords(report, Places(report), cause) for cause in causes(report)) if one.cause.setting)
+    assert words.fix() == "set `torch._dynamo.config.capture_scalar_outputs = True` (not tried)"
+    assert "(not tried): the compiler advises it for 3 of 12 graph breaks" in first_words(words)
+
+
 def test_what_only_the_first_call_has_is_a_cause_of_its_own() -> None:
     report = model()
     for b in report.breaks[:2]:
