@@ -1,7 +1,7 @@
 """Advice on a graph break, and the text to paste into an issue.
 
 Promises: advice uses only what the report knows (the compiler's hints, the outcome, the flag in force); the text of an issue
-has versions, settings, place, code and the compiler's reason; the place names the file without its path.
+has versions, settings, place, code and the compiler's reason, and names files without their folders.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ _GENERAL = (
     "It may be possible to write Dynamo",
 )  # fmt: skip
 _EMPTY = re.compile(r" at 0x[0-9a-fA-F]{6,}|(?<=[.!?]) Message: None\b| \((?:reason: None|has_kwargs False)\)")
+#: the folders of an absolute path in backquotes, as in torch's explanation for a skipped function
+_FOLDERS = re.compile(r"(?<=`)(?:[A-Za-z]:)?[\\/][^`\n]*[\\/](?=[^`\n]+`)")
 #: words that carry no meaning in the compiler's titles
 _PLAIN = {
     "a", "an", "by", "call", "calling", "failed", "for", "from", "in", "of", "on", "the", "to", "trace", "tracing",
@@ -147,9 +149,8 @@ def issue_text(report: Report, b: Break, places: Places) -> str:
     text += [f"at `{places.of_break(b)}` in `{function}`; outcome: {b.outcome}, hits: {len(b.hits)}"]
     if around or b.source:
         text += ["", "```python", *(around or [b.source]), "```"]
-    text += ["", places.with_cell_names(b.reason or b.explanation)]
-    if b.explanation and b.explanation != b.reason:
-        text += ["", places.with_cell_names(b.explanation)]
+    for words in dict.fromkeys((b.reason or b.explanation, b.explanation or b.reason)):
+        text += ["", _FOLDERS.sub("", places.with_cell_names(words))]
     if b.gb_ids:
         text += ["", "Ids: " + ", ".join(b.gb_ids)]
     settings = {

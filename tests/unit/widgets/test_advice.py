@@ -6,7 +6,8 @@ import pytest
 from samples import frame, helper_five_times, loop, one_break, report
 
 from dynascope.compiler.report import Break, Hit, Report
-from dynascope.widgets.labels.advice import advice, compiler_text, outcome_words, reasons
+from dynascope.widgets.labels.advice import advice, compiler_text, issue_text, outcome_words, reasons
+from dynascope.widgets.labels.words import Places
 from dynascope.widgets.model.build import view_model
 from dynascope.widgets.render.static_output import static_html
 from dynascope.widgets.render.text import to_text
@@ -52,6 +53,15 @@ def test_what_is_no_step_to_take_comes_last() -> None:
     b = one_break().breaks[0]
     b.hints = ["This graph break is fundamental - it is unlikely to go.", "Please report an issue.", "Use `torch.cond`."]
     assert [step.split()[0] for step in advice(b)] == ["Use", "Meant", "This", "Please"]
+
+
+@pytest.mark.parametrize("folder", ["/home/ann lee/py/", "C:\\Users\\Ann Lee\\py\\"])
+def test_the_text_for_an_issue_names_files_without_their_folders(folder: str) -> None:
+    r = one_break()
+    b = r.breaks[0]
+    b.explanation = f"The function `getline` in file `{folder}linecache.py` should not be traced, nor `/` and `//`."
+    text = issue_text(r, b, Places(r))
+    assert "`getline` in file `linecache.py` should not be traced, nor `/` and `//`." in text
 
 
 def broken_in_the_middle() -> Report:
