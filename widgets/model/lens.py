@@ -73,7 +73,7 @@ def lens(report: Report, places: Places, large: bool = False) -> list[LensFile]:
 
 
 def _quieten(report: Report, places: Places, file: str, shown: LensFile) -> None:
-    """Mark lines as quiet that are far from every notable line, and count the file's lines with breaks and its graphs.
+    """Mark lines as quiet that are far from every notable line, and count the file's breaks and graphs.
 
     Notable are breaks, guards that failed, first and last lines of graphs, and first lines of recompiled, skipped, failed and
     unfinished frames.
@@ -95,7 +95,7 @@ def _quieten(report: Report, places: Places, file: str, shown: LensFile) -> None
         if quiet and len(few) > AROUND:
             for line in few:
                 line["quiet"] = True
-    shown["breaks"], shown["graphs"] = len(broken), len(runs)
+    shown["breaks"], shown["graphs"] = sum(b.file == file for b in report.breaks), len(runs)
 
 
 def _runs(numbers: list[int]) -> list[list[int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from samples import huge, loop, many, model
@@ -119,6 +120,8 @@ def test_lines_around_events_are_shown_and_docstrings_are_not() -> None:
     quiet = {line["line"] for line in library["lines"] if line.get("quiet")}
     assert {3, 4, 5, 6} <= quiet, "a docstring"
     assert not {7, 8, 9, 10} & quiet, "around a break"
+    report.breaks.append(replace(report.breaks[0], id="b90", column=0))
+    assert lens(report, Places(report), True)[1]["breaks"] == 2, "two breaks on one line"
     assert not any("quiet" in line for file in lens(loop(), Places(loop())) for line in file["lines"])
 
 
