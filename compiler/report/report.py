@@ -120,7 +120,7 @@ class Report(ReportData):
         return str(lower("headline", self))
 
     def details(self) -> str:
-        """The whole report as text; `print(report)` shows at most one screen.
+        """The report as text, with its compile time; of a large report, `print(report)` shows only an overview.
 
         Example:
             print(report.details())

@@ -43,7 +43,7 @@ class OverviewText(Terminal):
             well = self.wrap(self.shown["well"], " " * 15, 2)
             first += [f"{'Compiled well: ':>15}{well[0].lstrip()}", *well[1:]]
         out = ["", *first, "", *self.causes(CAUSES - max(0, used - 1))]
-        foot = ["", self.paint("Every break with its line: print(report.details())", "soft")]
+        foot = ["", self.paint("More about the breaks: print(report.details())", "soft")]
         return [*out, "", *self.calls(SCREEN - used - len(out) - len(foot) - 1), *foot]
 
     # -- causes -----------------------------------------------------------------------------------
