@@ -118,14 +118,13 @@ def _box(b: Shape) -> str:
         area = f'<rect x="{x - 6:g}" y="{y:g}" width="{w + 12:g}" height="{h + 6:g}" rx="8" fill="none" '
         area += f'stroke="{stroke}"{dash}/>' + _text(x + 6, y + 14, b.get("lines", [""])[0], fill="soft", size=11)
         y, h = y + SIZES["region_height"], h - SIZES["region_height"]
-    if b["kind"] == "graph" or (b["kind"] == "version" and "tone" in b):
-        stroke, fill = GRAPHS_LIGHT[b.get("tone", 0)]
-        shape = f'rx="5" fill="{fill}" stroke="{stroke}"'
-    elif b["kind"] == "break":
+    stroke, fill = _colours(b)
+    shape = f'rx="5" fill="{fill}" stroke="{stroke}"'
+    if b["kind"] == "break":
         dashed = ' stroke-dasharray="5 3"' if b.get("badge") == "allowed" else ""
-        shape = f'rx="{h / 2:g}" fill="{LIGHT["break-tint"]}" stroke="{LIGHT["break"]}" stroke-width="1.8"{dashed}'
-    else:
-        shape = f'rx="5" fill="{LIGHT["panel"]}" stroke="{LIGHT["skip"]}" stroke-dasharray="2 3"'
+        shape = f'rx="{h / 2:g}" fill="{fill}" stroke="{stroke}" stroke-width="1.8"{dashed}'
+    elif stroke == LIGHT["skip"]:
+        shape += ' stroke-dasharray="2 3"'
     inset = 3.0 if b["kind"] == "version" else SIZES["break_inset" if b["kind"] == "break" else "inset"]
     middle = y + h / 2 + 4
     return (
@@ -134,6 +133,13 @@ def _box(b: Shape) -> str:
         + _text(x + w - inset, middle, b["note"], fill="soft", size=11, end=True)
         + "</g>"
     )
+
+
+def _colours(b: Shape) -> tuple[str, str]:
+    """The colors of a box's line and fill: those of a graph, of a break, or (a fold, a version without a graph) neither."""
+    if b["kind"] == "graph" or (b["kind"] == "version" and "tone" in b):
+        return GRAPHS_LIGHT[b.get("tone", 0)]
+    return (LIGHT["break"], LIGHT["break-tint"]) if b["kind"] == "break" else (LIGHT["skip"], LIGHT["panel"])
 
 
 def rounded(points: list[list[float]], radius: float = SIZES["bend"]) -> str:
@@ -150,9 +156,13 @@ def rounded(points: list[list[float]], radius: float = SIZES["bend"]) -> str:
     return path + f"L{points[-1][0]:g} {points[-1][1]:g}"
 
 
+#: dashes of the arrows that are not solid
+_DASHES = {"hits": "4 3", "recompiles": "6 3"}
+
+
 def _arrow(a: Arrow) -> str:
     kind = "break" if a["kind"] == "hits" else "soft"
-    dash = {"hits": ' stroke-dasharray="4 3"', "recompiles": ' stroke-dasharray="6 3"'}.get(a["kind"], "")
+    dash = f' stroke-dasharray="{_DASHES[a["kind"]]}"' if a["kind"] in _DASHES else ""
     return (
         f'<g><title>{escape(a["full"])}</title><path d="{rounded(a["points"])}" fill="none" stroke="{LIGHT[kind]}" '
         f'stroke-width="1.2"{dash} marker-end="url(#tip-{kind})"/></g>'
@@ -215,18 +225,15 @@ def _digraph(picture: Picture) -> Any:
             if id in boxes:  # Graphviz joins only nodes; it clips the edge at the cluster's border
                 joined[attribute] = f"cluster_{names[id]}"
             ends.append(names[boxes[id][nearest] if boxes.get(id) else id])
-        style = "dashed" if a["kind"] == "hits" else "solid"
+        style = "dashed" if a["kind"] in _DASHES else "solid"
         graph.edge(*ends, label=_plain(a.get("label", "")), style=style, **joined)
     return graph
 
 
 def _dot_node(graph: Any, name: str, b: Shape) -> None:
-    if b["kind"] == "graph":
-        line, tint = GRAPHS_LIGHT[b.get("tone", 0)]
-    else:
-        line, tint = LIGHT["break"], LIGHT["break-tint"]
-    style = "filled,rounded" if b["kind"] != "graph" else "filled"
-    graph.node(name, label=_plain(f"{b['title']}\n{b['note']}"), shape="box", style=style, color=line, fillcolor=tint)
+    line, fill = _colours(b)
+    style = "filled,rounded" if b["kind"] == "break" else "filled,dashed" if line == LIGHT["skip"] else "filled"
+    graph.node(name, label=_plain(f"{b['title']}\n{b['note']}"), shape="box", style=style, color=line, fillcolor=fill)
 
 
 def _plain(text: str) -> str:

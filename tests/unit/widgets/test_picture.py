@@ -10,8 +10,9 @@ import subprocess
 import xml.dom.minidom
 
 import pytest
-from samples import SAMPLES, hostile, loop, one_break
+from samples import SAMPLES, hostile, loop, many, one_break, recompiled
 
+from dynascope.widgets.drawing.palette import LIGHT
 from dynascope.widgets.labels.words import cut, line_ranges, printable, shorten, text_width, wrapped
 from dynascope.widgets.layout import fx_graph
 from dynascope.widgets.render.picture import rounded, to_dot, to_svg
@@ -54,6 +55,13 @@ def test_dot_holds_generated_names_only_outside_of_quotes(name: str) -> None:
     outside = re.sub(r'"(?:\\.|[^"\\])*"', "", source)
     assert "onerror" not in outside
     assert "<" not in outside.replace("->", "")
+
+
+def test_dot_has_the_colors_and_dashes_of_the_svg() -> None:
+    (fold,) = [line for line in to_dot(many()).splitlines() if "more resumes" in line]
+    assert (LIGHT["panel"] in fold, LIGHT["break"] in fold) == (True, False)
+    (arrow,) = [line for line in to_dot(recompiled()).splitlines() if "->" in line]
+    assert "style=dashed" in arrow
 
 
 @pytest.mark.skipif(shutil.which("dot") is None, reason="no Graphviz on this machine")
