@@ -110,7 +110,7 @@ class CauseWords:
         return shorten(step, 200)
 
     def tried(self) -> str:
-        """What trying the setting showed: `tried: 8 graph breaks become 3`, `tried: refused`, `not tried`; empty if no fix has it."""
+        """What trying the setting showed, `tried: 8 graph breaks become 3`, or `not tried`; empty if no fix has it."""
         name = self.cause.setting or ""
         tried = [f for f in self.report.fixes or () if any(key.rpartition(".")[2] == name for key in f.settings)]
         proved = [f for f in tried if f.verdict == "proved" and None not in (f.breaks_before, f.breaks_after)]
