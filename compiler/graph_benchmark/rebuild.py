@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dynascope.compiler.assembly.graph_text import ParsedGraph, Statement, parse
+from dynascope.compiler.torch_private.custom_operators import OF_TORCH
 
 if TYPE_CHECKING:
     import torch.fx
@@ -149,9 +150,9 @@ def function(name: str) -> Callable[..., Any]:
 
 
 def is_from_outside_torch(name: str) -> bool:
-    """Whether the name is that of an operator outside torch's namespaces `aten`, `prims` and `higher_order`."""
+    """Whether the name is that of an operator that does not come with torch."""
     parts = name.split(".")
-    return parts[:2] == ["torch", "ops"] and len(parts) > 3 and parts[2] not in ("aten", "prims", "higher_order")
+    return parts[:2] == ["torch", "ops"] and len(parts) > 3 and parts[2] not in OF_TORCH
 
 
 def _moved(

@@ -9,16 +9,18 @@ from typing import Any
 from dynascope.compiler.torch_private.availability import guarded
 
 #: namespaces of the operators that come with torch
-_OF_TORCH = frozenset((
-    "aten", "prim", "prims", "quantized", "higher_order", "inductor", "profiler", "export", "mkldnn", "mkl", "onednn", "c10d",
-    "_c10d_functional", "symm_mem", "rngprims", "debugprims", "debug_mode_ops", "_native", "sparse", "torch_attn",
+OF_TORCH = frozenset((
+    "aten", "prim", "prims", "higher_order", "_native", "sparse", "profiler", "export", "onnx", "static_runtime", "streams",
+    "quantized", "_quantized", "quantization", "quantized_decomposed", "mkldnn", "mkldnn_prepacked", "mkl", "onednn",
+    "inductor", "inductor_prims", "rngprims", "debugprims", "debug_mode_ops", "flex_lib", "torch_attn", "c10d",
+    "c10d_functional", "_c10d_functional", "_c10d_functional_autograd", "symm_mem", "fsdp", "_dtensor",
 ))  # fmt: skip
 
 
 def namespaces(names: Iterable[str]) -> list[str]:
     """The names among these that are `torch.ops` namespaces with operators from outside torch."""
     spaces = vars(sys.modules["torch.ops"]) if "torch.ops" in sys.modules else {}
-    return [n for n in sorted(set(names) - _OF_TORCH) if type(spaces.get(n)).__name__ == "_OpNamespace"]
+    return [n for n in sorted(set(names) - OF_TORCH) if type(spaces.get(n)).__name__ == "_OpNamespace"]
 
 
 def python_function(value: Any) -> Any:

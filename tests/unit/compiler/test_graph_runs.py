@@ -577,6 +577,8 @@ def test_operators_from_outside_torch_are_named() -> None:
         assert run.ops
         called = line.removeprefix("y = ").removesuffix("(x)")
         assert run.notes == [f"operators from outside torch ran again, with all their side effects: {called}"]
+    quantized = ("y = x.unsqueeze(0)", "z = torch.ops.quantized.embedding_bag_byte_prepack.default(y)")
+    assert benchmark.run_graph(written(*quantized), None, "eager", 1).notes == [], "it comes with torch"
 
 
 @pytest.mark.parametrize("calls", [0, -1, 1.5, True, "3", None])
