@@ -13,7 +13,8 @@
 #   make gpu-adopt                 turn what make gpu found into committed traces and a page
 #   make pins                      write binder/constraints.txt from what is in .venv
 #
-# PYTHON=python3.12 chooses the Python, ARGS="-k name" goes to pytest, TORCH_INDEX=URL is where torch comes from.
+# PYTHON=python3.12 chooses the Python, ARGS="-k name" goes to pytest, TORCH_INDEX=URL is where a new
+# .venv gets torch from.
 
 PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11 python3.10 python3.14 python,$(shell command -v $(name))))
 TORCH ?= 2.13.0

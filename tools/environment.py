@@ -58,7 +58,10 @@ def interpreter(venv: Path) -> Path:
 
 
 def key(torch: str, root: Path) -> str:
-    """The text of the stamp; it depends on the versions of torch and Python, `root`, the pins and the dependencies."""
+    """The text of the stamp; it depends on the versions of torch and Python, `root`, the pins and the dependencies.
+
+    It does not depend on TORCH_INDEX, so that a command without this variable keeps the torch that was installed with it.
+    """
     digest = hashlib.sha256()
     for text in (torch, "{}.{}".format(*sys.version_info[:2]), str(root)):
         digest.update(text.encode() + b"\0")
