@@ -112,9 +112,7 @@ def record(device: str, out: Path) -> int:
     facts["steps"] = {}
     for name in STEPS:
         done = facts["steps"][name] = run_step(name, out, device, site)
-        print(
-            f"gpu: {name}: {'ok' if done['status'] == 0 else outcome(done['status'], name)} ({done['seconds']} s)", flush=True
-        )
+        print(f"gpu: {name}: {outcome(done['status'], name)} ({done['seconds']} s)", flush=True)
         (out / "gpu.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
     shutil.rmtree(site)
     failed = [name for name, done in facts["steps"].items() if done["status"]]

@@ -39,7 +39,8 @@ def byte_text(count: int) -> str:
     """A number of bytes as text: `512 bytes`, `2.1 KiB`, `25.0 MiB`."""
     if count < 1024:
         return f"{count} bytes"
-    return f"{count / 1024:.1f} KiB" if count < 1 << 20 else f"{count / (1 << 20):.1f} MiB"
+    power = min(4, (count.bit_length() - 1) // 10)
+    return f"{count / 1024**power:.1f} {'KMGT'[power - 1]}iB"
 
 
 def label(file: str, cell: int | None) -> str:

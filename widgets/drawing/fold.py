@@ -31,11 +31,8 @@ class Folded:
         return plural(len(self.frames), "more resume" if self.resumes else "more frame") + f" of {self.name}"
 
 
-def fold(visible: list[Frame], keep: int, prefix: str = "fold") -> tuple[list[Frame], dict[str, Folded]]:
-    """The `keep` frames to draw, in order, and the fold of each other frame, by the frame's id.
-
-    `prefix`: prefix of the folds' ids, which must differ between two pictures of one report.
-    """
+def fold(visible: list[Frame], keep: int) -> tuple[list[Frame], dict[str, Folded]]:
+    """The `keep` frames to draw, in order, and the fold of each other frame, by the frame's id."""
     chosen = {f.id for f in sorted(visible, key=_weight)[:keep]}
     names = Counter(_key(f) for f in visible if f.id not in chosen)
     common = {key for key, _ in names.most_common(NAMES)}
@@ -46,7 +43,7 @@ def fold(visible: list[Frame], keep: int, prefix: str = "fold") -> tuple[list[Fr
             continue
         key = _key(frame) if _key(frame) in common else ("other functions", False)
         if key not in folds:
-            folds[key] = Folded(f"{prefix}{len(folds)}", printable(key[0], 200), key[1])
+            folds[key] = Folded(f"fold{len(folds)}", printable(key[0], 200), key[1])
         folds[key].frames.append(frame)
         of[frame.id] = folds[key]
     return [f for f in visible if f.id in chosen], of

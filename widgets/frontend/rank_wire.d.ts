@@ -41,7 +41,6 @@ export interface RankModel {
 }
 
 export interface RanksModel {
-  ranks_schema: number;
   headline: string;
   alike: boolean;
   ranks: RankModel[];

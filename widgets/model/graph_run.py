@@ -6,7 +6,7 @@ what was not measured is left out or called unknown.
 
 from __future__ import annotations
 
-from dynascope.compiler.report import ONLY_WHERE_RECORDED, Graph, GraphRun, Report, time_text
+from dynascope.compiler.report import ONLY_WHERE_RECORDED, Graph, GraphRun, Report, byte_text, time_text
 from dynascope.widgets.labels.sentences import graph_run_words
 from dynascope.widgets.labels.words import printable, shorten
 from dynascope.widgets.wire import Bar, BarGroup, Part, RunBody
@@ -51,14 +51,6 @@ def _per_cent(share: float) -> str:
     return f"{100 * share:.0f}%" if share >= 0.01 else "< 1%"
 
 
-def bytes_text(value: int) -> str:
-    """A number of bytes as text: `512 B`, `5.0 KiB`, `12.0 MiB`."""
-    if value < 1024:
-        return f"{value} B"
-    power = min(4, (value.bit_length() - 1) // 10)
-    return f"{value / 1024**power:.1f} {'KMGT'[power - 1]}iB"
-
-
 def _groups(run: GraphRun, graph: Graph) -> list[BarGroup]:
     times = [("eager", run.eager_seconds, run.eager_spread), (run.backend, run.compiled_seconds, run.compiled_spread)]
     peaks = [("eager", run.eager_peak_bytes)]
@@ -73,7 +65,7 @@ def _groups(run: GraphRun, graph: Graph) -> list[BarGroup]:
         },
         {
             "title": "Memory peak, beside the inputs",
-            "bars": [_bar(name, "unknown" if n is None else bytes_text(n), (n or 0) / largest) for name, n in peaks],
+            "bars": [_bar(name, "unknown" if n is None else byte_text(n), (n or 0) / largest) for name, n in peaks],
         },
     ]  # fmt: skip
     heats, targets = heat(run), {n.name: n.target for n in graph.nodes}

@@ -90,19 +90,12 @@ def _symbols(frame: Frame, places: Places) -> Iterator[list[str]]:
 
 def _sorted(frame: Frame, places: Places) -> list[tuple[str, Guard]]:
     """(words for its line, guard) for each guard of a frame: guards on values first, then by line, unknown lines last."""
-    found: list[tuple[bool, bool, str, int, Guard]] = []
+    found: list[tuple[tuple[bool, bool, str, int], str, Guard]] = []
     for index, site in enumerate(frame.guard_sites):
         at = site_place(frame.guard_sites, index)
-        for guard in site.guards:
-            found.append((guard.kind not in VALUES, at is None, at.file if at else "", at.line if at else 0, guard))
-    found.sort(key=lambda entry: entry[:4])
-    texts = {(f, n): line_words_of(f, n, places) for _, _, f, n, _ in found}
-    return [(texts[f, n], guard) for _, _, f, n, guard in found]
-
-
-def line_words_of(file: str, line: int, places: Places) -> str:
-    """The place and the text of a line, `model.py:12 return x * n`; empty if `file` is."""
-    return f"{places.at(file, line)} {places.lines(file).get(line, '').strip()}".rstrip() if file else ""
+        words, place = line_words(at, places), (at is None, at.file if at else "", at.line if at else 0)
+        found += [((guard.kind not in VALUES, *place), words, guard) for guard in site.guards]
+    return [(words, guard) for _, words, guard in sorted(found, key=lambda entry: entry[0])]
 
 
 def _guard(guard: Guard, place: str) -> list[str]:

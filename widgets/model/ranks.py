@@ -18,8 +18,6 @@ from dynascope.widgets.labels.words import printable, shorten
 from dynascope.widgets.model.build import view_model
 from dynascope.widgets.wire import ViewModel
 
-#: version of the model
-RANKS_MODEL_SCHEMA = 1
 #: limits on the groups that are shown, and on the characters of JSON in all of their views together
 MOST_GROUPS, MOST_VIEWS = 24, 12_000_000
 MOST_DIFFERENCES, MOST_UNWELL = 40, 40
@@ -80,7 +78,6 @@ class RankModel(TypedDict):
 class RanksModel(TypedDict):
     """The model of a RanksReport."""
 
-    ranks_schema: int
     headline: str
     alike: bool
     ranks: list[RankModel]
@@ -107,7 +104,6 @@ def ranks_model(report: RanksReport) -> RanksModel:
     if shown_steps < steps:
         notes.append(f"of {steps} compiles, the first {shown_steps} are in the matrix")
     return {
-        "ranks_schema": RANKS_MODEL_SCHEMA,
         "headline": printable(rank_words.headline(report), 2000),
         "alike": report.alike,
         "ranks": [
@@ -156,7 +152,7 @@ def _groups(report: RanksReport) -> list[GroupModel]:
                 "title": _title(group.ranks),
                 "ranks": shorten(rank_words.ranges(group.ranks), 80),
                 "count": len(group.ranks),
-                "counts": printable(_counts(group, index), 400),
+                "counts": printable(_counts(group), 400),
                 "steps": _steps(group),
                 "view": view if left > 0 or index == 0 else None,
             }
@@ -170,9 +166,9 @@ def _title(numbers: Sequence[int]) -> str:
     return name if len(name) <= 40 else name[:36].rpartition(",")[0] + ", …"
 
 
-def _counts(group: RankGroup, index: int) -> str:
+def _counts(group: RankGroup) -> str:
     if group.report is None:
-        return "its report could not be read" if index < MOST_GROUPS else ""
+        return "its report could not be read"
     s = group.report.summary
     return f"{plural(s.graphs, 'graph')} · {plural(s.breaks, 'graph break')} · {s.skipped} skipped"
 
@@ -218,6 +214,5 @@ def safe_ranks_model(report: RanksReport) -> RanksModel:
 
 def _undrawn(why: str) -> RanksModel:
     return {
-        "ranks_schema": RANKS_MODEL_SCHEMA, "headline": why, "alike": False, "ranks": [], "groups": [], "differences": [],
-        "unwell": [], "slow": [], "notes": [],
+        "headline": why, "alike": False, "ranks": [], "groups": [], "differences": [], "unwell": [], "slow": [], "notes": [],
     }  # fmt: skip

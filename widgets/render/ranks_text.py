@@ -5,44 +5,28 @@ Promises: no control character of the report's own gets through; a job of thousa
 
 from __future__ import annotations
 
-import shutil
-import textwrap
-
 from dynascope.compiler.ranks import SOFT_KINDS, RanksReport
 from dynascope.compiler.report import plural
 from dynascope.widgets.guarded import guarded
 from dynascope.widgets.labels import rank_words
-from dynascope.widgets.labels.words import printable, shorten
+from dynascope.widgets.labels.words import shorten
+from dynascope.widgets.render.terminal import Terminal, columns
 
 MOST_DIFFERENCES, MOST_FAILURES = 6, 8
-_CODES = {"bold": "1", "soft": "2", "red": "31", "yellow": "33"}
 
 
 def to_text(report: RanksReport, colour: bool = False, width: int | None = None) -> str:
     """`report` as text; `colour`: with escape sequences; `width`: in columns; None: the terminal's, at most 110."""
-    if width is None:
-        width = min(110, shutil.get_terminal_size((100, 24)).columns)
-    columns = max(48, width)
-    return guarded("This report", lambda: "\n".join(_Terminal(report, colour, columns).lines()), str)
+    return guarded("This report", lambda: "\n".join(_Terminal(report, colour, columns(width)).lines()), str)
 
 
-class _Terminal:
+class _Terminal(Terminal):
     def __init__(self, report: RanksReport, colour: bool, width: int) -> None:
-        self.report, self.colour, self.width = report, colour, width
-
-    def paint(self, text: str, style: str) -> str:
-        return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if self.colour and text else text
-
-    def wrap(self, text: str, indent: str = "", style: str | None = None, most: int = 4) -> list[str]:
-        wrapper = textwrap.TextWrapper(
-            self.width, initial_indent=indent, subsequent_indent=indent + "  ", break_on_hyphens=False, max_lines=most,
-            placeholder=" …",
-        )  # fmt: skip
-        lines = wrapper.wrap(" ".join(printable(text, 4000).split()))
-        return [self.paint(line, style) for line in lines] if style else lines
+        super().__init__(colour, width)
+        self.report = report
 
     def lines(self) -> list[str]:
-        out = self.wrap(rank_words.headline(self.report), style="bold")
+        out = self.paint_all(self.wrap(rank_words.headline(self.report), "", 4), "bold")
         out += self.differences() + self.failures() + self.slow() + self.remarks()
         return out
 
@@ -50,9 +34,9 @@ class _Terminal:
         hard = [d for d in self.report.differences if d.kind not in SOFT_KINDS]
         out: list[str] = []
         for d in hard[:MOST_DIFFERENCES]:
-            out += ["", *self.wrap("✗ " + rank_words.difference_title(self.report, d), style="yellow")]
+            out += ["", *self.paint_all(self.wrap("✗ " + rank_words.difference_title(self.report, d), "", 4), "yellow")]
             for line in rank_words.difference_details(self.report, d):
-                out += self.wrap(line, "    ")
+                out += self.wrap(line, "    ", 4, under="      ")
         if len(hard) > MOST_DIFFERENCES:
             out += ["", f"… and {plural(len(hard) - MOST_DIFFERENCES, 'more difference')}"]
         return out
@@ -61,7 +45,7 @@ class _Terminal:
         failures = rank_words.rank_failures(self.report)
         out = [""] if failures else []
         for words in failures[:MOST_FAILURES]:
-            out += self.wrap("✗ " + words, style="red")
+            out += self.paint_all(self.wrap("✗ " + words, "", 4), "red")
         if len(failures) > MOST_FAILURES:
             out.append(f"… and {len(failures) - MOST_FAILURES} more")
         return out
@@ -71,7 +55,7 @@ class _Terminal:
         slow += [rank_words.skew(self.report, skew) for skew in self.report.skew[:3]]
         out = [""] if slow else []
         for words in slow:
-            out += self.wrap("… " + words)
+            out += self.wrap("… " + words, "", 4)
         return out
 
     def remarks(self) -> list[str]:
@@ -85,5 +69,5 @@ class _Terminal:
             words.append(f"{plural(len(soft) - 5, 'more difference')} of settings, environment or caches")
         words += filter(None, (rank_words.rank_constants(self.report, n) for n in range(len(self.report.groups[:3]))))
         words += [shorten(note, 400) for note in self.report.notes[:8]]
-        out = [line for text in words for line in self.wrap("note: " + text, most=3)]
+        out = [line for text in words for line in self.wrap("note: " + text, "", 3)]
         return ["", *out] if out else []

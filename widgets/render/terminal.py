@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import textwrap
 from collections.abc import Callable
 
@@ -11,6 +12,11 @@ from dynascope.widgets.labels.advice import compiler_text
 
 _CODES = {"bold": "1", "soft": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
 _SENTENCES = re.compile(r"(?<=[.!?]) (?=[A-Z])")
+
+
+def columns(width: int | None) -> int:
+    """The width of a text that is to have `width` columns, at least 48; None: the terminal's width, at most 110."""
+    return max(48, min(110, shutil.get_terminal_size((100, 24)).columns) if width is None else width)
 
 
 class Terminal:
@@ -28,14 +34,14 @@ class Terminal:
         codes = ";".join(_CODES[s] for s in styles)
         return f"\x1b[{codes}m{text}\x1b[0m" if self.colour and text else text
 
-    def wrap(self, text: str, indent: str, most: int = 2) -> list[str]:
-        """`text`, wrapped to at most `most` lines.
+    def wrap(self, text: str, indent: str, most: int = 2, under: str = "") -> list[str]:
+        """`text`, wrapped to at most `most` lines; `under`: the indent of all lines but the first, if it is another one.
 
         If it is too long, whole sentences are dropped from the end; if what remains would fill no more than half the lines, the
         text is cut instead.
         """
         sentences = _SENTENCES.split(" ".join(compiler_text(text, 2000).split()))
-        under = indent or "  "  # if the first line is at the margin, the others are indented
+        under = under or indent or "  "  # if the first line is at the margin, the others are indented
         wrapper = textwrap.TextWrapper(self.width, initial_indent=indent, subsequent_indent=under, break_on_hyphens=False)
         for count in range(len(sentences), 0, -1):
             whole = count == len(sentences)

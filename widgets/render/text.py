@@ -7,7 +7,6 @@ are shown in full; if a part cannot be written, one line says so and the rest is
 from __future__ import annotations
 
 import os
-import shutil
 from functools import partial
 from typing import TextIO
 
@@ -56,7 +55,7 @@ from dynascope.widgets.model.compile_time import compile_time_line
 from dynascope.widgets.model.overview import overview
 from dynascope.widgets.model.timeline import timeline
 from dynascope.widgets.render.overview_text import OverviewText
-from dynascope.widgets.render.terminal import Terminal
+from dynascope.widgets.render.terminal import Terminal, columns
 
 #: most breaks, frames and recompiles that are shown in full
 MOST = 12
@@ -85,10 +84,7 @@ def to_details(report: Report, colour: bool = False, width: int | None = None) -
 
 
 def _text(report: Report, colour: bool, width: int | None, *, whole: bool) -> str:
-    if width is None:
-        width = min(110, shutil.get_terminal_size((100, 24)).columns)
-    columns = max(48, width)
-    return guarded("This report", lambda: "\n".join(_Terminal(report, colour, columns).lines(whole)), str)
+    return guarded("This report", lambda: "\n".join(_Terminal(report, colour, columns(width)).lines(whole)), str)
 
 
 class _Terminal(Terminal):

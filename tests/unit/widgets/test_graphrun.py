@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from samples import alone, layers_alone, one_break
 
-from dynascope.compiler.report import Graph, GraphRun, Node, OpTime, Report
+from dynascope.compiler.report import Graph, GraphRun, Node, OpTime, Report, byte_text
 from dynascope.widgets import view
 from dynascope.widgets.labels.sentences import graph_run_words
 from dynascope.widgets.model.build import view_model
 from dynascope.widgets.model.fx_graph import value_text
-from dynascope.widgets.model.graph_run import bytes_text, heat
+from dynascope.widgets.model.graph_run import heat
 from dynascope.widgets.render.static_output import static_html
 from dynascope.widgets.render.text import to_text
 
@@ -119,10 +119,11 @@ def test_text_and_the_static_twin_tell_it_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "words"), [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (3 * 2**29, "1.5 GiB"), (2**60, "1048576.0 TiB")]
+    ("value", "words"),
+    [(0, "0 bytes"), (1023, "1023 bytes"), (1024, "1.0 KiB"), (3 * 2**29, "1.5 GiB"), (2**60, "1048576.0 TiB")],
 )
 def test_bytes_in_words(value: int, words: str) -> None:
-    assert bytes_text(value) == words
+    assert byte_text(value) == words
 
 
 def test_float8_keeps_its_name() -> None:
