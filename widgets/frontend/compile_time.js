@@ -83,7 +83,7 @@ export function compileTimeView(select, open) {
   const draw = () => {
     if (!time || !folded.open || !stale) return;
     stale = false;
-    lanes.draw(time); // only now is its width known
+    lanes.draw(time); // while the box was folded, it had no width
   };
   folded.addEventListener("toggle", draw);
 

@@ -54,7 +54,7 @@ function fixRow({ words, verdict, gain, assumption, diff }) {
 }
 
 /**
- * The changes for a break or recompile, and the button that tries all changes, where some were not tried.
+ * The changes for a break or recompile, and the button that tries all changes, unless all were tried.
  * @param {FixBody} body
  * @param {Context} ctx
  */
@@ -252,7 +252,8 @@ function selectLink(text, id, ctx) {
 }
 
 /**
- * Facts by name; a name that repeats the one above is left out, one that begins with a space belongs to it.
+ * Facts by name; a name that repeats the one above is left out, a name that begins with a space belongs to the fact
+ * above.
  * @param {string[][]} facts
  * @param {Context} ctx
  */

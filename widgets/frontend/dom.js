@@ -74,7 +74,7 @@ export const label = (cls, x, y, text, anchor) =>
  */
 export const withCode = (text) => text.split("`").map((part, i) => (i % 2 ? h("code", { text: part }) : part));
 
-/** The attributes of an item of a listbox until something is chosen. */
+/** The attributes of a listbox item that is not selected. */
 export const OPTION = { role: "option", "aria-selected": "false", tabindex: "-1" };
 
 /**

@@ -12,7 +12,8 @@ const BEFORE = 1;
 const AFTER = 3;
 const MOST = 14;
 const NEIGHBOURS = 5;
-// Between columns and rows; around the drawing; from the top of a frame to an arrow at its side; between two such arrows.
+// Distances: between columns, between rows, around the drawing, from the top of a frame to an arrow at its side, between
+// two such arrows.
 const COLUMN_GAP = 50;
 const ROW_GAP = 46;
 const MARGIN = 14;
@@ -134,7 +135,7 @@ export function focused(whole, id, wide) {
 }
 
 /**
- * Place the frames of a tree: what is called to the right, what continues below; each as high as its column allows.
+ * Place the frames of a tree: what is called to the right, what continues below; each as far up as its column allows.
  * @param {Frame} root
  * @param {Frame} focus
  * @param {Link[]} links
@@ -153,7 +154,7 @@ function placed(root, focus, links, kept) {
   const left = (col) => MARGIN + (first && col ? MORE_WIDTH + COLUMN_GAP + (col - 1) * column : col * column);
 
   const reached = entry(focus);
-  /** The column of the frame in the middle. */
+  /** The column of the frame in focus. */
   const last = first + (root !== focus && reached && !leadsDown(reached.arrow) ? 1 : 0);
 
   /** @type {(shape: Shape, col: number, y: number) => Shape} */

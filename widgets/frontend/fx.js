@@ -229,7 +229,7 @@ function boxNode(box, open, sizes) {
  * @param {string} name
  * @param {Set<string>} open the folds that are open
  * @param {Drawing} sizes
- * @param {(drawn: Element) => void} changed is called with what is drawn when folds were opened or closed
+ * @param {(drawn: Element) => void} changed is called with the pane each time it is drawn
  */
 function pictureView({ picture, nodes }, point, name, open, sizes, changed) {
   const whole = drawingOf(picture, nodes);

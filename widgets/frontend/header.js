@@ -193,7 +193,7 @@ export function headerView(ctx) {
     } else parts.push(...regions);
     controls.replaceChildren(...parts);
     controls.hidden = !parts.length;
-    // without the controls of settings there is room for these beside the headline
+    // without controls for settings, the others fit beside the headline
     if (can && controls.parentNode !== node) node.insertBefore(controls, notes);
     else if (!can && controls.parentNode !== head) head.append(controls);
     if (at >= 0) {

@@ -66,7 +66,7 @@ function joined(run, whole) {
 
 /**
  * @param {Piece} piece
- * @param {number} width of the whole call, in pixels
+ * @param {number} width of a whole lane, in pixels
  */
 function pieceNode(piece, width) {
   const colour =

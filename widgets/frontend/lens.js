@@ -6,7 +6,7 @@ import { tokenize, withMarks } from "./tokens.js";
 /** @import { Select, SelectablePart } from "./view" */
 /** @import { LensFile, LensLine, LensMark, ViewModel } from "./wire" */
 /** @typedef {{ node: HTMLElement, line: LensLine, file: string }} Row */
-/** What of a file is shown: the lines that are not quiet, around one position, and others that were unfolded. @typedef {{ near: number, open: Set<number> }} Unfolded */
+/** What is shown of a file: the lines near a position that are not quiet, and lines that were unfolded. @typedef {{ near: number, open: Set<number> }} Unfolded */
 
 // Lines of a file before and after the selected one that are shown.
 const NEAR = 60;
@@ -98,7 +98,7 @@ function guardMark({ guards }) {
 }
 
 /**
- * The lines of a file, and what is between them.
+ * The lines of a file, with a row of dots for each gap and each fold.
  * @param {LensFile} file
  * @param {boolean} named whether its name is above it
  * @param {Row[]} rows gets a row of each line
@@ -116,7 +116,7 @@ function fileGroup(file, named, rows, unfolded) {
     const line = lines[at];
     const end = foldEnd(file, at, unfolded);
     if (line.gap) [quotes, previous] = ["", null];
-    // next to folded lines it would be a second row of dots
+    // a fold beside the gap already shows a row of dots
     if (line.gap && !folded && end === at) {
       group.append(h("div", { cls: "dyn-gap", role: "presentation", text: `⋯ ${line.gap} lines` }));
     }
@@ -141,7 +141,7 @@ function fileGroup(file, named, rows, unfolded) {
 }
 
 /**
- * Where the folded lines end that begin at a position; the position itself where that line is shown.
+ * The position after the folded lines that begin at `at`; `at` itself if its line is shown.
  * @param {LensFile} file
  * @param {number} at
  * @param {Unfolded} unfolded

@@ -4,7 +4,8 @@
 /** @import { Pending } from "./view" */
 
 /**
- * The ids that a query finds: digits mean a line, anything else a part of a name, place or code.
+ * The ids that a query finds: `12`, `line 12` or `:12` means a line, anything else a part of a title, code, place or
+ * kind.
  * @param {Pick<ViewModel, "details" | "lens">} content
  * @param {string} query
  */

@@ -228,7 +228,7 @@ export function mount(root, host) {
 }
 
 /**
- * In a notebook: traits of the Python side, and messages that are answered.
+ * The host in a notebook: traits of the Python side, and messages with answers.
  * @param {WidgetModel} model
  * @returns {Host}
  */
@@ -332,7 +332,7 @@ export function pageHost(content) {
     },
     on: () => () => {},
     link(hash) {
-      // in a timer, because browsers are slow at it
+      // in a timer, because browsers are slow to replace the address
       clearTimeout(timer);
       timer = setTimeout(() => history.replaceState(null, "", hash));
     },

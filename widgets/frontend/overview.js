@@ -6,7 +6,7 @@ import { inSight } from "./logic.js";
 /** @import { Select, SelectablePart } from "./view" */
 /** @import { CallRow, CausePlace, CauseRow, Overview, ViewModel } from "./wire" */
 
-// Places of a cause and functions that run eagerly because of it that are shown at once; causes that are open at first.
+// How many places and eagerly run functions of a cause are shown at first, and how many causes are open at first.
 const PLACES = 4;
 const EAGER = 3;
 const OPEN = 1;

@@ -245,7 +245,7 @@ function stripView(model, choose) {
 }
 
 /**
- * What differs, the first in order first.
+ * The differences, in the order of the model.
  * @param {RanksModel} model
  * @param {(d: DifferenceModel) => void} show
  */
@@ -276,7 +276,8 @@ const listView = (cls, lines) =>
   );
 
 /**
- * Compiles (rows) by rank (columns): the stronger the color, the slower than the other ranks; what differs from most ranks is in full color.
+ * Compiles (rows) by rank (columns): a stronger color means slower than on the other ranks; compiles that differ from
+ * those of most ranks are in full color.
  * @param {RanksModel} model
  * @param {(at: number, step: number) => void} choose
  */

@@ -31,14 +31,15 @@ export function findRank(ranks, text) {
   return ranks.findIndex((rank) => rank.words.toLowerCase().includes(wanted) || rank.status.includes(wanted));
 }
 
-/** Cells of the table with which two sequences are aligned; longer ones are paired by position. */
+/** Most cells of the table that aligns two sequences; longer sequences are paired by position. */
 const MOST_ALIGNED = 4_000_000;
 
 /** What a step compiles. @param {StepModel} step */
 const compiled = (step) => `${step.name} ${step.place}`;
 
 /**
- * Steps of two groups side by side, the same function beside itself, and the number of the first row that differs (-1: none).
+ * Steps of two groups side by side, the same function in the same row, and the number of the first row that differs (-1:
+ * none).
  * The steps of a row are given by their positions; -1: the group has none there.
  * @param {GroupModel} one
  * @param {GroupModel} other
@@ -113,7 +114,8 @@ export function median(values) {
 }
 
 /**
- * How far a compile time is above the median of its step: 0 (not slower) to 1 (eight times as long, or more).
+ * How far a compile time is above the median of its step: 0 (not slower, or at most 50 ms) to 1 (at least eight times as
+ * long).
  * @param {number} time
  * @param {number} usual
  */

@@ -1,4 +1,4 @@
-// The list of recompiles: what reached the limit first, then in the order of the calls.
+// The list of recompiles: functions that reached the limit, then recompiles in order.
 
 import { h, OPTION } from "./dom.js";
 import { rowsView } from "./rows.js";

@@ -29,7 +29,7 @@ export function rowsView(cls, rowClass, label, rowsOf, select, open) {
   return {
     node: box,
     draw(content) {
-      // the overview of a large report has them by cause
+      // a large report lists these rows in its overview, by cause
       rows = content.overview ? [] : rowsOf(content);
       box.hidden = !rows.length;
       box.replaceChildren(...rows);

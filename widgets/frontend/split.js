@@ -307,7 +307,10 @@ export function splitView(select, enter) {
     svg.setAttribute("width", String(Math.round(picture.width * scale)));
     svg.setAttribute("height", String(Math.round(picture.height * scale)));
   }
-  /** Show the whole width; where that would be smaller than `least`, use another scale. */
+  /**
+   * Fit the whole width; if that needs a scale below `least` (0.5 in a large report), use `otherwise`, unless the whole
+   * graph is shown.
+   */
   function fit(least = 0.6, otherwise = 0.8) {
     const room = pane.clientWidth - 2;
     if (!svg || room < 50) return;
@@ -366,13 +369,13 @@ export function splitView(select, enter) {
     find();
   }
 
-  /** What shows a thing in the picture: itself, or the fold that contains it. @type {(id: string) => string} */
+  /** The id of the shape that shows something: its own, or that of the fold that contains it. @type {(id: string) => string} */
   function shownAs(id) {
     if (nodes.has(id)) return id;
     const fold = picture.boxes.find((box) => box.contents?.includes(id));
     return fold ? fold.id : id;
   }
-  /** Whether something is drawn with all that leads to it or follows. @param {string} id */
+  /** Whether the frame of something is drawn with all frames before and after it. @param {string} id */
   function isAround(id) {
     const frame = frames?.owner.get(id);
     if (!frame) return true;

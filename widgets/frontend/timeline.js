@@ -7,7 +7,7 @@ import { lanesView, shareItems } from "./lanes.js";
 /** @import { TimeLine } from "./wire" */
 
 /**
- * What to know of the call: the verdict, and the break to begin with.
+ * The verdict on the call, and the break to fix first.
  * @param {TimeLine} time
  * @param {Select} select
  */

@@ -21,8 +21,8 @@ export function unfolded(picture, open, head) {
 }
 
 /**
- * A picture with one fold open. What is below the fold moves down; frames beside it grow, and of boxes beside it the
- * arrows do.
+ * A picture with one fold open. What is below the fold moves down; frames beside it grow, and so do the
+ * arrows of boxes beside it.
  * @param {Foldable} picture
  * @param {FoldableBox} fold
  * @param {Foldable} inside
