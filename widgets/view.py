@@ -172,7 +172,7 @@ def stage_text(report: Report | None, request: dict[str, Any]) -> str:
     try:
         return printable(report.stage_texts[request["graph"]][request["stage"]][request["number"]], TEXT_LIMIT)  # type: ignore[union-attr]
     except (AttributeError, IndexError, KeyError, TypeError):
-        return "The kernel does not have this text any more."
+        return "The kernel no longer has this text."
 
 
 def checked_request(content: Any) -> dict[str, Any] | None:

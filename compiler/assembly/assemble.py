@@ -110,8 +110,8 @@ class _Assembly:
         if found is not None:
             found.repeats = repeated_blocks(self.result.graphs, self.result.frames, self.cell_of)
         if found is not None and found.unfinished and self.result.origin == "trace":
-            count = plural(len(found.unfinished), "phase")
-            self.result.notes.append(f"{count} of the compiler began and did not end: their time is not in the compile time")
+            count, whose = plural(len(found.unfinished), "phase"), "its" if len(found.unfinished) == 1 else "their"
+            self.result.notes.append(f"{count} of the compiler began and did not end: {whose} time is not in the compile time")
         return found
 
     def ignore_wrappers(self) -> None:

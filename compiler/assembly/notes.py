@@ -50,7 +50,7 @@ def annotate_foreign(report: Report) -> None:
     """Note the frames that other threads compiled: the report counts them, because nothing says which thread the user means."""
     names = dict.fromkeys(f.name for f in report.frames if f.foreign and f.status not in ("ignored", "empty"))
     if names:
-        report.notes.append(f"compiled by other threads meanwhile, and counted here: {', '.join(names)}")
+        report.notes.append(f"compiled by other threads during the recording, and counted here: {', '.join(names)}")
 
 
 def annotate_overruled_regions(report: Report) -> None:

@@ -109,7 +109,7 @@ class _FileChange:
         self.file, self.after = file, after
         self.functions = _live_functions(file)
         if not self.functions:
-            raise NotApplicable("none of the functions of the file lives any more")
+            raise NotApplicable("none of the file's functions exists any more")
         flags = self.functions[0].__code__.co_flags & _FUTURE
         try:
             self.old_tree, self.new_tree = ast.parse(before, file), ast.parse(after, file)

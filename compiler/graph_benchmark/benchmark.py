@@ -57,7 +57,7 @@ def default_backend(settings: Mapping[str, Any]) -> str:
 def run_graph(graph: Graph, device: str | None, backend: str, calls: int = CALLS) -> GraphRun:
     """Run a graph that was recorded in this process; raises ValueError with one sentence if that is impossible."""
     if not isinstance(calls, int) or isinstance(calls, bool) or calls < 1:
-        raise ValueError(f"calls is a whole number of at least 1, not {calls!r}")
+        raise ValueError(f"calls must be a whole number of at least 1, not {calls!r}")
     check_settings(Settings(backend=backend, device=device))
     try:
         if graph.ops is None:

@@ -54,7 +54,7 @@ class SyntheticInputs:
         import torch
 
         if node.dtype is None:
-            raise NotRunnable(f"its input {node.name} is no tensor, and the report does not describe it")
+            raise NotRunnable(f"its input {node.name} is not a tensor, and the report does not describe it")
         if node.subclass is not None:
             raise NotRunnable(f"its input {node.name} is a {node.subclass}, which cannot be synthesized")
         if node.dtype.startswith("Sym("):

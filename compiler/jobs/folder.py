@@ -44,7 +44,7 @@ def load(path: Path, *, strict: bool = False) -> RanksReport | None:
     try:
         return RanksReport.from_dict(json.loads(path.read_text(encoding="utf-8")))
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is no saved report of ranks: {error}") from None
+        raise ValueError(f"{path} is not a saved report of ranks: {error}") from None
 
 
 def is_job(folder: Path) -> bool:

@@ -52,7 +52,7 @@ def _saved(path: Path) -> Report:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except _JSON_ERRORS as error:
-        raise ValueError(f"{path} is no saved report: {error}") from None
+        raise ValueError(f"{path} is not a saved report: {error}") from None
     return Report.from_dict(data)
 
 

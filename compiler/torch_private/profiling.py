@@ -55,7 +55,7 @@ def marked_graphs(namespaces: Iterable[dict[str, Any]], mark: str) -> Iterator[b
 
 def profiler_is_on() -> bool:
     """Whether a profiler is already running, in any thread; starting a second one would stop it."""
-    with guarded("whether a profiler is on"):
+    with guarded("the profiler's state"):
         from torch.autograd import _profiler_enabled, profiler  # type: ignore[attr-defined]
 
         return bool(_profiler_enabled() or profiler._is_profiler_enabled)

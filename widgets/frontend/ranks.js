@@ -298,7 +298,7 @@ function matrixView(model, choose) {
   const words = h("p", {
     cls: "dyn-rk-hover",
     text:
-      "Compiles by rank: the stronger the color, the slower than on the other ranks" +
+      "Compiles by rank: a stronger color means slower than on the other ranks" +
       (model.groups.length > 1 ? "; in full color, what differs from most ranks." : "."),
   });
   const scroll = h("div", { cls: "dyn-rk-scroll" }, names, canvas);

@@ -23,8 +23,12 @@ KINDS: dict[PhaseKind, tuple[str, str]] = {
 }
 
 
+#: outcome of a lookup in a cache -> its plural; any other word is the compiler's own
+_OUTCOMES = {"hit": "hits", "miss": "misses", "bypass": "bypasses"}
+
+
 def cache_words(time: CompileTime) -> list[str]:
-    """What each cache gave: `FX graph cache: 2 hit (saved 4.10 s), 1 bypass (reason)`."""
+    """What each cache gave: `FX graph cache: 2 hits (saved 4.10 s), 1 bypass (reason)`."""
     sentences = []
     for cache in dict.fromkeys(lookup.cache for lookup in time.caches):
         lookups = [lookup for lookup in time.caches if lookup.cache == cache]
@@ -34,7 +38,8 @@ def cache_words(time: CompileTime) -> list[str]:
             saved = sum(lookup.saved_seconds or 0.0 for lookup in same)
             reasons = [*dict.fromkeys(lookup.reason for lookup in same if lookup.reason)]
             more = f"saved {seconds(saved)}" if saved else "; ".join(reasons[:3])
-            parts.append(f"{count} {outcome}" + (f" ({more})" if more else ""))
+            word = outcome if count == 1 else _OUTCOMES.get(outcome, outcome)
+            parts.append(f"{count} {word}" + (f" ({more})" if more else ""))
         sentences.append(f"{cache} cache: {', '.join(parts)}")
     return sentences
 

@@ -738,10 +738,10 @@ length>0&&h("ul",{cls:`dyn-rk-list ${cls}`},lines.map(text=>h("li",{text})));fun
 model.groups),shown=rows.names.length,timeOf=(rank,row2)=>rank.times[stepAt(rank,row2)],stepAt=(rank,row2)=>(rank&&rows.
 at[rank.group]?.[row2])??-1,usual=Array.from({length:shown},(_,n)=>median(model.ranks.map(rank=>timeOf(rank,n)??-1))),canvas=h(
 "canvas",{cls:"dyn-rk-canvas"}),names=h("div",{cls:"dyn-rk-names","aria-hidden":"true"},rows.names.map(name=>h("span",{text:name}))),
-words=h("p",{cls:"dyn-rk-hover",text:"Compiles by rank: the stronger the color, the slower than on the other ranks"+(model.
-groups.length>1?"; in full color, what differs from most ranks.":".")}),scroll=h("div",{cls:"dyn-rk-scroll"},names,canvas),
-node=h("section",{cls:"dyn-rk-matrix","aria-label":"compiles by rank"},scroll,words);node.hidden=!model.ranks.some(rank=>rank.
-times.length)||model.ranks.length<2;function at(event){let box=canvas.getBoundingClientRect(),column=Math.floor((event.clientX-
+words=h("p",{cls:"dyn-rk-hover",text:"Compiles by rank: a stronger color means slower than on the other ranks"+(model.groups.
+length>1?"; in full color, what differs from most ranks.":".")}),scroll=h("div",{cls:"dyn-rk-scroll"},names,canvas),node=h(
+"section",{cls:"dyn-rk-matrix","aria-label":"compiles by rank"},scroll,words);node.hidden=!model.ranks.some(rank=>rank.times.
+length)||model.ranks.length<2;function at(event){let box=canvas.getBoundingClientRect(),column=Math.floor((event.clientX-
 box.left)/box.width*model.ranks.length),rank=model.ranks[Math.min(column,model.ranks.length-1)];return{column:model.ranks.
 indexOf(rank),step:stepAt(rank,Math.floor((event.clientY-box.top)/ROW2))}}return canvas.addEventListener("mousemove",event=>{
 let{column,step:step2}=at(event),rank=model.ranks[column],made=model.groups[rank?.group]?.steps[step2];rank&&made&&(words.

@@ -13,7 +13,7 @@ _OUTSIDE = "the values leave torch: put the code that needs them into a custom o
 _ASKED = "the program asks for it"
 
 REASONS = {
-    "Data-dependent branching": "the sides have effects, bind different names, or bind something else than tensors",
+    "Data-dependent branching": "the sides have effects, bind different names, or bind something other than tensors",
     "Unsupported Tensor.item() call with capture_scalar_outputs=False": _PYTHON,
     "Tensor.tolist() with non-integer tensor": _PYTHON,
     "Failed to trace builtin operator": "a function of Python needs values that the compiler does not have",

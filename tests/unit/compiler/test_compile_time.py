@@ -116,7 +116,7 @@ def test_a_log_says_what_its_events_say(log: Path) -> None:
     begun, ended = (sum(e["ph"] == phase for e in events) for phase in "BE")
     assert len(time.phases) == ended
     assert len(time.unfinished) == begun - ended
-    assert bool(time.unfinished) is any("their time is not in the compile time" in note for note in report.notes)
+    assert bool(time.unfinished) is any("time is not in the compile time" in note for note in report.notes)
     for p, q in itertools.pairwise(time.phases):
         assert p.lane < q.lane or p.start <= q.start
         if q.depth > p.depth and p.lane == q.lane:

@@ -260,7 +260,7 @@ def test_sizes_are_computed_or_refused_by_name() -> None:
 @pytest.mark.parametrize(
     ("facts", "words"),
     [
-        ({}, "input x is no tensor"),
+        ({}, "input x is not a tensor"),
         ({"dtype": "Sym(u3)"}, "has a size, u3, whose value was not recorded"),
         ({"dtype": "DTensor", "shape": [2]}, "is a DTensor, which cannot be synthesized"),
     ],
@@ -585,7 +585,7 @@ def test_operators_from_outside_torch_are_named() -> None:
 def test_a_number_of_calls_that_is_none_is_refused_before_anything_runs(calls: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     report = explain(lambda x: x + 1, backend="eager")(X)
     monkeypatch.setattr(benchmark, "Case", None)
-    with pytest.raises(ValueError, match=r"^calls is a whole number of at least 1, not .*$"):
+    with pytest.raises(ValueError, match=r"^calls must be a whole number of at least 1, not .*$"):
         report.run_graph("g0", calls=calls)
 
 

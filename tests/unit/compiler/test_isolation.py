@@ -127,7 +127,7 @@ def test_compiles_of_other_threads_are_named() -> None:
         thread = threading.Thread(target=other)
         thread.start()
         thread.join()
-    assert recording.report.notes == ["compiled by other threads meanwhile, and counted here: grows"]
+    assert recording.report.notes == ["compiled by other threads during the recording, and counted here: grows"]
 
 
 FREEZES = """

@@ -315,11 +315,11 @@ def _retyped(line: bytes, chance: random.Random) -> bytes:
     [
         ("empty.log", "", "no trace records"),
         ("other.log", "hello\nworld\n", "no trace records"),
-        ("report.json", "{", "no saved report"),
+        ("report.json", "{", "not a saved report"),
         ("old.json", '{"schema": 99}', "schema 99"),
         ("list.json", "[]", "not a dynascope report"),
         ("frames.json", '{"schema": 1, "frames": "xy"}', r"Expected `array`, got `str` - at `\$\.frames`"),
-        ("deep.json", "[" * 100_000, "no saved report"),
+        ("deep.json", "[" * 100_000, "not a saved report"),
     ],
 )
 def test_what_is_no_trace_is_one_clear_line(name: str, content: str, words: str, tmp_path: Path) -> None:

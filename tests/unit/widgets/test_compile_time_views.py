@@ -68,7 +68,7 @@ def test_in_the_text_the_seconds_stand_in_the_details(report: Report) -> None:
     text = " ".join(report.details().split())
     for words in (
         "compile time: 77 s C++ and Triton 74%", "57 s compile_file 13×, C++ and Triton",
-        "AOTAutograd cache: 1 miss, 1 hit", "FX graph cache: 2 miss, 2 hit (saved 71 s)",
+        "AOTAutograd cache: 1 miss, 1 hit", "FX graph cache: 2 misses, 2 hits (saved 71 s)",
         "The same block of 3 operations (compile_time.py:8)",
         "compiled 4 times in graph 0: 100% of the graph",
         "What one region for it (torch.compiler.nested_compile_region) would save is unknown.",

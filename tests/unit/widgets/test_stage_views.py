@@ -55,5 +55,5 @@ def test_large_texts_are_fetched() -> None:
     assert sent == [{"kind": "ack", "id": "7", "text": script}]
     for wrong in ({}, {"graph": [], "stage": {}, "number": "x"}, {"graph": "g0", "stage": "fx_graph_runnable", "number": 9}):
         view._on_message(None, {"kind": "text", "id": "8", **wrong}, [])
-        assert sent[-1]["text"] == "The kernel does not have this text any more."
+        assert sent[-1]["text"] == "The kernel no longer has this text."
     view.close()
