@@ -61,7 +61,7 @@ def test_the_api_page_has_every_public_name_and_every_part_of_a_report() -> None
     for name in set(dynascope.__all__) - {"__version__"}:
         assert f"\n## {name}\n\n```python\ndynascope.{name}(" in text
     assert "dynascope.load(path: str | Path, *, strict: bool = False) -> Report | RanksReport" in text
-    assert "- `strict`: whether" in text, "sections of a docstring are lists"
+    assert "- `strict`: raise ValueError if" in text, "sections of a docstring are lists"
     for method in ("save", "diff", "expect", "run_graph", "view"):
         assert f"\n### {method}\n\n```python\nreport.{method}(" in text
     for part in ("Frame", "Graph", "Break", "Recompile", "Profile", "Summary", "Rank", "Difference"):
