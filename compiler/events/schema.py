@@ -1,7 +1,7 @@
 """The types of all events in a recording.
 
-The hooks of a live recording emit them; a TORCH_TRACE file yields `Trace` events only.  Events hold plain data: none of the
-user's code objects, exceptions or graphs.
+A live recording makes them, most of them in its hooks; a TORCH_TRACE file yields `Trace` events only.  Events hold plain data:
+none of the user's code objects, exceptions or graphs.
 """
 
 from __future__ import annotations
@@ -104,9 +104,9 @@ class _Event:
 class Trace(_Event):
     """A record of torch's structured trace.  `payload` is None if the record has none, or if it is not needed.
 
-    `callers`: the whole Python stack around a compile, outermost first.  `call`: the number of the call of the compiled
-    function that needs the compile, from 1.  Only records of a live run that start a compile or give the reasons of a recompile
-    have these two.
+    `callers`: the Python stack around a compile, outermost first, without the entries inside an enclosing compile.
+    `call`: which call of the compiled function needed the compile, counted from 1.
+    Only records of a live run that start a compile or give the reasons of a recompile have these two.
     `outside`: whether torch.export, AOTInductor, or AOTAutograd used by itself wrote the record; only in a log.
     """
 
@@ -224,7 +224,7 @@ class CompiledCall(_Event):
 
 @dataclass(slots=True)
 class CacheHit(_Event):
-    """A function ran without a compile in this recording: from code compiled earlier, or eagerly.
+    """Dynamo holds earlier code for a function that was called without a compile: one for each version and resume function.
 
     `compile_id`: id of the earlier compile; None: the function ran eagerly.  `continues`: if the function is a resume function,
     the uid of the code that it continues.  `graphs`: number of graphs that the compiled code calls.
@@ -237,7 +237,7 @@ class CacheHit(_Event):
 
 @dataclass(slots=True)
 class Paused(_Event):
-    """The hooks were off for a while, so that calls could be timed: compiles in that time are not recorded."""
+    """The hooks are off while dynascope itself repeats calls, to time or compare them: these compiles are not recorded."""
 
 
 Event = Trace | Timed | FrameEnd | GraphEnd | GraphCaptured | GuardsMade | ResumeMade | CompiledCall | CacheHit | Paused

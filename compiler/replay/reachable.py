@@ -63,7 +63,7 @@ class Reachable:
         self.is_complete = self.is_complete and not todo
 
     def names_in(self, namespace: dict[str, Any]) -> list[str]:
-        """The names that the user's functions read or bind in this namespace."""
+        """The names that the user's functions may read or bind in this namespace; names of attributes are among them."""
         return [entry.name for entry in self._global_names.values() if entry.namespace is namespace]
 
     def modules(self) -> list[Any]:
@@ -171,7 +171,7 @@ class Reachable:
 
 def _attributes(value: Any) -> list[Any]:
     if object_state.is_array(value) and isinstance(value, sys.modules["numpy"].memmap):
-        return []  # they lead to its file, to which restoring the array's values writes
+        return []  # they lead to its open file, which is restored with the array's values
     return list((object_state.attributes_of(value) or {}).values())
 
 

@@ -23,7 +23,7 @@ def original_in(attributes: Mapping[str, Any]) -> Any:
 
 
 def inner_function(compiled: Any) -> Any:
-    """The function or module from which `torch.compile` made `compiled`; `compiled` itself if it is not compiled."""
+    """The function or module from which `torch.compile` or `disable` made `compiled`; else `compiled` itself."""
     return getattr(compiled, ORIGINAL, None) or getattr(compiled, "_orig_mod", None) or compiled
 
 
@@ -43,7 +43,7 @@ def is_disabled(function: Any) -> bool:
 
 
 def undecorated(function: Any) -> Any:
-    """The function under the `error_on_graph_break` decorator; other wrappers are not removed."""
+    """The function under `error_on_graph_break` and torch's other decorators that use the same wrapper."""
     while type(function) is FunctionType and function.__globals__.get("__name__") == "torch._dynamo.external_utils":
         names = function.__code__.co_freevars
         if "func" not in names or function.__closure__ is None:
@@ -53,7 +53,7 @@ def undecorated(function: Any) -> Any:
 
 
 def compiled_call(module: Any) -> Callable[[Any], None]:
-    """A function that sets the module's compiled call, as `nn.Module.compile` does; None restores what the module has now."""
+    """A function that sets the module's compiled call, as `nn.Module.compile` does; with None, it restores the present one."""
     attributes = module.__dict__
     before = own(attributes, _COMPILED_CALL)
     if not hasattr(type(module), _COMPILED_CALL):

@@ -37,7 +37,7 @@ class Regions(Protocol):
         """Compile a tree of the cell with its regions in it."""
 
     def around(self, statement: ast.stmt) -> contextlib.AbstractContextManager[None]:
-        """Set every region around the cell's last expression, which cannot be put into a `with` statement."""
+        """Enter the regions that cover the cell's last expression, which cannot be put into a `with` statement."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""All colors of the views: distinguishable with color blindness, and readable on light and dark backgrounds.
+"""The colors of boxes, arrows and text: distinguishable with color blindness, and readable on light and dark backgrounds.
 
 Promises: static pictures, which cannot use the host's variables, and the style sheet (`css_rules`) use the same values.  Color
 is never the only sign: graphs are also numbered, and states are also named.

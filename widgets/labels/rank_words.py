@@ -6,6 +6,7 @@ The sentences are plain text that is not yet safe to show (see `words.printable`
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -18,6 +19,9 @@ _OUTCOMES = {
     "cached": "had it compiled before", "unfinished": "did not finish it", "ignored": "ignored it",
 }  # fmt: skip
 _CACHES = {"hit": "took it from the compiler's cache", "miss": "compiled it", "bypass": "could not use the compiler's cache"}
+_ANOTHER = {
+    "versions": "version of", "settings": "value of the setting", "environment": "value of the environment variable",
+}  # fmt: skip
 _HANG = "ranks that wait for different collectives hang"
 _STATUSES = {"failed": "failed", "no end": "did not end (killed, or still running)", "missing": "wrote nothing"}
 
@@ -89,11 +93,10 @@ def difference_title(report: RanksReport, difference: Difference) -> str:
     """A difference in one line: `rank 3 differs from ranks 0-2 in compile 2 of 5: f at train.py:12`."""
     d = difference
     who = ranks_name(who_differs(report, d))
-    if d.kind in ("versions", "settings", "environment"):
-        what = {"versions": "version of ", "settings": "setting ", "environment": "environment variable "}[d.kind]
-        return f"{who}: another {what}{d.subject}"
+    if d.kind in _ANOTHER:
+        return f"{who}: another {_ANOTHER[d.kind]} {d.subject}"
     if d.kind == "cache":
-        return f"{who}: {d.subject} {_CACHES.get(d.here or '', d.here)}; the other ranks {_CACHES.get(d.there or '', d.there)}"
+        return f"{d.subject}: {who} {_CACHES.get(d.here or '', d.here)}; the other ranks {_CACHES.get(d.there or '', d.there)}"
     from_whom = _reference(report, d) if d.group != d.reference else "the other ranks"
     if d.step is None:
         return f"{who} differs from {from_whom}" if who.startswith("rank ") else f"{who} differ from {from_whom}"
@@ -129,7 +132,8 @@ def difference_details(report: RanksReport, difference: Difference) -> list[str]
         details.append("guard: " + "; ".join(filter(None, sides)))
     damaged = [r for r in report.ranks if r.rank in who_differs(report, d) and r.unread]
     if damaged and len(damaged) == len(who_differs(report, d)):
-        counts = ", ".join(f"{count} × {kind}" for kind, count in damaged[0].unread.items())
+        total = sum((Counter(r.unread) for r in damaged), Counter())
+        counts = ", ".join(f"{count} × {kind}" for kind, count in total.items())
         details.append(f"records of {who} could not be read ({counts}): this difference may be only that")
     return details
 
@@ -137,7 +141,7 @@ def difference_details(report: RanksReport, difference: Difference) -> list[str]
 def _what(d: Difference, who: str, others: str) -> list[str]:
     reason = [f"reason: {_one_line(d.reason)}"] if d.reason else []
     source = f" `{d.source.strip()}`" if d.source.strip() else ""
-    if d.kind in ("versions", "settings", "environment"):
+    if d.kind in _ANOTHER:
         return [f"{d.here}; the others: {d.there}"]
     if d.kind == "break":
         if d.here is None or d.there is None:
@@ -193,7 +197,7 @@ def rank_failure(report: RanksReport, rank: Rank) -> str:
     if rank.group is not None and rank.status == "no end":
         total = len(report.groups[rank.group].steps)
         if rank.seconds and len(rank.seconds) < total:
-            words += f"; it ended after compile {len(rank.seconds)} of {total}"
+            words += f"; its file ends after compile {len(rank.seconds)} of {total}"
     return words + (f"; {where(rank)}" if rank.at and rank.status == "no end" else "")
 
 
@@ -252,7 +256,10 @@ def rank_constants(report: RanksReport, index: int) -> str:
     functions = list(dict.fromkeys(names[frame] for frame in group.rank_constants if frame in names))
     if not functions:
         return ""
-    return f"the number of the rank is a constant in {', '.join(functions)}: each rank compiles a graph of its own, else alike"
+    listed = ", ".join(functions)
+    return (
+        f"the number of the rank is a constant in {listed}: each rank compiles its own graph, and these differ in nothing else"
+    )
 
 
 def not_alike(report: RanksReport) -> str:

@@ -2,7 +2,8 @@
 
 Promises: no two frames overlap, and the boxes of a frame are one below the other in it; every route starts and ends on the
 border of what it joins, and crosses no other frame if one of the simple routes is free; a long chain of continuations without
-calls is cut into two columns; trees that no call or continuation joins are side by side where there is room.
+calls, below a tree's root, is cut into two columns; trees that no call or continuation joins are side by side where there is
+room.
 """
 
 from __future__ import annotations
@@ -148,7 +149,7 @@ class _Forest:
         return placed
 
     def _second_column(self, root: str) -> dict[str, str]:
-        """The frames of long chains that move to a second column, each with the frame beside which that column begins."""
+        """Frame that moves to the second column of a long chain -> the frame beside which that column begins."""
         trunk = [root]
         while self.down[trunk[-1]]:
             trunk.append(self.down[trunk[-1]][0])

@@ -51,7 +51,10 @@ from dynascope.widgets.wire import Detail, Part
 ROWS = 500
 _COMPILED_BEFORE = (
     "It was compiled before this recording: its graphs may be known, the reasons of its breaks are not. "
-    "With --fresh it is traced again."
+    "`%%observe --fresh` traces it again."
+)
+_GRAPH_FROM_BEFORE = (
+    "The graph was compiled before this recording, so its operations are unknown. `%%observe --fresh` traces the code again."
 )
 OUTCOMES = {
     "resumed": "resumed in a new graph", "skipped": "frame skipped: runs eagerly", "raised": "stopped with an error",
@@ -258,7 +261,7 @@ class _Details:
         return parts
 
     def _why_recompiled(self, f: Frame, r: Recompile) -> list[str]:
-        """Why a frame was recompiled, or reached the limit: the guards that failed, then the call that failed them."""
+        """Why a frame was recompiled, or reached the limit: the failed guards, then one line on the recompile or the limit."""
         name = self.places.name(f)
         title = limit_words(r, name, self.places) if r.refused_by else recompile_title(r, f, name, self.places)
         return [*(failures(r, self.places) or ["a guard failed"]), title]
@@ -338,7 +341,7 @@ class _Details:
         facts += [[f"  {printable(name, 40)} cache", printable(value, 80), ""] for name, value in g.caches.items()]
         parts: list[Part] = []
         if g.ops is None:
-            parts.append(_prose("about", "What is known", [_COMPILED_BEFORE], []))
+            parts.append(_prose("about", "What is known", [_GRAPH_FROM_BEFORE], []))
         if g.nodes:
             parts.append(_part("graph", "Graph", lambda: self._picture(g)))
         if g.ops and g.code:

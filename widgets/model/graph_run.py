@@ -59,7 +59,7 @@ def _groups(run: GraphRun, graph: Graph) -> list[BarGroup]:
     largest = max(peak or 0 for _, peak in peaks) or 1
     groups: list[BarGroup] = [
         {
-            "title": f"One call (median of {run.calls}, and the middle half)",
+            "title": f"One call: median of {run.calls} calls (range of the middle half)",
             "bars": [_bar(name, f"{time_text(s)} ({' to '.join(map(time_text, spread))})", s / longest)
                      for name, s, spread in times if s is not None],
         },

@@ -16,7 +16,7 @@ from dynascope.compiler.source.origin import in_torch
 
 #: a block has at least this many operations, and occurs at least this often
 _OPS, _TIMES = 3, 3
-#: how many lengths of a block are tried in one graph
+#: most distances between equal operations that are tried as lengths of a block, in one graph
 _LENGTHS = 8
 #: a name that is not an attribute
 _NAME = re.compile(r"(?<![.\w])[A-Za-z_]\w*")

@@ -1,7 +1,7 @@
-"""Stacks of guards and symbols: as Dynamo's own objects, as records of the structured trace, and as printed beside a guard.
+"""Reads where guards and symbols were made: from Dynamo's own objects, records of the structured trace, or a guard's text.
 
-Beside a guard, torch prints only the innermost entry, with a shortened path; the rest is filled in from files and stacks that
-are known from elsewhere.
+In a guard's text, torch prints only the innermost entry, with a shortened path; the rest is filled in from files and other
+stacks.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FRAMEWORK = re.compile(r"(?P<file>\S+):\d+ in (?P<function>\S+)")
 #: the parts of torch that trace the program: they ask for a guard because the program reads a value
 _TRACING = ("_dynamo/", "_dynamo\\")
 _COMPILING = ("_inductor", "_functorch", "fx/", "fx\\")
-#: torch files on the stack between the code that asks for a guard and `symbolic_shapes`
+#: torch files at the inner end of a stack, below the code that asks for the guard
 _BETWEEN = re.compile(
     r"[/\\]torch[/\\](?:fx[/\\]experimental[/\\](?:symbolic_shapes|sym_node|recording)|_logging[/\\]\w+|utils[/\\]_stats|__init__"
     r"|utils[/\\]_traceback|fx[/\\]interpreter|_subclasses[/\\]fake_tensor)\.py$"
@@ -47,7 +47,7 @@ class Place(NamedTuple):
 
     @property
     def calls(self) -> list[StackEntry]:
-        """The stack from the frame on; empty if only the innermost entry is known."""
+        """The whole stack; empty if it would only repeat `at`."""
         return list(self.stack) if len(self.stack) > 1 or self.at is None else []
 
 

@@ -49,9 +49,9 @@ def why_no_better(after: Report, before: Report, plan: Plan, earlier: Plan, b: B
 
 
 def _words(b: Break) -> str:
-    """The type of a break, and the reason where that says more."""
+    """The type of a break, and the reason unless it begins with the type."""
     reason = _first_line(b.reason)
-    return b.type if reason.startswith(b.type) else f"{b.type}: {reason}"
+    return b.type if not reason or reason.startswith(b.type) else f"{b.type}: {reason}"
 
 
 def recompile_key(recompile: Recompile, report: Report) -> Key:
@@ -66,7 +66,7 @@ def still_recompiles(after: Report, before: Report) -> str | None:
     if after.error is not None and before.error is None:
         return f"{after.error.type}: {_first_line(after.error.message)}"
     if after.summary.recompiles >= before.summary.recompiles:
-        return "it is recompiled at least as often"
+        return "there are at least as many recompiles"
     if len(after.breaks) > len(before.breaks) or eager_frames(after) > eager_frames(before):
         return "more of the program runs eagerly"
     return None

@@ -1,7 +1,7 @@
 """Other inputs for a recorded call: the same arguments with other values, sizes or numbers, or made to require gradients.
 
 Random values are drawn from a generator with a fixed seed, so every run of a variation gets the same ones.  Tensors are changed
-in place, which a replay undoes; of tensors that share memory, one is changed.
+in place, which a replay undoes; of tensors that share memory, only one gets other values.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _other_numbers(value: Any) -> list[Any]:
 
 
 def tensors_held(target: Any) -> list[Any]:
-    """Tensors that are themselves values of the globals and closure variables that a function uses, except parameters."""
+    """Tensors that a function's globals and closure variables hold directly, not in containers; parameters are left out."""
     import torch
 
     function = getattr(target, "__func__", target)
@@ -139,7 +139,7 @@ def _vary_values(held: list[Any], change: _Change, args: tuple[Any, ...], kwargs
 
 
 def _random(t: Any, generator: Any, low: float = -1.0, high: float = 1.0) -> Any:
-    """Random values from the tensor's own range: integers may be indices, so they stay between their minimum and maximum."""
+    """Random values on the tensor's own scale; integers stay between its minimum and maximum, as they may be indices."""
     import torch
 
     if t.numel() == 0:
@@ -205,7 +205,7 @@ _VALUES: tuple[tuple[str, _Change], ...] = (
 
 
 def _require_gradients(first: Vary, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
-    """Make the inputs require gradients, as results of an operation: a leaf that a call returns unchanged gets no gradient."""
+    """Make the inputs require gradients, as results of an operation: only results with a `grad_fn` are compared."""
     args, kwargs = first(args, kwargs)
     for tensor in _tensors(args, kwargs, []):
         with contextlib.suppress(RuntimeError):  # torch refuses a tensor whose elements share memory

@@ -10,6 +10,10 @@ _OBJECT = "the compiler does not trace this object: make it outside of the compi
 _MODE = "the mode is not known to the compiler: pass it as an argument"
 _GRADIENTS = "gradients are computed or asked for inside: do it outside of the compiled function"
 _OUTSIDE = "the values leave torch: put the code that needs them into a custom operator"
+_RAISES = "the code raises an exception that no traced code catches: raise it outside of the compiled function"
+_WITH = "the compiler cannot enter this context manager: put the `with` around the call of the compiled function"
+_IMPORT = "the import cannot be traced: import outside of the compiled function"
+_NO_TENSOR = "the function returns something that is not a tensor: call it outside of the compiled function"
 _ASKED = "the program asks for it"
 
 REASONS = {
@@ -17,7 +21,7 @@ REASONS = {
     "Unsupported Tensor.item() call with capture_scalar_outputs=False": _PYTHON,
     "Tensor.tolist() with non-integer tensor": _PYTHON,
     "Failed to trace builtin operator": "a function of Python needs values that the compiler does not have",
-    "Observed exception": _PYTHON,
+    "Observed exception": _RAISES,
     "repr() on tensor": _PYTHON,
     "sort with non-constant keys": _PYTHON,
     "list_richcompare_nonconst": _PYTHON,
@@ -29,13 +33,13 @@ REASONS = {
     "Attempted to call function marked as skipped": _STATE,
     "Unsupported method call": _OBJECT,
     "Unsupported function call": _OBJECT,
-    "Unsupported context manager": _OBJECT,
+    "Unsupported context manager": _WITH,
     "Unhandled args for method": _OBJECT,
     "missing tp_iter": _OBJECT,
     "Missing tp_iternext": _OBJECT,
-    "setattr() on unsupported type": _STATE,
-    "Import failure": _STATE,
-    "torch.* op returned non-Tensor": _STATE,
+    "setattr() on unsupported type": _OBJECT,
+    "Import failure": _IMPORT,
+    "torch.* op returned non-Tensor": _NO_TENSOR,
     "An opaque object was created in the middle of the program.": _OBJECT,
     "__class__ assignment on user-defined object": _OBJECT,
     "Invalid call to __build_class__": "a class is made in each call: define it outside of the function",
