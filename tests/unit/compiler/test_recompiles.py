@@ -94,6 +94,29 @@ def test_a_changed_global_and_a_new_type_are_reasons_in_words() -> None:
     }
 
 
+def test_a_recompile_in_compiled_autograd_has_the_compile_whose_guard_failed() -> None:
+    factor = 3
+
+    def scale(grad: torch.Tensor) -> torch.Tensor:
+        return grad * factor
+
+    def call() -> None:
+        nonlocal factor
+        with torch._dynamo.compiled_autograd._enable(torch.compile(backend="eager")):
+            for number in (3, 4):
+                factor = number
+                x = torch.ones(2, requires_grad=True).sin()
+                x.register_hook(scale)
+                x.sum().backward()
+
+    report = seen(call)
+    (guard,) = report.recompiles[0].failed_guards
+    assert guard.compile_id == next(f.compile_id for f in report.frames if f.kind == "autograd")
+    assert "!" not in guard.text + str(guard.source)
+    assert guard.at is not None
+    assert "grad * factor" in guard.at.source
+
+
 class _Base(torch.nn.Module):
     number = 0
 
