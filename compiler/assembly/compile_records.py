@@ -151,7 +151,7 @@ class CompileRecords:
         """The code of an earlier compile of the same frame: its compile id differs only after the last slash."""
         frame = str(record.compile_id).rpartition("/")[0]
         for other in reversed(self.records[: record.order]):
-            if other.code and other.process == record.process and str(other.compile_id).rpartition("/")[0] == frame:
+            if other.code and other.world == record.world and str(other.compile_id).rpartition("/")[0] == frame:
                 return other.code
         return None
 

@@ -21,11 +21,11 @@ class Recompiles:
 
     def __init__(self, cell_of: CellResolver) -> None:
         self.cell_of = cell_of
-        #: by process and compile id
-        self._versions: dict[tuple[int | None, str | None], Version] = {}
+        #: by world (see `CompileRecord`) and compile id
+        self._versions: dict[tuple[tuple[int | None, int], str | None], Version] = {}
 
     def add(self, record: CompileRecord, version: Version) -> None:
-        self._versions[record.process, record.compile_id] = version
+        self._versions[record.world, record.compile_id] = version
 
     def recompile(self, record: CompileRecord, frame: Frame, new: Version, before: Frame | None) -> Recompile:
         """The recompile that led to a frame; if the compiler refused it, the frame runs eagerly."""
@@ -51,7 +51,7 @@ class Recompiles:
         for guard, text in zip(guards, texts, strict=True):
             version = guard_text.COMPILE.match(text)
             guard.compile_id = version["id"] if version else None
-            old = self._versions.get((record.process, guard.compile_id), Version())
+            old = self._versions.get((record.world, guard.compile_id), Version())
             printed_condition, _ = guard_text.split_comment(guard_text.COMPILE.sub("", guard_text.without_stack(text)))
             condition = guard_text.user_expression(printed_condition)
             about = str(guard.source)
