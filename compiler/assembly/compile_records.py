@@ -133,8 +133,8 @@ class CompileRecords:
         self._open: dict[tuple[int | None, str], CompileRecord] = {}  # by process and compile id
         #: by process and thread: compiles of which at most the metrics are still to come
         self._ending: dict[tuple[int | None, int | None], list[CompileRecord]] = {}
-        #: by process: how often compile ids have started anew
-        self._generations: dict[int | None, int] = {}
+        #: by process: how often compile ids have restarted, and the highest number of a frame since
+        self._latest: dict[int | None, tuple[int, int]] = {}
         #: by process: the compile outside torch.compile to which the next records belong
         self._open_outside: dict[int | None, CompileRecord] = {}
         for event in events:
@@ -151,7 +151,7 @@ class CompileRecords:
         """The code of an earlier compile of the same frame: its compile id differs only after the last slash."""
         frame = str(record.compile_id).rpartition("/")[0]
         for other in reversed(self.records[: record.order]):
-            if other.code and other.process == record.process and str(other.compile_id).rpartition("/")[0] == frame:
+            if other.code and other.world == record.world and str(other.compile_id).rpartition("/")[0] == frame:
                 return other.code
         return None
 
@@ -163,14 +163,25 @@ class CompileRecords:
         key = (event.process, str(event.compile_id))
         record = self._open.get(key) if event.compile_id is not None else None
         if record is None or (opens and record.closed):
-            if record is not None and record.generation == self._generations.get(event.process, 0):
-                self._generations[event.process] = record.generation + 1
             record = CompileRecord(event.compile_id, len(self.records), event.thread, process=event.process)
-            record.generation = self._generations.get(event.process, 0)
+            record.generation = self._generation(event, opens)
             self.records.append(record)
             if record.compile_id is not None:
                 self._open[key] = record
         return record
+
+    def _generation(self, event: Event, starts: bool) -> int:
+        """How often compile ids have restarted before this event, which starts a compile or belongs to one without a record.
+
+        Frames are numbered in the order of their first compiles: a new frame whose number is not the highest shows a restart.
+        """
+        latest = self._latest.get(event.process, (0, -1))
+        frame, _, compiled = str(event.compile_id).rpartition("/")
+        number = frame.rpartition("/")[2]  # the ids of compiled autograd have three parts: !1/3/0
+        if starts and number.isdigit():
+            restarted = compiled == "0" and int(number) <= latest[1]
+            latest = self._latest[event.process] = max(latest, (latest[0] + restarted, int(number)))
+        return latest[0]
 
     def _add(self, event: Event) -> None:
         if isinstance(event, Trace):

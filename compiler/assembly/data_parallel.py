@@ -11,6 +11,7 @@ the module inside becomes a graph of its own.  If nothing else was in the frame,
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Container
 
@@ -47,12 +48,10 @@ def splits(record: CompileRecord) -> list[GraphSplit]:
 def _bytes(node: Node) -> int | None:
     """Bytes of a tensor; None if its size is symbolic, or its shape or dtype is unknown."""
     bits = 8 if node.dtype == "bool" else int((re.findall(r"\d+", node.dtype or "") or [0])[0])
-    total = bits // 8
-    for size in node.shape or ():
-        if not isinstance(size, int):
-            return None
-        total *= size
-    return total or None if node.shape is not None else None
+    sizes = [size for size in node.shape or () if isinstance(size, int)]
+    if node.shape is None or len(sizes) < len(node.shape) or bits < 8:
+        return None
+    return bits // 8 * math.prod(sizes)
 
 
 def split_note(record: CompileRecord) -> str:

@@ -176,9 +176,10 @@ class _Reader:
         self.nodes[node.name] = node
 
     def names(self, value: ast.AST | None) -> list[str]:
-        """Names of the nodes that an expression reads, each once; outer parts of the expression come first."""
-        read = (n.id for n in ast.walk(value or ast.Pass()) if isinstance(n, ast.Name) and n.id in self.nodes)
-        return list(dict.fromkeys(self.nodes[name].name for name in read))
+        """Names of the nodes that an expression reads, each once, in the order of the text."""
+        read = [n for n in ast.walk(value or ast.Pass()) if isinstance(n, ast.Name) and n.id in self.nodes]
+        read.sort(key=lambda n: (n.lineno, n.col_offset))
+        return list(dict.fromkeys(self.nodes[n.id].name for n in read))
 
 
 def _subclass(match: re.Match[str]) -> str:

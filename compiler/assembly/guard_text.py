@@ -12,6 +12,8 @@ import re
 
 from dynascope.compiler.report import FailedGuard, FailedGuardKind
 
+#: how a reason of a recompile begins: the id of the compile whose guard failed, `0/1` or, in compiled autograd, `!2/0/1`
+COMPILE = re.compile(r"^(?P<id>(?:!\d+/)?\d+/\d+): ")
 _GUARD = re.compile(r"^(?P<bars>[| ]*)\+- (?P<kind>[A-Z_]+): (?P<text>.*)$", re.M)
 _TENSOR = re.compile(
     r"check_tensor\((?P<source>.*?), (?P<type>\w+), .*?torch\.(?P<dtype>\w+), device=(?P<device>[^,]+), "
@@ -116,7 +118,7 @@ _FAILED: list[tuple[re.Pattern[str], FailedGuardKind]] = [
 
 def failed_guard(reason: str) -> FailedGuard:
     """One reason of a recompile as facts; the compiler's own expression if no pattern matches."""
-    text = split_comment(re.sub(r"^!?\d+/\d+: ", "", reason))[0]
+    text = split_comment(COMPILE.sub("", reason))[0]
     for pattern, kind in _FAILED:
         match = pattern.search(text)
         if match:

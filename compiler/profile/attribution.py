@@ -118,8 +118,9 @@ class _Cutter:
 
     def __init__(self, report: Report) -> None:
         self.frames = {f.compile_id: f for f in report.frames if f.compile_id is not None}
-        # N of a compile id N/k -> frame: gives the function, though not the graph, of a region whose compile the report lacks
-        self.numbers = {id.split("/")[0]: f for id, f in self.frames.items()}
+        # a compile id without its last number -> frame: gives the function, though not the graph, of a region whose compile the
+        # report lacks
+        self.numbers = {id.rpartition("/")[0]: f for id, f in self.frames.items()}
         self.unknown: set[str] = set()
         #: frame -> the break that ended it
         self.ended = {h.frame: b.id for b in report.breaks for h in b.hits if h.outcome == "resumed"}
@@ -255,7 +256,7 @@ class _Cutter:
         self._fill(span, own, inside)
 
     def _frame(self, region: str) -> Frame | None:
-        return self.frames.get(region) or self.numbers.get(region.split("/")[0])
+        return self.frames.get(region) or self.numbers.get(region.rpartition("/")[0])
 
     def _ended(self, span: Event) -> str | None:
         """The break that ended a region; if the report lacks the region, the break of the resume function that it calls."""

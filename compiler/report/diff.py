@@ -1,7 +1,8 @@
 """Compares two reports of the same code, which may have been edited in between.
 
-Two breaks are the same if they have the same file, function, type and text of the line; if the line number or the column
-differs, the break has moved.  Every edit gives a cell another file name, so all cells count as one file.
+Two breaks are the same if they have the same file, function, type and text of the line; if the line number differs, the break
+has moved.  Columns only tell apart the breaks of one line.  Every edit gives a cell another file name, so all cells count as
+one file.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Diff:
     not_reached: list[Break] = field(default_factory=list)
     #: breaks that were not there before
     new: list[Break] = field(default_factory=list)
-    #: (before, now) of breaks with another line or column
+    #: (before, now) of breaks with another line number
     moved: list[tuple[Break, Break]] = field(default_factory=list)
     #: (before, now) of breaks with another outcome, or allowed in one of the reports only
     changed: list[tuple[Break, Break]] = field(default_factory=list)
@@ -78,6 +79,7 @@ def diff(before: ReportData, now: ReportData) -> Diff:
     """What changed from `before` to `now`."""
     gone, new = list(before.breaks), list(now.breaks)
     same = _pairs(gone, new, lambda b: (*_identity(b), b.line, b.column))
+    same += _pairs(gone, new, lambda b: (*_identity(b), b.line))  # the line is indented otherwise, or its column was unknown
     moved = _pairs(gone, new, _identity)
     counts = {name: (getattr(before.summary, name), getattr(now.summary, name)) for name in COUNTS}
     settings = {name: (before.settings.get(name), value) for name, value in now.settings.items() if name in before.settings}

@@ -64,19 +64,18 @@ class Places:
         self._entries: dict[tuple[Any, ...], StackEntry] = {}
         #: (line, function) of a stack's innermost entry -> such stacks
         self._ending: dict[tuple[int, str], list[tuple[StackEntry, ...]]] = {}
-        self._files: dict[str, str] = {}
+        self._files: set[str] = set()
 
     def know_files(self, files: Iterable[str]) -> None:
         """Add files whose full paths are known."""
-        self._files |= dict.fromkeys(files, "")
+        self._files.update(files)
 
-    def know(self, stack: tuple[StackEntry, ...]) -> tuple[StackEntry, ...]:
-        """Add a stack that is known as a whole, and return it."""
+    def know(self, stack: tuple[StackEntry, ...]) -> None:
+        """Add a stack that is known as a whole."""
         if stack:
             known = self._ending.setdefault((stack[-1].line, stack[-1].function), [])
             if stack not in known:
                 known.append(stack)
-        return stack
 
     def entry(self, file: str, line: int, function: str, column: int | None = None, end: int | None = None) -> StackEntry:
         key = (file, line, function, column, end)

@@ -11,7 +11,6 @@ from dynascope.compiler.assembly.guards.places import Place, Places, callers
 from dynascope.compiler.report import FailedGuard, Frame, Recompile
 from dynascope.compiler.source.lines import CellResolver
 
-_VERSION = re.compile(r"^(?P<id>!?\d+/\d+): ")
 _STACK = re.compile(r'^ *File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)', re.M)
 _LIMIT = re.compile(r'"(?P<name>(?:accumulated_)?recompile_limit)": (?P<value>\d+)')
 _REFUSED = re.compile(r"exceeding the (?P<name>\w+) cache size limit \(currently set to (?P<value>\d+)\)")
@@ -22,11 +21,11 @@ class Recompiles:
 
     def __init__(self, cell_of: CellResolver) -> None:
         self.cell_of = cell_of
-        #: by process and compile id
-        self._versions: dict[tuple[int | None, str | None], Version] = {}
+        #: by world (see `CompileRecord`) and compile id
+        self._versions: dict[tuple[tuple[int | None, int], str | None], Version] = {}
 
     def add(self, record: CompileRecord, version: Version) -> None:
-        self._versions[record.process, record.compile_id] = version
+        self._versions[record.world, record.compile_id] = version
 
     def recompile(self, record: CompileRecord, frame: Frame, new: Version, before: Frame | None) -> Recompile:
         """The recompile that led to a frame; if the compiler refused it, the frame runs eagerly."""
@@ -50,10 +49,10 @@ class Recompiles:
         #: sizes in the failing call, as the failed tensor checks print them
         sizes = {f"{g.source}.size()[{g.dimension}]": g.now for g in guards if g.kind == "size"}
         for guard, text in zip(guards, texts, strict=True):
-            version = _VERSION.match(text)
+            version = guard_text.COMPILE.match(text)
             guard.compile_id = version["id"] if version else None
-            old = self._versions.get((record.process, guard.compile_id), Version())
-            printed_condition, _ = guard_text.split_comment(_VERSION.sub("", guard_text.without_stack(text)))
+            old = self._versions.get((record.world, guard.compile_id), Version())
+            printed_condition, _ = guard_text.split_comment(guard_text.COMPILE.sub("", guard_text.without_stack(text)))
             condition = guard_text.user_expression(printed_condition)
             about = str(guard.source)
             if guard.kind == "type":

@@ -20,9 +20,9 @@ def one(x: torch.Tensor) -> torch.Tensor:
     return x * 2
 
 
-def found(line: int, source: str, outcome: str = "resumed", allowed: bool | None = False) -> Break:
+def found(line: int, source: str, outcome: str = "resumed", allowed: bool | None = False, column: int | None = None) -> Break:
     return Break(
-        id=f"b{line}", file="<cell>", cell=1, line=line, function="f", type="t", source=source, outcome=outcome,  # type: ignore[arg-type]
+        id=f"b{line}", file="<cell>", cell=1, line=line, column=column, function="f", type="t", source=source, outcome=outcome,  # type: ignore[arg-type]
         allowed=allowed, hits=[Hit(frame="f0", line=line, outcome=outcome)],  # type: ignore[arg-type]
     )  # fmt: skip
 
@@ -46,6 +46,21 @@ def test_fixed_new_and_moved_breaks_are_told_apart() -> None:
     assert difference.to_dict()["lines"] == [
         "new: In[1]:12 save(x)", "fixed: In[1]:9 y.item()", "moved: In[1]:4 print(x) (before: line 2)",
     ]  # fmt: skip
+
+
+def test_a_break_that_moved_only_within_its_line_is_not_worth_a_mention() -> None:
+    before, now = (Report(breaks=[found(2, "log(x)", column=c), found(5, "log(x)", column=c)]) for c in (4, 8))
+    assert now.diff(before).lines == ["nothing changed"]
+    now.breaks[0].outcome = "raised"
+    assert now.diff(before).lines == ["now raised: In[1]:2 log(x) (before: resumed)"]
+    now.breaks = [found(2, "log(x)", column=8), found(7, "log(x)", column=8)]
+    assert now.diff(before).lines == ["moved: In[1]:7 log(x) (before: line 5)"]
+
+
+def test_of_two_breaks_on_one_line_the_one_whose_column_is_gone_is_fixed() -> None:
+    before = Report(breaks=[found(2, "log(x); log(y)", column=c) for c in (4, 12)])
+    now = Report(breaks=[found(2, "log(x); log(y)", column=12)])
+    assert now.diff(before).fixed == before.breaks[:1]
 
 
 def test_a_break_that_is_now_allowed_or_refused_has_changed() -> None:

@@ -13,10 +13,12 @@ import torch.distributed
 from torch._dynamo.backends import distributed
 from torch.distributed import _functional_collectives as functional_collectives
 
+from dynascope.compiler.assembly.compile_records import CompileRecord
+from dynascope.compiler.assembly.data_parallel import splits
 from dynascope.compiler.driver.explain import explain
 from dynascope.compiler.ranks.collectives import collectives
 from dynascope.compiler.recording.recording import observe
-from dynascope.compiler.report import Report
+from dynascope.compiler.report import GraphSplit, Report
 from dynascope.widgets.model.build import view_model
 
 
@@ -99,6 +101,15 @@ def test_splits_have_the_buckets_of_ddps_optimizer(process_group: None, monkeypa
     assert "# submod_1: parameters of 1.0 MiB (layers.3.weight, layers.3.bias), a full bucket: its limit is 1.0 MiB" in text
     assert "layers.1." not in text.split("\n")[0]
     assert "graph 0: DDP's optimizer split this graph into 2" in " ".join(str(report).split())
+
+
+@pytest.mark.parametrize(
+    ("type", "count"), [("f32[3]", 36), ("f32[0]", 24), ("f32[s0]", None), ("f4e2m1fnx2[8]", None), ("Sym(s0)", None)]
+)
+def test_the_bytes_of_the_parameters_in_a_log(type: str, count: int | None) -> None:
+    code = f"def forward(self, l_self_parameters_w_: 'f32[2, 3]', l_self_parameters_b_: '{type}'):\n    return ()\n"
+    record = CompileRecord("0/0", splits=[GraphSplit(name="submod_0", code=code)])
+    assert [split.parameter_bytes for split in splits(record)] == [count]
 
 
 def test_the_breaks_of_ddps_own_forward_are_not_the_users(process_group: None) -> None:

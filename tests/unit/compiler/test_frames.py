@@ -242,6 +242,18 @@ def test_of_a_function_that_calls_itself_the_frame_at_that_line_is_meant() -> No
     assert callers[-1] == ("resume", "f1", "f1")
 
 
+def test_frames_call_each_other_after_a_reset_though_others_were_compiled_before_the_recording() -> None:
+    torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
+
+    def call() -> None:
+        torch.compile(lambda x: x - 1, backend="eager")(torch.ones(2))
+        torch._dynamo.reset()
+        torch.compile(lambda x: recursive(x, 0) + 1, backend="eager")(torch.ones(2))
+
+    frames = [(f.compile_id, f.name, f.parent) for f in seen(call).frames]
+    assert frames[:3] == [("1/0", "<lambda>", None), ("0/0", "<lambda>", None), ("1/0", "recursive", "f1")]
+
+
 def test_blocks_that_are_compiled_each_for_itself_do_not_call_each_other() -> None:
     model = Blocks()
     for block in model.blocks:

@@ -38,21 +38,30 @@ def an_argument_named_output(output: torch.Tensor) -> torch.Tensor:
     return output + 1
 
 
+def lists_of_tensors(x: torch.Tensor) -> Any:
+    y, z = x + 1, x * 2
+    y[0] = z[1]
+    return [(z.sin(), y), torch.where(x > torch.cat([z, x], dim=0).sum(), torch.stack([x, z]), x), z + (x - y)]
+
+
 @pytest.mark.parametrize(
     "function",
-    [a_local_named_output, stores_into_a_local_named_output, a_local_named_output_1, an_argument_named_output],
+    [
+        a_local_named_output, stores_into_a_local_named_output, a_local_named_output_1, an_argument_named_output,
+        lists_of_tensors,
+    ],
     ids=lambda f: f.__name__,
-)
-def test_a_local_named_output_is_not_taken_for_the_output(function: Callable[..., Any]) -> None:
+)  # fmt: skip
+def test_nodes_and_their_inputs_are_those_of_the_graph(function: Callable[..., Any]) -> None:
     captured: list[Any] = []
 
     def witness(gm: torch.fx.GraphModule, inputs: Any) -> Any:
-        captured.append([(n.op, n.name, {a.name for a in n.all_input_nodes}) for n in gm.graph.nodes])
+        captured.append([(n.op, n.name, [a.name for a in n.all_input_nodes]) for n in gm.graph.nodes])
         return gm
 
     torch._dynamo.reset()
     report = explain(function, backend=witness)(torch.ones(3))
-    assert [[(n.op, n.name, set(n.inputs)) for n in g.nodes] for g in report.graphs] == captured
+    assert [[(n.op, n.name, n.inputs) for n in g.nodes] for g in report.graphs] == captured
 
 
 def test_no_two_nodes_bear_one_name_though_the_text_prints_none_for_the_output() -> None:
@@ -60,6 +69,13 @@ def test_no_two_nodes_bear_one_name_though_the_text_prints_none_for_the_output()
     nodes, outputs = graph_text.read(text)
     assert [n.name for n in nodes] == ["output", "output_2", "output_3", "output_4"]
     assert outputs == nodes[-1].inputs == ["output_3", "output"]
+
+
+def test_inputs_and_outputs_are_in_the_order_of_the_text() -> None:
+    text = "def forward(self, a, b, c):\n    cat = torch.cat([c, a], b)\n    return ([(c, a), cat], b)\n"
+    nodes, outputs = graph_text.read(text)
+    assert nodes[3].inputs == ["c", "a", "b"]
+    assert outputs == ["c", "a", "cat", "b"]
 
 
 @pytest.mark.skipif(

@@ -25,6 +25,7 @@ from dynascope.widgets.labels.sentences import guard_words
             "x was another kind of tensor: DispatchKeySet(CPU, AutogradCPU) before, DispatchKeySet(CPU) now",
         ),
         ("1/0: ___stack0 == 3.0     # return x*n", "stack[0] was 3.0 when it was compiled, and is not now"),
+        ("!1/0/0: len(L['sizes']) == 2", "sizes had another length than 2"),  # in compiled autograd
         (
             "0/0: Unexpected recompilation: runtime guards failed even though they passed during",
             "no reason found: all guards held when Dynamo looked for it (threads that compile at once cause this)",

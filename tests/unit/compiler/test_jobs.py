@@ -116,6 +116,12 @@ def test_logs_that_are_alike_are_parsed_once(tmp_path: Path, monkeypatch: pytest
     assert report.versions["torch"] == "2.13.0"
 
 
+def test_logs_that_are_alike_have_their_times_in_compiled_autograd(tmp_path: Path) -> None:
+    texts = {r: log(r, seconds=1 + r).replace('"frame_id": 2', '"compiled_autograd_id": 0, "frame_id": 2') for r in range(2)}
+    report = load(write_logs(tmp_path / "job", texts))
+    assert [rank.seconds for rank in report.ranks] == [[1, 2, 3], [2, 3, 4]]
+
+
 @pytest.mark.parametrize("many", [0, 1 << 40])
 def test_several_processes_read_what_one_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: int) -> None:
     monkeypatch.setattr(job_folder, "_MANY", many)

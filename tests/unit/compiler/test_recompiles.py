@@ -10,6 +10,8 @@ import pytest
 import torch
 import torch.utils.checkpoint
 
+from dynascope.compiler.assembly.assemble import assemble
+from dynascope.compiler.events import schema
 from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.report import Report
 from dynascope.widgets.labels.sentences import recompile_words
@@ -92,6 +94,53 @@ def test_a_changed_global_and_a_new_type_are_reasons_in_words() -> None:
     assert {"x had another dtype: Float before, Double now", "args[0] had another dtype: Float before, Double now"} & {
         *words[1]
     }
+
+
+def test_a_recompile_in_compiled_autograd_has_the_compile_whose_guard_failed() -> None:
+    factor = 3
+
+    def scale(grad: torch.Tensor) -> torch.Tensor:
+        return grad * factor
+
+    def call() -> None:
+        nonlocal factor
+        with torch._dynamo.compiled_autograd._enable(torch.compile(backend="eager")):
+            for number in (3, 4):
+                factor = number
+                x = torch.ones(2, requires_grad=True).sin()
+                x.register_hook(scale)
+                x.sum().backward()
+
+    report = seen(call)
+    (guard,) = report.recompiles[0].failed_guards
+    assert guard.compile_id == next(f.compile_id for f in report.frames if f.kind == "autograd")
+    assert "!" not in guard.text + str(guard.source)
+    assert guard.at is not None
+    assert "grad * factor" in guard.at.source
+
+
+@pytest.mark.parametrize("refused", [False, True])
+@pytest.mark.parametrize("reset", [False, True])
+def test_after_a_reset_no_version_from_before_it_is_taken(reset: bool, refused: bool) -> None:
+    """Made by hand: the first compile after the reset is not recorded, and had the same id as one before."""
+
+    def compiled(compile_id: str, function: str) -> list[schema.Event]:
+        code = {"co_name": function, "co_filename": f"{function}.py", "co_firstlineno": 1}
+        guards = "| +- GuardManager: source=L['k']\n| | +- EQUALS_MATCH: L['k'] == 1  # return x * k  # first.py:2 in first"
+        records = {"dynamo_start": None, "dynamo_cpp_guards_str": guards, "compilation_metrics": None}
+        return [
+            schema.Trace({name: code if name.startswith("comp") else {}}, text, compile_id=compile_id)
+            for name, text in records.items()
+        ]
+
+    reasons = schema.Trace({"artifact": {"name": "recompile_reasons"}}, "0/0: L['k'] == 1", compile_id="0/1")
+    refusal = schema.Trace({"compilation_metrics": {"fail_reason": "recompile_limit reached"}}, compile_id="0/1")
+    report = assemble([
+        *compiled("0/0", "first"), *compiled("1/0", "second"), *(compiled("1/0", "second") if reset else []),
+        reasons, *([refusal] if refused else compiled("0/1", "first")),
+    ])  # fmt: skip
+    places = [(report.frame(r.frame).name, r.failed_guards[0].at is not None) for r in report.recompiles]
+    assert places == ([] if reset and refused else [("first", not reset)])
 
 
 class _Base(torch.nn.Module):

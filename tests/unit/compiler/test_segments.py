@@ -409,6 +409,14 @@ def test_the_backward_of_a_graph_that_the_report_lacks() -> None:
     assert labels == [f"{what}compiled code the report lacks (1/7)" for what in ("", "backward of ")]
 
 
+def test_in_compiled_autograd_a_version_that_the_report_lacks_is_of_its_own_function() -> None:
+    events, report = recorded("training_cpu")
+    for frame in report.frames:
+        frame.compile_id = frame.compile_id and f"!0/{frame.compile_id}"
+    (call, *_) = read_calls(renamed(events, "1/0", "!0/1/7"), report)
+    assert {p.frame for p in call.slices if p.label == "compiled code the report lacks (!0/1/7)"} == {"f1"}
+
+
 def test_the_second_call_of_a_module_that_goes_another_way_is_not_its_first_graph() -> None:
     class Second(torch.nn.Module):
         first = True
