@@ -60,7 +60,7 @@ def rank_files(folder: Path) -> list[Path]:
 
 
 def logs(folder: Path) -> list[Path]:
-    """The TORCH_TRACE logs whose file names contain the number of their rank."""
+    """The files with `rank_` in their names and the suffix of a log, as TORCH_TRACE names the log of a rank."""
     return sorted(f for f in folder.rglob("*rank_*") if f.is_file() and f.suffix in (".log", ".txt", "", ".gz"))
 
 

@@ -1,7 +1,7 @@
 """Reads the record of one rank from its TORCH_TRACE log.  A log with the same hash as an earlier one is not parsed.
 
-`scan` hashes what determines a rank's structure (graphs, breaks, recompiles, outcomes) and reads times, answers of caches and
-settings; it skips everything else.  Ranks with equal hashes have equal structures.
+`scan` hashes what determines a rank's structure (graphs, breaks, recompiles, outcomes) and reads what may differ between equal
+ranks: times, answers of caches, schedules, settings.  It skips everything else.  Ranks with equal hashes have equal structures.
 
 A log with a damaged record or line is parsed in full, so that the damage is counted.  Records that are missing, repeated or out
 of order are counted only in the logs that are parsed; in another log with the same hash, they are of the skipped kinds, or the
@@ -40,8 +40,10 @@ _SHAPING = frozenset({"recompile_reasons", "dynamo_graph_break_reason", "dynamo_
 _LATER = frozenset({
     "inductor_output_code", "dynamo_cpp_guards_str", "aot_joint_graph", "bwd_compilation_metrics", "chromium_event",
 })  # fmt: skip
+#: "str" is not skipped: it has the file names to which the stacks refer by number
 _SKIPPED = IGNORED - {"str"} | _LATER
-#: what may differ between the logs of equal ranks: folders, addresses, ids, times, numbers of ranks and processes
+#: what may differ between the logs of equal ranks: folders, addresses, ids, times, hashes of payloads, and numbers of ranks,
+#: processes, threads and ports
 _VOLATILE = re.compile(
     rb"(?:/[\w.+@~<>-]+)+/|0x[0-9a-fA-F]+|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\b\d{9,}\b"
     rb'|"(?:rank|has_payload|timestamp|process|thread)": ?(?:"[^"]*"|\d+)|\b(?:rank|pid|process|thread|port)[ =:]+\d+'
@@ -82,7 +84,7 @@ class Known:
 
 
 def scan(path: Path) -> Scan:
-    """Hash a log and read its times."""
+    """Hash a log, and read the other facts of a `Scan`."""
     content = _content(path)
     digest, devices = hashlib.blake2b(digest_size=16), _Devices()
     found, intact = Scan(), 0

@@ -43,7 +43,7 @@ def schedule(code: str | None) -> list[str]:
 
 
 def scheduled(names: Iterable[str]) -> list[str]:
-    """Kinds of the operations in a collective schedule that Inductor recorded."""
+    """Kinds of the collectives in a list of operations, such as a collective schedule that Inductor recorded."""
     parts = [name.split("_c10d_functional.")[-1].split(".")[0] for name in names]
     return [kind.rstrip("_") for kind in parts if kind not in _HELPERS]
 

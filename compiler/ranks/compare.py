@@ -104,7 +104,7 @@ def step_hashes(here: Side, there: Side) -> list[str]:
 
 
 def _own_numbers(mine: list[int], theirs: list[int], here: Side, there: Side) -> bool:
-    """Whether the integers are equal in pairs, or the rank's own number on both sides."""
+    """Whether the integers of each pair are equal, or each is the number of its rank."""
     return len(mine) == len(theirs) and all(
         a == b or (a in here.numbers and b in there.numbers) for a, b in zip(mine, theirs, strict=True)
     )

@@ -1,8 +1,9 @@
 """Merges the records of many ranks into one RanksReport.
 
-Ranks with equal hashes form a group.  Ranks that differ only in constants that are their own numbers join it, and so do
-unfinished ranks, if the group begins with what they compiled.  One Report is read for each group.  The largest group is the
-reference with which all others are compared; if several are equally large, it is the one with the lowest rank.
+Ranks with equal hashes form a group.  Ranks that differ only in constants that are their own numbers join it, and so do ranks
+that did not finish, if the group begins with what they compiled.  One Report is read for each of the `MOST_GROUPS` largest
+groups.  The largest group is the reference with which the others are compared; if several are equally large, it is the one with
+the lowest rank.
 """
 
 from __future__ import annotations
@@ -152,7 +153,7 @@ def _join_stopped(groups: list[_Group]) -> list[_Group]:
 
 
 def _read_reports(groups: list[_Group]) -> list[str]:
-    """Read one Report for each group, trying up to three ranks; returns a sentence for each that could not be read."""
+    """Read one Report for each of the largest groups, trying up to three ranks; returns a sentence for each damaged Report."""
     damaged = []
     for group in groups[:MOST_GROUPS]:
         whole = sorted(group.records, key=lambda r: len(r.structure.steps), reverse=True)
@@ -194,7 +195,7 @@ def _has_ended(record: RankRecord) -> bool:
 
 
 def _divergences(groups: list[_Group]) -> list[Difference]:
-    """The first difference of each group from the reference, sorted by step."""
+    """The first difference of each group from the reference, sorted by step; groups without a Report come last."""
     found: list[Difference] = []
     if not groups or groups[0].report is None:
         return found
@@ -204,6 +205,7 @@ def _divergences(groups: list[_Group]) -> list[Difference]:
             found.append(Difference(kind="graph", group=index, reference=0))
             continue
         here = _side(group)
+        # groups that were not joined can still differ only in constants that happen to equal the ranks' numbers
         difference = compare(here, there) or compare(replace(here, numbers=frozenset()), there)
         if difference is not None:
             difference.group, difference.reference = index, 0
@@ -224,7 +226,7 @@ def _side(group: _Group) -> Side:
 
 
 def _surroundings(records: list[RankRecord]) -> list[Difference]:
-    """Versions, settings and environment variables that are not the same on all ranks."""
+    """Versions, settings and environment variables that differ between the ranks that recorded them."""
     found: list[Difference] = []
     kinds: tuple[tuple[DifferenceKind, Callable[[RankRecord], dict[str, Any]]], ...] = (
         ("versions", lambda r: r.versions),
@@ -279,7 +281,7 @@ def _inside(groups: list[_Group], shown: list[RankGroup], kind: DifferenceKind) 
 
 
 def _times(groups: list[_Group]) -> list[StepTime]:
-    """Steps in which one rank took much longer than the others of its group, the longest wait first."""
+    """Steps in which one rank took much longer than the others of its group, the longest wait first; at most 20."""
     slow = []
     for index, group in enumerate(groups):
         count = max((len(r.rank.seconds) for r in group.records), default=0)
@@ -304,7 +306,7 @@ def _times(groups: list[_Group]) -> list[StepTime]:
 
 
 def _skew(ranks: list[Rank]) -> list[RunTimeSkew]:
-    """Graphs whose estimated run times differ between any ranks; none if the ranks have different numbers of estimates."""
+    """At most 20 graphs whose estimated run times differ between ranks; none if the numbers of estimates differ."""
     known = {
         r.rank: [(step, time) for step, times in enumerate(r.run_times) for time in times] for r in ranks if any(r.run_times)
     }

@@ -1,8 +1,8 @@
 """Normalizes texts: replaces what differs between ranks that compile the same code.
 
-Addresses, ids and times are replaced, and folders are removed.  Devices, process groups without a name and symbols are
-numbered in the order of their first use, so that rank 3, which uses `cuda:3` throughout, equals rank 0, which uses `cuda:0`; a
-rank that uses two devices equals neither.
+Addresses, ids, times and the numbers of processes, threads, ranks and ports are replaced, and folders are removed.  Devices,
+process groups without a name and symbols are numbered in the order of their first use, so that rank 3, which uses `cuda:3`
+throughout, equals rank 0, which uses `cuda:0`; a rank that uses two devices equals neither.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 _PATH = re.compile(r"(?:[A-Za-z]:)?(?:[\\/][\w.+@~<>-]+)+[\\/](?P<name>[\w.+@<>-]+)")
 _VOLATILE = re.compile(
     r"0x[0-9a-fA-F]+"  # an address
-    r"|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+    r"|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"  # a UUID
     r"|\b\d{9,}\b"  # an id(), a time
     r"|\b(?P<word>pid|PID|process|thread|rank|port)(?P<sign>[ =:]+)\d+"
 )
@@ -36,7 +36,7 @@ class Normal:
         self._symbols: dict[str, str] = {}
 
     def text(self, text: str) -> str:
-        """The text with addresses, ids, folders and device numbers replaced."""
+        """The text without folders; addresses, ids and the like (`_VOLATILE`) and device numbers are replaced."""
         text = _VOLATILE.sub(_replace_volatile, text)
         text = _PATH.sub(lambda m: m["name"], text) if "/" in text or "\\" in text else text
         return _DEVICE.sub(self._device, text) if ":" in text or "index=" in text else text

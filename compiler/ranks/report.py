@@ -89,14 +89,15 @@ class RanksReport:
         """Fail if the ranks are not alike, or the counts of a group's report are not as expected.
 
         Args:
-            expected: `ranks=alike`, or terms such as `breaks<=1`, which each group must meet, or both.
+            expected: `ranks=alike`, or terms such as `breaks<=1`, which the report of each group must meet, or both. A group
+                whose report is missing is not checked.
 
         Returns:
             The report itself.
 
         Raises:
             ExpectationFailed: an AssertionError that names the ranks, the places and the causes.
-            ValueError: a count is unknown, or nothing is expected.
+            ValueError: a term cannot be read, or nothing is expected.
 
         Example:
             dynascope.load("trace_dir").expect("ranks=alike,breaks=0")
@@ -139,7 +140,7 @@ class RanksReport:
 def read_terms(expected: str) -> tuple[list[Expectation], bool]:
     """Parse `ranks=alike,breaks<=1`: returns the expected counts, and whether the ranks must be alike.
 
-    Raises ValueError if a count is unknown or there are no terms.
+    Raises ValueError if a term cannot be read or there are no terms.
     """
     terms = [t.strip() for t in expected.split(",") if t.strip()]
     counts = [t for t in terms if t.replace(" ", "") not in ALIKE]

@@ -1,7 +1,7 @@
 """The parts of a RanksReport, as plain dataclasses.
 
-`None` means unknown or not applicable.  A *step* is one compile of a rank; steps are numbered in the order in which they
-began, from 0.
+`None` means unknown or not applicable.  A *step* is one compile of a rank; steps are numbered from 0, thread by
+thread, in the order in which they began.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ DifferenceKind = Literal[
     "function", "recompile", "skip", "error", "cached", "break", "collective", "size", "dtype", "device", "placement",
     "constant", "graph", "ends", "versions", "settings", "environment", "cache",
 ]  # fmt: skip
-#: kinds of differences that do not make two ranks compile different code
+#: kinds of differences that ranks which compiled the same code may have: `RanksReport.alike` ignores them
 SOFT_KINDS = frozenset({"settings", "environment", "cache"})
 
 
@@ -140,7 +140,7 @@ class Difference:
     reference: int | None = None
     #: the ranks that differ, if they are not a whole group
     ranks: list[int] = field(default_factory=list)
-    #: number of the first step that differs; None: the difference is not in a step
+    #: number of the first step that differs; None: the difference is not in a step, or the step is unknown
     step: int | None = None
     #: id of the step's frame in the group's report
     frame: str | None = None
@@ -163,7 +163,7 @@ class Difference:
     there: str | None = None
     #: the compiler's reason for the break, the skip, the recompile or the error
     reason: str | None = None
-    #: number of the collective among all collectives of the rank, from 0; None: the difference is not a collective
+    #: number of the collective among all collectives of the rank, from 0; None: the difference is not in one collective
     position: int | None = None
     #: guards of the step that differ between the group and the reference
     guards: list[GuardPair] = field(default_factory=list)

@@ -1,8 +1,8 @@
-"""Reduces the report of one rank to hashes, one for each step, so that equal ranks are found without reading all reports.
+"""Reduces the report of one rank to hashes of its steps, so that equal ranks are found without reading all reports.
 
-Ranks with equal hashes compiled the same code.  The hashes are made from operations, shapes, breaks, skips, kinds of failed
-guards and collectives.  They leave out times, ids, folders, addresses, device numbers, sizes behind symbols, and the values
-that guards compare.
+Ranks with equal hashes compiled the same code.  The hashes are made from functions, operations, shapes, breaks, skips, kinds of
+failed guards and collectives.  They leave out times, ids, folders, addresses, device numbers, sizes behind symbols, and the
+values that guards compare.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def structure(report: ReportData, names: GroupNames | None = None, *, finished: 
 def normalizer(names: GroupNames | None) -> Normal:
     """The Normal of a rank.
 
-    Process groups get the program's names, if these are unique: they are equal on all ranks, and torch's names are not.
+    A process group gets the program's name, if it has a unique one: it is equal on all ranks, and torch's name is not.
     """
     named = {name: called for name, (called, _) in (names or {}).items() if called and not called.startswith("undefined")}
     return Normal({name: called for name, called in named.items() if list(named.values()).count(called) == 1})
