@@ -1,7 +1,7 @@
 """The registry through which a report calls code that it must not import: views, fixes, running a graph by itself.
 
-`dynascope/__init__.py` fills the registry.  It is imported in every program that imports torch (see `dynascope.autoload`), so
-this module imports next to nothing.
+`dynascope/__init__.py` fills the registry.  Every program that imports torch imports that package (see `dynascope.autoload`),
+so this module imports next to nothing.
 """
 
 from __future__ import annotations
@@ -14,6 +14,6 @@ LOWERINGS: dict[str, str] = {}
 
 
 def lower(name: str, subject: Any, *args: Any, **kwargs: Any) -> Any:
-    """Call the function registered under `name` with the report and these arguments; raises KeyError if there is none."""
+    """Call the function registered under `name` with `subject` and these arguments; raises KeyError if none is registered."""
     module, _, function = LOWERINGS[name].partition(":")
     return getattr(importlib.import_module(module), function)(subject, *args, **kwargs)

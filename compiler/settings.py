@@ -167,7 +167,7 @@ class Settings:
         return data
 
     def conflicts(self) -> str | None:
-        """One line that names an invalid value or settings that cannot be combined; None if there are none."""
+        """One line on an invalid value or settings that cannot be combined; None if it finds none (`validate` finds more)."""
         for f in dataclasses.fields(self):
             value, kind, choices = getattr(self, f.name), f.metadata["kind"], f.metadata["choices"]
             if value is None and f.default is None:

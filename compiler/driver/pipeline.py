@@ -48,7 +48,7 @@ class Run:
         retraces: whether to retrace functions that Dynamo has compiled before; after the run, their earlier compiled code is
             used again.
         regions: the `--region` options in force.
-        warn: called before a call that will be repeated, with each sentence on effects of the call that cannot be undone.
+        warn: called before a call that `repeat_last_call` may repeat, with each new sentence on effects that cannot be undone.
         quiet: makes the context manager that is entered while calls are repeated.
         user_code: calls a function that runs the user's code; a notebook allows interrupts only inside it.
         fix_own: settings with which to search for fixes for functions that the program compiles itself; None: do not search.
@@ -185,7 +185,9 @@ class Run:
         return made if self._kept is None or self._fixes_own else self._kept.watch(target, made, namespace)
 
     def repeat_last_call(self, given: Any = None) -> None:
-        """Repeat the last call for `--check` and `--profile`, and try the inputs of `--inputs`; all changes are undone.
+        """Repeat the last call for `--check` and `--profile`, and try the inputs of `--inputs`.
+
+        What the calls change is undone; the report's notes name what cannot be undone.
 
         `given`: the list of inputs, checked by `inputs.wrong_with`; None without `--inputs`.
         """

@@ -26,7 +26,8 @@ from dynascope.compiler.torch_private import caches, marks
 def retracing() -> Iterator[Callable[[Any], None]]:
     """Replace the code of the user's functions that Dynamo knows; yields `trace_anew`, which replaces the code of a target.
 
-    A target is a function, a bound method, or an object such as an `nn.Module`: then all methods of its class, except torch's.
+    A target is a function, a bound method, or an object such as an `nn.Module`: then all methods of its class and its bases,
+    except torch's.  Dynamo also forgets, for the duration, which sizes are dynamic because of earlier runs.
     """
     swaps = _Swaps()
     try:

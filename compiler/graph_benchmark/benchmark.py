@@ -49,7 +49,7 @@ class SyntheticInputError(NotRunnable):
 
 
 def default_backend(settings: Mapping[str, Any]) -> str:
-    """The backend of the recorded run; "inductor" if that backend runs graphs eagerly or is not known here."""
+    """The backend of the recorded run; "inductor" if that backend runs graphs eagerly, is a callable, or is not known here."""
     name = settings.get("backend")
     return name if isinstance(name, str) and name in config.backends() and "eager" not in name else "inductor"
 

@@ -1,8 +1,8 @@
 """Makes synthetic inputs for a graph from their descriptions in the report: shape, dtype, stride, device.
 
-Floating-point numbers are drawn from N(0, 1), booleans are random, integers are 0 or 1; an integer input that is used as an
-index (into an embedding, say) gets valid indices.  The numbers come from a separate generator with a fixed seed, so they are
-always the same, and no other random state changes.
+Floating-point numbers are drawn from N(0, 1), or from [0, 1) if `well_conditioned`.  Booleans are random, integers are 0 or 1;
+an integer input that is used as an index (into an embedding, say) gets valid indices.  The numbers come from a separate
+generator with a fixed seed, so they are always the same, and no other random state changes.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ def time_guards(call: Callable[[], Any]) -> list[tuple[str, GuardTime]]:
 
 
 def heaviest(evaluation: Evaluation) -> list[GuardTime]:
-    """The most expensive parts of a frame's guards; large parts are split as long as the time limit allows."""
+    """The most expensive parts of a frame's guards; large parts are split until there are many or the time is up."""
     until = time.perf_counter() + _BUDGET
     whole = evaluation.seconds(None)
     if not whole:

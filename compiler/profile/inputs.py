@@ -35,7 +35,7 @@ class Tried:
 
     #: description of the arguments
     arguments: str
-    #: the report of what the recorded call compiled; None: there was no such call
+    #: the report of what the recorded call compiled; None: the input was not called, or the user interrupted the call
     seen: Report | None = None
     first_seconds: float | None = None
     measured: Measured | None = None

@@ -86,7 +86,7 @@ def measure_last(call: WatchedCall | None, calls: int, compiled: Callable[[Watch
     """Measure a watched call, if there is one.
 
     `compiled`: returns what compiles the call's target anew; with it, switches that leave out guards are tried if guards cost
-    enough.
+    enough and measuring the call gave no notes.
     """
     if call is None:
         return Measured(failed="nothing was profiled: nothing that this run compiles was called")

@@ -1,7 +1,7 @@
 """Makes the Profile from a profiler's events: segments, shares, and what breaks and guards cost.
 
 The segments are the slices of one call, the one nearest to the median, each with the median and the spread of its duration over
-all calls that ran the same code in the same order.
+all calls that ran the same code in the same order, and the device's work in that one call.
 """
 
 from __future__ import annotations
@@ -72,6 +72,7 @@ def _segments(drawn: Call, calls: list[Call], report: Report) -> list[Segment]:
         )
         for s in drawn.slices
     ]  # fmt: skip
+    # calls that took the same path can differ in their waits; then the slices do not correspond, and medians stay unknown
     if all(len(c.slices) == len(drawn.slices) for c in calls):
         for position, segment in enumerate(segments):
             times = [c.slices[position].duration * _SECOND for c in calls]

@@ -1,6 +1,6 @@
 """Times calls, and measures the memory that they take.
 
-Callers disable Python's garbage collector meanwhile (`no_collection`), as `timeit` does.
+Callers that compare times disable Python's garbage collector meanwhile (`no_collection`), as `timeit` does.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def timed(call: Callable[[], Any], wait: Callable[[], None]) -> float:
 
 
 def quartiles(values: list[float]) -> list[float]:
-    """The first and the third quartile; for a single value, this value twice."""
+    """The first and the third quartile; for a single value, this value twice; [] without values."""
     if len(values) < 2:
         return values * 2
     first, _, third = statistics.quantiles(values, n=4, method="inclusive")

@@ -88,7 +88,7 @@ class Owners:
         packages = Counter(package(f.file) for f in report.frames if f.status != "ignored")
         self.packages = set(packages)
         known = [name for name, _ in packages.most_common() if name not in (None, "Python", "torch")]
-        #: the package other than torch that most of the compiled functions are from; None: there is no such package
+        #: the package, Python and torch excluded, that most frames are from; None: there is no such package
         self.library = known[0] if known else None
 
     def of(self, file: str) -> str:
@@ -99,7 +99,7 @@ class Owners:
 
 
 def ran_in(report: ReportData) -> list[tuple[str, Segment]]:
-    """The segments of the profiled call, each with the id of the frame that it ran in.
+    """The segments of the profiled call on the CPU whose frame is known, each with the id of the frame that it ran in.
 
     Eager code between two graphs ran in the function that was skipped there; other skipped functions that this function calls
     count as part of it.  If no function was skipped, the code ran in the frame that has the graphs.

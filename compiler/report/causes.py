@@ -52,7 +52,8 @@ class Cause:
 def causes(report: ReportData) -> list[Cause]:
     """The causes of graph breaks, then those of recompiles, the most expensive first.
 
-    Breaks that may follow from earlier ones, and then breaks that occur only in the first call, come after the other breaks.
+    Breaks that may follow from earlier ones come after the other breaks.  Breaks that occur only in the first call come last,
+    unless Dynamo skipped frames because of them: these frames run eagerly in later calls, too.
     """
     groups: dict[tuple[str, str], Cause] = {}
     ops = _eager_ops(report)
@@ -102,7 +103,7 @@ def _skips(broken: Break) -> int:
 def _rank(cause: Cause) -> tuple[bool, bool, bool, float, int, int]:
     return (
         cause.kind == "recompile",
-        cause.first_call and not cause.skipped,  # frames that Dynamo skipped run eagerly in later calls, too
+        cause.first_call and not cause.skipped,
         cause.consequence,
         -(cause.seconds or 0.0),
         -(cause.split + cause.skipped),

@@ -101,7 +101,7 @@ def diff(before: ReportData, now: ReportData) -> Diff:
 
 
 def _causes(before: ReportData, now: ReportData) -> list[str]:
-    """Sentences on frames that were traced with symbolic sizes because of earlier runs, and were not so before."""
+    """Sentences on frames that were traced with symbolic sizes because of earlier runs in `now`, but not in `before`."""
     known = {dynamic_words(f) for f in before.frames if f.dynamic_before}
     return [w for w in dict.fromkeys(dynamic_words(f) for f in now.frames if f.dynamic_before) if w not in known]
 
@@ -115,8 +115,8 @@ def _not_reached(gone: list[Break], now: ReportData) -> Iterator[Break]:
     if now.origin != "partial" and (now.error is None or now.error.caught):
         return
     captured = {(n.file, n.line) for g in now.graphs for n in g.nodes if n.op.startswith("call_")}
-    uncaptured: Counter[tuple[str, str]] = Counter()  # lines of this text
-    shown: set[tuple[str, str]] = set()  # functions whose whole text is in the report; for cells, all of them
+    uncaptured: Counter[tuple[str, str]] = Counter()  # (file, text) -> number of such lines that are in no graph
+    shown: set[tuple[str, str]] = set()  # (file, name) of the functions whose text is in the report
     for source in now.sources:
         file = _file(source)
         for excerpt in source.excerpts:

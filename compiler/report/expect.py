@@ -37,7 +37,7 @@ class Expectation:
         return int(getattr(report.summary, self.name))
 
     def holds(self, report: ReportData) -> bool:
-        """Whether the count is as expected; if some breaks are unknown, only `>=` can hold for the number of breaks."""
+        """Whether the count is as expected; if some breaks are unknown, only `>=` can hold for `breaks` and `unexpected`."""
         if self.name in ("breaks", "unexpected") and report.summary.unknown_breaks and self.sign != ">=":
             return False
         return _SIGNS[self.sign](self.actual(report), self.number)

@@ -44,7 +44,7 @@ def byte_text(count: int) -> str:
 
 
 def label(file: str, cell: int | None) -> str:
-    """The short name of a file or cell: `In[3]`, `model.py`; `cell` for a cell without a number."""
+    """The short name of a file or cell: `In[3]`, `model.py`, `cell Hbol` (marimo), or `cell` (IPython, without a number)."""
     if cell is not None:
         return f"In[{cell}]"
     marimo = re.match(r"__marimo__cell_(\w+?)_?\.py$", os.path.basename(file))

@@ -24,7 +24,7 @@ Payback = Literal["calls", "compile time unknown", "no gain", "slower"]
 PhaseKind = Literal[
     "dynamo", "guards", "backend", "aot", "passes", "lowering", "codegen", "compiler", "autotuning", "cache", "other"
 ]
-#: functions of torch.compiler for `guard_filter_fn`, settings of torch._dynamo.config, an argument of torch.compiler.set_stance
+#: names of functions of torch.compiler for `guard_filter_fn`, of settings of Dynamo, and of an argument of `set_stance`
 SwitchName = Literal[
     "skip_guard_on_inbuilt_nn_modules_unsafe", "skip_guard_on_all_nn_modules_unsafe", "skip_guard_on_globals_unsafe",
     "use_recursive_dict_tags_for_guards", "install_free_tensors", "skip_guard_eval_unsafe",

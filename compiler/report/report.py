@@ -188,8 +188,9 @@ class Report(ReportData):
         Args:
             id: id of the graph ("g0").
             device: the device to use in place of the recorded one ("cpu", "cuda").
-            backend: the backend that compiles the graph; None: the backend of the run, or "inductor" if that one runs eagerly.
-            calls: number of timed calls, eager and compiled.
+            backend: the backend that compiles the graph; None: the backend of the run, or "inductor" if that one runs
+                eagerly or is a callable.
+            calls: number of timed calls of each kind, eager and compiled; fewer are made if the graph is slow.
 
         Returns:
             A GraphRun: median seconds, speed-up, time of each operation, peak memory in bytes. It is also kept in the graph's
@@ -249,7 +250,7 @@ class Report(ReportData):
         argument of torch.compile (`dynamic`), or sizes to mark before each call (`torch._dynamo.mark_dynamic`).
 
         Raises:
-            ValueError: there are no proved fixes, the report is from a file, or the functions have changed since.
+            ValueError: there are no proved fixes, the report is from a file, or the functions have changed or are gone.
 
         Example:
             with report.fixed() as g:

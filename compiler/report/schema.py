@@ -87,7 +87,7 @@ class Frame:
     cell: int | None = None
     kind: FrameKind = "function"
     status: FrameStatus = "compiled"
-    #: why the frame's status is not "compiled"
+    #: why the frame's status is not "compiled", or why the rest of a compiled frame runs eagerly
     reason: str | None = None
     #: id of the break after which a resume function continues; for any other frame, id of the break because of which it was
     #: skipped or failed
@@ -204,7 +204,7 @@ class Graph:
     kernels: list[Kernel] = field(default_factory=list)
     backward: Backward = "none"
     from_cache: bool | None = None
-    #: cache of the compiler -> its answer ("hit", "miss" or "bypass"), as in {"aot": "hit", "fx": "miss"}
+    #: cache of the compiler -> its different answers ("hit", "miss", "bypass"), as in {"aot": "bypass", "fx": "miss, hit"}
     caches: dict[str, str] = field(default_factory=dict)
     #: sentences on later stages, such as skipped CUDA graphs, and on unrolled loops
     notes: list[str] = field(default_factory=list)

@@ -83,6 +83,7 @@ def _profile(profile: Data) -> None:
         cost["parts"] = cost.get("parts") or None
     match verdict := profile.get("verdict", {}):
         case {"eager_seconds": int() | float() as eager, "compiled_seconds": int() | float() as compiled}:
+            # the same threshold as `_CLEAR` in `profile.measure`
             if eager - compiled > 0.03 * eager:
                 verdict["payback"] = "compile time unknown" if verdict.get("payback_calls") is None else "calls"
             else:
