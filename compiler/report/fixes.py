@@ -65,7 +65,7 @@ class FixSet:
     fixes: list[str] = field(default_factory=list)
     edits: list[FixEdit] = field(default_factory=list)
     settings: FixSettings = field(default_factory=dict)
-    #: the fixes as a unified diff, with the settings as statements
+    #: the fixes as a unified diff, with Dynamo's settings as statements and other settings as comments; "" if no file changes
     patch: str = ""
     #: file name of each cell that changes -> its new text
     cells: dict[str, str] = field(default_factory=dict)

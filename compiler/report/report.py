@@ -232,9 +232,10 @@ class Report(ReportData):
     # -- fixes ----------------------------------------------------------------------------------
 
     def patch(self) -> str:
-        """The proved fixes as a unified diff that `git apply` takes; "" if there are none.
+        """The proved fixes as a unified diff that `git apply` takes; "" if they change no file.
 
-        Settings of Dynamo become statements after the first imports of the file.
+        Settings of Dynamo become statements after the first imports of the file; other settings, such as arguments of
+        torch.compile, become comments above the diff.
 
         Example:
             report = dynascope.explain(f, fix=True)(x)

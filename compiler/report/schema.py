@@ -317,7 +317,7 @@ class Failure:
     origin: Literal["compiler", "user"] = "compiler"
     #: whether the user's code caught the error and continued
     caught: bool = False
-    #: the calls in the user's code that the error passed through, outermost first; [] if unknown
+    #: the places outside torch, in the user's code or a library, that the error passed through, outermost first; [] if unknown
     calls: list[StackEntry] = field(default_factory=list)
 
 
