@@ -176,6 +176,8 @@ class Settings:
                 return f"{f.name} takes True or False, not {value!r}"
             if kind == CHOICE and choices not in (MODES, ("true", "false")) and value not in choices:
                 return f"unknown {f.name} {value!r}: use one of {', '.join(choices)}"
+            if kind == NUMBER and (isinstance(value, bool) or not isinstance(value, (int, float))):
+                return f"{f.name} takes a number, not {value!r}"
             if kind == PAIRS and not isinstance(value, dict):
                 return f"{f.name} takes a dict, not {value!r}"
         if self.mode is not None and self.options:

@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
-from dynascope.compiler.settings import CELL_SETTINGS, MODES, Settings, closest_name
+from dynascope.compiler.report import expect
+from dynascope.compiler.settings import CELL_SETTINGS, MODES, SAVE_SUFFIXES, Settings, closest_name
 from dynascope.compiler.torch_private import config
+
+
+def why_not_savable(path: str, suffixes: Sequence[str] = SAVE_SUFFIXES) -> str | None:
+    """Why no report can be saved at this path; None if one can be."""
+    if Path(path).suffix.lower() not in suffixes:
+        return f"the name must end in one of {' '.join(suffixes)}"
+    folder = next(f for f in Path(path).absolute().parents if f.exists())  # missing folders below it are created
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        return f"{folder} is not a writable folder"
+    return None
 
 
 def check_settings(settings: Settings) -> None:
@@ -39,6 +52,13 @@ def check_settings(settings: Settings) -> None:
         raise ValueError(f"torch {torch.__version__} has no nested graph breaks: leave --nested-graph-breaks out")
     if settings.profile is not None and settings.profile < 1:
         raise ValueError(f"--profile takes a number of calls of at least 1, not {settings.profile}")
+    if settings.save is not None and (reason := why_not_savable(settings.save)) is not None:
+        raise ValueError(f"--save {settings.save}: {reason}")
+    if settings.expect is not None:
+        try:
+            expect.parse(settings.expect)
+        except ValueError as error:
+            raise ValueError(f"--expect: {error}") from None
 
 
 def _check_device(torch: Any, name: str) -> None:
@@ -53,7 +73,7 @@ def _check_device(torch: Any, name: str) -> None:
         raise ValueError(f"device {name!r} is not available here: leave --device out, or use cpu")
     count = getattr(module, "device_count", lambda: 1)()
     if device.index is not None and device.index >= count:
-        raise ValueError(f"device {name!r} is not available here: there {'is' if count == 1 else 'are'} {count} of them")
+        raise ValueError(f"device {name!r} is not available here: this machine has {count} of type {device.type}")
 
 
 def settings_from_keywords(keywords: dict[str, Any]) -> Settings:

@@ -43,7 +43,7 @@ def explain(function: Callable[..., Any], /, **settings: Unpack[ExplainSettings]
     Raises:
         TypeError: if a setting is unknown or `function` is not callable.
         ValueError: if the settings cannot be used here; the message is one line that says what to do.
-        ExpectationFailed: from the call, if `expect` does not hold.
+        AssertionError: from the call, if `expect` does not hold.
     """
     from dynascope.compiler.driver.explain import explain
 

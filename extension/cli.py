@@ -24,9 +24,10 @@ from dynascope.compiler.ranks.report import ALIKE, read_terms
 from dynascope.compiler.ranks.report import SUFFIXES as RANKS_SUFFIXES
 from dynascope.compiler.report import Report
 from dynascope.compiler.settings import SAVE_SUFFIXES
+from dynascope.compiler.validate import why_not_savable
 from dynascope.docs_tests.pages import DEFAULT_TIMEOUT, PageError
 from dynascope.launch import RankRun, launch, wants_torchrun
-from dynascope.runs.saving import save, why_not_savable
+from dynascope.runs.saving import save
 
 USAGE, FAILED, INTERRUPTED = 2, 1, 130
 _SUFFIXES = ".html, .json, .svg, .txt or, except for several ranks, .dot"

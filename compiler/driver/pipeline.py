@@ -135,7 +135,10 @@ class Run:
         if self._tried is not None:
             inputs.annotate_inputs(report, self._tried)
         if self._measured is not None:
-            measure.annotate_profile(report, self._measured)
+            try:
+                measure.annotate_profile(report, self._measured)
+            except Exception as fault:  # an error in dynascope must not stop the user's code
+                self.notes.append(f"the call was not profiled: {type(fault).__name__}: {fault}")
         if self._checked is not None:
             report.check = self._checked
             self.notes.append(check.words(self._checked))

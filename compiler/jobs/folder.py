@@ -6,6 +6,7 @@ file that cannot be read is left out, and the notes name it.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -18,6 +19,7 @@ from typing import Any
 from dynascope.compiler.jobs import quick_trace_reader, rank_file
 from dynascope.compiler.ranks import RankRecord, RanksReport, merge
 from dynascope.compiler.recording.trace_files import load_traces
+from dynascope.compiler.report import plural
 
 #: other processes help to read logs that have at least this many bytes in all
 _MANY = 16_000_000
@@ -100,7 +102,7 @@ def _one_job(records: list[RankRecord], notes: list[str]) -> list[RankRecord]:
         return records
     latest = max(jobs, key=lambda job: max(r.rank.started or 0.0 for r in jobs[job]))
     left = sum(len(others) for job, others in jobs.items() if job != latest)
-    notes.append(f"this folder holds {len(jobs)} jobs: the last one is shown, {left} files of the others are left out")
+    notes.append(f"this folder holds {len(jobs)} jobs: the last one is shown, {plural(left, 'file')} of the others left out")
     return jobs[latest]
 
 
@@ -125,7 +127,7 @@ def _latest_logs(paths: list[Path], notes: list[str]) -> list[Path]:
         latest[quick_trace_reader.number_of(path)] = path
     repeated = len(paths) - len(latest)
     if repeated:
-        notes.append(f"this folder holds several logs of the same rank: the newest of each is read, {repeated} are left out")
+        notes.append(f"this folder holds several logs of the same rank: the newest of each is read, {repeated} left out")
     return [latest[rank] for rank in sorted(latest)]
 
 
@@ -152,12 +154,16 @@ def _read_in_processes(paths: list[Path], count: int, notes: list[str]) -> Itera
     try:
         for worker, share in zip(workers, shares, strict=True):
             assert worker.stdin is not None
-            worker.stdin.write("\n".join(map(str, share)).encode("utf-8", "surrogateescape"))
-            worker.stdin.close()
+            with contextlib.suppress(BrokenPipeError):  # it died: it will not answer
+                worker.stdin.write("\n".join(map(str, share)).encode("utf-8", "surrogateescape"))
+                worker.stdin.close()
         for worker, share in zip(workers, shares, strict=True):
             assert worker.stdout is not None
             for line in worker.stdout:
-                answer: dict[str, Any] = msgspec.json.decode(line)
+                try:
+                    answer: dict[str, Any] = msgspec.json.decode(line)
+                except msgspec.DecodeError:  # it died while it wrote
+                    break
                 path = share[answer["number"]]
                 unread.discard(path)
                 if "error" in answer:

@@ -89,14 +89,13 @@ class RanksReport:
         """Fail if the ranks are not alike, or the counts of a group's report are not as expected.
 
         Args:
-            expected: `ranks=alike`, or terms such as `breaks<=1`, which the report of each group must meet, or both. A group
-                whose report is missing is not checked.
+            expected: `ranks=alike`, or terms such as `breaks<=1`, which the report of each group must meet, or both.
 
         Returns:
             The report itself.
 
         Raises:
-            ExpectationFailed: an AssertionError that names the ranks, the places and the causes.
+            ExpectationFailed: an AssertionError that names the ranks, the places and the causes, or a missing report.
             ValueError: a term cannot be read, or nothing is expected.
 
         Example:
@@ -107,7 +106,9 @@ class RanksReport:
         if alike and not self.alike:
             raise ExpectationFailed(f"expected ranks=alike, but {lower('ranks unmet', self)}")
         for group in self.groups:
-            if group.report is not None and expectations:
+            if group.report is None and expectations:
+                raise ExpectationFailed(f"expected {expected}, but the report of rank {group.ranks[0]} is missing")
+            if group.report is not None:
                 check(group.report, expectations)
         return self
 

@@ -26,7 +26,7 @@ from dynascope.cell.source import Cell
 from dynascope.compiler.driver.pipeline import Run
 from dynascope.compiler.report import Report, expect
 from dynascope.compiler.settings import Settings
-from dynascope.compiler.validate import check_settings
+from dynascope.compiler.validate import check_settings, why_not_savable
 from dynascope.regions.active import ActiveRegions
 from dynascope.runs import fixed_cell, history, saving
 from dynascope.runs.compiled_cell import CompiledCell
@@ -102,20 +102,17 @@ class CellRun:
         if settings.output is not None and (not settings.output.isidentifier() or keyword.iskeyword(settings.output)):
             raise UsageError(f"--output {settings.output}: not a name")
         if settings.save is not None:
-            reason = saving.why_not_savable(settings.save)
+            reason = why_not_savable(settings.save)
             if reason is not None:
                 raise UsageError(f"--save {settings.save}: {reason}")
         if not self.compiles:
             return
-        if settings.expect is not None:
-            try:
-                self._expected = expect.parse(settings.expect)
-            except ValueError as error:
-                raise UsageError(f"--expect: {error}") from None
         try:
             check_settings(settings)
         except ValueError as error:
             raise UsageError(str(error)) from None
+        if settings.expect is not None:
+            self._expected = expect.parse(settings.expect)
         if settings.region:
             self._regions = ActiveRegions(self.shell, self.cell, settings)
             self.cell = dataclasses.replace(self.cell, regions=self._regions)

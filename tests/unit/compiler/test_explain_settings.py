@@ -23,6 +23,13 @@ def test_settings_from_python_are_honoured_or_refused() -> None:
 
     with pytest.raises(AssertionError, match="expected graphs=7, found 1"):
         explain(f, backend="eager", expect="graphs=7")(torch.ones(2))
+    for wrong, words in (
+        ({"expect": "brekas=0"}, "cannot expect 'brekas=0'"),
+        ({"save": "a.pdf"}, "the name must end in one of"),
+        ({"profile": "3"}, "profile takes a number, not '3'"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            explain(f, **wrong)
     for settings, words in (({"bakend": "eager"}, "unknown setting 'bakend'"), ({"function": ["f"]}, "a setting of %%compile")):
         with pytest.raises(TypeError, match=words):
             explain(f, **settings)

@@ -133,6 +133,24 @@ def test_several_processes_read_what_one_reads(tmp_path: Path, monkeypatch: pyte
     assert report.differences[0].here == "[5, 8]"
 
 
+def test_logs_of_a_process_that_dies_are_read_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = tmp_path / "worker"
+    worker.write_text('#!/bin/sh\nprintf \'{"number": 0, "he\'\n')
+    worker.chmod(0o755)
+    folder = write_logs(tmp_path / "job", {rank: log(rank) for rank in range(4)})
+    monkeypatch.setattr(job_folder, "_MANY", 0)
+    monkeypatch.setattr(job_folder.sys, "executable", str(worker))
+    assert [g.ranks for g in load(folder).groups] == [[0, 1, 2, 3]]
+
+
+def test_a_group_without_a_report_meets_no_expectation(tmp_path: Path) -> None:
+    report = load(write_logs(tmp_path / "job", {rank: log(rank) for rank in range(2)}))
+    assert report.expect("breaks=0") is report
+    report.groups[0].report = None
+    with pytest.raises(AssertionError, match="expected breaks=0, but the report of rank 0 is missing"):
+        report.expect("breaks=0")
+
+
 def test_damage_costs_only_itself_and_is_named(tmp_path: Path) -> None:
     texts = {rank: log(rank) for rank in range(8)}
     texts[1] = texts[1][: texts[1].index('"frame_id": 2') + 40]  # cut off in the start of its last compile

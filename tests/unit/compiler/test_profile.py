@@ -179,6 +179,18 @@ def test_an_unknown_failure_of_the_repeated_call_is_told() -> None:
     assert measured.failed == "the call was not profiled: when repeated, it raised ValueError: only once"
 
 
+def test_a_fault_in_reading_the_profile_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*args: Any) -> None:
+        raise ValueError("no call in the profiler's trace")
+
+    monkeypatch.setattr(profiles, "profile_of", fails)
+    monkeypatch.setattr(profiles, "try_switches", fails)
+    monkeypatch.setattr(profiles, "WORTH", -1.0)
+    report = explain(lambda x: x + 1, backend="eager", profile=2)(torch.ones(2))
+    assert report.profile is None
+    assert [note for note in report.notes if note.startswith("the call was not profiled: ValueError: no call in")]
+
+
 def test_without_profile_nothing_is_profiled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(profiles, "measure", lambda *a: pytest.fail("profiled"))
     report = explain(lambda x: x + 1, backend="eager")(torch.ones(2))
