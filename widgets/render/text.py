@@ -79,7 +79,7 @@ def to_text(report: Report, colour: bool = False, width: int | None = None) -> s
 
 
 def to_details(report: Report, colour: bool = False, width: int | None = None) -> str:
-    """`report` as text, however large it is: breaks with their lines, skipped frames, recompiles, compile time, notes."""
+    """`report` as text without an overview: the first breaks, frames and recompiles in full, fixes, times, inputs and notes."""
     return _text(report, colour, width, whole=True)
 
 
