@@ -73,7 +73,7 @@ class View(anywidget.AnyWidget):
             self.show(report)
 
     def show(self, report: Report) -> None:
-        """Show `report`, finished or not; the selection is kept if it still exists."""
+        """Show `report`, finished or not; what the user selected stays selected if it still exists."""
         content = view_model(report)
         self._report = report
         with self.hold_sync():
@@ -107,8 +107,8 @@ class View(anywidget.AnyWidget):
         """Call `callback` with each request of the user; `remove`: stop doing so.
 
         A request is one of `{"kind": "run_again", "settings": {changed ones}, "regions": [{"target": ..., "set": "error" |
-        "allow"}]}`, `{"kind": "run_graph", "graph": id, "device": name or None}` and `{"kind": "stop"}`.  Saving is no request:
-        the view does it.
+        "allow"}]}`, `{"kind": "run_graph", "graph": id, "device": name or None}` and `{"kind": "stop"}`.  The view itself
+        answers the other messages from the browser: to save the report, to fetch a text, and to ask whether the kernel lives.
         """
         if remove:
             self._callbacks = [c for c in self._callbacks if c is not callback]
@@ -176,7 +176,7 @@ def stage_text(report: Report | None, request: dict[str, Any]) -> str:
 
 
 def checked_request(content: Any) -> dict[str, Any] | None:
-    """The request in a message from the browser, reduced to the expected fields; None if the message is no request."""
+    """The message from the browser, reduced to the expected fields; None if it is of no known kind."""
     if not isinstance(content, dict):
         return None
     kind = content.get("kind")

@@ -22,7 +22,7 @@ class LensMark(TypedDict):
 
 
 class LensGuards(TypedDict):
-    """The guards that a line makes: how many, which ones, and whether one of them failed and led to a recompile."""
+    """A line's guards on values: how many, which ones, and whether the first failed guard of a recompile is from the line."""
 
     count: int
     full: str
@@ -32,8 +32,8 @@ class LensGuards(TypedDict):
 class LensLine(TypedDict):
     """One line of source.
 
-    `gap`: number of lines left out before it; `region`: "error" or "allow", then who set it, in words; `quiet`: whether it is
-    hidden at first.
+    `gap`: number of lines left out before it; `region`: "error" or "allow", then the flag and who set it, in words; `quiet`:
+    whether it is hidden at first.
     """
 
     line: int
@@ -136,8 +136,8 @@ class FxNode(TypedDict):
 class FxPicture(TypedDict):
     """The layout of a part of an FX graph: its `folds` if it has any, else the nodes from node `first` on.
 
-    Each box has (x, y, width, height), a title, and a note: the node's value, or how many nodes a fold holds.  Each edge has
-    the two boxes that it joins (`joined`), and a polyline (`edges`).
+    Each box has (x, y, width, height), a title, and a note: a node's value, if another node here reads it, or how many nodes a
+    fold holds.  Each edge has the two boxes that it joins (`joined`), and a polyline (`edges`).
     """
 
     width: float
@@ -203,7 +203,7 @@ class FixRow(TypedDict):
 
 
 class FixBody(TypedDict):
-    """The changes for one break or recompile; `cell`: the new text of its cell with all chosen changes, "" if none."""
+    """The changes for one break or recompile; `cell`: the new text of its cell with all chosen changes, or ""."""
 
     chosen: list[FixRow]
     others: list[FixRow]
@@ -312,7 +312,7 @@ class InputRow(TypedDict):
 
 
 class TimeLine(TypedDict):
-    """Where the time of a call goes; its segments lie on lanes (the processor, then devices)."""
+    """Where the time of a call goes; its segments lie on lanes (the processor, then each stream of a device)."""
 
     total: str
     calls: int
@@ -402,11 +402,11 @@ class CauseRow(TypedDict):
 
 
 class CallRow(TypedDict):
-    """A call in the tree; the rows below it follow, with a greater `depth`.
+    """A call in the tree, or the sum of several quiet calls; the rows below it follow, with a greater `depth`.
 
     `part`: its time, or else its captured operations, as a percentage of the largest row's; `eager`: how much of `part` is
     eager code; `events`: pairs of kind and words; `folded`: whether the rows below it are hidden at first; `ids`: the breaks,
-    frames and graphs that it represents.
+    frames and graphs that it represents, [] for a sum.
     """
 
     id: str
@@ -439,7 +439,7 @@ class Overview(TypedDict):
 
 
 class Drawing(TypedDict):
-    """Sizes in pixels that the static picture and the page share."""
+    """Sizes in pixels that the static picture and the front end share."""
 
     inset: float  # from the border of a frame, a graph or a fold to its text
     break_inset: float  # from the border of a break, whose ends are round, to its text

@@ -15,10 +15,10 @@ from dynascope.widgets.wire import FxNode
 
 #: most boxes in a drawing that a reader can still grasp
 MOST = 60
-#: largest share of the nodes, without inputs, that one fold may hold
+#: a grouping is useful if no group has a larger share than this of the nodes, not counting inputs
 LARGEST = 0.7
 INPUTS = "inputs"
-#: depth of the module paths that are tried first
+#: the greatest depth of module paths that is tried
 DEEPEST = 8
 
 
@@ -38,8 +38,8 @@ class FxRun:
 def fx_folds(modules: Sequence[str | None], nodes: list[FxNode], first: int = 0) -> list[FxRun]:
     """The folds of a run of more than `MOST` nodes that begins at node `first`.
 
-    Nodes are grouped by module path, as deep as gives at most `MOST` folds, or else by source line.  If every grouping gives
-    more, neighboring runs are joined; if none separates the nodes, they are folded by number.
+    Nodes are grouped by module path, if more than half have one, as deep as gives at most `MOST` folds, or else by source
+    line.  If every grouping gives more, neighboring runs are joined; if none separates the nodes, they are folded by number.
     """
     known = sum(m is not None for m in modules)
     by_module: list[list[FxRun]] = []

@@ -25,7 +25,7 @@ HEIGHT = 28.0
 TALLER = 40.0
 NARROWEST, WIDEST = 60.0, 190.0
 FOLD_NARROWEST, FOLD_WIDEST = 90.0, 260.0
-#: if more folds than this read a fold of inputs, they are only counted: the arrows of parameters would hide all others
+#: if more folds than this read a fold of inputs, all but the first are only counted: arrows of parameters would hide all others
 READERS = 4
 #: pixels: a drawing higher than `TALL` is cut into columns, as many as fit into the width `ROOM`
 TALL, ROOM = 420.0, 740.0

@@ -188,7 +188,7 @@ def _short_call(code: str) -> str:
 
 
 def fold_shape(folded: Folded, breaks: list[Break], graphs: dict[str, tuple[int, Graph]], width: float) -> Shape:
-    """The box of folded frames, with its contents; it is as wide as it will be once opened."""
+    """The box of folded frames, with the ids of its contents; it is as wide as it will be once opened."""
     note = plural(len(breaks), "break") if breaks else ""
     room = width - 44 - text_width(note, 11)
     full = f"{folded.title()}, folded" + (f", with {note}" if note else "")
@@ -219,5 +219,5 @@ def ops_text(ops: int | None) -> str:
 
 
 def break_code(b: Break, places: Places) -> str:
-    """The code of a break: its whole expression, or its line if the columns are unknown."""
+    """The code of a break: its whole expression, its line if the columns are unknown, or its type if there is no source."""
     return printable(places.code(b) or b.type or "graph break")

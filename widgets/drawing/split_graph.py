@@ -1,8 +1,9 @@
 """The split graph: which frames, graphs and breaks are drawn, what is folded, how they are joined.
 
-Promises: a break that is drawn is one box, in the frame that contains its line, however many frames ran into it; calls and
-recompiles lead to the right, continuations down; frames with status "ignored" are left out; what is folded is counted in words,
-never silently dropped.  `split_picture` lays out up to `INSIDE` folded frames in advance, so that folds open without a kernel.
+Promises: a break that is drawn is one box, however many frames ran into it, if possible in the frame that contains its line;
+calls and recompiles lead to the right, continuations down; frames with status "ignored" are left out; what is folded is counted
+in words, never silently dropped.  `split_picture` lays out up to `INSIDE` folded frames in advance, so that folds open without
+a kernel.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from dynascope.widgets.labels.words import Places, shorten, text_width
 from dynascope.widgets.layout.split_graph import COLUMN, Box, Edge, EdgeKind, layout
 from dynascope.widgets.wire import Arrow, ArrowKind, Picture, Shape
 
-#: a picture with more frames than this has folds
+#: `split_picture` folds frames if there are more than this
 FOLD_ABOVE = 50
 #: number of frames that are then drawn one by one
 KEEP = 20
@@ -117,7 +118,7 @@ class _Drawing:
         self.drawn = {f.id for f in frames}
         for id, version in self.first.items():
             self.versions[version].append(self.by_id[id])
-        #: id of a break -> the frames that were skipped or failed because of it, or have a graph that ends there
+        #: id of a break -> the skipped or failed frames with this `break_`, and the frames with a graph that ends there
         self.stopped: dict[str | None, list[str]] = defaultdict(list)
         for f in frames:
             if f.status in ("skipped", "failed"):

@@ -33,7 +33,7 @@ class Band:
 
 
 def region_name(b: Break, places: Places) -> str:
-    """The region that set the flag at a break: `In[3]:4`, `block`, `--region g=allow`; empty if no region did.
+    """The region that set the flag at a break: `In[3]:4`, `Net.forward`, `--region g=allow`; empty if no region did.
 
     A `with` block is named by its own line, also where a resume function entered it again further down.
     """

@@ -9,7 +9,7 @@ from dynascope.compiler.report import FrameGuards, GuardCosts, GuardSwitch, Guar
 from dynascope.widgets.labels.words import Places
 
 _FILTER = 'options={{"guard_filter_fn": torch.compiler.{}}}'
-#: name -> (how it is set, what it takes for granted), according to torch's documentation
+#: name -> (how it is set, what it takes for granted), from torch's documentation or, for `install_free_tensors`, from a test
 _SWITCHES = {
     "skip_guard_on_inbuilt_nn_modules_unsafe": (_FILTER, "no attribute of torch's own modules changes after the compile"),
     "skip_guard_on_all_nn_modules_unsafe": (_FILTER, "no attribute of a module changes after the compile"),

@@ -43,7 +43,7 @@ def ranks_name(numbers: Sequence[int]) -> str:
 
 
 def headline(report: RanksReport) -> str:
-    """The headline, `4 ranks: 0-2 alike; 3 differs`; if all are alike, also the counts of their report."""
+    """The headline, `4 ranks: 0-2 alike; 3 differs`; if there is only one group, also the counts of its report."""
     total = plural(len(report.ranks), "rank")
     unwell = [
         f"{ranks_name(numbers)} {_STATUSES[status]}"

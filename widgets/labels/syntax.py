@@ -45,7 +45,7 @@ def span(text: str, start: int | None, end: int | None) -> tuple[int, int] | Non
     """The columns (start, end) of an expression in the text of a line; None if they are unknown or do not fit the text.
 
     Code may have been compiled from text with another indentation; its columns would then cut words in two.  If `end` is None,
-    the longest expression that begins at `start` is taken.
+    the longest expression that begins at `start` is taken, or else the rest of the line.
     """
     length = len(text.rstrip())
     if start is None or not 0 <= start < length or text[start].isspace() or _cuts_a_word(text, start):
@@ -72,7 +72,7 @@ def _is_expression(text: str) -> bool:
 def _parsed(text: str, first: int) -> list[ast.stmt]:
     """The functions, classes and `with` blocks of one excerpt, at any depth.
 
-    Magics are replaced by empty lines, and the excerpt may start at any indentation.
+    Lines that begin with %, ! or ?, as magics do, are emptied, and the excerpt may start at any indentation.
     """
     text = re.sub(r"(?m)^[ \t]*[%!?].*$", "", text)
     indent = min((len(row) - len(row.lstrip()) for row in text.splitlines() if row.strip()), default=0)

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dynascope.compiler.report import Break, Frame, Report, Source
 from dynascope.widgets.labels.syntax import consecutive, methods, span
 
-#: control characters (except tab and newline), surrogates, non-characters, and marks that reorder or hide text
+#: control characters (except tab and newline), surrogates, U+FFFE and U+FFFF, and marks that break lines, reorder or hide text
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff]"
 )
@@ -125,7 +125,7 @@ def listing(names: Sequence[str], length: int) -> str:
 
 
 def _cut_middle(text: str, keep: int) -> str:
-    """`keep` characters from both ends of the text, with an ellipsis between them."""
+    """Both ends of the text, `keep` characters in all, with an ellipsis between them."""
     tail = keep // 2
     return text[: keep - tail].rstrip() + "…" + (text[-tail:].lstrip() if tail else "")
 

@@ -17,7 +17,7 @@ COLUMN_GAP = 16.0
 Arc = tuple[int, int]
 
 
-#: cache size: a large report has about as many folded graphs, and each is placed again whenever a growing report is redrawn
+#: about as many entries as a large report has graphs and folds: each is placed again whenever a growing report is redrawn
 @functools.lru_cache(maxsize=512)
 def layout(sizes: tuple[Size, ...], arcs: tuple[Arc, ...], room: float, tall: float) -> Placement[int]:
     """Place boxes of these sizes; in each arc (source, target), the source comes before the target.

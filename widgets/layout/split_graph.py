@@ -1,9 +1,8 @@
-"""The layout of the split graph: a call leads one column to the right, a continuation down.
+"""The layout of the split graph: a call or recompile leads one column to the right, a continuation down.
 
 Promises: no two frames overlap, and the boxes of a frame are one below the other in it; every route starts and ends on the
 border of what it joins, and crosses no other frame if one of the simple routes is free; a long chain of continuations without
-calls, below a tree's root, is cut into two columns; trees that no call or continuation joins are side by side where there is
-room.
+calls, at or below a tree's root, is cut into two columns; trees are side by side where there is room.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import Literal
 
 from dynascope.widgets.layout.geometry import Placement, Point, Rect, Size, placement, shelves
 
-#: "right": a call; "down": a continuation; "free": drawn, but without influence on the layout
+#: "right": a call or recompile; "down": a continuation, or graph to break; "free": drawn, but without influence on the layout
 EdgeKind = Literal["right", "down", "free"]
 
 COLUMN, COLUMN_GAP, ROW_GAP = 246.0, 50.0, 46.0

@@ -1,8 +1,8 @@
 """The source lens: every line of every excerpt, and what the compiler made of it.
 
 Promises: each line has, where they exist, the numbers of all graphs that captured an op on it, the breaks on it with their
-columns, the guards that it made, the region that it is in, and one state ("graph", "break", "skipped", "failed", "unfinished"
-or "empty") with the reason in words; the text is cut only at its end, so columns are right.
+columns, the guards on values that it made, the region that it is in, and one state ("graph", "break", "skipped", "failed",
+"unfinished" or "empty") with the reason in words; the text is cut only at its end, so columns are right.
 """
 
 from __future__ import annotations
@@ -75,8 +75,9 @@ def lens(report: Report, places: Places, large: bool = False) -> list[LensFile]:
 def _quieten(report: Report, places: Places, file: str, shown: LensFile) -> None:
     """Mark lines as quiet that are far from every notable line, and count the file's breaks and graphs.
 
-    Notable are breaks, guards that failed, first and last lines of graphs, and first lines of recompiled, skipped, failed and
-    unfinished frames.
+    Notable are breaks, guards that failed, the ends of each run of a graph's lines, and first lines of recompiled, skipped,
+    failed and unfinished frames.  Lines of docstrings count as far, unless they have a break; a run of at most `AROUND`
+    far lines is not marked.
     """
     lines = shown["lines"]
     runs: dict[int, list[int]] = defaultdict(list)
@@ -109,7 +110,7 @@ def _runs(numbers: list[int]) -> list[list[int]]:
 
 
 def _docstrings(lines: dict[int, str]) -> set[int]:
-    """The lines of docstrings, found without parsing, because an excerpt may begin and end anywhere."""
+    """The lines of triple-quoted docstrings, found without parsing, because an excerpt may begin and end anywhere."""
     found: set[int] = set()
     before, quotes = "", ""
     for number, line in sorted(lines.items()):
@@ -143,7 +144,7 @@ _OUTCOMES = {"resumed": "graph break", "skipped": "break · skips frame", "raise
 def _states(
     report: Report, places: Places, graphs: dict[Key, set[int]], breaks: dict[Key, list[Break]]
 ) -> dict[Key, tuple[str, str, str]]:
-    """For each line with a frame, a graph or a break: its state, the reason, and the id that a click selects."""
+    """For each line with a break, a graph or code not compiled: its state, the reason, and the id that a click selects."""
     states: dict[Key, tuple[str, str, str]] = {}
     for frame in report.frames:
         if frame.status not in _STATES:

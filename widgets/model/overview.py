@@ -133,7 +133,7 @@ class _Rows:
         self.below(call.calls, depth + 1)
 
     def is_empty(self, call: Call) -> bool:
-        """Whether nothing was captured or happened in a call itself; if it makes a single call, the two share a row."""
+        """Whether nothing was captured or happened in a call itself; below a root, it shares the row of a single callee."""
         return not call.is_eventful and not call.graphs
 
     def quiet_row(self, quiet: list[Call], depth: int) -> None:
@@ -163,7 +163,7 @@ class _Rows:
     def part(self, calls: list[Call]) -> tuple[float, float]:
         """How much of the program is in these calls, and how much of that is eager code, in seconds.
 
-        If the call was not measured: the number of captured operations, and 0.
+        If no run was profiled: the number of captured operations, and 0.
         """
         frames = [f.id for call in calls for f in call.frames]
         if self.seconds:
@@ -210,7 +210,7 @@ def _first_versions(report: Report) -> dict[str, int | None]:
 
 
 def _compiled_well(report: Report, places: Places) -> str:
-    """A sentence on the functions that have graphs and are not eventful themselves; "" if there are none."""
+    """A sentence on the functions with graphs that are not eventful themselves; "" if there are none or no ops are known."""
     ops = _first_versions(report)
     calls = [call for root in call_tree(report) for _, call in root.walk()]
     sizes = {id(call): sum(ops.get(g) or 0 for g in call.graphs) for call in calls}

@@ -49,7 +49,7 @@ class OverviewText(Terminal):
     # -- causes -----------------------------------------------------------------------------------
 
     def causes(self, room: int) -> list[str]:
-        """The causes: the first ones with their places, the others in one line."""
+        """The causes: the first ones with their places, the others in one line each."""
         library = {"model": self.shown["library"], "other": "libraries"}.get("".join(self.owners), "")
         library = f"  (all in {library})" if library else ""
         rows = self.shown["causes"]

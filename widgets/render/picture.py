@@ -136,7 +136,7 @@ def _box(b: Shape) -> str:
 
 
 def _colours(b: Shape) -> tuple[str, str]:
-    """The colors of a box's line and fill: those of a graph, of a break, or (a fold, a version without a graph) neither."""
+    """The colors of a box's line and fill: a graph's, a break's, or gray for a fold or a version without a graph."""
     if b["kind"] == "graph" or (b["kind"] == "version" and "tone" in b):
         return GRAPHS_LIGHT[b.get("tone", 0)]
     return (LIGHT["break"], LIGHT["break-tint"]) if b["kind"] == "break" else (LIGHT["skip"], LIGHT["panel"])

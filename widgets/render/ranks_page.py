@@ -45,7 +45,7 @@ def to_mimebundle(report: RanksReport) -> dict[str, Any]:
 
 
 def outline(report: RanksReport) -> dict[str, Any]:
-    """The number of ranks and groups, and the breaks in which ranks differ, in the form of `report.outline`."""
+    """The number of ranks, groups and differences, and the breaks in which ranks differ, in the form of `report.outline`."""
     hard = [d for d in report.differences if d.kind not in SOFT_KINDS]
     counts = {"ranks": len(report.ranks), "groups": len(report.groups), "differences": len(hard)}
     breaks = [{"type": d.reason, "line": d.line, "outcome": d.kind} for d in hard if d.kind == "break"]

@@ -54,7 +54,7 @@ def empty_html() -> str:
 
 
 def static_body(report: Report, model: ViewModel) -> str:
-    """Headline, error, breaks and picture of a report and its model, without style rules."""
+    """The headline, the facts beside it, causes, breaks, picture and notes of a report and its model, without style rules."""
     out = [f'<p style="margin:4px 0 8px"><strong>{escape(model["name"])}</strong>: {_counts(model)}</p>']
     for chip in model["chips"]:
         colour = f";color:{ERROR}" if chip["kind"] == "error" else ""

@@ -79,7 +79,7 @@ def to_text(report: Report, colour: bool = False, width: int | None = None) -> s
 
 
 def to_details(report: Report, colour: bool = False, width: int | None = None) -> str:
-    """`report` as text, however large it is: breaks with their lines, skipped frames, recompiles, compile time, notes."""
+    """`report` as text without an overview: the first breaks, frames and recompiles in full, fixes, times, inputs and notes."""
     return _text(report, colour, width, whole=True)
 
 
@@ -95,7 +95,7 @@ class _Terminal(Terminal):
         self.frames = {f.id: f for f in report.frames}
 
     def lines(self, whole: bool) -> list[str]:
-        """All lines; unless `whole`, of a large report those of its overview."""
+        """All lines; unless `whole`, none on the compile time, and of a large report only the overview and summaries."""
         first = (("The headline", self.headline), ("The error", self.error))
         head = [line for what, make in first for line in self.part(what, make)]
         shown = None if whole else overview(self.report, self.places)
@@ -137,7 +137,7 @@ class _Terminal(Terminal):
         return ["", *lines] if lines else []
 
     def fixes(self) -> list[str]:
-        """The chosen fixes as diffs, and for the breaks without one what was tried in vain."""
+        """The chosen fixes as diffs, and for the breaks without one the changes that were considered."""
         summary = fixes_summary(self.report)
         if not summary or self.report.fix_set is None:
             return []
@@ -194,7 +194,7 @@ class _Terminal(Terminal):
         return out
 
     def compile_time(self) -> list[str]:
-        """Where the time of the compiles went, the most expensive phases, and the caches."""
+        """Where the time of the compiles went: the most expensive phases, autotuning, repeated blocks and the caches."""
         line = compile_time_line(self.report, self.places)
         if line is None:
             return []
@@ -328,7 +328,7 @@ class _Terminal(Terminal):
         return ["", *out] if out else []
 
     def limits(self, causes: bool) -> list[str]:
-        """The functions that reached the recompile limit, with the reasons; without `causes`, only the first function."""
+        """The functions that reached the recompile limit, with the reasons; without `causes`, only the first and no reasons."""
         out: list[str] = []
         for r in refused_recompiles(self.report)[: MOST if causes else 1]:
             f = self.frames.get(r.frame)
