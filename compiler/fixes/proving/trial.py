@@ -27,7 +27,7 @@ from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.lines import CellResolver
 from dynascope.compiler.torch_private import caches, config
 
-#: most seconds of a call in eager mode, besides ten times the longest recorded one: other inputs may make a loop endless
+#: seconds that a call in eager mode may take beyond ten times the longest recorded one: other inputs may make a loop endless
 LONGEST_CALL = 10.0
 
 
@@ -73,7 +73,7 @@ class Trials:
     ) -> Iterator[Callable[[KeptCall, Variation], Observed]]:
         """Yields a function that runs a call under the plan; later calls use the code that earlier ones compiled.
 
-        `strict`: an error of the compiler is raised in the call; otherwise the frame runs eagerly, as in the user's program.
+        `strict`: an error of the compiler is raised in the call; otherwise the frame runs eagerly, as in the recorded run.
         """
         with self._entries(plan, backend, helpers, strict) as entry_of:
 
