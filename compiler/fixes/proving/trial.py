@@ -113,7 +113,7 @@ class Trials:
             entries.clear()
 
     def seconds(self, plan: Plan, times: int) -> float:
-        """The median time of the first kept call under a plan, with the backend of the run."""
+        """The median time of the first kept call under a plan, with the backend of the run in its default mode."""
         call, taken = self.calls[0], []
         with self._entries(plan, self.settings.backend, None, False) as entry_of, call.recorded.replaying() as prepare:
             for _ in range(times + 2):  # the first two, which may compile, do not count
