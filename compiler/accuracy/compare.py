@@ -52,7 +52,7 @@ def _is_array(value: Any) -> bool:
 
 
 def _inside(name: str, value: Any) -> list[Part] | None:
-    """The named contents of a container or object; None if they are unknown, have no order, or are internals of torch."""
+    """The named contents of a container or object; None if unknown, unordered, or internal to torch or dynascope."""
     if isinstance(value, dict):
         items = [(f"{name}[{key!r}]" if isinstance(key, NUMBERS) else f"{name}[...]", v) for key, v in dict.items(value)]
         return [*items, *_attributes(name, value)]

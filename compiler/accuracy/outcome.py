@@ -1,7 +1,8 @@
 """Collects the outcome of one replay: the call's result, its effects on arguments and modules, and gradients.
 
-Gradients are collected for all tensors and parameters that the call can reach and that require them: the gradients of the
-result, and those that the call leaves in `.grad`.
+The modules are those that the target can reach; a module that only the arguments hold is left out.  Gradients are collected for
+the tensors in the arguments, and for the tensors and parameters that the target can reach, if they require them: the gradients
+of the result, and those that the call leaves in `.grad`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Outcome:
     parts: dict[str, list[Part]]
     #: whether the call drew random numbers from torch's default generators, on any device that was used before it
     drew: bool
-    #: names of classes whose objects cannot be compared
+    #: names of the classes of objects in the result that cannot be compared
     opaque: list[str]
     #: names of the numbers and strings in modules that the call did not change
     unchanged: set[str]
@@ -128,7 +129,7 @@ class _Before:
         )
 
     def _of_modules(self) -> Iterator[Part]:
-        """The parameters, buffers, numbers and strings in the modules that the call can reach, with their names."""
+        """The parameters, buffers, numbers and strings in the modules that the target can reach, with their names."""
         done: set[int] = set()
         for module in self._modules:
             own, kind = vars(module), type(module).__name__

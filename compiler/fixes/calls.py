@@ -130,7 +130,7 @@ class KeptCalls:
 
     @contextlib.contextmanager
     def watching_compiled_code(self) -> Iterator[None]:
-        """For the duration of a recording, also keep calls of everything that the program compiles itself."""
+        """For the duration of a recording, also keep calls of what the program compiles itself, except functions of torch."""
         hooks.HOOKS.call_watchers.append(self._called)
         try:
             yield

@@ -15,7 +15,7 @@ class Edit:
     """Lines of one file that are replaced.
 
     `first_line` and `last_line` count from 1, inclusive, in the text before any edit of the same change; `before` is the text
-    of these lines.  `last_line` is `first_line - 1` if lines are only added.
+    of these lines.  `last_line` is `first_line - 1` if no line is replaced.
     """
 
     file: str
@@ -49,9 +49,9 @@ class Problem:
     `source` is the whole text of `file` (a cell's text counts as a file).  For a graph break, `line` to `end_line` are those of
     the expression that broke, or of a call that leads to it, counted from 1; `column` and `end_column` count characters from 0
     and are None where unknown.  `function` is the qualified name of the function around the expression, `kind` torch's type of
-    graph break (`gb_type`, "" where unknown), and `reason` the compiler's message.  `in_try` says whether
-    the function has such a statement around the expression.  For a recompile, `line` is the function's first line,
-    `function` its name, `kind` RECOMPILE, and `reason` the name of the number that changed.
+    graph break (`gb_type`, "" where unknown), and `reason` the compiler's message.  `in_try` says whether the function has a
+    `try` statement around the expression.  For a recompile, `line` is the function's first line, `function` its name, `kind`
+    RECOMPILE, and `reason` the name of the number that changed.
     """
 
     file: str

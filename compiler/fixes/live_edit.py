@@ -2,10 +2,10 @@
 
 The edited text is compiled under the file's own name.  Each existing function of the file gets the code object of the same
 function in the new text; its identity, references, closure and decorators stay the same.  A statement that an edit adds to the
-module (a helper, an import) is run in the namespace of the file's functions.  A decorator that an edit adds is applied to the
-object bound to the function's name.  Where a cell's own statements are compiled, as functions, these get the code that
-`from_text` makes of the edited cell, and of added statements only imports are run.  Everything is undone exactly, also after an
-interrupt, and the compiler forgets the code.
+module (a helper, an import) is run in the namespace of the file's functions.  A method that an edit adds is set on its class,
+and a decorator that an edit adds is applied to the object bound to the function's name.  Where a cell's own statements are
+compiled, as functions, these get the code that `from_text` makes of the edited cell, and of added statements only imports are
+run.  Everything is undone exactly, also after an interrupt, and the compiler forgets the code.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class _FileChange:
         except (SyntaxError, ValueError) as error:
             raise NotApplicable(f"the edited text is not valid Python: {error}") from None
         self.flags = flags
-        #: whether the file's own statements are compiled, as a cell's can be; then they need not run here
+        #: whether the file's own statements are compiled, as a cell's can be; then only imports are run here
         self.is_compiled_itself = any(from_text(function) is not None for function in self.functions)
 
     def apply(self, undo: _Undo, helpers: Mapping[str, Any]) -> None:

@@ -39,9 +39,9 @@ def final_texts(plan: Plan, settings_file: str | None, function: str, known: Map
 def marked_calls(text: str, function: str, marks: Iterable[str], known: Mapping[str, str] = MappingProxyType({})) -> str | None:
     """The text with these marks (as in `plan.MARK`) on the lines before each call of a function that the text defines.
 
-    After `c = torch.compile(f)`, calls of c count as calls of f.  None if the text does not define exactly one such function or
-    never calls it, if a call is not part of an expression statement, an assignment or a return that starts its line, or if a
-    call passes a marked argument as anything but a plain name.
+    `import torch` is added if the text lacks it.  After `c = torch.compile(f)`, calls of c count as calls of f.  None if the
+    text does not define exactly one such function or never calls it, if a call is not part of an expression statement, an
+    assignment or a return that starts its line, or if a call passes a marked argument as anything but a plain name.
     """
     text = text if "torch" in {**known, **_imports(text)[0]} else with_settings(text, {}, known)
     torch = {**known, **_imports(text)[0]}["torch"]
@@ -192,7 +192,7 @@ def _diff(file: str, before: str, after: str, cells: CellResolver | None) -> str
 def with_file_line_ends(file: str, text: str, like: str | None = None) -> str:
     """The text with the file's line endings and final newline.
 
-    If the file no longer holds `like` (default: `text`), `text` is returned unchanged.
+    If the file cannot be read, or no longer holds `like` (default: `text`), `text` is returned unchanged.
     """
     try:
         raw = Path(file).read_bytes().decode()

@@ -114,7 +114,10 @@ def _merged(settings: Mapping[str, object], more: Mapping[str, object]) -> dict[
 
 
 def resolved(name: str) -> Any:
-    """The object with this dotted name; raises NotApplicable if its module cannot be imported."""
+    """The object with this dotted name; raises NotApplicable if its module cannot be imported.
+
+    Raises AttributeError if the module lacks the object.
+    """
     parts = name.split(".")
     for length in range(len(parts) - 1, 0, -1):
         with contextlib.suppress(ImportError):

@@ -29,7 +29,8 @@ class _Place:
 def problems_of(b: Break, text: Callable[[str], str]) -> list[Problem]:
     """One problem for the place of a break, and one for each call that leads to it, innermost first.
 
-    Places whose source cannot be changed, such as torch's, are left out.  `text` returns the text of a file.
+    Places in torch, dynascope and Python's library, and places whose source is missing or cannot be parsed, are left out.
+    `text` returns the text of a file.
     """
     places = [_Place(b.file, b.line, b.end_line or b.line, b.column, b.end_column, b.function)]
     for entry in reversed(b.stack):
@@ -43,7 +44,8 @@ def problems_of(b: Break, text: Callable[[str], str]) -> list[Problem]:
 def problems_of_recompile(recompile: Recompile, frame: Frame, text: Callable[[str], str]) -> list[Problem]:
     """One problem for each number whose value failed a guard; `reason` is the number's name.
 
-    `frame`: the frame that was compiled again.  There are no problems if its code is not the user's.
+    `frame`: the frame that was compiled again.  There are no problems if its code is not the user's, or
+    its source is missing.
     """
     sources = dict.fromkeys(
         g.source for g in recompile.failed_guards if g.source and g.kind == "value" and _is_number(g.before)

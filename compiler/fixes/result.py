@@ -19,7 +19,7 @@ from dynascope.compiler.torch_private import marks
 
 
 def annotate_fixes(report: Report, found: Found, kept: KeptCalls, cells: CellResolver | None) -> None:
-    """Set `report.fixes`, `report.fix_set` and `report.live_fixes`."""
+    """Set `report.fixes` and `report.fix_set`, and, if a call was kept, `report.live_fixes`."""
     plan, before, after = found.plan, found.before, found.after
     chosen = [fix.id for fix in found.fixes if fix.chosen]
     target = kept.calls[0].target if kept.calls else None
@@ -53,7 +53,7 @@ def annotate_fixes(report: Report, found: Found, kept: KeptCalls, cells: CellRes
 
 
 def _function_of(target: Any) -> FunctionType | None:
-    """The Python function of a target, which is `forward` for a module; None if there is none."""
+    """The Python function of a target: for a module, its `forward`; None if there is none."""
     target = inspect.unwrap(marks.undecorated(marks.inner_function(target)))
     function = getattr(target, "__func__", target)
     if not isinstance(function, FunctionType):
@@ -68,6 +68,6 @@ def _file_of(function: FunctionType | None, plan: Plan) -> str | None:
 
 
 def _packages(function: FunctionType | None) -> dict[str, str]:
-    """The modules among a function's globals: module's name -> the global's name."""
+    """The modules among a function's globals, except under names with a leading `_`: module's name -> the global's name."""
     names = {} if function is None else function.__globals__
     return {value.__name__: name for name, value in names.items() if isinstance(value, ModuleType) and not name.startswith("_")}

@@ -61,7 +61,7 @@ class Found:
     notes: list[str] = field(default_factory=list)
     is_complete: bool = True
     seconds: float = 0.0
-    #: seconds of one call, if the run was profiled
+    #: median seconds of the first kept call, if the run was profiled and there are fixes
     seconds_before: float | None = None
     seconds_after: float | None = None
 
@@ -75,7 +75,7 @@ class _Step:
     #: the change from the step before; None for the first step
     candidate: Candidate | None = None
     fix: Fix | None = None
-    #: what is better, if the candidate leaves its break; else ""
+    #: what is better, for a rewrite that is kept only because it captures more; else ""
     gain: str = ""
 
     @property
@@ -110,7 +110,7 @@ class Search:
         self._refused: list[tuple[Candidate, Plan]] = []
         #: (id of a break, title of a change for it that was dropped)
         self._dropped: set[tuple[str | None, str]] = set()
-        #: candidates that fail only where gradients are asked for
+        #: candidates that were dropped because they fail on inputs that are made to require gradients
         self._lost_to_gradients: list[Candidate] = []
         self._gradients = True
         self._ids = itertools.count()
@@ -144,7 +144,7 @@ class Search:
             self._stopped(INTERRUPTED)
 
     def _finish(self) -> None:
-        """Drop settings that are not needed, confirm the result with the run's backend, and keep and time it."""
+        """Drop settings that are not needed, confirm the result with the run's backend, and fill in `found`."""
         if self._steps:
             with contextlib.suppress(OutOfTime, TookTooLong):
                 self._leave_out()
@@ -163,7 +163,7 @@ class Search:
             self.found.seconds_after = self._trials.seconds(self.found.plan, times)
 
     def _name_unfixable(self) -> None:
-        """Add a refused fix, with the reason, for each remaining break for which there was no candidate."""
+        """Add a refused fix, with the reason, for each break of the run that remains and for which there was no candidate."""
         tried = {fix.break_ for fix in self.found.fixes}
         remain = {break_key(b, self.found.plan)[:2] for b in self.found.after.breaks} if self.found.after else set()
         for b in self._report.breaks:
@@ -233,7 +233,7 @@ class Search:
             self._steps.append(better)
 
     def _cut_back(self) -> None:
-        """Drop the last steps where they only uncover another break."""
+        """Drop the steps after the best one: they only uncover other breaks."""
         best = min(range(len(self._steps)), key=lambda number: self._steps[number].badness)
         self._drop_from(best + 1, "it only uncovers another graph break, for which no fix was found")
 
@@ -314,7 +314,7 @@ class Search:
     def _drop_from(self, number: int, reason: str) -> None:
         """Refuse a step and those after it, which build on it and may be tried again."""
         dropped = {step.fix.break_ for step in self._steps[number:] if step.fix is not None}
-        # the other changes for these breaks are tried now, and listed again then
+        # the other changes for these breaks will be tried, and then listed again
         self.found.fixes = [fix for fix in self.found.fixes if not (fix.break_ in dropped and fix.reason == _INSTEAD)]
         for position, step in enumerate(self._steps[number:]):
             assert step.fix is not None
@@ -329,7 +329,10 @@ class Search:
         del self._steps[number:]
 
     def _confirm(self) -> None:
-        """Run the calls with the run's backend, too, if it is named by a string; refuse all changes if the results differ."""
+        """Run the calls with the run's backend, too; refuse all changes if the results differ.
+
+        Does nothing if the backend is a callable, or one that the search or the proof has used.
+        """
         backend = self._trials.settings.backend
         if len(self._steps) == 1 or not isinstance(backend, str) or backend in (QUICK, THOROUGH):
             return
@@ -363,7 +366,7 @@ class Search:
         return None
 
     def _ordered(self, breaks: Iterable[Break]) -> list[Break]:
-        """The most expensive first, where the run was profiled."""
+        """The breaks; if the run was profiled, the most expensive come first."""
         if self._report.profile is None:
             return list(breaks)
         seconds = {cost.break_: cost.seconds or 0.0 for cost in self._report.profile.breaks}
@@ -416,7 +419,10 @@ class Search:
         return None
 
     def _candidates(self, problems: list[Problem], plan: Plan) -> list[Candidate]:
-        """The candidates for these problems that were not refused on top of this plan; a source that raises adds a note."""
+        """The candidates for these problems that were neither dropped nor refused on top of this plan.
+
+        A source that raises an exception adds a note.
+        """
         made: list[Candidate] = []
         for source in self._sources:
             for problem in problems:
@@ -433,7 +439,7 @@ class Search:
     def _try(
         self, candidate: Candidate, fix: Fix, step: _Step, why_worse: Callable[[Report, Plan], str | None]
     ) -> _Step | None:
-        """The step with this candidate; None if the candidate does not hold, and `fix` gets the reason."""
+        """The step with this candidate; None if the candidate does not hold: then `fix` is refused, with the reason."""
         try:
             plan = step.plan.with_candidate(candidate)
             ran = self._trials.run(plan, QUICK)

@@ -18,7 +18,10 @@ from dynascope.compiler.torch_private import marks
 
 @dataclass
 class LiveFixes:
-    """What a report keeps for `fixed()`: the plan, and a function that returns what was compiled, or None if that is gone."""
+    """What a report keeps for `fixed()`: the plan, and a function that returns what was compiled.
+
+    The function returns None if that object is gone, or if its class allows no weak references.
+    """
 
     plan: Plan
     target: Callable[[], Any]
@@ -29,14 +32,18 @@ def live_fixes(plan: Plan, target: Any) -> LiveFixes:
     target = marks.inner_function(target)
     try:
         reference = weakref.WeakMethod(target) if isinstance(target, types.MethodType) else weakref.ref(target)
-    except TypeError:  # its class allows no weak references
+    except TypeError:  # the target's class allows no weak references
         return LiveFixes(plan, lambda: None)
     return LiveFixes(plan, reference)
 
 
 @contextlib.contextmanager
 def fixed(report: Report) -> Iterator[Any]:
-    """The function or module of a report, with its fixes in force for the duration; raises ValueError if that is impossible."""
+    """Yields the function or module of a report, with the edits and the settings of Dynamo in force for the duration.
+
+    Arguments of torch.compile, and marks on arguments, are left to the caller.  Raises ValueError if the fixes cannot
+    be applied.
+    """
     live = report.live_fixes
     if report.fix_set is None or not report.fix_set.fixes:
         raise ValueError("the report has no proved fixes: run explain(f, fix=True)")

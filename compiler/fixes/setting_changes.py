@@ -48,8 +48,8 @@ def candidates(problem: Problem) -> list[Candidate]:
 def for_recompile(recompile: Recompile, function: str, text: str) -> list[Candidate]:
     """Settings with which one compile may serve all calls.
 
-    If the only guard that failed is for one size, marking that dimension is one of them.  This is tried before `dynamic=True`,
-    as the smaller change, if the mark can be written into `text`, before the calls of `function`.
+    If the only guard that failed is for a size of a tensor with a plain name, marking that dimension is one of them.  The mark
+    is tried before `dynamic=True`, as the smaller change, if it can be written into `text`, before the calls of `function`.
     """
     found: list[Candidate] = []
     guards = recompile.failed_guards

@@ -26,7 +26,7 @@ class Clones:
         self._memo: dict[int, Any] = {}  # `copy.deepcopy`'s memo: each storage is cloned once
 
     def __call__(self, value: Any) -> Any:
-        """Clone one value; raises NotRepeatable for a tensor that torch cannot clone."""
+        """Clone one value; raises NotRepeatable for a tensor whose copy is of another class."""
         import torch
 
         if isinstance(value, (tuple, frozenset)):

@@ -21,7 +21,7 @@ class WatchedCall:
     recorded: RecordedCall
     #: the namespace of a cell's statements, whose names replays restore; None for any other target
     namespace: dict[str, Any] | None
-    #: whether the call returned; False: it raised, or is still running
+    #: whether the call returned; False if it raised, or is still running
     returned: bool = False
 
 
@@ -31,7 +31,7 @@ class LastCall:
     def __init__(self, warn: Callable[[str], None]) -> None:
         self._warn = warn
         self._warned: set[str] = set()
-        #: the last call; None: there was none
+        #: the last call; None if there was none
         self.call: WatchedCall | None = None
 
     def watch(self, target: Any, entry: Callable[..., Any], namespace: dict[str, Any] | None = None) -> Callable[..., Any]:

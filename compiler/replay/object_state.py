@@ -32,7 +32,7 @@ class NotRestored(Exception):
 
 
 def identical(now: Any, before: Any) -> bool:
-    """Whether two tuples hold the same objects in the same order."""
+    """Whether two sequences hold the same objects in the same order."""
     return len(now) == len(before) and all(map(operator.is_, now, before))
 
 

@@ -1,4 +1,4 @@
-"""Restores state of the process and the thread (random numbers, torch's modes and settings, environment), and drops output."""
+"""Restores state of the process and the thread, such as random numbers, settings of torch and the environment; drops output."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def states() -> Iterator[State]:
         (lambda: list(sys.path), functools.partial(operator.setitem, sys.path, slice(None))),
     ]
     for read, write in settings:
-        with contextlib.suppress(OSError, RuntimeError):  # the directory was removed; torch's newer API set the precision
+        with contextlib.suppress(OSError, RuntimeError):  # if the directory was removed, or torch's newer API set the precision
             yield State(read, write, operator.eq)
     yield from random_states()
 
@@ -87,5 +87,5 @@ class _HeldBack:
 
 
 def held_back(stream: Any) -> Any:
-    """A replacement for `stream` that drops the output of the calling thread; for None, that of all threads."""
+    """A replacement for `stream` that drops the calling thread's output, or, if `stream` is None, the output of all threads."""
     return io.StringIO() if stream is None else _HeldBack(stream)

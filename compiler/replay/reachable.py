@@ -44,7 +44,7 @@ class Reachable:
         self._effects: dict[str, None] = {}
         #: names of globals and attributes in the code of the user's functions
         self.names: set[str] = set()
-        #: generators and other iterators that a call could use up
+        #: generators, coroutines, and other iterators that a call could use up
         self.single_use: list[Any] = []
         #: locks, semaphores and files, with the state that they must have for another call
         self.fragile: list[tuple[Any, Any]] = []
@@ -95,7 +95,7 @@ class Reachable:
     # -- one object ------------------------------------------------------------------------------------------------
 
     def _referents(self, value: Any) -> Iterable[Any]:
-        """The objects that `value` leads to; adds `value` to `objects` unless it is a library's, shared, or single-use."""
+        """The objects that `value` leads to; adds `value` to `objects` unless it is library code, shared, or single-use."""
         import torch
 
         if isinstance(value, GlobalName):
@@ -171,7 +171,7 @@ class Reachable:
 
 def _attributes(value: Any) -> list[Any]:
     if object_state.is_array(value) and isinstance(value, sys.modules["numpy"].memmap):
-        return []  # they lead to its open file, which is restored with the array's values
+        return []  # a memmap's attributes lead to its open file, whose contents are restored with the array's values
     return list((object_state.attributes_of(value) or {}).values())
 
 

@@ -4,7 +4,7 @@ A `RecordedCall` is made before the call and copies what the arguments hold, bec
 recorded.replaying() as prepare:` then gives a function that prepares one more call: it restores the arguments, with clones of
 their tensors, to what they were before the recorded call, and everything else to what it was at the `with`.  The output of the
 replays is dropped.  After the block everything is as it was at the `with`, also after an error or an interrupt.  `side_effects`
-and `notes` of the RecordedCall list the exceptions.
+and `notes` of the RecordedCall say what is not restored.
 """
 
 from __future__ import annotations
@@ -73,14 +73,17 @@ class RecordedCall:
 
     @property
     def refusal(self) -> str | None:
-        """Why the call cannot be replayed, as the end of a sentence; None: it can."""
+        """Why the call cannot be replayed, as the end of a sentence; None if it can be."""
         if self._refusal is None:
             return next(filter(None, (side_effects.is_spoiled(*item) for item in self._fragile)), None)
         return self._refusal
 
     @contextlib.contextmanager
     def replaying(self) -> Iterator[Prepare]:
-        """Prepare replays; on exit, everything is restored to its state on entry."""
+        """Prepare replays; on exit, everything is restored to its state on entry.
+
+        Raises NotRepeatable if the call could not be recorded.
+        """
         arguments = self._arguments
         if arguments is None:
             raise NotRepeatable(self.refusal)
@@ -139,7 +142,10 @@ _CODE = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, type)
 
 
 def _is_data(value: Any) -> bool:
-    """Whether an object belongs to the arguments; code, modules and torch's objects do not, and stay as the call left them."""
+    """Whether an object's contents belong to the arguments.
+
+    Those of code, modules, and objects of torch or dynascope do not: they stay as the recorded call left them.
+    """
     import torch
 
     if isinstance(value, (*_CODE, torch.Tensor, torch.nn.Module)):

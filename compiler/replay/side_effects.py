@@ -118,7 +118,7 @@ def _defined(kind: type, name: str) -> Any:
 
 
 def is_single_use(value: Any) -> bool:
-    """Whether an object is a generator, or an iterator written in C: the items taken from it cannot be restored."""
+    """Whether an object is a generator, a coroutine, or an iterator written in C: what a call uses up cannot be restored."""
     if isinstance(value, io.IOBase):
         return False
     return isinstance(value, _SINGLE_USE) or isinstance(_defined(type(value), "__next__"), types.WrapperDescriptorType)

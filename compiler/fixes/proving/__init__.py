@@ -1,4 +1,4 @@
-"""Compares a changed program with eager: `trial` runs the recorded calls, compiled with the change and eagerly without it.
+"""Compares a changed program with eager: `trial` runs the recorded calls with the change, and eagerly without it.
 
 `observed` holds what one run did and compares two runs, and `side_state` adds what a call changes besides its arguments.
 `variations` makes other inputs, `forcing` chooses the sides of conditions, `fake_check` is a backend that checks custom

@@ -27,7 +27,7 @@ def numbers_as_tensors(target: Any, names: Sequence[str]) -> Iterator[None]:
     finally:
         for (owner, name), number in zip(owners, numbers, strict=True):
             now = _number(owner[name])
-            owner[name] = number if now == _number(_tensor(number)) else now  # a tensor rounds 0.1
+            owner[name] = number if now == _number(_tensor(number)) else now  # if unchanged, the exact one: a tensor rounds 0.1
 
 
 def with_number_tensors(target: Any, entry: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:

@@ -19,7 +19,10 @@ def break_key(b: Break, plan: Plan) -> Key:
 
 
 def why_no_better(after: Report, before: Report, plan: Plan, earlier: Plan, b: Break) -> str | None:
-    """Why the compiler does no better with a change for the break `b`; None if it does.  `earlier`: the plan without it."""
+    """Why the compiler does no better with a change for the break `b`; None if it does.
+
+    `earlier`: the plan without the change.
+    """
     if after.error is not None and before.error is None:
         return f"{after.error.type}: {_first_line(after.error.message)}"
     failed = [f for f in after.frames if f.status == "failed"]

@@ -42,7 +42,7 @@ class Observed:
     random: tuple[Any, ...] = ()
     #: whether `backward()` from the values raises; not tried if there are gradients
     backward_fails: bool = False
-    #: state other than the arguments and modules, after the run
+    #: what `SideState` reads after the run
     state: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -112,7 +112,7 @@ def _backward_fails(values: list[Any]) -> bool:
 
 @contextlib.contextmanager
 def _messages(observed: Observed) -> Iterator[None]:
-    """Collect log records and warnings; the program's own handlers get none of them."""
+    """Collect log records, except torch's, and warnings; the program's own handlers get none of them."""
 
     class Collect(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
@@ -143,7 +143,7 @@ def _is_torch_logger(logger: logging.Logger) -> bool:
     return logger.name.partition(".")[0] == "torch"
 
 
-#: found in torch's warnings about compiling, and about numbers taken out of tensors, which a change may make unnecessary
+#: texts in torch's warnings about compiling, and about taking numbers out of tensors: a change may avoid these warnings
 _TORCH_WARNINGS = ("torch.compile", "Converting a tensor with requires_grad=True to a scalar")
 
 

@@ -32,11 +32,11 @@ Run = Callable[[KeptCall, Variation], Observed]
 
 
 class Refused(Exception):
-    """The plan does not do what eager does; the message says where."""
+    """The plan does not do what eager does, cannot be checked, or gives no better result; the message says why."""
 
 
 class NoGradients(Refused):
-    """The changed program, or backward from its result, raises an exception on inputs that the proof made require gradients."""
+    """The changed program, or backward from its result, raises an exception on inputs that are made to require gradients."""
 
 
 @dataclass
@@ -95,7 +95,7 @@ class Prover:
             return Observed(error=error)
 
     def compare(self, plan: Plan, observed: list[Observed]) -> None:
-        """Compare runs of all calls with their recorded inputs; raises Refused."""
+        """Compare `observed`, the runs of all calls with their recorded inputs, with eager; raises Refused if they differ."""
         for call, actual in zip(self._trials.calls, observed, strict=True):
             _compare(actual, self.expected(call, recorded()), _Agreed(plan), recorded())
 
@@ -105,7 +105,7 @@ class Prover:
         return any(outcome is not None and outcome.parts["gradients"] for outcome in outcomes)
 
     def prove(self, plan: Plan, *, recompiles: bool, gradients: bool = True) -> Proof:
-        """Compare on all variations and on both sides of all conditions; raises Refused or NotApplicable.
+        """Compare on the recorded inputs, on variations and on the sides of conditions; raises Refused or NotApplicable.
 
         `recompiles`: also on variations for which the compiler works again, which takes longer; `gradients`: also, if
         `recompiles`, on inputs that are made to require gradients.
@@ -124,7 +124,7 @@ class Prover:
         with self._trials.compiled(plan, THOROUGH) as run:
             for call, variation, expected in wanted:
                 case = (id(call), variation.name, "")
-                if case in agreed.cases and variation.name != recorded().name:  # the recorded sizes always come first
+                if case in agreed.cases and variation.name != recorded().name:  # the recorded sizes are always compiled first
                     continue
                 self._tick()
                 actual = run(call, variation)
@@ -149,7 +149,10 @@ class Prover:
         return self._variations[id(call)]
 
     def _check_fakes(self, agreed: _Agreed, wanted: list[tuple[KeptCall, Variation, Observed]]) -> None:
-        """Compare what custom operators return with what their fake implementations promise, for every size."""
+        """Compare what custom operators return with what their fake implementations promise.
+
+        The inputs are the recorded ones and those for which the compiler works again, such as other sizes.
+        """
         plan = agreed.plan
         static = replace(plan, settings={**plan.settings, "dynamic": False})
         with self._trials.compiled(static, checking_backend) as run:
@@ -174,7 +177,7 @@ class Prover:
     def _force(self, tests: tuple[str, ...], proof: Proof, is_wanted: Callable[[Variation], bool], agreed: _Agreed) -> None:
         """Compare on all combinations of sides of these conditions, which are one or two."""
         pair = _forced_pair(agreed.plan, tests)
-        if pair is None:  # two conditions: one is part of the other, or they are in different files
+        if pair is None:  # one of two conditions is part of the other, or in another file: both are left out
             return
         original, changed = pair
         forced, new, seen = forcing.Sides(len(tests)), [], []
@@ -226,7 +229,7 @@ def _compare(actual: Observed, expected: Observed, agreed: _Agreed, variation: V
 
 
 def _forcings(plan: Plan) -> list[tuple[str, ...]]:
-    """The conditions to force, in groups: each with the next one, or the only one by itself."""
+    """The conditions to force, each with the next one, or the only one by itself; raises Refused if one cannot be forced."""
     tests = []
     for test in dict.fromkeys(plan.tests):
         if _forced_pair(plan, (test,)) is not None:
@@ -237,7 +240,7 @@ def _forcings(plan: Plan) -> list[tuple[str, ...]]:
 
 
 def _forced_pair(plan: Plan, tests: tuple[str, ...]) -> tuple[Plan, Plan] | None:
-    """Plans for the original and the changed program with the conditions forced; None if no file allows that in both."""
+    """Plans for the original and the changed program with the conditions forced; None unless both texts of a file have them."""
     for file, text in plan.texts.items():
         before, after = [], []
         for edit in edits_between(file, plan.originals[file], text):

@@ -1,7 +1,7 @@
 """State that a call may change besides its arguments: globals, closures, containers, and attributes of objects.
 
-`accuracy.outcome` compares the arguments, and the parameters, buffers and numbers of modules.  This module adds other state, so
-that a change that drops `stats["loss"] = ...` or `self.seen.append(...)` is refused.
+`accuracy.outcome` compares the arguments, and the parameters, buffers, numbers and strings of modules.  This module adds other
+state, so that a change that drops `stats["loss"] = ...` or `self.seen.append(...)` is refused.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class SideState:
     def read(self) -> dict[str, Any]:
         """The values that can be compared, each under a name that is the same in each run.
 
-        For a set, this is only its length; for a dict, only the entries whose keys are numbers, strings or bytes.
+        Of a set, only the length is read; of a dict, only the entries whose keys are numbers, strings or bytes.
         """
         values: dict[str, Any] = {}
         for number, owner in enumerate(self._owners):

@@ -27,7 +27,7 @@ from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.lines import CellResolver
 from dynascope.compiler.torch_private import caches, config
 
-#: most seconds of a call in eager mode, besides ten times the longest recorded one: other inputs may make a loop endless
+#: seconds that a call in eager mode may take beyond ten times the longest recorded one: other inputs may make a loop endless
 LONGEST_CALL = 10.0
 
 
@@ -73,7 +73,7 @@ class Trials:
     ) -> Iterator[Callable[[KeptCall, Variation], Observed]]:
         """Yields a function that runs a call under the plan; later calls use the code that earlier ones compiled.
 
-        `strict`: an error of the compiler is raised in the call; otherwise the frame runs eagerly, as in the user's program.
+        `strict`: an error of the compiler is raised in the call; otherwise the frame runs eagerly, as in the recorded run.
         """
         with self._entries(plan, backend, helpers, strict) as entry_of:
 
@@ -113,7 +113,7 @@ class Trials:
             entries.clear()
 
     def seconds(self, plan: Plan, times: int) -> float:
-        """The median time of the first kept call under a plan, with the backend of the run."""
+        """The median time of the first kept call under a plan, with the backend of the run in its default mode."""
         call, taken = self.calls[0], []
         with self._entries(plan, self.settings.backend, None, False) as entry_of, call.recorded.replaying() as prepare:
             for _ in range(times + 2):  # the first two, which may compile, do not count

@@ -31,7 +31,7 @@ def is_elif(source: Source, branch: cst.If) -> bool:
 def targets(one: cst.CSTNode) -> list[tuple[str, tuple[cst.BaseExpression, str]]]:
     """The names that a simple statement assigns, each with its value and its operator (`+=` or the like, "" for `=`).
 
-    Raises `Refused` if the statement does anything else.
+    Raises `Refused` for anything but `pass`, an assignment to one name, or an unpacking such as `a, b = 1, 2`.
     """
     if isinstance(one, cst.Pass):
         return []

@@ -93,7 +93,7 @@ def _tests(source: Source, branch: cst.If) -> tuple[str, ...]:
 
 
 def _assigning(source: Source, torch: Torch, branch: cst.If) -> list[Change] | None:
-    """The branch as assignments of chosen values; None if it does anything but assign."""
+    """The branch as assignments of chosen values; None if it does anything but assign, or the values cannot be chosen."""
     try:
         names = list(dict.fromkeys(_assigned(branch)))
         if not names or not _stands(source, branch):
@@ -145,7 +145,10 @@ def _sides(branch: cst.If) -> list[list[cst.CSTNode]]:
 
 
 def _side_value(source: Source, torch: Torch, side: list[cst.CSTNode], name: str) -> _Value | None:
-    """The value that a side assigns to a name; None if it does not assign the name."""
+    """The value that a side assigns to a name; None if it does not assign the name.
+
+    Raises `Refused` if the side binds a name twice or reads one that it has bound, or if a value has effects or is no tensor.
+    """
     value: _Value | None = None
     done: set[str] = set()
     for one in small(side):
@@ -173,7 +176,7 @@ def _value_of(source: Source, torch: Torch, branch: cst.If, name: str, before: s
     if yes.operator != no.operator:
         raise Refused
     if operator and name in uses(*yes.nodes, *no.nodes).reads:
-        raise Refused  # the update in place would run even if the branch is not taken, and overwrite what the backward needs
+        raise Refused  # the update in place would run even if the branch is not taken, and overwrite what backward needs
     nodes = (*yes.nodes, *no.nodes, *([branch.test] if hoisted is None else []))
     return _Value(_chosen(source, torch, branch.test, yes.text, no.text, hoisted), nodes, operator)
 
@@ -212,7 +215,10 @@ def _assignments(made: list[tuple[str, _Value]]) -> list[str]:
 
 
 def _returning(source: Source, torch: Torch, branch: cst.If) -> list[Change] | None:
-    """The branch as one return; None if a side does not only return.  Without an `else`, the code after it is a side."""
+    """The branch as one return; None if a side does not only return.
+
+    Without an `else`, the code after the branch is a side, except the assignments at its start, which stay.
+    """
     if is_elif(source, branch) or not source.stands_alone(branch):
         return None
     after = source.following(branch)

@@ -59,7 +59,10 @@ def _bindings(source: Source, name: str) -> list[cst.BaseExpression]:
 
 
 def _given(source: Source, function: str, name: str) -> list[cst.BaseExpression] | None:
-    """The arguments for a parameter that may differ from call to call; None if the file has not exactly one such function."""
+    """The arguments for this parameter that may differ from call to call.
+
+    None if the file has not exactly one function of this name, or the function has no such parameter.
+    """
     functions = [f for f in source.all_of(cst.FunctionDef) if f.name.value == function]
     if len(functions) != 1:
         return None

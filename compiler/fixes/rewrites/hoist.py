@@ -134,7 +134,7 @@ def _named(source: Source, call: cst.Call, place: Statement) -> list[Change]:
 
 
 def _imported_in(source: Source, scope: cst.FunctionDef) -> set[str]:
-    """Names that imports in the function bind, and no other statement."""
+    """Names that only imports bind in the function."""
     found = [*source.inside(scope, cst.Import), *source.inside(scope, cst.ImportFrom)]
     lines = source.inside(scope, cst.SimpleStatementLine)
     others = [s for s in lines if not any(isinstance(one, cst.Import | cst.ImportFrom) for one in s.body)]

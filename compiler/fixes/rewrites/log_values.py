@@ -16,7 +16,10 @@ _TENSOR = "{} is a tensor without dimensions; float() of it, where it is read, g
 
 
 def candidates(problem: Problem) -> list[Candidate]:
-    """`loss = x.item()` and `self.loss = x.item()`: converted at the end, or kept as a tensor."""
+    """`loss = x.item()`, `self.loss = x.item()` and `losses.append(x.item())`: the number is taken at the end.
+
+    For the last two forms, another candidate keeps the tensor instead.
+    """
     source = parse(problem.source)
     if source is None:
         return []

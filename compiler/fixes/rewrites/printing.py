@@ -18,7 +18,7 @@ _LEVELS = {"debug", "info", "warning", "warn", "error", "exception", "critical",
 
 
 def candidates(problem: Problem) -> list[Candidate]:
-    """First a `print` that the compiler itself can move, then all messages moved to the end of the function."""
+    """First a `print` that the compiler itself can move, then this and all later messages moved to the end of the function."""
     source = parse(problem.source)
     if source is None:
         return []
@@ -61,7 +61,7 @@ def _writes(source: Source, call: cst.Call) -> bool:
     return bool(words[-1]) and any(w.strip("_") in ("logging", "logger", "log", "getlogger") for w in words)
 
 
-# the compiler moves it
+# messages that the compiler moves
 
 
 def _reorderable(problem: Problem, source: Source, statement: cst.CSTNode) -> list[Candidate]:
@@ -119,7 +119,7 @@ def _as_text(source: Source, call: cst.Call) -> list[Change]:
     return changes
 
 
-# moved by hand
+# messages that the rewrite moves
 
 
 @dataclass
@@ -259,7 +259,10 @@ def _numbers(value: cst.CSTNode) -> list[cst.BaseExpression]:
 
 
 def _one_by_one(source: Source, scope: cst.FunctionDef, tops: list[cst.CSTNode]) -> Moved | None:
-    """The messages in order; the values that are computed for a message are still computed in its old place."""
+    """The messages in order; None if one of them cannot move.
+
+    Values that must be computed are still computed in the old place of their message, except in an `if` on values.
+    """
     moved = Moved()
     taken: list[str] = []
     for top in tops:
@@ -294,7 +297,7 @@ def _one_by_one(source: Source, scope: cst.FunctionDef, tops: list[cst.CSTNode])
 
 
 def _after(source: Source, scope: cst.CSTNode, top: cst.CSTNode, tops: list[cst.CSTNode]) -> list[cst.CSTNode]:
-    """The statements of the function below `top`, without those in `tops`."""
+    """The simple statements of the function below `top`, without those in `tops`."""
     end = source.end(top)
     return [
         s
@@ -304,7 +307,7 @@ def _after(source: Source, scope: cst.CSTNode, top: cst.CSTNode, tops: list[cst.
 
 
 def _edited(source: Source, node: cst.CSTNode, names: list[Change]) -> str:
-    """The text of a statement with these changes inside."""
+    """The text of a statement with these changes inside, and the comment at its end."""
     start = source.start(node)
     text = source.text[start : source.end(node)]
     for low, high, new in sorted(names, reverse=True):

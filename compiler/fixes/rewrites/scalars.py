@@ -23,7 +23,10 @@ _MATH_NAMES = {"fabs": "abs"}
 
 
 def candidates(problem: Problem) -> list[Candidate]:
-    """`x.item()` and `float(x)` as `x.detach()` (`float(x)` also as `x.detach().float()`), `int(x)` as `x.detach().long()`."""
+    """`x.item()`, `float(x)` and `bool(x)` as `x.detach()`, `int(x)` as `x.detach().long()`.
+
+    If there is a `float(x)`, a second candidate has `x.detach().float()` for it.
+    """
     source = parse(problem.source)
     if source is None:
         return []

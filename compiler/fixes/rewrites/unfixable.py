@@ -1,4 +1,4 @@
-"""Why no change is offered for a graph break, by its type: what stands in the way, and what would have to change by hand."""
+"""Why no change is offered for a graph break, by its type: what stands in the way, and what to change by hand."""
 
 from __future__ import annotations
 

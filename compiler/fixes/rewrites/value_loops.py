@@ -16,7 +16,7 @@ _ASSUMPTION = "Each turn of the loop keeps the shapes and types of what it chang
 
 
 def candidates(problem: Problem) -> list[Candidate]:
-    """For a loop such as `while x.sum() < 100: x = x * 2`, if each name that it changes is bound before the loop."""
+    """For `while x.sum() < 100:` and the like, if the names that a turn passes to the next or later code are bound before."""
     source = parse(problem.source)
     if source is None:
         return []

@@ -53,7 +53,7 @@ def is_python(test: cst.BaseExpression) -> bool:
 
 
 def number_of(expression: cst.BaseExpression) -> tuple[cst.BaseExpression, str] | None:
-    """`x`, and "item" or the name of the function, of `x.item()`, `float(x)`, `int(x)` or `bool(x)`; None for anything else."""
+    """`(x, "item")` for `x.item()`, `(x, "float")` for `float(x)` or `float(x.item())`, likewise int and bool; else None."""
     if not isinstance(expression, cst.Call):
         return None
     function = expression.func

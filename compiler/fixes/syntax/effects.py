@@ -34,7 +34,7 @@ def looks_around(*nodes: cst.CSTNode) -> bool:
 
 
 def changes_argument(source: Source, at: cst.CSTNode, *nodes: cst.CSTNode) -> bool:
-    """Whether code at a statement may change an argument of its function: `x += 1`, if `x` was not bound again before."""
+    """Whether code at a statement may change an argument of its function by `x += 1`: if `x` was not bound again before."""
     scope = source.scope_of(at)
     given = parameters(scope) if isinstance(scope, cst.FunctionDef) else set()
     bound = [t.target for t in source.inside(scope, cst.AssignTarget) if source.start(t) < source.start(at)]

@@ -8,7 +8,10 @@ from dynascope.compiler.fixes.syntax.source_text import Source
 
 
 class Uses(cst.CSTVisitor):
-    """Names and effects of some code, nested functions included, but not the names that these bind, nor their jumps."""
+    """Names and effects of some code.
+
+    Nested functions are included, except for the names that they bind and their jumps; bodies of classes are not.
+    """
 
     def __init__(self) -> None:
         self.reads: set[str] = set()

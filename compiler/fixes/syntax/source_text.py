@@ -300,7 +300,7 @@ def _by_lines(source: Source, changes: list[Change]) -> Iterator[list[Change]]:
 
 
 def _smallest(file: str, source: Source, first: int, before: str, after: str) -> list[Edit]:
-    """One edit, without equal lines at its start and end; none if nothing changes."""
+    """One edit that replaces as few lines as possible, but at least one; none if nothing changes."""
     if before == after:
         return []
     old, new = split_lines(before), split_lines(after)
@@ -308,7 +308,7 @@ def _smallest(file: str, source: Source, first: int, before: str, after: str) ->
         old, new, first = old[1:], new[1:], first + 1
     while len(old) > 1 and new and old[-1] == new[-1]:
         old, new = old[:-1], new[:-1]
-    if not old:  # only new lines: the line that they follow is part of the edit, for an edit replaces lines
+    if not old:  # only new lines: the edit also replaces the line that they follow, with itself
         line = split_lines(source.text)[first - 2]
         old, new, first = [line], [line, *new], first - 1
     return [Edit(file, first, first + len(old) - 1, "".join(old), "".join(new))]

@@ -48,7 +48,7 @@ class Torch:
         direct = next((n for n in self._imported if self.imports[n] == f"torch.{name}"), None)
         if direct is not None:
             return direct
-        # the name may be bound where the text does not show it, as in an earlier cell, but not by `from torch import nn`
+        # a `torch` in the text, other than in `from torch import nn`, is bound somewhere, perhaps in an earlier cell
         is_used = any(n.value == "torch" and not self._is_imported_from(n) for n in self.source.all_of(cst.Name))
         self.needs_import = not is_used or "torch" in self._local
         return f"torch.{name}"
