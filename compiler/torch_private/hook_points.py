@@ -87,7 +87,7 @@ def _quiet_trace(hooks: Hooks) -> Undo:
     Make = Callable[[], Any]
 
     def sift(name: str, metadata_fn: Make, payload_fn: Make) -> tuple[Make | None, Make]:
-        """The functions that make the record's metadata and payload; None in place of the first if the record is not read."""
+        """The functions that make a record's metadata and payload; None for the first if torch is to make no record."""
         if name == "chromium_event":  # there are hundreds, and only a few of their fields are needed
             hooks.safely(emit_timed, hooks, payload_fn())
         if _internal.trace_log.handlers != [hooks.trace_handler]:
@@ -116,7 +116,7 @@ def _quiet_trace(hooks: Hooks) -> Undo:
 
 
 def _frames(hooks: Hooks) -> Undo:
-    """Observe the outcome of every frame that Dynamo is called for."""
+    """Observe the outcome of each frame that Dynamo is called for, except frames of torch's that are never traced."""
     from torch._dynamo import bytecode_transformation, convert_frame
 
     # before Python 3.11, code objects that differ only in their lines are equal: for such code, Dynamo's cache returns the
