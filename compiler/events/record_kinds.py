@@ -32,7 +32,7 @@ NOT_MADE_LIVE = frozenset({
     "propagate_real_tensors_provenance", "expression_created", "dump_file", "link", "torch_version", "exported_program",
     "dynamo_side_effects", "propagate_real_tensors",
 })  # fmt: skip
-#: known, but not read as part of a compile, so not counted as unread; some of them are read where they belong to no compile
+#: known, but not kept as part of a compile, and not counted as unread; some of them are read where they belong to no compile
 #: (`OUTSIDE`), and `str` is handled separately
 IGNORED = NOT_MADE_LIVE | {
     "dynamo_guards", "compilation_metrics_runtime", "bwd_compilation_metrics_runtime",

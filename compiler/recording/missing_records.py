@@ -60,7 +60,7 @@ class MissingRecords:
         self._with_bytecode: set[int] = set()
         #: processes that use AOTAutograd's cache
         self._with_aot_caches: set[int] = set()
-        #: processes whose log begins with the version of torch: torch 2.12 or later wrote it
+        #: processes whose log has the version of torch: torch 2.12 or later wrote it
         self._with_version: set[int] = set()
 
     def add(self, record: LogRecord, process: int) -> None:

@@ -1,4 +1,5 @@
 """The only code that uses private parts of torch.
+
 Parts that not every torch has are guarded, and the report names those that are missing (`availability`).
 
 To observe torch: `hook_points` has one function for each observed call site in torch (a new hook goes there), `hooks` installs

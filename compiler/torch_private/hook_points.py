@@ -73,10 +73,11 @@ def emit_timed(hooks: Hooks, event: Any) -> None:
 
 
 def _quiet_trace(hooks: Hooks) -> Undo:
-    """Keep torch from making trace records that are not read; making them would be most of the cost of a recording.
+    """Keep torch from making numerous or large trace records that are not read: they would be most of the cost of a recording.
 
-    torch's modules import `trace_structured` by name, so the function's code is replaced.  It stays as it is if another handler
-    reads the trace, such as that of the user's TORCH_TRACE log.
+    These are the kinds in `NOT_MADE_LIVE`, and bytecode that no recording keeps.  torch's modules import `trace_structured` by
+    name, so the function's code is replaced.  It stays as it is if another handler reads the trace, such as that of the user's
+    TORCH_TRACE log.
     """
     from torch._logging import _internal
 
