@@ -76,7 +76,7 @@ class _Assembly:
         self.recompiles = Recompiles(facts.cell_of)
         #: ids of the frames that `ignore_wrappers` has marked
         self.wrappers: set[str] = set()
-        #: each frame that was compiled in the recording, with its record
+        #: each frame, except cached ones, with its record
         self.made: list[tuple[CompileRecord, Frame]] = []
 
     def report(self) -> Report:
@@ -118,6 +118,7 @@ class _Assembly:
         """Mark the frames of wrappers around the user's functions as ignored, if nothing was compiled in them.
 
         Wrappers are in torch's compiler or, for example, in contextlib; the functions that they call have frames of their own.
+        A wrapper that continues in a frame that is not empty keeps its status.
         """
         kept = {f.continues for f in self.result.frames if f.status != "empty"}
         ignored: dict[str, Frame] = {}
@@ -376,7 +377,7 @@ class _Assembly:
         self.recompiles.add(record, version)
 
     def note_lines(self, file: str, line: int, end_line: int | None = None) -> None:
-        """Add these lines to the report's sources; without `end_line`, the whole function around the line."""
+        """Add lines to the report's sources, except torch's and plumbing; without `end_line`, the function around the line."""
         if is_plumbing(file) or in_torch(file) or line < 1:
             return
         if end_line is None:
@@ -396,7 +397,7 @@ def _end_word(record: CompileRecord) -> str | None:
 
 
 def _qualname(code: Code) -> str | None:
-    """The function's name with its class, from the source at its first line; None if another function is there."""
+    """The function's name with its class, from the source at its first line; None if no such function is there."""
     function = function_at(code.file, code.line)
     name = function[0] if function is not None else ""
     return name if name.rpartition(".")[2] == user_name(code.name) else None

@@ -52,7 +52,7 @@ class Part:
 
     @property
     def type(self) -> str:
-        """The registry's name of this kind of break, else the reason's first line."""
+        """The registry's name of this kind of break, else the reason."""
         return registry().get(self.gb_id or "", {}).get("Gb_type") or self.reason
 
 

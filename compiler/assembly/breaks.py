@@ -111,7 +111,10 @@ class BreakTable:
                 self.hit(frame, self.printed_stack(text, record), text, "skipped", Flags())
 
     def stopped(self, record: CompileRecord, frame: Frame, outcome: Outcome) -> str | None:
-        """Record the break that made Dynamo skip the frame or fail; returns its id, or None if something else was the cause."""
+        """Record the break that made Dynamo skip the frame or fail.
+
+        Returns its id; None if something else was the cause, or if the place of the break is unknown.
+        """
         if not skip_reasons.is_break(record):
             return None
         text, known = skip_reasons.text_of(record), skip_reasons.stack_of(record)

@@ -36,7 +36,10 @@ class Links:
         self._made: dict[int | None, list[tuple[Frame, ResumeMade]]] = {}
 
     def link(self, record: CompileRecord, frame: Frame) -> ResumeMade | None:
-        """Set the frame's caller and, for a resume function, the frame that it continues; returns its `ResumeMade` event."""
+        """Set the frame's caller and, for a resume function, the frame that it continues.
+
+        Returns the `ResumeMade` event of the resume function; None if it is not recorded.
+        """
         self._call(record, frame)
         if frame.kind != "resume":
             return None

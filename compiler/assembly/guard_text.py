@@ -34,7 +34,8 @@ _LIMIT = 200
 def guards(text: str) -> list[str]:
     """The guards on the user's data, readable, in order, each once, at most `_LIMIT` of them.
 
-    Guards of the kinds in `NOISE` are left out: where one of them fails, the recompile's reason says so.
+    Guards of the kinds in `NOISE` are left out, except conditions on symbols.  If a guard that is left out fails, the
+    recompile's reason says so.
     """
     readable: dict[str, None] = {}
     for match in _GUARD.finditer(text):
@@ -90,7 +91,7 @@ def without_stack(reason: str) -> str:
 
 
 #: torch's messages for failed guards; `n` is the guarded expression, `i` a dimension, `a` the expected value, `b` the actual
-#: value; for a range, `a` and `b` are its ends; for a new attribute, `b` is its name
+#: value; for a range, `a` and `b` are its ends; for a new attribute, `b` is its name; for global state, `n` is what changed
 _FAILED: list[tuple[re.Pattern[str], FailedGuardKind]] = [
     (re.compile(r"tensor '(?P<n>.+?)' size mismatch at index (?P<i>\d+)\. expected (?P<a>\S+), actual (?P<b>\S+)"), "size"),
     (re.compile(r"tensor '(?P<n>.+?)' dtype mismatch\. expected (?P<a>\S+), actual (?P<b>\w+)"), "dtype"),

@@ -1,4 +1,4 @@
-"""Adds the report's notes, and whatever else needs the whole report: the settings in force and the error that ended the block.
+"""Adds notes on the whole report, and whatever else needs it: the settings in force and the error that ended the block.
 
 `annotate` calls the other `annotate_*` functions in order.  Notes about what a run measured are added later, by `Run` in
 `driver.pipeline`.

@@ -1,7 +1,7 @@
 """Which region set `error_on_graph_break` at a break, derived frame by frame from what the hooks observed.
 
-A region may be in the traced code itself.  A resume function may also have entered it again, without knowing its line, or it
-may be in the caller of a function that is compiled on its own after a break.
+A region may be in the traced code itself.  Or a resume function has entered the region again, and does not know the region's
+line.  Or the region is in the caller of a function that is compiled on its own after a break.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class RegionFlags:
         inner = ""
         for call in calls:
             again = self._entered_by_resume.get(call.uid, [])
-            # for regions that a resume function enters again, Dynamo gives the line from which it continues
+            # for a region that a resume function enters again, Dynamo gives no line, or the one where the function continues
             at = call.function.rpartition("_at_")[2]
             count = min(len(again), sum(not r.line or str(r.line) == at for r in call.regions))
             around.append([*again[:count], *(_ActiveRegion(self._origin(r, inner), r.flag) for r in call.regions[count:])])

@@ -1,7 +1,7 @@
 """The JSON types of the values that are read from a record, as torch 2.3 to 2.15 writes them.
 
 A value of another type would cause an error later, or be displayed as if torch had reported it.  So it is removed, and is then
-unknown.
+unknown.  Some values that are only read as text, with `str`, are not listed.
 """
 
 from __future__ import annotations

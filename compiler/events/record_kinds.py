@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-#: read by `assembly` as parts of a compile
+#: kept as parts of a compile, for `assembly` or `recording.missing_records`
 USED = frozenset({
     "dynamo_start", "dynamo_output_graph", "dynamo_cpp_guards_str", "compilation_metrics", "bwd_compilation_metrics",
     "artifact", "aot_forward_graph", "aot_backward_graph", "aot_joint_graph", "aot_inference_graph",
@@ -25,13 +25,14 @@ USED = frozenset({
 #: about symbols in shapes; a live recording makes them itself, with only the innermost entries of the compiler's stack, because
 #: collecting all of it is most of their cost
 SHAPES = frozenset({"create_symbol", "create_unbacked_symbol", "guard_added_fast", "symbolic_shape_specialization"})
-#: not needed by a live recording, which keeps torch from making them, because many of them are numerous or large
+#: not needed by a live recording, which keeps torch from making them, because many of them are numerous or large; torch still
+#: makes them if something else reads the trace, such as the user's TORCH_TRACE log
 NOT_MADE_LIVE = frozenset({
     "str", "describe_tensor", "describe_storage", "describe_source", "guard_added",
     "propagate_real_tensors_provenance", "expression_created", "dump_file", "link", "torch_version", "exported_program",
     "dynamo_side_effects", "propagate_real_tensors",
 })  # fmt: skip
-#: known, but not read as part of a compile, so not counted as unread; some of them are read where they belong to no compile
+#: known, but not kept as part of a compile, and not counted as unread; some of them are read where they belong to no compile
 #: (`OUTSIDE`), and `str` is handled separately
 IGNORED = NOT_MADE_LIVE | {
     "dynamo_guards", "compilation_metrics_runtime", "bwd_compilation_metrics_runtime",
@@ -49,7 +50,7 @@ OUTSIDE = frozenset({
 })  # fmt: skip
 #: artifacts that are texts of a graph's later stages; they are large, so they are kept beside the report's data, not in it
 STAGES = frozenset({"after_pre_grad_graph", "inductor_post_grad_graph", "fx_graph_runnable"})
-#: names of other artifacts that are read; bytecode, whose names end with _BYTECODE, is read too
+#: names of other artifacts whose text is read; so is that of bytecode (names that end with _BYTECODE) and of `CACHE_LOOKUPS`
 _ARTIFACTS = frozenset({"recompile_reasons", "dynamo_graph_break_reason", "dynamo_error", "torch_version"})
 #: beginnings of the names of artifacts with the answer of a cache
 CACHE_LOOKUPS = ("fx_graph_cache_", "aotautograd_cache_")

@@ -196,7 +196,7 @@ class GuardsMade(_Event):
 
 @dataclass(slots=True)
 class ResumeMade(_Event):
-    """Dynamo makes the function `resume`, which continues `code` at `position`.
+    """Dynamo makes the function `resume`, or uses it again; it continues `code` at `position`.
 
     `original` is the user's code object at the root of a chain of resume functions.  `receives` has the names of the arguments,
     and `stack` is the number of values passed from Python's value stack.
@@ -212,7 +212,7 @@ class ResumeMade(_Event):
 
 @dataclass(slots=True)
 class CompiledCall(_Event):
-    """The first call of a compiled function in this recording, or its first call under another name.
+    """The first call of a compiled function since the hooks were installed, or its first call under another name.
 
     `name` is the user's name for the function; `target` is the id of the function or object that was compiled.
     """
@@ -224,10 +224,10 @@ class CompiledCall(_Event):
 
 @dataclass(slots=True)
 class CacheHit(_Event):
-    """Dynamo holds earlier code for a function that was called without a compile: one for each version and resume function.
+    """A function that was called without a compile, or a resume function of it: one event for each version that Dynamo holds.
 
-    `compile_id`: id of the earlier compile; None: the function ran eagerly.  `continues`: if the function is a resume function,
-    the uid of the code that it continues.  `graphs`: number of graphs that the compiled code calls.
+    `compile_id`: id of the version's compile; None: Dynamo holds no version, so the function ran eagerly.  `continues`: for a
+    resume function, the uid of the code that it continues.  `graphs`: number of graphs that the version calls.
     """
 
     code: Code
@@ -237,10 +237,11 @@ class CacheHit(_Event):
 
 @dataclass(slots=True)
 class Paused(_Event):
-    """The hooks are off while dynascope itself repeats calls, to time or compare them: these compiles are not recorded."""
+    """The hooks are off while dynascope itself repeats calls or runs a graph: compiles in this time are not recorded."""
 
 
 Event = Trace | Timed | FrameEnd | GraphEnd | GraphCaptured | GuardsMade | ResumeMade | CompiledCall | CacheHit | Paused
 
-#: (file, first line, name) of a code object -> {input whose sizes Dynamo has recorded: whether any of them is dynamic}
+#: (file, first line, name) of a code object -> {input that Dynamo has recorded: whether its value, or one of its sizes, is
+#: dynamic}
 Sizes = dict[tuple[str, int, str], dict[str, bool]]

@@ -3,8 +3,9 @@
 A log has lines in glog's style, each with one JSON record; lines that start with a tab are the payload of the record above.
 The file may be compressed with gzip, and its lines may end with CRLF.
 
-Problems are counted by kind.  Lines that cannot be read, repeated records, and values whose JSON type is not the one that torch
-writes are dropped.  A payload whose MD5 sum does not match and a record that is older than the one before it are kept.
+Problems are counted by kind.  Lines that cannot be read, repeats of a record that a report needs, and values whose JSON type is
+not the one that torch writes are dropped.  A payload whose MD5 sum does not match and a record that is older than the one
+before it are kept.
 
 Lines are read one by one, and only the payloads that `events.record_kinds` asks for are kept, so memory grows with what the
 report shows, not with the log.
@@ -74,7 +75,7 @@ class _Head:
 
 
 def read_log(file: Path, problems: Counter[str]) -> Iterator[LogRecord]:
-    """The records of one log, in order, with file names in place of their ids in the log's table of strings."""
+    """The records of one log, in order, except those of its table of strings, whose file names replace their ids."""
     strings: dict[int, str] = {}
     latest: dict[int | None, str] = {}
     seen: set[int] = set()

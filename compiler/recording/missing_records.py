@@ -5,9 +5,9 @@ shows that a record was deleted, for example if a compile has no start record, i
 count guards that are not recorded.  The rules were tested on logs of torch 2.3 to 2.15; a kind of record that a release does
 not write is not reported.
 
-Two losses cannot be detected: the metrics of a backward graph that a backend other than Inductor compiled (the graph looks
-pending), and the graph break of a frame that was then skipped or failed, if the error does not mention the break (the frame
-looks empty).
+Some losses cannot be detected, such as the metrics of a backward graph that a backend other than Inductor compiled (the graph
+looks pending), or the graph break of a frame that was then skipped or failed, if the error does not mention the break (the
+frame looks empty).
 
 A compile without an end is not counted here: its frame is shown as unfinished.
 """
@@ -60,7 +60,7 @@ class MissingRecords:
         self._with_bytecode: set[int] = set()
         #: processes that use AOTAutograd's cache
         self._with_aot_caches: set[int] = set()
-        #: processes whose log begins with the version of torch: torch 2.12 or later wrote it
+        #: processes whose log has the version of torch: torch 2.12 or later wrote it
         self._with_version: set[int] = set()
 
     def add(self, record: LogRecord, process: int) -> None:
@@ -105,7 +105,7 @@ class MissingRecords:
             known.split_into = len(set(re.findall(r"\bself\.(submod_\d+)\(", record.payload or "")))
 
     def problems(self) -> Counter[str]:
-        """The number of missing records of each kind; call it once all records have been added."""
+        """The number of compiles that lack each kind of record, and of missing compiles; call it once all records are added."""
         for process in list(self._compiles):
             self._end_run(process)
         return Counter({f"missing: {what}": count for what, count in self._missing.items() if count})

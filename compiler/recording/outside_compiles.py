@@ -17,7 +17,7 @@ _FOLDERS = ("torch/export/", "torch/_export/", "torch\\export\\", "torch\\_expor
 
 
 class OutsideCompiles:
-    """Counts the records of one run that belong to no compile."""
+    """Counts the records of one run that torch.export wrote, and the graphs from outside torch.compile."""
 
     def __init__(self) -> None:
         self._graphs = 0

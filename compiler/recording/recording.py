@@ -99,7 +99,7 @@ class Recording:
         entered = {
             uid: called
             for uid, called in hooks.HOOKS.entered.items()
-            # leave out functions of torch that torch compiles, but keep `inner`, the wrapper that runs some compiled modules
+            # leave out functions of torch that torch compiles, but keep `inner`, its wrapper around some modules and functions
             if uid not in self._entered_before and (not in_torch(called[0].co_filename) or called[0].co_name == "inner")
         }
         hits: list[schema.Event] = []

@@ -106,7 +106,7 @@ class _Log:
         )
 
     def version(self, record: LogRecord) -> None:
-        """Store torch's version, which some releases write into the first record of a log."""
+        """Store torch's version, which newer releases write as the second record of a log."""
         artifact = record.metadata.get("artifact")
         if self.torch_version is not None or artifact is None or artifact["name"] != "torch_version":
             return

@@ -51,7 +51,10 @@ def _in_modules(files: Collection[str]) -> Iterator[object]:
 
 @contextlib.contextmanager
 def found_once() -> Iterator[None]:
-    """In this block, search for functions once, and again after each import; functions created in between are not found."""
+    """In this block, search all objects only once, and again after each import.
+
+    Functions created in between are found only in modules and their classes.
+    """
     token = _index.set(_Index())
     try:
         yield
@@ -60,7 +63,7 @@ def found_once() -> Iterator[None]:
 
 
 class _Index:
-    """Weak references to all functions by file, collected at first use."""
+    """Weak references to all functions by file, collected at first use and again after each import."""
 
     def __init__(self) -> None:
         self._references: _References = {}

@@ -55,9 +55,9 @@ def caret_columns(source: str, carets: tuple[int | None, int | None]) -> tuple[i
 
 
 def _is_unmarked_call(source: str) -> bool:
-    """Whether the statement returns or assigns a call: Python 3.13 and newer leave it unmarked, older ones only whole lines.
+    """Whether the statement returns a call of a name, or assigns a call: Python 3.13 and newer leave such a call unmarked.
 
-    The call may continue on later lines, which are not in `source`.
+    Older ones leave it unmarked only if it is the whole line.  The call may continue on later lines, which are not in `source`.
     """
     for rest in ("", ")", "])", "})", "))"):
         with contextlib.suppress(SyntaxError):
@@ -112,7 +112,7 @@ def _parse(lines: list[str]) -> _Parsed:
 
 
 def function_at(file: str, line: int) -> tuple[str, int, int] | None:
-    """Name, first and last line of the innermost function or class around a line, from the source; None if unknown.
+    """Name, first and last line of the innermost function or class around a line, from the source; None if there is none.
 
     A method's name includes its class: `Block.forward`.
     """

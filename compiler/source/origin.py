@@ -20,7 +20,7 @@ PLUMBING = frozenset({
 _SYMBOLIC = frozenset({"sympy", "mpmath", "networkx"})
 #: the compiler's files, by the beginning of their path in torch's folder
 _COMPILER = ("_dynamo", "_inductor", "_functorch", "_compile", "utils/_contextlib")
-#: matches torch's folder on any machine: a log may be from another machine
+#: matches the folder of an installed torch on any machine: a log may be from another machine
 _TORCH = re.compile(r"[/\\](?:site|dist)-packages[/\\]torch[/\\]")
 
 _LIBRARY = re.compile(r"[/\\](?:site|dist)-packages[/\\]")

@@ -60,7 +60,10 @@ def compiles() -> int:
 
 
 def generation() -> object:
-    """An object that lives until the next `torch._dynamo.reset()`, when compile ids restart; None before the first compile."""
+    """An object that stays the same until the next `torch._dynamo.reset()`, when compile ids restart.
+
+    It is Dynamo's table of sizes; None until Dynamo has made the table.
+    """
     return getattr(sys.modules.get("torch._dynamo.pgo"), "_CODE_STATE", None)
 
 
@@ -180,7 +183,10 @@ def _forget(cache: Any, codes: Iterable[CodeType]) -> None:
 
 
 def process_groups() -> dict[str, tuple[str | None, list[int] | None]]:
-    """torch's name of each process group -> (its description, its ranks in the job); empty if torch lists no groups."""
+    """torch's name of each process group -> (its description, its ranks in the job); empty if torch lists no groups.
+
+    A description or ranks that are unknown are None.
+    """
     c10d: Any = sys.modules.get("torch.distributed.distributed_c10d")
     world: Any = getattr(c10d, "_world", None)
     try:

@@ -73,10 +73,11 @@ def emit_timed(hooks: Hooks, event: Any) -> None:
 
 
 def _quiet_trace(hooks: Hooks) -> Undo:
-    """Keep torch from making trace records that are not read; making them would be most of the cost of a recording.
+    """Keep torch from making numerous or large trace records that are not read: they would be most of the cost of a recording.
 
-    torch's modules import `trace_structured` by name, so the function's code is replaced.  It stays as it is if another handler
-    reads the trace, such as that of the user's TORCH_TRACE log.
+    These are the kinds in `NOT_MADE_LIVE`, and bytecode that no recording keeps.  torch's modules import `trace_structured` by
+    name, so the function's code is replaced.  It stays as it is if another handler reads the trace, such as that of the user's
+    TORCH_TRACE log.
     """
     from torch._logging import _internal
 
@@ -87,7 +88,7 @@ def _quiet_trace(hooks: Hooks) -> Undo:
     Make = Callable[[], Any]
 
     def sift(name: str, metadata_fn: Make, payload_fn: Make) -> tuple[Make | None, Make]:
-        """The functions that make the record's metadata and payload; None in place of the first if the record is not read."""
+        """The functions that make a record's metadata and payload; None for the first if torch is to make no record."""
         if name == "chromium_event":  # there are hundreds, and only a few of their fields are needed
             hooks.safely(emit_timed, hooks, payload_fn())
         if _internal.trace_log.handlers != [hooks.trace_handler]:
@@ -116,7 +117,7 @@ def _quiet_trace(hooks: Hooks) -> Undo:
 
 
 def _frames(hooks: Hooks) -> Undo:
-    """Observe the outcome of every frame that Dynamo is called for."""
+    """Observe the outcome of each frame that Dynamo is called for, except frames of torch's that are never traced."""
     from torch._dynamo import bytecode_transformation, convert_frame
 
     # before Python 3.11, code objects that differ only in their lines are equal: for such code, Dynamo's cache returns the

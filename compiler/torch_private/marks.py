@@ -53,7 +53,10 @@ def undecorated(function: Any) -> Any:
 
 
 def compiled_call(module: Any) -> Callable[[Any], None]:
-    """A function that sets the module's compiled call, as `nn.Module.compile` does; with None, it restores the present one."""
+    """A function that sets the module's compiled call, as `nn.Module.compile` does.
+
+    If its argument is None, it restores the compiled call that the module has now.
+    """
     attributes = module.__dict__
     before = own(attributes, _COMPILED_CALL)
     if not hasattr(type(module), _COMPILED_CALL):

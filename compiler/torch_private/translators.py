@@ -92,7 +92,9 @@ def callers(frame: FrameType | None) -> list[Location]:
 
 
 def without_traceback(make: Any) -> Any:
-    """The text of a graph break without Dynamo's traceback, which no report has; formatting it takes a third of a recording.
+    """The text of a graph break without Dynamo's traceback.
+
+    No report has the traceback, and formatting it takes a third of a recording's time.
 
     `make`: torch's function that makes the text.  If it is not the known one, or the reason of the break is only in the
     traceback, the result is what `make` returns.

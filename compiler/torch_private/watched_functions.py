@@ -32,7 +32,7 @@ def watch(function: Any, observer: Any, *, before: str = "", returned: str = "",
 
     `before` runs first, `returned` is an expression that replaces each return value and refers to it as `result`, and `failed`
     runs when an exception leaves the function.  All are Python text that may use `observer` and the function's parameters.
-    Raises OSError or ValueError if the function cannot be observed in this way.
+    Raises an exception, such as OSError or ValueError, if the function cannot be observed in this way.
     """
     original = function.__code__
     key = (original, original.co_filename, (before, returned, failed))
@@ -73,7 +73,10 @@ def _rewrite(function: Any, before: str, returned: str, failed: str) -> CodeType
 
 
 def _parse(function: Any) -> tuple[ast.Module, Any]:
-    """The parsed module and, in it, the definition: at its lines and columns, inside its classes because of name mangling."""
+    """A module that contains the function's definition, and the definition.
+
+    Lines and columns are those of the file.  The definition is inside its classes, because of name mangling.
+    """
     code = function.__code__
     lines, _ = inspect.getsourcelines(code)
     *around, name = function.__qualname__.split(".")

@@ -20,7 +20,7 @@ from dynascope.compiler.report import AutotuneChoice, CacheLookup, CompilePhase,
 MOST = 2000
 #: the ends of the names of phases that begin with an operation's name
 _AUTOTUNING = (AUTOTUNING, "_template_precompiling")
-#: (kind, beginnings of the names of its phases); a phase whose name fits none has the kind of the phase around it
+#: (kind, beginnings of the names of its phases); a phase whose name fits none has the kind of the phase around it, or "other"
 _KINDS: list[tuple[PhaseKind, tuple[str, ...]]] = [
     ("dynamo", (
         "dynamo", "entire_frame_compile", "compile_attempt_", "bytecode_", "insert_deferred_runtime_asserts", "pgo.",

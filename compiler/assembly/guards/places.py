@@ -148,7 +148,7 @@ class Places:
 
 
 def callers(stack: Iterable[Any], cell_of: CellResolver) -> list[StackEntry]:
-    """The program's own entries of a Python stack of `schema.Location` objects, outermost first."""
+    """The entries of a Python stack of `schema.Location` objects, outermost first, without those of torch and plumbing."""
     return [
         StackEntry(
             file=s.file, line=s.line, function=s.function, cell=cell_of(s.file), source=source_line(s.file, s.line).strip()
