@@ -83,7 +83,7 @@ def _execute(path: Path) -> None:
 def _own_frames(error: BaseException, script: str, module: bool) -> types.TracebackType | None:
     """The traceback from the script's first frame on.
 
-    If it has no frame of the script, the whole traceback, but None for a SyntaxError.
+    If no frame is the script's, this is the whole traceback, or None for a SyntaxError, whose message has the place.
     """
 
     def is_own(frame: types.FrameType) -> bool:

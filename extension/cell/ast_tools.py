@@ -89,7 +89,7 @@ def bound_names(statements: Iterable[ast.stmt]) -> list[str]:
 
 
 def dotted_name(node: ast.AST) -> str | None:
-    """`a.b.c` for a chain of attributes; None for anything else."""
+    """`a.b.c` for a name or a chain of attributes that starts with one; None for anything else."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
