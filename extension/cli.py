@@ -34,7 +34,7 @@ _SUFFIXES = ".html, .json, .svg, .txt or, except for several ranks, .dot"
 
 
 class UsageError(Exception):
-    """Bad usage; the message is one line."""
+    """Bad usage, or a file that cannot be read or written; the message is one line."""
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -1,7 +1,7 @@
 """Runs a script as `python script.py` does, under a recording.
 
-The script gets its own `__main__`, `sys.argv` and `sys.path[0]`; its exceptions are printed as Python prints them, without our
-frames; its exit status becomes ours.
+The script gets its own `__main__`, `sys.argv` and `sys.path[0]`; its exceptions (except
+KeyboardInterrupt) are printed as Python prints them, without our frames; its exit status becomes ours.
 """
 
 from __future__ import annotations

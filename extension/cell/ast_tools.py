@@ -57,8 +57,8 @@ def own_statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
 def own_nodes(root: ast.AST) -> Iterator[ast.AST]:
     """`root` and every node below it that is evaluated in the same scope.
 
-    The bodies of definitions and lambdas are left out, their decorators, defaults and bases are not; the variables of a
-    comprehension are left out.
+    The bodies and type parameters of definitions and lambdas are left out; their decorators, defaults and bases are not.  The
+    variables of a comprehension are left out, too.
     """
     yield root
     if isinstance(root, SCOPES):
