@@ -1,10 +1,11 @@
 """dynascope: see and steer what torch.compile does, inside the notebook.
 
-Importing this package loads neither torch nor IPython; each function of the API is loaded on first use.
+Importing this package loads neither torch nor IPython; the API is loaded on first use.
 
 `api` is the Python API; `cli` is the command line, for which `script` runs a script and `launch` starts torchrun.  `children`
 records the processes that a launcher starts (`autoload` begins this inside them), and `engines` gathers the reports of
-ipyparallel's engines.  `pytest_plugin` runs pages as tests, and `shell` gets the ids, counts and texts of cells from IPython.
+ipyparallel's engines.  `pytest_plugin` runs pages as tests and has a fixture for expectations.  `shell` gets the ids, counts
+and texts of cells from IPython.
 """
 
 from __future__ import annotations

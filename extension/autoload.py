@@ -1,4 +1,4 @@
-"""`torch_imported` is an entry point of the group `torch.backends`: torch calls it at the end of its own import.
+"""`torch_imported` is an entry point of the group `torch.backends`: torch calls it near the end of its own import.
 
 It runs in every program that imports torch where dynascope is installed.  So it imports nothing of dynascope, and does nothing,
 unless the environment asks for a recording.

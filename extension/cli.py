@@ -1,7 +1,8 @@
 """The command line: `dynascope run`, `dynascope fix`, `dynascope report`, `dynascope test`.
 
-Exit status: 0 for success; 1 if a page or the script failed, an expectation does not hold, or the report of a run could not
-be saved; 2 for bad usage; 130 if interrupted.  If the script of `run` or `fix` fails, its own status is passed on.
+Exit status: 0 for success; 1 if a page or the script failed, an expectation does not hold, the report of a run could not be
+saved, or the reader of the output is gone; 2 for bad usage, which includes files that cannot be read or written; 130 if
+interrupted.  If the script of `run` or `fix` fails, its own status is passed on, but not by `run` with options of torchrun.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _SUFFIXES = ".html, .json, .svg, .txt or, except for several ranks, .dot"
 
 
 class UsageError(Exception):
-    """Bad usage; the message is one line."""
+    """Bad usage, or a file that cannot be read or written; the message is one line."""
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -1,8 +1,8 @@
 """`dynascope run` for the ranks of a job: under the user's torchrun, or with options of torchrun, which it then starts itself.
 
-Each rank writes a file of its own into one folder (`compiler.jobs`).  If `dynascope run` starts torchrun, it reports at the
-end.  Under the user's torchrun, the rank that ends last reports, or the first one that fails, because torchrun then ends
-the others.  The other ranks print no report.
+Each rank writes a file of its own into one folder (`compiler.jobs`), by default one for each machine.  If `dynascope run`
+starts torchrun, it reports at the end.  Under the user's torchrun, the rank that ends last reports, or the first one that
+fails, because torchrun then ends the others.  The other ranks print no report.
 """
 
 from __future__ import annotations

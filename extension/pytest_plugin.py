@@ -71,7 +71,7 @@ class PageItem(pytest.Item):
 class ExpectingBlock:
     """A context manager that records the code inside, which is traced again, and checks the expectations at the end.
 
-    It yields the run.
+    It yields the run.  If the code raises, the expectations are not checked.
     """
 
     def __init__(self, expected: list[Expectation]) -> None:

@@ -1,7 +1,7 @@
 """Runs a script as `python script.py` does, under a recording.
 
-The script gets its own `__main__`, `sys.argv` and `sys.path[0]`; its exceptions are printed as Python prints them, without our
-frames; its exit status becomes ours.
+The script gets its own `__main__`, `sys.argv` and `sys.path[0]`; its exceptions (except
+KeyboardInterrupt) are printed as Python prints them, without our frames; its exit status becomes ours.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _execute(path: Path) -> None:
 def _own_frames(error: BaseException, script: str, module: bool) -> types.TracebackType | None:
     """The traceback from the script's first frame on.
 
-    If it has no frame of the script, the whole traceback, but None for a SyntaxError.
+    If no frame is the script's, this is the whole traceback, or None for a SyntaxError, whose message has the place.
     """
 
     def is_own(frame: types.FrameType) -> bool:

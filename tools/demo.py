@@ -38,7 +38,7 @@ del _keep_reports
 
 
 def run_and_keep(page: Path, folder: Path) -> tuple[Result, dict[int, Path]]:
-    """Execute a page without touching it, and save its reports as .html, .txt and .json.
+    """Execute a page without touching it, and save the last report of each cell as .html, .txt and .json.
 
     Returns the result, and the path of each report without a suffix, by execution count.
     """

@@ -25,7 +25,7 @@ from tools import api_page
 from tools.demo import run_and_keep
 
 FIRST = "tour"
-#: newcomers' questions: headings of this form, which the site's first page lists
+#: second-level headings that end in a question mark: newcomers' questions, which the site's first page lists
 _QUESTION = re.compile(r"^##\s+(.+\?)\s*$", re.MULTILINE)
 _HEADING = re.compile(r"^#\s+(.+)$", re.MULTILINE)
 _PARAGRAPH = re.compile(r"^(?![#\s>!|-]|```)(.+(?:\n\S.*)*)", re.MULTILINE)

@@ -1,8 +1,8 @@
 """Makes `.venv`, with pinned versions and isolated from the machine's other Python installations.
 
 A stamp is written last, so the next run resumes an interrupted installation.  The stamp has a hash of the versions of torch and
-Python, the checkout's path, the pins and the dependencies; a complete installation is kept until one of these changes.
-Standard library only; parses on Python 3.8.
+Python, the checkout's path, the pins and the sections of pyproject.toml that describe the package; a complete installation is
+kept until one of these changes.  Standard library only; parses on Python 3.8.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TORCH = "2.13.0"
 CONSTRAINTS = "binder/constraints.txt"
 STAMP = "dynascope-installed"
 
-#: environment variables that would bring in packages, kernels or settings of another installation
+#: environment variables that would bring in packages, kernels or settings from outside
 LEAKS = (
     "PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONUSERBASE", "VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV",
     "JUPYTER_PATH", "JUPYTER_CONFIG_PATH", "JUPYTERLAB_DIR", "JUPYTERLAB_SETTINGS_DIR", "JUPYTERLAB_WORKSPACES_DIR",
@@ -29,7 +29,7 @@ LEAKS = (
 
 
 def isolated(environ: dict[str, str], build: Path, venv: Path) -> dict[str, str]:
-    """`environ` without the variables in `LEAKS`, and with all of Jupyter's folders in `build`."""
+    """`environ` for `venv`: without the variables in `LEAKS`, and with the folders of Jupyter and Inductor in `build`."""
     clean = {k: v for k, v in environ.items() if k not in LEAKS}
     jupyter = build / "jupyter"
     clean.update(
@@ -58,7 +58,7 @@ def interpreter(venv: Path) -> Path:
 
 
 def key(torch: str, root: Path) -> str:
-    """The text of the stamp; it depends on the versions of torch and Python, `root`, the pins and the dependencies.
+    """The text of the stamp; it depends on the versions of torch and Python, `root`, the pins and `what_to_install`.
 
     It does not depend on TORCH_INDEX, so that a command without this variable keeps the torch that was installed with it.
     """

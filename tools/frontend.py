@@ -1,4 +1,4 @@
-"""Installs the front end's development tools with npm, into widgets/frontend/node_modules; `make test` runs them.
+"""Installs the front end's development tools with npm, into widgets/frontend/node_modules, for `make check` and `make test`.
 
 A complete installation is kept; an interrupted one is repeated.  Standard library only; parses on Python 3.8.
 """
@@ -16,7 +16,7 @@ INSTALLED = "node_modules/.package-lock.json"
 
 
 def is_installed(folder: Path = FOLDER) -> bool:
-    """Whether all packages are installed in the versions of the lock file."""
+    """Whether all packages that are not optional are installed in the versions of the lock file."""
     if not (folder / INSTALLED).is_file():
         return False
     wanted = json.loads((folder / "package-lock.json").read_text())["packages"]

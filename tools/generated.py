@@ -1,4 +1,4 @@
-"""Writes the files that are generated and committed.
+"""Writes files that are generated from the code or the environment, and committed.
 
 python -m tools.generated options   the README's table of options
 python -m tools.generated schema    the JSON Schemas of a saved report and of a saved report of ranks

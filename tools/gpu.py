@@ -55,7 +55,7 @@ def missing() -> list[str]:
 
 
 def bring(packages: list[str], site: Path) -> str:
-    """Install packages from their wheels into `site`; returns "", or a line that says what to do if that is impossible."""
+    """Install packages from their wheels into `site`; returns "", or a line that says what is missing."""
     if not packages:
         return ""
     names, version = " ".join(packages), "{}.{}".format(*sys.version_info[:2])
@@ -128,7 +128,7 @@ def outcome(status: int, name: str) -> str:
 
 
 def adopt(out: Path, root: Path = ROOT) -> int:
-    """Write the recorded traces and the page into the checkout; refused after a failed step or a rehearsal."""
+    """Write the recorded traces and the page into the checkout; refused after a failed step, an interruption or a rehearsal."""
     if not (out / "gpu.json").exists():
         print(f"gpu: nothing was recorded in {out}: run `make gpu` where there is a GPU")
         return 1

@@ -57,8 +57,8 @@ def own_statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
 def own_nodes(root: ast.AST) -> Iterator[ast.AST]:
     """`root` and every node below it that is evaluated in the same scope.
 
-    The bodies of definitions and lambdas are left out, their decorators, defaults and bases are not; the variables of a
-    comprehension are left out.
+    The bodies and type parameters of definitions and lambdas are left out; their decorators, defaults and bases are not.  The
+    variables of a comprehension are left out, too.
     """
     yield root
     if isinstance(root, SCOPES):
@@ -89,7 +89,7 @@ def bound_names(statements: Iterable[ast.stmt]) -> list[str]:
 
 
 def dotted_name(node: ast.AST) -> str | None:
-    """`a.b.c` for a chain of attributes; None for anything else."""
+    """`a.b.c` for a name or a chain of attributes that starts with one; None for anything else."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)

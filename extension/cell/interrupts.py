@@ -1,7 +1,8 @@
 """Interrupts stop the user's code and the compiler, never our own setup and cleanup.
 
 During a run, Ctrl-C (the kernel's interrupt) raises immediately where code under `interruptible` runs.  Anywhere else it is
-kept pending: it is raised where the user's code would continue, or at the end, when everything has been restored.
+kept pending: it is raised where the user's code would continue, or at the end, when everything has been restored.  If an error
+ends the run, a pending interrupt is dropped.
 
 An interrupt that Python or torch would discard is sent again.  Python prints and drops what is raised in a weak reference's
 callback or in `__del__`, which is where an interrupt can be raised during a garbage collection.

@@ -75,14 +75,14 @@ def _unhook(error: BaseException) -> None:
 
 
 def after_cell(result: Any = None) -> None:
-    """Remove the hooks of exceptions of the cell that were never shown."""
+    """Restore `showsyntaxerror`, and remove the hooks of exceptions that were never shown."""
     _syntax_errors.close()
     for error in list(_hooked):
         _unhook(error)
 
 
 def as_text(shell: Any, error: BaseException) -> str:
-    """The trimmed traceback of an exception that has our hook, otherwise its type and message; without colours."""
+    """What our hook shows for an exception, or the type and message of an exception without a hook; without colours."""
     render = getattr(error, _RENDER_HOOK, None)
     lines = render() if render is not None else _message(shell, error)
     return _ESCAPE.sub("", "\n".join(lines))
@@ -91,6 +91,7 @@ def as_text(shell: Any, error: BaseException) -> str:
 def trimmed(trace: TracebackType | None) -> TracebackType | None:
     """The traceback without the frames of torch, dynascope and the notebook's machinery; None if no frame is left.
 
+    If a frame of dynascope is in it, all frames that led to the first such frame are left out, too.
     A resume function and the frame that it continues become one entry, in the code of that frame.
     """
     entries: list[tuple[TracebackType, CodeType]] = []

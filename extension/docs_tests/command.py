@@ -16,7 +16,7 @@ from dynascope.docs_tests.runner import Result, run_page
 def run_pages(paths: Sequence[str], *, update: bool = False, timeout: float, parallel: int = 1) -> int:
     """Run every page in `paths`; returns 0 if none failed, otherwise 1.
 
-    Raises PageError, with a one-line message, if there is no page, or no kernel to run it.
+    Raises PageError, with a one-line message, if a path is missing or unsuitable, or if there is no page or no ipykernel.
     """
     pages = find(paths)
     if not pages:

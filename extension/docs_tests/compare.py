@@ -1,4 +1,4 @@
-"""Compares a cell's outputs with the stored ones: the outline of each report (`compiler.report.outline`), and the error.
+"""Compares a cell's outputs with the stored ones: the outlines of reports (`compiler.report.outline`), and the error's type.
 
 Text, values and times are not compared.  These are pure functions: stored and new outputs in, differences out.
 """
@@ -13,7 +13,7 @@ from dynascope.compiler.report import plural
 from dynascope.compiler.report.expect import ExpectationFailed
 from dynascope.compiler.report.outline import MIME
 
-#: raised if an expectation does not hold; only the tag `expect-exception` permits it, `raises-exception` does not
+#: the exception for an expectation that does not hold; only the tag `expect-exception` permits it, `raises-exception` does not
 EXPECTATION_ERROR = ExpectationFailed.__name__
 #: start of the line that IPython prints for a UsageError, instead of sending an error output
 _USAGE = "UsageError: "

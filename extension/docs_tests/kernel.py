@@ -154,7 +154,8 @@ def execute(
         on_cell: called with the index of each cell before it runs.
         before: code that runs first and leaves no output.
 
-    Raises nbclient's CellExecutionError and CellTimeoutError; KernelDied; RuntimeError if no kernel starts or `before` fails.
+    Raises nbclient's CellExecutionError and CellTimeoutError; KernelDied; RuntimeError if no kernel starts or `before` fails;
+    KeyboardInterrupt after Ctrl-C.
     """
     failures: list[BaseException] = []
     with tempfile.TemporaryDirectory(prefix="dynascope-", ignore_cleanup_errors=True) as scratch:

@@ -26,7 +26,8 @@ _MACHINE_PATTERNS = [
     (re.compile(r"(?:(?<![^\s'\"`(<>])|(?<=\d[/\\]))[^\s'\"`(<>]*?[/\\]lib[/\\]python3\.\d+[/\\]"), ""),
 ]
 _UNSTABLE = r"(?:the profiler slows|the (?:eager )?calls took very different)"
-#: replacements in our own texts: what `--profile` measures, notes that depend on the measurements, times in any unit
+#: replacements in our own texts: what `--profile` measures, notes that depend on the measurements, and times in s, ms or µs;
+#: all of this is replaced in embedded pictures, too
 _RUN_PATTERNS: list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [
     (
         re.compile(r"^(?:run time|\d+ inputs?): .*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL),

@@ -23,7 +23,7 @@ _CODE_CELL = re.compile(r"^[ \t]*(?:`{3,}|~{3,}|:{3,})\{code-cell\}", re.MULTILI
 
 
 class PageError(Exception):
-    """A file that cannot be read as a page; the message is one line."""
+    """A page cannot be found, read or run; the message is one line."""
 
 
 @dataclass
@@ -39,7 +39,7 @@ class Page:
 
     @property
     def stores_outputs(self) -> bool:
-        """Whether the file contains outputs; if it does, they are compared."""
+        """Whether the file is a notebook with outputs or execution counts; if it is, the outputs are compared."""
         return self.path.suffix == ".ipynb" and any(
             cell.get("outputs") or cell.get("execution_count") for _, cell in self.code_cells()
         )

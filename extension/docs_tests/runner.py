@@ -99,8 +99,9 @@ def run_page(
 
     Args:
         path: the page.
-        update: write the new outputs instead of comparing.
-        compare_stored: if False, stored outputs are not compared: only errors, time-outs and a kernel that dies are problems.
+        update: instead of comparing, write the new outputs of a notebook, unless there is a problem.
+        compare_stored: if False, stored outputs are not compared: the only problems are unexpected and missing
+            errors, time-outs, and a kernel that dies or does not start.
         timeout: seconds for a cell if neither it nor the page gives a limit.
         before: code that runs in the kernel first and leaves no output.
     """
@@ -250,7 +251,7 @@ def _line_of_error(cell: Any, count: int | None) -> int | None:
 
 
 def _trimmed(blocks: list[str]) -> str:
-    """A traceback whose frames in libraries are only counted; its last block is the exception's own text."""
+    """A traceback in which frames in libraries are only counted; the last block, the exception's own text, may be cut."""
 
     def is_library(block: str) -> bool:
         frame = _FRAME.match(block)

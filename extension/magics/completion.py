@@ -1,4 +1,4 @@
-"""Tab completion for the lines of the magics: flags, their values, and the names that `-f` and `--inputs` can take."""
+"""Tab completion for lines of `compile` and `observe`: flags, their values, and names for `-f` and `--inputs`."""
 
 from __future__ import annotations
 

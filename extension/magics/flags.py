@@ -1,6 +1,6 @@
 """Makes the flags of the magics, and the traits for `%config`, from the fields of `Settings`.
 
-Nothing is declared here: a new field brings its flag, default, choices and help text.
+No option is declared here: a new field brings its flag, default, choices and help text.
 """
 
 from __future__ import annotations

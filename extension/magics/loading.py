@@ -23,7 +23,7 @@ _EVENTS = (
 
 
 class _Loaded:
-    """What was added to one shell, and what it replaced."""
+    """What was added to one shell, and what was there before."""
 
     def __init__(self, shell: Any) -> None:
         table = shell.magics_manager.magics

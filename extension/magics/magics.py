@@ -1,4 +1,4 @@
-"""`%%compile`, `%compile`, `%%observe`, `%observe` and `%fix`."""
+"""`%%compile`, `%compile`, `%%observe`, `%observe`, `%compile_defaults` and `%fix`."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class DynascopeMagics(Magics):
 
         %%compile [options] above a cell, or %compile [options] EXPRESSION.
 
-        With -f, exactly the named functions are compiled. Otherwise these are the functions and nn.Module classes
-        that the cell defines, where its own statements call them; in a cell that defines none, its statements, as
-        one function. Names, values, effects, output and errors are those of the plain cell. The value of the last
-        expression is the cell's result.
+        With -f, exactly the named functions, methods and modules are compiled. Otherwise, the functions and nn.Module
+        classes that the cell defines are compiled where its own statements call them; if it defines none, its
+        statements are compiled. Names, values, effects, output and errors are those of the plain cell. The value of
+        the last expression is the cell's result.
         """
         name = "%compile" if cell is None else "%%compile"
         defaults = self.defaults()
@@ -78,7 +78,7 @@ class DynascopeMagics(Magics):
 
     @line_magic("fix")  # type: ignore[arg-type]
     def put_fixed_cell(self, line: str = "") -> None:
-        """Put the fixed text of the latest %%compile --fix into a new cell below this one; nothing is overwritten."""
+        """Put the fixed cell of the latest report, made with --fix, into a new cell below this one; nothing is overwritten."""
         if line.strip():
             raise UsageError("%fix takes no arguments: it uses the latest report")
         try:

@@ -153,7 +153,7 @@ class ActiveRegions:
 
     @contextlib.contextmanager
     def around(self, statement: ast.stmt) -> Iterator[None]:
-        """Set every region around the cell's last expression, which cannot be put into a `with` statement."""
+        """Set the regions that cover the cell's last expression, which cannot be put into a `with` statement."""
         with contextlib.ExitStack() as stack:
             for span in self.spans:
                 if span.covers(statement):
@@ -232,7 +232,7 @@ class ActiveRegions:
                 report.notes.append(f"{found} had no effect: {found.target} was not traced in this run.")
 
     def _annotate_call(self, report: Report, broken: Break) -> None:
-        """Set the region of a break if one of the cell's own statements made the call inside the region."""
+        """Set the region of a break if its frames were compiled in calls that the cell's own statements made in this region."""
         around = {self.eager.frames.get(str(report.frame(hit.frame).compile_id)) for hit in broken.hits}
         found = next((r for r in self.regions if around == {str(r)} and r.flag == broken.error_on_graph_break), None)
         if found is not None:
@@ -241,7 +241,7 @@ class ActiveRegions:
 
 
 def _definitions(cell: Cell, target: str) -> list[tuple[str, Any]]:
-    """(dotted name, node) of each function or class in the cell that has this dotted name or, if none has, this last part."""
+    """(dotted name, node) of the cell's last definition with the dotted name `target`, else of all with this last part."""
 
     def definitions(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, Any]]:
         for node in own_statements(body):

@@ -1,11 +1,12 @@
-"""Rewriting statements so that they run inside a region, without changing a line or column number.
+"""Rewrites statements so that they run inside a region, without changing a line or column number.
 
 For `--region 9-12=allow`, the statements of these lines are put into `with __dynascope_region__(False):` in the syntax tree.
-Dynamo honours that `with` while it traces.  The name is a builtin while the cell runs (`installed`), because nothing may be put
-into the user's namespace, and traced code cannot hold the object as a constant.
+Dynamo honours that `with` while it traces.  Where the cell's own statements are not traced, the name is `__dynascope_here__`
+(`Eager`).  Both names are builtins while the cell runs (`installed`), because nothing may be put into the user's namespace, and
+traced code cannot hold the object as a constant.
 
 A statement belongs to the region if one of its own lines does; the own lines of a compound statement are its header.  The
-region then contains the whole statement; of a function, it contains the body; of a class, the bodies of the methods.
+region then contains the whole statement, but only the body of a function, and only the bodies of the methods of a class.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ TRACED, EAGER = "__dynascope_region__", "__dynascope_here__"
 
 
 class RegionSpan:
-    """A region with the lines that it covers, or the function whose body it covers."""
+    """A region with the lines that it covers, or with the function or class that it covers."""
 
     def __init__(self, region: Region, first: int, last: int, function: str | None = None) -> None:
         self.region = region
         self.first, self.last = first, last
-        #: the name of the function, if one is given; `first` and `last` are then the lines of its definition
+        #: the name of the function or class, if one is given; `first` and `last` are then the lines of its definition
         self.function = function
         #: lines at which a `with` was put; the report identifies the region by them
         self.with_lines: set[int] = set()
@@ -53,7 +54,7 @@ class RegionSpan:
         return self.function is None and start <= self.last and self.first <= end
 
     def is_body_of(self, node: ast.stmt) -> bool:
-        """Whether the region is given by a function and `node` is its definition."""
+        """Whether the region is given by a function or class, and `node` is its definition."""
         return self.function is not None and (node.lineno, node.end_lineno) == (self.first, self.last)
 
 

@@ -1,6 +1,6 @@
 """One run of one cell: check the input, run the cell, show its report, return its value or raise its error.
 
-The order is part of the contract.  Everything that can be wrong with the input is found before anything is displayed or run.
+The order is part of the contract.  The input is checked, as far as it is known, before anything is displayed or run.
 Then come the display and the run.  Whatever happens in the run, everything is restored, and the report is shown, bound and
 saved.
 """

@@ -1,4 +1,4 @@
-"""Runs a cell with the right parts of it compiled, and restores every name.
+"""Runs a cell with the right parts of it compiled; afterwards, only `--keep` leaves compiled functions bound to names.
 
 What `-f` names is compiled wherever the cell calls it (`selection.named`).  Otherwise the functions and modules that the cell
 defines are entry points (`selection.entry_points`).  A cell that defines none has its statements compiled
@@ -63,7 +63,7 @@ class CompiledCell:
         return self.run.entry_point(target, self.namespace)
 
     def _note_users_own(self) -> None:
-        """Add a note on the functions that the user's code compiled itself: they keep their own settings."""
+        """Name the functions that the user's code compiled itself, and add a note that they keep their own settings."""
         recording = self.run.recording
         own = recording.users_own
         if not own:

@@ -1,9 +1,9 @@
 """Decides where and when a report is shown.
 
 In a kernel, two outputs are made before the code runs: an empty one, which gets the static picture at the end, and the live
-view.  The static picture is what a saved notebook shows without a kernel.  In a terminal and under `%%capture`, the report is
-displayed once, at the end, because an update would print it again.  If a report cannot be shown, one line says so, and the cell
-ends as it would without a view.
+view, which `--view static` omits.  The static picture is what a saved notebook shows without a kernel.  The report is displayed
+once, at the end, with `--view text`, and in a terminal or under `%%capture`, where an update would print it again.  If a report
+cannot be shown, one line says so, and the cell ends as it would without a view.
 """
 
 from __future__ import annotations

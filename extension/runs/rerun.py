@@ -91,7 +91,10 @@ class Controller:
             self._queue(functools.partial(self._run_graph, str(request["graph"]), request.get("device")))
 
     def _settings(self, request: dict[str, Any]) -> Settings:
-        """The settings of the last run with the changes that the view requests; raises ValueError for impossible changes."""
+        """The last run's settings without `output`, `save`, `keep` and `expect`, with the changes that the view requests.
+
+        Raises ValueError for impossible changes.
+        """
         changes = request.get("settings") or {}
         unknown = [name for name in changes if name not in CHANGEABLE]
         if unknown:

@@ -29,7 +29,7 @@ class _Stream(io.TextIOBase):
 
 
 class Output:
-    """A context manager inside which everything that is printed and displayed is shown in the view."""
+    """A context manager inside which everything that is printed and displayed is shown in the view, as text."""
 
     def __init__(self, view: Any) -> None:
         self.view = view

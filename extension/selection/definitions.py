@@ -1,8 +1,8 @@
 """Finds the functions and `nn.Module` classes in a cell's syntax tree, and decides which of them are entry points.
 
 An entry point is an undecorated function or `nn.Module` class of the cell, or a function decorated only with
-`error_on_graph_break` (or `region`, which returns the same decorator).  Functions and classes with other decorators, generators
-and async functions run unchanged, because compiling would change their meaning; `refused` says why.
+`error_on_graph_break` (or `region`, which returns the same decorator).  Functions with other decorators, decorated classes,
+generators and async functions run unchanged, because compiling would change their meaning; `refused` says why.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ class NamedTargets:
         self.resolved: dict[str, Any] = {}
 
     def add(self, name: str, value: Any) -> None:
-        """Compile `value` from now on wherever uncompiled code calls it; the same value twice is added once."""
+        """Compile `value` from now on wherever uncompiled code calls it, unless the name has this object already."""
         if name in self.resolved and self.resolved[name] is value:
             return
         self.resolved[name] = value

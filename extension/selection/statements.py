@@ -1,4 +1,4 @@
-"""Compiles the own statements of a cell that defines nothing, as functions.
+"""Compiles the own statements of a cell that defines no function and no `nn.Module` class, as functions.
 
     def __cell__(_in): global y, z; ...; return _in, <the last expression>
 
@@ -43,9 +43,9 @@ from dynascope.compiler.source.functions import set_from_text
 from dynascope.selection.definitions import definitions
 from dynascope.selection.global_reads import GlobalReads, names_read
 
-#: the function's one local name, and the prefix of the flags
+#: the function's parameter, and the prefix of its other local names, the flags
 _IN = "_in"
-#: functions that read the frame they are called from, or a namespace that is not the function's
+#: names of functions that read the frame they are called from or a namespace that is not the function's, or that act on IPython
 _FRAME_READERS = frozenset(
     ("locals", "globals", "vars", "dir", "eval", "exec", "super", "get_ipython", "breakpoint", "exit", "quit")
 )
