@@ -84,9 +84,9 @@ class _Before:
         """`bound`: the values of the names that count as arguments of a cell's statements."""
         import torch
 
-        reached = Reachable([target])
-        names = _names_of(target)
+        reached = Reachable([target, args, kwargs])
         self._given = [*((f"argument {i}", value) for i, value in enumerate(args)), *kwargs.items()]
+        names = _names_of(target, dict(self._given))
         self._modules, self._names = reached.modules(), names
         self._versions = {id(value): version_of(value) for _, value in self._of_modules() if isinstance(value, torch.Tensor)}
         self._numbers = {(name, value) for name, value in self._of_modules() if isinstance(value, NUMBERS)}
@@ -146,8 +146,8 @@ def _gradient_of(tensor: Any) -> tuple[int, int | None]:
     return id(gradient), None if gradient is None else version_of(gradient)
 
 
-def _names_of(target: Any) -> dict[int, str]:
-    """id -> name of the tensors in a module, or in the closure and globals of a function."""
+def _names_of(target: Any, given: dict[str, Any]) -> dict[int, str]:
+    """id -> name of the tensors in a module, in the closure and globals of a function, or in modules among its arguments."""
     import torch
 
     function = getattr(target, "__func__", target)
@@ -157,6 +157,7 @@ def _names_of(target: Any) -> dict[int, str]:
         known |= {name: function.__globals__.get(name) for name in names_used(code)}
         cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
         known |= {name: value_or_absent(functools.partial(getattr, cell, "cell_contents")) for name, cell in cells}
+    known |= {name: value for name, value in given.items() if isinstance(value, torch.nn.Module)}
     names: dict[int, str] = {}
     for name, value in known.items():
         if isinstance(value, torch.Tensor):

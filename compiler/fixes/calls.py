@@ -57,7 +57,7 @@ class _CallWithNumbers(RecordedCall):
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], names: dict[str, Any] | None = None
     ) -> None:
         super().__init__(function, args, kwargs, names)
-        self._numbers = list(_numbers(function)) if names is None and self.refusal is None else []
+        self._numbers = list(_numbers(function, args, kwargs)) if names is None and self.refusal is None else []
 
     @contextlib.contextmanager
     def replaying(self) -> Iterator[Prepare]:
@@ -83,11 +83,11 @@ def _differs(now: Any, value: Any) -> bool:
     return type(now) is not type(value) or bool(now != value)
 
 
-def _numbers(function: Callable[..., Any]) -> Iterator[tuple[dict[str, Any], str, Any]]:
-    """(namespace, name, value) of the numbers and strings in modules and globals that a function can reach."""
+def _numbers(*roots: Any) -> Iterator[tuple[dict[str, Any], str, Any]]:
+    """(namespace, name, value) of the numbers and strings in modules and globals that can be reached."""
     import torch
 
-    for value in Reachable([function]).objects:
+    for value in Reachable(roots).objects:
         if isinstance(value, torch.nn.Module):
             yield from ((vars(value), name, v) for name, v in vars(value).items() if type(v) in _PLAIN)
         elif isinstance(value, GlobalName) and type(found := value.namespace.get(value.name)) in _PLAIN:

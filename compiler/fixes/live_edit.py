@@ -201,7 +201,9 @@ class _FileChange:
             raise NotApplicable(f"it changes the decorators of {new.name}")
         value = own(owner, new.name)
         for decorator in reversed(new.decorator_list[:added]):
-            value = eval(compile(ast.Expression(decorator), self.file, "eval", self.flags, dont_inherit=True), namespace)(value)
+            code = compile(ast.Expression(decorator), self.file, "eval", self.flags, dont_inherit=True)
+            with _added():
+                value = eval(code, namespace)(value)
             undo.operators.append(value)
         undo.set_name(owner, new.name, value)
 
@@ -217,8 +219,18 @@ class _FileChange:
             undo.keep_name(namespace, name)
         code = compile(ast.Module([statement], []), self.file, "exec", self.flags, dont_inherit=True)
         undo.code.append(code)
-        exec(code, namespace)
+        with _added():
+            exec(code, namespace)
         undo.operators += [namespace.get(name) for name in names]
+
+
+@contextlib.contextmanager
+def _added() -> Iterator[None]:
+    """Raise NotApplicable for what added code raises, such as an import of a package that is not installed."""
+    try:
+        yield
+    except Exception as error:
+        raise NotApplicable(f"what it adds raises {type(error).__name__}: {error}") from error
 
 
 def without_known_import(candidate: Candidate) -> Candidate:

@@ -44,6 +44,8 @@ class Reachable:
         self._effects: dict[str, None] = {}
         #: names of globals and attributes in the code of the user's functions
         self.names: set[str] = set()
+        #: functions that wait for the user, which the user's functions call
+        self.waiting: set[str] = set()
         #: generators, coroutines, and other iterators that a call could use up
         self.single_use: list[Any] = []
         #: locks, semaphores and files, with the state that they must have for another call
@@ -132,6 +134,7 @@ class Reachable:
         yield from (function.__defaults__, function.__kwdefaults__, *_attributes(function), *(function.__closure__ or ()))
         names = names_used(function.__code__)
         self.names |= names
+        self.waiting |= side_effects.waiting_calls(function, names)
         for name in sorted(names):
             named = self._name(function.__globals__, name)
             yield named

@@ -62,9 +62,8 @@ class RecordedCall:
     def _record(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         reached = Reachable([self.function, args, kwargs])
         self.side_effects, self._fragile = reached.side_effects(), reached.fragile
-        waiting = sorted(side_effects.WAITING & reached.names)
-        if waiting:
-            raise NotRepeatable(f"it calls {', '.join(waiting)}, which waits for you")
+        if reached.waiting:
+            raise NotRepeatable(f"it calls {', '.join(sorted(reached.waiting))}, which waits for you")
         for value in reached.single_use:
             raise NotRepeatable(f"it can reach a {type(value).__name__}, which runs only once")
         names = self._namespace or {}
@@ -77,6 +76,11 @@ class RecordedCall:
         if self._refusal is None:
             return next(filter(None, (side_effects.is_spoiled(*item) for item in self._fragile)), None)
         return self._refusal
+
+    @property
+    def arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments of the recorded call themselves, not clones; none if it cannot be replayed."""
+        return self._arguments.originals[:2] if self._arguments is not None else ((), {})
 
     @contextlib.contextmanager
     def replaying(self) -> Iterator[Prepare]:

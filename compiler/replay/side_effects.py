@@ -7,12 +7,14 @@ object.  State that is not restored, but whose change is cheap to detect (`watch
 from __future__ import annotations
 
 import contextvars
+import dis
 import functools
 import io
 import logging
 import operator
 import threading
 import types
+from types import FunctionType
 from typing import Any
 
 from dynascope.compiler.patching import ABSENT
@@ -25,6 +27,7 @@ from dynascope.compiler.replay.object_state import (
     is_array,
     library_states,
 )
+from dynascope.compiler.source.code import nested_code
 
 #: names of functions and modules whose effects are outside the process
 OUTSIDE = frozenset((
@@ -34,8 +37,8 @@ OUTSIDE = frozenset((
     "write_bytes", "savefig", "imsave", "imwrite", "to_csv", "to_parquet", "to_pickle", "to_sql", "save", "savez",
     "savez_compressed", "savetxt", "tofile", "save_file", "save_pretrained", "push_to_hub", "dump",
 ))  # fmt: skip
-#: names of functions that wait for the user
-WAITING = frozenset(("input", "getpass", "breakpoint"))
+#: built-in functions that wait for the user
+_WAITING = frozenset(("input", "breakpoint"))
 #: names of methods that log
 LOGGING = frozenset(("debug", "info", "warning", "error", "exception", "critical", "log"))
 #: packages whose objects are shared with other threads and processes, or shown to the user
@@ -55,6 +58,14 @@ _NOTHING_HIDDEN = (
     type, types.FunctionType, types.CellType, types.MethodType, types.BuiltinFunctionType,
     types.MappingProxyType, types.MethodWrapperType, functools.partial, type(...), type(NotImplemented),
 )  # fmt: skip
+
+
+def waiting_calls(function: FunctionType, names: set[str]) -> set[str]:
+    """Names of functions that wait for the user, among those that a function uses; `self.input` is not one of them."""
+    found = _WAITING & names - function.__globals__.keys()
+    instructions = (i for code in nested_code(function.__code__) for i in dis.get_instructions(code)) if found else ()
+    read = {i.argval for i in instructions if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    return {"getpass"} & names | found & read
 
 
 def described(value: Any) -> str | None:

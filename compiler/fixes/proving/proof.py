@@ -177,7 +177,9 @@ class Prover:
     def _force(self, tests: tuple[str, ...], proof: Proof, is_wanted: Callable[[Variation], bool], agreed: _Agreed) -> None:
         """Compare on all combinations of sides of these conditions, which are one or two."""
         pair = _forced_pair(agreed.plan, tests)
-        if pair is None:  # one of two conditions is part of the other, or in another file: both are left out
+        if pair is None:  # one of two conditions is part of the other, or in another file
+            for test in tests if len(tests) > 1 else ():
+                self._force((test,), proof, is_wanted, agreed)
             return
         original, changed = pair
         forced, new, seen = forcing.Sides(len(tests)), [], []

@@ -24,15 +24,15 @@ _LARGEST = 1 << 20
 
 
 class SideState:
-    """The state that a target can reach without its arguments; must be created before anything is edited.
+    """The state that a target and its arguments can reach; must be created before anything is edited.
 
     Of the attributes of a module, only tensors are read here.
     """
 
-    def __init__(self, target: Any) -> None:
+    def __init__(self, target: Any, arguments: Any = ()) -> None:
         import torch
 
-        objects = Reachable([target]).objects
+        objects = Reachable([target, arguments]).objects
         # what `accuracy.outcome` compares, and the registries of hooks, which nothing compares
         left_out = {
             id(value)

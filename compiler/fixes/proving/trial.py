@@ -60,7 +60,7 @@ class Trials:
         #: the value of time.perf_counter() at which a call is ended
         self.deadline = math.inf
         self._recorded_seconds = 0.0
-        self._states = {id(call): SideState(call.target) for call in calls}
+        self._states = {id(call): SideState(call.target, call.recorded.arguments) for call in calls}
         #: those of the run, but nothing is measured, a break is never an error, and mode and options are the defaults
         self.settings = settings.replace(
             fullgraph=False, error_on_graph_break=None, profile=None, inputs=None, check=False, mode=None, options={}

@@ -93,7 +93,7 @@ class _Flow:
     def change(self, call: cst.Call, ending: str) -> Change:
         inner, kind = number_of(call) or (call, "")
         text = grouped(inner, self.source.text_of(inner))
-        tail = ".long()" if kind == "int" else ending if kind == "float" else ""
+        tail = {"int": ".long()", "bool": ".bool()", "float": ending}.get(kind, "")
         return self.source.start(call), self.source.end(call), f"{text}.detach(){tail}"
 
     def is_number(self, node: cst.BaseExpression) -> bool:

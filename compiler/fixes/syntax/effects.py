@@ -44,6 +44,8 @@ def changes_argument(source: Source, at: cst.CSTNode, *nodes: cst.CSTNode) -> bo
 
 def is_pure_call(torch: Torch, call: cst.Call, unknown: bool = False) -> bool:
     """Whether a call only computes a value; `unknown`: whether to assume so of functions and methods that are not known."""
+    if any(a.keyword is not None and a.keyword.value in ("out", "inplace") for a in call.args):
+        return False
     function = call.func
     full = torch.is_torch(function)
     if full is not None:
@@ -54,8 +56,6 @@ def is_pure_call(torch: Torch, call: cst.Call, unknown: bool = False) -> bool:
             or last.startswith(_CHANGING_TORCH)
             or full.startswith(("torch._dynamo", "torch.compiler", "torch.distributed", "torch.utils"))
         )
-    if any(a.keyword is not None and a.keyword.value in ("out", "inplace") for a in call.args):
-        return False
     if isinstance(function, cst.Name):
         return function.value in _PURE_BUILTINS or (
             unknown and function.value not in ("print", "setattr", "exec", "eval", "next")

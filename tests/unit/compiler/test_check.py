@@ -172,3 +172,34 @@ def test_effects_that_are_not_undone_are_reported(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match=r"dynascope: the call uses open\(\)"):
         report = explain(writes, backend="eager", check=True)(torch.ones(2))
     assert any("uses open()" in note for note in report.notes)
+
+
+def test_modules_among_the_arguments_are_compared() -> None:
+    class Counting(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = torch.nn.Linear(2, 2)
+            self.register_buffer("seen", torch.zeros(1))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.seen += 1
+            return self.linear(x)
+
+    def step(model: torch.nn.Module, x: torch.Tensor) -> torch.Tensor:
+        return model(x)
+
+    def forgets(gm: torch.fx.GraphModule, inputs: Any) -> Any:
+        for node in gm.graph.nodes:
+            if "iadd" in str(node.target) or "add_" in str(node.target):
+                node.replace_all_uses_with(node.args[0])
+        gm.graph.eliminate_dead_code()
+        for node in reversed(gm.graph.nodes):
+            if "iadd" in str(node.target) or "add_" in str(node.target):
+                gm.graph.erase_node(node)
+        gm.recompile()
+        return gm.forward
+
+    assert checked(step, Counting(), torch.ones(2))["agrees"] is True
+    wrong = checked(step, Counting(), torch.ones(2), backend=forgets)
+    assert wrong["agrees"] is False
+    assert "seen" in wrong["words"]

@@ -733,6 +733,75 @@ def test_a_tensor_that_an_object_keeps(module: MakeModule, monkeypatch: pytest.M
             assert "last" in (report.fixes or ())[0].reason
 
 
+def test_a_module_among_the_arguments_is_compared(module: MakeModule, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = module("""
+        import torch
+
+        class Model(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear, self.calls, self.last = torch.nn.Linear(3, 3, bias=False), 0, None
+
+        def f(model, x):
+            if x.sum() > 0:
+                y = x * 2
+            else:
+                y = x * 3
+            model.calls += 1  # A
+            model.last = y.detach()  # B
+            return model.linear(y)  # C
+        """)
+    text = Path(str(made.__file__)).read_text()
+    branch = text[text.index("    if x.sum()") : text.index("    model.calls")]
+    good = "    y = torch.where(x.sum() > 0, x * 2, x * 3)\n"
+    lost = {
+        "": "", "A": "    model.calls += 1  # A\n", "B": "    model.last = y.detach()  # B\n",
+        "C": "    return model.linear(y)  # C",
+    }  # fmt: skip
+    for mark, line in lost.items():
+        instead = (
+            "    return torch.nn.functional.linear(y, model.linear.weight.detach(), model.linear.bias)" if mark == "C" else ""
+        )
+        rest = text[text.index("    model.calls") :]
+        whole = branch + rest
+        only(monkeypatch, replacing(whole, good + (rest.replace(line, instead) if line else rest), tests=("x.sum() > 0",)))
+        report = fix(made.f, made.Model(), torch.ones(3))
+        [tried] = report.fixes or ()
+        assert tried.verdict == ("refused" if mark else "proved"), (mark, tried.reason)
+        assert "valid Python" not in tried.reason
+
+
+def test_what_an_added_statement_raises_refuses_the_change(module: MakeModule, monkeypatch: pytest.MonkeyPatch) -> None:
+    f = module(PRINTS).f
+    only(monkeypatch, replacing("import torch\n", "import torch\nimport no_such_package\n"))
+    report = fix(f, torch.ones(3))
+    assert ["No module named" in x.reason for x in report.fixes or () if x.title == "planted"] == [True]
+
+
+def test_conditions_in_two_files_are_forced_by_themselves(module: MakeModule) -> None:
+    other = module("""
+        import torch
+
+        def g(x):
+            if x.mean() > 0:
+                x = x * 5
+            return x
+        """)
+    made = module("""
+        import torch
+
+        def f(x):
+            if x.sum() > 0:
+                x = x * 2
+            return g(x)
+        """)
+    made.g = other.g
+    report = fix(made.f, torch.ones(3))
+    chosen = [x for x in report.fixes or () if x.chosen]
+    assert len(chosen) == 2
+    assert "with a condition forced" in chosen[0].reason
+
+
 def test_a_wrong_gradient_is_refused_where_gradients_may_be_asked_for(module: MakeModule) -> None:
     """That of `while_loop` is not that of eager; without gradients the loop is the same."""
     f = module("""

@@ -168,7 +168,17 @@ def test_a_call_that_asks_the_user_is_not_repeated() -> None:
     def asks(x: torch.Tensor) -> torch.Tensor:
         return x + len(input())
 
-    assert "waits for you" in (RecordedCall(asks, (torch.ones(1),), {}).refusal or "")
+    class Named(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.input = torch.nn.Linear(1, 1)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            input = self.input(x)
+            return input + 1
+
+    assert "it calls input, which waits for you" in (RecordedCall(asks, (torch.ones(1),), {}).refusal or "")
+    assert RecordedCall(Named(), (torch.ones(1),), {}).refusal is None
 
 
 def test_an_unknown_failure_of_the_repeated_call_is_told() -> None:
