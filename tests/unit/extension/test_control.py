@@ -224,6 +224,17 @@ def test_a_second_click_is_refused_and_a_queued_run_can_be_taken_back(shell: Any
     assert not kernel.view().busy
 
 
+def test_a_run_that_is_queued_after_a_stop_has_its_own_settings(shell: Any, kernel: Any) -> None:
+    shell("%%compile", "def f(x): return x + 1", "f(x)")
+    kernel.send({"backend": "aot_eager"})
+    (heard,) = kernel.view()._callbacks
+    heard({"kind": "stop"})
+    report = kernel.again({"fullgraph": True})
+    assert report.settings["backend"] != "aot_eager"
+    assert report.settings["fullgraph"] is True
+    assert not kernel.view().busy
+
+
 def test_stop_cancels_no_run_that_is_about_to_start(shell: Any, kernel: Any) -> None:
     shell("%%compile", *CELL)
     (heard,) = kernel.view()._callbacks
