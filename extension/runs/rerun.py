@@ -165,7 +165,7 @@ class Controller:
                 self.view.message(str(error), "error")
             except KeyboardInterrupt:
                 self.view.message("interrupted", "warning")
-            except Exception as error:
+            except BaseException as error:  # SystemExit, too, as in a cell: in the event loop, it would end the kernel
                 output.add("error", tracebacks.as_text(shell, error))
             finally:
                 tracebacks.after_cell()  # the kernel calls it only after the cells that it runs itself

@@ -191,6 +191,13 @@ def test_run_again_shows_output_value_and_error(shell: Any, kernel: Any) -> None
     assert dynascope.last().error is not None
 
 
+def test_a_run_again_that_exits_leaves_the_kernel_alive(shell: Any, kernel: Any) -> None:
+    shell("%%compile", "print('out')", "raise SystemExit('over')")
+    kernel.again()  # raises nothing, as that would end the loop of a kernel
+    assert kernel.view().printed == [{"type": "stream", "text": "out\n"}, {"type": "error", "text": "SystemExit: over\n"}]
+    assert not kernel.view().busy
+
+
 def test_a_syntax_error_of_a_run_again_leaves_the_shell_as_it_was(shell: Any, kernel: Any) -> None:
     shell("text = '1'")
     shell("%%compile", "eval(text)")
