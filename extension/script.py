@@ -77,7 +77,7 @@ def _execute(path: Path) -> None:
     main.__dict__.update(__file__=str(path), __builtins__=__builtins__, __spec__=None, __package__=None, __cached__=None)
     sys.modules["__main__"] = main
     sys.path[0] = str(path.resolve().parent)  # replaces our own command's folder
-    exec(compile(path.read_bytes(), str(path), "exec"), main.__dict__)
+    exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), main.__dict__)  # not our `annotations`
 
 
 def _own_frames(error: BaseException, script: str, module: bool) -> types.TracebackType | None:

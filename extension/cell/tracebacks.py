@@ -82,8 +82,11 @@ def after_cell(result: Any = None) -> None:
 
 
 def as_text(shell: Any, error: BaseException) -> str:
-    """What our hook shows for an exception, or the type and message of an exception without a hook; without colours."""
-    render = getattr(error, _RENDER_HOOK, None)
+    """What IPython shows for an exception, without colours: what our hook shows, or type and message without a hook.
+
+    IPython shows no traceback of a SystemExit.
+    """
+    render = None if isinstance(error, SystemExit) else getattr(error, _RENDER_HOOK, None)
     lines = render() if render is not None else _message(shell, error)
     return _ESCAPE.sub("", "\n".join(lines))
 

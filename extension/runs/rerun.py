@@ -34,8 +34,8 @@ CHANGEABLE = ("fullgraph", "error_on_graph_break", "backend", "dynamic", "device
 #: every view with buttons that work
 _views: weakref.WeakSet[Any] = weakref.WeakSet()
 _lock = threading.Lock()
-#: the controller whose work is queued, and the one whose work runs
-_queued: Controller | None = None
+#: the controller whose work is queued, with this work, and the one whose work runs
+_queued: tuple[Controller, Callable[[], None]] | None = None
 _running: Controller | None = None
 
 
@@ -114,7 +114,7 @@ class Controller:
             if _queued is not None or _running is not None:
                 self.view.message("a run is queued already: wait for it, or stop it", "warning")
                 return
-            _queued = self
+            _queued = self, work
         self.view.busy = True
         self.view.message("queued: runs when the kernel is free")
         try:
@@ -126,7 +126,7 @@ class Controller:
     def _stop(self) -> None:
         global _queued
         with _lock:
-            cancelled = _queued is self
+            cancelled = _queued is not None and _queued[0] is self
             if cancelled:
                 _queued = None
         if cancelled:
@@ -141,8 +141,8 @@ class Controller:
         """Do the queued work; called on the shell's main thread, between two cells."""
         global _queued, _running
         with _lock:
-            if _queued is not self:
-                return  # cancelled
+            if _queued is None or _queued[1] is not work:
+                return  # cancelled; another run may be queued since
             _queued, _running = None, self
         view = self.view
         view.message("")
@@ -165,7 +165,7 @@ class Controller:
                 self.view.message(str(error), "error")
             except KeyboardInterrupt:
                 self.view.message("interrupted", "warning")
-            except Exception as error:
+            except BaseException as error:  # SystemExit, too, as in a cell: in the event loop, it would end the kernel
                 output.add("error", tracebacks.as_text(shell, error))
             finally:
                 tracebacks.after_cell()  # the kernel calls it only after the cells that it runs itself
@@ -220,7 +220,7 @@ def after_cell(result: Any = None) -> None:
     """A cell is over: enable the buttons again, except in the view whose run is queued."""
     queued = _queued  # a click may cancel it meanwhile
     for view in list(_views):
-        if queued is None or view is not queued.view:
+        if queued is None or view is not queued[0].view:
             view.busy = False
 
 

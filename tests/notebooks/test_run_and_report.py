@@ -71,6 +71,16 @@ def test_the_scripts_own_end_is_ours(script: Path, how: str, status: int) -> Non
         assert "extension" not in done.stderr
 
 
+def test_a_script_has_no_future_imports_of_ours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from dynascope import script
+
+    (tmp_path / "script.py").write_text("def f(x: int): pass\n")
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    script._execute(tmp_path / "script.py")
+    assert sys.modules["__main__"].f.__annotations__ == {"x": int}
+
+
 def test_what_ended_the_script_is_in_the_report(script: Path, tmp_path: Path) -> None:
     refused = "import torch\n@torch.compile(backend='eager', fullgraph=True)\ndef f(x):\n    print(x)\nf(torch.ones(3))\n"
     script.write_text(refused)

@@ -191,6 +191,13 @@ def test_run_again_shows_output_value_and_error(shell: Any, kernel: Any) -> None
     assert dynascope.last().error is not None
 
 
+def test_a_run_again_that_exits_leaves_the_kernel_alive(shell: Any, kernel: Any) -> None:
+    shell("%%compile", "print('out')", "raise SystemExit('over')")
+    kernel.again()  # raises nothing, as that would end the loop of a kernel
+    assert kernel.view().printed == [{"type": "stream", "text": "out\n"}, {"type": "error", "text": "SystemExit: over\n"}]
+    assert not kernel.view().busy
+
+
 def test_a_syntax_error_of_a_run_again_leaves_the_shell_as_it_was(shell: Any, kernel: Any) -> None:
     shell("text = '1'")
     shell("%%compile", "eval(text)")
@@ -221,6 +228,17 @@ def test_a_second_click_is_refused_and_a_queued_run_can_be_taken_back(shell: Any
     before = dynascope.last()
     kernel.loop.run()
     assert dynascope.last() is before
+    assert not kernel.view().busy
+
+
+def test_a_run_that_is_queued_after_a_stop_has_its_own_settings(shell: Any, kernel: Any) -> None:
+    shell("%%compile", "def f(x): return x + 1", "f(x)")
+    kernel.send({"backend": "aot_eager"})
+    (heard,) = kernel.view()._callbacks
+    heard({"kind": "stop"})
+    report = kernel.again({"fullgraph": True})
+    assert report.settings["backend"] != "aot_eager"
+    assert report.settings["fullgraph"] is True
     assert not kernel.view().busy
 
 
