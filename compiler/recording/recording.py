@@ -66,7 +66,6 @@ class Recording:
         self._thread: int | None = None
         self._report: Report | None = None
         self._ended = False
-        self._entered_before: set[int] = set()
         self._sizes_before: schema.Sizes = {}
         self._times_forgotten = 0
 
@@ -77,7 +76,6 @@ class Recording:
         self._started = time.perf_counter()
         self.hooks = hooks.HOOKS.attach(self._event, hook_points.POINTS)
         hooks.HOOKS.bytecode += self._keeps_bytecode
-        self._entered_before = set(hooks.HOOKS.entered)
         self._sizes_before, self._times_forgotten = caches.known_sizes(), caches.times_forgotten
         return self
 
@@ -96,11 +94,12 @@ class Recording:
     def _cached(self) -> list[schema.Event]:
         """Events for compiled functions that were called but not compiled in this recording."""
         compiled = {e.code.uid for e in self.events if isinstance(e, schema.FrameEnd)}
+        called = (e.code for e in self.events if isinstance(e, schema.CompiledCall))
         entered = {
-            uid: called
-            for uid, called in hooks.HOOKS.entered.items()
+            code.uid: hooks.HOOKS.entered[code.uid]
+            for code in called
             # leave out functions of torch that torch compiles, but keep `inner`, its wrapper around some modules and functions
-            if uid not in self._entered_before and (not in_torch(called[0].co_filename) or called[0].co_name == "inner")
+            if code.uid is not None and (not in_torch(code.file) or code.name == "inner")
         }
         hits: list[schema.Event] = []
         hooks.HOOKS.safely(lambda: hits.extend(cache_hits.cache_hits(entered, compiled)))

@@ -68,7 +68,8 @@ class Hooks:
         self._codes: dict[int, tuple[CodeType, Code]] = {}
         #: uid -> (code, globals) of the compiled functions that were called while hooks were installed
         self.entered: dict[int, tuple[CodeType, dict[str, Any]]] = {}
-        #: (uid, name) of these calls; a uid can have several names: all functions that a torch wrapper wraps share its code
+        #: (uid, name) of the calls since the latest recording began, of which each recording gets one event; a uid can have
+        #: several names: all functions that a torch wrapper wraps share its code
         self.called_as: set[tuple[int, str]] = set()
         #: called before a compiled function runs, with the function that torch enters, the user's object, and the arguments
         self.call_watchers: list[Callable[[Any, Any, tuple[Any, ...], dict[str, Any]], None]] = []
@@ -85,6 +86,7 @@ class Hooks:
                 elif self._pausing:
                     sink(Paused())
                 self.sinks = [*self.sinks, sink]
+                self.called_as.clear()
             except BaseException:  # an interrupt can come between any two lines
                 self.detach(sink)
                 raise

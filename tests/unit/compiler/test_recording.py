@@ -89,6 +89,20 @@ def test_recordings_nest_and_end_in_any_order() -> None:
     assert second.report.summary.graphs == 4
 
 
+def test_each_of_nested_recordings_has_its_calls() -> None:
+    compiled = torch.compile(broken, backend="eager")
+    compiled(torch.ones(2))
+    with observe() as outer:
+        reports = []
+        for _ in range(2):
+            compiled(torch.ones(2))
+            with observe() as inner:
+                compiled(torch.ones(2))
+            reports.append(inner.report)
+    for report in (*reports, outer.report):
+        assert ([f.name for f in report.frames if f.status == "cached"], report.compiled) == (["broken", "broken"], ["broken"])
+
+
 def test_reset_in_the_users_code() -> None:
     with observe() as recording:
         torch.compile(broken, backend="eager")(torch.ones(2))
