@@ -10,10 +10,12 @@ from playwright.sync_api import expect
 from browser.lab import LabPage
 from browser.view_pages import ONE, START, VIEWS, view_of
 
-#: twelve breaks, and a backend that takes its time for each graph
+#: a backend that takes its time for each graph, and more for later ones: a slow browser, too, interrupts it before the end
 SLOW = """import time
+graphs = []
 def slow_backend(module, inputs):
-    time.sleep(0.4)
+    graphs.append(module)
+    time.sleep(0.4 if len(graphs) < 7 else 5)
     return module.forward
 import torch._dynamo
 torch._dynamo.register_backend(slow_backend, name="slow_backend")"""
