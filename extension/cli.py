@@ -124,7 +124,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(chosen: argparse.Namespace) -> int:
     from dynascope.script import run_script
 
-    is_rank = process_rank() is not None and (world_size() or 1) > 1
+    is_rank = process_rank() is not None and (chosen.launched or (world_size() or 1) > 1)
     _check_script(chosen, of_ranks=is_rank)
     _check_expected(chosen.expect)
     mark_recorded()
@@ -159,7 +159,7 @@ def _launch(arguments: Sequence[str]) -> int:
         _check_expected(chosen.expect)
 
     report, status, chosen = launch(arguments, check)
-    return status if report is None else _finish(report, status, chosen)
+    return status or FAILED if report is None else _finish(report, status, chosen)
 
 
 def _finish(report: Any, status: int, chosen: argparse.Namespace) -> int:

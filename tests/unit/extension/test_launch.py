@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
-from dynascope import launch
+from dynascope import children, cli, launch
 from dynascope.cli import main
 from dynascope.compiler.jobs import identity
+from dynascope.compiler.jobs.folder import read_job
 from dynascope.compiler.report import Report
 
 
@@ -110,6 +112,24 @@ def test_a_folder_that_takes_no_mark_is_reported_all_the_same(
 
 def test_under_our_launcher_no_rank_reports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert ranks_of(monkeypatch, tmp_path, 1).end(Report(), 1, reports=False) is None
+
+
+def test_a_single_rank_writes_its_file_for_our_launcher(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("print('trained')\n")
+    for name, value in {"RANK": "0", "WORLD_SIZE": "1", "DYNASCOPE_RANKS": str(tmp_path / "ranks")}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(children, "_recorded", None)
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(sys, "argv", [])
+    assert main(["run", "--launched", str(tmp_path / "train.py")]) == 0
+    (rank,) = read_job(tmp_path / "ranks").ranks
+    assert rank.status == "finished"
+
+
+def test_a_job_without_a_report_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli, "launch", lambda arguments, check: (None, 0, None))
+    assert main(["run", "--nproc-per-node", "1", __file__]) == 1
 
 
 def test_variables_of_one_rank_alone_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
