@@ -155,7 +155,8 @@ def _launch(arguments: Sequence[str]) -> int:
     """Run the script under torchrun."""
 
     def check(chosen: argparse.Namespace) -> None:
-        _check_output(chosen.output, of_ranks=True)
+        chosen.script = chosen.training_script
+        _check_script(chosen, of_ranks=True)
         _check_expected(chosen.expect)
 
     report, status, chosen = launch(arguments, check)

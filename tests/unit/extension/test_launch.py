@@ -41,10 +41,16 @@ def test_options_of_torchrun_before_the_script(arguments: str, expected: bool) -
     assert launch.wants_torchrun(arguments.split()) is expected
 
 
-def test_bad_usage_is_one_line_before_anything_runs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_bad_usage_is_one_line_before_anything_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     for options in (["-o", "out.nothing"], ["-o", "out.dot"], ["--expect", "ranks=equal"]):
-        assert main(["run", "--nproc-per-node", "2", *options, "train.py"]) == 2
+        assert main(["run", "--nproc-per-node", "2", *options, __file__]) == 2
         assert len(capsys.readouterr().err.splitlines()) == 1
+    with monkeypatch.context() as patch:
+        patch.setattr(launch, "_torchrun", lambda *arguments: pytest.fail("it runs"))
+        assert main(["run", "--nproc-per-node", "2", "nope.py"]) == 2
+    assert capsys.readouterr().err == "dynascope: nope.py: no such file\n"
     assert main(["report", str(tmp_path), "--expect", "nothing=1"]) == 2
     with pytest.raises(SystemExit) as left:
         main(["run", "--nproc-per-node", "2", "--no-python", "train.py"])
