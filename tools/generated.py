@@ -126,7 +126,11 @@ def main(arguments: list[str]) -> int:
         "ranks schema": (RANKS_SCHEMA, ranks_schema_text),
         "pins": (ROOT / CONSTRAINTS, with_pins),
     }
-    for name in [name for name in files if name.endswith(arguments[0])]:
+    chosen = [name for name in files if arguments and name.endswith(arguments[0])]
+    if not chosen:
+        print("usage: python -m tools.generated options|schema|pins")
+        return 2
+    for name in chosen:
         path, renew = files[name]
         path.write_text(renew(path.read_text(encoding="utf-8")), encoding="utf-8")
         print(f"wrote {path}")

@@ -211,7 +211,7 @@ def pytest(work: Work, what: list[str], arguments: list[str]) -> int:
     """
     # the processes share the cores: each gets one thread, and no pool of compile workers
     work.environ.update(OMP_NUM_THREADS="1", TORCHINDUCTOR_COMPILE_THREADS="1")
-    spread = [] if "-n" in " ".join(arguments) else ["-n", "3", "--dist", "loadscope"]
+    spread = [] if any(a.startswith("-n") for a in arguments) else ["-n", "3", "--dist", "loadscope"]
     return work.py("-m", "pytest", "-q", *what, *spread, *arguments)
 
 

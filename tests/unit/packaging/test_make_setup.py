@@ -261,3 +261,14 @@ def test_ci_runs_make_test(root: Path) -> None:
     assert os.access(script, os.X_OK)
     assert "set -euo pipefail" in script.read_text()
     assert "make --no-print-directory test" in script.read_text()
+
+
+def test_an_unknown_generated_file_is_bad_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert [generated.main(given) for given in ([], ["optoins"])] == [2, 2]
+    assert capsys.readouterr().out.count("usage: ") == 2
+
+
+@pytest.mark.parametrize(("given", "spread"), [(["-k", "my-name"], True), (["-n", "1"], False), (["-n2"], False)])
+def test_pytest_runs_in_three_processes_unless_told_otherwise(given: list[str], spread: bool) -> None:
+    work = SimpleNamespace(environ={}, py=lambda *arguments: arguments)
+    assert ("--dist" in tasks.pytest(work, [], given)) is spread  # type: ignore[arg-type, operator]
