@@ -144,7 +144,7 @@ class _CallRewriter(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        if isinstance(node.func, (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.IfExp, ast.NamedExpr)):
+        if isinstance(node.func, (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.IfExp, ast.BoolOp, ast.NamedExpr)):
             placeholder = ast.copy_location(ast.Constant(value=_PLACEHOLDER), node.func)
             operation = ast.BinOp(left=placeholder, op=ast.MatMult(), right=node.func)
             node.func = ast.copy_location(operation, node.func)

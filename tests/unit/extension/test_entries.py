@@ -264,3 +264,7 @@ def test_compiled_function_that_is_not_called(shell):
 def test_cell_that_raises_names_what_it_compiled(shell):
     shell("%%compile", *HELPER, "def g(x): return x", "def f(x): return helper(x)", "f(x)", "1 / 0")
     assert dynascope.last().compiled == ["f"]
+
+
+def test_a_callee_chosen_by_or_is_compiled(shell):
+    assert shell.report("%%compile", "def f(x): return x + 1", "(None or f)(x)").compiled == ["f"]
