@@ -26,7 +26,7 @@ _MACHINE_PATTERNS = [
     (re.compile(r"(?:(?<![^\s'\"`(<>])|(?<=\d[/\\]))[^\s'\"`(<>]*?[/\\]lib[/\\]python3\.\d+[/\\]"), ""),
 ]
 _UNSTABLE = r"(?:the profiler slows|the (?:eager )?calls took very different)"
-#: replacements in our own texts: what `--profile` measures, notes that depend on the measurements, and times in s, ms or µs;
+#: replacements in our own texts: what `--profile` measures, notes that depend on the measurements, and times (s to ns);
 #: all of this is replaced in embedded pictures, too
 _RUN_PATTERNS: list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [
     (
@@ -36,7 +36,7 @@ _RUN_PATTERNS: list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]
     (re.compile(rf"^note: {_UNSTABLE} .*?\n(?=note: )", re.MULTILINE | re.DOTALL), ""),
     (re.compile(rf"\n*^note: {_UNSTABLE} .*?(?=\n\n|\Z)|<p[^<>]*>{_UNSTABLE} [^<>]*</p>", re.MULTILINE | re.DOTALL), ""),
     (re.compile(r"data:image/svg\+xml;base64,([A-Za-z0-9+/=]+)"), lambda match: _normalize_svg(match)),
-    (re.compile(r"(?<![\w.])\d+(?:\.\d+)?(\s|&nbsp;|\u202f|\u00a0)(s|ms|µs|us)\b"), r"…\1s"),
+    (re.compile(r"(?<![\w.])\d+(?:\.\d+)?(\s|&nbsp;|\u202f|\u00a0)(s|ms|µs|us|ns)\b"), r"…\1s"),
 ]
 
 

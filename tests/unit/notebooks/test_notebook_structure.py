@@ -133,3 +133,7 @@ def test_the_figures_of_a_profile_are_not_stored() -> None:
     notes = "\n".join(f"note: {note}" for note in ["one", *doubts, "two"])
     assert stable(notes, ours=True) == "note: one\nnote: two"
     assert "pays back" not in stable("2 inputs: 1 makes\n    1. a: pays back after 3 calls", ours=True)
+
+
+def test_times_of_every_unit_are_normalized() -> None:
+    assert stable("3 s, 1.5 ms, 2 µs, 740 ns", ours=True) == "… s, … s, … s, … s"
