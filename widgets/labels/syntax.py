@@ -72,7 +72,7 @@ def _is_expression(text: str) -> bool:
 def _parsed(text: str, first: int) -> list[ast.stmt]:
     """The functions, classes and `with` blocks of one excerpt, at any depth.
 
-    Lines that begin with %name, %%name, ! or ?, as magics do, are emptied; `% 2` and `!= 2` continue an expression.  The excerpt
+    Lines that begin with %name, %%name, ! or ?, as magics do, are emptied; `% 2` and `!= 2` continue an expression. The excerpt
     may start at any indentation.
     """
     rows = re.sub(r"(?m)^[ \t]*(?:%%?[^\W\d]|!(?!=)|\?).*$", "", text).split("\n")  # as Python, no new line at a form feed
