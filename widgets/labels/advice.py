@@ -30,17 +30,18 @@ def advice(b: Break) -> list[str]:
     """What the user can do about a break, the most promising first."""
     hints = [compiler_text(h, 1000) for h in b.hints if h.strip()]
     steps = [h for h in hints if not h.startswith(_GENERAL)]
-    if b.outcome == "skipped":
+    if b.outcome == "skipped" and not b.allowed:
         steps.append(
             "Code around it runs eagerly because of this break. Move the line, or the call that leads to it, out of the loop, "
             "`with` or `try`, or into a function of its own, so that the rest can still be captured."
         )
     if b.outcome == "raised":
-        steps.append(
-            "fullgraph allows no graph break at all: fix it, or compile without fullgraph."
-            if b.fullgraph
-            else "error_on_graph_break is on here: fix it, or allow this place in a region."
-        )
+        if b.fullgraph:
+            steps.append("fullgraph allows no graph break at all: fix it, or compile without fullgraph.")
+        elif b.error_on_graph_break:
+            steps.append("error_on_graph_break is on here: fix it, or allow this place in a region.")
+        else:  # the flags are unknown, as in an imported log
+            steps.append("Graph breaks are errors here: fix it, or allow this place in a region (fullgraph=True allows none).")
     elif b.allowed:
         steps.insert(0, "Nothing to do: it is in a region that allows graph breaks, so it counts as expected.")
     else:

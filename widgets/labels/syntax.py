@@ -72,11 +72,12 @@ def _is_expression(text: str) -> bool:
 def _parsed(text: str, first: int) -> list[ast.stmt]:
     """The functions, classes and `with` blocks of one excerpt, at any depth.
 
-    Lines that begin with %, ! or ?, as magics do, are emptied, and the excerpt may start at any indentation.
+    Lines that begin with %name, %%name, ! or ?, as magics do, are emptied; `% 2` and `!= 2` continue an expression. The excerpt
+    may start at any indentation.
     """
-    text = re.sub(r"(?m)^[ \t]*[%!?].*$", "", text)
-    indent = min((len(row) - len(row.lstrip()) for row in text.splitlines() if row.strip()), default=0)
-    text = "\n".join(row[indent:] for row in text.splitlines())
+    rows = re.sub(r"(?m)^[ \t]*(?:%%?[^\W\d]|!(?!=)|\?).*$", "", text).split("\n")  # as Python, no new line at a form feed
+    indent = min((len(row) - len(row.lstrip()) for row in rows if row.strip()), default=0)
+    text = "\n".join(row[indent:] for row in rows)
     try:
         tree = ast.increment_lineno(ast.parse(text), first - 1)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

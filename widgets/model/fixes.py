@@ -28,7 +28,9 @@ def fix_parts(report: Report, owners: Container[str], file: str) -> list[Part]:
         "others": [_row(fix) for fix in own if not fix.chosen][:ROWS],
         "cell": printable(cells.get(file, "")) if chosen else "",
     }
-    return [{"key": "fix", "name": "Fix" if chosen else f"Fix ({len(own)} tried)", "kind": "fix", "body": body}]
+    tried = sum(fix.verdict != "untried" and bool(fix.edits or fix.settings) for fix in own)
+    name = "Fix" if chosen else f"Fix ({tried} tried)" if tried else "Fix (none)"
+    return [{"key": "fix", "name": name, "kind": "fix", "body": body}]
 
 
 def _row(fix: Fix) -> FixRow:

@@ -173,6 +173,7 @@ class _Terminal(Terminal):
         at = {b.id: self.places.at(b.file, b.line, b.cell) for b in self.report.breaks}
         for cost in profile.breaks[:MOST]:
             out += self.wrap(f"{at[cost.break_]} {cost_words(cost)}", "    ")
+        out += [f"    … and {len(profile.breaks) - MOST} more"] if len(profile.breaks) > MOST else []
         out += self.paint_all(self.wrap(line["first"], "  → "), "green") if line["first"] else []
         return out + self.guard_costs()
 
@@ -301,8 +302,9 @@ class _Terminal(Terminal):
         ]
 
     def skipped(self) -> list[str]:
+        frames = [f for f in self.report.frames if f.status in ("skipped", "failed", "unfinished")]
         out: list[str] = []
-        for f in [f for f in self.report.frames if f.status in ("skipped", "failed", "unfinished")][:MOST]:
+        for f in frames[:MOST]:
             cause = cause_of(self.report, f)
             why = compiler_text(f.reason or "reason unknown", 1000).split("\n")[0]
             if cause:
@@ -312,6 +314,7 @@ class _Terminal(Terminal):
                 why = f"because of the break at {at}" + (f": {why}" if more else beyond)
             sign = "…" if f.status == "unfinished" else "–"
             out += self.wrap(f"{sign} {f.status} frame {self.places.name(f)} at {self.places.frame(f)}: {why}", "", 3)
+        out += [f"… and {plural(len(frames) - MOST, 'more frame')} like these"] if len(frames) > MOST else []
         return ["", *self.paint_all(out, "soft")] if out else []
 
     def recompiles(self) -> list[str]:
@@ -329,14 +332,15 @@ class _Terminal(Terminal):
 
     def limits(self, causes: bool) -> list[str]:
         """The functions that reached the recompile limit, with the reasons; without `causes`, only the first and no reasons."""
-        out: list[str] = []
-        for r in refused_recompiles(self.report)[: MOST if causes else 1]:
+        limited, most, out = refused_recompiles(self.report), MOST if causes else 1, list[str]()
+        for r in limited[:most]:
             f = self.frames.get(r.frame)
             out += self.paint_all(
                 self.wrap(f"✗ {limit_words(r, self.places.name(f) if f else r.frame, self.places)}", "", 3), "red"
             )
             reasons = failures(r, self.places)[:3] if causes else []
             out += [line for reason in reasons for line in self.wrap(reason, "    ")]
+        out += [f"… and {plural(len(limited) - most, 'more function')} at the limit"] if len(limited) > most else []
         return ["", *out] if out else []
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from samples import frame, helper_five_times, loop, one_break, report
 
@@ -53,6 +55,24 @@ def test_what_is_no_step_to_take_comes_last() -> None:
     b = one_break().breaks[0]
     b.hints = ["This graph break is fundamental - it is unlikely to go.", "Please report an issue.", "Use `torch.cond`."]
     assert [step.split()[0] for step in advice(b)] == ["Use", "Meant", "This", "Please"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "first"),
+    [
+        ({}, "Graph breaks are errors here:"),
+        ({"fullgraph": True}, "fullgraph allows no graph break at all:"),
+        ({"fullgraph": False, "error_on_graph_break": True}, "error_on_graph_break is on here:"),
+    ],
+)
+def test_advice_on_an_error_names_a_flag_only_if_it_is_known(flags: dict[str, Any], first: str) -> None:
+    (step,) = advice(Break(id="b0", file="f.py", line=3, outcome="raised", **flags))
+    assert step.startswith(first)
+
+
+def test_an_allowed_break_that_skips_its_frame_leaves_nothing_to_do() -> None:
+    (step,) = advice(Break(id="b0", file="f.py", line=3, outcome="skipped", allowed=True))
+    assert step.startswith("Nothing to do")
 
 
 @pytest.mark.parametrize("folder", ["/home/ann lee/py/", "C:\\Users\\Ann Lee\\py\\"])

@@ -46,11 +46,20 @@ def test_where_nothing_was_proved_no_fixed_cell_is_offered() -> None:
     report = fixed()
     assert report.fixes is not None
     assert report.fix_set is not None
-    report.fixes, report.fix_set.fixes = report.fixes[1:], []
+    report.fixes, report.fix_set.fixes = [replace(report.fixes[1], edits=report.fixes[0].edits)], []
     (part,) = [p for p in view_model(report)["details"][report.breaks[0].id]["parts"] if p["kind"] == "fix"]
     assert part["name"] == "Fix (1 tried)"
     assert part["body"]["chosen"] == []
     assert part["body"]["cell"] == ""
+
+
+def test_only_changes_that_were_tried_are_counted() -> None:
+    report = fixed()
+    assert report.fixes is not None
+    chosen, known = report.fixes
+    report.fixes = [replace(known, title="No change is known"), replace(chosen, verdict="untried", chosen=False)]
+    (part,) = [p for p in view_model(report)["details"][report.breaks[0].id]["parts"] if p["kind"] == "fix"]
+    assert part["name"] == "Fix (none)"
 
 
 def test_every_recompile_of_a_function_shows_its_fix() -> None:

@@ -58,3 +58,10 @@ def test_methods_of_an_excerpt_that_begins_deep_inside() -> None:
     assert methods(dict(enumerate(text.split("\n"), 7))) == [("size", 8, 10, "Inner")]
     assert methods({1: "%%compile", 2: "class A:", 3: "    def f(self): pass"}) == [("f", 3, 3, "A")]
     assert methods({1: "class A:", 2: "    def f(self)"}) == []
+
+
+def test_continued_expressions_are_no_magics_and_a_form_feed_begins_no_line() -> None:
+    text = "%%compile\n!ls\nclass A:\n    \f\n    def f(self, a):\n        return (a\n            % 2\n            != 1)"
+    assert methods(dict(enumerate(text.split("\n"), 1))) == [("f", 5, 8, "A")]
+    assert methods({1: "%time f()", 2: "class A:", 3: "    def f(a): return (a", 4: "      % 2)"}) == [("f", 3, 4, "A")]
+    assert methods({1: "\f", 2: "class A:", 3: "    def f(self): pass"}) == [("f", 3, 3, "A")]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from samples import SAMPLES, hostile, loop, many, one_break, recompiled, refused
+from samples import SAMPLES, frame, hostile, loop, many, one_break, recompiled, refused
 
-from dynascope.compiler.report import Report
+from dynascope.compiler.report import BreakCost, Profile, Recompile, Report
 from dynascope.widgets.render.text import _Terminal, to_text
 
 
@@ -50,6 +50,21 @@ def test_a_pipe_gets_no_colour(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_many_breaks_stay_short() -> None:
     assert len(to_text(many(), colour=False).splitlines()) < 130
+
+
+def test_frames_and_limits_that_are_not_shown_are_counted() -> None:
+    frames = [frame(f"f{i}", f"{i}/0", f"f{i}", i + 1, status="skipped") for i in range(15)]
+    again = [Recompile(frame=f.id, of=None, refused_by="recompile_limit") for f in frames[:14]]
+    lines = Report(frames=frames, recompiles=again).details().splitlines()
+    assert "… and 3 more frames like these" in lines
+    assert "… and 2 more functions at the limit" in lines
+
+
+def test_costs_that_are_not_shown_are_counted() -> None:
+    report = many(14)
+    costs = [BreakCost(break_=b.id, seconds=0.001) for b in report.breaks]
+    report.profile = Profile(calls=3, median_seconds=0.1, breaks=costs)
+    assert "    … and 2 more\n" in report.details()
 
 
 def test_hostile_text_cannot_steer_the_terminal() -> None:
