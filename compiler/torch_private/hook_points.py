@@ -16,7 +16,7 @@ from typing import Any
 
 from dynascope.compiler.events import schema
 from dynascope.compiler.events.chromium import timed
-from dynascope.compiler.events.record_kinds import NOT_MADE_LIVE, SHAPES, needs_payload, record_compile_id
+from dynascope.compiler.events.record_kinds import NOT_MADE_LIVE, SHAPES, record_compile_id
 from dynascope.compiler.source.origin import in_torch
 from dynascope.compiler.torch_private import translators
 from dynascope.compiler.torch_private.hooks import Attempt, Hooks, Undo
@@ -53,7 +53,7 @@ def _structured_trace(hooks: Hooks) -> Undo:
         begins = "dynamo_start" in metadata or metadata.get("artifact", {}).get("name") == "recompile_reasons"
         attempt = hooks.attempt() if begins else None
         hooks.emit(schema.Trace(
-            metadata, getattr(record, "payload", None) if needs_payload(metadata) else None,
+            metadata, getattr(record, "payload", None),
             callers=None if attempt is None else translators.callers(attempt.caller),
             call=hooks.call() if begins else None,
             compile_id=record_compile_id(metadata),
@@ -75,9 +75,9 @@ def emit_timed(hooks: Hooks, event: Any) -> None:
 def _quiet_trace(hooks: Hooks) -> Undo:
     """Keep torch from making numerous or large trace records that are not read: they would be most of the cost of a recording.
 
-    These are the kinds in `NOT_MADE_LIVE`, artifacts that no report reads, and bytecode that no recording keeps.  The modules
-    of torch import `trace_structured` by name, so its code is replaced.  It stays as it is if another handler reads the trace,
-    such as that of the user's TORCH_TRACE log.
+    These are the kinds in `NOT_MADE_LIVE`, and bytecode that no recording keeps.  torch's modules import `trace_structured` by
+    name, so the function's code is replaced.  It stays as it is if another handler reads the trace, such as that of the user's
+    TORCH_TRACE log.
     """
     from torch._logging import _internal
 
@@ -101,7 +101,7 @@ def _quiet_trace(hooks: Hooks) -> Undo:
             return metadata_fn, payload_fn
         metadata = metadata_fn()
         label = str(metadata.get("name"))
-        if not needs_payload({"artifact": metadata}) or (label.endswith("_BYTECODE") and not hooks.bytecode):
+        if label.endswith("_BYTECODE") and not hooks.bytecode:
             return None, payload_fn
         if label == "dynamo_graph_break_reason":
             payload_fn = functools.partial(translators.without_traceback, payload_fn)
