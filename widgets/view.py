@@ -22,7 +22,7 @@ from dynascope.widgets.model.stages import TEXT_LIMIT
 from dynascope.widgets.render.front_end import es_module, style_sheet
 
 Request = Callable[[dict[str, Any]], None]
-#: most characters of each part of a rerun's output
+#: each part of a rerun's output has at most this many characters
 OUTPUT_LIMIT = 50_000
 #: characters of JSON above which a model is sent compressed (to about a twelfth)
 PACK_ABOVE = 100_000

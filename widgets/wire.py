@@ -425,7 +425,7 @@ class Overview(TypedDict):
     """What a large report opens with.
 
     `first`: what to do first; `left`: the breaks and recompiles of the other causes; `well`: what is compiled well; `library`:
-    the package that the model is from; `measured`: whether run times were measured.
+    the package, other than torch, that most frames are from, or ""; `measured`: whether run times were measured.
     """
 
     first: str

@@ -15,7 +15,7 @@ from dynascope.compiler.replay.last_call import WatchedCall
 from dynascope.compiler.report import Check, plural
 from dynascope.compiler.torch_private import hooks
 
-#: most differences that are reported
+#: at most this many differences are reported
 MOST_DIFFERENCES = 5
 
 

@@ -15,9 +15,9 @@ from typing import Any
 
 from dynascope.compiler.replay.object_state import attributes_of, slot_values, slots_of
 
-#: most levels of nesting that are compared
+#: at most this many levels of nesting are compared
 DEEPEST = 8
-NUMBERS = (bool, int, float, complex, str, bytes)
+PLAIN = (bool, int, float, complex, str, bytes)
 #: types of values that are not compared
 _IGNORED = (type(None), type, types.FunctionType, types.MethodType, types.BuiltinFunctionType, types.ModuleType,
             types.CodeType, functools.partial)  # fmt: skip
@@ -33,7 +33,7 @@ def parts_of(name: str, value: Any, opaque: dict[str, None] | None = None) -> It
 def _parts(name: str, value: Any, opaque: dict[str, None], around: tuple[int, ...]) -> Iterator[Part]:
     import torch
 
-    if isinstance(value, (torch.Tensor, *NUMBERS)) or _is_array(value):
+    if isinstance(value, (torch.Tensor, *PLAIN)) or _is_array(value):
         yield name, value
         return
     if isinstance(value, (*_IGNORED, torch.nn.Module, torch.dtype, torch.device)) or id(value) in around:
@@ -54,7 +54,7 @@ def _is_array(value: Any) -> bool:
 def _inside(name: str, value: Any) -> list[Part] | None:
     """The named contents of a container or object; None if unknown, unordered, or internal to torch or dynascope."""
     if isinstance(value, dict):
-        items = [(f"{name}[{key!r}]" if isinstance(key, NUMBERS) else f"{name}[...]", v) for key, v in dict.items(value)]
+        items = [(f"{name}[{key!r}]" if isinstance(key, PLAIN) else f"{name}[...]", v) for key, v in dict.items(value)]
         return [*items, *_attributes(name, value)]
     base: Any = next((kind for kind in (list, tuple, deque) if isinstance(value, kind)), None)
     if base is not None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
-from dynascope.compiler.accuracy.compare import NUMBERS, Part, parts_of
+from dynascope.compiler.accuracy.compare import PLAIN, Part, parts_of
 from dynascope.compiler.replay.clone import Clones
 from dynascope.compiler.replay.object_state import value_or_absent
 from dynascope.compiler.replay.process_state import torch_random_states
@@ -74,7 +74,7 @@ def _copied(value: Any) -> Any:
 
     if isinstance(value, torch.Tensor):
         return Clones()(value.detach())
-    return value if isinstance(value, NUMBERS) else value.copy()
+    return value if isinstance(value, PLAIN) else value.copy()
 
 
 class _Before:
@@ -89,7 +89,7 @@ class _Before:
         names = _names_of(target, dict(self._given))
         self._modules, self._names = reached.modules(), names
         self._versions = {id(value): version_of(value) for _, value in self._of_modules() if isinstance(value, torch.Tensor)}
-        self._numbers = {(name, value) for name, value in self._of_modules() if isinstance(value, NUMBERS)}
+        self._numbers = {(name, value) for name, value in self._of_modules() if isinstance(value, PLAIN)}
         leaves = [(names.get(id(t), f"a tensor of shape {tuple(t.shape)}"), t) for t in reached.with_gradient()]
         own = {name: value for name, value in bound.items() if not isinstance(value, torch.nn.Parameter)}
         of_names = [part for name, value in own.items() for part in parts_of(f"argument {name}", value)]
@@ -100,7 +100,7 @@ class _Before:
 
     def effects(self, bound: dict[str, Any]) -> list[Part]:
         """The present contents of arguments, names in `bound` and modules, without parameters that have not changed."""
-        given = [(name, value) for name, value in self._given if not isinstance(value, NUMBERS)]  # a number cannot change
+        given = [(name, value) for name, value in self._given if not isinstance(value, PLAIN)]  # a number cannot change
         return [
             *(part for name, value in [*given, *bound.items()] for part in parts_of(name, value)),
             *((name, value) for name, value in self._of_modules() if not self._is_untouched(value)),
@@ -114,7 +114,7 @@ class _Before:
 
     def unchanged(self) -> set[str]:
         """Names of the numbers and strings in modules that have not changed."""
-        return {name for name, value in self._of_modules() if isinstance(value, NUMBERS) and (name, value) in self._numbers}
+        return {name for name, value in self._of_modules() if isinstance(value, PLAIN) and (name, value) in self._numbers}
 
     def gradients(self, values: list[Part]) -> list[Part]:
         """The gradients that the call left in `.grad`, and those of its results."""
@@ -137,7 +137,7 @@ class _Before:
                 if value is not None and id(value) not in done:
                     done.add(id(value))
                     yield self._names.get(id(value), f"{kind}.{name}"), value
-            yield from ((f"{kind}.{n}", v) for n, v in own.items() if isinstance(v, NUMBERS) and not n.startswith("_"))
+            yield from ((f"{kind}.{n}", v) for n, v in own.items() if isinstance(v, PLAIN) and not n.startswith("_"))
 
 
 def _gradient_of(tensor: Any) -> tuple[int, int | None]:

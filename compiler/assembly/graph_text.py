@@ -20,7 +20,8 @@ _TYPE = re.compile(r"^(?P<dtype>[a-z]+[0-9a-z]*)\[(?P<shape>[^\]]*)\](?:\[(?P<st
 _SUBCLASS = re.compile(
     r"^(?P<name>\w+)\((?P<tensor>[a-z]\w*\[[^\]]*\](?:\[[^\]]*\])?[a-z]*(?::\d+)?)(?:, (?P<placements>.*))?\)$"
 )
-#: how torch prints a placement: `S(0)[1]` if several dimensions of the mesh shard the tensor's dimension 0, this one second
+#: how torch prints a placement: `S(0)` shards the tensor's dimension 0; if several dimensions of the mesh do, `S(0)[1]` is the
+#: second of them
 _PLACEMENT = re.compile(r"(?P<strided>_)?S\((?P<dim>[^)]*)\)(?P<order>\[\d+\])?|(?P<replicate>R)|P(?:\((?P<reduction>\w+)\))?")
 
 _OPERATORS: dict[type[ast.AST], str] = {

@@ -35,7 +35,10 @@ def summarise(report: Report) -> Summary:
 
 
 def _unknown_breaks(report: Report) -> int:
-    """The number of places at which resume functions continue although no break is known; earlier compiles do not count."""
+    """The number of places at which resume functions continue although no break is known.
+
+    Code compiled before the recording is left out.
+    """
     cached = {f.id for f in report.frames if f.status == "cached"}
     resumes = (f for f in report.frames if f.kind == "resume" and f.status != "cached" and f.continues not in cached)
     return len({(f.rank, f.file, f.code_name) for f in resumes if f.break_ is None})

@@ -22,8 +22,8 @@ USED = frozenset({
     "create_symbol", "create_unbacked_symbol", "guard_added_fast", "symbolic_shape_specialization", "chromium_event",
     "guard_on_data_dependent_error",
 })  # fmt: skip
-#: about symbols in shapes; a live recording makes them itself, with only the innermost entries of the compiler's stack, because
-#: collecting all of it is most of their cost
+#: about symbols in shapes; a live recording makes these records itself, with only the innermost entries of the compiler's
+#: stack, because collecting the whole stack is most of what they cost
 SHAPES = frozenset({"create_symbol", "create_unbacked_symbol", "guard_added_fast", "symbolic_shape_specialization"})
 #: not needed by a live recording, which keeps torch from making them, because many of them are numerous or large; torch still
 #: makes them if something else reads the trace, such as the user's TORCH_TRACE log

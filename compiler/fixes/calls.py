@@ -14,9 +14,9 @@ from dynascope.compiler.replay.replay import Arguments, Prepare, RecordedCall
 from dynascope.compiler.source.origin import in_torch
 from dynascope.compiler.torch_private import caches, hooks, marks
 
-#: most calls that are kept
+#: at most this many calls are kept
 MOST_CALLS = 8
-#: most calls whose arguments are copied, in case the call compiles something
+#: the arguments of at most this many calls are copied, in case the call compiles something
 MOST_COPIED = 50
 _PLAIN = (bool, int, float, str)
 #: makes other arguments from a call's arguments, possibly in place

@@ -1,4 +1,4 @@
-"""Turns a user's function that calls NumPy or the like into a custom operator, which a graph calls without tracing it.
+"""Turns a user's function that calls NumPy or the like into a custom operator: a graph can call it, Dynamo does not trace it.
 
 The shape and dtype of the result are guessed, simplest guess first.  The proof compares each guess with what the function
 returns for several sizes, and refuses the wrong ones.

@@ -31,7 +31,7 @@ _INTERVAL = 0.25
 _STILL = 2.0
 #: after writing, wait for this many times the CPU time that it took
 _PAUSE = 20
-#: most entries of a stack that are kept
+#: at most this many entries of a stack are kept
 _MOST_ENTRIES = 12
 
 

@@ -20,7 +20,8 @@ from dynascope.compiler.report import BreakCost, CostParts, Report
 if TYPE_CHECKING:
     from dynascope.compiler.profile.attribution import Call, Slice
 
-#: most nanoseconds charged to recording one start or end of an event; further overhead is spread evenly over the call
+#: recording one start or end of an event is charged at most this many nanoseconds; further overhead is spread evenly over the
+#: call
 _MOST_EDGE = 3000
 #: ops that copy a value from a tensor to Python; without their break they would not run
 _TO_PYTHON = ("aten::item", "aten::is_nonzero", "aten::_local_scalar_dense", "aten::equal")

@@ -26,7 +26,7 @@ from dynascope.compiler.report.measurements import SwitchName
 from dynascope.compiler.torch_private import hooks, profiling
 from dynascope.compiler.torch_private.profiling import Evaluation
 
-#: most parts of a frame's guards that are reported
+#: at most this many parts of a frame's guards are reported
 MOST = 12
 #: a part of the guards is split further if it takes more than this share of all guards
 _LARGE = 0.1

@@ -22,7 +22,7 @@ from dynascope.compiler.replay.replay import RecordedCall
 from dynascope.compiler.report import FailedGuard, InputRun, Report
 from dynascope.compiler.torch_private import config
 
-#: most characters of an input's description
+#: an input's description has at most this many characters
 _LONGEST = 160
 #: a container with more than `_MANY` items is described by its first `_SHOWN` items
 _SHOWN, _MANY = 6, 8

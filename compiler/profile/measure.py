@@ -39,10 +39,10 @@ from dynascope.compiler.report.measurements import Payback
 from dynascope.compiler.torch_private import caches, hooks, marks, profiling
 
 DEFAULT_CALLS = 10
-#: most calls to warm up in each turn: the first calls after another turn, or after the profiler has started, find the CPU's
-#: caches cold
+#: at most this many calls warm up each turn: the first calls after another turn, or after the profiler has started, find the
+#: CPU's caches cold
 WARM_UP = 8
-#: most seconds to warm up; filling the caches takes less
+#: at most this many seconds of warming up; filling the caches takes less
 WARM_BUDGET = 0.05
 #: calls that take more than these seconds are all made in one turn
 SLOW = 0.2

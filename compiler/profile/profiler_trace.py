@@ -26,7 +26,7 @@ ENGINE = "autograd::engine::evaluate_function"
 
 #: runtime calls that block until the device is done; asynchronous ones (`cudaMemcpyAsync`) are followed by a separate wait
 _BLOCKING = ("cudaMemcpy", "hipMemcpy", "hipMemcpyWithStream", "urEventWait", "urQueueFinish")
-#: most characters of a name that are kept: kernels from C++ templates can have names of thousands of characters
+#: at most this many characters of a name are kept: kernels from C++ templates can have names of thousands of characters
 _LONGEST = 200
 #: category in the trace -> kind of event
 _KINDS = {

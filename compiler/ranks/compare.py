@@ -26,7 +26,7 @@ from dynascope.compiler.ranks.structure import (
 from dynascope.compiler.report import Break, Node
 from dynascope.compiler.report.schema import ReportData
 
-#: most guards that are shown with one difference
+#: at most this many guards are shown with one difference
 _GUARDS = 6
 #: matches torch's files; by the names of their folders, because the rank may have run on another machine
 _IN_TORCH = re.compile(r"[\\/](?:site|dist)-packages[\\/](?:torch|functorch)[\\/]")

@@ -40,7 +40,7 @@ _GZIP_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
 _MAX_PID = 1 << 22
 #: payloads that are not needed are hashed and dropped in chunks of this many bytes
 _CHUNK = 1 << 20
-#: most kinds of problems to count separately; further unknown kinds of records are counted together
+#: at most this many kinds of problems are counted separately; further unknown kinds of records are counted together
 _MAX_KINDS = 100
 
 

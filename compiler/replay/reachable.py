@@ -24,7 +24,7 @@ from dynascope.compiler.replay.object_state import GlobalName
 from dynascope.compiler.source.origin import is_users
 from dynascope.compiler.torch_private import custom_operators, marks, tensor_state
 
-#: most objects that are inspected
+#: at most this many objects are inspected
 MOST_OBJECTS = 200_000
 
 _LEAVES = (type(None), bool, int, float, complex, str, bytes, range, slice, ModuleType, CodeType, FrameType, TracebackType)

@@ -1,4 +1,4 @@
-"""Finds effects of a replayed call that cannot be undone; they are reported before the first replay.
+"""Finds effects of a replayed call that cannot be undone: they are reported, or make `replay` refuse the call.
 
 Files, loggers, sockets, queues, threads and locks are shared with other code, and Python does not show the state of every
 object.  State that is not restored, but whose change is cheap to detect (`watched`), is reported after the replays.

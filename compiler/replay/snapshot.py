@@ -12,7 +12,7 @@ from typing import Any
 from dynascope.compiler.replay import object_state, process_state, side_effects
 from dynascope.compiler.replay.object_state import NotRestored, State
 
-#: most bytes of tensors and arrays that are copied; the values of the rest are not restored
+#: at most this many bytes of tensors and arrays are copied; the values of the rest are not restored
 MOST_BYTES = 4 << 30
 
 

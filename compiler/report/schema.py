@@ -295,7 +295,7 @@ class Recompile:
     call: int | None = None
     #: number of compiled versions of the code object after the recompile
     entries: int | None = None
-    #: most compiled versions that the code object may have
+    #: how many compiled versions the code object may have at most
     limit: int | None = None
     #: the limit in `torch._dynamo.config` that refused the recompile, so that the frame runs eagerly from then on; None: not
     #: refused

@@ -51,9 +51,9 @@ def _in_modules(files: Collection[str]) -> Iterator[object]:
 
 @contextlib.contextmanager
 def found_once() -> Iterator[None]:
-    """In this block, search all objects only once, and again after each import.
+    """In this block, search all objects only at the first use and after each import.
 
-    Functions created in between are found only in modules and their classes.
+    Functions created after such a search are found only among the values of modules and their classes, until the next one.
     """
     token = _index.set(_Index())
     try:

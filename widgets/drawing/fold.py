@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from dynascope.compiler.report import Frame, plural
 from dynascope.widgets.labels.words import printable
 
-#: most folds with the frames of one function; all other frames share one fold
+#: the frames of one function have at most this many folds; all other frames share one fold
 NAMES = 10
 
 

@@ -13,7 +13,7 @@ from itertools import groupby
 from dynascope.widgets.labels.words import shorten
 from dynascope.widgets.wire import FxNode
 
-#: most boxes in a drawing that a reader can still grasp
+#: a reader can grasp a drawing of at most this many boxes
 MOST = 60
 #: a grouping is useful if no group has a larger share than this of the nodes, not counting inputs
 LARGEST = 0.7

@@ -18,7 +18,7 @@ from dynascope.widgets.layout.fx_graph import layout
 from dynascope.widgets.layout.geometry import Size
 from dynascope.widgets.wire import FxFold, FxNode, FxPicture
 
-#: most nodes that are drawn one by one
+#: at most this many nodes are drawn one by one
 DRAWN = 300
 #: pixels: the height of a box, and of one with a second line (an operation with its time, a fold with its number of nodes)
 HEIGHT = 28.0

@@ -35,9 +35,9 @@ FOLD_ABOVE = 50
 KEEP = 20
 #: number of frames in a picture that cannot be scrolled
 SHORT = 10
-#: most folded frames that are laid out inside their folds; the others stay folded
+#: at most this many folded frames are laid out inside their folds; the others stay folded
 INSIDE = 400
-#: most arrows to one break from other frames that ran into it
+#: at most this many arrows lead to one break from other frames that ran into it
 HIT_ARROWS = 8
 
 

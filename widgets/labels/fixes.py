@@ -6,7 +6,7 @@ import difflib
 
 from dynascope.compiler.report import Fix, FixSet, Report, plural, time_text
 
-#: most lines of one fix's diff that are shown
+#: at most this many lines of one fix's diff are shown
 MOST_LINES = 24
 _DYNAMIC = "torch.compile(..., dynamic=True)"
 _MARK = "torch._dynamo.mark_dynamic"

@@ -257,19 +257,19 @@ def input_words(run: InputRun) -> str:
 
 
 def inputs_summary(runs: Sequence[InputRun]) -> str:
-    """All inputs in one line: `5 inputs: 2 make the compiler work again (1.30 s), 1 runs eagerly`."""
+    """All inputs in one line: `5 inputs: 2 need another compile (1.30 s), 1 runs eagerly`."""
     many = [r for r in runs if r.outcome in ("recompiled", "compiled")]
     parts = []
     if many:
         cost = seconds(sum(r.compile_seconds for r in many))
-        parts.append(f"{len(many)} {'makes' if len(many) == 1 else 'make'} the compiler work again ({cost})")
+        parts.append(f"{len(many)} {'needs' if len(many) == 1 else 'need'} another compile ({cost})")
     eager = sum(r.outcome == "eager" for r in runs)
     if eager:
         parts.append(f"{eager} {'runs' if eager == 1 else 'run'} eagerly")
     failed = sum(r.outcome == "failed" for r in runs)
     if failed:
         parts.append(f"{failed} could not be measured")
-    return f"{plural(len(runs), 'input')}: {', '.join(parts) or 'none makes the compiler work again'}"
+    return f"{plural(len(runs), 'input')}: {', '.join(parts) or 'none needs another compile'}"
 
 
 # -- a graph run alone ------------------------------------------------------------------------------

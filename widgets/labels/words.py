@@ -46,7 +46,7 @@ _ADVANCES = _Advances({
 }, 72)  # fmt: skip
 _BOLD = _Advances({char: width + max(5, width // 8) for char, width in _ADVANCES.items()}, 81)
 _MONO = _Advances({}, 61)
-#: most lines of a break's expression, if the report does not know where it ends
+#: a break's expression has at most this many lines, if the report does not know where it ends
 MOST_CONTINUED = 40
 
 

@@ -21,7 +21,7 @@ from dynascope.widgets.layout.geometry import Placement, Point, Rect, Size, plac
 EdgeKind = Literal["right", "down", "free"]
 
 COLUMN, COLUMN_GAP, ROW_GAP = 246.0, 50.0, 46.0
-#: most pixels in width for trees side by side: two columns
+#: trees side by side are at most this many pixels wide: two columns
 ROOM = 2 * COLUMN + COLUMN_GAP
 #: the height above which a chain of continuations is cut into two columns
 TALL = 640.0
@@ -31,7 +31,7 @@ PAD, INNER_GAP = 12.0, 16.0
 FIRST_LANE, LANE, LANES = 12.0, 6.0, 6
 #: distance between the top of a box and a line that ends at its side or turns above it
 TURN = 20.0
-#: most comparisons of a line with a column of frames in one drawing; after that, edges run beside the drawing
+#: at most this many times, a line is compared with a column of frames in one drawing; after that, edges run beside the drawing
 BUDGET = 400_000
 
 

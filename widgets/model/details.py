@@ -47,7 +47,7 @@ from dynascope.widgets.model.stages import TEXT_LIMIT, stage_parts
 from dynascope.widgets.model.timeline import cost_facts
 from dynascope.widgets.wire import Detail, Part
 
-#: most rows of one list
+#: one list has at most this many rows
 ROWS = 500
 _COMPILED_BEFORE = (
     "It was compiled before this recording: its graphs may be known, the reasons of its breaks are not. "

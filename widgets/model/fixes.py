@@ -9,7 +9,7 @@ from dynascope.widgets.labels.fixes import diff_lines, fix_words
 from dynascope.widgets.labels.words import printable
 from dynascope.widgets.wire import FixBody, FixRow, Part
 
-#: most changes that are listed besides the chosen ones
+#: at most this many changes are listed besides the chosen ones
 ROWS = 12
 
 

@@ -11,7 +11,7 @@ from dynascope.widgets.labels.sentences import graph_run_words
 from dynascope.widgets.labels.words import printable, shorten
 from dynascope.widgets.wire import Bar, BarGroup, Part, RunBody
 
-#: most operations that the tab lists
+#: the tab lists at most this many operations
 SLOWEST = 8
 _BEFORE = (
     "This graph alone, on made-up data of the recorded shapes: eager against what the backend makes of it, the time of each "

@@ -21,7 +21,7 @@ from dynascope.widgets.labels.words import Places, printable, shorten
 from dynascope.widgets.model.recompiles import VALUES
 from dynascope.widgets.wire import Part
 
-#: most rows of one list
+#: one list has at most this many rows
 ROWS = 500
 
 

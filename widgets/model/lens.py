@@ -19,7 +19,7 @@ from dynascope.widgets.labels.words import Places, printable, shorten
 from dynascope.widgets.model.recompiles import guard_marks
 from dynascope.widgets.wire import LensFile, LensLine, LensMark
 
-#: most characters of a line that are shown
+#: at most this many characters of a line are shown
 LINE_LIMIT = 2000
 #: lines that a large report shows before and after each notable line (see `_quieten`)
 AROUND = 2

@@ -21,7 +21,7 @@ from dynascope.widgets.wire import ViewModel
 #: limits on the groups that are shown, and on the characters of JSON in their views together; the first view is always kept
 MOST_GROUPS, MOST_VIEWS = 24, 12_000_000
 MOST_DIFFERENCES, MOST_UNWELL = 40, 40
-#: most cells of the matrix of ranks and steps; if there would be more, only the first steps are shown
+#: the matrix of ranks and steps has at most this many cells; if there would be more, only the first steps are shown
 MOST_CELLS = 400_000
 
 

@@ -20,7 +20,7 @@ from dynascope.widgets.labels.recompiles import (
 from dynascope.widgets.labels.words import Places, printable, shorten
 from dynascope.widgets.wire import LensGuards, RecompileRow
 
-#: most rows of the list
+#: the list has at most this many rows
 MOST = 200
 #: kinds of guards on values that a program changes, as opposed to identities and types
 VALUES = frozenset({

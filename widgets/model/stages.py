@@ -10,11 +10,11 @@ from dynascope.compiler.report import Graph, Kernel, Report, plural
 from dynascope.widgets.labels.words import Places, printable, shorten
 from dynascope.widgets.wire import Part
 
-#: most characters of one text (a backend's code can have megabytes)
+#: one text has at most this many characters (a backend's code can have megabytes)
 TEXT_LIMIT = 200_000
 #: the model includes the texts of a report if they have at most this many characters together
 _WHOLE = 100_000
-#: most rows of one list
+#: one list has at most this many rows
 _ROWS = 500
 _NAMES = {
     "after_pre_grad_graph": "Pre-grad graph", "inductor_post_grad_graph": "Post-grad graph",

@@ -20,7 +20,8 @@ from dynascope.widgets.render.page import document
 from dynascope.widgets.render.ranks_text import to_text
 from dynascope.widgets.render.static_output import HIDE_CSS
 
-#: most columns and rows of the picture's matrix; if there are more ranks, a column shows the slowest compiles of several
+#: the picture's matrix has at most this many columns and rows; if there are more ranks, a column shows the slowest compiles of
+#: several
 COLUMNS, ROWS = 256, 60
 _WIDTH, _LEFT, _TOP, _STRIP, _ROW = 900, 150, 46, 22, 14
 

@@ -57,7 +57,7 @@ from dynascope.widgets.model.timeline import timeline
 from dynascope.widgets.render.overview_text import OverviewText
 from dynascope.widgets.render.terminal import Terminal, columns
 
-#: most breaks, frames and recompiles that are shown in full
+#: at most this many breaks, frames and recompiles are shown in full
 MOST = 12
 _OUTCOMES = {"resumed": "resumed", "skipped": "the whole frame runs eagerly", "raised": "stopped here"}
 

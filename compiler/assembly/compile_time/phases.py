@@ -18,7 +18,7 @@ from dynascope.compiler.report import AutotuneChoice, CacheLookup, CompilePhase,
 
 #: a report holds at most this many phases, the longest ones; the phase around a kept one is at least as long, and so kept, too
 MOST = 2000
-#: the ends of the names of phases that begin with an operation's name
+#: suffixes of the names of phases; the rest of such a name is an operation's name
 _AUTOTUNING = (AUTOTUNING, "_template_precompiling")
 #: (kind, beginnings of the names of its phases); a phase whose name fits none has the kind of the phase around it, or "other"
 _KINDS: list[tuple[PhaseKind, tuple[str, ...]]] = [

@@ -16,7 +16,7 @@ from dynascope.compiler.source.origin import in_torch
 
 #: a block has at least this many operations, and occurs at least this often
 _OPS, _TIMES = 3, 3
-#: most distances between equal operations that are tried as lengths of a block, in one graph
+#: in one graph, at most this many distances between equal operations are tried as lengths of a block
 _LENGTHS = 8
 #: a name that is not an attribute
 _NAME = re.compile(r"(?<![.\w])[A-Za-z_]\w*")

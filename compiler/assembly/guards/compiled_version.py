@@ -80,7 +80,7 @@ class Version:
         numbers = [n for n in (guard.before, guard.actual, guard.now) if n is not None and n.lstrip("-").isdigit()]
         if len(numbers) != 3:
             return None
-        low, value, high = map(int, numbers)
+        low, value, high = map(int, numbers)  # in a guard on a range, `before` is its start and `now` its end (see FailedGuard)
         text = f"{low} <= {guard.source}" if value < low else f"{guard.source} <= {high}"
         return next((place for _, written, place in self.tree.made.get("", ()) if written == text), None)
 

@@ -61,7 +61,7 @@ def observe_call(
 ) -> Observed:
     """Run `entry`, which was made from the call's target, once on arguments that `vary` has changed; exceptions are recorded.
 
-    Raises TookTooLong after so many seconds.
+    Raises TookTooLong if the call takes longer than `seconds`.
     """
     import torch
 
@@ -128,7 +128,7 @@ def _messages(observed: Observed) -> Iterator[None]:
     collect = Collect()
     try:
         for logger, _ in kept:
-            # the records of a logger that propagates reach the root's handler; with its own, they would be collected twice
+            # a propagating logger's records reach the root's handler; with one of its own, they would be collected twice
             logger.handlers = [] if logger is not logging.root and logger.propagate else [collect]
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -171,7 +171,7 @@ def differences(actual: Observed, expected: Observed, assumption: str = "") -> s
 
 
 def without_zero_gradients(actual: Observed, expected: Observed) -> Observed:
-    """The run without the gradients of zero of arguments that get no gradient in eager.
+    """The run without those gradients that are zero and belong to arguments for which eager has no gradient.
 
     Those of parameters stay: an optimizer skips a parameter without a gradient, and decays one whose gradient is zero.
     """
@@ -218,7 +218,8 @@ def _other_outcome(actual: Outcome, expected: Outcome) -> str | None:
         if names != wanted:
             missing = [name for name in wanted if name not in names]
             added = [name for name in names if name not in wanted]
-            which = f"no {missing[0]}" if missing else f"{added[0]} only with it" if added else f"{len(names)} parts"
+            order = "in another order" if len(names) == len(wanted) else f"{len(names)} parts where eager has {len(wanted)}"
+            which = f"no {missing[0]}" if missing else f"{added[0]} only with the change" if added else order
             return f"{what} differ: {which}"
         for (name, one), (_, other) in zip(found, parts, strict=True):
             text = difference(one, other)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from types import BuiltinFunctionType, CellType, FunctionType, MethodType
 from typing import Any
 
-from dynascope.compiler.accuracy.compare import NUMBERS, difference
+from dynascope.compiler.accuracy.compare import PLAIN, difference
 from dynascope.compiler.replay import object_state
 from dynascope.compiler.replay.object_state import GlobalName
 from dynascope.compiler.replay.reachable import Reachable
@@ -79,7 +79,7 @@ def _entries(owner: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(owner, CellType):
         yield "", object_state.value_or_absent(functools.partial(getattr, owner, "cell_contents"))
     elif isinstance(owner, dict):
-        yield from ((f"[{key!r:.60}]", value) for key, value in list(dict.items(owner)) if isinstance(key, NUMBERS))
+        yield from ((f"[{key!r:.60}]", value) for key, value in list(dict.items(owner)) if isinstance(key, PLAIN))
     elif isinstance(owner, set):
         yield "", len(owner)
     elif isinstance(owner, object_state.CONTAINERS):
@@ -103,7 +103,7 @@ def _kept(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         is_skipped = isinstance(value, torch.nn.Parameter) or value.numel() > _LARGEST or value.layout is not torch.strided
         return None if is_skipped or value.device.type == "meta" else value.detach().clone()
-    return value if isinstance(value, NUMBERS) else None
+    return value if isinstance(value, PLAIN) else None
 
 
 def _name(owner: Any, number: int) -> str:

@@ -21,7 +21,7 @@ class TookTooLong(BaseException):
 
 @contextlib.contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise TookTooLong in this thread, between two bytecode instructions, after so many seconds.
+    """Raise TookTooLong in this thread after `seconds`, between two bytecode instructions.
 
     Python discards exceptions in a weak reference's callback and in `__del__`; TookTooLong is then raised again.
     """

@@ -27,7 +27,8 @@ from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.lines import CellResolver
 from dynascope.compiler.torch_private import caches, config
 
-#: seconds that a call in eager mode may take beyond ten times the longest recorded one: other inputs may make a loop endless
+#: seconds that a call in eager mode may take beyond ten times the longest one with recorded inputs: other inputs may make a
+#: loop endless
 LONGEST_CALL = 10.0
 
 
@@ -41,7 +42,7 @@ class Compiling(Protocol):
         """Applies the settings that are not arguments of torch.compile."""
 
     def retracing(self) -> AbstractContextManager[Callable[[Any], None]]:
-        """Has the functions that Dynamo knows traced again; yields a function that does so for a target."""
+        """In the block, Dynamo traces the functions that it knows anew; yields a function that does the same for a target."""
 
 
 @dataclass

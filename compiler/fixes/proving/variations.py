@@ -23,9 +23,9 @@ from dynascope.compiler.replay.reachable import names_used
 from dynascope.compiler.replay.replay import Arguments
 
 _LARGE = 1e4
-#: most sizes that are changed, each by itself
+#: at most this many sizes are changed, each by itself
 _MOST_SIZES = 3
-#: most variations in which a Python number is changed; one number can have two
+#: at most this many variations change a Python number; one number can have two
 _MOST_NUMBERS = 4
 
 
@@ -37,7 +37,7 @@ class Variation:
     vary: Vary
     #: whether it is left out if the eager program raises an exception with it
     may_fail: bool = False
-    #: whether the compiler may work again because of it
+    #: whether the compiler may have to compile again because of it
     recompiles: bool = False
     #: whether the inputs are made to require gradients
     gradients: bool = False
@@ -205,7 +205,10 @@ _VALUES: tuple[tuple[str, _Change], ...] = (
 
 
 def _require_gradients(first: Vary, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
-    """Make the inputs require gradients, as results of an operation: only results with a `grad_fn` are compared."""
+    """Make the inputs the results of an operation, which require gradients.
+
+    Gradients are taken only of results with a `grad_fn`, which a leaf that the call returns unchanged would not have.
+    """
     args, kwargs = first(args, kwargs)
     for tensor in _tensors(args, kwargs, []):
         with contextlib.suppress(RuntimeError):  # torch refuses a tensor whose elements share memory
@@ -215,7 +218,7 @@ def _require_gradients(first: Vary, args: tuple[Any, ...], kwargs: dict[str, Any
 
 
 def _resize(size: int, other: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
-    """Resize every dimension of length `size` to `other`; values are repeated."""
+    """Resize every dimension of length `size` to `other` in the leaf tensors, except parameters; values are repeated."""
     import torch
 
     for tensor in _tensors(args, kwargs, []):

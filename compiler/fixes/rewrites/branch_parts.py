@@ -1,4 +1,4 @@
-"""What `branches` and `branch_functions` share: the names and values that the sides of a branch assign."""
+"""What `branches` and `branch_functions` share: reading the assignments of a branch's sides, and which values are refused."""
 
 from __future__ import annotations
 

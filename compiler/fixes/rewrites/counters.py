@@ -53,7 +53,7 @@ def _made(
 
 
 def _bindings(source: Source, name: str) -> list[cst.BaseExpression]:
-    """The numbers that are assigned to a name; none if anything else is assigned to it, too."""
+    """The numbers that plain assignments (`name = 0`) give to a name; none if such an assignment gives it anything else."""
     bound = [a.value for a in source.all_of(cst.Assign) if name in [dotted(t.target) for t in a.targets]]
     return bound if all(_is_number(value) for value in bound) else []
 
@@ -61,7 +61,7 @@ def _bindings(source: Source, name: str) -> list[cst.BaseExpression]:
 def _given(source: Source, function: str, name: str) -> list[cst.BaseExpression] | None:
     """The arguments for this parameter that may differ from call to call.
 
-    None if the file has not exactly one function of this name, or the function has no such parameter.
+    None if the file has not exactly one function of this name, or the function cannot be given this parameter by position.
     """
     functions = [f for f in source.all_of(cst.FunctionDef) if f.name.value == function]
     if len(functions) != 1:
@@ -85,7 +85,7 @@ def _argument(call: cst.Call, name: str, index: int) -> cst.BaseExpression | Non
 
 
 def _differs(source: Source, call: cst.Call, argument: cst.BaseExpression) -> bool:
-    """Whether an argument may differ from call to call: it is a literal number, or reads what a loop around the call binds."""
+    """Whether other calls may pass another number: this one passes a literal, or reads what a loop around the call binds."""
     loops = [a for a in source.ancestors(call) if isinstance(a, cst.For | cst.While)]
     return _is_number(argument) or bool(uses(argument).reads & uses(*loops).writes)
 

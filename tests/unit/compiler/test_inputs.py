@@ -1,4 +1,4 @@
-"""A list of inputs: which one makes the compiler work again is what Dynamo's own records say."""
+"""A list of inputs: which one needs another compile is what Dynamo's own records say."""
 
 from __future__ import annotations
 
@@ -137,5 +137,5 @@ def test_in_words() -> None:
         InputRun(arguments="b", outcome="recompiled", compile_seconds=0.5),
         InputRun(arguments="c", outcome="eager"),
     ]
-    assert inputs_summary(runs) == "3 inputs: 1 makes the compiler work again (0.50 s), 1 runs eagerly"
-    assert inputs_summary(runs[:1]) == "1 input: none makes the compiler work again"
+    assert inputs_summary(runs) == "3 inputs: 1 needs another compile (0.50 s), 1 runs eagerly"
+    assert inputs_summary(runs[:1]) == "1 input: none needs another compile"
