@@ -316,6 +316,8 @@ LEFT_ALONE = [
     (empty_rows, "    m = x > 0\n    if «m.all()»:\n        x[m] = 0\n    return x\n"),
     (empty_rows, "    m = x > 0\n    if «m.any()»:\n        x[m] = 0\n        y = 1\n    return x * y\n"),
     (empty_rows, "    m = x > 0\n    if «m.any()»:\n        x[m] = 0\n    else:\n        x = x + 1\n    return x\n"),
+    (empty_rows, "    m = x > 0\n    if «m.any()»:\n        x[m.long()] = 0\n    return x\n"),
+    (empty_rows, "    m = x > 0\n    if «m.sum() > 0»:\n        x[1 - m] = 0\n    return x\n"),
     (scalars, "    return x[:«x.sum().item()»]\n"),
     (scalars, "    n = «int(x.sum())»\n    return x * n, list(range(n))\n"),
     (scalars, "    n = int(x.sum()) + «int(x.max())»\n    return x * n, list(range(n))\n"),
