@@ -451,6 +451,10 @@ class Net(torch.nn.Module):
     assert new.startswith("import torch\n\nscale = torch.tensor(2.5)\n")
     assert offered(counters, text + "\nscale = text\n", kind="recompile", reason="scale") == []
     assert offered(counters, text, kind="a break", reason="scale") == []
+    [(candidate, new)] = offered(counters, text.replace("scale =", "scale: float ="), kind="recompile", reason="scale")
+    assert new.startswith("import torch\n\nscale: float = torch.tensor(2.5)\n")
+    for other in ("scale: float = text", "scale, other = text, 1"):
+        assert offered(counters, f"{text}\n{other}\n", kind="recompile", reason="scale") == []
 
 
 def test_an_edit_is_as_small_as_it_can_be() -> None:

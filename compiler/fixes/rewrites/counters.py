@@ -54,7 +54,13 @@ def _made(
 
 def _bindings(source: Source, name: str) -> list[cst.BaseExpression]:
     """The numbers that are assigned to a name; none if anything else is assigned to it, too."""
-    bound = [a.value for a in source.all_of(cst.Assign) if name in [dotted(t.target) for t in a.targets]]
+    bound: list[cst.BaseExpression] = []
+    for node in source.all_of(cst.Assign, cst.AnnAssign):
+        targets = [t.target for t in node.targets] if isinstance(node, cst.Assign) else [node.target]
+        if any(isinstance(t, cst.Tuple | cst.List) and name in {dotted(e.value) for e in t.elements} for t in targets):
+            return []
+        if node.value is not None and name in map(dotted, targets):
+            bound.append(node.value)
     return bound if all(_is_number(value) for value in bound) else []
 
 
