@@ -457,6 +457,16 @@ class Net(torch.nn.Module):
         assert offered(counters, f"{text}\n{other}\n", kind="recompile", reason="scale") == []
 
 
+@pytest.mark.parametrize(
+    "body", ["    y = x[i] if «i < 4» else x\n    return y\n", "    if «i < 4»:\n        return x[i]\n    return x\n"]
+)
+def test_a_condition_that_guards_an_index_stays_one(body: str) -> None:
+    head = HEAD.replace("(x)", "(x, i)")
+    assert [c.title for c, _ in offered(branches, head + body)] == ["Choose with torch.cond"]
+    both = [c.title for c, _ in offered(branches, head + body.replace("i < 4", "x[i] < 4"))]
+    assert both == ["Choose with torch.where", "Choose with torch.cond"]
+
+
 def test_an_edit_is_as_small_as_it_can_be() -> None:
     body = "    y = x + 1\n    if «y.sum() > 0»:\n        y = y * 2\n    return y\n"
     for candidate, text in offered(branches, HEAD + body):

@@ -11,12 +11,14 @@ from dynascope.compiler.fixes.rewrites.branch_functions import _ONE, with_cond
 from dynascope.compiler.fixes.rewrites.branch_parts import Refused, is_elif, is_no_tensor, targets, without_alias
 from dynascope.compiler.fixes.syntax import conditions
 from dynascope.compiler.fixes.syntax.effects import changed_in_place, is_pure
-from dynascope.compiler.fixes.syntax.flow import bound_before, read_later, small, statements
+from dynascope.compiler.fixes.syntax.flow import bound_before, leaves, read_later, small, statements
 from dynascope.compiler.fixes.syntax.names import unused_name, uses
 from dynascope.compiler.fixes.syntax.source_text import Change, Source, candidate, parse
 from dynascope.compiler.fixes.syntax.torch_names import Torch
 
 _BOTH = "Both sides are computed, and the result is a new tensor."
+#: methods and functions that take indices
+_PICKING = {"embedding", "gather", "index_select", "narrow", "select", "take", "take_along_dim"}
 _IDENTITY = {"+=": "0", "-=": "0", "*=": "1", "/=": "1"}
 
 
@@ -47,7 +49,7 @@ def _expression(problem: Problem, source: Source, choice: cst.IfExp) -> list[Can
     yes, no = _argument(source, choice.body), _argument(source, choice.orelse)
     place = (source.start(choice), source.end(choice))
     found: list[Candidate] = []
-    if is_pure(torch, choice.body, choice.orelse):
+    if is_pure(torch, choice.body, choice.orelse) and not _guards_an_index(source, choice, [choice]):
         changes: list[Change] = [(*place, f"{torch('where')}({condition}, {yes}, {no})"), *torch.changes()]
         found += candidate(problem, source, "Choose with torch.where", changes, _BOTH, tests)
     if is_pure(torch, choice.body, choice.orelse, unknown=True):
@@ -74,11 +76,29 @@ class _Value:
 
 def _with_where(problem: Problem, source: Source, branch: cst.If) -> list[Candidate]:
     torch = Torch(source, source.scope_of(branch))
+    sides = [branch, *(source.following(branch) if leaves(statements(branch.body)) else [])]
     changes = _assigning(source, torch, branch) or _returning(source, torch, branch)
-    if changes is None:
+    if changes is None or _guards_an_index(source, branch, sides):
         return []
     changes = [*changes, *torch.changes()]
     return candidate(problem, source, "Choose with torch.where", changes, _BOTH, _tests(source, branch))
+
+
+def _guards_an_index(source: Source, choice: cst.If | cst.IfExp, sides: list[cst.CSTNode]) -> bool:
+    """Whether a side has an index that a condition asks about: `x[i] if i < len(x) else y` must not compute `x[i]` always."""
+    tests = [choice.test, *(n.test for n in source.inside(choice, cst.If, cst.IfExp))]
+    asked, known, indices = uses(*tests).reads, set[str](), set[str]()
+    for node in (n for side in sides for n in source.inside(side, cst.Subscript, cst.Call)):
+        if isinstance(node, cst.Subscript):
+            read = uses(*(e.slice for e in node.slice if isinstance(e.slice, cst.Index))).reads
+        else:
+            read = uses(*node.args).reads if _picks(node) else set()
+        (known if any(source.is_inside(node, test) for test in tests) else indices).update(read)
+    return bool(indices & (asked - known))
+
+
+def _picks(call: cst.Call) -> bool:
+    return isinstance(call.func, cst.Attribute) and call.func.attr.value in _PICKING
 
 
 def _tests(source: Source, branch: cst.If) -> tuple[str, ...]:
