@@ -529,6 +529,8 @@ def test_git_applies_the_patch(module: MakeModule, monkeypatch: pytest.MonkeyPat
     text = textwrap.dedent("""
         import torch
 
+        NAME = "a\fb"
+
 
         def f(x):  # a comment
             if x.sum() > 0:
