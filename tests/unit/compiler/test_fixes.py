@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib.util
 import linecache
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any
@@ -20,9 +22,16 @@ import torch
 import dynascope
 from dynascope.compiler.driver import fixing
 from dynascope.compiler.fixes.candidate import Candidate, Edit, Problem
+from dynascope.compiler.fixes.plan import Plan
 from dynascope.compiler.fixes.proving.caller_changes import numbers_as_tensors
+from dynascope.compiler.fixes.proving.improvement import recompile_key
+from dynascope.compiler.fixes.proving.observed import Observed, differences
+from dynascope.compiler.fixes.proving.side_state import SideState, state_difference
+from dynascope.compiler.fixes.proving.trial import Trials
+from dynascope.compiler.fixes.proving.variations import variations
 from dynascope.compiler.fixes.search import OutOfTime, Search
-from dynascope.compiler.report import Report
+from dynascope.compiler.report import Break, Report
+from dynascope.compiler.settings import Settings
 from dynascope.compiler.source import functions
 
 MakeModule = Callable[[str], ModuleType]
@@ -1103,3 +1112,38 @@ def test_the_setting_that_drops_log_records_is_the_one_that_the_break_names(name
     problem = Problem("a.py", 'logger.info("half way")', 1, 1, None, None, "f", reason, reason)
     (found,) = setting_changes.candidates(problem)
     assert found.settings == {f"torch._dynamo.config.{name}": ["logging.Logger.info"]}
+
+
+class _Counts:
+    used = 0
+    __slots__ = ("seen",)
+
+    def __init__(self) -> None:
+        self.seen = 0
+
+
+_counts, _log, _STATE = _Counts(), [(0, "first")], {"last": (1, 2)}
+
+
+def _counting() -> Any:
+    return _counts, _log, _STATE
+
+
+def test_state_of_classes_functions_slots_and_of_what_a_list_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    _counting.calls = 0  # type: ignore[attr-defined]
+    state = SideState(_counting)
+    before = state.read()
+    for owner, name in ((_Counts, "used"), (_counts, "seen"), (_counting, "calls")):
+        with monkeypatch.context() as patched:
+            patched.setattr(owner, name, 1)
+            assert f".{name}: " in str(state_difference(state.read(), before))
+    with monkeypatch.context() as patched:
+        patched.setattr(_counts, "seen", (1, "first"))
+        assert "_Counts.seen" in str(state_difference(state.read(), before))
+    with monkeypatch.context() as patched:
+        patched.setitem(_STATE, "last", (1, 3))
+        assert "dict['last'][1]: " in str(state_difference(state.read(), before))
+    _log.append((0, "second"))
+    assert "list.length: " in str(state_difference(state.read(), before))
+    _log.pop()
+    assert state_difference(state.read(), before) is None
