@@ -1147,3 +1147,14 @@ def test_state_of_classes_functions_slots_and_of_what_a_list_holds(monkeypatch: 
     assert "list.length: " in str(state_difference(state.read(), before))
     _log.pop()
     assert state_difference(state.read(), before) is None
+
+
+def test_integers_of_zero_empty_tensors_and_zeros_of_both_signs() -> None:
+    def varied(name: str) -> tuple[Any, ...]:
+        given = torch.ones(3), torch.tensor([1, 2])
+        (found,) = [v for v in variations(None, given, {}) if v.name == name]
+        return found.vary(given, {})[0]
+
+    assert varied("integers of zero")[1].tolist() == [0, 0]
+    assert varied("size 0 instead of 3")[0].shape == (0,)
+    assert torch.signbit(varied("inputs of zeros")[0]).tolist() == [True, False, True]
