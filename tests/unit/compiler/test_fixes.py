@@ -1158,3 +1158,9 @@ def test_integers_of_zero_empty_tensors_and_zeros_of_both_signs() -> None:
     assert varied("integers of zero")[1].tolist() == [0, 0]
     assert varied("size 0 instead of 3")[0].shape == (0,)
     assert torch.signbit(varied("inputs of zeros")[0]).tolist() == [True, False, True]
+
+
+def test_lines_that_are_not_printed_before_an_exception() -> None:
+    expected = Observed(error=ValueError(), printed="start\n")
+    assert differences(Observed(error=ValueError(), printed="start\n"), expected) is None
+    assert "prints 0 lines" in str(differences(Observed(error=ValueError()), expected))
