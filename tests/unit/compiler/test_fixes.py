@@ -1164,3 +1164,25 @@ def test_lines_that_are_not_printed_before_an_exception() -> None:
     expected = Observed(error=ValueError(), printed="start\n")
     assert differences(Observed(error=ValueError(), printed="start\n"), expected) is None
     assert "prints 0 lines" in str(differences(Observed(error=ValueError()), expected))
+
+
+def test_a_call_is_timed_with_the_mode_of_the_run() -> None:
+    seen = []
+
+    class Driver:
+        def entry_point(self, target: Any, settings: Settings) -> Any:
+            seen.append((settings.backend, settings.mode, settings.profile))
+            return target
+
+        def environment(self, settings: Settings) -> Any:
+            return contextlib.nullcontext()
+
+        def retracing(self) -> Any:
+            return contextlib.nullcontext(lambda target: None)
+
+    recorded = SimpleNamespace(replaying=lambda: contextlib.nullcontext(lambda: ((), {})), arguments=())
+    settings = Settings(backend="inductor", mode="reduce-overhead", profile=3)
+    trials = Trials([SimpleNamespace(target=_counting, recorded=recorded)], settings, Driver(), None)  # type: ignore[list-item]
+    assert trials.seconds(Plan(), 1) < 1
+    assert seen == [("inductor", "reduce-overhead", None)]
+    assert trials.settings.mode is None
