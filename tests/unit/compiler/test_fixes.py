@@ -1186,3 +1186,15 @@ def test_a_call_is_timed_with_the_mode_of_the_run() -> None:
     assert trials.seconds(Plan(), 1) < 1
     assert seen == [("inductor", "reduce-overhead", None)]
     assert trials.settings.mode is None
+
+
+def test_places_above_which_lines_were_added() -> None:
+    plan = Plan({"f.py": "import torch\na\nb\n"}, {}, {"f.py": "a\nb\n"})
+    b, moved = (Break(id="b0", file="f.py", line=line, type="t", reason="", function="f") for line in (2, 3))
+    other = Break(id="b1", file="f.py", line=1, type="t", reason="", function="f")
+    report = SimpleNamespace(frame=lambda frame: SimpleNamespace(file="f.py", line=int(frame)), breaks=[other, b])
+    again, before = (SimpleNamespace(frame=frame, failed_guards=[]) for frame in "32")
+    assert recompile_key(again, report, plan) == recompile_key(before, report, Plan())  # type: ignore[arg-type]
+    report.profile = SimpleNamespace(breaks=[SimpleNamespace(break_="b0", seconds=1.0)])
+    step = SimpleNamespace(plan=plan, ran=SimpleNamespace(report=SimpleNamespace(breaks=[replace(other, line=2), moved])))
+    assert Search._ordered(SimpleNamespace(_report=report), step)[0] is moved  # type: ignore[arg-type]
