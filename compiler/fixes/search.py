@@ -34,6 +34,7 @@ from dynascope.compiler.fixes.proving.improvement import (
 from dynascope.compiler.fixes.proving.proof import QUICK, THOROUGH, ZERO_GRADIENT, NoGradients, Proof, Prover, Refused
 from dynascope.compiler.fixes.proving.time_limit import TookTooLong
 from dynascope.compiler.fixes.proving.trial import Ran, Trials
+from dynascope.compiler.fixes.proving.variations import EMPTY
 from dynascope.compiler.fixes.rewrites import counters, unfixable
 from dynascope.compiler.fixes.text_edits import NotApplicable
 from dynascope.compiler.report import Break, Fix, FixEdit, Recompile, Report
@@ -304,7 +305,10 @@ class Search:
             step.fix.verdict, step.fix.chosen = "proved", True
             step.fix.reason = ". ".join(filter(None, [proof.words(), step.gain]))
             known = step.fix.assumption
-            remarks = [r for r in proof.remarks if (step.fix.kind == "rewrite" if r == ZERO_GRADIENT else not known)]
+            is_rewrite = step.fix.kind == "rewrite"
+            remarks = [
+                r for r in proof.remarks if (is_rewrite if r == ZERO_GRADIENT else not known or (is_rewrite and r == EMPTY))
+            ]
             step.fix.assumption = ". ".join(filter(None, [known.rstrip("."), *remarks]))
             if not self._gradients and not failing:  # said only once, with the first step that fails
                 failing = self._how_gradients_fail(step).rstrip(":")

@@ -457,9 +457,14 @@ class Net(torch.nn.Module):
         assert offered(counters, f"{text}\n{other}\n", kind="recompile", reason="scale") == []
 
 
-@pytest.mark.parametrize(
-    "body", ["    y = x[i] if «i < 4» else x\n    return y\n", "    if «i < 4»:\n        return x[i]\n    return x\n"]
+GUARDS = (
+    "    y = x[i] if «i < 4» else x\n    return y\n",
+    "    if «i < 4»:\n        return x[i]\n    return x\n",
+    "    n = i + 0\n    if «i < 4»:\n        return x[n]\n    return x\n",
 )
+
+
+@pytest.mark.parametrize("body", GUARDS)
 def test_a_condition_that_guards_an_index_stays_one(body: str) -> None:
     head = HEAD.replace("(x)", "(x, i)")
     assert [c.title for c, _ in offered(branches, head + body)] == ["Choose with torch.cond"]

@@ -22,6 +22,7 @@ from dynascope.compiler.replay.object_state import value_or_absent
 from dynascope.compiler.replay.reachable import names_used
 from dynascope.compiler.replay.replay import Arguments
 
+EMPTY = "No tensor is empty"
 _LARGE = 1e4
 #: most sizes that are changed, each by itself
 _MOST_SIZES = 3
@@ -41,6 +42,8 @@ class Variation:
     recompiles: bool = False
     #: whether the inputs are made to require gradients
     gradients: bool = False
+    #: what a change takes for granted that does something else with these inputs; "": such a change is refused
+    remark: str = ""
 
 
 def recorded() -> Variation:
@@ -70,8 +73,8 @@ def variations(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> li
     sizes = list(dict.fromkeys(size for t in own for size in t.shape if size > 1))
     for size in sizes[:_MOST_SIZES]:
         for other in (size + 1, 0):  # 0: a branch that is not taken may protect from empty tensors
-            vary = functools.partial(_resize, size, other)
-            found.append(Variation(f"size {other} instead of {size}", vary, may_fail=True, recompiles=True))
+            vary, remark = functools.partial(_resize, size, other), "" if other else EMPTY
+            found.append(Variation(f"size {other} instead of {size}", vary, may_fail=True, recompiles=True, remark=remark))
     return [*found, *itertools.islice(_number_variations(args, kwargs), _MOST_NUMBERS)]
 
 

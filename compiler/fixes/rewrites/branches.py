@@ -94,6 +94,8 @@ def _guards_an_index(source: Source, choice: cst.If | cst.IfExp, sides: list[cst
         else:
             read = uses(*node.args).reads if _picks(node) else set()
         (known if any(source.is_inside(node, test) for test in tests) else indices).update(read)
+    for one in reversed(list(source.inside(source.scope_of(choice), cst.Assign))):  # `n = i + 1` above, and `x[n]`
+        indices |= uses(one.value).reads if uses(one).writes & indices else set()
     return bool(indices & (asked - known))
 
 

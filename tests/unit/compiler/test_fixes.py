@@ -1198,3 +1198,16 @@ def test_places_above_which_lines_were_added() -> None:
     report.profile = SimpleNamespace(breaks=[SimpleNamespace(break_="b0", seconds=1.0)])
     step = SimpleNamespace(plan=plan, ran=SimpleNamespace(report=SimpleNamespace(breaks=[replace(other, line=2), moved])))
     assert Search._ordered(SimpleNamespace(_report=report), step)[0] is moved  # type: ignore[arg-type]
+
+
+def test_a_change_that_fails_with_empty_tensors_only_says_so(module: MakeModule) -> None:
+    f = module("""
+        import torch
+
+        def f(x):
+            return x * x.max() if x.sum() > 0 else x * 2
+        """).f
+    report = fix(f, torch.ones(3))
+    (fixed,) = [x for x in report.fixes or () if x.chosen]
+    assert fixed.title == "Choose with torch.where"
+    assert fixed.assumption.endswith(". No tensor is empty")
