@@ -72,9 +72,9 @@ def variations(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> li
     own = [t for t in _tensors(args, kwargs, []) if t.is_leaf]
     sizes = list(dict.fromkeys(size for t in own for size in t.shape if size > 1))
     for size in sizes[:_MOST_SIZES]:
-        for other in (size + 1, 0):  # 0: a branch that is not taken may protect from empty tensors
-            vary, remark = functools.partial(_resize, size, other), "" if other else EMPTY
-            found.append(Variation(f"size {other} instead of {size}", vary, may_fail=True, recompiles=True, remark=remark))
+        for to, remark in ((size + 1, ""), (0, EMPTY)):  # 0: a branch that is not taken may protect from empty tensors
+            vary = functools.partial(_resize, size, to)
+            found.append(Variation(f"size {to} instead of {size}", vary, may_fail=True, recompiles=True, remark=remark))
     return [*found, *itertools.islice(_number_variations(args, kwargs), _MOST_NUMBERS)]
 
 

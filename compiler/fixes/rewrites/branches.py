@@ -86,14 +86,17 @@ def _with_where(problem: Problem, source: Source, branch: cst.If) -> list[Candid
 
 def _guards_an_index(source: Source, choice: cst.If | cst.IfExp, sides: list[cst.CSTNode]) -> bool:
     """Whether a side has an index that a condition asks about: `x[i] if i < len(x) else y` must not compute `x[i]` always."""
-    tests = [choice.test, *(n.test for n in source.inside(choice, cst.If, cst.IfExp))]
+    inner = [*source.inside(choice, cst.If), *source.inside(choice, cst.IfExp)]
+    tests = [choice.test, *(n.test for n in inner)]
     asked, known, indices = uses(*tests).reads, set[str](), set[str]()
-    for node in (n for side in sides for n in source.inside(side, cst.Subscript, cst.Call)):
-        if isinstance(node, cst.Subscript):
-            read = uses(*(e.slice for e in node.slice if isinstance(e.slice, cst.Index))).reads
-        else:
-            read = uses(*node.args).reads if _picks(node) else set()
-        (known if any(source.is_inside(node, test) for test in tests) else indices).update(read)
+    items = [
+        (n, [e.slice for e in n.slice if isinstance(e.slice, cst.Index)])
+        for s in sides
+        for n in source.inside(s, cst.Subscript)
+    ]
+    calls = [(c, c.args) for s in sides for c in source.inside(s, cst.Call) if _picks(c)]
+    for node, parts in (*items, *calls):
+        (known if any(source.is_inside(node, test) for test in tests) else indices).update(uses(*parts).reads)
     for one in reversed(list(source.inside(source.scope_of(choice), cst.Assign))):  # `n = i + 1` above, and `x[n]`
         indices |= uses(one.value).reads if uses(one).writes & indices else set()
     return bool(indices & (asked - known))
