@@ -86,7 +86,7 @@ def _with_where(problem: Problem, source: Source, branch: cst.If) -> list[Candid
 
 def _guards_an_index(source: Source, choice: cst.If | cst.IfExp, sides: list[cst.CSTNode]) -> bool:
     """Whether a side has an index that a condition asks about: `x[i] if i < len(x) else y` must not compute `x[i]` always."""
-    inner = [*source.inside(choice, cst.If), *source.inside(choice, cst.IfExp)]
+    inner: list[cst.If | cst.IfExp] = [*source.inside(choice, cst.If), *source.inside(choice, cst.IfExp)]
     tests = [choice.test, *(n.test for n in inner)]
     asked, known, indices = uses(*tests).reads, set[str](), set[str]()
     items = [

@@ -55,7 +55,8 @@ def _made(
 def _bindings(source: Source, name: str) -> list[cst.BaseExpression]:
     """The numbers that are assigned to a name; none if anything else is assigned to it, too."""
     bound: list[cst.BaseExpression] = []
-    for node in source.all_of(cst.Assign, cst.AnnAssign):
+    nodes: list[cst.Assign | cst.AnnAssign] = [*source.all_of(cst.Assign), *source.all_of(cst.AnnAssign)]
+    for node in nodes:
         targets = [t.target for t in node.targets] if isinstance(node, cst.Assign) else [node.target]
         if any(isinstance(t, cst.Tuple | cst.List) and name in {dotted(e.value) for e in t.elements} for t in targets):
             return []
