@@ -133,7 +133,7 @@ def _is_docstring(node: ast.stmt) -> bool:
 def _comments(text: str) -> int:
     """The number of comment lines at the beginning of the text."""
     count = 0
-    for line in text.splitlines():
+    for line in split_lines(text):
         if not line.startswith("#"):
             break
         count += 1
@@ -198,16 +198,13 @@ def with_file_line_ends(file: str, text: str, like: str | None = None) -> str:
         raw = Path(file).read_bytes().decode()
     except (OSError, UnicodeDecodeError, ValueError):
         return text
-    if (like if like is not None else text).splitlines() != raw.replace("\r\n", "\n").split("\n")[: _count(raw)]:
+    as_read = raw.replace("\r\n", "\n")
+    if (like if like is not None else text) not in (as_read, f"{as_read}\n"):
         return text
     if "\r\n" in raw:
         text = text.replace("\n", "\r\n")
     ended = raw.endswith("\n")
     return text if ended else text.rstrip("\r\n")
-
-
-def _count(raw: str) -> int:
-    return raw.count("\n") + (not raw.endswith("\n"))
 
 
 def _display_path(file: str) -> str:

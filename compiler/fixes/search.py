@@ -34,6 +34,7 @@ from dynascope.compiler.fixes.proving.improvement import (
 from dynascope.compiler.fixes.proving.proof import QUICK, THOROUGH, ZERO_GRADIENT, NoGradients, Proof, Prover, Refused
 from dynascope.compiler.fixes.proving.time_limit import TookTooLong
 from dynascope.compiler.fixes.proving.trial import Ran, Trials
+from dynascope.compiler.fixes.proving.variations import EMPTY
 from dynascope.compiler.fixes.rewrites import counters, unfixable
 from dynascope.compiler.fixes.text_edits import NotApplicable
 from dynascope.compiler.report import Break, Fix, FixEdit, Recompile, Report
@@ -304,7 +305,10 @@ class Search:
             step.fix.verdict, step.fix.chosen = "proved", True
             step.fix.reason = ". ".join(filter(None, [proof.words(), step.gain]))
             known = step.fix.assumption
-            remarks = [r for r in proof.remarks if (step.fix.kind == "rewrite" if r == ZERO_GRADIENT else not known)]
+            is_rewrite = step.fix.kind == "rewrite"
+            remarks = [
+                r for r in proof.remarks if (is_rewrite if r == ZERO_GRADIENT else not known or (is_rewrite and r == EMPTY))
+            ]
             step.fix.assumption = ". ".join(filter(None, [known.rstrip("."), *remarks]))
             if not self._gradients and not failing:  # said only once, with the first step that fails
                 failing = self._how_gradients_fail(step).rstrip(":")
@@ -348,7 +352,7 @@ class Search:
 
     def _improved(self, step: _Step) -> _Step | None:
         """The next step, with one more break or recompile fixed; None if no other can be."""
-        for b in self._ordered(step.ran.report.breaks):
+        for b in self._ordered(step):
             key = break_key(b, step.plan)
             if key in self._given_up:
                 continue
@@ -357,7 +361,7 @@ class Search:
                 return better
             self._given_up.add(key)
         for recompile in step.ran.report.recompiles:
-            key = recompile_key(recompile, step.ran.report)
+            key = recompile_key(recompile, step.ran.report, step.plan)
             if key not in self._given_up:
                 better = self._fix_recompile(recompile, step)
                 if better is not None:
@@ -365,13 +369,13 @@ class Search:
                 self._given_up.add(key)
         return None
 
-    def _ordered(self, breaks: Iterable[Break]) -> list[Break]:
-        """The breaks; if the run was profiled, the most expensive come first."""
+    def _ordered(self, step: _Step) -> list[Break]:
+        """The breaks of a step; if the run was profiled, the most expensive come first."""
         if self._report.profile is None:
-            return list(breaks)
+            return list(step.ran.report.breaks)
         seconds = {cost.break_: cost.seconds or 0.0 for cost in self._report.profile.breaks}
-        costs = {(b.file, b.line, b.type): seconds.get(b.id, 0.0) for b in self._report.breaks}
-        return sorted(breaks, key=lambda b: -costs.get((b.file, b.line, b.type), 0.0))
+        costs = {break_key(b, Plan()): seconds.get(b.id, 0.0) for b in self._report.breaks}
+        return sorted(step.ran.report.breaks, key=lambda b: -costs.get(break_key(b, step.plan), 0.0))
 
     def _fix(self, b: Break, step: _Step) -> _Step | None:
         known = {break_key(other, Plan())[:2]: other.id for other in self._report.breaks}
@@ -393,9 +397,9 @@ class Search:
         made = [*setting_changes.for_recompile(recompile, frame.name, step.plan.text(frame.file)), *tensors]
         candidates = [c for c in made if c not in self._banned and (c, step.plan) not in self._refused]
         fixes = [self._fix_of(candidate, step) for candidate in candidates]
-        known = {recompile_key(other, self._report): other.frame for other in reversed(self._report.recompiles)}
+        known = {recompile_key(other, self._report, Plan()): other.frame for other in reversed(self._report.recompiles)}
         for fix in fixes:
-            fix.recompile = known.get(recompile_key(recompile, step.ran.report))
+            fix.recompile = known.get(recompile_key(recompile, step.ran.report, step.plan))
         return self._first_that_holds(candidates, fixes, step, lambda report, plan: still_recompiles(report, step.ran.report))
 
     def _first_that_holds(

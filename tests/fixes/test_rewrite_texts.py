@@ -309,10 +309,15 @@ LEFT_ALONE = [
     (raise_checks, "    if «x.sum() > 0»:\n        print(x)\n        raise ValueError\n    return x\n"),
     (raise_checks, "    if «x.sum() > 0»:\n        raise\n    return x\n"),
     (raise_checks, "    if «x.ndim > 2»:\n        raise ValueError('many')\n    return x\n"),
+    (branches, "    match g(x):\n        case 1:\n            y = x\n    if «x.sum() > 0»:\n        y = x + 1\n    return y\n"),
+    (branches, "    if «x.sum() > 0»:\n        match g(x):\n            case [y, *z]:\n                pass\n    return y\n"),
+    (branches, "    with suppress(E):\n        y = g(x)\n    if «x.sum() > 0»:\n        y = x + 1\n    return y\n"),
     (empty_rows, "    m = x > 0\n    if «m.any()»:\n        x[~m] = 0\n    return x\n"),
     (empty_rows, "    m = x > 0\n    if «m.all()»:\n        x[m] = 0\n    return x\n"),
     (empty_rows, "    m = x > 0\n    if «m.any()»:\n        x[m] = 0\n        y = 1\n    return x * y\n"),
     (empty_rows, "    m = x > 0\n    if «m.any()»:\n        x[m] = 0\n    else:\n        x = x + 1\n    return x\n"),
+    (empty_rows, "    m = x > 0\n    if «m.any()»:\n        x[m.long()] = 0\n    return x\n"),
+    (empty_rows, "    m = x > 0\n    if «m.sum() > 0»:\n        x[1 - m] = 0\n    return x\n"),
     (scalars, "    return x[:«x.sum().item()»]\n"),
     (scalars, "    n = «int(x.sum())»\n    return x * n, list(range(n))\n"),
     (scalars, "    n = int(x.sum()) + «int(x.max())»\n    return x * n, list(range(n))\n"),
@@ -446,6 +451,25 @@ class Net(torch.nn.Module):
     assert new.startswith("import torch\n\nscale = torch.tensor(2.5)\n")
     assert offered(counters, text + "\nscale = text\n", kind="recompile", reason="scale") == []
     assert offered(counters, text, kind="a break", reason="scale") == []
+    [(candidate, new)] = offered(counters, text.replace("scale =", "scale: float ="), kind="recompile", reason="scale")
+    assert new.startswith("import torch\n\nscale: float = torch.tensor(2.5)\n")
+    for other in ("scale: float = text", "scale, other = text, 1"):
+        assert offered(counters, f"{text}\n{other}\n", kind="recompile", reason="scale") == []
+
+
+GUARDS = (
+    "    y = x[i] if «i < 4» else x\n    return y\n",
+    "    if «i < 4»:\n        return x[i]\n    return x\n",
+    "    n = i + 0\n    if «i < 4»:\n        return x[n]\n    return x\n",
+)
+
+
+@pytest.mark.parametrize("body", GUARDS)
+def test_a_condition_that_guards_an_index_stays_one(body: str) -> None:
+    head = HEAD.replace("(x)", "(x, i)")
+    assert [c.title for c, _ in offered(branches, head + body)] == ["Choose with torch.cond"]
+    both = [c.title for c, _ in offered(branches, head + body.replace("i < 4", "x[i] < 4"))]
+    assert both == ["Choose with torch.where", "Choose with torch.cond"]
 
 
 def test_an_edit_is_as_small_as_it_can_be() -> None:

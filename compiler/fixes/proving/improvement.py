@@ -14,8 +14,12 @@ def break_key(b: Break, plan: Plan) -> Key:
 
     A changed line has no original line, so its negated number is used: no original line has that number.
     """
-    origins = plan.origins(b.file)
-    return (b.file, b.line if origins is None else origins.get(b.line, -b.line), b.type)
+    return _place(b.file, b.line, plan, b.type)
+
+
+def _place(file: str, line: int, plan: Plan, what: str) -> Key:
+    origins = plan.origins(file)
+    return file, line if origins is None else origins.get(line, -line), what
 
 
 def why_no_better(after: Report, before: Report, plan: Plan, earlier: Plan, b: Break) -> str | None:
@@ -57,11 +61,11 @@ def _words(b: Break) -> str:
     return b.type if not reason or reason.startswith(b.type) else f"{b.type}: {reason}"
 
 
-def recompile_key(recompile: Recompile, report: Report) -> Key:
-    """The frame that was compiled again, and the source of the first guard that failed."""
+def recompile_key(recompile: Recompile, report: Report, plan: Plan) -> Key:
+    """The place of the frame that was compiled again, as in `break_key`, and the source of the first guard that failed."""
     frame = report.frame(recompile.frame)
     guard = recompile.failed_guards[0].source if recompile.failed_guards else ""
-    return frame.file, frame.line, f"recompile {guard}"
+    return _place(frame.file, frame.line, plan, f"recompile {guard}")
 
 
 def still_recompiles(after: Report, before: Report) -> str | None:

@@ -204,7 +204,9 @@ def _other_error(actual: Observed, expected: Observed, assumption: str) -> str |
     names = (str(actual.error_type), str(expected.error_type))
     if actual.error_type != expected.error_type and not all(name in assumption for name in names):
         return f"raises {names[0]} where eager raises {names[1]}"
-    return None
+    printed = actual.printed.splitlines()  # with the compiler's own lines about the exception
+    lost = next((line for line in expected.printed.splitlines() if not any(_same_line(p, line) for p in printed)), None)
+    return None if lost is None else f"does not print {lost!r:.60} before it raises {names[0]}"
 
 
 def _first_line(error: BaseException | None) -> str:

@@ -136,7 +136,7 @@ class Prover:
             self._check_fakes(agreed, wanted)
         if plan.texts:
             self._check_uncompiled(agreed, wanted)
-        proof.variations = len(wanted) - len(self._trials.calls)
+        proof.variations = sum(not v.remark for _, v, _ in wanted) - len(self._trials.calls)
         for tests in _forcings(plan):
             self._force(tests, proof, is_wanted, agreed)
         return proof
@@ -225,7 +225,9 @@ def _compare(actual: Observed, expected: Observed, agreed: _Agreed, variation: V
             agreed.remark(ZERO_GRADIENT)
         actual = kept
     text = differences(actual, expected, " ".join(agreed.plan.assumptions))
-    if text is not None:
+    if text is not None and variation.remark:
+        agreed.remark(variation.remark)
+    elif text is not None:
         refused = NoGradients if variation.gradients and (actual.error or actual.backward_fails) else Refused
         raise refused(f"{where}with {variation.name}: {text}")
 

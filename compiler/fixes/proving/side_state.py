@@ -1,4 +1,4 @@
-"""State that a call may change besides its arguments: globals, closures, containers, and attributes of objects.
+"""State that a call may change besides its arguments: globals, closures, containers, and attributes, also of classes.
 
 `accuracy.outcome` compares the arguments, and the parameters, buffers, numbers and strings of modules.  This module adds other
 state, so that a change that drops `stats["loss"] = ...` or `self.seen.append(...)` is refused.
@@ -18,7 +18,10 @@ from dynascope.compiler.replay.reachable import Reachable
 
 #: attributes of a module whose contents `accuracy.outcome` compares
 _COMPARED_ELSEWHERE = frozenset(("_parameters", "_buffers", "_modules"))
-_FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType)
+#: prefixes of attributes that torch sets on functions and classes, and that Python sets on classes
+_OWN = ("_dynamo_", "_torch", "__")
+#: most levels of tuples and lists inside a value that are compared, and most items of one
+_DEEPEST, _LONGEST = 3, 1000
 #: tensors with more elements are not compared
 _LARGEST = 1 << 20
 
@@ -26,7 +29,7 @@ _LARGEST = 1 << 20
 class SideState:
     """The state that a target and its arguments can reach; must be created before anything is edited.
 
-    Of the attributes of a module, only tensors are read here.
+    Of the attributes of a module, only tensors, tuples and lists are read here.
     """
 
     def __init__(self, target: Any, arguments: Any = ()) -> None:
@@ -47,13 +50,14 @@ class SideState:
     def read(self) -> dict[str, Any]:
         """The values that can be compared, each under a name that is the same in each run.
 
-        Of a set, only the length is read; of a dict, only the entries whose keys are numbers, strings or bytes.
+        Of a set, only the length is read; of a dict, also the entries whose keys are numbers, strings or bytes.
         """
         values: dict[str, Any] = {}
         for number, owner in enumerate(self._owners):
             for name, value in _entries(owner):
-                if (kept := _kept(value)) is not None:
-                    values[f"{_name(owner, number)}{name}"] = kept
+                for inner_name, inner in _flat(name, value):
+                    if (kept := _kept(inner)) is not None:
+                        values[f"{_name(owner, number)}{inner_name}"] = kept
         return values
 
 
@@ -70,7 +74,9 @@ def state_difference(actual: dict[str, Any], expected: dict[str, Any]) -> str | 
 
 
 def _has_attributes(value: Any) -> bool:
-    return not isinstance(value, (type, *_FUNCTIONS)) and object_state.attributes_of(value) is not None
+    if isinstance(value, (BuiltinFunctionType, MethodType)):
+        return False
+    return isinstance(value, type) or object_state.attributes_of(value) is not None or bool(object_state.slots_of(type(value)))
 
 
 def _entries(owner: Any) -> Iterator[tuple[str, Any]]:
@@ -78,19 +84,28 @@ def _entries(owner: Any) -> Iterator[tuple[str, Any]]:
         yield "", owner.namespace.get(owner.name)
     elif isinstance(owner, CellType):
         yield "", object_state.value_or_absent(functools.partial(getattr, owner, "cell_contents"))
-    elif isinstance(owner, dict):
-        yield from ((f"[{key!r:.60}]", value) for key, value in list(dict.items(owner)) if isinstance(key, PLAIN))
-    elif isinstance(owner, set):
-        yield "", len(owner)
     elif isinstance(owner, object_state.CONTAINERS):
-        yield from ((f"[{i}]", value) for i, value in enumerate(object_state.contents_of(owner)))
+        contents = object_state.contents_of(owner)
+        yield ".length", len(contents) // (2 if isinstance(owner, dict) else 1)
+        if isinstance(owner, dict):
+            yield from ((f"[{key!r:.60}]", value) for key, value in list(dict.items(owner)) if isinstance(key, PLAIN))
+        elif not isinstance(owner, set):
+            yield from ((f"[{i}]", value) for i, value in enumerate(contents))
     else:
         import torch
 
-        attributes = object_state.attributes_of(owner) or {}
-        kinds = torch.Tensor if isinstance(owner, torch.nn.Module) else object
-        own = [(name, value) for name, value in attributes.items() if isinstance(value, kinds)]
-        yield from ((f".{name}", value) for name, value in own if not name.startswith("_dynamo_"))
+        attributes = vars(owner) if isinstance(owner, type) else object_state.attributes_of(owner) or {}
+        kinds = (torch.Tensor, tuple, list) if isinstance(owner, torch.nn.Module) else object
+        own = [*((name, v) for name, v in attributes.items() if isinstance(v, kinds)), *object_state.slot_values(owner)]
+        yield from ((f".{name}", value) for name, value in own if not name.startswith(_OWN))
+
+
+def _flat(name: str, value: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
+    """A value, and what the tuples and lists in it hold: they may be new, and then are no owners."""
+    yield name, value
+    if isinstance(value, (tuple, list)) and depth < _DEEPEST and len(value) <= _LONGEST:
+        for i, inner in enumerate(value):
+            yield from _flat(f"{name}[{i}]", inner, depth + 1)
 
 
 def _kept(value: Any) -> Any:
@@ -108,7 +123,8 @@ def _kept(value: Any) -> Any:
 
 def _name(owner: Any, number: int) -> str:
     """A unique name for an owner; `_shown` leaves out the number."""
-    return f"{owner.name if isinstance(owner, GlobalName) else type(owner).__name__} {number} "
+    named = owner.name if isinstance(owner, GlobalName) else owner.__name__ if isinstance(owner, (type, FunctionType)) else ""
+    return f"{named or type(owner).__name__} {number} "
 
 
 def _shown(name: str) -> str:

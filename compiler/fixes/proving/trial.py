@@ -62,10 +62,11 @@ class Trials:
         self.deadline = math.inf
         self._recorded_seconds = 0.0
         self._states = {id(call): SideState(call.target, call.recorded.arguments) for call in calls}
+        own = settings.replace(fullgraph=False, error_on_graph_break=None, profile=None, inputs=None, check=False)
         #: those of the run, but nothing is measured, a break is never an error, and mode and options are the defaults
-        self.settings = settings.replace(
-            fullgraph=False, error_on_graph_break=None, profile=None, inputs=None, check=False, mode=None, options={}
-        )
+        self.settings = own.replace(mode=None, options={})
+        #: what `seconds` compiles with
+        self._timed = own
         self._compiling, self._cells = compiling, cells
 
     @contextlib.contextmanager
@@ -76,7 +77,7 @@ class Trials:
 
         `strict`: an error of the compiler is raised in the call; otherwise the frame runs eagerly, as in the recorded run.
         """
-        with self._entries(plan, backend, helpers, strict) as entry_of:
+        with self._entries(plan, self.settings.replace(backend=backend), helpers, strict) as entry_of:
 
             def run(call: KeptCall, variation: Variation) -> Observed:
                 entry = entry_of(call)
@@ -87,10 +88,10 @@ class Trials:
 
     @contextlib.contextmanager
     def _entries(
-        self, plan: Plan, backend: Any, helpers: Mapping[str, Any] | None, strict: bool
+        self, plan: Plan, settings: Settings, helpers: Mapping[str, Any] | None, strict: bool
     ) -> Iterator[Callable[[KeptCall], Callable[..., Any]]]:
         """Yields a function that returns the compiled target of a call, with the plan in force."""
-        settings = plan.compile_settings(self.settings).replace(backend=backend)
+        settings = plan.compile_settings(settings)
         entries: dict[int, Callable[..., Any]] = {}
         with (
             caches.only_known_codes(),
@@ -114,9 +115,9 @@ class Trials:
             entries.clear()
 
     def seconds(self, plan: Plan, times: int) -> float:
-        """The median time of the first kept call under a plan, with the backend of the run in its default mode."""
+        """The median time of the first kept call under a plan, with the backend, mode and options of the run."""
         call, taken = self.calls[0], []
-        with self._entries(plan, self.settings.backend, None, False) as entry_of, call.recorded.replaying() as prepare:
+        with self._entries(plan, self._timed, None, False) as entry_of, call.recorded.replaying() as prepare:
             for _ in range(times + 2):  # the first two, which may compile, do not count
                 args, kwargs = prepare()
                 started = time.perf_counter()

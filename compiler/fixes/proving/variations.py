@@ -22,6 +22,7 @@ from dynascope.compiler.replay.object_state import value_or_absent
 from dynascope.compiler.replay.reachable import names_used
 from dynascope.compiler.replay.replay import Arguments
 
+EMPTY = "No tensor is empty"
 _LARGE = 1e4
 #: at most this many sizes are changed, each by itself
 _MOST_SIZES = 3
@@ -41,6 +42,8 @@ class Variation:
     recompiles: bool = False
     #: whether the inputs are made to require gradients
     gradients: bool = False
+    #: what a change takes for granted that does something else with these inputs; "": such a change is refused
+    remark: str = ""
 
 
 def recorded() -> Variation:
@@ -59,6 +62,8 @@ def variations(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> li
     if tensors:
         for name, change in _VALUES:
             found.append(Variation(name, functools.partial(_vary_values, held, change)))
+    if any(_is_positive(t) for t in tensors):  # 0 is an index, too, and as a number it is like False
+        found.append(Variation("integers of zero", functools.partial(_vary_values, held, _zero_integers), may_fail=True))
     if any(t.is_floating_point() and not t.requires_grad and t.is_leaf for t in _tensors(args, kwargs, [])):
         # without NaNs: where an input is NaN, the gradient through the side of a branch that is not taken can be NaN, too
         for other in [recorded(), *(v for v in found if "NaN" not in v.name)]:
@@ -67,9 +72,9 @@ def variations(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> li
     own = [t for t in _tensors(args, kwargs, []) if t.is_leaf]
     sizes = list(dict.fromkeys(size for t in own for size in t.shape if size > 1))
     for size in sizes[:_MOST_SIZES]:
-        for more in (1, 3):
-            vary = functools.partial(_resize, size, size + more)
-            found.append(Variation(f"size {size + more} instead of {size}", vary, may_fail=True, recompiles=True))
+        for to, remark in ((size + 1, ""), (0, EMPTY)):  # 0: a branch that is not taken may protect from empty tensors
+            vary = functools.partial(_resize, size, to)
+            found.append(Variation(f"size {to} instead of {size}", vary, may_fail=True, recompiles=True, remark=remark))
     return [*found, *itertools.islice(_number_variations(args, kwargs), _MOST_NUMBERS)]
 
 
@@ -168,6 +173,26 @@ def _reordered(t: Any, generator: Any) -> Any:
     return t.flip(list(range(t.dim())))
 
 
+def _signed_zeros(t: Any) -> Any:
+    """Zeros of both signs, in turn."""
+    made = (t * 0).contiguous()
+    made.view(-1)[::2].neg_()
+    return made
+
+
+def _is_positive(t: Any) -> bool:
+    """Whether a tensor holds integers, all of them above 0."""
+    import torch
+
+    return (
+        bool(t.numel()) and t.dtype is not torch.bool and not t.is_floating_point() and not t.is_complex() and int(t.min()) > 0
+    )
+
+
+def _zero_integers(t: Any, generator: Any) -> Any:
+    return t * 0 if _is_positive(t) else t
+
+
 def _extreme(t: Any, generator: Any, lowest: bool) -> Any:
     """The tensor with all values set to its lowest, or its highest."""
     import torch
@@ -191,7 +216,7 @@ def _first_nan(t: Any) -> Any:
 _VALUES: tuple[tuple[str, _Change], ...] = (
     ("other random values", _random),
     ("negated inputs", _only_floats(lambda t: -t, _reordered)),
-    ("inputs of zeros", _only_floats(lambda t: t * 0, functools.partial(_extreme, lowest=True))),
+    ("inputs of zeros", _only_floats(_signed_zeros, functools.partial(_extreme, lowest=True))),
     ("positive inputs", functools.partial(_random, low=0.0)),
     ("negative inputs", functools.partial(_random, high=0.0)),
     ("large inputs", _only_floats(lambda t: (t.sign() + t) * _LARGE, functools.partial(_extreme, lowest=False))),

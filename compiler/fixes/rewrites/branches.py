@@ -11,12 +11,14 @@ from dynascope.compiler.fixes.rewrites.branch_functions import _ONE, with_cond
 from dynascope.compiler.fixes.rewrites.branch_parts import Refused, is_elif, is_no_tensor, targets, without_alias
 from dynascope.compiler.fixes.syntax import conditions
 from dynascope.compiler.fixes.syntax.effects import changed_in_place, is_pure
-from dynascope.compiler.fixes.syntax.flow import bound_before, read_later, small, statements
+from dynascope.compiler.fixes.syntax.flow import bound_before, leaves, read_later, small, statements
 from dynascope.compiler.fixes.syntax.names import unused_name, uses
 from dynascope.compiler.fixes.syntax.source_text import Change, Source, candidate, parse
 from dynascope.compiler.fixes.syntax.torch_names import Torch
 
 _BOTH = "Both sides are computed, and the result is a new tensor."
+#: methods and functions that take indices
+_PICKING = {"embedding", "gather", "index_select", "narrow", "select", "take", "take_along_dim"}
 _IDENTITY = {"+=": "0", "-=": "0", "*=": "1", "/=": "1"}
 
 
@@ -47,7 +49,7 @@ def _expression(problem: Problem, source: Source, choice: cst.IfExp) -> list[Can
     yes, no = _argument(source, choice.body), _argument(source, choice.orelse)
     place = (source.start(choice), source.end(choice))
     found: list[Candidate] = []
-    if is_pure(torch, choice.body, choice.orelse):
+    if is_pure(torch, choice.body, choice.orelse) and not _guards_an_index(source, choice, [choice]):
         changes: list[Change] = [(*place, f"{torch('where')}({condition}, {yes}, {no})"), *torch.changes()]
         found += candidate(problem, source, "Choose with torch.where", changes, _BOTH, tests)
     if is_pure(torch, choice.body, choice.orelse, unknown=True):
@@ -74,11 +76,34 @@ class _Value:
 
 def _with_where(problem: Problem, source: Source, branch: cst.If) -> list[Candidate]:
     torch = Torch(source, source.scope_of(branch))
+    sides = [branch, *(source.following(branch) if leaves(statements(branch.body)) else [])]
     changes = _assigning(source, torch, branch) or _returning(source, torch, branch)
-    if changes is None:
+    if changes is None or _guards_an_index(source, branch, sides):
         return []
     changes = [*changes, *torch.changes()]
     return candidate(problem, source, "Choose with torch.where", changes, _BOTH, _tests(source, branch))
+
+
+def _guards_an_index(source: Source, choice: cst.If | cst.IfExp, sides: list[cst.CSTNode]) -> bool:
+    """Whether a side has an index that a condition asks about: `x[i] if i < len(x) else y` must not compute `x[i]` always."""
+    inner: list[cst.If | cst.IfExp] = [*source.inside(choice, cst.If), *source.inside(choice, cst.IfExp)]
+    tests = [choice.test, *(n.test for n in inner)]
+    asked, known, indices = uses(*tests).reads, set[str](), set[str]()
+    items = [
+        (n, [e.slice for e in n.slice if isinstance(e.slice, cst.Index)])
+        for s in sides
+        for n in source.inside(s, cst.Subscript)
+    ]
+    calls = [(c, c.args) for s in sides for c in source.inside(s, cst.Call) if _picks(c)]
+    for node, parts in (*items, *calls):
+        (known if any(source.is_inside(node, test) for test in tests) else indices).update(uses(*parts).reads)
+    for one in reversed(list(source.inside(source.scope_of(choice), cst.Assign))):  # `n = i + 1` above, and `x[n]`
+        indices |= uses(one.value).reads if uses(one).writes & indices else set()
+    return bool(indices & (asked - known))
+
+
+def _picks(call: cst.Call) -> bool:
+    return isinstance(call.func, cst.Attribute) and call.func.attr.value in _PICKING
 
 
 def _tests(source: Source, branch: cst.If) -> tuple[str, ...]:

@@ -53,8 +53,15 @@ def _made(
 
 
 def _bindings(source: Source, name: str) -> list[cst.BaseExpression]:
-    """The numbers that plain assignments (`name = 0`) give to a name; none if such an assignment gives it anything else."""
-    bound = [a.value for a in source.all_of(cst.Assign) if name in [dotted(t.target) for t in a.targets]]
+    """The numbers that assignments (`name = 0`) give to a name; none if an assignment gives it anything else."""
+    bound: list[cst.BaseExpression] = []
+    nodes: list[cst.Assign | cst.AnnAssign] = [*source.all_of(cst.Assign), *source.all_of(cst.AnnAssign)]
+    for node in nodes:
+        targets = [t.target for t in node.targets] if isinstance(node, cst.Assign) else [node.target]
+        if any(isinstance(t, cst.Tuple | cst.List) and name in {dotted(e.value) for e in t.elements} for t in targets):
+            return []
+        if node.value is not None and name in map(dotted, targets):
+            bound.append(node.value)
     return bound if all(_is_number(value) for value in bound) else []
 
 

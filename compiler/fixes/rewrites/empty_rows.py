@@ -15,7 +15,10 @@ _ASSUMPTION = "The statements also run when no row is selected, and then change 
 _IN_PLACE = {
     "index_add_", "index_fill_", "index_copy_", "index_put_", "masked_fill_", "masked_scatter_", "scatter_", "scatter_add_",
 }  # fmt: skip
-_SAME_ROWS = {"long", "int", "to", "squeeze", "unsqueeze", "flatten", "view", "reshape", "unbind", "clone", "expand", "t"}
+_TO_NUMBERS = {"long", "int", "to", "unbind"}
+_SAME_ROWS = {"squeeze", "unsqueeze", "flatten", "view", "reshape", "clone", "expand", "t", *_TO_NUMBERS}
+#: what is asked of a mask; rows are counted
+_OF_VALUES = {"any", "sum", "count_nonzero"}
 _NEW = {
     "index_add", "index_fill", "index_copy", "index_put", "masked_fill", "masked_scatter", "scatter", "scatter_add",
     "clone",
@@ -35,6 +38,9 @@ def candidates(problem: Problem) -> list[Candidate]:
     selected = _selected(branch.test)
     body = statements(branch.body)
     if selected is None or not body or not isinstance(branch.body, cst.IndentedBlock):
+        return []
+    is_mask = bool({n.value for n in source.inside(branch.test, cst.Name)} & _OF_VALUES)
+    if is_mask and any(_makes_numbers(n, selected) for n in source.inside(branch, cst.Call, cst.BinaryOperation)):
         return []
     torch, later = Torch(source, source.scope_of(branch)), read_later(source, branch)
     if not all(_does_nothing(torch, s, selected, later) for s in small(body)):
@@ -95,6 +101,16 @@ def _counted(value: cst.BaseExpression) -> cst.BaseExpression | None:
     if dotted(value.func) in ("len", "any") and len(value.args) == 1:
         return value.args[0].value
     return None
+
+
+def _makes_numbers(node: cst.CSTNode, mask: cst.BaseExpression) -> bool:
+    """Whether an expression makes numbers of a mask: as an index, they select the rows 0 and 1, whatever the mask selects."""
+    if isinstance(node, cst.BinaryOperation):
+        keeps = isinstance(node.operator, cst.BitAnd)
+        return not keeps and (_is_made_of(node.left, mask) or _is_made_of(node.right, mask))
+    if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
+        return False
+    return node.func.attr.value in _TO_NUMBERS and _is_made_of(node.func.value, mask)
 
 
 def _does_nothing(torch: Torch, one: cst.CSTNode, selected: cst.BaseExpression, later: set[str]) -> bool:

@@ -33,12 +33,14 @@ def certainly_bound(block: Sequence[cst.CSTNode]) -> set[str]:
                 sides = [certainly_bound(s) for s in (body, other) if not leaves(s)]
                 bound |= set.intersection(*sides) if sides else set()
         elif isinstance(one, cst.With):
-            bound |= certainly_bound(statements(one.body)) | uses(*one.items).writes
-        elif isinstance(one, cst.Try):
+            entered = uses(*one.items)
+            ends_early = entered.reads & {"contextlib", "suppress"}
+            bound |= entered.writes | (set() if ends_early else certainly_bound(statements(one.body)))
+        elif isinstance(one, cst.Try | cst.TryStar):
             bound |= certainly_bound(statements(one.finalbody)) | (
                 certainly_bound(statements(one.body)) if not one.handlers else set()
             )
-        elif not isinstance(one, cst.For | cst.While):
+        elif not isinstance(one, cst.For | cst.While | cst.Match):  # no case of a `match` need fit
             bound |= uses(one).writes
     return bound
 

@@ -88,6 +88,19 @@ class Uses(cst.CSTVisitor):
         self._bind(node.name)
         return False
 
+    def visit_MatchAs(self, node: cst.MatchAs) -> None:
+        self._capture(node.name)
+
+    def visit_MatchStar(self, node: cst.MatchStar) -> None:
+        self._capture(node.name)
+
+    def visit_MatchMapping(self, node: cst.MatchMapping) -> None:
+        self._capture(node.rest)
+
+    def _capture(self, name: cst.Name | None) -> None:
+        if name is not None:
+            self._bind(name)
+
     def visit_NamedExpr(self, node: cst.NamedExpr) -> bool:
         self._bind(node.target)
         self.stores.append(node)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib.util
 import linecache
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any
@@ -20,9 +22,16 @@ import torch
 import dynascope
 from dynascope.compiler.driver import fixing
 from dynascope.compiler.fixes.candidate import Candidate, Edit, Problem
+from dynascope.compiler.fixes.plan import Plan
 from dynascope.compiler.fixes.proving.caller_changes import numbers_as_tensors
+from dynascope.compiler.fixes.proving.improvement import recompile_key
+from dynascope.compiler.fixes.proving.observed import Observed, differences
+from dynascope.compiler.fixes.proving.side_state import SideState, state_difference
+from dynascope.compiler.fixes.proving.trial import Trials
+from dynascope.compiler.fixes.proving.variations import variations
 from dynascope.compiler.fixes.search import OutOfTime, Search
-from dynascope.compiler.report import Report
+from dynascope.compiler.report import Break, Report
+from dynascope.compiler.settings import Settings
 from dynascope.compiler.source import functions
 
 MakeModule = Callable[[str], ModuleType]
@@ -528,6 +537,8 @@ def test_a_report_keeps_nothing_alive(module: MakeModule) -> None:
 def test_git_applies_the_patch(module: MakeModule, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ending: str) -> None:
     text = textwrap.dedent("""
         import torch
+
+        NAME = "a\fb"
 
 
         def f(x):  # a comment
@@ -1101,3 +1112,102 @@ def test_the_setting_that_drops_log_records_is_the_one_that_the_break_names(name
     problem = Problem("a.py", 'logger.info("half way")', 1, 1, None, None, "f", reason, reason)
     (found,) = setting_changes.candidates(problem)
     assert found.settings == {f"torch._dynamo.config.{name}": ["logging.Logger.info"]}
+
+
+class _Counts:
+    used = 0
+    __slots__ = ("seen",)
+
+    def __init__(self) -> None:
+        self.seen = 0
+
+
+_counts, _log, _STATE = _Counts(), [(0, "first")], {"last": (1, 2)}
+
+
+def _counting() -> Any:
+    return _counts, _log, _STATE
+
+
+def test_state_of_classes_functions_slots_and_of_what_a_list_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    _counting.calls = 0  # type: ignore[attr-defined]
+    state = SideState(_counting)
+    before = state.read()
+    for owner, name in ((_Counts, "used"), (_counts, "seen"), (_counting, "calls")):
+        with monkeypatch.context() as patched:
+            patched.setattr(owner, name, 1)
+            assert f".{name}: " in str(state_difference(state.read(), before))
+    with monkeypatch.context() as patched:
+        patched.setattr(_counts, "seen", (1, "first"))
+        assert "_Counts.seen" in str(state_difference(state.read(), before))
+    with monkeypatch.context() as patched:
+        patched.setitem(_STATE, "last", (1, 3))
+        assert "dict['last'][1]: " in str(state_difference(state.read(), before))
+    _log.append((0, "second"))
+    assert "list.length: " in str(state_difference(state.read(), before))
+    _log.pop()
+    assert state_difference(state.read(), before) is None
+
+
+def test_integers_of_zero_empty_tensors_and_zeros_of_both_signs() -> None:
+    def varied(name: str) -> tuple[Any, ...]:
+        given = torch.ones(3), torch.tensor([1, 2])
+        (found,) = [v for v in variations(None, given, {}) if v.name == name]
+        return found.vary(given, {})[0]
+
+    assert varied("integers of zero")[1].tolist() == [0, 0]
+    assert varied("size 0 instead of 3")[0].shape == (0,)
+    assert torch.signbit(varied("inputs of zeros")[0]).tolist() == [True, False, True]
+
+
+def test_lines_that_are_not_printed_before_an_exception() -> None:
+    expected = Observed(error=ValueError(), printed="start\n")
+    assert differences(Observed(error=ValueError(), printed="start\nTraceback\n"), expected) is None
+    assert "does not print 'start'" in str(differences(Observed(error=ValueError()), expected))
+
+
+def test_a_call_is_timed_with_the_mode_of_the_run() -> None:
+    seen = []
+
+    class Driver:
+        def entry_point(self, target: Any, settings: Settings) -> Any:
+            seen.append((settings.backend, settings.mode, settings.profile))
+            return target
+
+        def environment(self, settings: Settings) -> Any:
+            return contextlib.nullcontext()
+
+        def retracing(self) -> Any:
+            return contextlib.nullcontext(lambda target: None)
+
+    recorded = SimpleNamespace(replaying=lambda: contextlib.nullcontext(lambda: ((), {})), arguments=())
+    settings = Settings(backend="inductor", mode="reduce-overhead", profile=3)
+    trials = Trials([SimpleNamespace(target=_counting, recorded=recorded)], settings, Driver(), None)  # type: ignore[list-item]
+    assert trials.seconds(Plan(), 1) < 1
+    assert seen == [("inductor", "reduce-overhead", None)]
+    assert trials.settings.mode is None
+
+
+def test_places_above_which_lines_were_added() -> None:
+    plan = Plan({"f.py": "import torch\na\nb\n"}, {}, {"f.py": "a\nb\n"})
+    b, moved = (Break(id="b0", file="f.py", line=line, type="t", reason="", function="f") for line in (2, 3))
+    other = Break(id="b1", file="f.py", line=1, type="t", reason="", function="f")
+    report = SimpleNamespace(frame=lambda frame: SimpleNamespace(file="f.py", line=int(frame)), breaks=[other, b])
+    again, before = (SimpleNamespace(frame=frame, failed_guards=[]) for frame in "32")
+    assert recompile_key(again, report, plan) == recompile_key(before, report, Plan())  # type: ignore[arg-type]
+    report.profile = SimpleNamespace(breaks=[SimpleNamespace(break_="b0", seconds=1.0)])
+    step = SimpleNamespace(plan=plan, ran=SimpleNamespace(report=SimpleNamespace(breaks=[replace(other, line=2), moved])))
+    assert Search._ordered(SimpleNamespace(_report=report), step)[0] is moved  # type: ignore[arg-type]
+
+
+def test_a_change_that_fails_with_empty_tensors_only_says_so(module: MakeModule) -> None:
+    f = module("""
+        import torch
+
+        def f(x):
+            return x * x.max() if x.sum() > 0 else x * 2
+        """).f
+    report = fix(f, torch.ones(3))
+    (fixed,) = [x for x in report.fixes or () if x.chosen]
+    assert fixed.title == "Choose with torch.where"
+    assert fixed.assumption.endswith(". No tensor is empty")
