@@ -50,8 +50,8 @@ class ActiveRegions:
         self._functions: list[tuple[FunctionType, CodeType, CodeType]] = []
         #: (file, line) of a `with` in another file -> its region
         self._elsewhere: dict[tuple[str, int], Region] = {}
-        #: each region of a function, with the function's name: it has no effect unless the function is traced
-        self._needs_trace: list[tuple[Region, str]] = []
+        #: each region of a function or class, with (file, name) of the functions it covers: without effect if none is traced
+        self._needs_trace: list[tuple[Region, set[tuple[str, str]]]] = []
         #: the code objects of the cell as they are without regions, by `code_key`
         self._plain: dict[tuple[str, int], CodeType] = {}
         for requested in self.regions:
@@ -95,7 +95,8 @@ class ActiveRegions:
         _, node = definitions[0]
         if isinstance(node, FUNCTIONS) and _can_suspend(node):
             _refuse_suspendable(requested, node.name)
-        self._needs_trace.append((requested, node.name))
+        covered = [n for n in node.body if isinstance(n, FUNCTIONS)] if isinstance(node, ast.ClassDef) else [node]
+        self._needs_trace.append((requested, {(self.cell.file, n.name) for n in covered}))
         self.spans.append(RegionSpan(requested, node.lineno, node.end_lineno or node.lineno, function=node.name))
 
     def _add_object(self, requested: Region, value: Any) -> None:
@@ -140,7 +141,7 @@ class ActiveRegions:
             return False
         self._elsewhere.update({(code.co_filename, line): requested for line in span.with_lines})
         self._functions.append((function, code, with_region))
-        self._needs_trace.append((requested, code.co_name))
+        self._needs_trace.append((requested, {(code.co_filename, code.co_name)}))
         return True
 
     # -- the cell's own code ----------------------------------------------------------------------------
@@ -224,11 +225,11 @@ class ActiveRegions:
             return
         if report.error is not None:
             return  # without the error, more might have been traced
-        traced = {name for f in report.frames for name in (f.name, f.code_name)}
-        traced |= {str(i.name).rpartition(".")[2] for f in report.frames for i in f.inlined}
-        traced |= {entry.function for b in report.breaks for entry in b.stack}
-        for found, name in self._needs_trace:
-            if name not in traced:
+        traced = {(f.file, name) for f in report.frames for name in (f.name, f.code_name)}
+        traced |= {(i.file, str(i.name).rpartition(".")[2]) for f in report.frames for i in f.inlined}
+        traced |= {(entry.file, entry.function) for b in report.breaks for entry in b.stack}
+        for found, covered in self._needs_trace:
+            if traced.isdisjoint(covered):
                 report.notes.append(f"{found} had no effect: {found.target} was not traced in this run.")
 
     def _annotate_call(self, report: Report, broken: Break) -> None:

@@ -94,10 +94,13 @@ def test_a_region_that_nothing_reached_says_so(shell: Any) -> None:
 def test_a_region_in_an_inlined_function_had_its_effect(shell: Any) -> None:
     cell = ["def inner(x):", "    return x * 3", "class Net(torch.nn.Module):", "    def forward(self, x):",
             "        return inner(x) + 1", "net = Net()", "def f(x): return net(x)", "f(x)"]  # fmt: skip
-    for target in ("inner", "Net.forward"):
+    for target in ("inner", "Net.forward", "Net"):
         report = shell.report(f"%%compile -f f --region {target}=error", *cell)
         assert {"inner", "Net.forward"} <= {i.name for f in report.frames for i in f.inlined}
         assert not [note for note in report.notes if "had no effect" in note], target
+    cell[5] = "net = torch.nn.Identity()"  # its `forward` is traced, but not the one of Net
+    report = shell.report("%%compile -f f --region Net=error", *cell)
+    assert "--region Net=error had no effect: Net was not traced in this run." in report.notes
 
 
 def test_regions_keep_lines_names_and_values(shell: Any) -> None:
