@@ -40,8 +40,9 @@ def completions(magic: str, typed: str, namespace: dict[str, Any]) -> list[str]:
     flag, equals, start = word.partition("=")
     if flag.startswith("--") and equals:
         return [f"{flag}={v}" for v in _values(options[flag], namespace) if v.startswith(start)] if flag in options else []
-    if previous in options and options[previous].metadata["kind"] != SWITCH:
-        return [v for v in _values(options[previous], namespace) if v.startswith(word)]
+    option = options.get(previous)
+    if option and option.metadata["kind"] != SWITCH and option.metadata["bare"] is None:
+        return [v for v in _values(option, namespace) if v.startswith(word)]
     if word and not word.startswith("-"):
         return []
     flags = [option_flag(f) for f in options.values()] + (["--fresh"] if magic == "observe" else [])

@@ -240,6 +240,9 @@ def test_completion(shell):
     assert completions("compile", "--backend aot_eager", shell.ns)[0] == "aot_eager"
     assert completions("compile", "-f bl", shell.ns) == ["block"]
     assert completions("observe", "--fr", shell.ns) == ["--fresh"]
+    assert completions("compile", "--profile --inp", shell.ns) == ["--inputs"]  # its value may be left out
+    assert "--inputs" in completions("compile", "--profile ", shell.ns)
+    assert completions("compile", "--profile 1", shell.ns) == completions("compile", "--save --inp", shell.ns) == []
     from IPython.core.completer import provisionalcompleter
 
     with provisionalcompleter():
