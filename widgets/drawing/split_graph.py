@@ -118,10 +118,10 @@ class _Drawing:
         self.drawn = {f.id for f in frames}
         for id, version in self.first.items():
             self.versions[version].append(self.by_id[id])
-        #: id of a break -> the skipped or failed frames with this `break_`, and the frames with a graph that ends there
+        #: id of a break -> the frames that it made Dynamo skip or fail in, and the frames with a graph that ends there
         self.stopped: dict[str | None, list[str]] = defaultdict(list)
         for f in frames:
-            if f.status in ("skipped", "failed"):
+            if f.status in ("skipped", "failed") and f.kind != "resume":  # a resume function's `break_` comes before it
                 self.stopped[f.break_].append(f.id)
         for g in report.graphs:
             if self._drawn_in(g.frame) in self.drawn:

@@ -13,7 +13,8 @@ import pytest
 from samples import SAMPLES, hostile, loop, many, one_break, recompiled
 
 from dynascope.widgets.drawing.palette import LIGHT
-from dynascope.widgets.labels.words import cut, line_ranges, printable, shorten, text_width, wrapped
+from dynascope.widgets.drawing.split_graph import split_picture
+from dynascope.widgets.labels.words import Places, cut, line_ranges, printable, shorten, text_width, wrapped
 from dynascope.widgets.layout import fx_graph
 from dynascope.widgets.render.picture import rounded, to_dot, to_svg
 from dynascope.widgets.render.static_output import HIDE_CSS, to_mimebundle
@@ -89,6 +90,14 @@ def test_the_static_picture_of_many_frames_is_short_and_says_what_is_folded() ->
     picture = base64.b64decode(page.partition("base64,")[2].partition('"')[0]).decode()
     assert float(picture.partition('height="')[2].partition('"')[0]) < 2200
     assert "91 more resumes of f" in picture
+
+
+def test_a_break_before_a_skipped_resume_function_is_not_drawn_in_it() -> None:
+    report = many()
+    report.frames[60].status, report.frames[60].graph = "skipped", None  # drawn for that; the frame that it continues is folded
+    picture = split_picture(report, Places(report))
+    assert "f60" in [shape["id"] for shape in picture["groups"]]
+    assert [shape["id"] for shape in picture["boxes"] if shape.get("group") == "f60"] == ["b60"]
 
 
 def test_hostile_text_is_text_in_the_static_twin() -> None:
