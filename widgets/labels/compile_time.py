@@ -97,5 +97,5 @@ def missing_words(time: CompileTime, choices: int) -> list[str]:
         names = ", ".join(dict.fromkeys(time.unfinished))
         notes.append(f"{plural(len(time.unfinished), 'phase')} without a recorded end, whose time is not counted: {names}")
     if time.left_out:
-        notes.append(f"{plural(time.left_out, 'short phase')} not drawn; the table has them")
+        notes.append(f"{plural(time.left_out, 'short phase')} not drawn, but counted in the table")
     return notes

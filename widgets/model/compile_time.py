@@ -1,7 +1,7 @@
 """The compile time in the model: its phases to scale, the most expensive ones, and those of one frame.
 
-Promises: a segment's `id` is the id of a frame, or empty; a phase is drawn below the phase that contains it; only the `MOST`
-longest phases are drawn; time in which nothing was compiled is left out.
+Promises: a segment's `id` is the id of a frame, or empty; a phase is drawn below the phase that contains it; all phases that
+the report has are drawn, and a note counts the others; time in which nothing was compiled is left out.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from dynascope.widgets.labels.compile_time import KINDS, cache_words, choice_wor
 from dynascope.widgets.labels.words import Places, printable, shorten
 from dynascope.widgets.wire import CompileTimeLine, Part, PhaseRow, Share, TimeSegment, TunedRow
 
-#: limits on the phases that are drawn, the rows of each table, and the repeated blocks that are listed
-MOST, ROWS, REPEATS = 1500, 10, 5
+#: limits on the rows of each table, and the repeated blocks that are listed
+ROWS, REPEATS = 10, 5
 
 
 def compile_time_line(report: Report, places: Places) -> CompileTimeLine | None:
@@ -105,8 +105,7 @@ def _rows(time: CompileTime) -> list[tuple[str, tuple[int, int]]]:
 def _segments(time: CompileTime, names: dict[str, str], clock: _Clock, rows: list[tuple[int, int]]) -> list[TimeSegment]:
     number = {key: i for i, key in enumerate(rows)}
     segments: list[TimeSegment] = []
-    longest = sorted(time.phases, key=lambda p: -p.seconds)[:MOST]
-    for p in sorted(longest, key=lambda p: (p.lane, p.depth, p.start)):
+    for p in sorted(time.phases, key=lambda p: (p.lane, p.depth, p.start)):
         name, where = shorten(p.name, 120), names.get(p.frame or "", "")
         alone = f", {time_text(p.self_seconds)} of it alone" if p.self_seconds != p.seconds else ""
         of = f"; {'backward of ' if p.backward else ''}{where}" if where else ""
