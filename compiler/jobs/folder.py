@@ -116,7 +116,7 @@ def _one_each(records: list[RankRecord], notes: list[str]) -> list[RankRecord]:
         latest[record.rank.rank] = record
     repeated = len(records) - len(latest)
     if repeated:
-        notes.append(f"{repeated} files are from earlier attempts of the same ranks and are left out")
+        notes.append(f"left out: {plural(repeated, 'file')} from earlier attempts of the same ranks")
     return list(latest.values())
 
 

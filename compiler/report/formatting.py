@@ -38,7 +38,7 @@ def time_text(value: float) -> str:
 def byte_text(count: int) -> str:
     """A number of bytes as text: `512 bytes`, `2.1 KiB`, `25.0 MiB`."""
     if count < 1024:
-        return f"{count} bytes"
+        return plural(count, "byte")
     power = min(4, (count.bit_length() - 1) // 10)
     return f"{count / 1024**power:.1f} {'KMGT'[power - 1]}iB"
 

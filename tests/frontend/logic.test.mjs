@@ -3,7 +3,8 @@ import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { module } from "./load.mjs";
 
-const { clock, linkTo, parseLink, pending, rounded, search, sourceText, step, unzipped } = await module("logic");
+const { clock, linkTo, parseLink, pending, plural, rounded, search, sourceText, step, unzipped } =
+  await module("logic");
 
 const content = {
   details: {
@@ -124,4 +125,11 @@ test("a compressed model is read from bytes and from base64", async () => {
   const view = new DataView(packed.buffer, packed.byteOffset, packed.byteLength);
   for (const data of [view, packed.toString("base64")])
     assert.deepEqual(await unzipped(data), { name: "f", counts: ["ä"] });
+});
+
+test("a noun agrees with its number", () => {
+  assert.deepEqual(
+    [0, 1, 2].map((n) => plural(n, "more place")),
+    ["0 more places", "1 more place", "2 more places"],
+  );
 });

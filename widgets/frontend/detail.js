@@ -3,7 +3,7 @@
 import { button, closest, copyText, h, roving, withCode } from "./dom.js";
 import { fxView } from "./fx.js";
 import { paintCode } from "./lens.js";
-import { linkTo, sourceText } from "./logic.js";
+import { linkTo, plural, sourceText } from "./logic.js";
 import { linkSymbols } from "./symbols.js";
 
 /** @import { Context } from "./view" */
@@ -60,7 +60,7 @@ function fixRow({ words, verdict, gain, assumption, diff }) {
  */
 function fixBody({ chosen, others, cell }, ctx) {
   const tried = others.map(fixRow);
-  const summary = h("summary", { text: `${others.length} other change${others.length === 1 ? "" : "s"} considered` });
+  const summary = h("summary", { text: `${plural(others.length, "other change")} considered` });
   return h(
     "div",
     { cls: "dyn-prose" },

@@ -1,6 +1,7 @@
 // A part of the split graph: a frame with what leads to it and what follows, placed anew, and a map of the whole.
 
 import { h, s } from "./dom.js";
+import { plural } from "./logic.js";
 
 /** @import { Arrow, Picture, Shape } from "./wire" */
 /** @typedef {{ id: string, shape: Shape, boxes: Shape[], into: Link[], out: Link[] }} Frame */
@@ -185,7 +186,7 @@ function placed(root, focus, links, kept) {
     }
     const hidden = frame.out.filter(({ to }) => entry(to)?.from === frame && !kept.has(to));
     const calls = hidden.filter(({ arrow }) => !leadsDown(arrow)).length;
-    const words = `${calls} more ${calls > 1 ? "calls" : "call"}`;
+    const words = plural(calls, "more call");
     const beside = calls && col <= last; // no column is made for what is not shown
     if (beside) standIn(frame, `more-calls-${frame.id}`, words, col + 1, top, false);
     const down = mine.filter(({ arrow }) => leadsDown(arrow));

@@ -1,7 +1,7 @@
 // An FX graph in the detail: drawn, with folds that open in place, or as a list that draws only what is in sight.
 
 import { button, closest, h, handled, idOf, label, reveal, s } from "./dom.js";
-import { rounded } from "./logic.js";
+import { plural, rounded } from "./logic.js";
 import { openShape, triangle } from "./split.js";
 import { linkSymbols } from "./symbols.js";
 import { unfolded } from "./unfold.js";
@@ -77,7 +77,7 @@ function listView(nodes, point, start, symbols) {
       cls: `dyn-fxlist${nodes.some((node) => node.time) ? " dyn-timed" : ""}`,
       tabindex: "0",
       role: "group",
-      "aria-label": `${nodes.length} nodes; use the arrow keys to choose one`,
+      "aria-label": `${plural(nodes.length, "node")}; use the arrow keys to choose one`,
       style: `height:${Math.min(HEIGHT, nodes.length * ROW + 2)}px`,
     },
     inner,

@@ -2,7 +2,7 @@
 
 import { button, h } from "./dom.js";
 import { copyButton } from "./detail.js";
-import { clock } from "./logic.js";
+import { clock, plural } from "./logic.js";
 import { marksView } from "./marks.js";
 
 /** @import { Context } from "./view" */
@@ -135,7 +135,7 @@ export function headerView(ctx) {
   function runControls() {
     const busy = Boolean(host.get("busy") && !ctx.gone);
     const { count } = pending;
-    const text = count ? `Run again (${count} change${count > 1 ? "s" : ""})` : "Run again";
+    const text = count ? `Run again (${plural(count, "change")})` : "Run again";
     const run = button("dyn-btn dyn-primary", text, () => ctx.request(pending.request()));
     run.disabled = busy;
     const fix = ctx.fixButton();
@@ -209,14 +209,12 @@ export function headerView(ctx) {
     progress.hidden = !("frames" in now) || ctx.gone;
     if (progress.hidden) return;
     const started = Date.now() - 1000 * (now.seconds || 0);
-    const counted = (/** @type {number} */ count, /** @type {string} */ word) =>
-      `${count || 0} ${word}${count === 1 ? "" : "s"}`;
     const update = () => {
       const words = [
         now.stage || `compiling ${now.now || "…"}`,
-        counted(now.frames, "frame"),
-        counted(now.graphs, "graph"),
-        counted(now.breaks, "break"),
+        plural(now.frames, "frame"),
+        plural(now.graphs, "graph"),
+        plural(now.breaks, "break"),
         clock((Date.now() - started) / 1000),
       ];
       progress.replaceChildren(h("i", { cls: "dyn-spin" }), words.join(" · "));

@@ -1,6 +1,7 @@
 // The source: lines coloured and numbered by the graph that captured them.
 
 import { button, closest, exclusive, h, idOf, OPTION, reveal, roving } from "./dom.js";
+import { plural } from "./logic.js";
 import { tokenize, withMarks } from "./tokens.js";
 
 /** @import { Select, SelectablePart } from "./view" */
@@ -93,7 +94,7 @@ function lineRow(line, previous, code) {
  */
 function guardMark({ guards }) {
   if (!guards) return h("span");
-  const text = `≡ ${guards.count} guard${guards.count > 1 ? "s" : ""}`;
+  const text = `≡ ${plural(guards.count, "guard")}`;
   return h("span", { cls: `dyn-note dyn-guards${guards.failed ? " dyn-failed" : ""}`, title: guards.full, text });
 }
 
@@ -118,11 +119,11 @@ function fileGroup(file, named, rows, unfolded) {
     if (line.gap) [quotes, previous] = ["", null];
     // a fold beside the gap already shows a row of dots
     if (line.gap && !folded && end === at) {
-      group.append(h("div", { cls: "dyn-gap", role: "presentation", text: `⋯ ${line.gap} lines` }));
+      group.append(h("div", { cls: "dyn-gap", role: "presentation", text: `⋯ ${plural(line.gap, "line")}` }));
     }
     folded = end > at;
     if (folded) {
-      const text = `⋯ ${end - at} line${end - at > 1 ? "s" : ""}`;
+      const text = `⋯ ${plural(end - at, "line")}`;
       const props = { cls: "dyn-ln dyn-quiet", ...OPTION, "data-from": at, title: "show these lines", text };
       group.append(h("div", props));
       while (at < end - 1) quotes = tokenize(lines[at++].text, lines[at].gap ? "" : quotes).open;
@@ -162,7 +163,7 @@ function foldEnd({ lines, owner }, at, { near, open }) {
  */
 function fileButton({ file, label, breaks = 0, graphs = 0, owner }, show) {
   const counts = [breaks && `${breaks} ✂`, graphs && `${graphs} ▦`].filter(Boolean).join(" ");
-  const title = `${file}: ${breaks} breaks, lines in ${graphs} graphs`;
+  const title = `${file}: ${plural(breaks, "break")}, lines in ${plural(graphs, "graph")}`;
   const props = { title, "aria-label": `${label}: ${title}`, "aria-pressed": "false" };
   return button(`dyn-chip dyn-of-${owner}`, "", show, props, h("b", { text: label }), ` ${counts}`);
 }

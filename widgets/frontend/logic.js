@@ -3,6 +3,9 @@
 /** @import { LensFile, Picture, Shape, SourceBody, ViewModel } from "./wire" */
 /** @import { Pending } from "./view" */
 
+/** A number with a noun: `1 graph`, `2 graphs`. @param {number} n @param {string} word */
+export const plural = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
+
 /**
  * The ids that a query finds: `12`, `line 12` or `:12` means a line, anything else a part of a title, code, place or
  * kind.

@@ -1,7 +1,7 @@
 // What a large report opens with: what to do first, the causes with their places, and the calls as a tree.
 
 import { button, closest, exclusive, h, handled, reveal, withCode } from "./dom.js";
-import { inSight } from "./logic.js";
+import { inSight, plural } from "./logic.js";
 
 /** @import { Select, SelectablePart } from "./view" */
 /** @import { CallRow, CausePlace, CauseRow, Overview, ViewModel } from "./wire" */
@@ -54,7 +54,7 @@ function causeNode(cause, number, open, select) {
   const { kind, count, cost, title, fix, eager, places } = cause;
   const cut = places.length > PLACES + 1;
   const shown = cut ? places.slice(0, PLACES) : places;
-  const more = button("dyn-link", `${places.length - PLACES} more places`, () => {
+  const more = button("dyn-link", plural(places.length - PLACES, "more place"), () => {
     more.replaceWith(...places.slice(PLACES).map((place) => placeButton(place, select)));
   });
   const verb = kind === "break" ? "runs eagerly: " : "runs eagerly, compiled too often: ";

@@ -1,6 +1,7 @@
 // The view of a job's ranks: a strip of groups, what differs, a matrix of compiles, and two groups side by side.
 
 import { button, closest, h } from "./dom.js";
+import { plural } from "./logic.js";
 import { differenceOf, duration, findRank, matrixRows, median, runs, sideBySide, slowness } from "./ranks_logic.js";
 import { followTheme } from "./theme.js";
 
@@ -147,7 +148,7 @@ export function mountRanks(root, model, mountReport) {
         );
       }),
       rows.length > from + shown.length &&
-        h("p", { cls: "dyn-rk-more", text: `${rows.length - from - shown.length} more compiles` }),
+        h("p", { cls: "dyn-rk-more", text: plural(rows.length - from - shown.length, "more compile") }),
     );
     compare.replaceChildren(
       h(
@@ -277,7 +278,7 @@ const listView = (cls, lines) =>
 
 /**
  * Compiles (rows) by rank (columns): a stronger color means slower than on the other ranks; compiles that differ from
- * those of most ranks are in full color.
+ * those of the first group are in full color.
  * @param {RanksModel} model
  * @param {(at: number, step: number) => void} choose
  */
@@ -299,7 +300,7 @@ function matrixView(model, choose) {
     cls: "dyn-rk-hover",
     text:
       "Compiles by rank: a stronger color means slower than on the other ranks" +
-      (model.groups.length > 1 ? "; in full color, what differs from most ranks." : "."),
+      (model.groups.length > 1 ? "; in full color, what differs from the first group." : "."),
   });
   const scroll = h("div", { cls: "dyn-rk-scroll" }, names, canvas);
   const node = h("section", { cls: "dyn-rk-matrix", "aria-label": "compiles by rank" }, scroll, words);

@@ -2,6 +2,7 @@
 
 import { button, h } from "./dom.js";
 import { lanesView, shareItems } from "./lanes.js";
+import { plural } from "./logic.js";
 
 /** @import { Select, SelectablePart } from "./view" */
 /** @import { TimeLine } from "./wire" */
@@ -55,7 +56,7 @@ export function timeView(select, open) {
     draw({ time }) {
       node.hidden = !time;
       if (!time) return;
-      title.textContent = `Run time · ${time.median} a call under the profiler (${time.spread}; ${time.calls} calls)`;
+      title.textContent = `Run time · ${time.median} a call under the profiler (${time.spread}; ${plural(time.calls, "call")})`;
       title.title = time.devices;
       summary.replaceChildren(...verdict(time, select));
       shares.replaceChildren(...shareItems(time.shares));

@@ -115,7 +115,8 @@ class CauseWords:
         tried = [f for f in self.report.fixes or () if any(key.rpartition(".")[2] == name for key in f.settings)]
         proved = [f for f in tried if f.verdict == "proved" and None not in (f.breaks_before, f.breaks_after)]
         if proved:
-            return f"tried: {plural(proved[0].breaks_before or 0, 'graph break')} become {proved[0].breaks_after}"
+            before = proved[0].breaks_before or 0
+            return f"tried: {plural(before, 'graph break')} {'becomes' if before == 1 else 'become'} {proved[0].breaks_after}"
         verdicts = [f.verdict for f in tried if f.verdict != "untried"]
         return f"tried: {verdicts[0]}" if verdicts else "not tried" if tried else ""
 

@@ -99,7 +99,8 @@ def unmet(report: Report, expected: Expectation) -> str:
         lines = [f"{report.frame(r.frame).name}: {'; '.join(failures(r, places))}" for r in compiled_again(report)]
     elif name in ("graphs", "ops"):
         frames = [(g, report.frame(g.frame)) for g in report.graphs]
-        lines = [f"{g.id} in {f.name} at {_at(f)}, {g.ops} ops" for g, f in frames]
+        ops = ("ops unknown" if g.ops is None else plural(g.ops, "op") for g, _ in frames)
+        lines = [f"{g.id} in {f.name} at {_at(f)}, {words}" for (g, f), words in zip(frames, ops, strict=True)]
     elif name in ("skipped", "empty", "cached", "failed", "unfinished"):
         lines = [f"{_at(f)} {f.name} ({f.reason or name})" for f in report.frames if f.status == name]
     unknown = report.summary.unknown_breaks if name in ("breaks", "unexpected") else 0

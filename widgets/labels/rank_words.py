@@ -55,8 +55,12 @@ def headline(report: RanksReport) -> str:
     reference = report.groups[0]
     if len(report.groups) == 1:
         counts = f": {_counts(report)}" if reference.report is not None else ""
-        some = f"{_named_or_counted(reference.ranks)} alike" if len(reference.ranks) < len(report.ranks) else ""
-        same = f"{total}: {some}" if some else f"{total} alike so far" if unwell else f"{total} alike"
+        alone = len(reference.ranks) == 1
+        if len(reference.ranks) < len(report.ranks):
+            some = ranks_name(reference.ranks) if alone else _named_or_counted(reference.ranks)
+            same = f"{total}: only {some} recorded anything" if alone else f"{total}: {some} alike"
+        else:
+            same = total if alone else f"{total} alike so far" if unwell else f"{total} alike"
         return same + counts + "".join(f"; {words}" for words in unwell)
     others = report.groups[1:]
     if len(reference.ranks) == 1:
@@ -95,9 +99,9 @@ def difference_title(report: RanksReport, difference: Difference) -> str:
     who = ranks_name(who_differs(report, d))
     if d.kind in _ANOTHER:
         return f"{who}: another {_ANOTHER[d.kind]} {d.subject}"
+    from_whom = _reference(report, d)
     if d.kind == "cache":
-        return f"{d.subject}: {who} {_CACHES.get(d.here or '', d.here)}; the other ranks {_CACHES.get(d.there or '', d.there)}"
-    from_whom = _reference(report, d) if d.group != d.reference else "the other ranks"
+        return f"{d.subject}: {who} {_CACHES.get(d.here or '', d.here)}; {from_whom} {_CACHES.get(d.there or '', d.there)}"
     if d.step is None:
         return f"{who} differs from {from_whom}" if who.startswith("rank ") else f"{who} differ from {from_whom}"
     verb = "differs" if who.startswith("rank ") else "differ"
@@ -107,9 +111,14 @@ def difference_title(report: RanksReport, difference: Difference) -> str:
 
 
 def _reference(report: RanksReport, difference: Difference) -> str:
-    """The ranks that a difference is compared with: `ranks 0-2`, or `most ranks` if the numbers are many or unknown."""
-    name = ranks_name(report.groups[difference.reference].ranks) if difference.reference is not None else ""
-    return name if name and len(name) <= 20 else "most ranks"
+    """The ranks that a difference is compared with: `ranks 0-2`, `the other ranks`, `most ranks`, `400 other ranks`."""
+    group, reference = (None if n is None else report.groups[n].ranks for n in (difference.group, difference.reference))
+    if reference is None or group is reference:
+        others = len(report.ranks if group is None else group) - len(who_differs(report, difference))
+        return "the other rank" if others == 1 else "the other ranks"
+    if len(name := ranks_name(reference)) <= 20:
+        return name
+    return "most ranks" if 2 * len(reference) > len(report.ranks) else f"{len(reference)} other ranks"
 
 
 def who_differs(report: RanksReport, difference: Difference) -> list[int]:
@@ -125,7 +134,7 @@ def difference_details(report: RanksReport, difference: Difference) -> list[str]
     if d.kind == "cache":
         return []
     who = ranks_name(who_differs(report, d))
-    others = _reference(report, d) if d.group != d.reference else "the other ranks"
+    others = _reference(report, d)
     details = _what(d, who, others)
     for guard in d.guards:
         sides = [f"{guard.here} on {who}" if guard.here else "", f"{guard.there} on {others}" if guard.there else ""]
@@ -142,7 +151,7 @@ def _what(d: Difference, who: str, others: str) -> list[str]:
     reason = [f"reason: {_one_line(d.reason)}"] if d.reason else []
     source = f" `{d.source.strip()}`" if d.source.strip() else ""
     if d.kind in _ANOTHER:
-        return [f"{d.here}; the others: {d.there}"]
+        return [f"{d.here}; {others}: {d.there}"]
     if d.kind == "break":
         if d.here is None or d.there is None:
             having, without = (who, others) if d.there is None else (others, who)

@@ -74,7 +74,7 @@ def cache_words(recompile: Recompile) -> str:
     return (
         plural(recompile.entries, "version")
         if recompile.limit is None
-        else f"{recompile.entries} of {recompile.limit} versions"
+        else f"{recompile.entries} of {plural(recompile.limit, 'version')}"
     )
 
 

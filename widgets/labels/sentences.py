@@ -60,11 +60,11 @@ _KNOWN_NOW: dict[FailedGuardKind, str] = {
 }
 _GAP = (
     "the time from the end of the graph before the break to the start of the graph after it: lookups of guards, prologues of "
-    "the code entered after it, and the eager Python in between, without the profiler's own time. Median of {calls} calls"
+    "the code entered after it, and the eager Python in between, without the profiler's own time. Median of {calls}"
 )
 _DEVICE_IDLE = (
     "how long the device had nothing to do because of the break: between the last kernel launched before it and the first "
-    "launched after it, but no more than the processor's own time in the gap. Median of {calls} calls"
+    "launched after it, but no more than the processor's own time in the gap. Median of {calls}"
 )
 _OPS = "; tensor ops in the gap ({time} a call) are not counted: in a graph they would still have to run"
 _LOST = "; what fusing the two graphs would gain is unknown and not counted"
@@ -82,7 +82,7 @@ def headline(report: Report) -> str:
     if s.breaks and s.unexpected != s.breaks:
         parts[-1] += f" ({s.breaks - s.unexpected} allowed)"
     if s.breaks and s.unknown_breaks:
-        parts[-1] += f" and {s.unknown_breaks} at unknown places"
+        parts[-1] += f" and {s.unknown_breaks} at {'an unknown place' if s.unknown_breaks == 1 else 'unknown places'}"
     parts += [plural(s.resumes, "resume function"), f"{s.skipped} skipped"]
     if s.recompiles:
         parts.append(plural(s.recompiles, "recompile"))
@@ -187,7 +187,7 @@ def cost_method(cost: BreakCost) -> str:
     """How the cost of a break was computed, and what it leaves out."""
     if cost.method == "eager frame":
         return _EAGER_FRAME.format(time=time_text(cost.eager_seconds or 0))
-    words = (_DEVICE_IDLE if cost.method == "device idle" else _GAP).format(calls=cost.calls)
+    words = (_DEVICE_IDLE if cost.method == "device idle" else _GAP).format(calls=plural(cost.calls, "call"))
     return words + (_OPS.format(time=time_text(cost.ops_seconds)) if cost.ops_seconds > 0 else "") + _LOST
 
 
@@ -221,10 +221,14 @@ def verdict_words(profile: Profile) -> str:
     else:
         words += f"{v.eager_seconds / v.compiled_seconds:.2f} times as fast"
     if v.payback_calls is not None:
-        words += f"; compiling pays for itself after {v.payback_calls:,} calls"
+        words += f"; compiling pays for itself after {_calls(v.payback_calls)}"
     if v.without_breaks_seconds is not None and any(c.share is not None for c in profile.breaks):
         words += f"; without what its breaks cost it would take at most {time_text(v.without_breaks_seconds)}"
     return words
+
+
+def _calls(count: int) -> str:
+    return f"{count:,} call{'' if count == 1 else 's'}"
 
 
 # -- inputs -----------------------------------------------------------------------------------------
@@ -248,7 +252,7 @@ def input_words(run: InputRun) -> str:
     if run.outcome != "eager" and run.eager_seconds is not None:
         words += f", eager {time_text(run.eager_seconds)}"
     if run.payback_calls is not None:
-        words += f": pays back after {run.payback_calls:,} calls"
+        words += f": pays back after {_calls(run.payback_calls)}"
     elif run.payback == "compile time unknown":
         words += ": after how many calls it pays back is unknown"
     elif run.payback is not None:

@@ -168,7 +168,8 @@ class _Terminal(Terminal):
         if profile is None or line is None:
             return []
         shares = " · ".join(f"{s['name']} {100 * s['part']:.0f}%" for s in line["shares"])
-        out = ["", self.paint(f"run time: {line['median']} a call", "bold") + f" ({line['spread']}; {line['calls']} calls)"]
+        spread = f" ({line['spread']}; {plural(line['calls'], 'call')})"
+        out = ["", self.paint(f"run time: {line['median']} a call", "bold") + spread]
         out += self.wrap(shares, "    ") + (self.wrap(line["verdict"], "    ", 3) if line["verdict"] else [])
         at = {b.id: self.places.at(b.file, b.line, b.cell) for b in self.report.breaks}
         for cost in profile.breaks[:MOST]:

@@ -1,20 +1,21 @@
 // Built from widgets/frontend by npm run build.
-function search(content,query){let words=query.trim().toLowerCase();if(!words)return[];let line=/^(?:line\s*|:|l)?(\d+)$/.
-exec(words),onLine=line?idsOnLine(content.lens,Number(line[1])):new Set,found=[];for(let[id,detail]of Object.entries(content.
-details)){if(detail.kind==="fold")continue;(line?detail.line===Number(line[1])||onLine.has(id):`${detail.title} ${detail.
-code} ${detail.place} ${detail.kind}`.toLowerCase().includes(words))&&found.push(id)}return found}function idsOnLine(lens,number){
-let lines=lens.flatMap(file=>file.lines.filter(line=>line.line===number));return new Set(lines.flatMap(line=>[line.id,...(line.
-marks||[]).map(mark=>mark.id)]))}function step(picture,id,key){let all=[...picture.groups,...picture.boxes],here=all.find(
-shape=>shape.id===id);if(!here)return all.length?all[0].id:"";let[x,y]=middle(here),linked=new Set;for(let arrow of picture.
-arrows)arrow.source===id&&linked.add(arrow.target),arrow.target===id&&linked.add(arrow.source);let best="",least=1/0;for(let shape of all){
-if(shape.id===id)continue;let[a,b]=middle(shape),ahead={ArrowDown:b-y,ArrowUp:y-b,ArrowRight:a-x,ArrowLeft:x-a}[key],aside=Math.
-abs(key==="ArrowDown"||key==="ArrowUp"?a-x:b-y);if(!(ahead>1))continue;let cost=(ahead+2.5*aside)*(linked.has(shape.id)?
-.3:1);cost<least&&([best,least]=[shape.id,cost])}return best||id}function middle({kind,x,y,w,h:h2}){return[x+w/2,["graph",
-"break","fold"].includes(kind)?y+h2/2:y+12]}function inSight(rows,open,only){let kept=new Set;for(let at=rows.length-1,need=-1;at>=
-0;at--){let{depth,owner}=rows[at];need=Math.min(need,depth),(owner===only||need===depth)&&(kept.add(at),need=depth-1)}let hidden=1/0;
-return rows.flatMap(({depth},at)=>depth>hidden?[]:(hidden=open.has(at)?1/0:depth,!only||kept.has(at)?[at]:[]))}function sourceText(lens,{
-file,start,end}){let found=lens.find(f=>f.file===file);return(found?found.lines.filter(l=>l.line>=start&&l.line<=end):[]).
-flatMap((l,i)=>i&&l.gap?["...",l.text]:[l.text]).join(`
+var plural=(n,word)=>`${n} ${word}${n===1?"":"s"}`;function search(content,query){let words=query.trim().toLowerCase();if(!words)
+return[];let line=/^(?:line\s*|:|l)?(\d+)$/.exec(words),onLine=line?idsOnLine(content.lens,Number(line[1])):new Set,found=[];
+for(let[id,detail]of Object.entries(content.details)){if(detail.kind==="fold")continue;(line?detail.line===Number(line[1])||
+onLine.has(id):`${detail.title} ${detail.code} ${detail.place} ${detail.kind}`.toLowerCase().includes(words))&&found.push(
+id)}return found}function idsOnLine(lens,number){let lines=lens.flatMap(file=>file.lines.filter(line=>line.line===number));
+return new Set(lines.flatMap(line=>[line.id,...(line.marks||[]).map(mark=>mark.id)]))}function step(picture,id,key){let all=[
+...picture.groups,...picture.boxes],here=all.find(shape=>shape.id===id);if(!here)return all.length?all[0].id:"";let[x,y]=middle(
+here),linked=new Set;for(let arrow of picture.arrows)arrow.source===id&&linked.add(arrow.target),arrow.target===id&&linked.
+add(arrow.source);let best="",least=1/0;for(let shape of all){if(shape.id===id)continue;let[a,b]=middle(shape),ahead={ArrowDown:b-
+y,ArrowUp:y-b,ArrowRight:a-x,ArrowLeft:x-a}[key],aside=Math.abs(key==="ArrowDown"||key==="ArrowUp"?a-x:b-y);if(!(ahead>1))
+continue;let cost=(ahead+2.5*aside)*(linked.has(shape.id)?.3:1);cost<least&&([best,least]=[shape.id,cost])}return best||
+id}function middle({kind,x,y,w,h:h2}){return[x+w/2,["graph","break","fold"].includes(kind)?y+h2/2:y+12]}function inSight(rows,open,only){
+let kept=new Set;for(let at=rows.length-1,need=-1;at>=0;at--){let{depth,owner}=rows[at];need=Math.min(need,depth),(owner===
+only||need===depth)&&(kept.add(at),need=depth-1)}let hidden=1/0;return rows.flatMap(({depth},at)=>depth>hidden?[]:(hidden=
+open.has(at)?1/0:depth,!only||kept.has(at)?[at]:[]))}function sourceText(lens,{file,start,end}){let found=lens.find(f=>f.
+file===file);return(found?found.lines.filter(l=>l.line>=start&&l.line<=end):[]).flatMap((l,i)=>i&&l.gap?["...",l.text]:[
+l.text]).join(`
 `)}function parseLink(hash){let match=/^#?([a-z]+\d+)(?:\/(\w+))?$/.exec(hash||"");return match?{id:match[1],part:match[2]||
 ""}:null}var linkTo=(id,part)=>`#${id}${part?"/"+part:""}`;function pending(){let settings={},regions=new Map;return{settings,
 regions,set(name,value,now){value===now?delete settings[name]:settings[name]=value},region(target,set){regions.get(target)===
@@ -124,37 +125,37 @@ frame.shape,col,y);(frame.shape.kind==="break"?picture.boxes:picture.groups).pus
 y-frame.shape.y;for(let box of frame.boxes){let moved={...box,x:box.x+dx,y:box.y+dy};picture.boxes.push(moved),at.set(box.
 id,moved)}let mine=links.filter(({from})=>from===frame),top=shape.y-MARGIN;for(let{arrow,to}of mine.filter(({arrow:arrow2})=>!leadsDown(
 arrow2)))place(to,col+1,top),join(arrow,col);let hidden=frame.out.filter(({to})=>entry(to)?.from===frame&&!kept.has(to)),
-calls=hidden.filter(({arrow})=>!leadsDown(arrow)).length,words=`${calls} more ${calls>1?"calls":"call"}`,beside=calls&&col<=
-last;beside&&standIn(frame,`more-calls-${frame.id}`,words,col+1,top,!1);let down=mine.filter(({arrow})=>leadsDown(arrow));
-for(let[n,{arrow,to}]of down.entries())place(to,col+n,top+shape.h+ROW_GAP),join(arrow,col);let rest=[!beside&&calls&&words,
-hidden.length>calls&&"continues …"].filter(Boolean).join(", ");rest&&standIn(frame,`more-after-${frame.id}`,rest,col,top+
-shape.h+ROW_GAP,!0)},standIn=(frame,id,title,col,y,below)=>{picture.boxes.push(put(moreBox(id,frame.id,title),col,below?
-y:y+TURN-MORE_HEIGHT/2));let kind=below?"continues":"calls";join({source:frame.id,target:id,kind,points:[],full:title},col-
-(below?0:1))},join=(arrow,col)=>{let[from,to]=[at.get(arrow.source),at.get(arrow.target)];if(!from||!to)return;let far=to.
-kind==="more"&&to.y>from.y+from.h+ROW_GAP+1,points=leadsDown(arrow)?far?passing(from,to):downward(from,to):aside(from,to,
-col),joined2={...arrow,points};delete joined2.at,arrow.label&&(joined2.at=labelAt(arrow.label,points,leadsDown(arrow))),
-picture.arrows.push(joined2)},aside=(from,to,col)=>{let start=from.y+Math.min(TURN,from.h/2),end=to.y+Math.min(TURN,to.h/
-2);if(Math.abs(start-end)<1)return[[from.x+from.w,start],[to.x,end]];let x=left(col+1)-COLUMN_GAP/2-LANE;return[[from.x+
-from.w,start],[x,start],[x,end],[to.x,end]]};if(first){let link=entry(root),title=leadsDown(link.arrow)?`after ${link.from.
-shape.title}`:`from ${link.from.shape.title}`,box=moreBox(`more-before-${root.id}`,link.from.id,cut(title));picture.boxes.
-push(put(box,0,TURN-MORE_HEIGHT/2)),place(root,1,0),join({source:box.id,target:root.id,kind:"calls",points:[],full:title},
-0)}else place(root,0,0);let shapes=[...at.values()],labels=picture.arrows.map(({at:at2,label:label2})=>at2&&label2?at2[0]+
-6.5*label2.length:0);return picture.width=Math.max(...shapes.map(({x,w})=>x+w),...labels)+MARGIN,picture.height=Math.max(
-...shapes.map(({y,h:h2})=>y+h2))+MARGIN,picture}var cut=text=>text.length>20?`${text.slice(0,19)}…`:text;function passing(from,to){
-let[x,start,end]=[from.x-2*LANE,from.y+from.h-LANE,to.y+to.h/2];return[[from.x,start],[x,start],[x,end],[to.x,end]]}function downward(from,to){
-let x=from.x+from.w/2,end=to.x+to.w/2,bottom=from.y+from.h;return Math.abs(x-end)<4||to.kind==="more"?[[x,bottom],[x,to.
-y]]:[[x,bottom],[x,to.y-TURN],[end,to.y-TURN],[end,to.y]]}function labelAt(label2,points,down){let[[ax,ay],[bx,by]]=points.
-slice(-2);return down?[bx+8,by-9]:[(ax+bx-6*label2.length)/2-2,Math.min(ay,by)-6]}function miniMap(whole2,select){let sx=MAP.
-width/whole2.width,sy=Math.min(1.5*sx,MAP.height/whole2.height),withBreak=new Set(whole2.boxes.filter(({kind})=>kind==="\
-break").map(({group})=>group)),marks=whole2.groups.map(group=>{let broken=withBreak.has(group.id),box={x:group.x*sx,y:group.
-y*sy,width:Math.max(2,group.w*sx),height:Math.max(1.5,group.h*sy)};return s("rect",{cls:`dyn-mapdot dyn-mapdot-${broken?
-"break":group.kind}`,...box,"data-id":group.id})}),height=Math.max(12,whole2.height*sy),label2=`map of the split graph: ${marks.
-length} frames`,svg=s("svg",{viewBox:`0 0 ${MAP.width} ${height}`,width:MAP.width,height,"aria-hidden":"true"},...marks),
-node=h("div",{cls:"dyn-map",title:`${label2}; click a mark to go there`},svg);return node.addEventListener("click",({clientX,
-clientY})=>{let{left,top}=svg.getBoundingClientRect(),away=({x,y,w,h:h2})=>Math.hypot((x+w/2)*sx-(clientX-left),(y+h2/2)*
-sy-(clientY-top)),nearest=whole2.groups.reduce((best,group)=>away(group)<away(best)?group:best,whole2.groups[0]);nearest&&
-select(nearest.id)}),{node,mark(shown,focus){for(let{dataset,classList}of marks)classList.toggle("dyn-mapdot-on",shown.has(
-dataset.id||"")),classList.toggle("dyn-mapdot-focus",dataset.id===focus)}}}function unfolded(picture,open,head){return picture.boxes.filter(box=>box.inside&&open.has(box.id)).reduce((shown,{id})=>{
+calls=hidden.filter(({arrow})=>!leadsDown(arrow)).length,words=plural(calls,"more call"),beside=calls&&col<=last;beside&&
+standIn(frame,`more-calls-${frame.id}`,words,col+1,top,!1);let down=mine.filter(({arrow})=>leadsDown(arrow));for(let[n,{
+arrow,to}]of down.entries())place(to,col+n,top+shape.h+ROW_GAP),join(arrow,col);let rest=[!beside&&calls&&words,hidden.length>
+calls&&"continues …"].filter(Boolean).join(", ");rest&&standIn(frame,`more-after-${frame.id}`,rest,col,top+shape.h+ROW_GAP,
+!0)},standIn=(frame,id,title,col,y,below)=>{picture.boxes.push(put(moreBox(id,frame.id,title),col,below?y:y+TURN-MORE_HEIGHT/
+2));let kind=below?"continues":"calls";join({source:frame.id,target:id,kind,points:[],full:title},col-(below?0:1))},join=(arrow,col)=>{
+let[from,to]=[at.get(arrow.source),at.get(arrow.target)];if(!from||!to)return;let far=to.kind==="more"&&to.y>from.y+from.
+h+ROW_GAP+1,points=leadsDown(arrow)?far?passing(from,to):downward(from,to):aside(from,to,col),joined2={...arrow,points};
+delete joined2.at,arrow.label&&(joined2.at=labelAt(arrow.label,points,leadsDown(arrow))),picture.arrows.push(joined2)},aside=(from,to,col)=>{
+let start=from.y+Math.min(TURN,from.h/2),end=to.y+Math.min(TURN,to.h/2);if(Math.abs(start-end)<1)return[[from.x+from.w,start],
+[to.x,end]];let x=left(col+1)-COLUMN_GAP/2-LANE;return[[from.x+from.w,start],[x,start],[x,end],[to.x,end]]};if(first){let link=entry(
+root),title=leadsDown(link.arrow)?`after ${link.from.shape.title}`:`from ${link.from.shape.title}`,box=moreBox(`more-bef\
+ore-${root.id}`,link.from.id,cut(title));picture.boxes.push(put(box,0,TURN-MORE_HEIGHT/2)),place(root,1,0),join({source:box.
+id,target:root.id,kind:"calls",points:[],full:title},0)}else place(root,0,0);let shapes=[...at.values()],labels=picture.
+arrows.map(({at:at2,label:label2})=>at2&&label2?at2[0]+6.5*label2.length:0);return picture.width=Math.max(...shapes.map(
+({x,w})=>x+w),...labels)+MARGIN,picture.height=Math.max(...shapes.map(({y,h:h2})=>y+h2))+MARGIN,picture}var cut=text=>text.
+length>20?`${text.slice(0,19)}…`:text;function passing(from,to){let[x,start,end]=[from.x-2*LANE,from.y+from.h-LANE,to.
+y+to.h/2];return[[from.x,start],[x,start],[x,end],[to.x,end]]}function downward(from,to){let x=from.x+from.w/2,end=to.x+
+to.w/2,bottom=from.y+from.h;return Math.abs(x-end)<4||to.kind==="more"?[[x,bottom],[x,to.y]]:[[x,bottom],[x,to.y-TURN],[
+end,to.y-TURN],[end,to.y]]}function labelAt(label2,points,down){let[[ax,ay],[bx,by]]=points.slice(-2);return down?[bx+8,
+by-9]:[(ax+bx-6*label2.length)/2-2,Math.min(ay,by)-6]}function miniMap(whole2,select){let sx=MAP.width/whole2.width,sy=Math.
+min(1.5*sx,MAP.height/whole2.height),withBreak=new Set(whole2.boxes.filter(({kind})=>kind==="break").map(({group})=>group)),
+marks=whole2.groups.map(group=>{let broken=withBreak.has(group.id),box={x:group.x*sx,y:group.y*sy,width:Math.max(2,group.
+w*sx),height:Math.max(1.5,group.h*sy)};return s("rect",{cls:`dyn-mapdot dyn-mapdot-${broken?"break":group.kind}`,...box,
+"data-id":group.id})}),height=Math.max(12,whole2.height*sy),label2=`map of the split graph: ${marks.length} frames`,svg=s(
+"svg",{viewBox:`0 0 ${MAP.width} ${height}`,width:MAP.width,height,"aria-hidden":"true"},...marks),node=h("div",{cls:"dy\
+n-map",title:`${label2}; click a mark to go there`},svg);return node.addEventListener("click",({clientX,clientY})=>{let{
+left,top}=svg.getBoundingClientRect(),away=({x,y,w,h:h2})=>Math.hypot((x+w/2)*sx-(clientX-left),(y+h2/2)*sy-(clientY-top)),
+nearest=whole2.groups.reduce((best,group)=>away(group)<away(best)?group:best,whole2.groups[0]);nearest&&select(nearest.id)}),
+{node,mark(shown,focus){for(let{dataset,classList}of marks)classList.toggle("dyn-mapdot-on",shown.has(dataset.id||"")),classList.
+toggle("dyn-mapdot-focus",dataset.id===focus)}}}function unfolded(picture,open,head){return picture.boxes.filter(box=>box.inside&&open.has(box.id)).reduce((shown,{id})=>{
 let fold=shown.boxes.find(box=>box.id===id),inside=unfolded(fold.inside,open,head);return{...shown,...opened(shown,fold,
 inside,head)}},picture)}function opened(picture,fold,inside,head){let right=fold.x+fold.w,bottom=fold.y+fold.h,wider=Math.
 max(0,inside.width-fold.w),higher=Math.max(0,inside.height+head-fold.h),across=x=>x>=right?x+wider:x,down=y=>y>=bottom-.5?
@@ -270,16 +271,16 @@ fx-${node.kind}`,role:"button",tabindex:"-1",title:node.full,style:`top:${i*ROW}
 dot"}),h("b",{text:node.name}),h("span",{text:node.op==="placeholder"?"input":node.target}),h("span",{cls:"dyn-duration",
 style:heatStyle(node),text:node.time}),h("span",{cls:"dyn-val",text:node.value}),h("span",{cls:"dyn-at",text:node.place||
 ""}))}function listView(nodes,point,start,symbols){let inner=h("div",{style:`height:${nodes.length*ROW}px;position:relat\
-ive`}),box=h("div",{cls:`dyn-fxlist${nodes.some(node=>node.time)?" dyn-timed":""}`,tabindex:"0",role:"group","aria-label":`${nodes.
-length} nodes; use the arrow keys to choose one`,style:`height:${Math.min(HEIGHT,nodes.length*ROW+2)}px`},inner),rows=new Map,
-now=start,from=0,press=(i,on)=>{let row2=rows.get(i);row2&&row2.setAttribute("aria-pressed",String(on))},choose=i=>{press(
-now,!1),now=i,point(i),draw(),box.focus({preventScroll:!0}),press(i,!0)};function draw(){let first=Math.max(0,Math.floor(
-box.scrollTop/ROW)-SPARE),end=Math.min(nodes.length,first+Math.ceil(HEIGHT/ROW)+2*SPARE);for(let[i,row2]of rows)i>=first&&
-i<end||(row2.remove(),rows.delete(i));let added=[];for(let i=first;i<end;i++){if(rows.has(i))continue;let row2=listRow(nodes[i],
-i,i===now,()=>choose(i));linkSymbols(row2,symbols),rows.set(i,row2),added.push(row2)}inner[first<from?"prepend":"append"](
-...added),from=first}return box.addEventListener("keydown",event=>{let to={ArrowDown:now+1,ArrowUp:now-1,Home:0,End:nodes.
-length-1}[event.key];if(!nodes[to])return;let top=to*ROW;(top<box.scrollTop||top+ROW>box.scrollTop+box.clientHeight)&&(box.
-scrollTop=to<now?top:top+ROW-box.clientHeight),choose(to),handled(event)}),box.addEventListener("scroll",draw),requestAnimationFrame(
+ive`}),box=h("div",{cls:`dyn-fxlist${nodes.some(node=>node.time)?" dyn-timed":""}`,tabindex:"0",role:"group","aria-label":`${plural(
+nodes.length,"node")}; use the arrow keys to choose one`,style:`height:${Math.min(HEIGHT,nodes.length*ROW+2)}px`},inner),
+rows=new Map,now=start,from=0,press=(i,on)=>{let row2=rows.get(i);row2&&row2.setAttribute("aria-pressed",String(on))},choose=i=>{
+press(now,!1),now=i,point(i),draw(),box.focus({preventScroll:!0}),press(i,!0)};function draw(){let first=Math.max(0,Math.
+floor(box.scrollTop/ROW)-SPARE),end=Math.min(nodes.length,first+Math.ceil(HEIGHT/ROW)+2*SPARE);for(let[i,row2]of rows)i>=
+first&&i<end||(row2.remove(),rows.delete(i));let added=[];for(let i=first;i<end;i++){if(rows.has(i))continue;let row2=listRow(
+nodes[i],i,i===now,()=>choose(i));linkSymbols(row2,symbols),rows.set(i,row2),added.push(row2)}inner[first<from?"prepend":
+"append"](...added),from=first}return box.addEventListener("keydown",event=>{let to={ArrowDown:now+1,ArrowUp:now-1,Home:0,
+End:nodes.length-1}[event.key];if(!nodes[to])return;let top=to*ROW;(top<box.scrollTop||top+ROW>box.scrollTop+box.clientHeight)&&
+(box.scrollTop=to<now?top:top+ROW-box.clientHeight),choose(to),handled(event)}),box.addEventListener("scroll",draw),requestAnimationFrame(
 ()=>{box.scrollTop=start*ROW}),draw(),box}function drawingOf(picture,nodes){let{width,height}=picture,boxes=picture.boxes.
 map(([x,y,w,h2],i)=>boxOf(picture,nodes,i,{x,y,w,h:h2})),arrows=picture.edges.map((points,i)=>{let[source,target]=picture.
 joined[i];return{points,source:boxes[source].id,target:boxes[target].id}});return{width,height,groups:[],boxes,arrows:arrows.
@@ -350,46 +351,47 @@ state||previous.id!==line.id,note2=line.marks?line.reason:first?NOTES[state]:"",
 "div",{cls:`dyn-ln ${lineClass(line,state)}`,...OPTION,title:line.reason,"data-line":line.line,"data-id":line.marks?line.
 marks[0].id:line.id},h("span",{cls:`dyn-no${region?` dyn-in-${region}`:""}`,title:setBy,text:line.line}),badges(line),code,
 note2?h("span",{cls:"dyn-note",text:note2}):guardMark(line))}function guardMark({guards}){if(!guards)return h("span");let text=`\
-≡ ${guards.count} guard${guards.count>1?"s":""}`;return h("span",{cls:`dyn-note dyn-guards${guards.failed?" dyn-failed":
-""}`,title:guards.full,text})}function fileGroup(file,named,rows,unfolded2){let group=h("div",{role:"group","aria-label":file.
-label});named&&group.append(h("div",{cls:"dyn-file",title:file.file,text:file.label,role:"presentation"}));let{lines}=file,
-quotes="",folded=!1,previous=null;for(let at=0;at<lines.length;at++){let line=lines[at],end=foldEnd(file,at,unfolded2);if(line.
-gap&&([quotes,previous]=["",null]),line.gap&&!folded&&end===at&&group.append(h("div",{cls:"dyn-gap",role:"presentation",
-text:`⋯ ${line.gap} lines`})),folded=end>at,folded){let text=`⋯ ${end-at} line${end-at>1?"s":""}`,props={cls:"dyn-ln\
- dyn-quiet",...OPTION,"data-from":at,title:"show these lines",text};for(group.append(h("div",props));at<end-1;)quotes=tokenize(
-lines[at++].text,lines[at].gap?"":quotes).open;quotes=tokenize(lines[at].text,quotes).open,previous=null;continue}let code=h(
-"code");quotes=paintCode(code,line.text,line.marks||[],quotes);let node=lineRow(line,previous,code);group.append(node),rows.
-push({node,line,file:file.file}),previous=line}return group}function foldEnd({lines,owner},at,{near,open}){let hidden=n=>owner!==
-void 0&&(lines[n].quiet||Math.abs(n-near)>NEAR)&&!open.has(n),end=at;for(;end<lines.length&&hidden(end)&&(end===at||!lines[end].
+≡ ${plural(guards.count,"guard")}`;return h("span",{cls:`dyn-note dyn-guards${guards.failed?" dyn-failed":""}`,title:guards.
+full,text})}function fileGroup(file,named,rows,unfolded2){let group=h("div",{role:"group","aria-label":file.label});named&&
+group.append(h("div",{cls:"dyn-file",title:file.file,text:file.label,role:"presentation"}));let{lines}=file,quotes="",folded=!1,
+previous=null;for(let at=0;at<lines.length;at++){let line=lines[at],end=foldEnd(file,at,unfolded2);if(line.gap&&([quotes,
+previous]=["",null]),line.gap&&!folded&&end===at&&group.append(h("div",{cls:"dyn-gap",role:"presentation",text:`⋯ ${plural(
+line.gap,"line")}`})),folded=end>at,folded){let text=`⋯ ${plural(end-at,"line")}`,props={cls:"dyn-ln dyn-quiet",...OPTION,
+"data-from":at,title:"show these lines",text};for(group.append(h("div",props));at<end-1;)quotes=tokenize(lines[at++].text,
+lines[at].gap?"":quotes).open;quotes=tokenize(lines[at].text,quotes).open,previous=null;continue}let code=h("code");quotes=
+paintCode(code,line.text,line.marks||[],quotes);let node=lineRow(line,previous,code);group.append(node),rows.push({node,
+line,file:file.file}),previous=line}return group}function foldEnd({lines,owner},at,{near,open}){let hidden=n=>owner!==void 0&&
+(lines[n].quiet||Math.abs(n-near)>NEAR)&&!open.has(n),end=at;for(;end<lines.length&&hidden(end)&&(end===at||!lines[end].
 gap||lines[end].quiet);)end++;return end}function fileButton({file,label:label2,breaks=0,graphs=0,owner},show){let counts=[
-breaks&&`${breaks} ✂`,graphs&&`${graphs} ▦`].filter(Boolean).join(" "),title=`${file}: ${breaks} breaks, lines in ${graphs}\
- graphs`,props={title,"aria-label":`${label2}: ${title}`,"aria-pressed":"false"};return button(`dyn-chip dyn-of-${owner}`,
-"",show,props,h("b",{text:label2}),` ${counts}`)}function lensView(select){let box=h("div",{cls:"dyn-src",role:"listbox",
-"aria-label":"source lines"}),files=h("div",{cls:"dyn-files",role:"group","aria-label":"files"}),act=line=>{let from=line.
-dataset.from;if(!from||!current)return select(idOf(line));unfold(current,Number(from)),rows.find(row2=>row2.line===current?.
-lines[Number(from)])?.node?.focus({preventScroll:!0})},mark=roving(box,".dyn-ln",{enter:act});box.addEventListener("clic\
-k",event=>{if(String(getSelection()))return;let line=closest(event,".dyn-ln"),marked=idOf(closest(event,".dyn-mark"));marked?
-select(marked):line&&act(line)});let markSelected=exclusive("aria-selected"),markFile=exclusive("aria-pressed"),content=null,
-current=null,unfolded2=new Map,rows=[];function belongs({line,file},content2,id){if(line.id===id||(line.marks||[]).some(
-m=>m.id===id))return!0;let detail=content2.details[id];return!detail||detail.kind==="break"?!1:detail.kind==="graph"?(line.
-graphs||[]).includes(Number(detail.title.replace(/\D/g,""))):detail.line===line.line&&detail.file===file}let unfoldedOf=file=>unfolded2.
-get(file)||{near:0,open:new Set};function drawLines(){if(!content)return;let shown=current?[current]:content.lens;rows=[],
-box.replaceChildren(...shown.map(file=>fileGroup(file,shown.length>1,rows,unfoldedOf(file)))),rows[0]&&mark(rows[0].node),
-markFile(current?[files.children[content.lens.indexOf(current)]]:[])}function show(file){file!==current&&(current=file,drawLines(),
-box.scrollTop=0)}function unfold(file,from){let{near,open}=unfoldedOf(file),end=Math.min(foldEnd(file,from,unfoldedOf(file)),
-from+NEAR);for(let at=from;at<end;at++)open.add(at);unfolded2.set(file,{near,open}),drawLines()}function showLine(file,line){
-let at=file.lines.indexOf(line),{near,open}=unfoldedOf(file);Math.abs(at-near)>NEAR-20&&unfolded2.set(file,{near:at,open});
-let changed=file!==current||unfoldedOf(file).near!==near;if(current=file,changed&&drawLines(),foldEnd(file,at,unfoldedOf(
-file))===at)return;let from=at;for(;from>0&&foldEnd(file,from-1,unfoldedOf(file))>at;)from--;unfold(file,from)}return{node:box,
-files,draw(model){content=model,unfolded2=new Map,current=model.overview&&model.lens[0]||null,files.hidden=!current||model.
-lens.length<2,files.replaceChildren(...current?model.lens.map(file=>fileButton(file,()=>show(file))):[]),drawLines()},highlight(content2,id){
-if(current){let order=[current,...content2.lens.filter(file=>file!==current)],own=content2.details[id],found=order.flatMap(
-file=>file.lines.filter(line=>belongs({line,file:file.file},content2,id)).map(line=>({file,line}))).sort((a,b)=>+(b.file.
-file===own?.file)-+(a.file.file===own?.file));found[0]&&showLine(found[0].file,found[0].line)}let nodes=rows.filter(row2=>belongs(
-row2,content2,id)).map(row2=>row2.node);return markSelected(nodes),nodes.length&&mark(nodes[0]),()=>reveal(box,nodes[0],
-!0)},point(file,line){let at=content?.lens.find(one=>one.file===file),target=at?.lines.find(one=>one.line===line);current&&
-at&&target&&showLine(at,target);let found=rows.find(row2=>row2.line.line===line&&row2.file===file);if(found){for(let row2 of rows)
-row2.node.classList.toggle("dyn-point",row2===found);reveal(box,found.node,!0)}}}}var MOST_PAINTED=4e4,MARKS={break:"✂",graph:"▦",skipped:"–",failed:"✗",empty:"∅",resume:"↳",autograd:"↶",fold:"\
+breaks&&`${breaks} ✂`,graphs&&`${graphs} ▦`].filter(Boolean).join(" "),title=`${file}: ${plural(breaks,"break")}, li\
+nes in ${plural(graphs,"graph")}`,props={title,"aria-label":`${label2}: ${title}`,"aria-pressed":"false"};return button(
+`dyn-chip dyn-of-${owner}`,"",show,props,h("b",{text:label2}),` ${counts}`)}function lensView(select){let box=h("div",{cls:"\
+dyn-src",role:"listbox","aria-label":"source lines"}),files=h("div",{cls:"dyn-files",role:"group","aria-label":"files"}),
+act=line=>{let from=line.dataset.from;if(!from||!current)return select(idOf(line));unfold(current,Number(from)),rows.find(
+row2=>row2.line===current?.lines[Number(from)])?.node?.focus({preventScroll:!0})},mark=roving(box,".dyn-ln",{enter:act});
+box.addEventListener("click",event=>{if(String(getSelection()))return;let line=closest(event,".dyn-ln"),marked=idOf(closest(
+event,".dyn-mark"));marked?select(marked):line&&act(line)});let markSelected=exclusive("aria-selected"),markFile=exclusive(
+"aria-pressed"),content=null,current=null,unfolded2=new Map,rows=[];function belongs({line,file},content2,id){if(line.id===
+id||(line.marks||[]).some(m=>m.id===id))return!0;let detail=content2.details[id];return!detail||detail.kind==="break"?!1:
+detail.kind==="graph"?(line.graphs||[]).includes(Number(detail.title.replace(/\D/g,""))):detail.line===line.line&&detail.
+file===file}let unfoldedOf=file=>unfolded2.get(file)||{near:0,open:new Set};function drawLines(){if(!content)return;let shown=current?
+[current]:content.lens;rows=[],box.replaceChildren(...shown.map(file=>fileGroup(file,shown.length>1,rows,unfoldedOf(file)))),
+rows[0]&&mark(rows[0].node),markFile(current?[files.children[content.lens.indexOf(current)]]:[])}function show(file){file!==
+current&&(current=file,drawLines(),box.scrollTop=0)}function unfold(file,from){let{near,open}=unfoldedOf(file),end=Math.
+min(foldEnd(file,from,unfoldedOf(file)),from+NEAR);for(let at=from;at<end;at++)open.add(at);unfolded2.set(file,{near,open}),
+drawLines()}function showLine(file,line){let at=file.lines.indexOf(line),{near,open}=unfoldedOf(file);Math.abs(at-near)>
+NEAR-20&&unfolded2.set(file,{near:at,open});let changed=file!==current||unfoldedOf(file).near!==near;if(current=file,changed&&
+drawLines(),foldEnd(file,at,unfoldedOf(file))===at)return;let from=at;for(;from>0&&foldEnd(file,from-1,unfoldedOf(file))>
+at;)from--;unfold(file,from)}return{node:box,files,draw(model){content=model,unfolded2=new Map,current=model.overview&&model.
+lens[0]||null,files.hidden=!current||model.lens.length<2,files.replaceChildren(...current?model.lens.map(file=>fileButton(
+file,()=>show(file))):[]),drawLines()},highlight(content2,id){if(current){let order=[current,...content2.lens.filter(file=>file!==
+current)],own=content2.details[id],found=order.flatMap(file=>file.lines.filter(line=>belongs({line,file:file.file},content2,
+id)).map(line=>({file,line}))).sort((a,b)=>+(b.file.file===own?.file)-+(a.file.file===own?.file));found[0]&&showLine(found[0].
+file,found[0].line)}let nodes=rows.filter(row2=>belongs(row2,content2,id)).map(row2=>row2.node);return markSelected(nodes),
+nodes.length&&mark(nodes[0]),()=>reveal(box,nodes[0],!0)},point(file,line){let at=content?.lens.find(one=>one.file===file),
+target=at?.lines.find(one=>one.line===line);current&&at&&target&&showLine(at,target);let found=rows.find(row2=>row2.line.
+line===line&&row2.file===file);if(found){for(let row2 of rows)row2.node.classList.toggle("dyn-point",row2===found);reveal(
+box,found.node,!0)}}}}var MOST_PAINTED=4e4,MARKS={break:"✂",graph:"▦",skipped:"–",failed:"✗",empty:"∅",resume:"↳",autograd:"↶",fold:"\
 ⋯"},SWITCHABLE=["break","function","skipped","failed","unfinished","statements"];function proseBody({text,todo,code}){
 return h("div",{cls:"dyn-prose"},text.map(t=>h("p",{},...withCode(t))),todo.length>0&&h("h3",{text:"What to do"}),todo.length>
 0&&h("ul",{},...todo.map(t=>h("li",{},...withCode(t)))),code.map(t=>h("pre",{cls:"dyn-code dyn-wrap",text:t})))}var VERDICTS={
@@ -398,12 +400,12 @@ map(line=>h("span",{cls:line[0]==="+"?"dyn-added":line[0]==="-"?"dyn-removed":""
 `}));return h("div",{cls:`dyn-change dyn-change-${verdict2}`},h("p",{},h("b",{"aria-hidden":"true",text:`${VERDICTS[verdict2]}\
  `}),...withCode(words)),lines.length>0&&h("pre",{cls:"dyn-code dyn-diff",tabindex:"0"},...lines),gain&&h("p",{cls:"dyn-\
 gain",text:gain}),assumption&&h("p",{},"Takes for granted: ",...withCode(assumption)))}function fixBody({chosen,others,cell},ctx){
-let tried=others.map(fixRow),summary=h("summary",{text:`${others.length} other change${others.length===1?"":"s"} conside\
-red`});return h("div",{cls:"dyn-prose"},!chosen.length&&!others.length&&h("p",{text:"No changes have been tried. The but\
-ton runs the cell again, and tries them on copies of its calls."}),h("div",{cls:"dyn-row"},cell&&copyButton(cell,"Copy f\
-ixed cell"),ctx.fixButton()),chosen.map(fixRow),tried.length>0&&h("details",{open:!chosen.length},summary,...tried))}function codeBody({
-text,lang,start}){let pre=h("pre",{cls:lang==="prose"?"dyn-code dyn-wrap":"dyn-code",tabindex:"0"});if(lang!=="python"||
-text.length>MOST_PAINTED)return pre.textContent=text,pre;let open="",lines=text.split(`
+let tried=others.map(fixRow),summary=h("summary",{text:`${plural(others.length,"other change")} considered`});return h("\
+div",{cls:"dyn-prose"},!chosen.length&&!others.length&&h("p",{text:"No changes have been tried. The button runs the cell\
+ again, and tries them on copies of its calls."}),h("div",{cls:"dyn-row"},cell&&copyButton(cell,"Copy fixed cell"),ctx.fixButton()),
+chosen.map(fixRow),tried.length>0&&h("details",{open:!chosen.length},summary,...tried))}function codeBody({text,lang,start}){
+let pre=h("pre",{cls:lang==="prose"?"dyn-code dyn-wrap":"dyn-code",tabindex:"0"});if(lang!=="python"||text.length>MOST_PAINTED)
+return pre.textContent=text,pre;let open="",lines=text.split(`
 `);return lines.forEach((line,i)=>{let box=h("span",start?{"data-n":start+i,cls:"dyn-cl"}:{});open=paintCode(box,line,[],
 open),pre.append(box,i+1<lines.length?`
 `:"")}),pre}function stackBody(stack,ctx){let entries=stack.map(({place,file,line,function:name,source})=>{let link=button(
@@ -498,8 +500,8 @@ v,text]of all){let option=h("option",{text});option.selected=v===now,list.append
 hange",()=>change(name,all[list.selectedIndex][0])),h("label",{cls:"dyn-choice"},h("span",{text:name}),list)}function settingControls(){
 return Object.keys(host.get("settings")||{}).length?[toggle("fullgraph"),toggle("error_on_graph_break"),choice("backend",
 BACKENDS.map(name=>[name,name])),choice("dynamic",DYNAMIC),choice("device",DEVICES)]:[]}function runControls(){let busy=!!(host.
-get("busy")&&!ctx.gone),{count}=pending2,text=count?`Run again (${count} change${count>1?"s":""})`:"Run again",run=button(
-"dyn-btn dyn-primary",text,()=>ctx.request(pending2.request()));run.disabled=busy;let fix=ctx.fixButton();fix&&(fix.disabled=
+get("busy")&&!ctx.gone),{count}=pending2,text=count?`Run again (${plural(count,"change")})`:"Run again",run=button("dyn-\
+btn dyn-primary",text,()=>ctx.request(pending2.request()));run.disabled=busy;let fix=ctx.fixButton();fix&&(fix.disabled=
 busy);let all=fix?[fix,run]:[run];return busy?[...all,button("dyn-btn","Stop",()=>ctx.request({kind:"stop"}))]:all}function saveControls(){
 let path=h("input",{cls:"dyn-search","aria-label":"path of the report",type:"text"});path.value="report.html";let save=()=>{
 saving=!1,ctx.request({kind:"save",path:path.value}),drawControls()};path.addEventListener("keydown",event=>{event.key===
@@ -514,53 +516,53 @@ command&&can?parts.push(h("div",{cls:"dyn-command"},...regions,h("code",{text:co
 push(...regions),controls.replaceChildren(...parts),controls.hidden=!parts.length,can&&controls.parentNode!==node?node.insertBefore(
 controls,notes):!can&&controls.parentNode!==head&&head.append(controls),at>=0&&(controls.querySelectorAll(CONTROLS)[at]||
 controls.querySelector("button")||controls).focus()}function drawProgress(){let now=host.get("now")||{};if(clearInterval(
-timer),progress.hidden=!("frames"in now)||ctx.gone,progress.hidden)return;let started=Date.now()-1e3*(now.seconds||0),counted=(count,word)=>`${count||
-0} ${word}${count===1?"":"s"}`,update=()=>{let words=[now.stage||`compiling ${now.now||"…"}`,counted(now.frames,"frame"),
-counted(now.graphs,"graph"),counted(now.breaks,"break"),clock((Date.now()-started)/1e3)];progress.replaceChildren(h("i",
-{cls:"dyn-spin"}),words.join(" · "))};update(),timer=setInterval(()=>{host.get("busy")&&!ctx.gone?update():clearInterval(
-timer)},500)}function drawNotes(){let status=host.get("status")||{},lines=[];ctx.local?lines.push([ctx.local,"warning"]):
-status.text&&lines.push([status.text,status.kind]),host.get("edited")&&lines.push(["the cell has been edited since this \
-run","warning"]);for(let text of ctx.content?ctx.content.notes:[])lines.push([text,"note"]);notes.replaceChildren(...lines.
-map(([text,kind])=>{let cls=`dyn-message dyn-message-${/^\w+$/.test(kind||"")?kind:"note"}`;return h("div",{cls,text,tabindex:text.
-length>300?"0":null})})),drawChanges(),drawPrinted()}function drawChanges(){let diff=host.get("diff");if(!diff){changes.
-replaceChildren();return}let summary=h("summary",{text:`since the previous run: ${diff.summary}`}),items=[...diff.lines,
-diff.times].map(text=>h("li",{text}));changes.replaceChildren(h("details",{},summary,h("ul",{},...items)))}function drawPrinted(){
-let texts=(host.get("printed")||[]).map(({type,text})=>h("pre",{cls:`dyn-o dyn-o-${type==="error"?"error":"stream"}`,text})),
-summary=h("summary",{text:"output of the run"});printed.replaceChildren(...texts.length?[h("details",{open:!0},summary,...texts)]:
-[])}function drawChips(content){let shown=[...content.overview?content.chips.filter(({kind})=>kind==="error"):content.chips,
-...host.get("can_run_again")?[]:settingChips(content.settings)];chips.replaceChildren(...shown.map(({text,kind,id,full})=>{
-let cls=`dyn-chip dyn-c-${kind}`;return id?button(cls,text,()=>ctx.select(id),{title:full}):h("span",{cls,text,title:full})})),
-chips.hidden=!shown.length}function draw(content){title.replaceChildren(...headline(content,host.live?2:1)),drawChips(content),
-drawControls(),drawProgress(),drawNotes()}return{node,draw,drawControls,drawProgress,drawNotes,stop:()=>clearInterval(timer)}}var PLACES=4,EAGER=3,OPEN=1;function placeButton(place,select){let{id,owner,function:name,code,times}=place;return button(
+timer),progress.hidden=!("frames"in now)||ctx.gone,progress.hidden)return;let started=Date.now()-1e3*(now.seconds||0),update=()=>{
+let words=[now.stage||`compiling ${now.now||"…"}`,plural(now.frames,"frame"),plural(now.graphs,"graph"),plural(now.breaks,
+"break"),clock((Date.now()-started)/1e3)];progress.replaceChildren(h("i",{cls:"dyn-spin"}),words.join(" · "))};update(),
+timer=setInterval(()=>{host.get("busy")&&!ctx.gone?update():clearInterval(timer)},500)}function drawNotes(){let status=host.
+get("status")||{},lines=[];ctx.local?lines.push([ctx.local,"warning"]):status.text&&lines.push([status.text,status.kind]),
+host.get("edited")&&lines.push(["the cell has been edited since this run","warning"]);for(let text of ctx.content?ctx.content.
+notes:[])lines.push([text,"note"]);notes.replaceChildren(...lines.map(([text,kind])=>{let cls=`dyn-message dyn-message-${/^\w+$/.
+test(kind||"")?kind:"note"}`;return h("div",{cls,text,tabindex:text.length>300?"0":null})})),drawChanges(),drawPrinted()}
+function drawChanges(){let diff=host.get("diff");if(!diff){changes.replaceChildren();return}let summary=h("summary",{text:`\
+since the previous run: ${diff.summary}`}),items=[...diff.lines,diff.times].map(text=>h("li",{text}));changes.replaceChildren(
+h("details",{},summary,h("ul",{},...items)))}function drawPrinted(){let texts=(host.get("printed")||[]).map(({type,text})=>h(
+"pre",{cls:`dyn-o dyn-o-${type==="error"?"error":"stream"}`,text})),summary=h("summary",{text:"output of the run"});printed.
+replaceChildren(...texts.length?[h("details",{open:!0},summary,...texts)]:[])}function drawChips(content){let shown=[...content.
+overview?content.chips.filter(({kind})=>kind==="error"):content.chips,...host.get("can_run_again")?[]:settingChips(content.
+settings)];chips.replaceChildren(...shown.map(({text,kind,id,full})=>{let cls=`dyn-chip dyn-c-${kind}`;return id?button(
+cls,text,()=>ctx.select(id),{title:full}):h("span",{cls,text,title:full})})),chips.hidden=!shown.length}function draw(content){
+title.replaceChildren(...headline(content,host.live?2:1)),drawChips(content),drawControls(),drawProgress(),drawNotes()}return{
+node,draw,drawControls,drawProgress,drawNotes,stop:()=>clearInterval(timer)}}var PLACES=4,EAGER=3,OPEN=1;function placeButton(place,select){let{id,owner,function:name,code,times}=place;return button(
 `dyn-spot dyn-of-${owner}`,"",()=>select(id),{"data-id":id,"aria-pressed":"false",title:`${place.place} in ${name}${code?
 `: ${code}`:""}`},h("span",{cls:"dyn-place",text:place.place}),h("b",{text:name}),h("code",{text:code}),h("span",{cls:"d\
 yn-hits",text:times>1?`${times}×`:""}))}var note=(name,text,title)=>text?h("span",{cls:"dyn-left",title},h("i",{text:`${name}\
 : `}),text):"",few=names=>names.slice(0,EAGER).join(", ")+(names.length>EAGER?`, ${names.length-EAGER} more`:"");function causeNode(cause,number,open,select){
 let{kind,count,cost,title,fix,eager,places}=cause,cut2=places.length>PLACES+1,shown=cut2?places.slice(0,PLACES):places,more=button(
-"dyn-link",`${places.length-PLACES} more places`,()=>{more.replaceWith(...places.slice(PLACES).map(place=>placeButton(place,
-select)))}),verb=kind==="break"?"runs eagerly: ":"runs eagerly, compiled too often: ";return h("details",{cls:`dyn-share\
-d dyn-shared-${kind}`,open,"data-id":cause.id},h("summary",{title},h("span",{cls:"dyn-rank",text:`${number}`}),h("b",{text:count}),
-h("span",{cls:"dyn-what"},...withCode(title)),h("span",{cls:"dyn-hits",text:cost})),h("p",{cls:"dyn-fix"},h("span",{"ari\
-a-hidden":"true",text:"→ "}),...withCode(fix)),...shown.map(place=>placeButton(place,select)),cut2&&more,eager.length?
-h("p",{cls:"dyn-eager",title:eager.join(", "),text:verb+few(eager)}):null)}function bar({part,eager,events},measured){let skipped=!measured&&
-events.some(([kind])=>kind==="skipped"),what=measured?"time of a call":"captured operations",note2=skipped?"; its own li\
-nes run eagerly":eager?`, ${eager}% in eager code`:"",title=`${part}% of the row with the most ${what}${note2}`;return h(
-"span",{cls:`dyn-part${skipped?" dyn-part-eager":""}`,role:"gridcell",title,"aria-label":title},h("i",{style:`width:${part-
-eager}%`}),eager?h("i",{cls:"dyn-part-eager",style:`width:${eager}%`}):null)}function callRow(row2,at,open,measured){let{
-name,depth,place,owner,events}=row2,sign=open===null?"":open?"▾":"▸";return h("div",{cls:`dyn-call${place?"":" dyn-c\
-all-more"} dyn-of-${owner}`,role:"row","aria-level":depth+1,"aria-expanded":open===null?null:String(open),"aria-selected":"\
-false",tabindex:"-1","data-at":at,title:`${name}${place?` at ${place}`:""}`},h("span",{cls:"dyn-call-name",role:"gridcel\
-l",style:`padding-left:${Math.min(depth,14)*13}px`},h("span",{cls:"dyn-twist","aria-hidden":"true",text:sign}),h("b",{text:name}),
-h("span",{cls:"dyn-place",text:place})),h("span",{cls:"dyn-events",role:"gridcell"},...events.map(([kind,words])=>h("spa\
-n",{cls:`dyn-event dyn-event-${kind}`,text:words}))),bar(row2,measured))}function overviewView(select,enter){let first=h(
-"div",{cls:"dyn-do"}),causes=h("div",{cls:"dyn-causes"}),grid=h("div",{cls:"dyn-calls",role:"treegrid","aria-label":"cal\
-ls"}),whose=h("div",{cls:"dyn-whose",role:"group","aria-label":"whose code"});whose.addEventListener("click",event=>{let chosen=closest(
-event,"button");!chosen||!content||(only=chosen.dataset.owner||"",draw(content),highlight(selected))});let causesTitle=h(
-"h2"),left=h("section",{"aria-label":"causes"},h("div",{cls:"dyn-bar"},causesTitle,whose),causes),key=h("span",{cls:"dyn\
--part-key"}),right=h("section",{"aria-label":"calls"},h("div",{cls:"dyn-bar"},h("h2",{text:"Calls"}),key),grid),node=h("\
-div",{cls:"dyn-over"},first,h("div",{cls:"dyn-over-cols"},left,right)),markPressed=exclusive("aria-pressed"),markSelected=exclusive(
-"aria-selected"),content=null,shown=null,selected="",only="",open=new Set,stop=0,rows=new Map,hasBelow=at=>!!(shown&&shown.
-calls[at+1]&&shown.calls[at+1].depth>shown.calls[at].depth);function drawCalls(){if(!shown)return;let{calls,measured}=shown,
+"dyn-link",plural(places.length-PLACES,"more place"),()=>{more.replaceWith(...places.slice(PLACES).map(place=>placeButton(
+place,select)))}),verb=kind==="break"?"runs eagerly: ":"runs eagerly, compiled too often: ";return h("details",{cls:`dyn\
+-shared dyn-shared-${kind}`,open,"data-id":cause.id},h("summary",{title},h("span",{cls:"dyn-rank",text:`${number}`}),h("\
+b",{text:count}),h("span",{cls:"dyn-what"},...withCode(title)),h("span",{cls:"dyn-hits",text:cost})),h("p",{cls:"dyn-fix"},
+h("span",{"aria-hidden":"true",text:"→ "}),...withCode(fix)),...shown.map(place=>placeButton(place,select)),cut2&&more,
+eager.length?h("p",{cls:"dyn-eager",title:eager.join(", "),text:verb+few(eager)}):null)}function bar({part,eager,events},measured){
+let skipped=!measured&&events.some(([kind])=>kind==="skipped"),what=measured?"time of a call":"captured operations",note2=skipped?
+"; its own lines run eagerly":eager?`, ${eager}% in eager code`:"",title=`${part}% of the row with the most ${what}${note2}`;
+return h("span",{cls:`dyn-part${skipped?" dyn-part-eager":""}`,role:"gridcell",title,"aria-label":title},h("i",{style:`w\
+idth:${part-eager}%`}),eager?h("i",{cls:"dyn-part-eager",style:`width:${eager}%`}):null)}function callRow(row2,at,open,measured){
+let{name,depth,place,owner,events}=row2,sign=open===null?"":open?"▾":"▸";return h("div",{cls:`dyn-call${place?"":" d\
+yn-call-more"} dyn-of-${owner}`,role:"row","aria-level":depth+1,"aria-expanded":open===null?null:String(open),"aria-sele\
+cted":"false",tabindex:"-1","data-at":at,title:`${name}${place?` at ${place}`:""}`},h("span",{cls:"dyn-call-name",role:"\
+gridcell",style:`padding-left:${Math.min(depth,14)*13}px`},h("span",{cls:"dyn-twist","aria-hidden":"true",text:sign}),h(
+"b",{text:name}),h("span",{cls:"dyn-place",text:place})),h("span",{cls:"dyn-events",role:"gridcell"},...events.map(([kind,
+words])=>h("span",{cls:`dyn-event dyn-event-${kind}`,text:words}))),bar(row2,measured))}function overviewView(select,enter){
+let first=h("div",{cls:"dyn-do"}),causes=h("div",{cls:"dyn-causes"}),grid=h("div",{cls:"dyn-calls",role:"treegrid","aria\
+-label":"calls"}),whose=h("div",{cls:"dyn-whose",role:"group","aria-label":"whose code"});whose.addEventListener("click",
+event=>{let chosen=closest(event,"button");!chosen||!content||(only=chosen.dataset.owner||"",draw(content),highlight(selected))});
+let causesTitle=h("h2"),left=h("section",{"aria-label":"causes"},h("div",{cls:"dyn-bar"},causesTitle,whose),causes),key=h(
+"span",{cls:"dyn-part-key"}),right=h("section",{"aria-label":"calls"},h("div",{cls:"dyn-bar"},h("h2",{text:"Calls"}),key),
+grid),node=h("div",{cls:"dyn-over"},first,h("div",{cls:"dyn-over-cols"},left,right)),markPressed=exclusive("aria-pressed"),
+markSelected=exclusive("aria-selected"),content=null,shown=null,selected="",only="",open=new Set,stop=0,rows=new Map,hasBelow=at=>!!(shown&&
+shown.calls[at+1]&&shown.calls[at+1].depth>shown.calls[at].depth);function drawCalls(){if(!shown)return;let{calls,measured}=shown,
 at=inSight(calls,open,only),had=grid.contains(document.activeElement);rows=new Map(at.map(n=>[n,callRow(calls[n],n,hasBelow(
 n)?open.has(n):null,measured)])),rows.has(stop)||(stop=at[0]??0),grid.replaceChildren(...rows.values()),rows.get(stop)?.
 setAttribute("tabindex","0"),had&&rows.get(stop)?.focus({preventScroll:!0})}function toggle(at,to){to?open.add(at):open.
@@ -618,10 +620,10 @@ inputs_summary}),h("table",{},...rows)]}function timeView(select,open){let lanes
 "ul",{cls:"dyn-shares","aria-label":"where the time goes"}),inputs=h("details",{cls:"dyn-inputs",open:!0}),title=h("h2"),
 summary=h("div",{cls:"dyn-verdict"}),bar2=h("div",{cls:"dyn-bar"},title,...lanes.buttons),node=h("section",{cls:"dyn-tim\
 e","aria-label":"run time"},bar2,summary,shares,lanes.pane,inputs);return{node,draw({time}){node.hidden=!time,time&&(title.
-textContent=`Run time · ${time.median} a call under the profiler (${time.spread}; ${time.calls} calls)`,title.title=time.
-devices,summary.replaceChildren(...verdict(time,select)),shares.replaceChildren(...shareItems(time.shares)),inputs.hidden=
-!time.inputs.length,inputs.replaceChildren(...inputsTable(time,select)),lanes.draw(time))},highlight:(_,id)=>lanes.highlight(
-id)}}var SCHEMA=1,PATIENCE=3e3,GONE="the kernel is gone: run the cell again",BUSY="no answer: the kernel is busy or gone";function mount(root,host){
+textContent=`Run time · ${time.median} a call under the profiler (${time.spread}; ${plural(time.calls,"call")})`,title.
+title=time.devices,summary.replaceChildren(...verdict(time,select)),shares.replaceChildren(...shareItems(time.shares)),inputs.
+hidden=!time.inputs.length,inputs.replaceChildren(...inputsTable(time,select)),lanes.draw(time))},highlight:(_,id)=>lanes.
+highlight(id)}}var SCHEMA=1,PATIENCE=3e3,GONE="the kernel is gone: run the cell again",BUSY="no answer: the kernel is busy or gone";function mount(root,host){
 let selected="",shown={id:"",content:null},ctx={host,pending:pending(),content:null,local:"",gone:!1,select,point:(file,line)=>lens.
 point(file,line),has:id=>!!ctx.content?.details[id],canRun:()=>!!host.get("can_run_again")&&!ctx.gone,fixButton(){return!ctx.
 canRun()||!ctx.content?.fixable?null:button("dyn-btn","Try all fixes",()=>request(ctx.pending.request({fix:!0})),{title:"\
@@ -711,7 +713,7 @@ not compiled here"}),table=h("div",{cls:`dyn-rk-steps${alone?" dyn-rk-one":""}`}
 step2,side,row2.at[side]);return step2&&node.append(...stepParts(step2)),node}),cls=`dyn-rk-row${row2.differs?" dyn-rk-d\
 iffers":""}${from+n===at&&!alone?" dyn-rk-first":""}`,chosen=state.step>=0&&row2.at[alone?0:state.side]===state.step?" d\
 yn-rk-chosen":"";return h("div",{cls:cls+chosen},h("span",{cls:"dyn-rk-number",text:row2.at[0]<0?"":String(row2.at[0]+1)}),
-cells)}),rows.length>from+shown.length&&h("p",{cls:"dyn-rk-more",text:`${rows.length-from-shown.length} more compiles`}));
+cells)}),rows.length>from+shown.length&&h("p",{cls:"dyn-rk-more",text:plural(rows.length-from-shown.length,"more compile")}));
 compare.replaceChildren(h("div",{cls:"dyn-rk-pair"},h("h3",{text:alone?"Compiles of":"Compare"}),choice("one"),model.groups.
 length>1&&h("span",{text:"with"}),model.groups.length>1&&choice("other")),table)}function drawReport(){stopReport(),stopReport=
 ()=>{};let sides=state.one===state.other?[state.one]:[state.one,state.other],group=model.groups[sides[state.side]??sides[0]],
@@ -739,9 +741,9 @@ model.groups),shown=rows.names.length,timeOf=(rank,row2)=>rank.times[stepAt(rank
 at[rank.group]?.[row2])??-1,usual=Array.from({length:shown},(_,n)=>median(model.ranks.map(rank=>timeOf(rank,n)??-1))),canvas=h(
 "canvas",{cls:"dyn-rk-canvas"}),names=h("div",{cls:"dyn-rk-names","aria-hidden":"true"},rows.names.map(name=>h("span",{text:name}))),
 words=h("p",{cls:"dyn-rk-hover",text:"Compiles by rank: a stronger color means slower than on the other ranks"+(model.groups.
-length>1?"; in full color, what differs from most ranks.":".")}),scroll=h("div",{cls:"dyn-rk-scroll"},names,canvas),node=h(
-"section",{cls:"dyn-rk-matrix","aria-label":"compiles by rank"},scroll,words);node.hidden=!model.ranks.some(rank=>rank.times.
-length)||model.ranks.length<2;function at(event){let box=canvas.getBoundingClientRect(),column=Math.floor((event.clientX-
+length>1?"; in full color, what differs from the first group.":".")}),scroll=h("div",{cls:"dyn-rk-scroll"},names,canvas),
+node=h("section",{cls:"dyn-rk-matrix","aria-label":"compiles by rank"},scroll,words);node.hidden=!model.ranks.some(rank=>rank.
+times.length)||model.ranks.length<2;function at(event){let box=canvas.getBoundingClientRect(),column=Math.floor((event.clientX-
 box.left)/box.width*model.ranks.length),rank=model.ranks[Math.min(column,model.ranks.length-1)];return{column:model.ranks.
 indexOf(rank),step:stepAt(rank,Math.floor((event.clientY-box.top)/ROW2))}}return canvas.addEventListener("mousemove",event=>{
 let{column,step:step2}=at(event),rank=model.ranks[column],made=model.groups[rank?.group]?.steps[step2];rank&&made&&(words.

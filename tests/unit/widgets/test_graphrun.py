@@ -120,7 +120,7 @@ def test_text_and_the_static_twin_tell_it_too() -> None:
 
 @pytest.mark.parametrize(
     ("value", "words"),
-    [(0, "0 bytes"), (1023, "1023 bytes"), (1024, "1.0 KiB"), (3 * 2**29, "1.5 GiB"), (2**60, "1048576.0 TiB")],
+    [(0, "0 bytes"), (1, "1 byte"), (1023, "1023 bytes"), (1024, "1.0 KiB"), (3 * 2**29, "1.5 GiB"), (2**60, "1048576.0 TiB")],
 )
 def test_bytes_in_words(value: int, words: str) -> None:
     assert byte_text(value) == words

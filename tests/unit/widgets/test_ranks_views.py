@@ -121,6 +121,17 @@ def test_scattered_ranks_are_counted_in_the_headline() -> None:
     assert ranks_model(report)["groups"][0]["title"] == "ranks 1, 2, 4, 5, 7, 8, 10, 11, 13, …"
 
 
+def test_ranks_are_most_ranks_only_if_they_are_and_one_rank_is_not_alike() -> None:
+    few = merge(record((made, other)[rank % 2](rank), rank) for rank in range(60))
+    assert "differ from 30 other ranks in compile" in str(few)
+    one, rest = record(made(0), 0), [record(made(rank), rank) for rank in (1, 2)]
+    assert merge([one]).headline().startswith("1 rank: 4 graphs")
+    assert merge([one], world_size=2).headline().startswith("2 ranks: only rank 0 recorded anything: 4 graphs")
+    rest[0].versions["torch"] = "0"
+    assert "0; the other rank: " in str(merge([one, rest[0]]))
+    assert "0; the other ranks: " in str(merge([one, *rest]))
+
+
 def other(rank: int) -> Report:
     report = made(rank)
     PLANTED["another size"][0](report)

@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 from samples import SAMPLES, frame, hostile, loop, many, one_break, recompiled, refused
 
-from dynascope.compiler.report import BreakCost, Profile, Recompile, Report
+from dynascope.compiler.report import BreakCost, Fix, InputRun, Profile, Recompile, Report, Verdict
+from dynascope.compiler.report.causes import causes
+from dynascope.compiler.report.expect import parse
+from dynascope.widgets.labels.causes import CauseWords
+from dynascope.widgets.labels.comparisons import unmet
+from dynascope.widgets.labels.recompiles import cache_words
+from dynascope.widgets.labels.sentences import cost_method, headline, input_words, verdict_words
+from dynascope.widgets.labels.words import Places
 from dynascope.widgets.render.text import _Terminal, to_text
 
 
@@ -50,6 +57,25 @@ def test_a_pipe_gets_no_colour(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_many_breaks_stay_short() -> None:
     assert len(to_text(many(), colour=False).splitlines()) < 130
+
+
+@pytest.mark.parametrize(("n", "s"), [(1, ""), (2, "s")])
+def test_counts_agree_with_their_nouns(n: int, s: str) -> None:
+    report = one_break()
+    report.summary.unknown_breaks, report.graphs[0].ops = n, n
+    assert f"1 graph break and {n} at {'an unknown place' if n == 1 else 'unknown places'} ·" in headline(report)
+    assert f", {n} op{s}\n" in unmet(report, parse("ops=0")[0])
+    assert f"Median of {n} call{s};" in cost_method(BreakCost(break_="b0", seconds=1.0, calls=n))
+    verdict = Verdict(eager_seconds=2.0, compiled_seconds=1.0, payback="calls", payback_calls=n)
+    assert verdict_words(Profile(calls=n, median_seconds=1.0, verdict=verdict)).endswith(f"pays for itself after {n} call{s}")
+    run = InputRun(arguments="x", outcome="reused", seconds=1.0, payback="calls", payback_calls=n)
+    assert input_words(run).endswith(f"pays back after {n} call{s}")
+    assert cache_words(Recompile(frame="f0", of=None, entries=1, limit=n)) == f"1 of {n} version{s}"
+    report.breaks[0].hints = ["Set torch._dynamo.config.capture_scalar_outputs = True"]
+    settings = {"torch._dynamo.config.capture_scalar_outputs": True}
+    report.fixes = [Fix(id="x0", break_="b0", settings=settings, verdict="proved", breaks_before=n, breaks_after=0)]
+    (cause,) = causes(report)
+    assert CauseWords(report, Places(report), cause).tried().endswith("becomes 0" if n == 1 else "become 0")
 
 
 def test_frames_and_limits_that_are_not_shown_are_counted() -> None:
