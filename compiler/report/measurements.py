@@ -373,7 +373,7 @@ class CompileTime:
     phases: list[CompilePhase] = field(default_factory=list)
     #: number of phases that are left out of `phases`; `totals` includes them
     left_out: int = 0
-    #: all phases by name and kind, largest `self_seconds` first
+    #: the sums of all phases of one name and kind, sorted by these: two reports of one program have them in the same order
     totals: list[PhaseTotal] = field(default_factory=list)
     #: names of phases that began and have no recorded end: their time is not counted
     unfinished: list[str] = field(default_factory=list)

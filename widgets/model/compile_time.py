@@ -134,7 +134,7 @@ def _most_expensive(time: CompileTime, names: dict[str, str]) -> list[PhaseRow]:
     for p in time.phases:
         frames.setdefault(p.name, defaultdict(float))[p.frame or ""] += p.self_seconds
     rows: list[PhaseRow] = []
-    for t in time.totals[:ROWS]:
+    for t in sorted(time.totals, key=lambda t: -t.self_seconds)[:ROWS]:
         frame = max(frames.get(t.name, {"": 0.0}).items(), key=lambda item: item[1])[0]
         rows.append({
             "name": shorten(t.name, 120), "kind": t.kind, "what": KINDS[t.kind][0], "own": time_text(t.self_seconds),

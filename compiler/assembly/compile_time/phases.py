@@ -111,7 +111,7 @@ def compile_time(
         lanes=lanes,
         phases=[phase for i, phase in enumerate(phases) if i in kept],
         left_out=len(phases) - len(kept),
-        totals=sorted(totals.values(), key=lambda t: -t.self_seconds),
+        totals=[totals[key] for key in sorted(totals)],
         unfinished=[s.name for s in open_],
         caches=[_lookup(record, frames, *found) for record in records.records for found in record.lookups],
         autotuning=choices,

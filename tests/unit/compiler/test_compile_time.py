@@ -114,6 +114,7 @@ def test_a_log_says_what_its_events_say(log: Path) -> None:
     time = time_of(report)
     assert {t.name: t.seconds for t in time.totals} == pytest.approx(sums(events), abs=2e-5)
     begun, ended = (sum(e["ph"] == phase for e in events) for phase in "BE")
+    assert [(t.name, t.kind) for t in time.totals] == sorted((t.name, t.kind) for t in time.totals)  # not by measured times
     assert len(time.phases) == ended
     assert len(time.unfinished) == begun - ended
     assert bool(time.unfinished) is any("time is not in the compile time" in note for note in report.notes)
