@@ -16,9 +16,10 @@ from dynascope.docs_tests.normalize import normalized, stable
 BREAK = {"type": "graph_break()", "line": 4, "outcome": "resumed"}
 
 
-def report(*breaks: dict[str, Any], torch: str = "2.13.0", **summary: Any) -> Any:
+def report(*breaks: dict[str, Any], torch: str = "2.13.0", python: str = "3.11.7", **summary: Any) -> Any:
     counts = {"graphs": len(breaks) + 1, "breaks": len(breaks), "compile_seconds": 0.5, **summary}
-    return nbformat.v4.new_output("display_data", {MIME: {"summary": counts, "breaks": list(breaks), "torch": torch}})
+    made = {"summary": counts, "breaks": list(breaks), "torch": torch, "python": python}
+    return nbformat.v4.new_output("display_data", {MIME: made})
 
 
 def error(name: str) -> Any:
@@ -48,6 +49,9 @@ def moved(**changes: Any) -> dict[str, Any]:
         ([error("ValueError")], [error("KeyError")], ["another error"]),
         ([report(BREAK)], [report(torch="2.9.1")], []),
         ([report(BREAK)], [report(torch="2.13.1")], ["a lost graph break", "other counts"]),
+        ([report(BREAK, python="")], [report(python="3.10.13")], []),
+        ([report(BREAK, python="3.10.13")], [report(python="3.10.2")], ["a lost graph break", "other counts"]),
+        ([report(BREAK)], [report(python="3.13.0")], ["a lost graph break", "other counts"]),
     ],
 )
 def test_compare(stored: list[Any], now: list[Any], expected: list[str]) -> None:
@@ -61,11 +65,11 @@ def test_several_reports_are_told_apart() -> None:
 
 
 def test_outline_is_what_is_compared() -> None:
-    made = Report(summary=Summary(graphs=2, breaks=1, compile_seconds=0.8), versions={"torch": "2.13.0+cpu"})
+    made = Report(summary=Summary(graphs=2, breaks=1, compile_seconds=0.8), versions={"torch": "2.13.0+cpu", "python": "3.11.7"})
     made.breaks.append(Break(id="b0", file="<cell>", line=4, type="graph_break()", outcome="resumed"))
     found = outline(made.to_dict())
     assert found["breaks"] == [BREAK]
-    assert found["torch"] == "2.13.0"
+    assert (found["torch"], found["python"]) == ("2.13.0", "3.11.7")
     assert found["summary"]["graphs"] == 2
     assert "compile_seconds" not in found["summary"]
 
