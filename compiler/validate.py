@@ -38,14 +38,16 @@ def check_settings(settings: Settings) -> None:
             raise ValueError(f"unknown backend {settings.backend!r}: {advice}")
     elif not callable(settings.backend):
         raise ValueError(f"backend is a name or a callable, not {settings.backend!r}")
-    if (settings.mode is not None or settings.options) and settings.backend != "inductor":
-        raise ValueError(f"only Inductor takes mode and options: leave them out with backend {settings.to_dict()['backend']!r}")
-    modes = config.modes() or list(MODES)
-    if settings.mode is not None and settings.mode not in modes:
-        raise ValueError(f"unknown mode {settings.mode!r}: use one of {', '.join(modes)}")
-    refused = config.refused_option(settings.options)
-    if refused is not None:
-        raise ValueError(refused)
+    passed = config.options_for_backend(settings.options)  # other backends than Inductor take what they like
+    if isinstance(settings.backend, str) and "eager" in settings.backend and (settings.mode is not None or passed):
+        raise ValueError(f"backend {settings.backend!r} ignores mode and options: leave them out")
+    if settings.backend == "inductor":
+        modes = config.modes() or list(MODES)
+        if settings.mode is not None and settings.mode not in modes:
+            raise ValueError(f"unknown mode {settings.mode!r}: use one of {', '.join(modes)}")
+        refused = config.refused_option(passed)
+        if refused is not None:
+            raise ValueError(refused)
     if settings.device is not None:
         _check_device(torch, settings.device)
     if settings.nested_graph_breaks and config.nested_graph_breaks() is None:

@@ -65,6 +65,11 @@ class RankRun:
     def start(self, recording: Any) -> None:
         """Begin to write the rank's file from `recording`, which records this process."""
         self._recorder = RankRecorder(self.folder, recording)
+        if os.environ.get("RANK") == "0" and os.path.exists(self._mark):  # False also where the folder cannot be read
+            print(
+                f"dynascope: {self.folder} has an earlier run of this job: for a report of this run, pass another --ranks-dir",
+                file=sys.stderr,
+            )
         self._recorder.start()
 
     def end(self, report: Report, status: int, *, reports: bool) -> RanksReport | None:
@@ -123,15 +128,19 @@ class RankRun:
                     ended.add(record.rank.rank)
         return len(ended) >= self._expected()
 
+    @property
+    def _mark(self) -> Path:
+        """The file that says that this attempt of the job has been reported."""
+        attempt = f"{identity.job()} {os.environ.get('TORCHELASTIC_RESTART_COUNT', '')}"
+        return self.folder / f".reported-{hashlib.sha256(attempt.encode()).hexdigest()[:12]}"
+
     def _claim_report(self) -> bool:
         """Claim the right to report on this attempt of the job; False if another rank has claimed it.
 
         If the folder takes no mark, each rank that asks reports: better twice than never.
         """
-        attempt = f"{identity.job()} {os.environ.get('TORCHELASTIC_RESTART_COUNT', '')}"
-        mark = self.folder / f".reported-{hashlib.sha256(attempt.encode()).hexdigest()[:12]}"
         try:
-            os.close(os.open(mark, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+            os.close(os.open(self._mark, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
         except OSError as error:
             return not isinstance(error, FileExistsError)
         return True

@@ -62,8 +62,8 @@ def rank_files(folder: Path) -> list[Path]:
 
 
 def logs(folder: Path) -> list[Path]:
-    """The files with `rank_` in their names and the suffix of a log, as TORCH_TRACE names the log of a rank."""
-    return sorted(f for f in folder.rglob("*rank_*") if f.is_file() and f.suffix in (".log", ".txt", "", ".gz"))
+    """The files that are named as TORCH_TRACE names the log of a rank, compressed or not."""
+    return sorted(f for f in folder.rglob("dedicated_log_torch_trace_rank_*") if f.is_file() and f.suffix in (".log", ".gz"))
 
 
 def read_job(folder: str | Path, *, world_size: int | None = None) -> RanksReport:

@@ -51,8 +51,14 @@ def world_size() -> int | None:
 
 
 def job() -> str | None:
-    """An identifier that all ranks of this job share: torchrun's run id, and the master's address and port; None if unknown."""
+    """An identifier that all ranks of this job share: torchrun's run id, and the master's address and port; None if unknown.
+
+    With static rendezvous, they are the same in each run.  On a single machine, the folder of torchrun's logs tells runs apart.
+    """
     parts = [os.environ.get(name, "") for name in ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT")]
+    error_file = os.environ.get("TORCHELASTIC_ERROR_FILE")  # LOGS/attempt_0/0/error.json
+    if error_file and _number("LOCAL_WORLD_SIZE") == _number("WORLD_SIZE"):
+        parts.append(os.path.abspath(os.path.join(error_file, *[os.pardir] * 3)))
     return ":".join(parts) if any(parts) else None
 
 

@@ -40,6 +40,8 @@ def complete(report: Report) -> None:
         known += 1
     if late:
         seconds = sum(backward.seconds or 0.0 for backward in late)
+        took = "" if None in [backward.seconds for backward in late] else f" in {seconds_text(seconds)}"
         whose = "now shown in an earlier report" if known == len(late) else "of code compiled before this recording"
-        report.notes.append(f"{plural(len(late), 'backward graph')} compiled in {seconds_text(seconds)}: {whose}.")
+        whose += f", {known} of them now shown in an earlier report" if 0 < known < len(late) else ""
+        report.notes.append(f"{plural(len(late), 'backward graph')} compiled{took}: {whose}.")
         report.summary.compile_seconds = round(report.summary.compile_seconds + seconds, 6)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from dynascope.compiler.events.record_kinds import record_compile_id
-from dynascope.compiler.report import plural
+from dynascope.compiler.report import listed, plural
 
 _GRAPHS = frozenset({"exported_program", "aot_forward_graph", "aot_inference_graph", "aot_joint_graph"})
 _GUARDS = frozenset({"guard_added", "guard_added_fast"})
@@ -24,7 +24,8 @@ class OutsideCompiles:
         self._started: set[str] = set()
         #: number of records that torch.export wrote
         self._of_export = 0
-        self._guards: list[str] = []
+        #: the guards, each once, in the order of their first record
+        self._guards: dict[str, None] = {}
 
     def add(self, name: str, metadata: dict[str, Any]) -> None:
         """Count a record, even one that reports do not show."""
@@ -39,13 +40,12 @@ class OutsideCompiles:
         stack = metadata.get("stack") or (metadata[name].get("stack") if name == "create_symbol" else None)
         files = (str(entry["filename"]) for entry in stack or ())
         self._of_export += name == "exported_program" or any(folder in file for file in files for folder in _FOLDERS)
-        if name in _GUARDS and len(self._guards) < 100:
-            self._guards.append(str(metadata[name].get("expr")))
+        if name in _GUARDS:
+            self._guards[str(metadata[name].get("expr"))] = None
 
     def notes(self) -> list[str]:
         """One sentence if torch.export ran and the log has no graph from outside torch.compile; else none."""
         if not self._of_export or self._graphs:
             return []
-        guards = list(dict.fromkeys(self._guards))
-        words = f", which added {plural(len(guards), 'guard')}: {', '.join(guards[:5])}" if guards else ""
+        words = f", which added {plural(len(self._guards), 'guard')}: {listed(self._guards, 5)}" if self._guards else ""
         return [f"torch.export ran{words}; this version of torch does not write the graph of an export into the log"]

@@ -21,7 +21,7 @@ from dynascope.compiler.recording.log_reader import LogRecord, read_log
 from dynascope.compiler.recording.missing_records import MissingRecords
 from dynascope.compiler.recording.outside_compiles import OutsideCompiles
 from dynascope.compiler.recording.processes import LoggedProcess, Run, runs
-from dynascope.compiler.report import Report
+from dynascope.compiler.report import Report, listed
 
 _JSON_ERRORS = (ValueError, RecursionError)
 #: suffixes of logs; torch names them `dedicated_log_torch_trace_rank_0_x.log`
@@ -60,7 +60,7 @@ def load_traces(files: list[Path], *, strict: bool = False) -> Report:
     """One Report of the logs of several processes; if the logs are from several runs, of the last run."""
     found = runs(files)
     if not found:
-        raise ValueError(f"no trace records in {', '.join(map(str, files[:3]))}: is it a TORCH_TRACE log?")
+        raise ValueError(f"no trace records in {listed(files, 3)}: is it a TORCH_TRACE log?")
     log = _Log(found[-1])
     report = assemble(log.events(), RecordingFacts(origin="trace"))
     report.versions = {"dynascope": __version__, "torch": log.torch_version, "python": None}
@@ -138,7 +138,7 @@ def _about_runs(found: list[Run]) -> list[str]:
     files = {p.file for p in run.processes}
     if len(files) == 1 and len(run.processes) > 1:
         ranks = sorted(p.rank for p in run.processes if p.rank is not None)
-        words = f"ranks {', '.join(map(str, ranks[:8]))}" if len(ranks) > 1 else f"{len(run.processes)} processes"
+        words = f"ranks {listed(ranks, 8)}" if len(ranks) > 1 else f"{len(run.processes)} processes"
         notes.append(f"{run.processes[0].file.name} holds the records of {words}; torch writes a log for each")
     others = [p for p in run.processes if p.rank is None]
     if len(run.processes) > 1 and others:
@@ -148,4 +148,4 @@ def _about_runs(found: list[Run]) -> list[str]:
 
 
 def _names(processes: list[LoggedProcess]) -> str:
-    return ", ".join(f"{p.file.name}" + (f" (process {p.pid})" if p.pid is not None else "") for p in processes[:4])
+    return listed([p.file.name + (f" (process {p.pid})" if p.pid is not None else "") for p in processes], 4)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
+from collections.abc import Collection
 
 from dynascope.compiler.report.schema import Break, Frame
 
@@ -14,6 +16,12 @@ ONLY_WHERE_RECORDED = "graphs can be run only where they were recorded, and this
 def plural(n: int, word: str) -> str:
     """A number with a noun: `1 graph`, `2 graphs`."""
     return f"{n} {word}" if n == 1 else f"{n} {word}s"
+
+
+def listed(items: Collection[object], most: int) -> str:
+    """The first `most` items, and how many others there are: `a, b and 3 more`."""
+    left = len(items) - most
+    return ", ".join(map(str, itertools.islice(items, most))) + (f" and {left} more" if left > 0 else "")
 
 
 def first_line(text: str) -> str:

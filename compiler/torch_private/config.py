@@ -45,6 +45,11 @@ def modes() -> list[str]:
     return []
 
 
+def options_for_backend(options: dict[str, Any]) -> dict[str, Any]:
+    """The options that torch.compile passes on to the backend; the others it takes itself."""
+    return {name: value for name, value in options.items() if name not in ("guard_filter_fn", "use_aoti")}
+
+
 def refused_option(options: dict[str, Any]) -> str | None:
     """Why Inductor would refuse one of these options, in one line; None if it accepts them all."""
     if not options:
@@ -59,7 +64,8 @@ def refused_option(options: dict[str, Any]) -> str | None:
                 return f"Inductor has no option {name!r}" + (f": did you mean {close[0]}?" if close else "")
             kind = config.get_type(name)
             if typing.get_origin(kind) is None and not isinstance(value, kind):
-                return f"Inductor's option {name} takes a {type(known[name]).__name__}, not {value!r}"
+                article = "an" if kind.__name__[0] in "aeiou" else "a"
+                return f"Inductor's option {name} takes {article} {kind.__name__}, not {value!r}"
     return None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from types import FrameType, FunctionType
 from typing import Any
@@ -74,7 +75,8 @@ def mark_of(module: Any) -> Callable[[], None]:
 def around_compiled_code(enter: Callable[[], None], leave: Callable[[], None]) -> Iterator[None]:
     """For the duration, call `enter` whenever torch enters compiled code from eager code, and `leave` when torch leaves it.
 
-    If this torch has no function that can be observed for that, nothing is called.
+    Both are called in the thread that does so; several threads may be in compiled code at once.  If this torch has no function
+    that can be observed for that, nothing is called.
     """
     import torch._dynamo.eval_frame as eval_frame
 
@@ -84,17 +86,17 @@ def around_compiled_code(enter: Callable[[], None], leave: Callable[[], None]) -
         yield
         return
 
-    outermost: list[FrameType] = []  # the frame of torch's that entered compiled code; the same frame leaves it
+    outermost: dict[int, FrameType] = {}  # by thread: the frame of torch's that entered compiled code; the same one leaves it
 
     def switch(callback: Any) -> Any:
-        caller = sys._getframe(1)
-        if outermost and caller is outermost[0]:
-            outermost.clear()
+        caller, thread = sys._getframe(1), threading.get_ident()
+        if caller is outermost.get(thread):
+            del outermost[thread]
             before = original(callback)
             leave()
             return before
-        if not outermost and callback is not None and caller.f_code.co_name not in ("__enter__", "__exit__"):
-            outermost.append(caller)
+        if thread not in outermost and callback is not None and caller.f_code.co_name not in ("__enter__", "__exit__"):
+            outermost[thread] = caller
             enter()
         return original(callback)
 

@@ -6,13 +6,14 @@ container changes, and restoring the old code object undoes everything.  A modul
 `nn.Module.compile`.
 
 Compiled code must see the plain program, so that the setting of error_on_graph_break is inherited, guards hold and the user's
-own compiled functions stay cache hits: whenever torch enters compiled code, all targets are switched off until it leaves.
+own compiled functions stay cache hits: all targets are switched off while any thread is in compiled code.
 """
 
 from __future__ import annotations
 
 import inspect
 import sys
+import threading
 from collections.abc import Callable
 from types import CodeType, FunctionType, MethodType
 from typing import Any
@@ -88,6 +89,9 @@ class NamedTargets:
         self._retrace = retrace
         #: id of a function or module -> its switch
         self._switches: dict[int, _FunctionSwitch | _ModuleSwitch] = {}
+        #: how many calls of `off` are without their `on`; threads that are in compiled code at the same time nest
+        self._times_off = 0
+        self._lock = threading.RLock()  # a finalizer may enter compiled code at any moment
         #: names whose target has been called
         self.called: list[str] = []
         #: the latest object of each name
@@ -127,14 +131,18 @@ class NamedTargets:
         return self._switches[id(value)].entry() if id(value) in self._switches else None
 
     def on(self) -> None:
-        """Switch on: from now on, calls go to the compiled entry points."""
-        for switch in self._switches.values():
-            switch.set(True)
+        """Undo one `off`; after the last one, calls go to the compiled entry points."""
+        with self._lock:
+            self._times_off -= 1
+            for switch in self._switches.values():
+                switch.set(not self._times_off)
 
     def off(self) -> None:
-        """Switch off: from now on, the program is the plain one, as compiled code must see it."""
-        for switch in self._switches.values():
-            switch.set(False)
+        """Switch off: until the matching `on`, the program is the plain one, as compiled code must see it."""
+        with self._lock:
+            self._times_off += 1
+            for switch in self._switches.values():
+                switch.set(False)
 
     def restore(self) -> None:
         """Switch off for good and release the user's objects."""

@@ -30,8 +30,9 @@ class Recompiles:
     def recompile(self, record: CompileRecord, frame: Frame, new: Version, before: Frame | None) -> Recompile:
         """The recompile that led to a frame; if the compiler refused it, the frame runs eagerly."""
         metrics = record.metrics
-        refusal = None if record.started else _REFUSED.search(str(metrics.get("fail_reason")))
-        refused_by = None if record.started else refusal["name"] if refusal else "recompile_limit"
+        began = record.started or record.unfinished
+        refusal = None if began else _REFUSED.search(str(metrics.get("fail_reason")))
+        refused_by = None if began else refusal["name"] if refusal else "recompile_limit"
         limits = {m["name"]: int(m["value"]) for m in _LIMIT.finditer(str(metrics.get("dynamo_config")))}
         texts = guard_text.recompile_texts(record.recompile_text or "")
         entries_before = metrics.get("cache_size") if refused_by is None else len(texts)

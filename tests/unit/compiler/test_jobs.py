@@ -206,7 +206,8 @@ def test_damaged_compressed_logs_are_not_taken_for_equal(tmp_path: Path) -> None
     folder.mkdir()
     for rank in range(3):
         packed = gzip.compress(log(rank, size=4 + rank).encode())
-        (folder / f"trace_rank_{rank}_.log.gz").write_bytes(packed[:-8] + bytes(8) if rank else packed)  # a wrong checksum
+        packed = packed[:-8] + bytes(8) if rank else packed  # a wrong checksum
+        (folder / f"dedicated_log_torch_trace_rank_{rank}_.log.gz").write_bytes(packed)
     report = load(folder)
     assert [g.ranks for g in report.groups] == [[0], [1], [2]]
     assert [r.unread for r in report.ranks] == [{}, *[{"compressed file cut off or damaged": 1}] * 2]
@@ -274,7 +275,10 @@ def test_schedules_of_collectives_are_compared_as_tlparse_lists_them(tmp_path: P
 
 
 def test_a_folder_of_one_rank_is_an_ordinary_report(tmp_path: Path) -> None:
-    report = dynascope.load(write_logs(tmp_path / "job", {0: log(0)}))
+    folder = write_logs(tmp_path / "job", {0: log(0)})
+    for other in ("rank_notes", "train_rank_1.log"):
+        (folder / other).write_text("hello\n")
+    report = dynascope.load(folder)
     assert isinstance(report, Report)
     assert report.summary.graphs == 3
 

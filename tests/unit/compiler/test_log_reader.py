@@ -245,6 +245,10 @@ def test_an_export_without_a_graph_says_what_it_is(tmp_path: Path) -> None:
     text = " ".join(str(load(log.write(tmp_path / "a.log"))).split())
     assert "note: torch.export ran, which added 1 guard: s77 > 3" in text
     assert "compiled in" not in text
+    for value in [0] * 99 + list(range(60)):  # a guard that is added often is one guard
+        log.add({"guard_added_fast": {"expr": f"s77 != {value}"}, "stack": stack})
+    text = " ".join(str(load(log.write(tmp_path / "a.log"))).split())
+    assert "which added 61 guards: s77 > 3, s77 != 0, s77 != 1, s77 != 2, s77 != 3 and 56 more;" in text
 
 
 # -- processes and runs -----------------------------------------------------------------------------
@@ -258,6 +262,23 @@ def test_two_ranks_in_one_file_are_told_apart(tmp_path: Path) -> None:
         report = load(tmp_path / "a.log")
         assert [(f.rank, f.compile_id, f.status) for f in report.frames] == [(0, "0/0", "compiled"), (1, "0/0", "compiled")]
         assert "a.log holds the records of ranks 0, 1" in str(report)
+
+
+def test_of_many_ranks_and_processes_the_first_are_named(tmp_path: Path) -> None:
+    lines = [line for rank in range(10) for line in Log(100 + rank, rank).compile().lines]
+    (tmp_path / "a.log").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert load(tmp_path / "a.log").notes == [
+        "a.log holds the records of ranks 0, 1, 2, 3, 4, 5, 6, 7 and 2 more; torch writes a log for each"
+    ]
+    (tmp_path / "a.log").unlink()
+    for number in range(6):
+        Log(100 + number).compile().write(tmp_path / f"{number}.log")
+    (note,) = load(tmp_path).notes
+    assert note.endswith(": 0.log (process 100), 1.log (process 101), 2.log (process 102), 3.log (process 103) and 2 more")
+    for number in range(6):
+        (tmp_path / f"{number}.log").write_text("no record\n")
+    with pytest.raises(ValueError, match=r"no trace records in .*0\.log, .*1\.log, .*2\.log and 3 more: is it"):
+        load(tmp_path)
 
 
 def test_of_two_runs_in_one_folder_the_last_is_shown(tmp_path: Path) -> None:

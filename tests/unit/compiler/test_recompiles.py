@@ -141,6 +141,8 @@ def test_after_a_reset_no_version_from_before_it_is_taken(reset: bool, refused: 
     ])  # fmt: skip
     places = [(report.frame(r.frame).name, r.failed_guards[0].at is not None) for r in report.recompiles]
     assert places == ([] if reset and refused else [("first", not reset)])
+    cut = assemble([*compiled("0/0", "first"), reasons])  # a log that ends before the compile starts
+    assert [(cut.frame(r.frame).status, r.refused_by) for r in cut.recompiles] == [("unfinished", None)]
 
 
 class _Base(torch.nn.Module):

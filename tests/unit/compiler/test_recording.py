@@ -379,9 +379,11 @@ def test_compile_takes_the_missing_argument() -> None:
         ({"device": "cuda:99"}, "not available"),
         ({"device": "nonsense"}, "unknown device"),
         ({"mode": "max-autotune", "options": {"a": 1}}, "not both"),
-        ({"mode": "max-autotune", "backend": "eager"}, "only Inductor"),
+        ({"mode": "max-autotune", "backend": "eager"}, "backend 'eager' ignores mode and options"),
         ({"mode": "nonsense"}, "unknown mode 'nonsense': use one of default, "),
         ({"options": {"nonsense": 1}}, "Inductor has no option 'nonsense'"),
+        ({"options": {"max_fusion_size": "many"}}, "max_fusion_size takes an int, not 'many'"),
+        ({"options": {"max_autotune": 1}}, "max_autotune takes a bool, not 1"),
         ({"options": "max_autotune"}, "options takes a dict, not 'max_autotune'"),
         ({"dynamic": "maybe"}, "dynamic takes True or False, not 'maybe'"),
         ({"fullgraph": "yes"}, "fullgraph takes True or False, not 'yes'"),
@@ -392,6 +394,22 @@ def test_bad_settings_are_one_line_before_anything_runs(settings: dict[str, Any]
     with pytest.raises(ValueError, match=words) as caught:
         explain(broken, **settings)
     assert "\n" not in str(caught.value)
+
+
+def test_a_backend_of_the_users_gets_mode_and_options() -> None:
+    got: list[dict[str, Any]] = []
+
+    def backend(gm: torch.fx.GraphModule, inputs: list[Any], **arguments: Any) -> Any:
+        got.append(arguments)
+        return gm.forward
+
+    def keep_all(guards: list[Any]) -> list[bool]:
+        return [True for _ in guards]
+
+    explain(lambda x: x + 1, backend=backend, options={"level": 3, "guard_filter_fn": keep_all})(torch.ones(2))
+    explain(lambda x: x + 2, backend=backend, mode="mine")(torch.ones(2))
+    explain(lambda x: x + 3, backend="eager", options={"guard_filter_fn": keep_all})(torch.ones(2))
+    assert got == [{"options": {"level": 3}}, {"mode": "mine"}]
 
 
 def test_each_resume_function_of_a_chain_knows_its_line_and_the_line_of_its_own_break() -> None:

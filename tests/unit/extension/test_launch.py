@@ -87,6 +87,23 @@ def test_the_rank_that_ends_last_reports(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert ranks_of(monkeypatch, tmp_path, 0).end(Report(), 0, reports=True) is None  # it has been reported
 
 
+def test_a_second_run_in_the_same_folder_reports_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    for run in ("first", "second"):
+        for rank in (1, 0):
+            own = {"LOCAL_WORLD_SIZE": "2", "TORCHELASTIC_ERROR_FILE": f"/logs/{run}/attempt_0/{rank}/error.json"}
+            report = ranks_of(monkeypatch, tmp_path, rank, **own).end(Report(), 0, reports=True)
+            assert (report is None) == (rank == 1)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "1")  # of several machines, nothing tells the runs apart
+    for rank in (1, 0, 1, 0):
+        assert capsys.readouterr().err == ""
+        ranks_of(monkeypatch, tmp_path, rank, LOCAL_WORLD_SIZE="1").end(Report(), 0, reports=True)
+    earlier = f"dynascope: {tmp_path} has an earlier run of this job: for a report of this run, pass another --ranks-dir\n"
+    assert capsys.readouterr().err == earlier
+
+
 def test_the_first_rank_that_fails_reports_and_an_attempt_later_is_another(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

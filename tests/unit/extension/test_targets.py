@@ -92,6 +92,17 @@ def test_compiled_function_stays_as_it_was_after_an_error_and_an_interrupt(shell
         assert eval_frame._maybe_set_eval_frame is switch
 
 
+def test_a_thread_that_leaves_compiled_code_does_not_disturb_another(shell):
+    shell("import threading", "inside, go, end, out = *(threading.Event() for _ in range(3)), []",
+          "def k(x): return x.cos()", "def f(x):", "    inside.set(); go.wait(20)", "    return x.sin()",
+          "@torch.compile(backend='eager')", "def h(x):", "    go.set(); end.wait(20)", "    return k(x) * 2",
+          "t = threading.Thread(target=lambda: inside.wait(20) and out.append(h(x)))")  # fmt: skip
+    report = shell.report("%%compile -f f -f k", "t.start(); f(x); end.set(); t.join(); k(x)")
+    assert torch.equal(shell.ns["out"][0], torch.ones(3).cos() * 2)
+    assert not any("was not called" in note for note in report.notes)
+    assert "k" in [frame.name for frame in report.frames]
+
+
 def test_other_threads_may_call_it(shell):
     shell(*BREAKS, "import threading")
     done = shell("%%compile -f f", "out = []", "t = threading.Thread(target=lambda: out.append(f(x)))",
