@@ -65,7 +65,9 @@ def test_several_reports_are_told_apart() -> None:
 
 
 def test_outline_is_what_is_compared() -> None:
-    made = Report(summary=Summary(graphs=2, breaks=1, compile_seconds=0.8), versions={"torch": "2.13.0+cpu", "python": "3.11.7"})
+    made = Report(
+        summary=Summary(graphs=2, breaks=1, compile_seconds=0.8), versions={"torch": "2.13.0+cpu", "python": "3.11.7"}
+    )
     made.breaks.append(Break(id="b0", file="<cell>", line=4, type="graph_break()", outcome="resumed"))
     found = outline(made.to_dict())
     assert found["breaks"] == [BREAK]

@@ -123,13 +123,13 @@ def test_scattered_ranks_are_counted_in_the_headline() -> None:
 
 def test_ranks_are_most_ranks_only_if_they_are_and_one_rank_is_not_alike() -> None:
     few = merge(record((made, other)[rank % 2](rank), rank) for rank in range(60))
-    assert "differ from 30 other ranks in compile" in str(few)
+    assert "differ from 30 other ranks in compile" in " ".join(str(few).split())
     one, rest = record(made(0), 0), [record(made(rank), rank) for rank in (1, 2)]
     assert merge([one]).headline().startswith("1 rank: 4 graphs")
     assert merge([one], world_size=2).headline().startswith("2 ranks: only rank 0 recorded anything: 4 graphs")
     rest[0].versions["torch"] = "0"
-    assert "0; the other rank: " in str(merge([one, rest[0]]))
-    assert "0; the other ranks: " in str(merge([one, *rest]))
+    assert "0; the other rank: " in " ".join(str(merge([one, rest[0]])).split())
+    assert "0; the other ranks: " in " ".join(str(merge([one, *rest])).split())
 
 
 def other(rank: int) -> Report:
