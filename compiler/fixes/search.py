@@ -299,16 +299,15 @@ class Search:
         return ""
 
     def _proved(self, proof: Proof) -> None:
-        failing = ""
+        failing, last = "", self._steps[-1]
         for step in self._steps[1:]:
             assert step.fix is not None
+            assert step.candidate is not None
             step.fix.verdict, step.fix.chosen = "proved", True
             step.fix.reason = ". ".join(filter(None, [proof.words(), step.gain]))
-            known = step.fix.assumption
-            is_rewrite = step.fix.kind == "rewrite"
-            remarks = [
-                r for r in proof.remarks if (is_rewrite if r == ZERO_GRADIENT else not known or (is_rewrite and r == EMPTY))
-            ]
+            known, is_rewrite = step.candidate.assumption, step.fix.kind == "rewrite"
+            remarks = setting_changes.remarks(step.candidate.settings, last.ran.report, last.plan.text)
+            remarks += [r for r in proof.remarks if r == EMPTY or (is_rewrite if r == ZERO_GRADIENT else not known)]
             step.fix.assumption = ". ".join(filter(None, [known.rstrip("."), *remarks]))
             if not self._gradients and not failing:  # said only once, with the first step that fails
                 failing = self._how_gradients_fail(step).rstrip(":")

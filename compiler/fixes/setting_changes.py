@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from dynascope.compiler.fixes.candidate import Candidate, Problem
 from dynascope.compiler.fixes.patch import marked_calls
-from dynascope.compiler.fixes.plan import DYNAMO, MARK
-from dynascope.compiler.report import Recompile
+from dynascope.compiler.fixes.plan import DYNAMO, MARK, full_names
+from dynascope.compiler.report import Recompile, Report
+from dynascope.compiler.source.origin import origin
 
 _SCALARS = re.compile(r"capture_scalar_outputs|\.item\(\)|GuardOnDataDependent|scalar|Dynamic slicing", re.I)
 _SHAPES = re.compile(r"capture_dynamic_output_shape_ops|dynamic (output )?shape|nonzero", re.I)
@@ -21,7 +23,19 @@ _SWITCHES = {
     "allow_rnn": "Capture recurrent layers",
     "trace_autograd_ops": "Capture torch.autograd.grad and backward()",
 }
-_AFTER = "The lines are printed after the graph has run, not between its operations"
+_AFTER = "The lines are printed after the graph has run, not between its operations: not at all if one of these raises"
+#: settings with which graphs compute with Python numbers whose values are not known
+_CAPTURING = (DYNAMO + "capture_scalar_outputs", DYNAMO + "capture_dynamic_output_shape_ops")
+#: a number that comes out of a tensor, in the description of a node
+_UNKNOWN = re.compile(r"\bz?uf?\d")
+#: nodes that do the same as Python for every number, or divide by a constant
+_EXACT = re.compile(
+    r"(\w+\.)*(item|tolist|getitem|add|sub|mul|neg|pos|abs|eq|ne|[lg][te]|and_|or_|not_|size|numel|sym_(size|float|not))(\.\w+)?"
+)
+_BY_CONSTANT = re.compile(r"[/%] [\d.]*[1-9][\d.]*$")
+_ARITHMETIC = "No arithmetic on captured numbers raises an exception, such as a division by zero, or meets a NaN"
+_ASSERTED = "A failed assert raises RuntimeError instead of AssertionError"
+_ASSERT = re.compile(r"(^|:)[ \t]*assert\b", re.M)
 
 
 def candidates(problem: Problem) -> list[Candidate]:
@@ -43,6 +57,18 @@ def candidates(problem: Problem) -> list[Candidate]:
         named = _IGNORED.search(text)  # torch 2.9 calls the setting ignore_logger_methods
         found += _ignored(problem, named[0] if named else "ignore_logging_functions")
     return found
+
+
+def remarks(settings: Mapping[str, object], report: Report, text: Callable[[str], str]) -> list[str]:
+    """What these settings take for granted about the numbers in a report's graphs; `text` returns the text of a file."""
+    nodes = [node for graph in report.graphs for node in graph.nodes if node.op != "placeholder"]
+    if not any(name in full_names(settings) for name in _CAPTURING):
+        return []
+    numbers = [n for n in nodes if (n.dtype or "").startswith("Sym(") and _UNKNOWN.search(n.dtype or "")]
+    inexact = any(not _EXACT.fullmatch(n.target) and not _BY_CONSTANT.search(n.code) for n in numbers)
+    files = {n.file for n in nodes if n.file and origin(n.file) == "user"}
+    asserts = any("_assert" in n.target for n in nodes) and any(_ASSERT.search(text(file)) for file in files)
+    return [*([_ARITHMETIC] if inexact else []), *([_ASSERTED] if asserts else [])]
 
 
 def for_recompile(recompile: Recompile, function: str, text: str) -> list[Candidate]:

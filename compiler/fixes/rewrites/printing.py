@@ -14,6 +14,7 @@ from dynascope.compiler.fixes.syntax.names import dotted, unused_name, uses
 from dynascope.compiler.fixes.syntax.source_text import Change, Source, candidate, parse
 
 _LATER = "Messages are written after the last tensor operation of the function: not at all if one in between raises."
+_BEHIND = "Messages are written after the graph that they stand in: not at all if one of its operations raises."
 _LEVELS = {"debug", "info", "warning", "warn", "error", "exception", "critical", "log"}
 
 
@@ -81,7 +82,7 @@ def _reorderable(problem: Problem, source: Source, statement: cst.CSTNode) -> li
         return []
     title = "Print copies of values, behind the graph" if copies else "Print values and sizes as text, behind the graph"
     settings: dict[str, object] = {"torch._dynamo.config.reorderable_logging_functions": ["builtins.print"]}
-    return candidate(problem, source, title, changes, "Messages are written after the graph that they stand in.", (), settings)
+    return candidate(problem, source, title, changes, _BEHIND, (), settings)
 
 
 def _copies(source: Source, statement: cst.CSTNode, call: cst.Call) -> list[Change]:

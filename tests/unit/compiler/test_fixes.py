@@ -100,7 +100,7 @@ def test_a_print_is_moved_behind_the_graph(module: MakeModule) -> None:
     [chosen] = [x for x in report.fixes if x.chosen]
     assert (chosen.kind, chosen.verdict, chosen.break_) == ("setting", "proved", report.breaks[0].id)
     assert chosen.settings == {"torch._dynamo.config.reorderable_logging_functions": ["builtins.print"]}
-    assert "after the graph" in chosen.assumption
+    assert chosen.assumption.endswith("after the graph has run, not between its operations: not at all if one of these raises")
     assert (chosen.breaks_before, chosen.breaks_after, chosen.graphs_before, chosen.graphs_after) == (1, 0, 2, 1)
     assert (report.fix_set.breaks_before, report.fix_set.breaks_after) == (1, 0)
     assert "+torch._dynamo.config.reorderable_logging_functions.add(print)" in report.patch()
@@ -1211,3 +1211,26 @@ def test_a_change_that_fails_with_empty_tensors_only_says_so(module: MakeModule)
     (fixed,) = [x for x in report.fixes or () if x.chosen]
     assert fixed.title == "Choose with torch.where"
     assert fixed.assumption.endswith(". No tensor is empty")
+
+
+@pytest.mark.parametrize(
+    ("returned", "said"),
+    [
+        ("x * (n / 2 - 1)", ["RuntimeError instead of AssertionError"]),
+        ("x * (1.0 / (n - 50))", ["such as a division by zero", "RuntimeError instead of AssertionError"]),
+    ],
+)
+def test_what_captured_numbers_take_for_granted(module: MakeModule, returned: str, said: list[str]) -> None:
+    """No input that is tried fails the check, or divides by zero: the graph raises another exception, or none."""
+    f = module(f"""
+        import torch
+
+        def f(x):
+            n = x.sum().item()
+            assert n < 100
+            return {returned}
+        """).f
+    (fixed,) = [x for x in fix(f, torch.arange(3)).fixes or () if x.chosen]
+    sentences = fixed.assumption.split(". ")
+    assert len(sentences) == len(said)
+    assert all(map(str.__contains__, sentences, said)), sentences
