@@ -65,7 +65,8 @@ def _candidate(problem: Problem, node: ast.FunctionDef, torch: str, schema: str,
         )
     return Candidate(
         "wrap", f"Make {node.name} a custom operator that returns {words.format(x=names[0])}", edits,
-        assumption=f"What {node.name} returns has no gradient, and is {words.format(x=names[0])} for every input",
+        assumption=f"What {node.name} returns has no gradient, shares no memory with its arguments, and is "
+        f"{words.format(x=names[0])} for every input",
     )  # fmt: skip
 
 

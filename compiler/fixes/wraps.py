@@ -85,7 +85,7 @@ def _characters(line: str, column: int) -> int:
 
 
 def _assumption(name: str) -> str:
-    return f"What {name} reads besides its arguments stays the same"
+    return f"What {name} reads besides its arguments stays the same, and it changes nothing else"
 
 
 def name_of_torch(tree: ast.Module) -> str | None:

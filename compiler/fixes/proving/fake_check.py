@@ -1,12 +1,15 @@
 """A backend that runs a graph eagerly and compares what operators return with what their fake implementations promised.
 
-Only operators called through `torch.ops` are checked, above all custom ones.
+Only operators called through `torch.ops` are checked, above all custom ones.  Those that fixes make must leave their arguments
+as they are, because their schema says so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+
+from dynascope.compiler.accuracy.compare import difference
 
 
 class WrongFake(Exception):
@@ -22,7 +25,11 @@ def checking_backend(graph: Any, inputs: list[Any]) -> Callable[..., Any]:
 
     class Checking(torch.fx.Interpreter):
         def run_node(self, node: Any) -> Any:
+            given = self.fetch_args_kwargs_from_env(node)[0] if str(node.target).startswith("dynascope.") else ()
+            before = [a.clone() if isinstance(a, torch.Tensor) else a for a in given]
             result = super().run_node(node)
+            if any(difference(now, then) for now, then in zip(given, before, strict=True)):
+                raise WrongFake(f"{node.target} changes an argument in place")
             if isinstance(node.target, operators):
                 promised = node.meta.get("example_value", node.meta.get("val"))
                 text = _difference(result, promised)
@@ -47,4 +54,7 @@ def _difference(real: Any, fake: Any) -> str | None:
     for one, other in zip(real.shape, fake.shape, strict=True):
         if isinstance(other, int) and one != other:
             return f"returned shape {tuple(real.shape)}, but its fake implementation says {tuple(fake.shape)}"
+    for size, one, other in zip(real.shape, real.stride(), fake.stride(), strict=True):
+        if isinstance(other, int) and size > 1 and real.numel() and one != other:
+            return f"returned strides {real.stride()}, but its fake implementation says {tuple(fake.stride())}"
     return None

@@ -24,6 +24,7 @@ from dynascope.compiler.driver import fixing
 from dynascope.compiler.fixes.candidate import Candidate, Edit, Problem
 from dynascope.compiler.fixes.plan import Plan
 from dynascope.compiler.fixes.proving.caller_changes import numbers_as_tensors
+from dynascope.compiler.fixes.proving.fake_check import WrongFake, checking_backend
 from dynascope.compiler.fixes.proving.improvement import recompile_key
 from dynascope.compiler.fixes.proving.observed import Observed, differences
 from dynascope.compiler.fixes.proving.side_state import SideState, state_difference
@@ -655,6 +656,23 @@ def test_a_numpy_function_becomes_an_operator(module: MakeModule) -> None:
     expected = made.f(x)
     with report.fixed() as g:
         assert torch.allclose(torch.compile(g, backend="aot_eager", fullgraph=True)(x), expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "why"),
+    [
+        ("strided", lambda x: (x + 1).t().contiguous().t(), r"returned strides \(1, 2\)"),
+        ("changing", lambda x: x.numpy().fill(0.0) or x + 1, "changes an argument in place"),
+    ],
+)
+def test_strides_and_arguments_of_an_operator_are_checked(name: str, body: Callable[..., Any], why: str) -> None:
+    operator = torch.library.custom_op(f"dynascope::{name}", body, mutates_args=(), schema="(Tensor x) -> Tensor")
+    operator.register_fake(lambda x: torch.empty_like(x))
+    try:
+        with pytest.raises(WrongFake, match=why):
+            torch.compile(lambda x: operator(x) + 1, backend=checking_backend)(torch.ones(2, 3))
+    finally:
+        operator._lib._destroy()
 
 
 def test_state_outside_of_the_arguments(module: MakeModule, monkeypatch: pytest.MonkeyPatch) -> None:
