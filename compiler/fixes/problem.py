@@ -10,7 +10,7 @@ from dynascope.compiler.fixes.candidate import RECOMPILE, Problem
 from dynascope.compiler.report import Break, Frame, Recompile
 from dynascope.compiler.source.origin import origin
 
-_TRIES = (ast.Try, *([ast.TryStar] if hasattr(ast, "TryStar") else []))
+TRIES = (ast.Try, *([ast.TryStar] if hasattr(ast, "TryStar") else []))
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -80,7 +80,7 @@ def _problem(b: Break, place: _Place, source: str) -> Problem | None:
         file=place.file, source=source, line=place.line, end_line=place.end_line, column=place.column,
         end_column=place.end_column, function=name, kind=b.type,
         reason=" ".join(filter(None, [b.reason, b.explanation, *b.hints])),
-        in_try=any(isinstance(node, _TRIES) for node in inner),
+        in_try=any(isinstance(node, TRIES) for node in inner),
     )  # fmt: skip
 
 

@@ -25,6 +25,7 @@ from dynascope.compiler.fixes.proving.improvement import (
     Key,
     break_key,
     captures_more,
+    caught_in_graph,
     eager_frames,
     gain,
     recompile_key,
@@ -307,6 +308,7 @@ class Search:
             step.fix.reason = ". ".join(filter(None, [proof.words(), step.gain]))
             known, is_rewrite = step.candidate.assumption, step.fix.kind == "rewrite"
             remarks = setting_changes.remarks(step.candidate.settings, last.ran.report, last.plan.text)
+            remarks += caught_in_graph(last.ran.report, last.plan.text) if step is self._steps[1] else []
             remarks += [r for r in proof.remarks if r == EMPTY or (is_rewrite if r == ZERO_GRADIENT else not known)]
             step.fix.assumption = ". ".join(filter(None, [known.rstrip("."), *remarks]))
             if not self._gradients and not failing:  # said only once, with the first step that fails
@@ -382,6 +384,9 @@ class Search:
         candidates = self._candidates(problems_of(b, step.plan.text), step.plan)
         # by title, because the same change has other line numbers on top of another plan
         candidates = [c for c in candidates if (id, c.title) not in self._dropped]
+        # what captures more, but leaves its break, could be repeated on its own lines without end
+        repeated = {s.fix.title for s in self._steps[1:] if s.fix is not None and s.gain and (id is None or s.fix.break_ == id)}
+        candidates = [c for c in candidates if c.title not in repeated]
         fixes = [self._fix_of(candidate, step) for candidate in candidates]
         for fix in fixes:
             fix.break_ = id

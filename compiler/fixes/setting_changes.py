@@ -30,12 +30,15 @@ _CAPTURING = (DYNAMO + "capture_scalar_outputs", DYNAMO + "capture_dynamic_outpu
 _UNKNOWN = re.compile(r"\bz?uf?\d")
 #: nodes that do the same as Python for every number, or divide by a constant
 _EXACT = re.compile(
-    r"(\w+\.)*(item|tolist|getitem|add|sub|mul|neg|pos|abs|eq|ne|[lg][te]|and_|or_|not_|size|numel|sym_(size|float|not))(\.\w+)?"
+    r"(\w+\.|_operator_)*(item|tolist|getitem|add|sub|mul|neg|pos|abs|eq|ne|[lg][te]|and_|or_|not_|size|numel"
+    r"|sym_(size|float|not|ite)|_assert_scalar)(\.\w+)?"
 )
 _BY_CONSTANT = re.compile(r"[/%] [\d.]*[1-9][\d.]*$")
 _ARITHMETIC = "No arithmetic on captured numbers raises an exception, such as a division by zero, or meets a NaN"
 _ASSERTED = "A failed assert raises RuntimeError instead of AssertionError"
 _ASSERT = re.compile(r"(^|:)[ \t]*assert\b", re.M)
+#: a check in a graph, and those that hold for every size
+_CHECK, _OF_SIZES = re.compile(r"expression (.+) on node"), re.compile(r"u\d+ (>= 0|<= \d+)")
 
 
 def candidates(problem: Problem) -> list[Candidate]:
@@ -68,7 +71,9 @@ def remarks(settings: Mapping[str, object], report: Report, text: Callable[[str]
     inexact = any(not _EXACT.fullmatch(n.target) and not _BY_CONSTANT.search(n.code) for n in numbers)
     files = {n.file for n in nodes if n.file and origin(n.file) == "user"}
     asserts = any("_assert" in n.target for n in nodes) and any(_ASSERT.search(text(file)) for file in files)
-    return [*([_ARITHMETIC] if inexact else []), *([_ASSERTED] if asserts else [])]
+    checks = dict.fromkeys(c[1] for n in nodes if (c := _CHECK.search(n.code)) and not _OF_SIZES.fullmatch(c[1]))
+    checked = f"Captured numbers pass the compiler's checks ({', '.join(checks)}), which raise RuntimeError" if checks else ""
+    return [*filter(None, [_ARITHMETIC if inexact else "", checked, _ASSERTED if asserts else ""])]
 
 
 def for_recompile(recompile: Recompile, function: str, text: str) -> list[Candidate]:

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
+from collections.abc import Callable
+
 from dynascope.compiler.fixes.plan import Plan
+from dynascope.compiler.fixes.problem import TRIES
 from dynascope.compiler.report import Break, Recompile, Report, first_line, plural
+from dynascope.compiler.source.origin import origin
 
 #: of a break: (file, line in the original text, type); of a recompile: (file, line of the frame, "recompile" and a source)
 Key = tuple[str, int, str]
@@ -100,6 +106,21 @@ def gain(after: Report, before: Report) -> str:
 def _line_before(b: Break, plan: Plan, earlier: Plan) -> int | None:
     origins = plan.origins(b.file, earlier)
     return b.line if origins is None else origins.get(b.line)
+
+
+def caught_in_graph(report: Report, text: Callable[[str], str]) -> list[str]:
+    """What is taken for granted if operations of a graph stand in a `try`: its `except` is no part of the graph.
+
+    `text` returns the text of a file.
+    """
+    places = {(n.file, n.line) for g in report.graphs for n in g.nodes if n.file and n.line and origin(n.file) == "user"}
+    for file in sorted({file for file, _ in places}):
+        with contextlib.suppress(SyntaxError, ValueError):
+            for node in ast.walk(ast.parse(text(file))):
+                body = node.body if isinstance(node, TRIES) and node.handlers else []
+                if any(body[0].lineno <= line <= (body[-1].end_lineno or line) for f, line in places if body and f == file):
+                    return ["No operation in a try block raises an exception: compiled code does not catch it"]
+    return []
 
 
 def eager_frames(report: Report) -> int:

@@ -1234,8 +1234,8 @@ def test_a_change_that_fails_with_empty_tensors_only_says_so(module: MakeModule)
 @pytest.mark.parametrize(
     ("returned", "said"),
     [
-        ("x * (n / 2 - 1)", ["RuntimeError instead of AssertionError"]),
-        ("x * (1.0 / (n - 50))", ["such as a division by zero", "RuntimeError instead of AssertionError"]),
+        ("x * (n / 2 - 1)", ["which raise RuntimeError", "RuntimeError instead of AssertionError"]),
+        ("x * (1.0 / (n - 50))", ["such as a division by zero", "the compiler's checks (u0 <", "instead of AssertionError"]),
     ],
 )
 def test_what_captured_numbers_take_for_granted(module: MakeModule, returned: str, said: list[str]) -> None:
@@ -1252,3 +1252,33 @@ def test_what_captured_numbers_take_for_granted(module: MakeModule, returned: st
     sentences = fixed.assumption.split(". ")
     assert len(sentences) == len(said)
     assert all(map(str.__contains__, sentences, said)), sentences
+
+
+def test_a_number_that_must_pass_a_check_and_an_exception_that_is_caught(module: MakeModule) -> None:
+    f = module("""
+        import torch
+
+        def f(x):
+            y = torch.ones(x[0].item()) + x
+            try:
+                y = y * 2
+            except RuntimeError:
+                y = y + 1
+            return y
+        """).f
+    (fixed,) = [x for x in fix(f, torch.tensor([4, 3, 4, 4])).fixes or () if x.chosen]
+    assert "checks (u0 >= 4, Eq(u0, 4)), which raise RuntimeError" in fixed.assumption
+    assert "No operation in a try block raises an exception" in fixed.assumption
+
+
+def test_a_change_that_leaves_its_break_is_not_repeated_on_its_own_lines(module: MakeModule) -> None:
+    f = module("""
+        import torch
+
+        def f(x):
+            n = x[0, 0].item()
+            return x.select(1, n), x[0, n:], x[0, n]
+        """).f
+    report = fix(f, torch.tensor([[2, 1, 3], [0, 0, 1]]), fix_seconds=20)
+    titles = [x.title for x in report.fixes or () if x.chosen]
+    assert len(titles) == len(set(titles))
