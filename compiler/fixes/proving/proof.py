@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from dynascope.compiler.fixes.calls import KeptCall
 from dynascope.compiler.fixes.plan import Plan
-from dynascope.compiler.fixes.proving import forcing
+from dynascope.compiler.fixes.proving import forcing, tested_values
 from dynascope.compiler.fixes.proving.fake_check import checking_backend
 from dynascope.compiler.fixes.proving.observed import Observed, differences, order_changed, without_zero_gradients
 from dynascope.compiler.fixes.proving.time_limit import TookTooLong
@@ -73,7 +73,7 @@ class Prover:
 
     def __init__(self, trials: Trials, tick: Tick = lambda: None) -> None:
         self._trials, self._tick = trials, tick
-        self._variations: dict[int, list[Variation]] = {}
+        self._variations: dict[tuple[int, str], list[Variation]] = {}
         self._expected: dict[tuple[int, str], Observed] = {}
         self._agreed: dict[int, _Agreed] = {}  # by the id of the plan
 
@@ -118,7 +118,7 @@ class Prover:
 
         agreed = self._agreed.setdefault(id(plan), _Agreed(plan))
         proof.remarks = agreed.remarks
-        cases = [(call, v) for call in self._trials.calls for v in self._of(call) if is_wanted(v)]
+        cases = [(call, v) for call in self._trials.calls for v in self._of(call, plan) if is_wanted(v)]
         wanted = [(call, v, self.expected(call, v)) for call, v in cases]
         wanted = [(call, v, seen) for call, v, seen in wanted if not _says_nothing(v, seen)]
         with self._trials.compiled(plan, THOROUGH) as run:
@@ -141,12 +141,17 @@ class Prover:
             self._force(tests, proof, is_wanted, agreed)
         return proof
 
-    def _of(self, call: KeptCall) -> list[Variation]:
-        if id(call) not in self._variations:
+    def _of(self, call: KeptCall, plan: Plan | None = None) -> list[Variation]:
+        """The variations of a call; with a plan, also those for the conditions near its edits."""
+        key = (id(call), "" if plan is None else repr(sorted(plan.texts.items())))
+        if key not in self._variations:
             with call.recorded.replaying() as prepare:
                 given, holder = call.given(*prepare()), call.target if call.namespace is None else None
-                self._variations[id(call)] = [recorded(), *variations(holder, *given)]
-        return self._variations[id(call)]
+                if plan is None:
+                    self._variations[key] = [recorded(), *variations(holder, *given)]
+                else:
+                    self._variations[key] = tested_values.variations_for(plan, call, *given)
+        return self._variations[key] if plan is None else [*self._of(call), *self._variations[key]]
 
     def _check_fakes(self, agreed: _Agreed, wanted: list[tuple[KeptCall, Variation, Observed]]) -> None:
         """Compare what custom operators return with what their fake implementations promise.

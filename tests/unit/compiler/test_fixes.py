@@ -29,6 +29,7 @@ from dynascope.compiler.fixes.proving.observed import Observed, differences
 from dynascope.compiler.fixes.proving.side_state import SideState, state_difference
 from dynascope.compiler.fixes.proving.trial import Trials
 from dynascope.compiler.fixes.proving.variations import variations
+from dynascope.compiler.fixes.rewrites import log_values
 from dynascope.compiler.fixes.search import OutOfTime, Search
 from dynascope.compiler.report import Break, Report
 from dynascope.compiler.settings import Settings
@@ -1211,3 +1212,31 @@ def test_a_change_that_fails_with_empty_tensors_only_says_so(module: MakeModule)
     (fixed,) = [x for x in report.fixes or () if x.chosen]
     assert fixed.title == "Choose with torch.where"
     assert fixed.assumption.endswith(". No tensor is empty")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "condition"), [("x, log, mode='plain'", "mode == 'scaled'"), ("x, log", "log.step % 10 == 0")]
+)
+def test_numbers_and_strings_that_a_condition_asks_about_are_varied(
+    module: MakeModule, monkeypatch: pytest.MonkeyPatch, arguments: str, condition: str
+) -> None:
+    """A condition is false in the recorded call; where it is true, the stored number is read before the end."""
+    loaded = module(f"""
+        class Log:
+            step, last = 1, 5.0
+
+            def __init__(self):
+                self.step = 1
+
+        def f({arguments}):
+            loss = x.sum().item()
+            log.last = loss
+            y = x.sin()
+            if {condition}:
+                y = y * log.last
+            return y + 1
+        """)
+    only(monkeypatch, log_values.candidates)
+    [refused] = fix(loaded.f, torch.ones(3), loaded.Log()).fixes or []
+    assert refused.verdict == "refused"
+    assert "values differ" in refused.reason
