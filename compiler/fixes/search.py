@@ -31,7 +31,16 @@ from dynascope.compiler.fixes.proving.improvement import (
     still_recompiles,
     why_no_better,
 )
-from dynascope.compiler.fixes.proving.proof import QUICK, THOROUGH, ZERO_GRADIENT, NoGradients, Proof, Prover, Refused
+from dynascope.compiler.fixes.proving.proof import (
+    LOST_CHANGES,
+    QUICK,
+    THOROUGH,
+    ZERO_GRADIENT,
+    NoGradients,
+    Proof,
+    Prover,
+    Refused,
+)
 from dynascope.compiler.fixes.proving.time_limit import TookTooLong
 from dynascope.compiler.fixes.proving.trial import Ran, Trials
 from dynascope.compiler.fixes.proving.variations import EMPTY
@@ -307,7 +316,9 @@ class Search:
             known = step.fix.assumption
             is_rewrite = step.fix.kind == "rewrite"
             remarks = [
-                r for r in proof.remarks if (is_rewrite if r == ZERO_GRADIENT else not known or (is_rewrite and r == EMPTY))
+                r
+                for r in proof.remarks
+                if (is_rewrite if r in (ZERO_GRADIENT, LOST_CHANGES) else not known or (is_rewrite and r == EMPTY))
             ]
             step.fix.assumption = ". ".join(filter(None, [known.rstrip("."), *remarks]))
             if not self._gradients and not failing:  # said only once, with the first step that fails

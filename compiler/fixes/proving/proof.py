@@ -15,7 +15,13 @@ from dynascope.compiler.fixes.calls import KeptCall
 from dynascope.compiler.fixes.plan import Plan
 from dynascope.compiler.fixes.proving import forcing, tested_values
 from dynascope.compiler.fixes.proving.fake_check import checking_backend
-from dynascope.compiler.fixes.proving.observed import Observed, differences, order_changed, without_zero_gradients
+from dynascope.compiler.fixes.proving.observed import (
+    Observed,
+    differences,
+    loses_changes,
+    order_changed,
+    without_zero_gradients,
+)
 from dynascope.compiler.fixes.proving.time_limit import TookTooLong
 from dynascope.compiler.fixes.proving.trial import Trials
 from dynascope.compiler.fixes.proving.variations import Variation, recorded, variations
@@ -25,6 +31,7 @@ from dynascope.compiler.fixes.text_edits import edits_between
 QUICK, THOROUGH = "eager", "aot_eager"
 _OTHER_ORDER = "Its output comes in a different order"
 ZERO_GRADIENT = "An argument that only one side of a condition uses gets a gradient of zero where eager has none"
+LOST_CHANGES = "What a call has changed before it raises an exception can be lost"
 #: called before each run; raises to end the search
 Tick = Callable[[], None]
 #: runs a call with a variation of its inputs
@@ -235,6 +242,8 @@ def _compare(actual: Observed, expected: Observed, agreed: _Agreed, variation: V
     elif text is not None:
         refused = NoGradients if variation.gradients and (actual.error or actual.backward_fails) else Refused
         raise refused(f"{where}with {variation.name}: {text}")
+    elif loses_changes(actual, expected):
+        agreed.remark(LOST_CHANGES)
 
 
 def _forcings(plan: Plan) -> list[tuple[str, ...]]:

@@ -29,7 +29,7 @@ from dynascope.compiler.fixes.proving.observed import Observed, differences
 from dynascope.compiler.fixes.proving.side_state import SideState, state_difference
 from dynascope.compiler.fixes.proving.trial import Trials
 from dynascope.compiler.fixes.proving.variations import variations
-from dynascope.compiler.fixes.rewrites import log_values
+from dynascope.compiler.fixes.rewrites import log_values, raise_checks
 from dynascope.compiler.fixes.search import OutOfTime, Search
 from dynascope.compiler.report import Break, Report
 from dynascope.compiler.settings import Settings
@@ -1240,3 +1240,23 @@ def test_numbers_and_strings_that_a_condition_asks_about_are_varied(
     [refused] = fix(loaded.f, torch.ones(3), loaded.Log()).fixes or []
     assert refused.verdict == "refused"
     assert "values differ" in refused.reason
+
+
+@pytest.mark.parametrize(("above", "loses"), [("calls.append(1)", True), ("x = x.add_(0.5)", True), ("x = x + 0.5", False)])
+def test_changes_before_an_exception_are_an_assumption(
+    module: MakeModule, monkeypatch: pytest.MonkeyPatch, above: str, loses: bool
+) -> None:
+    f = module(f"""
+        import torch
+
+        calls = []
+
+        def f(x):
+            {above}
+            if (x < 0).any():
+                raise ValueError("negative")
+            return x + 1
+        """).f
+    only(monkeypatch, raise_checks.candidates)
+    [chosen] = [x for x in fix(f, torch.ones(3)).fixes or [] if x.chosen]
+    assert ("before it raises an exception" in chosen.assumption) == loses
