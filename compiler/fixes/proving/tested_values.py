@@ -60,6 +60,8 @@ def _tested(plan: Plan) -> dict[str, list[Any]]:
                 inside = list(ast.walk(asked))
                 names = {n.id for n in inside if isinstance(n, ast.Name)}
                 names |= {n.attr for n in inside if isinstance(n, ast.Attribute)}
+                keys = [n.slice for n in inside if isinstance(n, ast.Subscript)]
+                names |= {k.value for k in keys if isinstance(k, ast.Constant) and isinstance(k.value, str)}
                 constants = [n.value for n in inside if isinstance(n, ast.Constant)]
                 found.append((abs(getattr(asked, "lineno", 0) - first), names, constants))
     tested: dict[str, list[Any]] = {}
@@ -72,11 +74,19 @@ def _tested(plan: Plan) -> dict[str, list[Any]]:
 def _conditions(node: ast.AST) -> list[ast.AST]:
     if isinstance(node, ast.If | ast.While | ast.IfExp | ast.Assert):
         return [node.test]
+    if isinstance(node, ast.Match):
+        asked: list[Any] = [node.subject, *(case.pattern for case in node.cases)]
+        return [ast.Tuple(asked, ast.Load(), lineno=node.lineno)]
     return [node] if isinstance(node, ast.Compare | ast.BoolOp) else [*node.ifs] if isinstance(node, ast.comprehension) else []
 
 
 def _others(value: Any, constants: list[Any]) -> list[Any]:
-    """Values of the same type, on the other sides of comparisons with these constants."""
+    """None, if it is among these constants, and values of the same type on the other sides of comparisons with them."""
+    nothing = [None] if None in constants and value is not None else []
+    return [*_of_same_type(value, constants), *nothing]
+
+
+def _of_same_type(value: Any, constants: list[Any]) -> list[Any]:
     if isinstance(value, enum.Enum):
         return [other for other in type(value) if other is not value]
     if type(value) is str:
@@ -102,8 +112,8 @@ def _found(
     call: KeptCall, args: tuple[Any, ...], kwargs: dict[str, Any], names: set[str]
 ) -> Iterator[tuple[dict[str, Any], str]]:
     for owner in Reachable([call.target, args, kwargs]).objects:
-        held = owner.namespace if isinstance(owner, GlobalName) else attributes_of(owner)
-        own = names & {owner.name} if isinstance(owner, GlobalName) else names & set(held or ())
+        held = owner.namespace if isinstance(owner, GlobalName) else owner if type(owner) is dict else attributes_of(owner)
+        own = names & {owner.name} if isinstance(owner, GlobalName) else names.intersection(held or ())
         for name in sorted(own):
             if held is not None and (type(held.get(name)) in _KINDS or isinstance(held.get(name), enum.Enum)):
                 yield held, name
@@ -116,7 +126,7 @@ def _vary(call: KeptCall, name: str, value: Any, places: _Places, args: tuple[An
         if type(namespace.get(key)) is type(value):
             namespace[key] = value
     given = _arguments(call, args, kwargs)
-    if name not in given or type(given[name]) is not type(value):
+    if name not in given or (value is not None and type(given[name]) is not type(value)):
         return args, kwargs
     if call.namespace is not None:
         return args, {**kwargs, name: value}

@@ -1215,7 +1215,12 @@ def test_a_change_that_fails_with_empty_tensors_only_says_so(module: MakeModule)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "condition"), [("x, log, mode='plain'", "mode == 'scaled'"), ("x, log", "log.step % 10 == 0")]
+    ("arguments", "condition"),
+    [
+        ("x, log, mode='plain'", "mode == 'scaled'"),
+        ("x, log", "log.step % 10 == 0"),
+        ("x, log, config={'scaled': False}, scale=2", "config['scaled'] or scale is None"),
+    ],
 )
 def test_numbers_and_strings_that_a_condition_asks_about_are_varied(
     module: MakeModule, monkeypatch: pytest.MonkeyPatch, arguments: str, condition: str
