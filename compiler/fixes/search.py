@@ -32,7 +32,16 @@ from dynascope.compiler.fixes.proving.improvement import (
     still_recompiles,
     why_no_better,
 )
-from dynascope.compiler.fixes.proving.proof import QUICK, THOROUGH, ZERO_GRADIENT, NoGradients, Proof, Prover, Refused
+from dynascope.compiler.fixes.proving.proof import (
+    LOST_CHANGES,
+    QUICK,
+    THOROUGH,
+    ZERO_GRADIENT,
+    NoGradients,
+    Proof,
+    Prover,
+    Refused,
+)
 from dynascope.compiler.fixes.proving.time_limit import TookTooLong
 from dynascope.compiler.fixes.proving.trial import Ran, Trials
 from dynascope.compiler.fixes.proving.variations import EMPTY
@@ -301,15 +310,18 @@ class Search:
 
     def _proved(self, proof: Proof) -> None:
         failing, last = "", self._steps[-1]
+        rewrites = [step for step in self._steps if step.fix is not None and step.fix.kind == "rewrite"]
         for step in self._steps[1:]:
             assert step.fix is not None
             assert step.candidate is not None
             step.fix.verdict, step.fix.chosen = "proved", True
             step.fix.reason = ". ".join(filter(None, [proof.words(), step.gain]))
-            known, is_rewrite = step.candidate.assumption, step.fix.kind == "rewrite"
+            known, is_rewrite = step.candidate.assumption, not rewrites or step in rewrites
             remarks = setting_changes.remarks(step.candidate.settings, last.ran.report, last.plan.text)
             remarks += caught_in_graph(last.ran.report, last.plan.text) if step is self._steps[1] else []
-            remarks += [r for r in proof.remarks if r == EMPTY or (is_rewrite if r == ZERO_GRADIENT else not known)]
+            remarks += [
+                r for r in proof.remarks if r == EMPTY or (is_rewrite if r in (ZERO_GRADIENT, LOST_CHANGES) else not known)
+            ]
             step.fix.assumption = ". ".join(filter(None, [known.rstrip("."), *remarks]))
             if not self._gradients and not failing:  # said only once, with the first step that fails
                 failing = self._how_gradients_fail(step).rstrip(":")

@@ -312,6 +312,7 @@ LEFT_ALONE = [
     (branches, "    match g(x):\n        case 1:\n            y = x\n    if «x.sum() > 0»:\n        y = x + 1\n    return y\n"),
     (branches, "    if «x.sum() > 0»:\n        match g(x):\n            case [y, *z]:\n                pass\n    return y\n"),
     (branches, "    with suppress(E):\n        y = g(x)\n    if «x.sum() > 0»:\n        y = x + 1\n    return y\n"),
+    (branches, "    with quiet:\n        y = g(x)\n    if «x.sum() > 0»:\n        y = x + 1\n    return y\n"),
     (empty_rows, "    m = x > 0\n    if «m.any()»:\n        x[~m] = 0\n    return x\n"),
     (empty_rows, "    m = x > 0\n    if «m.all()»:\n        x[m] = 0\n    return x\n"),
     (empty_rows, "    m = x > 0\n    if «m.any()»:\n        x[m] = 0\n        y = 1\n    return x * y\n"),

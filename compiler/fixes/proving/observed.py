@@ -71,8 +71,10 @@ def observe_call(
         return call.varied(vary, *prepare(only_changed=only_changed))
 
     values: list[Any] = []
+    given: list[Any] = []
 
     def kept(*args: Any, **kwargs: Any) -> Any:
+        given[:] = [*args, kwargs]
         with time_limit(seconds):
             result = entry(*args, **kwargs)
         values.append(result)
@@ -86,7 +88,7 @@ def observe_call(
         except Exception as error:
             observed.error = error.with_traceback(None)
         if state is not None:
-            observed.state = state.read()
+            observed.state = state.read() if observed.error is None else state.read_after_error(given)
         observed.random = (torch.get_rng_state().numpy().tobytes(), random.getstate())
     observed.printed = _HISTORY.sub("", out.getvalue())
     observed.logged = [_HISTORY.sub("", text) for text in observed.logged]
@@ -194,6 +196,11 @@ def order_changed(actual: Observed, expected: Observed) -> bool:
         return False
     printed = _same_lines(actual.printed.splitlines(), expected.printed.splitlines())
     return not (printed and _same_lines(actual.logged, expected.logged))
+
+
+def loses_changes(actual: Observed, expected: Observed) -> bool:
+    """Whether both raise an exception, and what they have changed before it differs."""
+    return expected.error is not None and actual.error is not None and bool(state_difference(actual.state, expected.state))
 
 
 def _other_error(actual: Observed, expected: Observed, assumption: str) -> str | None:

@@ -13,9 +13,15 @@ from dataclasses import dataclass, field, replace
 
 from dynascope.compiler.fixes.calls import KeptCall
 from dynascope.compiler.fixes.plan import Plan
-from dynascope.compiler.fixes.proving import forcing
+from dynascope.compiler.fixes.proving import forcing, tested_values
 from dynascope.compiler.fixes.proving.fake_check import checking_backend
-from dynascope.compiler.fixes.proving.observed import Observed, differences, order_changed, without_zero_gradients
+from dynascope.compiler.fixes.proving.observed import (
+    Observed,
+    differences,
+    loses_changes,
+    order_changed,
+    without_zero_gradients,
+)
 from dynascope.compiler.fixes.proving.time_limit import TookTooLong
 from dynascope.compiler.fixes.proving.trial import Trials
 from dynascope.compiler.fixes.proving.variations import Variation, recorded, variations
@@ -25,6 +31,7 @@ from dynascope.compiler.fixes.text_edits import edits_between
 QUICK, THOROUGH = "eager", "aot_eager"
 _OTHER_ORDER = "Its output comes in a different order"
 ZERO_GRADIENT = "An argument that only one side of a condition uses gets a gradient of zero where eager has none"
+LOST_CHANGES = "What a call has changed before it raises an exception can be lost"
 #: called before each run; raises to end the search
 Tick = Callable[[], None]
 #: runs a call with a variation of its inputs
@@ -73,7 +80,7 @@ class Prover:
 
     def __init__(self, trials: Trials, tick: Tick = lambda: None) -> None:
         self._trials, self._tick = trials, tick
-        self._variations: dict[int, list[Variation]] = {}
+        self._variations: dict[tuple[int, str], list[Variation]] = {}
         self._expected: dict[tuple[int, str], Observed] = {}
         self._agreed: dict[int, _Agreed] = {}  # by the id of the plan
 
@@ -118,7 +125,7 @@ class Prover:
 
         agreed = self._agreed.setdefault(id(plan), _Agreed(plan))
         proof.remarks = agreed.remarks
-        cases = [(call, v) for call in self._trials.calls for v in self._of(call) if is_wanted(v)]
+        cases = [(call, v) for call in self._trials.calls for v in self._of(call, plan) if is_wanted(v)]
         wanted = [(call, v, self.expected(call, v)) for call, v in cases]
         wanted = [(call, v, seen) for call, v, seen in wanted if not _says_nothing(v, seen)]
         with self._trials.compiled(plan, THOROUGH) as run:
@@ -141,12 +148,17 @@ class Prover:
             self._force(tests, proof, is_wanted, agreed)
         return proof
 
-    def _of(self, call: KeptCall) -> list[Variation]:
-        if id(call) not in self._variations:
+    def _of(self, call: KeptCall, plan: Plan | None = None) -> list[Variation]:
+        """The variations of a call; with a plan, also those for the conditions near its edits."""
+        key = (id(call), "" if plan is None else repr(sorted(plan.texts.items())))
+        if key not in self._variations:
             with call.recorded.replaying() as prepare:
                 given, holder = call.given(*prepare()), call.target if call.namespace is None else None
-                self._variations[id(call)] = [recorded(), *variations(holder, *given)]
-        return self._variations[id(call)]
+                if plan is None:
+                    self._variations[key] = [recorded(), *variations(holder, *given)]
+                else:
+                    self._variations[key] = tested_values.variations_for(plan, call, *given)
+        return self._variations[key] if plan is None else [*self._of(call), *self._variations[key]]
 
     def _check_fakes(self, agreed: _Agreed, wanted: list[tuple[KeptCall, Variation, Observed]]) -> None:
         """Compare what custom operators return with what their fake implementations promise.
@@ -230,6 +242,8 @@ def _compare(actual: Observed, expected: Observed, agreed: _Agreed, variation: V
     elif text is not None:
         refused = NoGradients if variation.gradients and (actual.error or actual.backward_fails) else Refused
         raise refused(f"{where}with {variation.name}: {text}")
+    elif loses_changes(actual, expected):
+        agreed.remark(LOST_CHANGES)
 
 
 def _forcings(plan: Plan) -> list[tuple[str, ...]]:

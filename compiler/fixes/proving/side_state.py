@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from types import BuiltinFunctionType, CellType, FunctionType, MethodType
 from typing import Any
 
-from dynascope.compiler.accuracy.compare import PLAIN, difference
+from dynascope.compiler.accuracy.compare import PLAIN, difference, parts_of
 from dynascope.compiler.replay import object_state
 from dynascope.compiler.replay.object_state import GlobalName
 from dynascope.compiler.replay.reachable import Reachable
@@ -59,6 +59,16 @@ class SideState:
                     if (kept := _kept(inner)) is not None:
                         values[f"{_name(owner, number)}{inner_name}"] = kept
         return values
+
+    def read_after_error(self, arguments: list[Any]) -> dict[str, Any]:
+        """What `read` returns, and what `accuracy.outcome` compares if there is no exception."""
+        import torch
+
+        parts = [*parts_of("argument 0 ", arguments)]
+        for number, owner in enumerate(self._owners):
+            if isinstance(owner, torch.nn.Module):
+                parts += [(f"{_name(owner, number)}.{name}", value) for name, value in vars(owner).items()]
+        return self.read() | {name: kept for name, value in parts if (kept := _kept(value)) is not None}
 
 
 def state_difference(actual: dict[str, Any], expected: dict[str, Any]) -> str | None:

@@ -82,7 +82,7 @@ def _number_variations(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterato
     """The same arguments with one Python number changed."""
     given: list[tuple[int | str, Any]] = [*enumerate(args), *kwargs.items()]
     for place, value in given:
-        for other in _other_numbers(value):
+        for other in other_numbers(value):
             name = f"argument {place} = {other!r}" if isinstance(place, int) else f"{place}={other!r}"
             yield Variation(name, functools.partial(_with_argument, place, other), may_fail=True, recompiles=True)
 
@@ -93,7 +93,8 @@ def _with_argument(place: int | str, value: Any, args: tuple[Any, ...], kwargs: 
     return (*args[:place], value, *args[place + 1 :]), kwargs
 
 
-def _other_numbers(value: Any) -> list[Any]:
+def other_numbers(value: Any) -> list[Any]:
+    """Numbers of the same type; none for other values."""
     if isinstance(value, bool):
         return [not value]
     if type(value) is int:
@@ -101,6 +102,11 @@ def _other_numbers(value: Any) -> list[Any]:
     if type(value) is float:
         return [-value, value + 0.5] if value else [0.5]
     return []
+
+
+def with_random_values(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+    """The arguments with other values in the tensors."""
+    return _vary_values(tensors_held(target), _random, args, kwargs)
 
 
 def tensors_held(target: Any) -> list[Any]:

@@ -16,7 +16,7 @@ from dynascope.compiler.fixes.syntax.names import unused_name, uses
 from dynascope.compiler.fixes.syntax.source_text import Change, Source, candidate, parse
 from dynascope.compiler.fixes.syntax.torch_names import Torch
 
-_BOTH = "Both sides are computed, and the result is a new tensor."
+_BOTH = "Both sides are computed, and the result is a new tensor of their common shape and type."
 #: methods and functions that take indices
 _PICKING = {"embedding", "gather", "index_select", "narrow", "select", "take", "take_along_dim"}
 _IDENTITY = {"+=": "0", "-=": "0", "*=": "1", "/=": "1"}

@@ -10,7 +10,10 @@ from dynascope.compiler.fixes.syntax.names import dotted, parameters
 from dynascope.compiler.fixes.syntax.source_text import Change, Source, candidate, parse
 from dynascope.compiler.fixes.syntax.torch_names import Torch
 
-_ASSUMPTION = "Arithmetic on this value has the tensor's precision instead of Python's, and gives inf or NaN where Python raises an exception."
+_ASSUMPTION = (
+    "Arithmetic on this value has the tensor's precision instead of Python's, "
+    "and gives inf or NaN where Python raises an exception."
+)
 #: functions of torch and methods of tensors that accept a 0-dimensional tensor for each number that they accept
 _TAKE_TENSORS = frozenset({
     "add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "pow", "clamp", "clamp_min", "clamp_max",

@@ -12,7 +12,7 @@ from dynascope.compiler.fixes.syntax.names import names_in_order, unused_name, u
 from dynascope.compiler.fixes.syntax.source_text import Source, candidate, parse
 from dynascope.compiler.fixes.syntax.torch_names import Torch
 
-_ASSUMPTION = "Each turn of the loop keeps the shapes and types of what it changes."
+_ASSUMPTION = "Each turn of the loop keeps the shapes and types of what it changes, and the results are new tensors."
 
 
 def candidates(problem: Problem) -> list[Candidate]:

@@ -6,8 +6,11 @@ from collections.abc import Iterable, Sequence
 
 import libcst as cst
 
-from dynascope.compiler.fixes.syntax.names import Uses, parameters, uses
+from dynascope.compiler.fixes.syntax.names import Uses, dotted, parameters, uses
 from dynascope.compiler.fixes.syntax.source_text import STATEMENTS, Source
+
+#: context managers of torch that may be imported by name
+_TORCH_MANAGERS = {"no_grad", "enable_grad", "inference_mode", "set_grad_enabled", "autocast", "record_function", "profile"}
 
 
 def statements(block: cst.CSTNode | None) -> list[cst.CSTNode]:
@@ -34,8 +37,7 @@ def certainly_bound(block: Sequence[cst.CSTNode]) -> set[str]:
                 bound |= set.intersection(*sides) if sides else set()
         elif isinstance(one, cst.With):
             entered = uses(*one.items)
-            ends_early = entered.reads & {"contextlib", "suppress"}
-            bound |= entered.writes | (set() if ends_early else certainly_bound(statements(one.body)))
+            bound |= entered.writes | (certainly_bound(statements(one.body)) if _runs_whole(one) else set())
         elif isinstance(one, cst.Try | cst.TryStar):
             bound |= certainly_bound(statements(one.finalbody)) | (
                 certainly_bound(statements(one.body)) if not one.handlers else set()
@@ -43,6 +45,12 @@ def certainly_bound(block: Sequence[cst.CSTNode]) -> set[str]:
         elif not isinstance(one, cst.For | cst.While | cst.Match):  # no case of a `match` need fit
             bound |= uses(one).writes
     return bound
+
+
+def _runs_whole(block: cst.With) -> bool:
+    """Whether a `with` block raises what its body raises: known of torch's context managers, as other ones can suppress it."""
+    called = [item.item.func if isinstance(item.item, cst.Call) else item.item for item in block.items]
+    return all(dotted(f).startswith("torch.") or dotted(f).split(".")[-1] in _TORCH_MANAGERS for f in called)
 
 
 def leaves(block: Sequence[cst.CSTNode]) -> bool:

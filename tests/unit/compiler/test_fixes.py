@@ -30,6 +30,7 @@ from dynascope.compiler.fixes.proving.observed import Observed, differences
 from dynascope.compiler.fixes.proving.side_state import SideState, state_difference
 from dynascope.compiler.fixes.proving.trial import Trials
 from dynascope.compiler.fixes.proving.variations import variations
+from dynascope.compiler.fixes.rewrites import log_values, raise_checks
 from dynascope.compiler.fixes.search import OutOfTime, Search
 from dynascope.compiler.report import Break, Report
 from dynascope.compiler.settings import Settings
@@ -1282,3 +1283,56 @@ def test_a_change_that_leaves_its_break_is_not_repeated_on_its_own_lines(module:
     report = fix(f, torch.tensor([[2, 1, 3], [0, 0, 1]]), fix_seconds=20)
     titles = [x.title for x in report.fixes or () if x.chosen]
     assert len(titles) == len(set(titles))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "condition"),
+    [
+        ("x, log, mode='plain'", "mode == 'scaled'"),
+        ("x, log", "log.step % 10 == 0"),
+        ("x, log, config={'scaled': False}, scale=2", "config['scaled'] or scale is None"),
+    ],
+)
+def test_numbers_and_strings_that_a_condition_asks_about_are_varied(
+    module: MakeModule, monkeypatch: pytest.MonkeyPatch, arguments: str, condition: str
+) -> None:
+    """A condition is false in the recorded call; where it is true, the stored number is read before the end."""
+    loaded = module(f"""
+        class Log:
+            step, last = 1, 5.0
+
+            def __init__(self):
+                self.step = 1
+
+        def f({arguments}):
+            loss = x.sum().item()
+            log.last = loss
+            y = x.sin()
+            if {condition}:
+                y = y * log.last
+            return y + 1
+        """)
+    only(monkeypatch, log_values.candidates)
+    [refused] = fix(loaded.f, torch.ones(3), loaded.Log()).fixes or []
+    assert refused.verdict == "refused"
+    assert "values differ" in refused.reason
+
+
+@pytest.mark.parametrize(("above", "loses"), [("calls.append(1)", True), ("x = x.add_(0.5)", True), ("x = x + 0.5", False)])
+def test_changes_before_an_exception_are_an_assumption(
+    module: MakeModule, monkeypatch: pytest.MonkeyPatch, above: str, loses: bool
+) -> None:
+    f = module(f"""
+        import torch
+
+        calls = []
+
+        def f(x):
+            {above}
+            if (x < 0).any():
+                raise ValueError("negative")
+            return x + 1
+        """).f
+    only(monkeypatch, raise_checks.candidates)
+    [chosen] = [x for x in fix(f, torch.ones(3)).fixes or [] if x.chosen]
+    assert ("before it raises an exception" in chosen.assumption) == loses
