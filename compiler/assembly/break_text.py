@@ -138,8 +138,8 @@ def stack_of(text: str) -> list[Location]:
             entries[-1].carets = (start, start + count) if count else (start or None, None)
         elif entries and not line.startswith("    "):
             break
-    # Python omits the marks where they would cover the whole line.  So if any entry has marks, an entry without them means the
-    # whole line.  (torch before 2.13 prints none at all.)
+    # Python omits the marks where they would cover the whole line, and below some calls (see `source.lines.caret_columns`).  So
+    # if any entry has marks, nothing is marked in an entry without them.  (torch before 2.13 prints none at all.)
     if any(e.carets for e in entries):
         for e in entries:
             e.carets = e.carets or (0, None)

@@ -100,7 +100,8 @@ class Links:
         if not around and len({f.line for f in candidates}) == 1:
             # a resume function in a loop goes back to lines before its own, and the end of a function is not always known
             around = [f for f in candidates if f.kind == "resume" or f.end_line is None]
-        # of several versions, prefer those whose break is at this line: compiled code calls other functions only there
+        # of several versions, prefer those that are not compiled, and those whose break is at this line: compiled code calls
+        # other functions only there
         standing = [f for f in around if f.status not in ("compiled", "empty") or self.breaks.left_at(f.id) == line]
         return next(reversed(standing or around), None)
 

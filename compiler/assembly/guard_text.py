@@ -118,7 +118,7 @@ _FAILED: list[tuple[re.Pattern[str], FailedGuardKind]] = [
 
 
 def failed_guard(reason: str) -> FailedGuard:
-    """One reason of a recompile as facts; the compiler's own expression if no pattern matches."""
+    """One reason of a recompile as facts; only its expression, as the user writes it, if no pattern matches."""
     text = split_comment(COMPILE.sub("", reason))[0]
     for pattern, kind in _FAILED:
         match = pattern.search(text)

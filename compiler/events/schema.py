@@ -32,7 +32,7 @@ class Location:
     end_line: int | None = None
     end_column: int | None = None
     #: start and end of the columns that a printed traceback marks with carets, counted without the line's indentation; a start
-    #: or end that is None is unknown
+    #: or end that is None is unknown, but (0, None) means that nothing is marked (see `source.lines.caret_columns`)
     carets: tuple[int | None, int | None] | None = None
 
 

@@ -30,7 +30,8 @@ class Candidate:
     """One change to try.  `assumption` says in one sentence what the change takes for granted, or is empty.
 
     `tests`: the source of conditions in the changed code; the proof forces each to both sides, except that of a `while`.
-    `tensors`: numbers that become tensors in code that the repeated calls do not run: an argument, `self.steps`, a global.
+    `tensors`: numbers that the change turns into tensors in code that the repeated calls do not run (`__init__`, the caller),
+    so that a trial does it itself: an argument, `self.steps`, a global.
     """
 
     kind: Literal["setting", "wrap", "rewrite"]

@@ -3,9 +3,10 @@
 The edited text is compiled under the file's own name.  Each existing function of the file gets the code object of the same
 function in the new text; its identity, references, closure and decorators stay the same.  A statement that an edit adds to the
 module (a helper, an import) is run in the namespace of the file's functions.  A method that an edit adds is set on its class,
-and a decorator that an edit adds is applied to the object bound to the function's name.  Where a cell's own statements are
-compiled, as functions, these get the code that `from_text` makes of the edited cell, and of added statements only imports are
-run.  Everything is undone exactly, also after an interrupt, and the compiler forgets the code.
+and a decorator that an edit adds is applied to the object bound to the function's name.  A function that holds a cell's own
+statements gets the code that the maker registered for it (`from_text`) makes of the edited cell; of the statements that an edit
+adds to such a cell, only imports are run.  Everything is undone exactly, also after an interrupt, and the compiler forgets the
+code.
 """
 
 from __future__ import annotations
@@ -210,7 +211,7 @@ class _FileChange:
     def _add_method(self, node: ast.FunctionDef, namespace: dict[str, Any], owner: type, undo: _Undo) -> None:
         code = next((c for (name, _), c in _functions_in(self.new) if name == f"{owner.__qualname__}.{node.name}"), None)
         if code is None or code.co_freevars or node.decorator_list:
-            raise NotApplicable(f"the method {node.name} cannot be added to the class while it lives")
+            raise NotApplicable(f"the method {node.name} cannot be added to the class in the running process")
         undo.set_name(owner, node.name, FunctionType(code, namespace, node.name))
 
     def _execute(self, statement: ast.stmt, namespace: dict[str, Any], undo: _Undo) -> None:

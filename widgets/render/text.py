@@ -1,7 +1,7 @@
 """The report as text: what matters first, in few lines; with colors for a terminal that takes them.
 
-Promises: no control character of the report's own gets through; a break takes about ten lines, and only the first `MOST` breaks
-are shown in full; if a part cannot be written, one line says so and the rest is shown.
+Promises: control characters in the report's texts do not reach the terminal; a break takes about ten lines, and only the first
+`MOST` breaks are shown in full; if a part cannot be written, one line says so and the rest is shown.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def takes_colours(stream: TextIO) -> bool:
 
 
 def to_text(report: Report, colour: bool = False, width: int | None = None) -> str:
-    """`report` as text; of a report with many frames only the overview, on at most one screen.
+    """`report` as text; of a large report (many frames of several functions), only the overview, on at most one screen.
 
     Args:
         report: what is shown.
@@ -130,7 +130,7 @@ class _Terminal(Terminal):
         return out
 
     def notes(self, most: int = 20) -> list[str]:
-        """The first notes, and all that say that records are missing, so that the report may be wrong."""
+        """The first notes, and all those on missing records, because of which the report may be wrong."""
         lost = record_notes(self.report)
         notes = [*lost, *[*self.report.notes[:8], *splits(self.report)[:4]][: max(0, most - len(lost))]]
         lines = [line for note in notes for line in self.wrap("note: " + note, "", 3)]
@@ -261,7 +261,7 @@ class _Terminal(Terminal):
         return out
 
     def outcome(self, b: Break) -> str:
-        """The outcome of a break, with the names of other frames that run eagerly because of it."""
+        """The outcome of a break; or the first two frames that run eagerly because of it, unless only its own does."""
         error = ended_by_error(self.report, b)
         if error is not None:
             return f"not resumed: {shorten(error, 60)} ended the call here"

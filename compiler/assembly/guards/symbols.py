@@ -64,7 +64,7 @@ class Symbols:
         return made
 
     def _specialize(self, name: str, value: str, reason: str, place: Place) -> None:
-        """Attach the only value of a symbol to the constraint that caused it."""
+        """Record a symbol's only value with the constraint that caused it; a new constraint is made if none is known."""
         symbol = self.symbols.get(name)
         if symbol is None or symbol.value is not None:
             return

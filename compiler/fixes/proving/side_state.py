@@ -20,7 +20,7 @@ from dynascope.compiler.replay.reachable import Reachable
 _COMPARED_ELSEWHERE = frozenset(("_parameters", "_buffers", "_modules"))
 #: prefixes of attributes that torch sets on functions and classes, and that Python sets on classes
 _OWN = ("_dynamo_", "_torch", "__")
-#: most levels of tuples and lists inside a value that are compared, and most items of one
+#: inside a value, tuples and lists are compared down to this many levels, and only those of at most this many items
 _DEEPEST, _LONGEST = 3, 1000
 #: tensors with more elements are not compared
 _LARGEST = 1 << 20
@@ -61,13 +61,17 @@ class SideState:
         return values
 
     def read_after_error(self, arguments: list[Any]) -> dict[str, Any]:
-        """What `read` returns, and what `accuracy.outcome` compares if there is no exception."""
+        """What `read` returns, and what `accuracy.outcome` compares if there is no exception.
+
+        That is: the arguments, and the parameters, buffers, numbers and strings of modules.
+        """
         import torch
 
         parts = [*parts_of("argument 0 ", arguments)]
         for number, owner in enumerate(self._owners):
             if isinstance(owner, torch.nn.Module):
-                parts += [(f"{_name(owner, number)}.{name}", value) for name, value in vars(owner).items()]
+                held = {**vars(owner), **owner._parameters, **owner._buffers}
+                parts += [(f"{_name(owner, number)}.{name}", value) for name, value in held.items()]
         return self.read() | {name: kept for name, value in parts if (kept := _kept(value)) is not None}
 
 
@@ -111,7 +115,7 @@ def _entries(owner: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _flat(name: str, value: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """A value, and what the tuples and lists in it hold: they may be new, and then are no owners."""
+    """A value, and what tuples and lists in it hold: if the call has made them, they are not among the owners."""
     yield name, value
     if isinstance(value, (tuple, list)) and depth < _DEEPEST and len(value) <= _LONGEST:
         for i, inner in enumerate(value):

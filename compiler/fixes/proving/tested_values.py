@@ -1,6 +1,7 @@
 """Other values for the numbers and strings that conditions ask about: `mode` in `if mode == "mean"`, `self.step % 10 == 0`.
 
-The values are made from the constants in the condition, so that the other side of it runs, too.
+Numbers and strings are made from the constants in the condition, so that its other side runs, too; a number without such a
+constant is varied, a bool is inverted, and of an enum all other members are tried.
 """
 
 from __future__ import annotations
@@ -21,17 +22,20 @@ from dynascope.compiler.replay.object_state import GlobalName, attributes_of
 from dynascope.compiler.replay.reachable import Reachable
 from dynascope.compiler.replay.replay import Arguments
 
-#: (namespace, name) of attributes and globals
+#: (namespace, name) of attributes, globals and entries of dicts
 _Places = list[tuple[dict[str, Any], str]]
 _KINDS = (bool, int, float, str)
 #: at most this many variations
 _MOST = 6
-#: larger numbers are often counts of turns
+#: larger constants are left out: they are often numbers of iterations
 _LARGEST = 10_000
 
 
 def variations_for(plan: Plan, call: KeptCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Variation]:
-    """Variations of arguments, attributes and globals that conditions near the plan's edits ask about, nearest first."""
+    """At most `_MOST` variations of arguments, attributes, globals and entries of dicts that conditions ask about.
+
+    All conditions in the edited files count; those nearest to a file's first edit come first.
+    """
     tested = _tested(plan)
     if not tested:
         return []
@@ -81,7 +85,7 @@ def _conditions(node: ast.AST) -> list[ast.AST]:
 
 
 def _others(value: Any, constants: list[Any]) -> list[Any]:
-    """None, if it is among these constants, and values of the same type on the other sides of comparisons with them."""
+    """Other values to try: of the same type, for a number or a string made from the constants; None, if it is among them."""
     nothing = [None] if None in constants and value is not None else []
     return [*_of_same_type(value, constants), *nothing]
 
@@ -100,7 +104,7 @@ def _of_same_type(value: Any, constants: list[Any]) -> list[Any]:
 
 
 def _arguments(call: KeptCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """The numbers and strings among the arguments, also those that are left to their defaults."""
+    """The arguments by name, also those left to their defaults; for a cell's statements, the values of the names they use."""
     if call.namespace is not None:
         return kwargs
     bound = inspect.signature(getattr(call.target, "forward", call.target)).bind(*args, **kwargs)
@@ -120,7 +124,7 @@ def _found(
 
 
 def _vary(call: KeptCall, name: str, value: Any, places: _Places, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
-    # with the recorded values, the call might store what the recorded call has stored already
+    # a repeated call starts from the state that the recorded one left: with the same values, a lost store would not show
     args, kwargs = with_random_values(call.target if call.namespace is None else None, args, kwargs)
     for namespace, key in places:  # a replay restores them
         if type(namespace.get(key)) is type(value):

@@ -42,7 +42,7 @@ class Compiling(Protocol):
         """Applies the settings that are not arguments of torch.compile."""
 
     def retracing(self) -> AbstractContextManager[Callable[[Any], None]]:
-        """In the block, Dynamo traces the functions that it knows anew; yields a function that does the same for a target."""
+        """In the block, Dynamo traces again the functions it knows; yields a function that makes it trace a target again."""
 
 
 @dataclass

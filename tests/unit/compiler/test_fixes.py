@@ -1336,3 +1336,11 @@ def test_changes_before_an_exception_are_an_assumption(
     only(monkeypatch, raise_checks.candidates)
     [chosen] = [x for x in fix(f, torch.ones(3)).fixes or [] if x.chosen]
     assert ("before it raises an exception" in chosen.assumption) == loses
+
+
+def test_buffers_are_compared_after_an_exception() -> None:
+    norm = torch.nn.BatchNorm1d(2)
+    state = SideState(norm)
+    before = state.read_after_error([])
+    norm.running_mean.add_(1)  # type: ignore[union-attr]
+    assert "running_mean" in str(state_difference(state.read_after_error([]), before))
