@@ -25,6 +25,7 @@ import dynascope
 from dynascope.compiler.fixes.candidate import Candidate, Edit, Problem
 from dynascope.compiler.fixes.plan import DYNAMO, resolved
 from dynascope.compiler.fixes.problem import problems_of
+from dynascope.compiler.fixes.proving.improvement import operations
 from dynascope.compiler.fixes.registry import CANDIDATE_SOURCES
 from dynascope.compiler.report import Report
 
@@ -217,9 +218,9 @@ def same(
 
 
 def badness(report: Report) -> tuple[int, ...]:
-    """Fewer breaks, then more operations in graphs, then fewer graphs."""
+    """Fewer breaks, then more operations in graphs (copies aside), then fewer graphs."""
     summary = report.summary
-    return (summary.breaks, -summary.ops, summary.graphs)
+    return (summary.breaks, -operations(report), summary.graphs)
 
 
 def rewritten(

@@ -20,7 +20,8 @@ def fixed_text(program: FixProgram) -> tuple[str, dict[str, object], Report]:
         report = dynascope.explain(module.f, backend="eager", fix=True, fix_seconds=300)(*arguments(program.inputs[0]))
         assert report.fix_set is not None
         assert report.fix_set.is_complete
-        text = report.live_fixes.plan.texts.get(module.__file__, source)
+        live = report.live_fixes  # None: the call cannot be repeated
+        text = source if live is None else live.plan.texts.get(module.__file__, source)
     return text, dict(report.fix_set.settings), report
 
 

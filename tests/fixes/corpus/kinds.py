@@ -16,6 +16,7 @@ PROGRAMS = [
     _none("recurrent", "Attempted to wrap RNN, GRU, or LSTM", "the compiler has a setting for it", """
 import torch
 
+torch.manual_seed(0)
 lstm = torch.nn.LSTM(4, 4)
 
 def f(x):
