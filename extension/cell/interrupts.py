@@ -5,11 +5,13 @@ kept pending: it is raised where the user's code would continue, or at the end, 
 ends the run, a pending interrupt is dropped.
 
 An interrupt that Python or torch would discard is sent again.  Python prints and drops what is raised in a weak reference's
-callback or in `__del__`, which is where an interrupt can be raised during a garbage collection.
+callback or in `__del__`, which is where an interrupt can be raised during a garbage collection.  CPython 3.10 makes a
+SystemError of an interrupt that torch's C code meets between two functions; it becomes the interrupt again.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -23,7 +25,12 @@ def interruptible(function: Callable[..., Any], *args: Any) -> Any:
     """Call the user's code: an interrupt during the call raises immediately, and a pending one raises before the call."""
     if _active and threading.current_thread() is threading.main_thread():
         raise_pending()
-    return function(*args)
+    try:
+        return function(*args)
+    except SystemError as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            raise error.__cause__.with_traceback(error.__traceback__) from None
+        raise
 
 
 def raise_pending() -> None:
@@ -54,6 +61,8 @@ class Interrupts:
         #: the signal handler that `_on_signal` replaced; None if it replaced none
         self.previous: Any = None
         self.pending: int | None = None
+        #: interrupts to be sent again: whoever takes one out, the timer or the end of the run, sends it
+        self._due: list[int] = []
         self._owner: FrameType | None = None
         self._unraisablehook: Any = None
 
@@ -77,13 +86,15 @@ class Interrupts:
             signal.signal(signal.SIGINT, self.previous)
         if sys.unraisablehook == self._on_unraisable:
             sys.unraisablehook = self._unraisablehook
+        if self._due:
+            self.pending = self._due.pop()
         if self.pending is not None and error[0] is None:
             self.previous(self.pending, sys._getframe())
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         while frame is not None and frame is not self._owner:  # frames above the owner belong to the run around this one
             if frame.f_code.co_filename.endswith(_DISCARDING_FILE):
-                _send_again()
+                self._send_again(number)
                 return
             if frame.f_code is _INTERRUPTIBLE_CODE:
                 self.previous(number, frame)
@@ -95,14 +106,19 @@ class Interrupts:
         trace = unraisable.exc_traceback
         while trace is not None:
             if trace.tb_frame.f_code is Interrupts._on_signal.__code__:
-                _send_again()
+                self._send_again(signal.SIGINT)
                 return
             trace = trace.tb_next
         self._unraisablehook(unraisable)
 
+    def _send_again(self, number: int) -> None:
+        """Send an interrupt a little later, when the code that would discard it has returned, and before the run ends."""
 
-def _send_again() -> None:
-    """Send an interrupt a little later, when the code that would discard it has returned."""
-    timer = threading.Timer(_RETRY_SECONDS, os.kill, (os.getpid(), signal.SIGINT))
-    timer.daemon = True
-    timer.start()
+        def send() -> None:
+            with contextlib.suppress(IndexError):
+                os.kill(os.getpid(), self._due.pop())
+
+        self._due.append(number)
+        timer = threading.Timer(_RETRY_SECONDS, send)
+        timer.daemon = True
+        timer.start()

@@ -128,6 +128,25 @@ def test_where_torch_would_swallow_it_an_interrupt_comes_again() -> None:
     assert done == []
 
 
+def test_an_interrupt_that_is_to_come_again_comes_before_the_run_ends() -> None:
+    file = os.path.join("somewhere", "torch", "_dynamo", "guards.py")
+    checked = compile("interrupt()", file, "exec")
+    with pytest.raises(KeyboardInterrupt), Interrupts():
+        interruptible(exec, checked, {"interrupt": interrupt})
+    time.sleep(0.1)  # a second one would come here
+
+
+def test_where_cpython_makes_a_system_error_of_it_it_is_an_interrupt() -> None:
+    def user(cause: BaseException) -> None:
+        raise SystemError("returned a result with an exception set") from cause
+
+    with pytest.raises(KeyboardInterrupt) as caught, Interrupts():
+        interruptible(user, KeyboardInterrupt())
+    assert caught.traceback[-1].name == "user"
+    with pytest.raises(SystemError), Interrupts():
+        interruptible(user, ValueError())
+
+
 class Node:
     """Something that weak references can refer to."""
 
