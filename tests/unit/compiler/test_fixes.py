@@ -1232,6 +1232,7 @@ def test_a_change_that_fails_with_empty_tensors_only_says_so(module: MakeModule)
     assert fixed.assumption.endswith(". No tensor is empty")
 
 
+@pytest.mark.skipif(torch.__version__.startswith("2.9"), reason="AOTAutograd fails to compile it there; see torch_versions.md")
 @pytest.mark.parametrize(
     ("returned", "said"),
     [
