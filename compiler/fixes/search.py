@@ -119,7 +119,7 @@ class Search:
         self._steps: list[_Step] = []
         self._banned: list[Candidate | None] = []
         self._refused: list[tuple[Candidate, Plan]] = []
-        #: (id of a break, title of a dropped change for it); the id is None for a recompile and for a break that the report lacks
+        #: (id of a break, title of a dropped change for it); the id is None for a recompile, and for a break not in the report
         self._dropped: set[tuple[str | None, str]] = set()
         #: candidates that were dropped because they fail on inputs that are made to require gradients
         self._lost_to_gradients: list[Candidate] = []
