@@ -1,4 +1,4 @@
-"""Keeps calls of a run, so that fixes can be tried on them: the first of each target, and those that compile something."""
+"""Keeps the calls that `--fix` and `--second-call` repeat: the first of each target, and those that compile something."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class KeptCall:
 class _CallWithNumbers(RecordedCall):
     """A recorded call that also restores numbers and strings in modules and globals to their values before the call.
 
-    For a cell's statements, `RecordedCall` restores the names.
+    For a cell's statements, it restores no more than `RecordedCall`, which restores their names.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class KeptCalls:
         self.is_full = False
         self._targets: set[int] = set()
         self._copied = 0
-        #: the latest call seen by `_called`, unless it was its target's first; and the number of compiles before it
+        #: the latest call that `_called` has copied but not kept, and the number of compiles before it
         self._latest: tuple[KeptCall, int] | None = None
 
     def watch(self, target: Any, entry: Callable[..., Any], namespace: dict[str, Any] | None = None) -> Callable[..., Any]:
@@ -130,7 +130,7 @@ class KeptCalls:
 
     @contextlib.contextmanager
     def watching_compiled_code(self) -> Iterator[None]:
-        """For the duration of a recording, also keep calls of what the program compiles itself, except functions of torch."""
+        """During a recording, also keep calls of what the program compiles itself, except torch's functions and modules."""
         hooks.HOOKS.call_watchers.append(self._called)
         try:
             yield

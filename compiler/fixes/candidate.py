@@ -30,8 +30,8 @@ class Candidate:
     """One change to try.  `assumption` says in one sentence what the change takes for granted, or is empty.
 
     `tests`: the source of conditions in the changed code; the proof forces each to both sides, except that of a `while`.
-    `tensors`: numbers that the change turns into tensors in code that the repeated calls do not run (`__init__`, the caller),
-    so that a trial does it itself: an argument, `self.steps`, a global.
+    `tensors`: numbers (an argument, `self.steps`, a global) that the change turns into tensors in code that the repeated calls
+    do not run (`__init__`, the caller); a trial turns them into tensors itself.
     """
 
     kind: Literal["setting", "wrap", "rewrite"]
@@ -45,7 +45,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Problem:
-    """A graph break or recompile for which candidates are made: where it is, and the source around it.
+    """A graph break or recompile for which candidates are made: where it is, and the source of its file.
 
     `source` is the whole text of `file` (a cell's text counts as a file).  For a graph break, `line` to `end_line` are those of
     the expression that broke, or of a call that leads to it, counted from 1; `column` and `end_column` count characters from 0

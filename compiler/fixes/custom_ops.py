@@ -1,4 +1,4 @@
-"""Turns a user's function that calls NumPy or the like into a custom operator: a graph can call it, Dynamo does not trace it.
+"""Turns a user's function that calls NumPy or the like into a custom operator, which a graph calls and Dynamo does not trace.
 
 The shape and dtype of the result are guessed, simplest guess first.  The proof compares each guess with what the function
 returns for several sizes, and refuses the wrong ones.
@@ -88,7 +88,7 @@ def _leaves_torch(node: ast.FunctionDef, tree: ast.Module) -> bool:
 def _schema(node: ast.FunctionDef) -> str | None:
     """The operator's schema; None if the signature cannot be expressed as one.
 
-    Arguments without a default count as tensors; the others must have a bool, int, float or string as default.
+    Arguments without a default count as tensors; the others must have a bool, int, float or string literal as default.
     """
     args = node.args
     if args.vararg or args.kwarg or args.kwonlyargs or args.posonlyargs or not args.args:

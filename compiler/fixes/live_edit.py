@@ -3,10 +3,10 @@
 The edited text is compiled under the file's own name.  Each existing function of the file gets the code object of the same
 function in the new text; its identity, references, closure and decorators stay the same.  A statement that an edit adds to the
 module (a helper, an import) is run in the namespace of the file's functions.  A method that an edit adds is set on its class,
-and a decorator that an edit adds is applied to the object bound to the function's name.  A function that holds a cell's own
-statements gets the code that the maker registered for it (`from_text`) makes of the edited cell; of the statements that an edit
-adds to such a cell, only imports are run.  Everything is undone exactly, also after an interrupt, and the compiler forgets the
-code.
+and a decorator that an edit adds is applied to the object bound to the function's name.  The code of a function that holds
+a cell's own statements is made from the edited cell by the maker registered for it (`from_text`); of the statements that an
+edit adds to such a cell, only imports are run.  Everything is undone exactly, also after an interrupt, and the compiler forgets
+the code.
 """
 
 from __future__ import annotations
@@ -227,7 +227,7 @@ class _FileChange:
 
 @contextlib.contextmanager
 def _added() -> Iterator[None]:
-    """Raise NotApplicable for what added code raises, such as an import of a package that is not installed."""
+    """Raise NotApplicable if added code raises an exception, such as ImportError."""
     try:
         yield
     except Exception as error:

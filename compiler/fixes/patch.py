@@ -39,9 +39,10 @@ def final_texts(plan: Plan, settings_file: str | None, function: str, known: Map
 def marked_calls(text: str, function: str, marks: Iterable[str], known: Mapping[str, str] = MappingProxyType({})) -> str | None:
     """The text with these marks (as in `plan.MARK`) on the lines before each call of a function that the text defines.
 
-    `import torch` is added if the text lacks it.  After `c = torch.compile(f)`, calls of c count as calls of f.  None if the
-    text does not define exactly one such function or never calls it, if a call is not part of an expression statement, an
-    assignment or a return that starts its line, or if a call passes a marked argument as anything but a plain name.
+    `import torch` is added if neither the text nor `known` has it.  After `c = torch.compile(f)`, calls of c count as calls of
+    f.  None if the text does not define exactly one such function or never calls it, if a call is in a lambda or comprehension
+    or outside of expression statements, unannotated assignments and returns that start their line, or if a call passes a marked
+    argument as anything but a plain name.
     """
     text = text if "torch" in {**known, **_imports(text)[0]} else with_settings(text, {}, known)
     torch = {**known, **_imports(text)[0]}["torch"]

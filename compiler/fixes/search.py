@@ -1,10 +1,10 @@
 """Searches for fixes for the graph breaks and recompiles of a run.
 
-A *source* makes *candidates* for a *problem* (a break or a recompile): changes that may remove it.  The candidates that were
-chosen so far are the *plan*.  For each problem, the first candidate that holds joins the plan: the problem is gone with it, the
-compiler does no worse otherwise, and the proof finds no difference from eager.  A rewrite may leave its break if it captures
-more.  A fix can uncover another break, so the calls are traced again after each fix.  A fix that only uncovers another break is
-kept if later fixes lead to a better result.
+A *source* makes *candidates*: changes that may remove a break or a recompile.  The candidates that were chosen so far are the
+*plan*.  For each break or recompile, the first candidate that holds joins the plan: with it, the break is gone or there are
+fewer recompiles, the compiler does no worse otherwise, and the proof finds no difference from eager.  A rewrite may leave its
+break if it captures more.  A fix can uncover another break, so the calls are traced again after each fix.  A fix that only
+uncovers another break is kept if later fixes lead to a better result.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class Search:
         self._steps: list[_Step] = []
         self._banned: list[Candidate | None] = []
         self._refused: list[tuple[Candidate, Plan]] = []
-        #: (id of a break, title of a change for it that was dropped)
+        #: (id of a break, title of a dropped change for it); the id is None for a recompile, and for a break not in the report
         self._dropped: set[tuple[str | None, str]] = set()
         #: candidates that were dropped because they fail on inputs that are made to require gradients
         self._lost_to_gradients: list[Candidate] = []
@@ -348,7 +348,7 @@ class Search:
     def _confirm(self) -> None:
         """Run the calls with the run's backend, too; refuse all changes if the results differ.
 
-        Does nothing if the backend is a callable, or one that the search or the proof has used.
+        Does nothing if there are no changes, or if the backend is a callable or one that the search or the proof has used.
         """
         backend = self._trials.settings.backend
         if len(self._steps) == 1 or not isinstance(backend, str) or backend in (QUICK, THOROUGH):
@@ -396,7 +396,7 @@ class Search:
         candidates = self._candidates(problems_of(b, step.plan.text), step.plan)
         # by title, because the same change has other line numbers on top of another plan
         candidates = [c for c in candidates if (id, c.title) not in self._dropped]
-        # what captures more, but leaves its break, could be repeated on its own lines without end
+        # a change that captures more but leaves its break could be made again and again, each time in its own lines
         repeated = {s.fix.title for s in self._steps[1:] if s.fix is not None and s.gain and (id is None or s.fix.break_ == id)}
         candidates = [c for c in candidates if c.title not in repeated]
         fixes = [self._fix_of(candidate, step) for candidate in candidates]

@@ -41,8 +41,8 @@ def live_fixes(plan: Plan, target: Any) -> LiveFixes:
 def fixed(report: Report) -> Iterator[Any]:
     """Yields the function or module of a report, with the edits and the settings of Dynamo in force for the duration.
 
-    Arguments of torch.compile, and marks on arguments, are left to the caller.  Raises ValueError if the fixes cannot
-    be applied.
+    Arguments of torch.compile, marks on arguments, and arguments that become tensors are left to the caller.  Raises ValueError
+    if the fixes cannot be applied.
     """
     live = report.live_fixes
     if report.fix_set is None or not report.fix_set.fixes:

@@ -26,18 +26,19 @@ _SWITCHES = {
 _AFTER = "The lines are printed after the graph has run, not between its operations: not at all if one of these raises"
 #: settings with which graphs compute with Python numbers whose values are not known
 _CAPTURING = (DYNAMO + "capture_scalar_outputs", DYNAMO + "capture_dynamic_output_shape_ops")
-#: a number that comes out of a tensor, in the description of a node
+#: a number that comes out of a tensor, in a node's dtype: `Sym(u0)`
 _UNKNOWN = re.compile(r"\bz?uf?\d")
-#: nodes that do the same as Python for every number, or divide by a constant
+#: targets of nodes that do the same as Python for every number
 _EXACT = re.compile(
     r"(\w+\.|_operator_)*(item|tolist|getitem|add|sub|mul|neg|pos|abs|eq|ne|[lg][te]|and_|or_|not_|size|numel"
     r"|sym_(size|float|not|ite)|_assert_scalar)(\.\w+)?"
 )
+#: in a node's code: division by a constant other than 0
 _BY_CONSTANT = re.compile(r"[/%] [\d.]*[1-9][\d.]*$")
 _ARITHMETIC = "No arithmetic on captured numbers raises an exception, such as a division by zero, or meets a NaN"
 _ASSERTED = "A failed assert raises RuntimeError instead of AssertionError"
 _ASSERT = re.compile(r"(^|:)[ \t]*assert\b", re.M)
-#: a check in a graph, and those that hold for every size
+#: in a node's code: the expression that it checks; an expression that only bounds a size
 _CHECK, _OF_SIZES = re.compile(r"expression (.+) on node"), re.compile(r"u\d+ (>= 0|<= \d+)")
 
 

@@ -58,7 +58,7 @@ def _called(problem: Problem, tree: ast.Module, torch: str) -> list[Candidate]:
     call, name = calls[0], _dotted(calls[0].func)
     assert name is not None
     top = next((node for node in tree.body if node.lineno <= problem.line <= (node.end_lineno or 0)), None)
-    if name.partition(".")[0] in sys.stdlib_module_names:  # the library's results vary between calls, or are no tensors
+    if name.partition(".")[0] in sys.stdlib_module_names:  # results of Python's library vary between calls, or are no tensors
         return []
     if name.startswith((f"{torch}._dynamo.", f"{torch}.compiler.")):  # a break that is asked for
         return []

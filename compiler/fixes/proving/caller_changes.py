@@ -31,7 +31,7 @@ def numbers_as_tensors(target: Any, names: Sequence[str]) -> Iterator[None]:
 
 
 def with_number_tensors(target: Any, entry: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
-    """Wrap `entry` (the compiled `target`) so that the named numbers, arguments included, are tensors during a call."""
+    """Wrap `entry` (`target`, compiled or not) so that the named numbers, arguments included, are tensors during a call."""
     if not names:
         return entry
     signature = inspect.signature(getattr(target, "forward", target))

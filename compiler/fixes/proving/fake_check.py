@@ -13,7 +13,7 @@ from dynascope.compiler.accuracy.compare import difference
 
 
 class WrongFake(Exception):
-    """An operator returned something other than its fake implementation promised."""
+    """An operator returned something other than its fake implementation promised, or changed an argument."""
 
 
 def checking_backend(graph: Any, inputs: list[Any]) -> Callable[..., Any]:

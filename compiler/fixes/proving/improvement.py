@@ -98,7 +98,7 @@ def captures_more(after: Report, before: Report) -> bool:
 
 
 def operations(report: Report) -> int:
-    """The number of operations in graphs, without copies: rewrites add these, and to compile them gains nothing."""
+    """The number of operations in graphs, without copies: rewrites add copies, and compiling those gains nothing."""
     return report.summary.ops - sum(node.target in ("clone", "detach") for g in report.graphs for node in g.nodes)
 
 

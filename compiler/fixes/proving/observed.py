@@ -199,7 +199,7 @@ def order_changed(actual: Observed, expected: Observed) -> bool:
 
 
 def loses_changes(actual: Observed, expected: Observed) -> bool:
-    """Whether both raise an exception, and what they have changed before it differs."""
+    """Whether both runs raise an exception, but differ in what they changed before it."""
     return expected.error is not None and actual.error is not None and bool(state_difference(actual.state, expected.state))
 
 
@@ -268,7 +268,7 @@ def _summary(actual: list[str], expected: list[str]) -> str:
 
 
 def _same_lines(actual: list[str], expected: list[str]) -> bool:
-    """Whether the texts are the same, except for the last digits of numbers."""
+    """Whether the texts are the same, except for numbers that differ by at most 1e-4, relative to numbers above 1."""
     return len(actual) == len(expected) and all(map(_same_line, actual, expected))
 
 

@@ -93,7 +93,7 @@ class Prover:
         return self._expected[key]
 
     def _ended(self, run: Run, call: KeptCall, variation: Variation) -> Observed:
-        """A run in eager mode; one that takes too long is an error of the program."""
+        """Run a call in eager mode; if it takes too long, TookTooLong counts as an exception of the program."""
         self._tick()
         try:
             return run(call, variation)
@@ -149,7 +149,7 @@ class Prover:
         return proof
 
     def _of(self, call: KeptCall, plan: Plan | None = None) -> list[Variation]:
-        """The variations of a call; with a plan, also those for the conditions near its edits."""
+        """The variations of a call; with a plan, also those for the conditions in the files that it edits."""
         key = (id(call), "" if plan is None else repr(sorted(plan.texts.items())))
         if key not in self._variations:
             with call.recorded.replaying() as prepare:
@@ -187,9 +187,9 @@ class Prover:
     # -- conditions ---------------------------------------------------------------------------------------------------
 
     def _force(self, tests: tuple[str, ...], proof: Proof, is_wanted: Callable[[Variation], bool], agreed: _Agreed) -> None:
-        """Compare on all combinations of sides of these conditions, which are one or two."""
+        """Compare on all combinations of the sides of these one or two conditions."""
         pair = _forced_pair(agreed.plan, tests)
-        if pair is None:  # one of two conditions is part of the other, or in another file
+        if pair is None:  # one of the two conditions is part of the other, or they are in different files
             for test in tests if len(tests) > 1 else ():
                 self._force((test,), proof, is_wanted, agreed)
             return

@@ -1,7 +1,7 @@
 """State that a call may change besides its arguments: globals, closures, containers, and attributes, also of classes.
 
-`accuracy.outcome` compares the arguments, and the parameters, buffers, numbers and strings of modules.  This module adds other
-state, so that a change that drops `stats["loss"] = ...` or `self.seen.append(...)` is refused.
+`accuracy.outcome` compares the arguments, and the parameters, buffers, and public numbers and strings of modules.  This module
+adds other state, so that a change that drops `stats["loss"] = ...` or `self.seen.append(...)` is refused.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ class SideState:
         return values
 
     def read_after_error(self, arguments: list[Any]) -> dict[str, Any]:
-        """What `read` returns, and what `accuracy.outcome` compares if there is no exception.
+        """What `read` returns, and most of what `accuracy.outcome` compares if there is no exception.
 
-        That is: the arguments, and the parameters, buffers, numbers and strings of modules.
+        That is: the arguments, and the buffers, numbers and strings of modules, but not their parameters.
         """
         import torch
 

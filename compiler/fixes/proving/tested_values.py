@@ -1,4 +1,4 @@
-"""Other values for the numbers and strings that conditions ask about: `mode` in `if mode == "mean"`, `self.step % 10 == 0`.
+"""Other values for what conditions ask about: `mode` in `if mode == "mean"`, `self.step` in `if self.step % 10 == 0`.
 
 Numbers and strings are made from the constants in the condition, so that its other side runs, too; a number without such a
 constant is varied, a bool is inverted, and of an enum all other members are tried.
@@ -54,7 +54,7 @@ def variations_for(plan: Plan, call: KeptCall, args: tuple[Any, ...], kwargs: di
 
 
 def _tested(plan: Plan) -> dict[str, list[Any]]:
-    """Name of a variable or attribute -> the constants in conditions that ask about it."""
+    """Name of a variable, attribute or entry of a dict -> the constants in conditions that ask about it."""
     found: list[tuple[int, set[str], list[Any]]] = []
     for file, text in plan.texts.items():
         before = plan.originals[file]
@@ -85,7 +85,7 @@ def _conditions(node: ast.AST) -> list[ast.AST]:
 
 
 def _others(value: Any, constants: list[Any]) -> list[Any]:
-    """Other values to try: of the same type, for a number or a string made from the constants; None, if it is among them."""
+    """Other values of the same type (numbers and strings made from the constants), and None if the constants contain it."""
     nothing = [None] if None in constants and value is not None else []
     return [*_of_same_type(value, constants), *nothing]
 

@@ -1,4 +1,4 @@
-"""Runs the kept calls of a program, compiled under a plan or in eager mode, and observes the results and the compiler.
+"""Runs the kept calls of a program, with or without a plan, compiled or not, and observes the results and the compiler.
 
 Nothing of a trial stays: what the calls change is restored, the edits are taken out, and Dynamo forgets the code.
 """
@@ -33,7 +33,7 @@ LONGEST_CALL = 10.0
 
 
 class Compiling(Protocol):
-    """What a trial needs of the driver."""
+    """What a trial needs from the driver."""
 
     def entry_point(self, target: Any, settings: Settings) -> Callable[..., Any]:
         """The compiled target."""
@@ -75,7 +75,7 @@ class Trials:
     ) -> Iterator[Callable[[KeptCall, Variation], Observed]]:
         """Yields a function that runs a call under the plan; later calls use the code that earlier ones compiled.
 
-        `strict`: an error of the compiler is raised in the call; otherwise the frame runs eagerly, as in the recorded run.
+        `strict`: an error of the compiler is raised in the call; otherwise the frame runs eagerly.
         """
         with self._entries(plan, self.settings.replace(backend=backend), helpers, strict) as entry_of:
 

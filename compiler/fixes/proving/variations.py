@@ -42,7 +42,7 @@ class Variation:
     recompiles: bool = False
     #: whether the inputs are made to require gradients
     gradients: bool = False
-    #: what a change takes for granted that does something else with these inputs; "": such a change is refused
+    #: the assumption that is noted if a change does something else with these inputs; "": the change is refused
     remark: str = ""
 
 
@@ -52,7 +52,7 @@ def recorded() -> Variation:
 
 
 def variations(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Variation]:
-    """The variations that make a difference for such arguments, most telling first.
+    """The variations that apply to these arguments: of values, gradients, sizes and numbers, in this order.
 
     `target`: what is called; if it is a function, the values of tensors in its globals and closure are changed, too.
     """
@@ -72,7 +72,7 @@ def variations(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> li
     own = [t for t in _tensors(args, kwargs, []) if t.is_leaf]
     sizes = list(dict.fromkeys(size for t in own for size in t.shape if size > 1))
     for size in sizes[:_MOST_SIZES]:
-        for to, remark in ((size + 1, ""), (0, EMPTY)):  # 0: a branch that is not taken may protect from empty tensors
+        for to, remark in ((size + 1, ""), (0, EMPTY)):  # 0: a branch may keep empty tensors from code that fails on them
             vary = functools.partial(_resize, size, to)
             found.append(Variation(f"size {to} instead of {size}", vary, may_fail=True, recompiles=True, remark=remark))
     return [*found, *itertools.islice(_number_variations(args, kwargs), _MOST_NUMBERS)]
@@ -94,7 +94,7 @@ def _with_argument(place: int | str, value: Any, args: tuple[Any, ...], kwargs: 
 
 
 def other_numbers(value: Any) -> list[Any]:
-    """Numbers of the same type; none for other values."""
+    """Other numbers of the same type; none if the value is not a number."""
     if isinstance(value, bool):
         return [not value]
     if type(value) is int:
@@ -180,7 +180,7 @@ def _reordered(t: Any, generator: Any) -> Any:
 
 
 def _signed_zeros(t: Any) -> Any:
-    """Zeros of both signs, in turn."""
+    """The tensor times 0, with every second sign flipped; NaN where a value is not finite."""
     made = (t * 0).contiguous()
     made.view(-1)[::2].neg_()
     return made
