@@ -6,5 +6,5 @@ The only files that it reads are source files and the installed torch's table of
 the graph breaks, `guards` finds the line behind each guard and symbol, `frame_links` links callers and resume functions,
 `compile_time` times the compiler's phases, and `notes` adds the report's notes and the error.  `facts` has what a Report needs
 besides the events.  Each other module handles one kind of fact: `break_text`, `guard_text` and `graph_text` parse what torch
-prints; `skip_reasons`, `region_flags`, `stages`, `data_parallel` and `summary` derive facts from the events.
+prints; `skip_reasons`, `region_flags`, `stages` and `data_parallel` derive facts from the records; `summary` counts.
 """

@@ -81,7 +81,7 @@ class _Assembly:
 
     def report(self) -> Report:
         for record in self.records.records:
-            if record.recompile_text is not None and record.code is None:  # refused at the recompile limit
+            if record.recompile_text is not None and record.code is None:  # refused at the recompile limit, or cut off
                 record.code = self.records.code_like(record)
             if not (record.code or record.stack or record.graph_text):
                 self.late(record)
@@ -163,9 +163,9 @@ class _Assembly:
             )
 
     def add_cache_hit(self, event: CacheHit, by_code: dict[int | None, Frame]) -> None:
-        """Add the frame of a function that ran without a compile: from code compiled before the recording, or eagerly.
+        """Add the frame of a version that was compiled before the recording, or of a function that ran eagerly.
 
-        Of the graphs in that code, only the number is known.
+        Of a version's graphs, only the number is known.
         """
         code, before = event.code, by_code.get(event.continues) if event.continues else None
         frame = Frame(

@@ -1,7 +1,7 @@
 """Reads Dynamo's texts about graph breaks.
 
-The same text comes with a structured-trace record, in an exception's message and in a log; from torch 2.9 to 2.15 the labels
-(Explanation, Hint, Developer debug context, URL) stay the same, and the text around them changes.
+The same text comes with a structured-trace record and in an exception's message.  From torch 2.9 to 2.15, the labels
+(Explanation, Hint, Developer debug context) stay the same, and the text around them changes.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Part:
 class BreakText:
     """One of Dynamo's messages about a graph break, parsed."""
 
-    #: the message without the stacks after it
+    #: the message without the stacks after it; if the stack comes first, only the lines up to the traceback
     text: str
     file: str | None = None
     line: int | None = None
@@ -86,7 +86,7 @@ def read(text: str) -> BreakText:
     if reason := _REASON.search(text):
         start = reason.end()
     elif skip := _SKIP_HEADER.search(text):
-        # torch 2.9 and 2.11 print the stack first, and the exception last, in a traceback
+        # here, torch prints the stack first, and the exception last, in a traceback
         start = max((m.end() for m in re.finditer(r"^torch\._dynamo\.exc\.\w+: ", text, re.M)), default=skip.end())
     body = _LEAD.sub("", text[start:], count=1)
     tail = _END_OF_MESSAGE.search(body)
@@ -134,7 +134,7 @@ def stack_of(text: str) -> list[Location]:
         elif entries and entries[-1].carets is None and (marks := _CARETS.match(line)) is not None:
             # Tildes and carets together mark the expression; if it spans several lines, only its first line is used.
             start, count = len(marks["before"]), len(marks["marks"])
-            # Python 3.13 and newer print an empty line instead of marks for an expression of several lines.
+            # Python 3.13 and newer print a line of spaces instead of marks for an expression of several lines.
             entries[-1].carets = (start, start + count) if count else (start or None, None)
         elif entries and not line.startswith("    "):
             break

@@ -1,4 +1,4 @@
-"""The graph breaks of a report: one for each place, with the hits of all frames.
+"""The graph breaks of a report: one for each place and type, with the hits of all frames.
 
 A break is identified by its innermost place in the user's code (file, line, column) and its type.  The place comes from the
 hooks where they know it (with columns and the flag in force), else from the compiler's text.
@@ -138,7 +138,7 @@ class BreakTable:
         name = user_name(record.name)
         outside = sum(map(of_frame, record.stack))
         own = [i for i, e in enumerate(text.stack) if of_frame(e)]
-        if own:
+        if own:  # the entries of outer calls of the same function come before the frame's own entry
             return text.stack[own[min(max(outside, 1), len(own)) - 1] :]
         if text.stack:
             return text.stack[-1:]
@@ -167,7 +167,7 @@ class BreakTable:
         return broken.id
 
     def known(self, at: StackEntry, first: break_text.Part) -> Break | None:
-        """The known break at this place; if a column is unknown, the only break of this type on the line."""
+        """The known break of this type at this place; if a column is unknown, the only one on the line."""
         candidates = self._by_place.get((at.file, at.line, first.type), [])
         for broken in candidates:
             if broken.column == at.column:

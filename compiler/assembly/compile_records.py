@@ -25,7 +25,7 @@ _MARKS = re.compile(r"^ +~*\^+~*$", re.M)
 
 @dataclass(slots=True)
 class CompileRecord:
-    """Everything recorded about one compile of one frame."""
+    """Everything recorded about one compile, of torch.compile or outside it."""
 
     compile_id: str | None
     #: index among the records
@@ -67,7 +67,8 @@ class CompileRecord:
     aot_graphs: dict[str, list[str]] = field(default_factory=dict)
     #: the graphs into which DDP's optimizer split the graph, one for each bucket of gradients
     splits: list[GraphSplit] = field(default_factory=list)
-    #: bytes at which DDP's first bucket and the others are full, and input -> bytes of its gradient; a log has neither
+    #: bytes at which DDP's first bucket and the others are full, and input -> bytes that DDPOptimizer counts for it; a log has
+    #: neither
     bucket_limits: list[int] = field(default_factory=list)
     bucketed: dict[str, int] = field(default_factory=dict)
     #: what was compiled, if torch.compile did not do it: "exported program", "AOTInductor package" or "AOTAutograd graph"
@@ -87,7 +88,7 @@ class CompileRecord:
     started: bool = False
     #: whether its end is recorded: an event that starts a compile with the same id then opens another record
     closed: bool = False
-    #: whether stacks in the texts of its process mark columns; a stack entry without marks then means the whole line
+    #: whether stacks in the texts of its process mark columns; in an entry without marks, nothing is then marked
     marks_columns: bool = False
     #: whether its last step is recorded, and its thread has started another compile since
     over: bool = False
@@ -158,7 +159,8 @@ class CompileRecords:
     def record(self, event: Event, *, opens: bool = False) -> CompileRecord:
         """The record that an event belongs to.
 
-        It is a new one if there is none yet, or if the event starts a compile (`opens`) and the latest with this id has ended.
+        It is a new record if the event has no compile id, if no record has this id, or if the event starts a compile (`opens`)
+        and the latest record with this id has ended.
         """
         key = (event.process, str(event.compile_id))
         record = self._open.get(key) if event.compile_id is not None else None
@@ -317,7 +319,10 @@ class CompileRecords:
             record.aot_graphs.setdefault(name, []).append(text)
 
     def _string(self, value: Any) -> str:
-        """A string, looked up if it is interned; "?" if it is not in the table, as in a log that was cut off."""
+        """A string, looked up if it is interned, as in a live recording; "?" if it is not in the table.
+
+        For a log, the log reader has looked up the strings.
+        """
         return self._strings.get(value, "?") if isinstance(value, int) else str(value)
 
 

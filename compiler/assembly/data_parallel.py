@@ -68,7 +68,7 @@ def split_note(record: CompileRecord) -> str:
 
 
 def take_wrapper_breaks(report: Report, breaks: list[Break], ignored: Container[str]) -> list[Break]:
-    """Move the graph breaks that DDP and FSDP make by design to `wrapper_breaks`; returns the others.
+    """Move the graph breaks that DDP and FSDP make by design to `wrapper_breaks`, with a note; returns the others.
 
     `ignored`: ids of frames that are not the user's and have no graph.  A break in any other frame cuts a graph of the user's.
     """

@@ -15,7 +15,7 @@ class RecordingFacts:
     """Everything that the Report needs and the events do not contain."""
 
     origin: Literal["live", "trace"] = "live"
-    #: id -> interned string of the structured trace
+    #: id -> interned string of the structured trace; empty for a log, whose reader looks up the strings
     strings: dict[int, str] = field(default_factory=dict)
     cell_of: CellResolver = lambda file: None
     #: frames compiled by another thread than this one are foreign; None: unknown

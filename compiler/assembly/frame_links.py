@@ -38,7 +38,7 @@ class Links:
     def link(self, record: CompileRecord, frame: Frame) -> ResumeMade | None:
         """Set the frame's caller and, for a resume function, the frame that it continues.
 
-        Returns the `ResumeMade` event of the resume function; None if it is not recorded.
+        Returns the `ResumeMade` event of a resume function; None for any other frame, or if the event is not recorded.
         """
         self._call(record, frame)
         if frame.kind != "resume":
@@ -70,7 +70,7 @@ class Links:
         return made
 
     def add(self, record: CompileRecord, frame: Frame) -> None:
-        """Remember a frame whose end is known."""
+        """Remember a frame for the links of later frames; its breaks must have been recorded."""
         for made in record.resumes:
             self._made.setdefault(made.resume.uid, []).append((frame, made))
         self._named.setdefault((record.world, frame.code_name, frame.file), []).append(frame)
@@ -94,7 +94,7 @@ class Links:
                 return
 
     def _standing(self, entry: Location, world: tuple[int | None, int]) -> Frame | None:
-        """The frame that a stack entry belongs to: the latest one whose name, lines and break fit; None if none does."""
+        """The latest frame that fits a stack entry by name and lines, and if possible by its break; None if none fits."""
         line, candidates = entry.line, self._named.get((world, entry.function, entry.file), [])
         around = [f for f in candidates if f.line <= line <= (f.end_line or f.line)]
         if not around and len({f.line for f in candidates}) == 1:

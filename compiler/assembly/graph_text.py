@@ -50,7 +50,7 @@ class Statement:
 
 @dataclass
 class ParsedGraph:
-    """One printed class: the statements of its `forward`, and its nested classes (the branches of a `cond`)."""
+    """One printed class: the statements of its `forward`, and its nested classes (such as the branches of a `cond`)."""
 
     statements: list[Statement]
     #: names of the nodes that `forward` returns

@@ -1,4 +1,4 @@
-"""Adds notes on the whole report, and whatever else needs it: the settings in force and the error that ended the block.
+"""Adds what needs the whole report: notes, the settings in force, and the error that ended the block.
 
 `annotate` calls the other `annotate_*` functions in order.  Notes about what a run measured are added later, by `Run` in
 `driver.pipeline`.
@@ -62,7 +62,7 @@ def annotate_overruled_regions(report: Report) -> None:
 
 
 def annotate_dynamic_sizes(report: Report, before: Sizes, now: Sizes) -> None:
-    """Note the frames that were traced with symbolic sizes from the start, because earlier runs had seen other sizes there."""
+    """Note the frames traced with symbolic sizes from the start, because runs before the recording had other sizes."""
     notes = []
     for frame in report.frames:
         code = (frame.file, frame.line, frame.code_name)

@@ -54,7 +54,7 @@ class RegionFlags:
         self._inside: dict[str, _ActiveRegion | None] = {}
 
     def begin(self, frame: Frame) -> None:
-        """Start a frame; if they are known, `frame.parent` and `frame.continues` have been set before."""
+        """Start a frame, whose `parent` and `continues` have been set if they are known."""
         is_resume = frame.kind == "resume"
         outer = self._caller.get(frame.continues or "") if is_resume else self._inside.get(frame.parent or "")
         self._caller[frame.id] = self._inside[frame.id] = outer

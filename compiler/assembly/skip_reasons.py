@@ -21,9 +21,10 @@ _NOTHING = ("no content in function call", "No ops traced for the FX graph")
 
 
 def error_of(record: CompileRecord) -> Error:
-    """The exception that stopped the frame.
+    """The exception that stopped the frame; its type and message are "" if they are unknown.
 
-    From a trace file: the type in the metrics, and the message of the printed traceback or else of the metrics.
+    Without an observed exception, as in a trace file: the type in the metrics, and the message of the printed traceback or else
+    of the metrics.
     """
     end = record.frame_end
     if end is not None and end.error is not None:
@@ -41,7 +42,7 @@ def error_message(record: CompileRecord) -> str:
 
 
 def was_raised(record: CompileRecord) -> bool:
-    """Whether the exception that ended a compile reached the user's code; Dynamo swallows some of them."""
+    """Whether the exception that ended a compile is known, and of a type that Dynamo does not swallow."""
     kind = error_of(record).type
     return kind != "" and not kind.startswith(_SWALLOWED)
 

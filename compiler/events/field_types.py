@@ -109,7 +109,8 @@ _NEEDED = {
 def remove_wrong_types(name: str, metadata: dict[str, Any]) -> Iterator[str]:
     """Remove the fields of a wrong type from a record; yields a description of each problem.
 
-    The whole content is removed if it is not an object, if a required field is missing, or if the compile id is damaged.
+    The whole content is removed if it is not an object, if a required field is missing, or if the compile id is damaged.  The
+    content of `str`, a list, is checked by the log reader.
     """
     for field in [f for f in _IDS if metadata.get(f, 0) is None]:
         del metadata[field]  # torch before 2.6 writes null for an id that does not exist

@@ -50,7 +50,7 @@ OUTSIDE = frozenset({
 })  # fmt: skip
 #: artifacts that are texts of a graph's later stages; they are large, so they are kept beside the report's data, not in it
 STAGES = frozenset({"after_pre_grad_graph", "inductor_post_grad_graph", "fx_graph_runnable"})
-#: names of other artifacts whose text is read; so is that of bytecode (names that end with _BYTECODE) and of `CACHE_LOOKUPS`
+#: names of other artifacts whose text is read; bytecode (names that end with _BYTECODE) and `CACHE_LOOKUPS` are read, too
 _ARTIFACTS = frozenset({"recompile_reasons", "dynamo_graph_break_reason", "dynamo_error", "torch_version"})
 #: beginnings of the names of artifacts with the answer of a cache
 CACHE_LOOKUPS = ("fx_graph_cache_", "aotautograd_cache_")

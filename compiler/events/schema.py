@@ -23,7 +23,7 @@ class Position(NamedTuple):
 
 @dataclass(slots=True)
 class Location:
-    """One entry of a stack: a place in a function.  Columns are in bytes; None: unknown."""
+    """One entry of a stack: a place in a function.  Columns are in bytes.  Line 0, and None: unknown."""
 
     file: str
     line: int
@@ -38,7 +38,7 @@ class Location:
 
 @dataclass(slots=True)
 class Code:
-    """A code object.  `uid` identifies it; it is None for a code object that is known only from a trace file."""
+    """A code object.  `uid` identifies it in a live recording; None: it is known only from the structured trace."""
 
     name: str
     file: str
@@ -95,6 +95,7 @@ class Stop:
 class _Event:
     #: id of the compile that the event belongs to, as torch prints it (`3/0`); None: no compile
     compile_id: str | None = None
+    #: id of the thread; in a log, which does not name threads, id of the process
     thread: int | None = None
     #: number of the process that wrote the event, if the logs are from several processes
     process: int | None = None
@@ -152,8 +153,9 @@ class FrameEnd(_Event):
 class GraphEnd(_Event):
     """Dynamo ends a graph: why, at which instruction, and with which flags in force.
 
-    `stack` is torch's user stack, outermost first; `around` are the calls being traced, innermost first.  If Dynamo has just
-    failed to trace an inlined call, `stopped` are the functions that the exception passed through.
+    `stack` is torch's user stack, outermost first; `around` are the calls being traced, innermost first.  `stopped` are the
+    functions that the latest exception of tracing passed through, such as the failure of an inlined call at which the graph
+    ends; the exception may also be older than this end.
     """
 
     reason: str
@@ -174,7 +176,7 @@ class GraphCaptured(_Event):
 
     `modules`: node name -> path of the nn.Module that the node ran in; `sizes`: symbol -> its value in this call.  In the
     forward of a DistributedDataParallel, `bucket_limits` are the bytes at which DDP's first bucket and its other buckets are
-    full, and `bucketed` has the inputs that fill them: input -> bytes of its gradient.
+    full, and `bucketed` has the inputs that fill them: input -> bytes that DDPOptimizer counts for it.
     """
 
     modules: dict[str, str]
@@ -187,8 +189,8 @@ class GraphCaptured(_Event):
 class GuardsMade(_Event):
     """Dynamo builds the guards of a compile.
 
-    `stacks`: for each guard that has a stack, the guarded expression and the stack.  The stack is a list of
-    `traceback.FrameSummary`, outermost first; it is not converted, because few of them are needed.
+    `stacks`: for each guard that has a stack, the guarded expression and the stack.  A stack is a list of
+    `traceback.FrameSummary`, outermost first; stacks are not converted, because few are needed.
     """
 
     stacks: list[tuple[str, list[Any]]]
@@ -196,7 +198,7 @@ class GuardsMade(_Event):
 
 @dataclass(slots=True)
 class ResumeMade(_Event):
-    """Dynamo makes the function `resume`, or uses it again; it continues `code` at `position`.
+    """Dynamo makes or reuses the function `resume`, which continues `code` at `position`.
 
     `original` is the user's code object at the root of a chain of resume functions.  `receives` has the names of the arguments,
     and `stack` is the number of values passed from Python's value stack.
@@ -212,7 +214,7 @@ class ResumeMade(_Event):
 
 @dataclass(slots=True)
 class CompiledCall(_Event):
-    """The first call of a compiled function since the hooks were installed, or its first call under another name.
+    """The first call of a compiled function under one of its names since the latest recording began.
 
     `name` is the user's name for the function; `target` is the id of the function or object that was compiled.
     """

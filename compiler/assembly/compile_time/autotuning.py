@@ -31,7 +31,7 @@ def autotune_choice(phase: CompilePhase, noted: dict[str, Any], unread: Counter[
 
 
 def _statistics(text: Any, unread: Counter[str]) -> dict[str, Any]:
-    """torch's statistics, parsed from JSON; empty if torch made none (see `max_autotune_report_choices_stats`)."""
+    """torch's statistics, from JSON; empty if damaged, or if torch made none (see `max_autotune_report_choices_stats`)."""
     if text is None:
         return {}
     try:

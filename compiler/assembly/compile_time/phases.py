@@ -18,7 +18,7 @@ from dynascope.compiler.report import AutotuneChoice, CacheLookup, CompilePhase,
 
 #: a report holds at most this many phases, the longest ones; the phase around a kept one is at least as long, and so kept, too
 MOST = 2000
-#: suffixes of the names of phases; the rest of such a name is an operation's name
+#: ends of the names of autotuning phases; the rest of such a name is the operation's name
 _AUTOTUNING = (AUTOTUNING, "_template_precompiling")
 #: (kind, beginnings of the names of its phases); a phase whose name fits none has the kind of the phase around it, or "other"
 _KINDS: list[tuple[PhaseKind, tuple[str, ...]]] = [
@@ -169,7 +169,7 @@ def _nest(spans: list[_Span], owner: int | None) -> list[str]:
 def _fits(span: _Span, stack: list[_Span]) -> bool:
     """Whether a phase can be put on this stack: it lies in the innermost phase that has not ended, or none is left.
 
-    Phases that ended before this one are removed from the stack.
+    Phases that ended before this one began are removed from the stack.
     """
     while stack and stack[-1].end <= span.start:
         stack.pop()

@@ -1,4 +1,4 @@
-"""One compiled version of a frame: its guards, its symbols, and the input values that these reveal."""
+"""One compiled version of a code object: its guards, its symbols, and the input values that these reveal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OF_TENSORS = frozenset[FailedGuardKind](
 
 
 class Version:
-    """One compiled version of a frame: its guards, and the symbols in its shapes."""
+    """One compiled version of a code object: its guards, and the symbols in its shapes."""
 
     def __init__(self, tree: GuardTree | None = None, symbols: list[Symbol] | None = None) -> None:
         self.tree = tree or GuardTree()

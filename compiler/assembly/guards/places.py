@@ -22,7 +22,7 @@ _FRAMEWORK = re.compile(r"(?P<file>\S+):\d+ in (?P<function>\S+)")
 #: the parts of torch that trace the program: they ask for a guard because the program reads a value
 _TRACING = ("_dynamo/", "_dynamo\\")
 _COMPILING = ("_inductor", "_functorch", "fx/", "fx\\")
-#: torch files at the inner end of a stack, below the code that asks for the guard
+#: torch files at the inner end of a stack, called by the code that asks for the guard
 _BETWEEN = re.compile(
     r"[/\\]torch[/\\](?:fx[/\\]experimental[/\\](?:symbolic_shapes|sym_node|recording)|_logging[/\\]\w+|utils[/\\]_stats|__init__"
     r"|utils[/\\]_traceback|fx[/\\]interpreter|_subclasses[/\\]fake_tensor)\.py$"

@@ -84,7 +84,7 @@ class _Reader:
                 if marked is not None:
                     about = guard_text.user_expression(marked["about"])
                     self.tree.marked |= {(about, int(d)) for d in marked["dims"].split(",")}
-                return  # there are up to five for each tensor, and the others are of no interest
+                return  # not shown: each tensor has several, and most of them say that it is not marked
             self.put(place, Guard(kind=kind, text=self.noise(kind, code, about), source=about), kind)
         else:
             words = guard_text.as_written(code)
