@@ -109,8 +109,8 @@ def _causes(before: ReportData, now: ReportData) -> list[str]:
 def _not_reached(gone: list[Break], now: ReportData) -> Iterator[Break]:
     """The breaks in `gone` that a stopped run may not have reached: the report does not show that they are fixed.
 
-    A break is fixed if its line is no longer in the source, or if an operation on that line is in a graph.  If only some of
-    several equal lines are gone, the last ones count as not reached.
+    A break is fixed if the report shows the source around it, and either its line is no longer there, or an operation on the
+    line is in a graph.  If only some of several equal lines are gone, the last ones count as not reached.
     """
     if now.origin != "partial" and (now.error is None or now.error.caught):
         return

@@ -45,7 +45,7 @@ class OpTime:
 
 @dataclass(kw_only=True)
 class GraphRun:
-    """One graph run again on its own: synthetic data of the recorded shapes, eager against compiled, without gradients."""
+    """One graph that was run on its own, eagerly and compiled, without gradients, on synthetic data of the recorded shapes."""
 
     device: str
     device_name: str
@@ -185,7 +185,7 @@ class FrameGuards:
 
 @dataclass(kw_only=True)
 class GuardTime:
-    """Some of a frame's guards: on one object and all that is in it, or on several alike (`self.layers.*`)."""
+    """A frame's guards on one object and everything in it, or on objects that differ only in an index (`self.layers.*`)."""
 
     frame: str
     source: str
@@ -333,7 +333,7 @@ class AutotuneChoice:
 
 @dataclass(kw_only=True)
 class RegionTrial:
-    """Compile times without caches: a graph as it is, and with a repeated block as a `nested_compile_region`, compiled once."""
+    """Compile times, without caches, of a graph as it is and with its repeated block as a `nested_compile_region`."""
 
     backend: str
     seconds: float

@@ -19,6 +19,8 @@ SCHEMA = 2
 Setting = bool | int | float | str | list[str] | dict[str, bool | int | float | str | None] | None
 
 FrameKind = Literal["function", "resume", "statements", "autograd"]
+#: "empty": nothing to compile in it; "skipped": runs eagerly; "failed": its compile raised an error; "ignored": left out of the
+#: counts; "cached": compiled, or skipped, before the recording; "unfinished": its compile has no recorded end
 FrameStatus = Literal["compiled", "empty", "skipped", "failed", "ignored", "cached", "unfinished"]
 Outcome = Literal["resumed", "skipped", "raised"]
 Backward = Literal["none", "pending", "compiled", "from cache"]
@@ -70,7 +72,7 @@ class InlinedFunction:
 
 @dataclass(kw_only=True)
 class Frame:
-    """One compile of a Python code object, or a code object that ran and that Dynamo knew before the recording."""
+    """One compile of a Python code object: in the recording, or before it if the code ran in the recording."""
 
     id: str
     compile_id: str | None
