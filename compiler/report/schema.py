@@ -62,7 +62,7 @@ class Resume:
 class InlinedFunction:
     """A function that was traced into the graph of another frame."""
 
-    #: name with the class of a method ("Block.forward"); None: the source does not show it
+    #: name with the class of a method ("Block.forward")
     name: str | None = None
     file: str
     line: int
