@@ -85,7 +85,7 @@ def compiled_anew(settings: Settings, call: WatchedCall) -> Compiled:
 
 @contextlib.contextmanager
 def environment(settings: Settings) -> Iterator[None]:
-    """For the duration of a run, apply the settings that are not arguments of torch.compile; what they change is restored."""
+    """Set device, nested graph breaks, caches and error suppression as the settings say, for the duration of the block."""
     import torch
 
     with contextlib.ExitStack() as stack:

@@ -21,7 +21,7 @@ from dynascope.compiler.source.lines import CellResolver
 
 
 class TrialDriver:
-    """Compiles trials in the same way as runs; `fixes` gets it as an argument because it cannot import the driver."""
+    """Compiles trials in the same way as runs; passed as an argument to `fixes`, which cannot import `driver`."""
 
     def entry_point(self, target: Any, settings: Settings) -> Callable[..., Any]:
         return compiling.entry_point(target, settings)

@@ -8,7 +8,7 @@ _latest: Report | None = None
 
 
 def last() -> Report:
-    """The latest Report of `%%compile`, `%%observe`, `explain`, `observe` or `load`; a RanksReport is never returned.
+    """The latest Report of `load` or of any run, such as `%%compile`, `explain` or `observe`; a RanksReport is never returned.
 
     Raises LookupError if there is none yet.
     """

@@ -51,7 +51,8 @@ class Run:
         warn: called before a call that `repeat_last_call` may repeat, with each new sentence on effects that cannot be undone.
         quiet: makes the context manager that is entered while calls are repeated.
         user_code: calls a function that runs the user's code; a notebook allows interrupts only inside it.
-        fix_own: settings with which to search for fixes for functions that the program compiles itself; None: do not search.
+        fix_own: settings with which to search for fixes for functions that the program compiles itself; None: search only if
+            `settings.fix` is set, for what this run compiles.
     """
 
     def __init__(

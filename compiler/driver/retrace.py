@@ -1,8 +1,8 @@
 """Makes Dynamo retrace functions that it has compiled before.
 
-Dynamo keeps compiled code, skip marks and resume functions for the code object of each function, so a second run of the same
-cell would record nothing.  During a run, `retracing()` replaces the code objects of such functions with copies.  Afterwards it
-restores the originals, so that the code compiled before the run is used again.  Dynamo is never reset.
+Dynamo keeps compiled code, skip marks and resume functions for the code object of each function, so a second run that calls
+the same functions would compile nothing.  During a run, `retracing()` replaces the code objects of such functions with copies.
+Afterwards it restores the originals, so that the code compiled before the run is used again.  Dynamo is never reset.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dynascope.compiler.torch_private import caches, marks
 
 @contextlib.contextmanager
 def retracing() -> Iterator[Callable[[Any], None]]:
-    """Replace the code of the user's functions that Dynamo knows; yields `trace_anew`, which replaces the code of a target.
+    """Replace the code objects in `caches.known_codes()`; yields `trace_anew`, which replaces those of a target.
 
     A target is a function, a bound method, or an object such as an `nn.Module`: then all methods of its class and its bases,
     except torch's.  Dynamo also forgets, for the duration, which sizes are dynamic because of earlier runs.

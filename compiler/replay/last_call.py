@@ -8,7 +8,7 @@ from typing import Any
 
 from dynascope.compiler.replay.replay import RecordedCall
 
-#: attribute of a watched entry point: the entry point itself
+#: attribute of a wrapper that watches an entry point: the entry point
 _ENTRY = "_dynascope_entry"
 
 

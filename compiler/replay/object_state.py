@@ -132,7 +132,7 @@ def slots_of(kind: type) -> list[Any]:
 
 
 def slot_values(value: Any) -> list[tuple[str, Any]]:
-    """(name, value) of each slot of an object that has a value."""
+    """(name, value) of an object's slots, without the empty ones."""
     values = [(d.__name__, value_or_absent(functools.partial(d.__get__, value))) for d in slots_of(type(value))]
     return [(name, inner) for name, inner in values if inner is not ABSENT]
 

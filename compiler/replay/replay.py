@@ -79,7 +79,7 @@ class RecordedCall:
 
     @property
     def arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments of the recorded call themselves, not clones; none if it cannot be replayed."""
+        """The recorded call's own arguments, not clones; empty if the call could not be recorded."""
         return self._arguments.originals[:2] if self._arguments is not None else ((), {})
 
     @contextlib.contextmanager

@@ -17,7 +17,7 @@ MOST_BYTES = 4 << 30
 
 
 class StateSnapshot:
-    """The state of these objects and of the process, as it is now."""
+    """The state of these objects and of the process at the moment when the snapshot is made."""
 
     def __init__(self, objects: Iterable[Any]) -> None:
         #: sentences on what will not be, or was not, restored

@@ -99,10 +99,10 @@ class Owners:
 
 
 def ran_in(report: ReportData) -> list[tuple[str, Segment]]:
-    """The segments of the profiled call on the CPU whose frame is known, each with the id of the frame that it ran in.
+    """The profiled call's segments on the CPU with a known frame, each with the id of the frame that it ran in.
 
     Eager code between two graphs ran in the function that was skipped there; other skipped functions that this function calls
-    count as part of it.  If no function was skipped, the code ran in the frame that has the graphs.
+    count as part of it.  If no function was skipped, the code ran in the segment's own frame.
     """
     frames = [f for f in reversed(report.frames) if f.status == "skipped" and f.break_]
     skipped: dict[tuple[str | None, str | None], str] = {(f.parent, f.break_): f.id for f in frames}

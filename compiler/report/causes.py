@@ -52,8 +52,8 @@ class Cause:
 def causes(report: ReportData) -> list[Cause]:
     """The causes of graph breaks, then those of recompiles, the most expensive first.
 
-    Breaks that may follow from earlier ones come after the other breaks.  Breaks that occur only in the first call come last,
-    unless Dynamo skipped frames because of them: these frames run eagerly in later calls, too.
+    Breaks that may follow from earlier ones come after the other breaks.  Breaks that occur only in the first call come
+    after all other breaks, unless Dynamo skipped frames because of them: these frames run eagerly in later calls, too.
     """
     groups: dict[tuple[str, str], Cause] = {}
     ops = _eager_ops(report)
@@ -83,7 +83,7 @@ def causes(report: ReportData) -> list[Cause]:
 
 
 def setting_in(hints: Iterable[str]) -> str | None:
-    """The setting of `torch._dynamo.config` that the compiler's hints advise to switch on; None if they name none."""
+    """The setting of `torch._dynamo.config` that the compiler's hints advise setting to True; None if they name none."""
     return next((match[1] for hint in hints if (match := _SETTING.search(hint))), None)
 
 

@@ -28,13 +28,13 @@ class Diff:
 
     #: breaks of the earlier report that are gone
     fixed: list[Break] = field(default_factory=list)
-    #: breaks of the earlier report that may still be there: the later run was stopped before it reached them
+    #: breaks of the earlier report that may still be there: the later run may have stopped before it reached them
     not_reached: list[Break] = field(default_factory=list)
     #: breaks that were not there before
     new: list[Break] = field(default_factory=list)
     #: (before, now) of breaks with another line number
     moved: list[tuple[Break, Break]] = field(default_factory=list)
-    #: (before, now) of breaks with another outcome, or allowed in one of the reports only
+    #: (before, now) of breaks with another `outcome` or `allowed`
     changed: list[tuple[Break, Break]] = field(default_factory=list)
     #: counts that differ: name -> (before, now)
     counts: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -101,7 +101,7 @@ def diff(before: ReportData, now: ReportData) -> Diff:
 
 
 def _causes(before: ReportData, now: ReportData) -> list[str]:
-    """Sentences on frames that were traced with symbolic sizes because of earlier runs in `now`, but not in `before`."""
+    """Sentences on frames that earlier runs caused to be traced with symbolic sizes in `now`, but not in `before`."""
     known = {dynamic_words(f) for f in before.frames if f.dynamic_before}
     return [w for w in dict.fromkeys(dynamic_words(f) for f in now.frames if f.dynamic_before) if w not in known]
 
@@ -109,8 +109,8 @@ def _causes(before: ReportData, now: ReportData) -> list[str]:
 def _not_reached(gone: list[Break], now: ReportData) -> Iterator[Break]:
     """The breaks in `gone` that a stopped run may not have reached: the report does not show that they are fixed.
 
-    A break is fixed if its line is no longer in the source, or if an operation on that line is in a graph.  If only some of
-    several equal lines are gone, the last ones count as not reached.
+    A break is fixed if the report shows the source around it, and either its line is no longer there, or an operation on the
+    line is in a graph.  If only some of several equal lines are gone, the last ones count as not reached.
     """
     if now.origin != "partial" and (now.error is None or now.error.caught):
         return

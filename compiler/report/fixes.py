@@ -1,4 +1,4 @@
-"""The results of `--fix` in a Report: the changes tried for each graph break, and the fixes that were chosen together.
+"""The results of `--fix` in a Report: the changes considered for graph breaks and recompiles, and the fixes chosen together.
 
 A change is a fix only if its verdict is "proved"; otherwise `reason` says why it is not.
 """
@@ -19,8 +19,8 @@ FixSettings = dict[str, bool | int | float | str | list[str] | None]
 class FixEdit:
     """Lines of one file that are replaced.
 
-    `last_line` is `first_line - 1` if lines are only added.  The numbers are those of the text that has the fixes chosen before
-    this one; in `FixSet.edits` they are those of the original text.
+    `last_line` is `first_line - 1` if lines are only added.  The line numbers refer to the text with the fixes chosen before
+    this one applied; in `FixSet.edits`, to the original text.
     """
 
     file: str
@@ -65,7 +65,8 @@ class FixSet:
     fixes: list[str] = field(default_factory=list)
     edits: list[FixEdit] = field(default_factory=list)
     settings: FixSettings = field(default_factory=dict)
-    #: the fixes as a unified diff, with Dynamo's settings as statements and other settings as comments; "" if no file changes
+    #: the fixes as a unified diff; settings of Dynamo and marks on sizes are statements in it if they fit into a file, and all
+    #: other settings are comments; "" if no file changes
     patch: str = ""
     #: file name of each cell that changes -> its new text
     cells: dict[str, str] = field(default_factory=dict)

@@ -20,7 +20,7 @@ DynamicCause = Literal["automatic", "marked", "setting", "data", "unknown"]
 
 @dataclass(kw_only=True, unsafe_hash=True)
 class StackEntry:
-    """One entry of a stack in the user's code; stacks are lists of entries, outermost first."""
+    """One entry of the program's stack; stacks are lists of entries, outermost first."""
 
     file: str
     line: int
@@ -36,16 +36,17 @@ class StackEntry:
 class Guard:
     """A condition under which compiled code may be used again."""
 
-    #: the compiler's name for this kind of guard (TENSOR_MATCH, EQUALS_MATCH); SHAPE for a condition on sizes
+    #: the compiler's name for this kind of guard (TENSOR_MATCH, EQUALS_MATCH); SHAPE for a condition on symbols
     kind: str
-    #: the condition, as the user would write it
+    #: the condition in readable form ("x is a float32 tensor of shape [3]")
     text: str
     #: the guarded expression ("self.scale", "x.size()[0]")
     source: str | None = None
     origin: GuardOrigin = "unknown"
     #: the function of torch that needed the guard ("infer_size"), or torch's words for the reason
     asked_by: str | None = None
-    #: number of guards at this line that differ from this one at most in indices; `text` and `source` are those of the first
+    #: number of guards of the site that are shown as this one, the first of them: those that differ only in indices, or, if
+    #: Dynamo adds this kind for itself (TYPE_MATCH), all of the kind
     count: int = 1
 
 
@@ -66,7 +67,7 @@ class GuardSite:
 
 
 def site_stack(sites: list[GuardSite], index: int) -> list[int]:
-    """Indices of the sites that lead to a site, including itself, outermost first."""
+    """Indices of the sites that lead to a site, and of the site itself, outermost first."""
     stack = [index]
     while (caller := sites[stack[0]].caller) is not None and caller not in stack:
         stack.insert(0, caller)
@@ -97,10 +98,10 @@ class Constraint:
 
 @dataclass(kw_only=True)
 class Symbol:
-    """A size, or a number, that a frame was traced with as a symbol."""
+    """A symbol that stood for a size or a number when a frame was traced."""
 
     name: str
-    #: the tensor whose size, or the number, that the symbol stands for ("x"); None: not an input ("u0" depends on data)
+    #: the tensor whose size the symbol stands for, or the number ("x"); None: not an input ("u0" depends on data)
     source: str | None = None
     #: the dimension of the tensor; None: the symbol stands for a number
     dimension: int | None = None
@@ -132,9 +133,9 @@ class FailedGuard:
     source: str | None = None
     #: the dimension of a size or stride
     dimension: int | None = None
-    #: the value that the code was compiled for; for a range, its start
+    #: the value that the code was compiled for; for a range or a minimum, its least value
     before: str | None = None
-    #: the value that did not fit; for a range, its end
+    #: the value that did not fit; for a range, its greatest value; for a new attribute, its name
     now: str | None = None
     text: str = ""
     #: the compile that made the guard ("0/1")
@@ -143,7 +144,7 @@ class FailedGuard:
     actual: str | None = None
     #: the line that made the guard; None: unknown
     at: StackEntry | None = None
-    #: the calls that lead to that line
+    #: the stack at that line; [] if it would only repeat `at`
     stack: list[StackEntry] = field(default_factory=list)
     origin: GuardOrigin = "unknown"
     asked_by: str | None = None

@@ -1,7 +1,8 @@
 """The measured parts of a Report: profile, inputs, graphs run alone, compile time, compiled against eager.
 
-`None` means *unknown* (or *does not apply*); times are seconds; a `share` is a fraction; a `spread` is the first and the third
-quartile.  The data is mostly numbers and enums, from which the views make sentences; notes and error messages are text.
+`None` means *unknown* or *does not apply*; times are seconds, except `best_ms`; a `share` is a fraction; a `spread` is the
+first and the third quartile.  The data is mostly numbers and enums, from which the views make sentences; notes and error
+messages are text.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ SegmentKind = Literal["graph", "gap", "lookup", "prologue", "wait", "unaccounted
 #: because the break's frame runs eagerly, and the speed of its compiled code is unknown
 CostMethod = Literal["gap", "device idle", "eager frame"]
 #: whether compiling pays off.  "calls": after `payback_calls` calls; "compile time unknown": after an unknown number of calls;
-#: "no gain": never, as compiled code is about as fast as eager code; "slower": never, as compiled code is slower
+#: "no gain": never, as compiled code is about as fast as eager code (for an input, also: slower); "slower": never, as compiled
+#: code is slower
 Payback = Literal["calls", "compile time unknown", "no gain", "slower"]
-#: what the compiler does in a phase.  "backend": any of the backend's work, where only its total time is known; "compiler": the
+#: what the compiler does in a phase.  "backend": the whole call of the backend, other phases included; "compiler": the
 #: C++ and Triton compilers
 PhaseKind = Literal[
     "dynamo", "guards", "backend", "aot", "passes", "lowering", "codegen", "compiler", "autotuning", "cache", "other"
@@ -43,7 +45,7 @@ class OpTime:
 
 @dataclass(kw_only=True)
 class GraphRun:
-    """One graph run again on its own: synthetic data of the recorded shapes, eager against compiled, without gradients."""
+    """One graph that was run on its own, eagerly and compiled, without gradients, on synthetic data of the recorded shapes."""
 
     device: str
     device_name: str
@@ -83,7 +85,7 @@ class InputRun:
     #: why the call runs eagerly, in the compiler's words
     reasons: list[str] = field(default_factory=list)
     compile_seconds: float = 0.0
-    #: time of the first call with this input, including the compile
+    #: time of the first call with this input that is not forced to be eager, including the compile
     first_seconds: float | None = None
     #: median time of a later call, and the spread
     seconds: float | None = None
@@ -111,8 +113,8 @@ class EagerOp:
 class Segment:
     """One stretch of a call on one lane.  The segments of the first lane follow one another, with no time between them."""
 
-    #: graph, gap (eager code and its ops), lookup (of guards in the cache), prologue (of a graph), wait (for the device),
-    #: unaccounted; on the lane of a device: kernel or copy
+    #: graph, gap (eager code and its ops), lookup (guards are checked to find compiled code), prologue (code of a compiled
+    #: frame around its graph), wait (for the device), unaccounted; on the lane of a device: kernel or copy
     kind: SegmentKind
     lane: str
     #: start, in seconds from the start of the call, and duration, both in the one call that is drawn
@@ -135,7 +137,7 @@ class Segment:
 
 @dataclass(kw_only=True)
 class CostParts:
-    """What the cost of a break is made of: median seconds of a call."""
+    """The parts of a break's cost: seconds in a call, each the median over the calls."""
 
     lookups: float = 0.0
     prologue: float = 0.0
@@ -162,13 +164,13 @@ class BreakCost:
     ops_seconds: float = 0.0
     #: if the break makes Dynamo skip a frame: how long this frame runs eagerly
     eager_seconds: float | None = None
-    #: how often a call runs into the break
+    #: how often a call runs into the break; 0 if the method is "eager frame"
     times: float = 0.0
 
 
 @dataclass(kw_only=True)
 class FrameGuards:
-    """Seconds a call that the guards of one compiled frame and the code around its graph take; frames add up to the totals."""
+    """What the guards of one compiled frame, and the code around its graph, take of a call; the frames add up to the totals."""
 
     #: None: the compiled code is not in the report, or the lookup found no compiled code
     frame: str | None
@@ -183,7 +185,7 @@ class FrameGuards:
 
 @dataclass(kw_only=True)
 class GuardTime:
-    """Some of a frame's guards: on one object and all that is in it, or on several alike (`self.layers.*`)."""
+    """A frame's guards on one object and everything in it, or on objects that differ only in an index (`self.layers.*`)."""
 
     frame: str
     source: str
@@ -253,7 +255,7 @@ class Profile:
     #: the most expensive first; unknown ones last
     breaks: list[BreakCost] = field(default_factory=list)
     verdict: Verdict = field(default_factory=Verdict)
-    #: None: unknown, because this torch does not mark the evaluation of guards
+    #: None: no guard was evaluated in the call, or this torch does not mark the evaluation of guards
     guards: GuardCosts | None = None
     #: names of the CPU and of the accelerators, if the program uses any
     devices: list[str] = field(default_factory=list)
@@ -331,7 +333,7 @@ class AutotuneChoice:
 
 @dataclass(kw_only=True)
 class RegionTrial:
-    """Compile times without caches: a graph as it is, and with a repeated block as a `nested_compile_region`, compiled once."""
+    """Compile times, without caches, of a graph as it is and with its repeated block as a `nested_compile_region`."""
 
     backend: str
     seconds: float
@@ -373,7 +375,7 @@ class CompileTime:
     phases: list[CompilePhase] = field(default_factory=list)
     #: number of phases that are left out of `phases`; `totals` includes them
     left_out: int = 0
-    #: the sums of all phases of one name and kind, sorted by these: two reports of one program have them in the same order
+    #: one entry for each name and kind of phases, sorted by name and kind, so that reports of one program have the same order
     totals: list[PhaseTotal] = field(default_factory=list)
     #: names of phases that began and have no recorded end: their time is not counted
     unfinished: list[str] = field(default_factory=list)
@@ -390,7 +392,8 @@ class Check:
 
     #: None: nothing could be compared, or differences are inconclusive
     agrees: bool | None = None
-    #: how many tensors, arrays, numbers and strings were compared, by part: "values", "effects" and "gradients"
+    #: how many tensors, arrays, numbers and strings were compared, by part: "values", "effects" and "gradients"; numbers and
+    #: strings in modules count only if the call changed them
     compared: dict[str, int] = field(default_factory=dict)
     differences: list[str] = field(default_factory=list)
     #: why `agrees` is None; else empty

@@ -1,8 +1,8 @@
 """The Report: everything that one recording learned, as plain data, with methods to look up, compare, save and show it.
 
 The names of the fields are a contract (schema 2): `report.to_dict()` is what is saved, what the views show and what tests
-compare.  A Report holds strings, numbers, lists, dicts and the dataclasses of this package.  It keeps none of the user's
-tensors, modules or code objects alive.
+compare.  Apart from `live_fixes`, a Report holds strings, numbers, lists, dicts and the dataclasses of this package.  It keeps
+none of the user's tensors, modules or code objects alive.
 """
 
 from __future__ import annotations
@@ -234,8 +234,8 @@ class Report(ReportData):
     def patch(self) -> str:
         """The proved fixes as a unified diff that `git apply` takes; "" if they change no file.
 
-        Settings of Dynamo become statements after the first imports of the file; other settings, such as arguments of
-        torch.compile, become comments above the diff.
+        Settings of Dynamo become statements after the first imports of the file, and marks on sizes (mark_dynamic) statements
+        before the calls.  What fits into no file, such as arguments of torch.compile, becomes comments above the diff.
 
         Example:
             report = dynascope.explain(f, fix=True)(x)

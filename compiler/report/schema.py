@@ -1,7 +1,7 @@
 """The data of a Report (`ReportData`) and its recorded parts, such as frames, graphs and breaks, as plain dataclasses.
 
-`None` always means *unknown* (or *does not apply*), never "no".  Line numbers start at 1; columns start at 0 and count
-characters (`ast` counts bytes); times are seconds.  Import these names from `dynascope.compiler.report`.
+`None` means *unknown* or *does not apply*; for a flag, it never means False.  Line numbers start at 1 (0: unknown); columns
+start at 0 and count characters (`ast` counts bytes); times are seconds.  Import these names from `dynascope.compiler.report`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ SCHEMA = 2
 Setting = bool | int | float | str | list[str] | dict[str, bool | int | float | str | None] | None
 
 FrameKind = Literal["function", "resume", "statements", "autograd"]
+#: "empty": nothing to compile in it; "skipped": runs eagerly; "failed": its compile raised an error; "ignored": left out of the
+#: counts; "cached": compiled, or skipped, before the recording; "unfinished": its compile has no recorded end
 FrameStatus = Literal["compiled", "empty", "skipped", "failed", "ignored", "cached", "unfinished"]
 Outcome = Literal["resumed", "skipped", "raised"]
 Backward = Literal["none", "pending", "compiled", "from cache"]
@@ -50,7 +52,7 @@ class Resume:
 
     line: int
     column: int | None = None
-    #: names of the locals that Dynamo passes to it
+    #: names of the locals that Dynamo passes to it; [] if there are none, or if they are unknown
     locals: list[str] = field(default_factory=list)
     #: number of values on Python's value stack that Dynamo passes to it; they have no names
     stack: int | None = None
@@ -60,7 +62,7 @@ class Resume:
 class InlinedFunction:
     """A function that was traced into the graph of another frame."""
 
-    #: name with the class of a method ("Block.forward"); None: the source does not show it
+    #: name with the class of a method ("Block.forward")
     name: str | None = None
     file: str
     line: int
@@ -70,7 +72,7 @@ class InlinedFunction:
 
 @dataclass(kw_only=True)
 class Frame:
-    """One Python code object that Dynamo was asked to compile, or that ran from its cache."""
+    """One compile of a Python code object: in the recording, or before it if the code ran in the recording."""
 
     id: str
     compile_id: str | None
@@ -145,7 +147,7 @@ class Node:
     device: str | None = None
     #: class of a tensor subclass, with the placements of a DTensor ("DTensor(Shard(0), Replicate())"); None: a plain tensor
     subclass: str | None = None
-    #: the node as the compiler printed it
+    #: the expression or statement in the compiler's text (`x.sin()`, `return (sin,)`); "" for a placeholder
     code: str = ""
     #: path of the nn.Module that the node ran in ("encoder.layers.0"); None: in none, or unknown
     module: str | None = None
@@ -222,7 +224,8 @@ class Hit:
     #: line of the break in that frame; if the break is in an inlined function, line of the call that leads to it
     line: int | None
     outcome: Outcome
-    #: ids of the frames of the resume functions made for the break (two after a data-dependent `if`)
+    #: ids of the frames of the resume functions made for the break (two functions after a data-dependent `if`), recompiles
+    #: included
     resumes: list[str] = field(default_factory=list)
 
 
@@ -267,7 +270,7 @@ class Break:
     region: FlagOrigin = field(default_factory=FlagOrigin)
     #: whether a region explicitly allows graph breaks there; None: unknown
     allowed: bool | None = None
-    #: whether the break was absent when the same calls were traced again from the state that they had left; None: not tried
+    #: whether the break was absent when the same calls were traced again from the state that they had left; None: unknown
     first_call_only: bool | None = None
     stack: list[StackEntry] = field(default_factory=list)
     hits: list[Hit] = field(default_factory=list)
@@ -354,7 +357,7 @@ class Source:
 
 @dataclass(kw_only=True)
 class LateBackward:
-    """A backward graph compiled in this recording whose forward was compiled before it."""
+    """A backward graph that was compiled in the recording, while its forward was compiled before the recording."""
 
     compile_id: str
     seconds: float | None = None

@@ -1,7 +1,7 @@
 """Converts a Report to JSON-ready data and back, with validation, and makes the JSON Schema of the data.
 
-Data that is not a report raises a ValueError of one line that names the place.  Unknown keys are ignored, so that reports of
-later versions with additional keys can be loaded.  Reports of schema 1 are upgraded.
+Data that is not a report raises a ValueError with a one-line message.  Unknown keys are ignored, so that reports of later
+versions with additional keys can be loaded.  Reports of schema 1 are upgraded.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dynascope.compiler.report.upgrade import from_schema_1
 
 #: name of a field, and its key in the data: `break` is a keyword in Python
 _FIELD, _KEY = "break_", "break"
-#: parts that most reports do not have; they are left out of the data if they are None
+#: parts that a report may lack; they are left out of the data if they are None
 _OPTIONAL = ("compile_time", "profile", "inputs", "check", "fixes", "fix_set")
 #: parts of which a report may have thousands; fields of these parts that have the default value are left out of the data
 _SPARSE = (GuardSite, Symbol, CompilePhase, PhaseTotal, CacheLookup, AutotuneChoice, RepeatedBlock)
