@@ -1,4 +1,4 @@
-"""Compiles the own statements of a cell that defines no function and no `nn.Module` class, as functions.
+"""Compiles the statements of a cell that defines no function and no `nn.Module` class, as functions.
 
     def __cell__(_in): global y, z; ...; return _in, <the last expression>
 
