@@ -100,8 +100,8 @@ def run_page(
     Args:
         path: the page.
         update: instead of comparing, write the new outputs of a notebook, unless there is a problem.
-        compare_stored: if False, stored outputs are not compared: the only problems are unexpected and missing
-            errors, time-outs, and a kernel that dies or does not start.
+        compare_stored: if False, stored outputs are not compared; unexpected and missing errors, time-outs, and a kernel
+            that dies or does not start are still problems.
         timeout: seconds for a cell if neither it nor the page gives a limit.
         before: code that runs in the kernel first and leaves no output.
     """

@@ -233,7 +233,7 @@ class ActiveRegions:
                 report.notes.append(f"{found} had no effect: {found.target} was not traced in this run.")
 
     def _annotate_call(self, report: Report, broken: Break) -> None:
-        """Set the region of a break if the cell's own statements made the calls that compiled all its frames in one region."""
+        """Set a break's region if the cell's own statements made, inside that region, each call that compiled its frames."""
         around = {self.eager.frames.get(str(report.frame(hit.frame).compile_id)) for hit in broken.hits}
         found = next((r for r in self.regions if around == {str(r)} and r.flag == broken.error_on_graph_break), None)
         if found is not None:

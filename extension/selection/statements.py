@@ -62,7 +62,7 @@ _OPERATIONS = (
 
 
 class _Missing:
-    """The placeholder of a name that is not bound yet; using it raises the NameError of the plain cell."""
+    """The placeholder of a name that is not bound yet; most operations on it raise the NameError of the plain cell."""
 
     def __init__(self, name: str) -> None:
         object.__setattr__(self, "_name", name)
