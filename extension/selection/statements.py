@@ -12,8 +12,8 @@ cell.  Two details make that work under Dynamo:
   removed.  Dynamo cannot trace the `del` of a check.  So if a check is needed inside a compound statement, or before any
   statement that may bind the name, a later statement that binds it starts a new part (`divide`); without a placeholder, the
   earlier part needs no check.
-* Dynamo skips frames that hold no tensor, and a resume function knows the cell's data only as globals.  So `_in` holds an empty
-  tensor and lives to the end.
+* Dynamo skips frames that neither hold a tensor nor name a module of torch or numpy, and a resume function knows the cell's
+  data only as globals.  So `_in` holds an empty tensor and lives to the end.
 
 As always under torch.compile, names are bound when a graph has run.  So an error that only the running graph finds (a bad index
 in the data, an attribute that a computed tensor lacks) loses the names bound before it in the same graph.  Errors found while
