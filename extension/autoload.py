@@ -1,7 +1,7 @@
 """`torch_imported` is an entry point of the group `torch.backends`: torch calls it near the end of its own import.
 
-It runs in every program that imports torch where dynascope is installed.  So it imports nothing of dynascope, and does nothing,
-unless the environment asks for a recording.
+It runs in every program that imports torch where dynascope is installed, unless TORCH_DEVICE_BACKEND_AUTOLOAD is 0.  So it
+imports nothing of dynascope, and does nothing, unless the environment asks for a recording.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _COMPILE_WORKER = "compile_worker"
 
 
 def torch_imported() -> None:
-    """Record this process if DYNASCOPE_RANKS names a folder; errors are only printed, so that the import of torch succeeds."""
+    """Record this process, unless it is a compile worker, if DYNASCOPE_RANKS is set; an error is printed, not raised."""
     folder = os.environ.get(VARIABLE)
     if not folder or any(_COMPILE_WORKER in argument for argument in sys.orig_argv):
         return

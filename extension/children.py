@@ -52,7 +52,7 @@ def _watch_target() -> None:
     """Keep the error that ends a child: from Python 3.13 on, `sys.exc_info()` no longer has it when `end` is called."""
     from dynascope.compiler.torch_private.watched_functions import watch
 
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError, ValueError):  # if `run` has no source, the error is not kept
         watch(type(multiprocessing.current_process()).run, _Errors, failed="observer.keep()")
 
 
@@ -83,7 +83,7 @@ def _record(folder: Path) -> None:
         text = f"{type(error).__name__}: {error}".partition("\n")[0] if failed else None
         recorder.end(run.report, "failed" if failed else "finished", text)
 
-    # unlike atexit, multiprocessing calls it in children, too
+    # before Python 3.13, a forked child runs no atexit functions; every child runs multiprocessing's finalizers
     multiprocessing.util.Finalize(None, end, exitpriority=1000)
 
 
@@ -163,7 +163,7 @@ class RanksRecording:
 
     @property
     def report(self) -> RanksReport:
-        """The RanksReport of the processes; raises LookupError if none of them was a rank."""
+        """The RanksReport of the processes; raises LookupError inside the block, and if none of the processes was a rank."""
         if self._report is None:
             raise LookupError(
                 "no process of the block was a rank: a rank has RANK and WORLD_SIZE in its environment, or a process group"

@@ -1,7 +1,7 @@
 """The command line: `dynascope run`, `dynascope fix`, `dynascope report`, `dynascope test`.
 
 Exit status: 0 for success; 1 if a page or the script failed, an expectation does not hold, the report of a run could not be
-saved, or the reader of the output is gone; 2 for bad usage, which includes files that cannot be read or written; 130 if
+made or saved, or the reader of the output is gone; 2 for bad usage, which includes files that cannot be read or written; 130 if
 interrupted.  If the script of `run` or `fix` fails, its own status is passed on, but not by `run` with options of torchrun.
 """
 
@@ -54,7 +54,7 @@ def build_parser() -> argparse.ArgumentParser:
     run.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module.")
     run.add_argument("--expect", metavar="TERMS", help="Fail unless these terms hold: breaks<=1, ranks=alike, ...")
     run.add_argument("--ranks-dir", metavar="DIR", help="Under torchrun: the folder in which each rank writes its file.")
-    run.add_argument("--launched", action="store_true", help=argparse.SUPPRESS)  # our launcher reports
+    run.add_argument("--launched", action="store_true", help=argparse.SUPPRESS)  # from `launch`, which reports
     run.set_defaults(execute=_run)
     run.add_argument("script", metavar="SCRIPT")
     run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGS").required = False
@@ -135,7 +135,7 @@ def _run(chosen: argparse.Namespace) -> int:
 
 
 def _run_rank(chosen: argparse.Namespace) -> int:
-    """Run the script as one rank of a job; only one of the ranks reports."""
+    """Run the script as one rank of a job, and report if it is this rank's turn (`RankRun`)."""
     from dynascope.script import run_script
 
     rank = RankRun(chosen.ranks_dir)

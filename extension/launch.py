@@ -1,8 +1,8 @@
 """`dynascope run` for the ranks of a job: under the user's torchrun, or with options of torchrun, which it then starts itself.
 
-Each rank writes a file of its own into one folder (`compiler.jobs`), by default one for each machine.  If `dynascope run`
-starts torchrun, it reports at the end.  Under the user's torchrun, the rank that ends last reports, or the first one that
-fails, because torchrun then ends the others.  The other ranks print no report.
+Each rank writes a file of its own into one folder (`compiler.jobs`); by default, each machine has its own folder.  If
+`dynascope run` starts torchrun, it reports at the end.  Under the user's torchrun, one rank of each folder reports: the one
+that ends last, or the first one that fails, because torchrun then ends the others.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def wants_torchrun(argv: Sequence[str]) -> bool:
 
 
 class RankRun:
-    """This process as one rank of a job: it writes its file into the folder, and reports if no other rank does."""
+    """This process as one rank of a job: writes its file into the folder, and reports unless another rank or `launch` does."""
 
     def __init__(self, ranks_dir: str | None) -> None:
         given = ranks_dir or os.environ.get(VARIABLE)
@@ -93,7 +93,7 @@ class RankRun:
             return None
 
     def report(self) -> RanksReport:
-        """The report of the ranks in the folder, with notes on ranks that it lacks and on where the files are.
+        """The report of the ranks in the folder; notes say if the ranks of other machines are missing, and where the files are.
 
         If all ranks are alike, the default folder is removed.
         """

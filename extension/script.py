@@ -1,7 +1,7 @@
-"""Runs a script as `python script.py` does, under a recording.
+"""Runs a script as `python script.py` does, or a module as `python -m module` does, under a recording.
 
-The script gets its own `__main__`, `sys.argv` and `sys.path[0]`; its exceptions (except
-KeyboardInterrupt) are printed as Python prints them, without our frames; its exit status becomes ours.
+The script gets its own `__main__`, `sys.argv` and `sys.path[0]`; its exceptions (except KeyboardInterrupt) are printed as
+Python prints them, without our frames; its exit status becomes ours.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _status(script: str, module: bool) -> int:
 
 
 def exit_status(code: Any) -> int:
-    """The process's exit status after `sys.exit(code)`; a text is printed, as Python does."""
+    """The process's exit status after `sys.exit(code)`; a `code` that is neither None nor an int is printed, as Python does."""
     if code is None:
         return 0
     if isinstance(code, int):
@@ -77,7 +77,7 @@ def _execute(path: Path) -> None:
     main.__dict__.update(__file__=str(path), __builtins__=__builtins__, __spec__=None, __package__=None, __cached__=None)
     sys.modules["__main__"] = main
     sys.path[0] = str(path.resolve().parent)  # replaces our own command's folder
-    exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), main.__dict__)  # not our `annotations`
+    exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), main.__dict__)  # without our `__future__`
 
 
 def _own_frames(error: BaseException, script: str, module: bool) -> types.TracebackType | None:

@@ -5,8 +5,8 @@ kept pending: it is raised where the user's code would continue, or at the end, 
 ends the run, a pending interrupt is dropped.
 
 An interrupt that Python or torch would discard is sent again.  Python prints and drops what is raised in a weak reference's
-callback or in `__del__`, which is where an interrupt can be raised during a garbage collection.  CPython 3.10 makes a
-SystemError of an interrupt that torch's C code meets between two functions; it becomes the interrupt again.
+callback or in `__del__`, which is where an interrupt can be raised during a garbage collection.  In CPython 3.10, an
+interrupt in torch's evaluation of a frame can become the cause of a SystemError; `interruptible` then raises the interrupt.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Interrupts:
         #: the signal handler that `_on_signal` replaced; None if it replaced none
         self.previous: Any = None
         self.pending: int | None = None
-        #: interrupts to be sent again: whoever takes one out, the timer or the end of the run, sends it
+        #: interrupts to be sent again; if the run ends before the timer sends one, `__exit__` takes it out and raises it
         self._due: list[int] = []
         self._owner: FrameType | None = None
         self._unraisablehook: Any = None
@@ -92,7 +92,7 @@ class Interrupts:
             self.previous(self.pending, sys._getframe())
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        while frame is not None and frame is not self._owner:  # frames above the owner belong to the run around this one
+        while frame is not None and frame is not self._owner:  # the owner's callers belong to the run around this one
             if frame.f_code.co_filename.endswith(_DISCARDING_FILE):
                 self._send_again(number)
                 return

@@ -82,7 +82,7 @@ def after_cell(result: Any = None) -> None:
 
 
 def as_text(shell: Any, error: BaseException) -> str:
-    """What IPython shows for an exception, without colours: what our hook shows, or type and message without a hook.
+    """What IPython shows for an exception, without colours: what our hook shows, or, without a hook, type and message.
 
     IPython shows no traceback of a SystemExit.
     """
@@ -94,8 +94,8 @@ def as_text(shell: Any, error: BaseException) -> str:
 def trimmed(trace: TracebackType | None) -> TracebackType | None:
     """The traceback without the frames of torch, dynascope and the notebook's machinery; None if no frame is left.
 
-    If a frame of dynascope is in it, all frames that led to the first such frame are left out, too.
-    A resume function and the frame that it continues become one entry, in the code of that frame.
+    If a frame of dynascope is in it, all frames that led to the first such frame are left out, too.  A resume function and the
+    frame that it continues become one entry, in the code of that frame.
     """
     entries: list[tuple[TracebackType, CodeType]] = []
     in_dynascope = False

@@ -60,7 +60,7 @@ def compare(stored: Iterable[Any], now: Iterable[Any]) -> list[Difference]:
 
 
 def _release(structure: dict[str, Any]) -> tuple[list[str], bool]:
-    """torch's release, and whether the Python is 3.10, whose bytecode has lines only."""
+    """torch's release, and whether the Python is 3.10, whose bytecode has lines but no columns."""
     return str(structure.get("torch", "")).split(".")[:2], str(structure.get("python", "")).startswith("3.10")
 
 

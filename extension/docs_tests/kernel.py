@@ -25,7 +25,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import DeadKernelError
 
 STARTUP_SECONDS = 120
-#: how long an interrupted cell may take to end; then its kernel is killed
+#: how long to wait for the traceback of an interrupted cell, before its kernel is killed
 INTERRUPT_SECONDS = 10
 #: keeps the debugger's warning about frozen modules out of outputs
 _ENVIRONMENT = {"PYDEVD_DISABLE_FILE_VALIDATION": "1"}

@@ -1,7 +1,7 @@
-"""Reads and writes the pages that docs tests run: `.ipynb`, and MyST Markdown through jupytext.
+"""Reads the pages that docs tests run: `.ipynb`, which can also be written, and MyST Markdown through jupytext.
 
-A Page knows its cells, their tags and time limits, and the line of the file on which each code cell starts.  Nothing here runs
-code or loads torch.
+A Page knows its cells, their tags and time limits, and, for MyST, the line of the file on which the source of each cell starts.
+Nothing here runs code or loads torch.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Runs one page in a fresh kernel, and reports what differs from the outputs that the page stores.
 
 `dynascope test` and the pytest plugin both call `run_page`.  It honours the tags `raises-exception` (may raise),
-`expect-exception` (must raise), `skip-execution`, `requires-cuda` and `remove-*`, and the `execution_timeout` of a cell, of the
-notebook or in the front matter.  If the file stores outputs, the new ones are compared with them (`docs_tests.compare`); with
-`update`, the new outputs are written instead.
+`expect-exception` (must raise), `skip-execution`, `requires-cuda` and `remove-*`, the option `execution_timeout` of a cell or
+page, and the page's `execution_mode`, `execution_allow_errors` and `execution_in_temp`.  If the file stores outputs, the new
+ones are compared with them (`docs_tests.compare`); with `update`, the new outputs are written instead.
 """
 
 from __future__ import annotations
@@ -100,8 +100,8 @@ def run_page(
     Args:
         path: the page.
         update: instead of comparing, write the new outputs of a notebook, unless there is a problem.
-        compare_stored: if False, stored outputs are not compared: the only problems are unexpected and missing
-            errors, time-outs, and a kernel that dies or does not start.
+        compare_stored: if False, stored outputs are not compared; unexpected and missing errors, time-outs, and a kernel
+            that dies or does not start are still problems.
         timeout: seconds for a cell if neither it nor the page gives a limit.
         before: code that runs in the kernel first and leaves no output.
     """
@@ -197,7 +197,7 @@ def _compare(page: Page, work: Any, started: list[int], finished: bool, with_sto
             problems.append(_problem(page, index, what))
             continue
         if not with_stored or not page.stores_outputs or is_hidden(tags):
-            continue  # the outputs of a hidden cell are not stored
+            continue  # of a hidden cell, only errors are stored
         for number, difference in enumerate(compare(page.notebook.cells[index].get("outputs", []), outputs)):
             problem = _problem(page, index, difference.what, difference.line, difference.detail)
             problem.structure = True

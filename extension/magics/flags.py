@@ -110,7 +110,7 @@ def _pair(text: str, flag: str) -> tuple[str, Any]:
 
 
 def command_line(magic: str, settings: Settings, defaults: Settings) -> str:
-    """The magic's line that gives these settings if these defaults are in force; a callable is left out."""
+    """The magic's line that gives these settings under these defaults; callables, None and empty containers are left out."""
     words = [magic]
     for f in fields():
         value, flag, kind = getattr(settings, f.name), option_flag(f), f.metadata["kind"]

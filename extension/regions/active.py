@@ -217,7 +217,7 @@ class ActiveRegions:
             found = blocks.get((at.file, at.line)) if at.kind == "with" and at.file and at.line else None
             if found is not None:
                 broken.region = origin_of(found)
-            elif not at.is_region:  # no `with` was traced
+            elif not at.is_region:  # Dynamo traced no region, but the code may have been called inside one
                 self._annotate_call(report, broken)
         report.summary.unexpected = sum(b.allowed is not True for b in report.breaks)
         if fullgraph:
@@ -233,7 +233,7 @@ class ActiveRegions:
                 report.notes.append(f"{found} had no effect: {found.target} was not traced in this run.")
 
     def _annotate_call(self, report: Report, broken: Break) -> None:
-        """Set the region of a break if its frames were compiled in calls that the cell's own statements made in this region."""
+        """Set a break's region if the cell's own statements made, inside that region, each call that compiled its frames."""
         around = {self.eager.frames.get(str(report.frame(hit.frame).compile_id)) for hit in broken.hits}
         found = next((r for r in self.regions if around == {str(r)} and r.flag == broken.error_on_graph_break), None)
         if found is not None:
@@ -242,7 +242,7 @@ class ActiveRegions:
 
 
 def _definitions(cell: Cell, target: str) -> list[tuple[str, Any]]:
-    """(dotted name, node) of the cell's last definition with the dotted name `target`, else of all with this last part."""
+    """(dotted name, node) of the cell's last definition of `target`; if there is none, of all whose last part is `target`."""
 
     def definitions(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, Any]]:
         for node in own_statements(body):

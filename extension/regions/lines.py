@@ -3,7 +3,7 @@
 For `--region 9-12=allow`, the statements of these lines are put into `with __dynascope_region__(False):` in the syntax tree.
 Dynamo honours that `with` while it traces.  Where the cell's own statements are not traced, the name is `__dynascope_here__`
 (`Eager`).  Both names are builtins while the cell runs (`installed`), because nothing may be put into the user's namespace, and
-traced code cannot hold the object as a constant.
+traced code cannot hold the objects as constants.
 
 A statement belongs to the region if one of its own lines does; the own lines of a compound statement are its header.  The
 region then contains the whole statement, but only the body of a function, and only the bodies of the methods of a class.

@@ -1,7 +1,7 @@
 """One run of one cell: check the input, run the cell, show its report, return its value or raise its error.
 
 The order is part of the contract.  The input is checked, as far as it is known, before anything is displayed or run.
-Then come the display and the run.  Whatever happens in the run, everything is restored, and the report is shown, bound and
+Then come the display and the run.  Whatever happens in the run, everything is restored, and the report is bound, shown and
 saved.
 """
 
@@ -49,7 +49,7 @@ class CellRun:
     compiles: bool = True
     #: trace again what Dynamo has compiled before (`%%compile`, `%%observe --fresh`)
     retraces: bool = True
-    #: the magic's line as the user typed it
+    #: the magic's line as the user typed it; for a rerun, the line for its settings
     command: str = ""
     #: returns the magic's line for other settings
     command_line: Callable[[Settings], str] = lambda settings: ""

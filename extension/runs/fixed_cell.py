@@ -11,7 +11,7 @@ from dynascope.shell import cell_number, raw_cell
 
 
 def use_raw_texts(shell: Any, report: Report, ran: str) -> None:
-    """Replace the fixed texts in `report`, which lack the cells' magics, by fixed texts of the cells as the user wrote them.
+    """Replace the fixed texts in `report`, where magics are comments or calls, by fixed texts of the cells as users wrote them.
 
     A cell is left out if its raw text is unknown or a change does not apply to it; the patch still shows its fixes.  `ran`: the
     file of the cell that ran; if the fixes need `dynamic=True`, this becomes an option of its magic.
@@ -35,7 +35,7 @@ def use_raw_texts(shell: Any, report: Report, ran: str) -> None:
 
 
 def _with_options(text: str, fixes: FixSet) -> str:
-    """The text of a cell; if the fixes need `dynamic=True`, with `--dynamic true` added to its `%%compile` line."""
+    """The text of a cell; if the fixes need `dynamic=True`, with `--dynamic true` added to a `%%compile` on its first line."""
     first, end, rest = text.partition("\n")
     if fixes.settings.get("dynamic") is True and first.startswith("%%compile"):
         first += " --dynamic true"

@@ -23,8 +23,8 @@ class _Place(NamedTuple):
 def region_target(target: str, report: Report, file: str, namespace: dict[str, Any]) -> str:
     """The TARGET for a click: a line of the cell in `file`, a function's name, or the dotted path of a function elsewhere.
 
-    The view sends the line of a break (`12`, in this cell or an earlier one), a function of a library with one of its lines
-    (`forward:12`), or a function's name.
+    The view sends the line of a break (`12`, in this cell or an earlier one), a function outside the notebook with one of its
+    lines (`forward:12`), or a function's name.
     """
     breaks = [_Place(b.file, b.line, b.function, b.cell) for b in report.breaks]
     places = breaks + [_Place(f.file, f.line, f.name, f.cell) for f in report.frames]

@@ -75,7 +75,7 @@ def _is_module_base(base: ast.expr, namespace: Namespace, modules: set[str]) -> 
 
 
 def why_nothing_ran(cell: Cell, defined: list[Definition], namespace: Namespace) -> str | None:
-    """A note that says why the cell called nothing compiled, and what to do; `namespace`: the user's, after the cell."""
+    """A note on why the cell called nothing compiled, and what to do, or None; `namespace`: the user's, after the cell."""
     users_own = next((d.name for d in defined if marks.is_compiled(namespace.get(d.name))), None)
     if users_own is not None:
         return (

@@ -2,7 +2,7 @@
 
 Every name stays bound to the plain object, and nothing is put into the user's namespace, not even while the cell runs.
 Instead each call `F(...)` in the cell's own statements is compiled as `(<entry points> @ F)(...)`, where `<entry points>` is a
-constant of the code object: an `EntryPoints`, whose `@` returns the compiled entry point of F, or F itself if it is none.  The
+constant of the code object: an `EntryPoints`, whose `@` returns the compiled entry point of F, or F itself if it has none.  The
 cell's own frame makes the call, so code that inspects frames (`super`, `locals`, `eval`, warnings) sees what it sees in a plain
 cell; line and column numbers are F's own.
 """
@@ -40,7 +40,7 @@ class EntryPoints:
         self._retrace = retrace
         self._function_codes: _Names = {}
         self._method_codes: _Names = {}
-        #: id of each function seen so far -> (the function, the name of its definition); `retrace` has changed its code object
+        #: id of each registered function -> (the function, the name of its definition); `retrace` has replaced its code object
         self._registered: dict[int, tuple[Any, str]] = {}
         #: ids of a bound method's object and function, or twice the id of another callee -> (these objects, the entry point)
         self._entries: dict[tuple[int, int], tuple[tuple[Any, ...], Any]] = {}
@@ -72,7 +72,7 @@ class EntryPoints:
             self._register_function(marks.undecorated(value), self._function_codes)
 
     def _register_function(self, function: Any, names: _Names) -> str | None:
-        """The name of the definition that the function comes from; None if it comes from none."""
+        """Register the function, once; returns the name of the definition that it comes from, or None if it comes from none."""
         if type(function) is not FunctionType:
             return None
         if id(function) in self._registered:

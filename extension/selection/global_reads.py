@@ -58,7 +58,7 @@ class GlobalReads:
 
 
 def _is_inert(value: Any, depth: int = 0) -> bool:
-    """Whether using this value never runs the user's code."""
+    """Whether using this value is assumed never to run the user's code."""
     if isinstance(value, (list, tuple, set, frozenset, dict)):
         inner = value.values() if isinstance(value, dict) else value
         return depth < 3 and len(value) < 100 and all(_is_inert(v, depth + 1) for v in inner)

@@ -150,7 +150,7 @@ class NamedTargets:
         self._switches.clear()
 
     def call(self, name: str, entry: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        """Run one compiled entry point with all jumps switched off."""
+        """Run one compiled entry point with all targets switched off."""
         if name not in self.called:
             self.called.append(name)
         self.off()

@@ -1,4 +1,4 @@
-"""Compiles the own statements of a cell that defines no function and no `nn.Module` class, as functions.
+"""Compiles the statements of a cell that defines no function and no `nn.Module` class, as functions.
 
     def __cell__(_in): global y, z; ...; return _in, <the last expression>
 
@@ -12,8 +12,8 @@ cell.  Two details make that work under Dynamo:
   removed.  Dynamo cannot trace the `del` of a check.  So if a check is needed inside a compound statement, or before any
   statement that may bind the name, a later statement that binds it starts a new part (`divide`); without a placeholder, the
   earlier part needs no check.
-* Dynamo skips frames that hold no tensor, and a resume function knows the cell's data only as globals.  So `_in` holds an empty
-  tensor and lives to the end.
+* Dynamo skips frames that neither hold a tensor nor name a module of torch or numpy, and a resume function knows the cell's
+  data only as globals.  So `_in` holds an empty tensor and lives to the end.
 
 As always under torch.compile, names are bound when a graph has run.  So an error that only the running graph finds (a bad index
 in the data, an attribute that a computed tensor lacks) loses the names bound before it in the same graph.  Errors found while
@@ -62,7 +62,7 @@ _OPERATIONS = (
 
 
 class _Missing:
-    """The placeholder of a name that is not bound yet; using it raises the NameError of the plain cell."""
+    """The placeholder of a name that is not bound yet; most operations on it raise the NameError of the plain cell."""
 
     def __init__(self, name: str) -> None:
         object.__setattr__(self, "_name", name)
