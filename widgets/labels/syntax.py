@@ -1,4 +1,6 @@
-"""Finds functions, classes and `with` blocks in the recorded source; excerpts that are not valid Python have none.
+"""Finds functions, classes, `with` blocks and the columns of expressions in the recorded source.
+
+In excerpts that are not valid Python, no functions, classes and blocks are found.
 
 Promises: only the text of the excerpts is read; the last 32 parsed excerpts are cached.
 """
