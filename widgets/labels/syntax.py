@@ -77,7 +77,7 @@ def _parsed(text: str, first: int) -> list[ast.stmt]:
     Lines that begin with %name, %%name, ! or ?, as magics do, are emptied; `% 2` and `!= 2` continue an expression. The excerpt
     may start at any indentation.
     """
-    rows = re.sub(r"(?m)^[ \t]*(?:%%?[^\W\d]|!(?!=)|\?).*$", "", text).split("\n")  # as Python, no new line at a form feed
+    rows = re.sub(r"(?m)^[ \t]*(?:%%?[^\W\d]|!(?!=)|\?).*$", "", text).split("\n")  # splitlines would split at form feeds
     indent = min((len(row) - len(row.lstrip()) for row in rows if row.strip()), default=0)
     text = "\n".join(row[indent:] for row in rows)
     try:
