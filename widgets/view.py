@@ -2,7 +2,7 @@
 
 Promises: all that a click shows is in the browser already, except large texts, which the view fetches; a click that asks the
 kernel to run or stop something sends one message, which is acknowledged at once and handed to the callbacks (these should only
-queue: they may be called on another thread, even during a cell); `text/plain` is the headline or empty, never an address.
+queue: they may be called on another thread, even during a cell); `text/plain` has the headline or is empty, never an address.
 """
 
 from __future__ import annotations
@@ -38,9 +38,10 @@ class View(anywidget.AnyWidget):
     """A clickable view of one report, which may still be growing.
 
     Traits that the kernel may set: `selected` (an id such as "b0"; also set by clicks), `settings` (what the controls show),
-    `busy`, `running` (whether something that a button started is running), `can_run_again` (if False, there are no controls),
-    `devices` (on which a graph can run alone), `edited` (whether the cell was edited since this run), `command` (the equivalent
-    magic line) and `diff` (`{"summary": str, "lines": [str], "times": str, ...}` or None).
+    `busy` (whether the buttons are disabled, because a run is queued or code is running), `running` (whether something that a
+    button started is running), `can_run_again` (if False, there are no controls for another run), `devices` (on which a graph
+    can run alone), `edited` (whether the cell has run again with another text), `command` (the equivalent magic line) and
+    `diff` (`{"summary": str, "lines": [str], "times": str, ...}` or None).
     """
 
     _esm = es_module()
@@ -152,7 +153,7 @@ class View(anywidget.AnyWidget):
             layout.close()
 
     def headline(self) -> str:
-        """The one line of the report shown, or what is being waited for."""
+        """The headline of the report, or what the view waits for."""
         return str(self.content["headline"]) if self.content else "waiting for the compiler"
 
     def __repr__(self) -> str:
@@ -168,7 +169,7 @@ class View(anywidget.AnyWidget):
 
 
 def stage_text(report: Report | None, request: dict[str, Any]) -> str:
-    """The text of a later stage that a view asks for, or a sentence that the kernel lacks it."""
+    """The text of a later stage that a view asks for, or a sentence that says that the kernel no longer has it."""
     try:
         return printable(report.stage_texts[request["graph"]][request["stage"]][request["number"]], TEXT_LIMIT)  # type: ignore[union-attr]
     except (AttributeError, IndexError, KeyError, TypeError):

@@ -64,7 +64,8 @@ class Shape(TypedDict):
     """A box or a group of the split graph, placed.
 
     `region`: "error" or "allow", for a frame whose `error_on_graph_break` is not the run's, and for a break in a region, which
-    its `lines` name.  `contents`: ids of what a fold or a version box represents; `inside`: the layout of a fold's contents.
+    its `lines` name.  `contents`: ids of what a fold holds; for a version box, of its graph, and of the later versions that the
+    box stands for, with their graphs.  `inside`: the layout of a fold's contents.
     """
 
     id: str
@@ -353,7 +354,7 @@ class TunedRow(TypedDict):
 
 
 class CompileTimeLine(TypedDict):
-    """Where the time of the compiles went; each depth of nesting has a lane, in each thread."""
+    """Where the time of the compiles went; each lane of the report has a lane here for each depth of nesting."""
 
     title: str
     total: str

@@ -1,7 +1,8 @@
 """Bands: the lines of the source for which a region set `error_on_graph_break`.
 
-A region is a `with` block, a function or a range of lines.  The lines of a block or function are found in the recorded source;
-if they are uncertain, the region has no band.  A function that was traced under another flag than the run's has a band, too.
+A region is a `with` block, a function or a range of lines.  The report has the lines of `--region` options in the cell; those
+of other blocks and functions are found in the recorded source, and if they are uncertain, the region has no band.  A function
+that was traced under another flag than the run's has a band, too.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def bands(report: Report, places: Places) -> dict[tuple[str, int], Band]:
 
 
 def _of_break(places: Places, b: Break) -> Band | None:
-    """The band of the region that set the flag at a break; None if no region did, or its lines are uncertain."""
+    """The band of the region that set the flag at a break; None if no region did, or if its flag or lines are uncertain."""
     origin, file = b.region, b.file
     if not origin.is_region or b.error_on_graph_break is None:
         return None

@@ -72,7 +72,7 @@ def diff_dict(diff: Diff) -> dict[str, Any]:
 
 
 def _why(diff: Diff, name: str, before: int, now: int) -> str:
-    """Why the number of graphs changed: a fixed break merges graphs, a new one splits them; "" for other counts."""
+    """For graphs, why their number changed: a fixed break merges graphs, a new one splits them; "" if neither is the case."""
     if name != "graphs":
         return ""
     return "; merged" if now < before and diff.fixed else "; split" if now > before and diff.new else ""

@@ -111,7 +111,7 @@ def difference_title(report: RanksReport, difference: Difference) -> str:
 
 
 def _reference(report: RanksReport, difference: Difference) -> str:
-    """The ranks that a difference is compared with: `ranks 0-2`, `the other ranks`, `most ranks`, `400 other ranks`."""
+    """The ranks that others differ from: `ranks 0-2`, `the other ranks`, `most ranks`, `400 other ranks`."""
     group, reference = (None if n is None else report.groups[n].ranks for n in (difference.group, difference.reference))
     if reference is None or group is reference:
         others = len(report.ranks if group is None else group) - len(who_differs(report, difference))

@@ -42,7 +42,7 @@ def line_words(at: StackEntry | None, places: Places) -> str:
 
 
 def wanted_by(part: FailedGuard | Guard | Constraint) -> str:
-    """What needed a guard, `the rule of an operation on shapes (infer_size)`; empty if the program itself did, or unknown."""
+    """What needed a guard, `the rule of an operation on shapes (infer_size)`; empty for the program itself, or if unknown."""
     who = _ORIGINS.get(part.origin, "")
     return f"{who} ({part.asked_by})" if who and part.asked_by else who
 
@@ -96,7 +96,7 @@ def limit_words(recompile: Recompile, name: str, places: Places) -> str:
 
 
 def refused_recompiles(report: Report) -> list[Recompile]:
-    """The first recompile of each function that the compiler refused because of a limit."""
+    """For each function that reached a recompile limit, the first recompile that the compiler refused."""
     frames = {f.id: f for f in report.frames}
     first: dict[tuple[str, str, int], Recompile] = {}
     for r in report.recompiles:

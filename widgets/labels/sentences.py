@@ -129,7 +129,7 @@ def record_notes(report: Report) -> list[str]:
 
 
 def splits(report: Report) -> list[str]:
-    """Sentences on the graphs that DDPOptimizer split, how and why."""
+    """Sentences on how and why DDPOptimizer split graphs."""
     return [f"graph {n}: {note}" for n, g in enumerate(report.graphs) if g.splits for note in g.notes if note.startswith("DDP")]
 
 

@@ -1,4 +1,6 @@
-"""Finds functions, classes and `with` blocks in the recorded source; excerpts that are not valid Python have none.
+"""Finds functions, classes, `with` blocks and the columns of expressions in the recorded source.
+
+In excerpts that are not valid Python, no functions, classes and blocks are found.
 
 Promises: only the text of the excerpts is read; the last 32 parsed excerpts are cached.
 """
@@ -75,7 +77,7 @@ def _parsed(text: str, first: int) -> list[ast.stmt]:
     Lines that begin with %name, %%name, ! or ?, as magics do, are emptied; `% 2` and `!= 2` continue an expression. The excerpt
     may start at any indentation.
     """
-    rows = re.sub(r"(?m)^[ \t]*(?:%%?[^\W\d]|!(?!=)|\?).*$", "", text).split("\n")  # as Python, no new line at a form feed
+    rows = re.sub(r"(?m)^[ \t]*(?:%%?[^\W\d]|!(?!=)|\?).*$", "", text).split("\n")  # splitlines would split at form feeds
     indent = min((len(row) - len(row.lstrip()) for row in rows if row.strip()), default=0)
     text = "\n".join(row[indent:] for row in rows)
     try:

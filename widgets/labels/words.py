@@ -91,7 +91,7 @@ def cut(text: str, width: float, size: float = 12, *, mono: bool = False, bold: 
 
 
 def wrapped(text: str, width: float, size: float, most: int = 2) -> list[str]:
-    """`text` in at most `most` lines of `width` pixels, the last one cut at its end."""
+    """`text` in at most `most` lines of `width` pixels, the last one cut at its end; a word wider than a line is cut, too."""
     lines: list[str] = []
     for word in shorten(text, 600).split():
         if lines and text_width(f"{lines[-1]} {word}", size) <= width:
@@ -131,7 +131,7 @@ def _cut_middle(text: str, keep: int) -> str:
 
 
 def line_ranges(lines: Iterable[int]) -> str:
-    """`line 4`, `lines 2–3`, `lines 2–3, 7`; empty if there are none."""
+    """`line 4`, `lines 2–3, 7`, `lines 2–3, 7, 9, …` (at most three ranges); empty if there are none."""
     ordered = sorted(set(lines))
     runs = consecutive(ordered)
     shown = [str(run[0]) if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs[:3]] + ["…"] * (len(runs) > 3)
@@ -178,7 +178,7 @@ class Places:
         return text
 
     def span(self, b: Break) -> tuple[str, int, int, bool]:
-        """(text of a break's line, start column, end column, whether these are known; if not, they span the whole text)."""
+        """(text of a break's line, start column, end column, whether these are known); if not, those of the unindented text."""
         text = self.lines(b.file).get(b.line)
         if text is None:  # `source` lacks the indentation, so the break's columns do not fit it
             return b.source, 0, len(b.source), False

@@ -14,7 +14,7 @@ from dynascope.widgets.labels.compile_time import KINDS, cache_words, choice_wor
 from dynascope.widgets.labels.words import Places, printable, shorten
 from dynascope.widgets.wire import CompileTimeLine, Part, PhaseRow, Share, TimeSegment, TunedRow
 
-#: limits on the rows of each table, and the repeated blocks that are listed
+#: at most this many rows in each table (twice as many phases and choices in a frame's tab), and this many repeated blocks
 ROWS, REPEATS = 10, 5
 
 

@@ -47,7 +47,7 @@ from dynascope.widgets.model.stages import TEXT_LIMIT, stage_parts
 from dynascope.widgets.model.timeline import cost_facts
 from dynascope.widgets.wire import Detail, Part
 
-#: one list has at most this many rows
+#: a list has at most this many rows of one kind; the locals of a resume function are all listed
 ROWS = 500
 _COMPILED_BEFORE = (
     "It was compiled before this recording: its graphs may be known, the reasons of its breaks are not. "
@@ -62,7 +62,7 @@ OUTCOMES = {
 
 
 def details(report: Report, places: Places) -> dict[str, Detail]:
-    """Detail by id: breaks, frames, graphs."""
+    """The details of the breaks, frames and graphs, by id."""
     return _Details(report, places).all()
 
 
@@ -152,7 +152,7 @@ class _Details:
         return facts + [["ends", f"graph {n}", g.id] for n, g in self.ended[b.id][:4]]
 
     def _outcome(self, b: Break) -> str:
-        """The outcome of a break in words: the worst among its hits, and how many hits had it unless all did."""
+        """What a break led to: an error, an eager rest of the frame, or the worst outcome of its hits, with how many had it."""
         error = ended_by_error(self.report, b)
         if error is not None:
             return f"not resumed: {printable(error, 100)} ended the call here"
@@ -386,12 +386,12 @@ class _Details:
 
 
 def break_target(b: Break) -> str:
-    """What `--region` takes as the target for a break: its line if it is in a cell, else its function and line."""
+    """The `target` in a request for a region at a break: its line if it is in a cell, else `forward:12`, function and line."""
     return str(b.line) if b.cell is not None else f"{printable(b.function, 1000)}:{b.line}"
 
 
 def frame_target(f: Frame) -> str:
-    """What `--region` takes as the target for a function: its name; outside cells also its line, as files may repeat a name."""
+    """The `target` in a request for a region in a function: its name; outside cells also a line, as files may repeat a name."""
     return printable(f.name, 1000) if f.cell is not None else f"{printable(f.name, 1000)}:{f.line}"
 
 

@@ -1,6 +1,6 @@
 """What running one graph alone showed: figures as bars, sentences, and heat for the drawing of the graph.
 
-Promises: the heat of an operation is its time in per cent of the slowest operation's, and always comes with the time in words;
+Promises: the heat of an operation is its time in percent of the slowest operation's, and always comes with the time in words;
 what was not measured is left out or called unknown.
 """
 
@@ -36,7 +36,7 @@ def run_part(report: Report, graph: Graph) -> Part:
 
 
 def heat(run: GraphRun | None) -> dict[str, tuple[int, str]]:
-    """By node, an operation's heat in per cent, and its time and share of the total in words: `12 µs · 34%`."""
+    """By node, an operation's heat in percent, and its time and share of the total in words: `12 µs · 34%`."""
     if run is None or not run.ops:
         return {}
     most, total = max(op.seconds for op in run.ops), sum(op.seconds for op in run.ops)

@@ -47,7 +47,7 @@ def guard_parts(report: Report, frame: Frame, row: list[Frame], places: Places) 
 
 
 def _costs(report: Report, frame: Frame) -> Iterator[list[str]]:
-    """Rows on what a frame's guards cost a call, on the costliest ones and, for the costliest frame, on what switches gain."""
+    """Rows on what a frame's guards cost a call, on those that were timed and, for the most expensive frame, on switches."""
     costs = report.profile.guards if report.profile is not None else None
     one = next((f for f in costs.frames if f.frame == frame.id), None) if costs is not None else None
     if costs is None or one is None:

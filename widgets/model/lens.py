@@ -127,7 +127,7 @@ def _docstrings(lines: dict[int, str]) -> set[int]:
 
 
 def _mark(b: Break, places: Places) -> LensMark:
-    """The mark of a break on its line: from column to column or, if these are unknown, over the whole text."""
+    """The mark of a break on its line: from column to column or, if these are unknown, over the text without indentation."""
     _, start, end, _ = places.span(b)
     return {"id": b.id, "start": min(start, LINE_LIMIT), "end": min(end, LINE_LIMIT), "outcome": b.outcome}
 

@@ -133,7 +133,7 @@ class _Rows:
         self.below(call.calls, depth + 1)
 
     def is_empty(self, call: Call) -> bool:
-        """Whether nothing was captured or happened in a call itself; below a root, it shares the row of a single callee."""
+        """Whether nothing was captured or happened in a call itself; unless a root, it shares the row of its only callee."""
         return not call.is_eventful and not call.graphs
 
     def quiet_row(self, quiet: list[Call], depth: int) -> None:
@@ -210,7 +210,7 @@ def _first_versions(report: Report) -> dict[str, int | None]:
 
 
 def _compiled_well(report: Report, places: Places) -> str:
-    """A sentence on the functions with graphs that are not eventful themselves; "" if there are none or no ops are known."""
+    """A sentence on the functions that have graphs and are not eventful themselves; "" without any, or if no ops are known."""
     ops = _first_versions(report)
     calls = [call for root in call_tree(report) for _, call in root.walk()]
     sizes = {id(call): sum(ops.get(g) or 0 for g in call.graphs) for call in calls}

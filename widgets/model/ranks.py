@@ -48,7 +48,7 @@ class GroupModel(TypedDict):
 
 
 class DifferenceModel(TypedDict):
-    """The first difference between a group, or some ranks, and the reference.
+    """A difference between a group, or some ranks, and the reference.
 
     `group`, `reference` and `step`: -1 if there is none; `frame` and `there`: ids of the step's frame in the two views; `side`:
     1 if the place is in the reference's code, else 0.

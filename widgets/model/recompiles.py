@@ -1,7 +1,7 @@
 """The list of recompiles, and the marks of lines that make guards.
 
-Promises: functions that reached the recompile limit come first; a line's mark counts guards on values of the program, not those
-that Dynamo adds for itself, and says whether the first failed guard of a recompile is from the line.
+Promises: functions that reached the recompile limit come first; a line's mark counts guards on values (`VALUES`), not those on
+identities and types, and says whether the first failed guard of a recompile is from the line.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def recompile_rows(report: Report, places: Places) -> list[RecompileRow]:
 
 
 def guard_marks(report: Report) -> dict[tuple[str, int], LensGuards]:
-    """For each (file, line) that makes guards on values: how many, the first 20 texts, and if a guard of it failed first."""
+    """For each (file, line) that makes guards on values: how many different ones, the first 20, whether one failed first."""
     made: dict[tuple[str, int], dict[str, None]] = defaultdict(dict)
     for frame in report.frames:
         for index, site in enumerate(frame.guard_sites):

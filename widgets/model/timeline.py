@@ -1,7 +1,7 @@
 """The run-time part of the model: the time line of one call, to scale, the shares, and what each break costs.
 
 Promises: a segment's `id` names something that the view can select (graph, break or frame), or is empty; a lane has at most
-`MOST` segments; all texts and numbers come from the report.  If the report has more, those too short to be seen are merged by
+`MOST` segments; all numbers come from the report.  If the report has more for a lane, those too short to be seen are merged by
 kind within each hundredth of the call: widths stay true, but the order inside a hundredth is lost, and the tooltips say so.
 """
 
@@ -21,7 +21,7 @@ MOST = 1500
 #: on lanes with more segments, a segment of at least `_LONG` of the call is drawn as it is; shorter ones are merged within each
 #: `_GATHERED` of the call, into at most `_KINDS` by kind: at most 200 + 4 * (100 + 200 + 1) in all, fewer than `MOST`
 _LONG, _GATHERED, _KINDS = 1 / 200, 1 / 100, 4
-#: for each share its name, its kind (which sets its colour) and what it means
+#: for each share its name, its kind (which sets its color) and what it means
 _SHARES = {
     "graphs": ("compiled graphs", "graph", "the captured graphs, as the backend compiled them"),
     "gaps": ("gaps", "gap", "eager Python and eager ops between two graphs"),
@@ -86,7 +86,7 @@ def _segments(profile: Profile, drawn: float, report: Report) -> list[TimeSegmen
 
 
 def _runs(segments: list[Segment], drawn: float) -> list[list[Segment]]:
-    """The segments in runs to be merged: neighbouring short ones of one hundredth; a long segment is a run by itself."""
+    """The segments in runs to be merged: neighboring short ones of one hundredth; a long segment is a run by itself."""
 
     def key(segment: Segment) -> tuple[bool, float]:
         is_long = segment.duration >= _LONG * drawn

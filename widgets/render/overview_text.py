@@ -14,8 +14,8 @@ from dynascope.widgets.wire import CallRow, CausePlace, CauseRow, Overview
 
 #: lines of a screen
 SCREEN = 45
-#: the causes have at most this many lines, fewer if there are several lines above and below the overview; the calls have the
-#: rest
+#: the causes have at most this many lines, one less for each line but the first above and below the overview; the calls have
+#: the rest
 CAUSES = 20
 #: causes that are shown with their places (one less if there are more than MANY causes), and functions named in one line
 PLACED, MANY, FUNCTIONS = 4, 6, 5

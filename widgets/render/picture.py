@@ -1,7 +1,7 @@
 """The split graph as a static picture: SVG with literal colors, or Graphviz text.
 
 Promises: valid XML whatever the report holds (every text escaped, no control characters); no script, no reference to anything
-outside; no text wider than its box (long names are cut in the middle, and are longer in the `<title>`); a light background of
+outside; no text wider than its box (long names are cut in the middle; the `<title>` has more of them); a light background of
 its own, so it is readable on any page.
 """
 

@@ -67,7 +67,7 @@ def _body(model: RanksModel) -> str:
 
 
 def to_svg(report: RanksReport) -> str:
-    """The strip of groups, and the matrix of compiles by rank."""
+    """The picture as one SVG document: a strip with the group of each rank, and the matrix of compiles by rank."""
     return _svg(safe_ranks_model(report))
 
 

@@ -1,8 +1,8 @@
 """The static output: what a saved notebook, nbconvert, GitHub and an untrusted notebook show.
 
 Promises: no script, no `id`, no inline SVG, no outside reference, so it survives sanitizers; the picture is an `<img>` with a
-data URI; every text is escaped; the output hides itself while the live view is shown below it, and otherwise hides the dead
-view's error line; if a part cannot be made, one line says so and the rest is shown.
+data URI; every text is escaped; in JupyterLab and Jupyter Notebook, the output hides itself while the live view is shown below
+it, and otherwise hides the dead view's error line; if a part cannot be made, one line says so and the rest is shown.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dynascope.widgets.wire import Overview, ViewModel
 
 #: rows of the table of breaks
 ROWS = 40
-#: pixels: a higher picture is replaced by a short one, because a saved page cannot scroll in it
+#: pixels: a higher picture is replaced by a short one, because a saved page cannot scroll within it
 TALL = 1400
 #: a color that is readable on a light and on a dark background
 ERROR = "#d4313a"

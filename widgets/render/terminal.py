@@ -26,16 +26,16 @@ class Terminal:
         self.colour, self.width = colour, width
 
     def part(self, what: str, make: Callable[[], list[str]]) -> list[str]:
-        """The lines of one part; if it cannot be written, one line that says so."""
+        """The lines of one part; if it cannot be written, a note that says so."""
         return guarded(what, make, lambda why: ["", *self.wrap("note: " + why, "", 3)])
 
     def paint(self, text: str, *styles: str) -> str:
-        """The text in these styles; empty or plain text stays as it is."""
+        """The text in these styles; unchanged if it is empty, or if the output is plain."""
         codes = ";".join(_CODES[s] for s in styles)
         return f"\x1b[{codes}m{text}\x1b[0m" if self.colour and text else text
 
     def wrap(self, text: str, indent: str, most: int = 2, under: str = "") -> list[str]:
-        """`text`, wrapped to at most `most` lines; `under`: the indent of all lines but the first, if it is another one.
+        """`text`, wrapped to at most `most` lines; `under`: the indent of all lines but the first, if different.
 
         If it is too long, whole sentences are dropped from the end; if what remains would fill no more than half the lines, the
         text is cut instead.

@@ -68,7 +68,7 @@ def takes_colours(stream: TextIO) -> bool:
 
 
 def to_text(report: Report, colour: bool = False, width: int | None = None) -> str:
-    """`report` as text; of a large report (many frames of several functions), only the overview, on at most one screen.
+    """`report` as text; for a large report (many frames of several functions), only the overview, on at most one screen.
 
     Args:
         report: what is shown.
@@ -95,7 +95,7 @@ class _Terminal(Terminal):
         self.frames = {f.id: f for f in report.frames}
 
     def lines(self, whole: bool) -> list[str]:
-        """All lines; unless `whole`, none on the compile time, and of a large report only the overview and summaries."""
+        """All lines; unless `whole`, without the compile time, and for a large report only the overview and summaries."""
         first = (("The headline", self.headline), ("The error", self.error))
         head = [line for what, make in first for line in self.part(what, make)]
         shown = None if whole else overview(self.report, self.places)
@@ -117,7 +117,7 @@ class _Terminal(Terminal):
         return [self.paint(head, "bold") + ": " + rest]
 
     def breaks(self) -> list[str]:
-        """The first breaks in full, and the places of the others."""
+        """The first breaks in full, the places of the next 20, and the number of the others."""
         breaks, out = sorted_breaks(self.report), []
         for b in breaks[:MOST]:
             out += self.part("A graph break", partial(self.break_, b))
@@ -261,7 +261,7 @@ class _Terminal(Terminal):
         return out
 
     def outcome(self, b: Break) -> str:
-        """The outcome of a break; or the first two frames that run eagerly because of it, unless only its own does."""
+        """The outcome of a break; if any function but its own runs eagerly because of it, the first two that do."""
         error = ended_by_error(self.report, b)
         if error is not None:
             return f"not resumed: {shorten(error, 60)} ended the call here"
@@ -319,7 +319,7 @@ class _Terminal(Terminal):
         return ["", *self.paint_all(out, "soft")] if out else []
 
     def recompiles(self) -> list[str]:
-        """Each recompile: which call needed it, what changed, and the lines that wanted it unchanged."""
+        """The first recompiles: which call needed each one, what changed, and the line that made the failed guard."""
         again, out = compiled_again(self.report), list[str]()
         for r in again[:MOST]:
             f = self.frames.get(r.frame)
