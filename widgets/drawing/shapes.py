@@ -141,7 +141,7 @@ def _brief(reason: str | None) -> str:
 
 
 def _why_empty(frame: Frame) -> str:
-    """A short reason unchanged; the compiler's long ones all mean the same."""
+    """The frame's reason if it is short; the compiler's long ones all mean that there is nothing to compile."""
     reason = compiler_text(frame.reason or "", 400)
     return reason if 0 < len(reason) < 50 else "nothing to compile in it"
 
