@@ -1,4 +1,4 @@
-"""The boxes of the split graph: titles, notes and lines that fit into them, and the whole text for the tooltip.
+"""The boxes of the split graph: titles, notes and lines that fit into them, and longer texts for the tooltips.
 
 Promises: no text is wider than its box; a place with its own `error_on_graph_break` says so; positions stay 0 until the layout
 is known.
