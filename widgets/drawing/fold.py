@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from dynascope.compiler.report import Frame, plural
 from dynascope.widgets.labels.words import printable
 
-#: the frames of one function have at most this many folds; all other frames share one fold
+#: at most this many folds hold the frames, or the resumes, of a single function; all other frames share one fold
 NAMES = 10
 
 

@@ -38,8 +38,8 @@ class FxRun:
 def fx_folds(modules: Sequence[str | None], nodes: list[FxNode], first: int = 0) -> list[FxRun]:
     """The folds of a run of more than `MOST` nodes that begins at node `first`.
 
-    Nodes are grouped by module path, if more than half have one, as deep as gives at most `MOST` folds, or else by source
-    line.  If every grouping gives more, neighboring runs are joined; if none separates the nodes, they are folded by number.
+    Nodes are grouped by module path, if more than half have one, at the greatest depth with at most `MOST` folds, or else by
+    source line.  If every grouping gives more, neighboring runs are joined; if none is useful, nodes are folded by number.
     """
     known = sum(m is not None for m in modules)
     by_module: list[list[FxRun]] = []
@@ -52,7 +52,7 @@ def fx_folds(modules: Sequence[str | None], nodes: list[FxNode], first: int = 0)
 
 
 def _is_useful(runs: list[FxRun]) -> bool:
-    """Whether there are several runs without inputs, none of which has nearly all of their nodes (`LARGEST`)."""
+    """Whether there are at least two runs besides inputs, none with more than the share `LARGEST` of the nodes in them."""
     own = [r.count for r in runs if r.name != INPUTS]
     return len(own) >= 2 and max(own) <= LARGEST * sum(own)
 

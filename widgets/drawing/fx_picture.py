@@ -1,8 +1,8 @@
 """The layout of an FX graph: its nodes, or for a large graph its folds, each with the layout of its contents.
 
 Promises: up to `DRAWN` nodes are drawn one by one; larger graphs are drawn as folds, nested if necessary.  The contents of each
-fold are laid out in advance, so that it opens without a kernel.  Every read between two boxes of a drawing is an arrow; but if
-many folds read the same fold of inputs, one arrow is drawn and the readers are counted.  Linear in the number of nodes.
+fold are laid out in advance, so that it opens without a kernel.  An arrow joins two boxes of a drawing if one reads the other;
+but if many folds read the same fold of inputs, one arrow is drawn and the readers are counted.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class FxDrawing:
         return self._unfolded(run) if run.count <= DRAWN else self._folded(run)
 
     def _unfolded(self, run: FxRun) -> FxPicture:
-        """The layout of single nodes; a value that is read is written right below the box of its node."""
+        """The layout of single nodes; a value that another of them reads is written right below the box of its node."""
         nodes = self.nodes[run.first : run.end]
         read = {source for node in nodes for source in node["reads"]}
         devices = {node["value"].rpartition("] ")[2] for node in nodes if "] " in node["value"]}

@@ -1,4 +1,4 @@
-"""The boxes of the split graph: titles, notes and lines that fit into them, and the whole text for the tooltip.
+"""The boxes of the split graph: titles, notes and lines that fit into them, and longer texts for the tooltips.
 
 Promises: no text is wider than its box; a place with its own `error_on_graph_break` says so; positions stay 0 until the layout
 is known.
@@ -141,7 +141,7 @@ def _brief(reason: str | None) -> str:
 
 
 def _why_empty(frame: Frame) -> str:
-    """A short reason unchanged; the compiler's long ones all mean the same."""
+    """The frame's reason if it is short; the compiler's long ones all mean that there is nothing to compile."""
     reason = compiler_text(frame.reason or "", 400)
     return reason if 0 < len(reason) < 50 else "nothing to compile in it"
 

@@ -1,6 +1,6 @@
 """The split graph: which frames, graphs and breaks are drawn, what is folded, how they are joined.
 
-Promises: a break that is drawn is one box, however many frames ran into it, if possible in the frame that contains its line;
+Promises: in a picture, a break is one box at most, however many frames ran into it, if possible in the frame that has its line;
 calls and recompiles lead to the right, continuations down; frames with status "ignored" are left out; what is folded is counted
 in words, never silently dropped.  `split_picture` lays out up to `INSIDE` folded frames in advance, so that folds open without
 a kernel.
@@ -118,7 +118,7 @@ class _Drawing:
         self.drawn = {f.id for f in frames}
         for id, version in self.first.items():
             self.versions[version].append(self.by_id[id])
-        #: id of a break -> the frames that it made Dynamo skip or fail in, and the frames with a graph that ends there
+        #: id of a break -> the drawn frames that were skipped or failed because of it, and those with a graph that it ended
         self.stopped: dict[str | None, list[str]] = defaultdict(list)
         for f in frames:
             if f.status in ("skipped", "failed") and f.kind != "resume":  # a resume function's `break_` comes before it
@@ -211,7 +211,7 @@ class _Drawing:
     # -- arrows -----------------------------------------------------------------------------------
 
     def _shown_as(self, id: str | None) -> str | None:
-        """Id of the group or fold of a frame; if it is not drawn, that of the frame that it continues, or of its caller."""
+        """Id of a frame's group or fold; if it has neither, that of the frame it continues, or of its caller, and so on."""
         for _ in range(len(self.by_id) + 1):
             id = self.first.get(id, id) if id is not None else None
             if id is None or id in self.drawn:

@@ -1,4 +1,4 @@
-"""The layout of FX graphs: rows by longest path, order by barycenter, x by neighbors; linear in its input.
+"""The layout of FX graphs: rows by longest path, order by barycenter, x by neighbors; in almost linear time.
 
 Promises: boxes never overlap; 10,000 boxes take less than a second.  Edges run through gaps between boxes, but the longest run
 along a lane beside the drawing if too many are long.  Parts that no edge joins are side by side where there is room, and tall

@@ -37,7 +37,7 @@ BUDGET = 400_000
 
 @dataclass(frozen=True)
 class Box:
-    """A frame, or a box in the frame with id `frame`; the height of a frame is that of its header."""
+    """A frame or another top-level box, or a box in the frame with id `frame`; the height of a frame is that of its header."""
 
     id: str
     width: float
@@ -161,7 +161,7 @@ class _Forest:
         return second
 
     def _is_plain(self, id: str) -> bool:
-        """Whether a frame takes one column and nothing is beside it: no call, and at most one continuation."""
+        """Whether a frame takes one column and nothing is beside it: no call or recompile, and at most one continuation."""
         return not self.right[id] and len(self.down[id]) < 2 and _columns(self.sizes[id][0]) == 1
 
 
@@ -188,7 +188,7 @@ class _Router:
         self.rights = {x: max(r.right for _, r in column) for x, column in self.columns.items()}
 
     def route(self, edge: Edge) -> list[Point]:
-        """The first simple route that is free; if none is, one beside the drawing."""
+        """A route inside a frame; between frames, the first simple route that is free, or else one beside the drawing."""
         a, b = self.rects[edge.source], self.rects[edge.target]
         source, target = self.owner[edge.source], self.owner[edge.target]
         if source == target:

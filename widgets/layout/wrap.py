@@ -32,7 +32,7 @@ class Part:
 
 @dataclass
 class _Column:
-    """A drawing between two cuts."""
+    """The part of a drawing between two cuts."""
 
     left: float
     top: float
@@ -54,7 +54,7 @@ class _Column:
 
 
 def wrapped(part: Part, room: float, tall: float) -> Placement[int]:
-    """`part` in columns of about `tall` pixels if so many fit into `room`; in one if it is not tall or cannot be cut."""
+    """`part` in columns about `tall` pixels high, or higher if `room` is narrow; in one if it is not tall or cannot be cut."""
     pieces = _pieces(part)
     rects = dict(enumerate(part.rects))
     if part.tops[-1] <= tall or len(pieces) < 2:
@@ -129,7 +129,7 @@ def _columns(pieces: list[_Column], room: float, tall: float) -> list[_Column]:
 
 
 def _carried(route: list[Point], here: _Column, there: _Column) -> list[Point]:
-    """The route from the end of one column to the start of the next."""
+    """The route of the arrow that leads from one column to the next."""
     begin = [here.moved(point) for point in route if point[1] <= here.bottom]
     end = [there.moved(point) for point in route if point[1] >= there.top]
     (ax, _), (bx, _) = begin[-1], end[0]

@@ -63,7 +63,7 @@ def with_cond(problem: Problem, source: Source, branch: cst.If) -> list[Candidat
 
 
 def is_pure_block(torch: Torch, block: list[cst.CSTNode]) -> bool:
-    """Whether statements only compute values, bind names and jump; calls of unknown functions are allowed."""
+    """Whether statements only compute values, bind names and jump; unknown functions may be called for their values."""
     if any(isinstance(s, cst.Expr) and isinstance(s.value, cst.Call) for s in small(block)):
         return False
     found = uses(*block)
@@ -92,7 +92,7 @@ def _in_order(source: Source, *nodes: cst.CSTNode) -> list[str]:
 
 
 def _maybe_bound(source: Source, branch: cst.If) -> set[str]:
-    """Names that are bound before the branch on some paths to it, but not on all."""
+    """Names that earlier statements of the function's own block bind on some paths to the branch, but not on all."""
     scope, start = source.scope_of(branch), source.start(branch)
     visitor = Uses()
     for one in statements(scope.body) if isinstance(scope, cst.FunctionDef) else list(scope.body):
@@ -195,7 +195,7 @@ def _last_values(one: cst.CSTNode) -> list[tuple[str, cst.BaseExpression]]:
 
 
 def _fresh_return(source: Source, value: cst.BaseExpression) -> str | None:
-    """What a side returns, cloned where it may share memory with an operand; None if it needs no change."""
+    """What a side returns, with the clones that `without_alias` adds; None if there are none."""
     if isinstance(value, cst.Tuple):
         parts = [e.value for e in value.elements]
         texts = [without_alias(p, source.text_of(p)) for p in parts]

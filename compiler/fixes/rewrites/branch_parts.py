@@ -15,7 +15,10 @@ def is_no_tensor(value: cst.BaseExpression) -> bool:
 
 
 def without_alias(value: cst.BaseExpression, text: str) -> str:
-    """The text of a value, cloned if it may share memory with an operand, which torch.cond does not allow."""
+    """The text of a value, with `.clone()` if it is a name, an attribute or an item.
+
+    Such a value may share memory with an operand, which torch.cond does not allow.
+    """
     return f"{text}.clone()" if isinstance(value, cst.Name | cst.Attribute | cst.Subscript) else text
 
 
@@ -29,7 +32,9 @@ def is_elif(source: Source, branch: cst.If) -> bool:
 
 
 def targets(one: cst.CSTNode) -> list[tuple[str, tuple[cst.BaseExpression, str]]]:
-    """The names that a simple statement assigns, each with its value and its operator (`+=` or the like, "" for `=`).
+    """The names that a simple statement assigns, each with its value and its operator.
+
+    The operator is `+=`, `-=`, `*=` or `/=`, "?" for any other that changes a name, and "" for `=`.
 
     Raises `Refused` for anything but `pass`, an assignment to one name, or an unpacking such as `a, b = 1, 2`.
     """

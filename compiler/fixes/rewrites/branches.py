@@ -67,7 +67,7 @@ def _argument(source: Source, value: cst.BaseExpression) -> str:
 
 @dataclass
 class _Value:
-    """The value that a side assigns to a name: its text, its nodes, and the operator, `+=` or the like (\"\" for `=`)."""
+    """The value that a side assigns to a name: its text, its nodes, and the operator, `+=` or the like ("" for `=`)."""
 
     text: str
     nodes: tuple[cst.BaseExpression, ...]
@@ -172,7 +172,8 @@ def _sides(branch: cst.If) -> list[list[cst.CSTNode]]:
 def _side_value(source: Source, torch: Torch, side: list[cst.CSTNode], name: str) -> _Value | None:
     """The value that a side assigns to a name; None if it does not assign the name.
 
-    Raises `Refused` if the side binds a name twice or reads one that it has bound, or if a value has effects or is no tensor.
+    Raises `Refused` if the side binds a name twice or reads one that it has bound, or if a value may have effects or is
+    certainly no tensor.
     """
     value: _Value | None = None
     done: set[str] = set()
@@ -213,7 +214,7 @@ def _unchanged(name: str, before: set[str], operator: str) -> _Value:
 
 
 def _chosen(source: Source, torch: Torch, test: cst.BaseExpression, yes: str, no: str, condition: str | None = None) -> str:
-    """The expression that chooses one of two values: with `if` for a condition of Python's, else with `torch.where`."""
+    """The expression that chooses one of two values: `yes if test else no` for a Python condition, else `torch.where`."""
     if yes == no:
         return yes
     if conditions.is_python(test):
@@ -281,7 +282,7 @@ def _computes(torch: Torch, one: cst.CSTNode) -> bool:
 
 
 def _returned(source: Source, torch: Torch, block: list[cst.CSTNode]) -> list[str]:
-    """The texts of the values that a block returns; raises `Refused` if it does anything but return."""
+    """The texts of the values that a block returns; raises `Refused` if it does anything else, or they cannot be chosen."""
     first = block[0] if block else None
     inner = small([first])[0] if first is not None else None
     if isinstance(inner, cst.Return) and len(small([first])) == 1 and inner.value is not None:  # type: ignore[list-item]

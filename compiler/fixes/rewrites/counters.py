@@ -68,7 +68,7 @@ def _bindings(source: Source, name: str) -> list[cst.BaseExpression]:
 def _given(source: Source, function: str, name: str) -> list[cst.BaseExpression] | None:
     """The arguments for this parameter that may differ from call to call.
 
-    None if the file has not exactly one function of this name, or the function cannot be given this parameter by position.
+    None unless the file has exactly one function of this name, and it takes this parameter by position.
     """
     functions = [f for f in source.all_of(cst.FunctionDef) if f.name.value == function]
     if len(functions) != 1:

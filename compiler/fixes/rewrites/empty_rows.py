@@ -17,7 +17,7 @@ _IN_PLACE = {
 }  # fmt: skip
 _TO_NUMBERS = {"long", "int", "to", "unbind"}
 _SAME_ROWS = {"squeeze", "unsqueeze", "flatten", "view", "reshape", "clone", "expand", "t", *_TO_NUMBERS}
-#: what is asked of a mask; rows are counted
+#: methods that a condition calls on a mask; rows are counted in other ways
 _OF_VALUES = {"any", "sum", "count_nonzero"}
 _NEW = {
     "index_add", "index_fill", "index_copy", "index_put", "masked_fill", "masked_scatter", "scatter", "scatter_add",
@@ -114,7 +114,7 @@ def _makes_numbers(node: cst.CSTNode, mask: cst.BaseExpression) -> bool:
 
 
 def _does_nothing(torch: Torch, one: cst.CSTNode, selected: cst.BaseExpression, later: set[str]) -> bool:
-    """Whether a statement has no effect if no row is selected."""
+    """Whether a statement changes nothing that is read later if no row is selected; its values are taken to have no effects."""
     if isinstance(one, cst.Assign) and len(one.targets) == 1:
         target = one.targets[0].target
         if isinstance(target, cst.Subscript):

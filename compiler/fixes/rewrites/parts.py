@@ -1,4 +1,4 @@
-"""Code that breaks in a loop, a `with` or a `try` gets a function of its own, so that the code around it is not skipped."""
+"""A loop, `with` or `try` around a graph break, or its body, becomes a function, so that the code around it is not skipped."""
 
 from __future__ import annotations
 

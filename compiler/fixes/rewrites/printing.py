@@ -1,4 +1,4 @@
-"""Printing and logging move behind the graph, or behind the last tensor operation of the function, in order."""
+"""Messages (prints, warnings, logs) move behind the graph, or behind the last tensor operation of the function, in order."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def candidates(problem: Problem) -> list[Candidate]:
 
 
 def observer_at(source: Source, problem: Problem) -> cst.CSTNode | None:
-    """The message statement at a problem, or the outermost `if` around it that contains only messages; else None."""
+    """The message statement at a problem, or the outermost `if` with only messages that has it in its body; else None."""
     found: cst.CSTNode | None = source.branch_at(problem) or source.innermost(problem, cst.SimpleStatementLine)
     if found is None or not is_observer(source, found):
         return None
@@ -99,7 +99,7 @@ def _copies(source: Source, statement: cst.CSTNode, call: cst.Call) -> list[Chan
 
 
 def _as_text(source: Source, call: cst.Call) -> list[Change]:
-    """Turns numbers, sizes and types that a message prints into fields of f-strings, and drops `.item()` in f-strings."""
+    """Turns `x.item()`, sizes and types that a message prints into fields of f-strings, and drops `.item()` in f-strings."""
     changes: list[Change] = []
     for argument in call.args:
         number = number_of(argument.value)

@@ -79,7 +79,7 @@ def _call(torch: Torch, good: str, message: str) -> str:
 
 
 def _message(source: Source, text: cst.BaseExpression | None) -> str:
-    """The message as a constant, with the text of f-string fields: their values are not known inside a graph."""
+    """The message as a constant, with the source text of f-string fields and other code: no values are known inside a graph."""
     if isinstance(text, cst.SimpleString | cst.ConcatenatedString) and "f" not in _prefixes(text):
         return source.text_of(text)
     if isinstance(text, cst.FormattedString | cst.ConcatenatedString):

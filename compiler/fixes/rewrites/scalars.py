@@ -26,7 +26,7 @@ _MATH_NAMES = {"fabs": "abs"}
 
 
 def candidates(problem: Problem) -> list[Candidate]:
-    """`x.item()`, `float(x)` and `bool(x)` as `x.detach()`, `int(x)` as `x.detach().long()`.
+    """`x.item()` and `float(x)` as `x.detach()`, `int(x)` as `x.detach().long()`, `bool(x)` as `x.detach().bool()`.
 
     If there is a `float(x)`, a second candidate has `x.detach().float()` for it.
     """
@@ -57,7 +57,7 @@ def _inside(node: cst.CSTNode) -> list[cst.CSTNode]:
 
 
 class _Flow:
-    """Follows a number through the expressions of one function."""
+    """Follows a number through the expressions of one function, or of a module's own code."""
 
     def __init__(self, source: Source, scope: cst.FunctionDef | cst.Module) -> None:
         self.source, self.scope = source, scope

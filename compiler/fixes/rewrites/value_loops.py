@@ -16,7 +16,7 @@ _ASSUMPTION = "Each turn of the loop keeps the shapes and types of what it chang
 
 
 def candidates(problem: Problem) -> list[Candidate]:
-    """For `while x.sum() < 100:` and the like, if the names that a turn passes to the next or later code are bound before."""
+    """For `while x.sum() < 100:` and the like, if what it assigns for the next turn or later code is bound before it."""
     source = parse(problem.source)
     if source is None:
         return []

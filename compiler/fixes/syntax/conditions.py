@@ -27,7 +27,7 @@ _BOOLEAN_METHODS = frozenset({
 
 
 def is_python(test: cst.BaseExpression) -> bool:
-    """Whether a condition does not depend on a tensor's values, as far as its text shows; `in` and `is` are assumed not to."""
+    """Whether the text of a condition shows that no tensor's values decide it; with `in` or `is`, this is assumed."""
     if isinstance(test, cst.UnaryOperation):
         return is_python(test.expression)
     if isinstance(test, cst.BooleanOperation | cst.BinaryOperation):
@@ -172,7 +172,7 @@ def number_changes(source: Source, expression: cst.CSTNode) -> list[tuple[int, i
 
 
 def parts(source: Source, test: cst.BaseExpression) -> tuple[str, ...]:
-    """The operands of `and`, `or` and `not` in a condition, or the condition itself, that `as_tensor` leaves as they are."""
+    """The operands of `and`, `or` and `not` in a condition, or the condition itself, whose text `as_tensor` keeps."""
     if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
         return parts(source, test.expression)
     if isinstance(test, cst.BooleanOperation):

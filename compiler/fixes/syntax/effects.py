@@ -23,7 +23,10 @@ _CHANGING_TORCH = ("set_", "save", "manual_", "seed", "compile", "_assert", "_ch
 
 
 def is_pure(torch: Torch, *nodes: cst.CSTNode | None, unknown: bool = False) -> bool:
-    """Whether code only computes values and binds names, without random numbers; `unknown`: as for `is_pure_call`."""
+    """Whether code only computes values and binds names (also by `x += 1`), without random numbers.
+
+    `unknown`: as for `is_pure_call`.
+    """
     found = uses(*nodes)
     return not found.stores and not found.jumps and all(is_pure_call(torch, c, unknown) for c in found.calls)
 
@@ -34,7 +37,7 @@ def looks_around(*nodes: cst.CSTNode) -> bool:
 
 
 def changes_argument(source: Source, at: cst.CSTNode, *nodes: cst.CSTNode) -> bool:
-    """Whether code at a statement may change an argument of its function by `x += 1`: if `x` was not bound again before."""
+    """Whether code at a statement may change an argument of its function by `x += 1`: if no `x = ...` is above it."""
     scope = source.scope_of(at)
     given = parameters(scope) if isinstance(scope, cst.FunctionDef) else set()
     bound = [t.target for t in source.inside(scope, cst.AssignTarget) if source.start(t) < source.start(at)]
@@ -43,7 +46,10 @@ def changes_argument(source: Source, at: cst.CSTNode, *nodes: cst.CSTNode) -> bo
 
 
 def is_pure_call(torch: Torch, call: cst.Call, unknown: bool = False) -> bool:
-    """Whether a call only computes a value; `unknown`: whether to assume so of functions and methods that are not known."""
+    """Whether a call only computes a value; methods are judged by their names.
+
+    `unknown`: whether to assume so also of unknown functions, and of methods of `self`, `cls` and imported modules.
+    """
     if any(a.keyword is not None and a.keyword.value in ("out", "inplace") for a in call.args):
         return False
     function = call.func
@@ -73,7 +79,10 @@ def is_pure_call(torch: Torch, call: cst.Call, unknown: bool = False) -> bool:
 
 
 def changed_in_place(names: set[str], *nodes: cst.CSTNode) -> bool:
-    """Whether code may change an object that one of these names is bound to: `x += 1`, `x[0] = 1`, `x.add_(1)`."""
+    """Whether code changes what one of these names is bound to, by `x += 1`, `x[0] = 1`, `x.add_(1)` or the like.
+
+    A function to which `x` is passed is assumed not to change it.
+    """
     watch = _InPlace(names)
     for node in nodes:
         node.visit(watch)

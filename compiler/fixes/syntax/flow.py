@@ -48,7 +48,7 @@ def certainly_bound(block: Sequence[cst.CSTNode]) -> set[str]:
 
 
 def _runs_whole(block: cst.With) -> bool:
-    """Whether a `with` block raises what its body raises: known of torch's context managers, as other ones can suppress it."""
+    """Whether a `with` block raises what its body raises: assumed only of torch's context managers; others may suppress it."""
     called = [item.item.func if isinstance(item.item, cst.Call) else item.item for item in block.items]
     return all(dotted(f).startswith("torch.") or dotted(f).split(".")[-1] in _TORCH_MANAGERS for f in called)
 
@@ -120,7 +120,7 @@ def read_first(block: Iterable[cst.CSTNode], bound: set[str] | None = None) -> s
 
 
 def read_later(source: Source, *run: cst.CSTNode) -> set[str]:
-    """Names that may be read after some statements: below them, in the next turn of a loop, or by a nested function.
+    """Names that may be read after some statements: below them, in the next turn of a loop, or by another function.
 
     Outside of functions, these are all names that the statements bind: a later cell may read them.
     """

@@ -10,7 +10,7 @@ from dynascope.compiler.fixes.syntax.source_text import Source
 class Uses(cst.CSTVisitor):
     """Names and effects of some code.
 
-    Nested functions are included, except for the names that they bind and their jumps; bodies of classes are not.
+    Nested functions are included, except for the names that they bind and their jumps; of a class, only its name is.
     """
 
     def __init__(self) -> None:
@@ -218,7 +218,7 @@ def parameters(function: cst.FunctionDef) -> set[str]:
 
 
 def names_in_order(source: Source, *nodes: cst.CSTNode) -> list[str]:
-    """Each name of some code once, in the order of the text."""
+    """Each identifier in some code once, also attributes and keywords, in the order of the text."""
     return list(dict.fromkeys(name.value for one in nodes for name in source.inside(one, cst.Name)))
 
 

@@ -105,7 +105,7 @@ class Source:
         return text[: len(text) - len(text.lstrip(" \t"))]
 
     def lines_text(self, *nodes: cst.CSTNode, changes: Iterable[Change] = ()) -> str:
-        """The whole lines of the nodes after these changes; each line ends with `\\n`, also the last one."""
+        """The whole lines of the nodes, with these changes made; each line ends with `\\n`, also the last one."""
         start, end = self.whole_lines(*nodes)
         text = self.text[start:end]
         for low, high, new in sorted(changes, reverse=True):
@@ -150,7 +150,7 @@ class Source:
         return block[block.index(statement) + 1 :] if statement in block else []
 
     def scope_of(self, node: cst.CSTNode) -> cst.FunctionDef | cst.Module:
-        """The innermost function around a node, or else the module."""
+        """The innermost `def` around a node, or else the module."""
         if node not in self._scopes:
             above = self._parents.get(node, self.module)
             self._scopes[node] = above if isinstance(above, cst.FunctionDef | cst.Module) else self.scope_of(above)
@@ -222,7 +222,7 @@ class Source:
 
 
 def _last_part(node: cst.CSTNode) -> cst.CSTNode:
-    """The node whose end is the end of a statement: to libcst, a block includes the line ends and comments after it."""
+    """The last simple statement in a statement or block, where it ends; any other node itself."""
     if isinstance(node, cst.If | cst.For | cst.While | cst.Try | cst.TryStar):
         tail = [getattr(node, "finalbody", None), node.orelse, *reversed(getattr(node, "handlers", ()))]
         return _last_part(next((t for t in tail if t is not None), node.body))
