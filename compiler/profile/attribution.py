@@ -1,9 +1,9 @@
 """Cuts each profiled call into slices, and says what each slice is and which break causes it.
 
 The slices are computed from the profiler's events, in the same way for a CPU and a GPU; the report gives their frames, graphs
-and breaks.  Together, the slices cover the whole call.  Each slice is a compiled graph, a check of guards ("lookup"), a compiled
-region's own code around its graph or before it returns ("prologue"), eager code, including the region's own after a break
-("gap"), or waiting for the device; the rest is "unaccounted".
+and breaks.  The slices cover the whole call.  Each slice is a compiled graph, a check of guards ("lookup"), a compiled region's
+own code around its graph or before it returns ("prologue"), eager code, including the region's own after a break ("gap"), or
+waiting for the device; the rest is "unaccounted".
 
 A slice that is not a graph can have a cause: the break without which it would not be there.  In a compiled region, the cause
 of what runs before the region's graph is the break after which the region was entered; the cause of what runs after the graph
