@@ -1,4 +1,4 @@
-"""`make demo`: execute the tour in a real kernel, print its reports, and say where the files are.
+"""`make demo`: execute the tour in a real kernel, print its reports (only the largest in full) and where the files are.
 
 python -m tools.demo examples/tour.ipynb build/demo
 """

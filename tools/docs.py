@@ -1,7 +1,7 @@
 """`make docs`: executes every tutorial, and writes a small site that works offline.
 
 Each report's static picture is replaced by the report's stand-alone page in a frame: the same view as in the notebook,
-clickable, without a network.  The pages of `reference/` and the API page follow.
+clickable, without a network.  The API page and the pages of `reference/` follow.
 
     python -m tools.docs examples build/docs
 """
@@ -25,7 +25,7 @@ from tools import api_page
 from tools.demo import run_and_keep
 
 FIRST = "tour"
-#: second-level headings that end in a question mark: newcomers' questions, which the site's first page lists
+#: second-level headings that end in a question mark: the site's first page lists those of all tutorials but the tour
 _QUESTION = re.compile(r"^##\s+(.+\?)\s*$", re.MULTILINE)
 _HEADING = re.compile(r"^#\s+(.+)$", re.MULTILINE)
 _PARAGRAPH = re.compile(r"^(?![#\s>!|-]|```)(.+(?:\n\S.*)*)", re.MULTILINE)

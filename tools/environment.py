@@ -29,7 +29,7 @@ LEAKS = (
 
 
 def isolated(environ: dict[str, str], build: Path, venv: Path) -> dict[str, str]:
-    """`environ` for `venv`: without the variables in `LEAKS`, and with the folders of Jupyter and Inductor in `build`."""
+    """`environ` for `venv`: the variables in `LEAKS` removed or set anew, the folders of Jupyter and Inductor in `build`."""
     clean = {k: v for k, v in environ.items() if k not in LEAKS}
     jupyter = build / "jupyter"
     clean.update(

@@ -90,7 +90,7 @@ def disk_finding(folder: Path, needed: float | None = None) -> Finding | None:
 
 
 def compiler() -> str | None:
-    """The C++ compiler that Inductor will use, or None."""
+    """A C++ compiler for Inductor, or None."""
     names = [os.environ.get("CXX", ""), "clang++" if sys.platform == "darwin" else "g++", "clang++"]
     for name in names:
         found = shutil.which(name) if name else None

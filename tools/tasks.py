@@ -166,7 +166,7 @@ def run_checks(work: Work, commands: list[tuple[str, list[str]]]) -> list[str]:
 
 
 def check(work: Work, arguments: list[str]) -> int:
-    """Run all checks, and the unit tests that need no kernel, no generated code and no build; for use before a commit."""
+    """Run all checks, and the unit tests that are marked neither slow nor packaging; for use before a commit."""
     failed = checks(work)
     work.environ["DYNASCOPE_FAILED_CHECKS"] = ", ".join(failed)
     status = pytest(work, ["tests/unit"], ["-m", FAST, *arguments])

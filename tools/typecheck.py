@@ -3,7 +3,7 @@
 Neither tool follows the package-dir mapping or an editable installation, so the folders are copied to
 build/typecheck/dynascope (as pyproject.toml maps them), and mypy's messages are printed with the real paths.
 
-    python -m tools.typecheck           # types
+    python -m tools.typecheck           # types, also those of tools/
     python -m tools.typecheck layers    # imports between layers: [tool.importlinter] in pyproject.toml
 """
 

@@ -107,7 +107,7 @@ def isolated() -> Iterator[None]:
 
 
 class Case:
-    """One graph with its inputs, on one device; `well_conditioned` is passed to SyntheticInputs."""
+    """One graph with its inputs, on `device` (None: where it was recorded); `well_conditioned` is for SyntheticInputs."""
 
     def __init__(self, graph: Graph, device: str | None, well_conditioned: bool = False) -> None:
         import torch

@@ -28,7 +28,7 @@ class NotRunnable(ValueError):
 
 #: key in a node's `meta` for its name in the report
 RECORDED = "recorded"
-#: prefix of the operators that call a Triton kernel of the program; it is named by a number in a table of torch's
+#: prefix of the operators that call a Triton kernel of the program, which they name by its number in a table of torch's
 _KERNELS = "triton_kernel_wrapper"
 #: prefix of Dynamo's wrappers of NumPy functions, operators and methods: `wrapped_sum` may be `numpy.sum` or an array's method
 _NUMPY = "torch__dynamo_utils_"

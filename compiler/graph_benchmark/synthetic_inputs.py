@@ -23,7 +23,7 @@ Sizes = Mapping[str, int | float]
 
 #: functions in the text of a size (sympy's names)
 _FUNCTIONS: dict[str, Callable[..., Any]] = {"Max": max, "Min": min, "Mod": operator.mod, "FloorDiv": operator.floordiv}
-#: operations whose result consists of values of their first argument (of `cat`: a list of tensors)
+#: operations whose result consists of values of their first argument (for `cat`, a list of tensors)
 _SAME_VALUES = frozenset({
     "view", "reshape", "expand", "to", "long", "int", "transpose", "permute", "flatten", "unsqueeze", "squeeze", "contiguous",
     "clone", "getitem", "t", "detach", "repeat", "cat", "roll", "slice",
@@ -110,7 +110,7 @@ def size(text: int | str, sizes: Sizes, name: str) -> int | float:
 
 
 def index_limits(graph: torch.fx.Graph, nodes: Mapping[str, Node], sizes: Sizes) -> dict[str, int]:
-    """For each input that is used as an index, the first integer that would be too large.
+    """For each node whose values are used as indices, such as an input, the first integer that would be too large.
 
     The limits follow from the recorded shapes.  Nodes are read from the last to the first: if an operation passes the values of
     an index through (`_SAME_VALUES`), its first argument has the same limit.

@@ -1,7 +1,7 @@
 """Reads the folder of a job into one RanksReport: files of ranks, or TORCH_TRACE logs, one for each rank.
 
-The ranks are read one after the other, and their Reports are not kept; large folders of logs are read in several processes.  A
-file that cannot be read is left out, and the notes name it.
+The ranks are read one after the other, in several processes if the logs are large; their Reports are not kept.  A file that
+cannot be read is left out, and the notes name it.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def world_size() -> int | None:
 def job() -> str | None:
     """An identifier that all ranks of this job share: torchrun's run id, and the master's address and port; None if unknown.
 
-    With static rendezvous, they are the same in each run.  On a single machine, the folder of torchrun's logs tells runs apart.
+    With static rendezvous, these are the same in each run; on a single machine, the folder of torchrun's logs tells runs apart.
     """
     parts = [os.environ.get(name, "") for name in ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT")]
     error_file = os.environ.get("TORCHELASTIC_ERROR_FILE")  # LOGS/attempt_0/0/error.json

@@ -4,8 +4,7 @@
 ranks: times, answers of caches, schedules, settings.  It skips everything else.  Ranks with equal hashes have equal structures.
 
 A log with a damaged record or line is parsed in full, so that the damage is counted.  Records that are missing, repeated or out
-of order are counted only in the logs that are parsed; in another log with the same hash, they are of the skipped kinds, or the
-same as in the log that was parsed.
+of order are counted only in the logs that are parsed; one of a hashed kind changes the hash.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Cuts each profiled call into slices, and says what each slice is and which break causes it.
 
 The slices are computed from the profiler's events, in the same way for a CPU and a GPU; the report gives their frames, graphs
-and breaks.  They cover the whole call.  Each slice is a compiled graph, a check of guards ("lookup"), a compiled region's
-own code before its graph or before it returns ("prologue"), eager code, including the region's own after a break ("gap"), or
+and breaks.  The slices cover the whole call.  Each slice is a compiled graph, a check of guards ("lookup"), a compiled region's
+own code around its graph or before it returns ("prologue"), eager code, including the region's own after a break ("gap"), or
 waiting for the device; the rest is "unaccounted".
 
 A slice that is not a graph can have a cause: the break without which it would not be there.  In a compiled region, the cause
@@ -50,7 +50,8 @@ class Slice:
     frame: str | None = None
     graph: str | None = None
     break_: str | None = None
-    #: number of the entry into a region, counted from the start of the call: slices of different entries are never merged
+    #: number of the entry into a region or a backward, from the start of the call; 0: outside.  Slices of different entries are
+    #: never merged
     entry: int = 0
     label: str = ""
     #: eager ops in the slice: name -> [nanoseconds, count]
@@ -146,8 +147,8 @@ class _Cutter:
     def _count_edges(self, call: Event) -> None:
         """Count the starts and ends of events in each slice.
 
-        The profiler works before the start that it records and after the end that it records.  So of two slices that meet
-        there, the earlier one gets the start, and the later one the end.
+        The profiler works before the start that it records and after the end that it records.  So where two slices meet, a
+        start belongs to the earlier slice, and an end to the later one.
         """
         ends = [s.end for s in self.slices]
         last = len(ends) - 1
@@ -291,7 +292,7 @@ class _Cutter:
         self._backend(span, {**entry, "graph": graph, "label": label}, {**entry, "break_": because})
 
     def _backend(self, span: Event, graph: dict[str, Any], prologue: dict[str, Any]) -> None:
-        """Add the backend's code as graph (all of `span` if the backend does not mark its code), and the rest as prologue."""
+        """Add the backend's code (all of `span` if the backend does not mark it) as graph and waits, the rest as prologue."""
         backend = _outermost(span, lambda s: s.name.startswith(BACKEND)) or [span]
         start, end = backend[0].start, backend[-1].end
         self._add("prologue", span.start, start, **prologue)

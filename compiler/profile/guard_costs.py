@@ -1,8 +1,8 @@
 """Computes what guards cost a call.
 
-`guard_costs()` reads the cost of each compiled frame from the profiled calls.  `heaviest()` finds the most expensive guards of
-a frame: torch can evaluate some of the guards alone.  `try_switches()` traces the recorded call again with each documented
-switch that leaves out guards.
+`guard_costs()` reads the cost of each compiled frame's guards from the profiled calls.  `heaviest()` finds the most expensive
+guards of a frame: torch can evaluate some of the guards alone.  `try_switches()` traces the recorded call again with each
+documented switch that leaves out guards.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dynascope.compiler.torch_private.profiling import Evaluation
 
 #: at most this many parts of a frame's guards are reported
 MOST = 12
-#: a part of the guards is split further if it takes more than this share of all guards
+#: a part of the guards is split further if it takes more than this share of the time of all guards
 _LARGE = 0.1
 #: time limit in seconds for splitting the guards of one frame, and for trying all switches
 _BUDGET, _SWITCH_BUDGET = 0.5, 30.0
@@ -44,7 +44,7 @@ Compiled = Callable[[Mapping[str, Any], Mapping[str, Any]], AbstractContextManag
 
 
 def guard_costs(calls: list[Call]) -> GuardCosts | None:
-    """The costs by frame; None if the trace has no guard checks, because this torch does not mark them.
+    """The costs by frame; None if most calls have no guard checks: this torch does not mark them, or no compiled code ran.
 
     The totals are medians over the calls, like the shares of a profile.  They are divided among the frames in proportion to the
     frames' sums over all calls.

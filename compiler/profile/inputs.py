@@ -39,7 +39,7 @@ class Tried:
     seen: Report | None = None
     first_seconds: float | None = None
     measured: Measured | None = None
-    #: why the call failed
+    #: why the call failed or was not made
     error: str | None = None
 
 
@@ -107,7 +107,7 @@ def _first_lines(error: Exception) -> str:
 
 
 def described(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """A description of arguments: `float32[7, 3], scale=2`; of a tensor dtype, shape and what is unusual (strides, say)."""
+    """A description of arguments: `float32[7, 3], scale=2`; a tensor's dtype, shape and what is unusual (strides, say)."""
     return _cut(
         ", ".join([*map(_described, args), *(f"{name}={_described(value)}" for name, value in kwargs.items())]), _LONGEST
     )

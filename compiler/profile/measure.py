@@ -1,6 +1,6 @@
 """Repeats a call: N times compiled, N times compiled under torch.profiler, and N times eagerly.
 
-`measure()` alternates between the three kinds of calls, warms up before each turn, and undoes what the calls do (`replay`).
+`measure()` alternates between the three kinds of calls, warms up after each change, and undoes what the calls do (`replay`).
 `annotate_profile()` adds the Profile to the finished report.  The code for GPUs follows torch's documentation and is tested
 with synthetic events; it has not yet run on a GPU.
 """
@@ -39,10 +39,10 @@ from dynascope.compiler.report.measurements import Payback
 from dynascope.compiler.torch_private import caches, hooks, marks, profiling
 
 DEFAULT_CALLS = 10
-#: at most this many calls warm up each turn: the first calls after another turn, or after the profiler has started, find the
-#: CPU's caches cold
+#: at most this many calls warm up each kind of call in a turn: the first calls after those of another kind, or after the
+#: profiler has started, find the CPU's caches cold
 WARM_UP = 8
-#: at most this many seconds of warming up; filling the caches takes less
+#: at most this many seconds of warming up, unless one call takes longer; filling the caches takes less
 WARM_BUDGET = 0.05
 #: calls that take more than these seconds are all made in one turn
 SLOW = 0.2
@@ -64,7 +64,7 @@ class Measured:
     eager: list[float] = field(default_factory=list)
     #: number of turns in which the calls were made
     turns: int = TURNS
-    #: number of calls to warm up in each turn
+    #: number of calls that warm up each kind of call in a turn
     warm_up: int = WARM_UP
     devices: list[str] = field(default_factory=list)
     #: whether the captured graphs could be located and marked

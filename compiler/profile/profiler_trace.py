@@ -21,7 +21,7 @@ WRAPPER = "AOTDispatcher Runtime Wrapper Prologue"
 BACKEND = "## Call CompiledFxGraph "
 #: the forward of a graph that AOTAutograd compiled with its backward, and that backward
 FORWARD, BACKWARD = "CompiledFunction", "CompiledFunctionBackward"
-#: autograd's engine; it has a thread of its own for each device
+#: autograd's engine; it runs in the calling thread on the CPU, and in a thread of its own for each accelerator
 ENGINE = "autograd::engine::evaluate_function"
 
 #: runtime calls that block until the device is done; asynchronous ones (`cudaMemcpyAsync`) are followed by a separate wait

@@ -1,7 +1,7 @@
 """Makes the Profile from a profiler's events: segments, shares, and what breaks and guards cost.
 
-The segments are the slices of one call, the one nearest to the median, each with the median and the spread of its duration over
-all calls that ran the same code in the same order, and the device's work in that one call.
+The segments are the slices of one call, the one nearest to the median, and the work of the devices in that call.  Each slice
+has the median and the spread of its duration over all calls that ran the same code in the same order.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SHARES = {
 def profile_of(events: Iterable[Event], report: Report, overhead: float = 0.0) -> Profile:
     """The Profile of the calls in these events; compile ids are those of `report`.
 
-    `overhead`: seconds by which the profiler makes a call longer; subtracted from what breaks cost, but not from segments.
+    `overhead`: seconds by which the profiler makes a call longer; subtracted from what breaks cost, and from nothing else.
     Raises ValueError if no call is marked in the events.
     """
     calls = read_calls(list(events), report)

@@ -69,7 +69,7 @@ def nothing() -> None:
 
 
 def device_name(device: str) -> str:
-    """`CPU, 8 threads`, or the name that a device reports."""
+    """`CPU, 8 threads`; for another device the name that it reports, or else `device`."""
     import torch
 
     kind = torch.device(device).type

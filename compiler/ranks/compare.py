@@ -28,7 +28,7 @@ from dynascope.compiler.report.schema import ReportData
 
 #: at most this many guards are shown with one difference
 _GUARDS = 6
-#: matches torch's files; by the names of their folders, because the rank may have run on another machine
+#: matches torch's files, by the names of their folders, because the rank may have run on another machine
 _IN_TORCH = re.compile(r"[\\/](?:site|dist)-packages[\\/](?:torch|functorch)[\\/]")
 _NUMBER = re.compile(r"(?<![\w.])-?\d[\d.]*(?:e[+-]?\d+)?\b")
 _COMPARISON = re.compile(r"^(?P<left>.+?) (?P<sign>==|!=|is|in|<=|>=|<|>) (?P<right>.+)$")
@@ -42,7 +42,7 @@ class Side:
     structure: Structure
     names: GroupNames = dataclasses.field(default_factory=dict)
     finished: bool = True
-    #: the rank's number in the job and on its machine; constants in graphs that equal them do not count as a difference
+    #: the rank's number in the job and on its machine; constants do not differ if each is such a number of its own rank
     numbers: frozenset[int | None] = frozenset()
 
 
@@ -271,7 +271,7 @@ def _graphs(mine: Step, theirs: Step, sides: tuple[Side, Side], normals: _Normal
 
 
 def _users_line(node: Node, nodes: list[Node]) -> tuple[str, int] | None:
-    """The place of a node in the user's code; if the node has none, the place of the first node that reads it."""
+    """The place of a node in the user's code; if it has none, that of the first of its readers that has one."""
     for candidate in (node, *(n for n in nodes if node.name in n.inputs)):
         if candidate.file is not None and candidate.line is not None and not _IN_TORCH.search(candidate.file):
             return candidate.file, candidate.line
@@ -329,7 +329,7 @@ def _place(found: Difference, step: Step | None, place_of: str) -> None:
 
 
 def _guards(mine: Step, theirs: Step, normals: _Normals) -> list[GuardPair]:
-    """The guards that only one of two steps has, pairs first: two guards on the same expression are a pair."""
+    """The guards that only one of two steps has, pairs first; a pair is of the same kind and on the same expression."""
     a, b = ({n.text(g): g for g in s.frame.guards} for s, n in zip((mine, theirs), normals, strict=True))
     here, there = [g for t, g in a.items() if t not in b], [g for t, g in b.items() if t not in a]
     pairs = []

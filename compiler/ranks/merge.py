@@ -2,8 +2,8 @@
 
 Ranks with equal hashes form a group.  Ranks that differ only in constants that are their own numbers join it, and so do ranks
 that did not finish, if the group begins with what they compiled.  One Report is read for each of the `MOST_GROUPS` largest
-groups.  The largest group is the reference with which the others are compared; if several are equally large, it is the one with
-the lowest rank.
+groups.  The largest group is the reference with which the others are compared; between equally large ones, the order of the
+ranks decides.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _join_rank_constants(groups: list[_Group]) -> list[_Group]:
 def _by_constants(groups: list[_Group]) -> list[_Group]:
     """Join groups whose integers are equal up to the number of the rank; the groups' loose hashes are equal already.
 
-    The integer at a place can be the number of the rank only if it is so in more than half of the groups: in at least two.
+    An integer counts as the number of the rank only where it is that number in more than half of the groups (at least two).
     """
     places = [(step, n) for step, constants in enumerate(groups[0].first.structure.constants) for n in range(len(constants))]
     values = {place: [g.first.structure.constants[place[0]][place[1]] for g in groups] for place in places}

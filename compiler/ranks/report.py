@@ -29,7 +29,7 @@ class RanksReport:
     world_size: int = 0
     versions: dict[str, str | None] = field(default_factory=dict)
     ranks: list[Rank] = field(default_factory=list)
-    #: groups of ranks that compiled the same, the largest first; the first is the reference of all comparisons
+    #: groups of ranks that compiled the same, the largest first; the others are compared with the first
     groups: list[RankGroup] = field(default_factory=list)
     differences: list[Difference] = field(default_factory=list)
     #: steps in which one rank took much longer than the others of its group
@@ -95,7 +95,7 @@ class RanksReport:
             The report itself.
 
         Raises:
-            ExpectationFailed: an AssertionError that names the ranks, the places and the causes, or a missing report.
+            ExpectationFailed: an AssertionError that names the differences between ranks, the unmet counts or a missing report.
             ValueError: a term cannot be read, or nothing is expected.
 
         Example:

@@ -12,7 +12,7 @@ from typing import Literal
 from dynascope.compiler.report import Report, StackEntry
 
 #: how the rank ended, as far as its file shows; "no end": the file lacks the end, because the rank was killed or is still
-#: running; "missing": the rank wrote no file
+#: running; "missing": the rank has no file that can be read
 RankStatus = Literal["finished", "failed", "no end", "missing"]
 DifferenceKind = Literal[
     "function", "recompile", "skip", "error", "cached", "break", "collective", "size", "dtype", "device", "placement",
@@ -136,7 +136,7 @@ class Difference:
     kind: DifferenceKind
     #: index of the group that differs; None: the ranks that differ can be of several groups
     group: int | None = None
-    #: index of the group that is the reference
+    #: index of the group that is the reference, or has it; None: the reference can be ranks of several groups
     reference: int | None = None
     #: the ranks that differ, if they are not a whole group
     ranks: list[int] = field(default_factory=list)

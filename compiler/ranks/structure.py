@@ -1,8 +1,8 @@
 """Reduces the report of one rank to hashes of its steps, so that equal ranks are found without reading all reports.
 
-Ranks with equal hashes compiled the same code.  The hashes are made from functions, operations, shapes, breaks, skips, kinds of
-failed guards and collectives.  They leave out times, ids, folders, addresses, device numbers, sizes behind symbols, and the
-values that guards compare.
+Ranks with equal hashes compiled the same code.  The hashes are made from functions, operations, shapes, breaks, skips,
+collectives and what failed guards check.  They leave out times, ids, folders, addresses, device numbers, sizes behind symbols,
+and the values that guards compare.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Step:
 
     frame: Frame
     graph: Graph | None
-    #: the break that ended the step's graph, or for which the frame has no graph
+    #: the break that ended the step's graph, or because of which the frame was skipped or failed
     broken: Break | None
     recompile: Recompile | None
 
@@ -119,7 +119,7 @@ def structure(report: ReportData, names: GroupNames | None = None, *, finished: 
 def normalizer(names: GroupNames | None) -> Normal:
     """The Normal of a rank.
 
-    A process group gets the program's name, if it has a unique one: it is equal on all ranks, and torch's name is not.
+    A process group gets the program's name, if that is unique: unlike torch's name, it is the same on all ranks.
     """
     named = {name: called for name, (called, _) in (names or {}).items() if called and not called.startswith("undefined")}
     return Normal({name: called for name, called in named.items() if list(named.values()).count(called) == 1})
