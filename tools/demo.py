@@ -74,7 +74,8 @@ def main(arguments: list[str]) -> int:
         print(f"\nThe report of In [{largest}], as a terminal shows it:\n\n{text}\n")
         print(f"stand-alone report, clickable offline:  {page}")
         print(f"the others, one for each cell:          {out / 'reports'}")
-    print(f"the executed notebook:                  {executed}")
+    if result.notebook is not None:
+        print(f"the executed notebook:                  {executed}")
     print(f"\n{result.cells} cells in {result.seconds:.0f} s" + ("" if result.ok else "; the tour did not run as it should"))
     return 0 if result.ok and reports else 1
 

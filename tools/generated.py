@@ -126,7 +126,7 @@ def main(arguments: list[str]) -> int:
         "ranks schema": (RANKS_SCHEMA, ranks_schema_text),
         "pins": (ROOT / CONSTRAINTS, with_pins),
     }
-    chosen = [name for name in files if arguments and name.endswith(arguments[0])]
+    chosen = [name for name in files if arguments and arguments[0] in (name, name.rpartition(" ")[2])]
     if not chosen:
         print("usage: python -m tools.generated options|schema|pins")
         return 2

@@ -109,6 +109,7 @@ def record(device: str, out: Path) -> int:
     for folder in ("traces", "pages"):
         shutil.rmtree(out / folder, ignore_errors=True)
         (out / folder).mkdir()
+    (out / "gpu.json").unlink(missing_ok=True)
     facts["steps"] = {}
     for name in STEPS:
         done = facts["steps"][name] = run_step(name, out, device, site)

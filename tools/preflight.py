@@ -91,12 +91,7 @@ def disk_finding(folder: Path, needed: float | None = None) -> Finding | None:
 
 def compiler() -> str | None:
     """A C++ compiler for Inductor, or None."""
-    names = [os.environ.get("CXX", ""), "clang++" if sys.platform == "darwin" else "g++", "clang++"]
-    for name in names:
-        found = shutil.which(name) if name else None
-        if found:
-            return found
-    return None
+    return shutil.which(os.environ.get("CXX") or ("clang++" if sys.platform == "darwin" else "g++"))
 
 
 def compiler_finding(fatal: bool) -> Finding | None:

@@ -145,12 +145,13 @@ def frontend_checks(work: Work) -> list[str]:
     with lock(BUILD / "setup.lock"):
         trouble = frontend.ensure(work.environ)
     npm = [shutil.which("npm", path=work.environ.get("PATH")) or "npm", "--silent", "--prefix", str(frontend.FOLDER)]
-    failed = [] if npm[0] == "npm" else run_checks(work, [("front end, tests", [*npm, "test"])])
-    if trouble is None:
-        return failed + run_checks(work, [("front end, types and format", [*npm, "run", "check"])])
+    checks = [("front end, tests", [*npm, "test"]), ("front end, types and format", [*npm, "run", "check"])]
+    possible = 0 if npm[0] == "npm" else 1 if trouble else 2  # the tests need node alone
+    failed = run_checks(work, checks[:possible])
     needed = preflight.under_ci()
-    print("front end, types and format: {} ({})".format("FAILED" if needed else "left out", trouble), flush=True)
-    return [*failed, "front end, types and format"] if needed else failed
+    for name, _ in checks[possible:]:
+        print("{}: {} ({})".format(name, "FAILED" if needed else "left out", trouble), flush=True)
+    return failed + [name for name, _ in checks[possible:] if needed]
 
 
 def run_checks(work: Work, commands: list[tuple[str, list[str]]]) -> list[str]:

@@ -6,13 +6,13 @@ cannot be read is left out, and the notes name it.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +116,7 @@ def _one_each(records: list[RankRecord], notes: list[str]) -> list[RankRecord]:
         latest[record.rank.rank] = record
     repeated = len(records) - len(latest)
     if repeated:
-        notes.append(f"left out: {plural(repeated, 'file')} from earlier attempts of the same ranks")
+        notes.append(f"left out: {plural(repeated, 'earlier file')} of the same ranks")
     return list(latest.values())
 
 
@@ -150,31 +150,25 @@ def _read_in_processes(paths: list[Path], count: int, notes: list[str]) -> Itera
     shares = [paths[i::count] for i in range(count)]
     command = [sys.executable, "-m", "dynascope.compiler.jobs.worker"]
     workers = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in shares]
+    texts = ["\0".join(map(str, share)).encode("utf-8", "surrogateescape") for share in shares]
     unread = set(paths)
-    try:
-        for worker, share in zip(workers, shares, strict=True):
-            assert worker.stdin is not None
-            with contextlib.suppress(BrokenPipeError):  # it died: it will not answer
-                worker.stdin.write("\n".join(map(str, share)).encode("utf-8", "surrogateescape"))
-                worker.stdin.close()
-        for worker, share in zip(workers, shares, strict=True):
-            assert worker.stdout is not None
-            for line in worker.stdout:
-                try:
-                    answer: dict[str, Any] = msgspec.json.decode(line)
-                except msgspec.DecodeError:  # it died while it wrote
-                    break
-                path = share[answer["number"]]
-                unread.discard(path)
-                if "error" in answer:
-                    notes.append(f"left out: {answer['error']}")
-                else:
-                    yield rank_file.from_head(answer["head"], lambda path=path: load_traces([path]))  # type: ignore[misc]
-    finally:
-        for worker in workers:
-            worker.kill()
-            worker.wait()
-            if worker.stdout is not None:
-                worker.stdout.close()
+    # a thread for each: a worker whose answers nobody takes stops when they fill the pipe, after two logs
+    with ThreadPoolExecutor(count) as pool:
+        try:
+            for share, (answers, _) in zip(shares, pool.map(subprocess.Popen.communicate, workers, texts), strict=True):
+                for line in answers.splitlines():
+                    try:
+                        answer: dict[str, Any] = msgspec.json.decode(line)
+                    except msgspec.DecodeError:  # it died while it wrote
+                        break
+                    path = share[answer["number"]]
+                    unread.discard(path)
+                    if "error" in answer:
+                        notes.append(f"left out: {answer['error']}")
+                    else:
+                        yield rank_file.from_head(answer["head"], lambda path=path: load_traces([path]))  # type: ignore[misc]
+        finally:
+            for worker in workers:
+                worker.kill()
     known: dict[str, quick_trace_reader.Known] = {}
     yield from _read(sorted(unread), lambda path: quick_trace_reader.read(path, known), notes)

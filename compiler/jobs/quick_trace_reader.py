@@ -143,7 +143,7 @@ def _metadata(text: bytes, payload: bytes) -> dict[str, Any] | None:
 def _content(path: Path) -> bytes:
     """The bytes of a log, decompressed, with the line ends that torch writes; b"" if gzip cannot read it."""
     data = path.read_bytes()
-    if path.suffix == ".gz":
+    if data.startswith(b"\x1f\x8b"):  # gzip, whatever the file's name
         try:
             data = gzip.decompress(data)
         except (OSError, EOFError, zlib.error):

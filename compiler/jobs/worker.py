@@ -10,8 +10,11 @@ from dynascope.compiler.jobs import quick_trace_reader, rank_file
 
 
 def main() -> None:
-    """Write a line for each path: its index, and the data of a rank file's first line (`rank_file.head`) or the error."""
-    paths = sys.stdin.buffer.read().decode("utf-8", "surrogateescape").splitlines()
+    """Write a line for each path: its index, and the data of a rank file's first line (`rank_file.head`) or the error.
+
+    The paths are separated by NUL characters.
+    """
+    paths = sys.stdin.buffer.read().decode("utf-8", "surrogateescape").split("\0")
     known: dict[str, quick_trace_reader.Known] = {}
     for number, path in enumerate(paths):
         try:

@@ -146,7 +146,8 @@ def highest(events: list[dict[str, Any]], on_cpu: bool) -> int | None:
 @contextlib.contextmanager
 def _silent() -> Iterator[None]:
     """Silence file descriptor 2: the profiler's C++ library writes to it directly, not to `sys.stderr`."""
-    sys.stderr.flush()
+    if sys.stderr is not None:  # it is None under pythonw
+        sys.stderr.flush()
     try:
         kept = os.dup(2)
     except OSError:  # there is no descriptor 2

@@ -31,7 +31,7 @@ def from_dict(cls: type[AnyRanksReport], data: dict[str, Any]) -> AnyRanksReport
         raise ValueError(f"report of ranks of schema {data['ranks_schema']!r}; this dynascope reads schema 1: update dynascope")
     import msgspec  # on first use: `import dynascope` stays light
 
-    groups = data.get("groups")
+    groups = data.get("groups", [])
     reports = [g.get("report") if isinstance(g, dict) else None for g in groups] if isinstance(groups, list) else []
     bare = {
         **data,

@@ -127,7 +127,7 @@ def test_several_processes_read_what_one_reads(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(job_folder, "_MANY", many)
     monkeypatch.setattr(job_folder.os, "cpu_count", lambda: 2)
     texts = {rank: log(rank, size=5 if rank == 7 else 4, compiles=2 if rank == 9 else 3) for rank in range(12)}
-    report = load(write_logs(tmp_path / "job", texts))
+    report = load(write_logs(tmp_path / "job\u2028\x0c one", texts))
     assert [g.ranks for g in report.groups] == [[0, 1, 2, 3, 4, 5, 6, 8, 10, 11], [7], [9]]
     assert [(d.kind, d.step, d.group) for d in report.differences] == [("size", 1, 1), ("ends", 2, 2)]
     assert report.differences[0].here == "[5, 8]"
@@ -201,16 +201,17 @@ def test_records_of_an_unknown_kind_are_counted_on_every_rank(tmp_path: Path, mo
     assert len(parsed) == 2
 
 
-def test_damaged_compressed_logs_are_not_taken_for_equal(tmp_path: Path) -> None:
+def test_compressed_logs_are_equal_whatever_their_names_and_damaged_ones_are_not(tmp_path: Path) -> None:
     folder = tmp_path / "job"
     folder.mkdir()
     for rank in range(3):
         packed = gzip.compress(log(rank, size=4 + rank).encode())
         packed = packed[:-8] + bytes(8) if rank else packed  # a wrong checksum
         (folder / f"dedicated_log_torch_trace_rank_{rank}_.log.gz").write_bytes(packed)
+    (folder / "dedicated_log_torch_trace_rank_3_.log").write_bytes(gzip.compress(log(3).encode()))
     report = load(folder)
-    assert [g.ranks for g in report.groups] == [[0], [1], [2]]
-    assert [r.unread for r in report.ranks] == [{}, *[{"compressed file cut off or damaged": 1}] * 2]
+    assert [g.ranks for g in report.groups] == [[0, 3], [1], [2]]
+    assert [r.unread for r in report.ranks] == [{}, *[{"compressed file cut off or damaged": 1}] * 2, {}]
 
 
 def test_two_jobs_in_one_folder(tmp_path: Path) -> None:
@@ -322,7 +323,7 @@ def test_of_ranks_that_were_started_again_the_last_attempt_counts(tmp_path: Path
     rank_record(0, tmp_path, restarts=1, started=2.0)
     report = load(tmp_path / "ranks")
     assert report.rank(0).status == "finished"
-    assert report.notes[0] == "left out: 1 file from earlier attempts of the same ranks"
+    assert report.notes[0] == "left out: 1 earlier file of the same ranks"
 
 
 def test_a_reader_never_sees_half_a_file(tmp_path: Path) -> None:

@@ -295,6 +295,7 @@ def test_the_data_is_json_and_back() -> None:
     again = RanksReport.from_dict(json.loads(json.dumps(report.to_dict())))
     assert again.to_dict() == report.to_dict()
     assert str(again) == str(report)
+    assert RanksReport.from_dict({"ranks_schema": 1}).groups == []
     for damage in (
         {},
         {"ranks_schema": 2},
