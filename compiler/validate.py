@@ -38,7 +38,7 @@ def check_settings(settings: Settings) -> None:
             raise ValueError(f"unknown backend {settings.backend!r}: {advice}")
     elif not callable(settings.backend):
         raise ValueError(f"backend is a name or a callable, not {settings.backend!r}")
-    passed = config.options_for_backend(settings.options)  # other backends than Inductor take what they like
+    passed = config.options_for_backend(settings.options)  # checked for eager backends and Inductor only
     if isinstance(settings.backend, str) and "eager" in settings.backend and (settings.mode is not None or passed):
         raise ValueError(f"backend {settings.backend!r} ignores mode and options: leave them out")
     if settings.backend == "inductor":

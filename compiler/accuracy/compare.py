@@ -26,7 +26,10 @@ Part = tuple[str, Any]
 
 
 def parts_of(name: str, value: Any, opaque: dict[str, None] | None = None) -> Iterator[Part]:
-    """The parts of a value that can be compared, each with a name; names of classes that cannot be split go into `opaque`."""
+    """The parts of a value that can be compared, each with a name.
+
+    Names of classes of objects that cannot be split, or that are nested too deeply, go into `opaque`.
+    """
     yield from _parts(name, value, {} if opaque is None else opaque, ())
 
 

@@ -1,8 +1,7 @@
 """Collects the outcome of one replay: the call's result, its effects on arguments and modules, and gradients.
 
-The modules are those that the target can reach; a module that only the arguments hold is left out.  Gradients are collected for
-the tensors in the arguments, and for the tensors and parameters that the target can reach, if they require them: the gradients
-of the result, and those that the call leaves in `.grad`.
+The modules are those that the target or its arguments can reach.  Gradients are collected for the tensors and parameters that
+either can reach, if they require gradients: those of the result, and those that the call leaves in `.grad`.
 """
 
 from __future__ import annotations
@@ -129,7 +128,7 @@ class _Before:
         )
 
     def _of_modules(self) -> Iterator[Part]:
-        """The parameters, buffers, numbers and strings in the modules that the target can reach, with their names."""
+        """The parameters, buffers, numbers and strings in the modules, with their names; private attributes are left out."""
         done: set[int] = set()
         for module in self._modules:
             own, kind = vars(module), type(module).__name__
@@ -169,7 +168,7 @@ def _names_of(target: Any, given: dict[str, Any]) -> dict[int, str]:
 
 
 def _gradients(values: list[Part], leaves: list[Part]) -> list[Part]:
-    """The gradients of the sum of all values with respect to the leaves."""
+    """The gradients of the sum of all computed floating-point values with respect to the leaves; [] if there are none."""
     import torch
 
     tensors = [t for _, t in values if isinstance(t, torch.Tensor) and t.is_floating_point()]

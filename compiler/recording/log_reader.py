@@ -40,7 +40,7 @@ _GZIP_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
 _MAX_PID = 1 << 22
 #: payloads that are not needed are hashed and dropped in chunks of this many bytes
 _CHUNK = 1 << 20
-#: at most this many kinds of problems are counted separately; further unknown kinds of records are counted together
+#: once there are this many kinds of problems, further unknown kinds of records are counted together
 _MAX_KINDS = 100
 
 
@@ -75,7 +75,7 @@ class _Head:
 
 
 def read_log(file: Path, problems: Counter[str]) -> Iterator[LogRecord]:
-    """The records of one log, in order, except those of its table of strings, whose file names replace their ids."""
+    """The records of one log, in order, without repeats.  Its table of strings is not yielded: file names replace their ids."""
     strings: dict[int, str] = {}
     latest: dict[int | None, str] = {}
     seen: set[int] = set()
@@ -196,7 +196,7 @@ class _Payload:
         return text.decode("utf-8", errors="replace") if head.keep else None
 
     def _text(self) -> bytes:
-        """The lines without their tabs, without CRLF, and without the line end of the last one."""
+        """The lines without their tabs, with LF for CRLF, and without the line end of the last one."""
         lines = b"\n" + bytes(self.lines).removesuffix(b"\n")
         if self.head is not None and self.head.crlf:
             lines = lines.removesuffix(b"\r").replace(b"\r\n", b"\n")

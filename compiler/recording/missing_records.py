@@ -41,7 +41,7 @@ class _Compile:
     created: set[str] = field(default_factory=set)
     #: whether the compile's error says that the frame is skipped because of a graph break, which torch records, too
     skipped: bool = False
-    #: whether another compile has started in the process since
+    #: whether another compile has started in the process after this one
     over: bool = False
     #: number of graphs into which DDPOptimizer split the graph
     split_into: int = 0

@@ -166,7 +166,7 @@ class Recording:
         return True
 
     def _note_eager(self) -> None:
-        """Note that torch.compile compiles nothing at the moment, and why."""
+        """If torch.compile compiles nothing at the moment, note why."""
         why = config.compiles_nothing()
         if why is not None and (note := f"the code ran eagerly, because {why}") not in self.notes:
             self.notes.append(note)

@@ -73,7 +73,7 @@ def load_traces(files: list[Path], *, strict: bool = False) -> Report:
 
 
 class _Log:
-    """Makes events of the logs of one run; all other attributes are complete once all events have been taken."""
+    """Makes events of the logs of one run; all attributes but `run` are complete once all events have been taken."""
 
     def __init__(self, run: Run) -> None:
         self.run = run

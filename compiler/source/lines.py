@@ -57,7 +57,7 @@ def caret_columns(source: str, carets: tuple[int | None, int | None]) -> tuple[i
 def _is_unmarked_call(source: str) -> bool:
     """Whether the statement returns a call of a name, or assigns a call: Python 3.13 and newer leave such a call unmarked.
 
-    Older ones leave it unmarked only if it is the whole line.  The call may continue on later lines, which are not in `source`.
+    Older versions leave only whole lines unmarked.  The call may continue on later lines, which are not in `source`.
     """
     for rest in ("", ")", "])", "})", "))"):
         with contextlib.suppress(SyntaxError):

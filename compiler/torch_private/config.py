@@ -107,7 +107,10 @@ def no_caches() -> Iterator[None]:
 
 @contextlib.contextmanager
 def from_scratch() -> Iterator[None]:
-    """Compile without the caches of earlier compiles, in memory and on disk; the caches of the block are deleted after it."""
+    """Compile without the caches of earlier compiles, in memory and on disk.
+
+    The caches that the block makes on disk are deleted after it, unless it raises.
+    """
     utils = importlib.import_module("torch._inductor.utils")
     fresh = getattr(utils, "fresh_cache", None) or utils.fresh_inductor_cache
     with no_caches(), fresh():

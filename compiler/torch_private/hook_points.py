@@ -1,7 +1,7 @@
 """The hooks with which dynascope observes torch: one function for each hook.
 
-Each function installs one hook and returns a function that removes it.  If a hook does not fit the installed torch, its
-function raises: the hook is left out, and `report.hooks` has the reason.  torch's functions are observed from inside
+Each function in `POINTS` installs one hook and returns a function that removes it.  If a hook does not fit the installed
+torch, its function raises: the hook is left out, and `report.hooks` has the reason.  torch's functions are observed from inside
 (`watched_functions`), so that no frame of dynascope's is on the stack while torch, a backend or the user's code runs.
 """
 
@@ -75,9 +75,9 @@ def emit_timed(hooks: Hooks, event: Any) -> None:
 def _quiet_trace(hooks: Hooks) -> Undo:
     """Keep torch from making numerous or large trace records that are not read: they would be most of the cost of a recording.
 
-    These are the kinds in `NOT_MADE_LIVE`, and bytecode that no recording keeps.  torch's modules import `trace_structured` by
-    name, so the function's code is replaced.  It stays as it is if another handler reads the trace, such as that of the user's
-    TORCH_TRACE log.
+    These are the kinds in `NOT_MADE_LIVE`, bytecode that no recording keeps, and chromium events, which are read before torch
+    makes records of them.  torch's modules import `trace_structured` by name, so the function's code is replaced.  It stays as
+    it is if another handler reads the trace, such as that of the user's TORCH_TRACE log.
     """
     from torch._logging import _internal
 
@@ -120,7 +120,7 @@ def _frames(hooks: Hooks) -> Undo:
     """Observe the outcome of each frame that Dynamo is called for, except frames of torch's that are never traced."""
     from torch._dynamo import bytecode_transformation, convert_frame
 
-    # before Python 3.11, code objects that differ only in their lines are equal: for such code, Dynamo's cache returns the
+    # before Python 3.11, code objects that differ only in lines after their first are equal: Dynamo's cache then returns the
     # instructions, with the lines, of a function that was compiled earlier, such as an earlier version of the same cell
     instructions = getattr(bytecode_transformation, "_cached_cleaned_instructions", None)
     forget = getattr(instructions, "cache_clear", None) if not hasattr(CodeType, "co_positions") else None

@@ -68,8 +68,8 @@ class Hooks:
         self._codes: dict[int, tuple[CodeType, Code]] = {}
         #: uid -> (code, globals) of the compiled functions that were called while hooks were installed
         self.entered: dict[int, tuple[CodeType, dict[str, Any]]] = {}
-        #: (uid, name) of the calls since the latest recording began, of which each recording gets one event; a uid can have
-        #: several names: all functions that a torch wrapper wraps share its code
+        #: (uid, name) of the compiled functions that were called since the latest recording began: only the first call of each
+        #: becomes an event; a uid can have several names, because all functions that a torch wrapper wraps share its code
         self.called_as: set[tuple[int, str]] = set()
         #: called before a compiled function runs, with the function that torch enters, the user's object, and the arguments
         self.call_watchers: list[Callable[[Any, Any, tuple[Any, ...], dict[str, Any]], None]] = []
@@ -166,11 +166,11 @@ class Hooks:
         return stack[-1] if stack else None
 
     def enter(self, uid: int) -> None:
-        """Count a call of a compiled function, and make it this thread's current call."""
+        """Count a call of a compiled function, and make it this thread's latest call."""
         self._calls[uid] = self._local.call = self._calls.get(uid, 0) + 1
 
     def call(self) -> int | None:
-        """The number of this thread's current call among the calls of its compiled function, from 1; None if there is none."""
+        """The number of this thread's latest call among all calls of its compiled function, from 1; None if there is none."""
         return getattr(self._local, "call", None)
 
     def code(self, code: CodeType) -> Code:

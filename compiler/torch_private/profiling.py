@@ -72,14 +72,14 @@ class Evaluation:
     compile_id: str
     #: (torch's name of a guarded object, torch's name of the object that holds it, number of guards), outermost first
     guards: list[tuple[str, str | None, int]]
-    #: returns the seconds of one evaluation of the guards on these objects and on those that hold them (None: of all guards);
-    #: the result is None if they cannot be evaluated
+    #: returns the seconds of one evaluation of the guards on these objects (None: of all guards), or None if they cannot be
+    #: evaluated; an object counts only if the objects that hold it are given, too
     seconds: Callable[[set[str] | None], float | None]
 
 
 @contextlib.contextmanager
 def evaluations(use: Callable[[Evaluation], None]) -> Iterator[None]:
-    """During the block, call `use` once for each compiled version of a frame, when it is entered for the first time.
+    """During the block, call `use` once for each version of a frame that was compiled before, when this thread first enters it.
 
     The guards can be evaluated only while a frame is entered: they check its locals and torch's state (grad mode, autocast).
     Python's profile function observes the entry; if the program has set one itself, nothing is called.

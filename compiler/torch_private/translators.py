@@ -1,7 +1,6 @@
 """Reads Dynamo's own objects (instructions, instruction translators, exceptions) into plain data.
 
-Private parts of torch are read by name and with a default, so that parts that another version lacks are unknown, and never an
-error.
+Private parts that some versions of torch lack are read by name and with a default, so a missing part is unknown, not an error.
 """
 
 from __future__ import annotations
