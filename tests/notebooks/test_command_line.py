@@ -16,7 +16,7 @@ COMMAND = [sys.executable, "-m", "dynascope"]
 
 
 def dynascope(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=120)
+    return subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=600)
 
 
 def test_a_folder_of_pages(make: Maker, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ def pytest_in(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]
     (folder / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n")
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
     plain = {name: value for name, value in os.environ.items() if name not in ("CI", "BUILD_NUMBER")}  # they fold nothing
-    return subprocess.run(command, cwd=folder, env=plain, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, cwd=folder, env=plain, capture_output=True, text=True, timeout=600)
 
 
 def test_pages_are_tests_and_failures_name_the_place(make: Maker, tmp_path: Path) -> None:

@@ -153,7 +153,7 @@ f(torch.ones(3))
 
 def test_compile_in_ipyparallels_engines(tmp_path: Path) -> None:
     with ipyparallel.Cluster(n=2, log_level=40, profile_dir=str(tmp_path / "profile")) as client:
-        client.wait_for_engines(2, timeout=120)
+        client.wait_for_engines(2, timeout=600)
         view = client[:]
         view.scatter("engine", [0, 1], flatten=True, block=True)
         view.execute(CELL, block=False).get(120)  # a blocking one also waits for output, which can get lost

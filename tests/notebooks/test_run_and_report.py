@@ -43,7 +43,7 @@ def script(tmp_path: Path) -> Path:
 def call(*arguments: str | Path, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "dynascope", *map(str, arguments)]
     return subprocess.run(
-        command, cwd=folder, env={**os.environ, **variables}, capture_output=True, text=True, timeout=120
+        command, cwd=folder, env={**os.environ, **variables}, capture_output=True, text=True, timeout=600
     )  # fmt: skip
 
 

@@ -75,7 +75,7 @@ def tlparse() -> str:
 def test_tlparse_finds_the_same(log: Path, tlparse: str, tmp_path: Path) -> None:
     (tmp_path / "a.log").write_bytes(gzip.decompress(log.read_bytes()))
     command = [tlparse, str(tmp_path / "a.log"), "-o", str(tmp_path / "out"), "--no-browser"]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=600)
     assert not re.search(r"fail_\w+: [1-9]", done.stderr), "tlparse finds no damage either"
     written = [p.relative_to(tmp_path / "out") for p in (tmp_path / "out").rglob("*") if p.is_file()]
     report = load(log)

@@ -209,7 +209,7 @@ def test_tlparse_counts_the_same(traced: tuple[Report, Path], tmp_path: Path) ->
         [Path(sys.executable).with_name("tlparse"), str(log), "-o", str(tmp_path / "out"), "--no-browser"],
         check=True,
         capture_output=True,
-        timeout=120,
+        timeout=600,
     )
     written = [str(p.relative_to(tmp_path / "out")) for p in (tmp_path / "out").rglob("*")]
     report = load(trace)
@@ -342,7 +342,7 @@ def test_reading_a_trace_loads_no_torch(traced: tuple[Report, Path]) -> None:
         "import sys; from dynascope.compiler.recording.trace_files import load; r = load(sys.argv[1]); str(r); r.to_html(); "
         "assert 'torch' not in sys.modules and 'IPython' not in sys.modules, 'loaded'"
     )
-    subprocess.run([sys.executable, "-c", code, str(trace)], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", code, str(trace)], check=True, timeout=600)
 
 
 CUT = """

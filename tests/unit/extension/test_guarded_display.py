@@ -75,7 +75,7 @@ def test_in_a_kernel_the_slot_and_the_view_say_so():
     ]
     cells[0] = "import dynascope" + cells[0]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in cells])
-    client = NotebookClient(notebook, kernel_name="python3", timeout=120)
+    client = NotebookClient(notebook, kernel_name="python3", timeout=600)
     client.execute()
     slot, view, result = notebook.cells[1].outputs
     assert slot.data["text/plain"] == LINE

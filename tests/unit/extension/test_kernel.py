@@ -24,7 +24,7 @@ CELLS = [
 @pytest.fixture(scope="module")
 def outputs():
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in CELLS])
-    NotebookClient(notebook, kernel_name="python3", allow_errors=True, timeout=120).execute()
+    NotebookClient(notebook, kernel_name="python3", allow_errors=True, timeout=600).execute()
     return [cell.outputs for cell in notebook.cells]
 
 
@@ -79,7 +79,7 @@ def tracebacks():
     for text in FAILING:
         cells += [f"# %%compile --backend eager --view none\n{text}", f"%%compile --backend eager --view none\n{text}"]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in cells])
-    NotebookClient(notebook, kernel_name="python3", allow_errors=True, timeout=120).execute()
+    NotebookClient(notebook, kernel_name="python3", allow_errors=True, timeout=600).execute()
     shown = [re.sub(r"In\[\d+\]", "In[]", plain("\n".join(cell.outputs[-1].traceback))) for cell in notebook.cells[1:]]
     return list(zip(shown[::2], shown[1::2], strict=True))
 
