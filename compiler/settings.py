@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
-MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+MODES = ("default", "reduce-overhead", "lite", "max-autotune", "max-autotune-no-cudagraphs")
 VIEWS = ("auto", "widget", "static", "text", "none")
 SAVE_SUFFIXES = (".html", ".json", ".svg", ".dot", ".txt")
 

@@ -52,8 +52,11 @@ def check_settings(settings: Settings) -> None:
         _check_device(torch, settings.device)
     if settings.nested_graph_breaks and config.nested_graph_breaks() is None:
         raise ValueError(f"torch {torch.__version__} has no nested graph breaks: leave --nested-graph-breaks out")
-    if settings.profile is not None and settings.profile < 1:
-        raise ValueError(f"--profile takes a number of calls of at least 1, not {settings.profile}")
+    if settings.profile is not None and (not isinstance(settings.profile, int) or settings.profile < 1):
+        raise ValueError(f"--profile takes a whole number of calls, at least 1, not {settings.profile!r}")
+    for name, text in {"save": settings.save, "expect": settings.expect}.items():
+        if text is not None and not isinstance(text, str):
+            raise ValueError(f"--{name} takes a text, not {text!r}")
     if settings.save is not None and (reason := why_not_savable(settings.save)) is not None:
         raise ValueError(f"--save {settings.save}: {reason}")
     if settings.expect is not None:

@@ -9,7 +9,7 @@ import dataclasses
 import functools
 import sys
 import types
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Iterator
 from typing import Any
 
@@ -57,11 +57,14 @@ def _is_array(value: Any) -> bool:
 def _inside(name: str, value: Any) -> list[Part] | None:
     """The named contents of a container or object; None if unknown, unordered, or internal to torch or dynascope."""
     if isinstance(value, dict):
-        items = [(f"{name}[{key!r}]" if isinstance(key, PLAIN) else f"{name}[...]", v) for key, v in dict.items(value)]
+        kind = OrderedDict if isinstance(value, OrderedDict) else dict  # dict.items() ignores an OrderedDict's order
+        items = [(f"{name}[{key!r}]" if type(key) in PLAIN else f"{name}[...]", v) for key, v in kind.items(value)]
         return [*items, *_attributes(name, value)]
     base: Any = next((kind for kind in (list, tuple, deque) if isinstance(value, kind)), None)
     if base is not None:
         return [*((f"{name}[{i}]", inner) for i, inner in enumerate(base.__iter__(value))), *_attributes(name, value)]
+    if any(base.__module__ == "builtins" for base in type(value).__mro__[:-1]):
+        return None  # a set, an exception: what is in it is no attribute
     is_known = dataclasses.is_dataclass(value) or attributes_of(value) is not None or slots_of(type(value))
     if not is_known or type(value).__module__.partition(".")[0] in ("torch", "dynascope", "builtins"):
         return None
@@ -87,4 +90,9 @@ def difference(actual: Any, expected: Any) -> str | None:
         torch.testing.assert_close(actual, expected, equal_nan=True)
     except AssertionError as error:
         return " ".join(str(error).split())[:160]
+    except Exception as error:  # arrays of dtypes that torch does not have: texts, dates, records
+        if not (_is_array(actual) and _is_array(expected)):
+            return f"not comparable: {type(error).__name__}"
+        is_same = (actual.dtype, actual.shape) == (expected.dtype, expected.shape) and actual.tobytes() == expected.tobytes()
+        return None if is_same else f"{actual!r:.60}, eager {expected!r:.60}"
     return None

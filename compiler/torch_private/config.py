@@ -58,14 +58,14 @@ def refused_option(options: dict[str, Any]) -> str | None:
     with guarded("Inductor's options"):
         known = config.get_config_copy()
         for name, value in options.items():
-            name = name.replace("-", "_")
+            name = str(name).replace("-", "_")
             if name not in known:
                 close = difflib.get_close_matches(name, known, n=1)
                 return f"Inductor has no option {name!r}" + (f": did you mean {close[0]}?" if close else "")
             kind = config.get_type(name)
             if typing.get_origin(kind) is None and not isinstance(value, kind):
                 article = "an" if kind.__name__[0] in "aeiou" else "a"
-                return f"Inductor's option {name} takes {article} {kind.__name__}, not {value!r}"
+                return f"Inductor's option {name} takes {article} {kind.__name__}, not {' '.join(repr(value).split())[:60]}"
     return None
 
 

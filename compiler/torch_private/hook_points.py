@@ -315,7 +315,7 @@ def _entries(hooks: Hooks) -> Undo:
         for watcher in hooks.call_watchers:
             watcher(caller.f_locals.get("fn"), target, caller.f_locals.get("args", ()), caller.f_locals.get("kwargs", {}))
         code = getattr(function, "__code__", None)
-        hooks.enter(id(code))
+        hooks.enter(id(code), caller)
         if isinstance(code, CodeType) and (id(code), name) not in hooks.called_as:
             hooks.called_as.add((id(code), name))
             hooks.entered.setdefault(id(code), (code, function.__globals__))

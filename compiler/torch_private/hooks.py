@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -165,13 +166,22 @@ class Hooks:
         stack = self.attempts()
         return stack[-1] if stack else None
 
-    def enter(self, uid: int) -> None:
-        """Count a call of a compiled function, and make it this thread's latest call."""
-        self._calls[uid] = self._local.call = self._calls.get(uid, 0) + 1
+    def enter(self, uid: int, frame: FrameType) -> None:
+        """Count a call of a compiled function, which runs below `frame`."""
+        self._calls[uid] = self._calls.get(uid, 0) + 1
+        calls: dict[int, tuple[CodeType, int]] = vars(self._local).setdefault("calls", {})
+        calls[id(frame)] = frame.f_code, self._calls[uid]
 
     def call(self) -> int | None:
-        """The number of this thread's latest call among all calls of its compiled function, from 1; None if there is none."""
-        return getattr(self._local, "call", None)
+        """The number, from 1, of the innermost call in progress among all calls of its compiled function; None without one."""
+        calls: dict[int, tuple[CodeType, int]] = getattr(self._local, "calls", {})
+        frame: FrameType | None = sys._getframe(1) if calls else None
+        while frame is not None:
+            code, number = calls.get(id(frame), (None, None))
+            if frame.f_code is code:  # else this frame has the address of one that has ended
+                return number
+            frame = frame.f_back
+        return None
 
     def code(self, code: CodeType) -> Code:
         """The `Code` for a code object, the same one each time."""

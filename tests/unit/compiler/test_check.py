@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
+from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,10 @@ class Pair:
     x: Any
 
 
+class Bag(set[int]):
+    pass
+
+
 class Holder:
     def __init__(self, x: Any) -> None:
         self.x = x
@@ -41,6 +46,13 @@ class Holder:
 def other() -> int:
     """Another number in compiled code: what a wrong compiler would do."""
     return 1 if torch.compiler.is_compiling() else 5
+
+
+def ordered(x: torch.Tensor, moved: bool) -> Any:
+    result = OrderedDict(a=x + 1, b=x + 2)
+    if moved:
+        result.move_to_end("a")
+    return result
 
 
 class Counting(torch.nn.Module):
@@ -77,6 +89,9 @@ def leaves(x: torch.Tensor, holder: Holder) -> None:
         (lambda x: (x + 1, float(other())), (), "the value[1] (values)"),
         (lambda x: (x + 1, str(other())), (), "the value[1] (values)"),
         (lambda x: (x + 1, [0] * other()), (), "the value[1][1] exists only in the eager call"),
+        (lambda x: (x + 1, np.array(["a" * other()])), (), "the value[1] (values)"),
+        (lambda x: (x + 1, np.array([other()], "M8[D]")), (), "the value[1] (values)"),
+        (lambda x: ordered(x, other() == 5), (), "the value['b'] (values)"),
         (leaves, (Holder(None),), "argument 1.x (effects)"),
     ],
 )
@@ -115,6 +130,8 @@ def test_where_nothing_is_compared_nothing_agrees() -> None:
     assert found["words"] == "check: nothing was compared: the call returns and changes nothing that can be compared (set)."
     found = checked(lambda x: (x + 1, {3}), torch.ones(2))
     assert found["words"] == "check: compiled and eager agree (1 value, 1 effect; not compared: set)."
+    found = checked(lambda x: (x + 1, Bag([other()])), torch.ones(2))
+    assert found["not_compared"] == ["Bag"]
 
 
 def test_random_numbers_drawn_on_a_device_are_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -96,6 +96,23 @@ def test_a_changed_global_and_a_new_type_are_reasons_in_words() -> None:
     }
 
 
+def test_after_a_nested_call_a_recompile_belongs_to_the_call_in_progress() -> None:
+    inner = torch.compile(lambda x: x + 1, backend="eager")
+
+    @torch._dynamo.disable
+    def between(x: torch.Tensor) -> None:
+        for _ in range(3):
+            inner(x)
+
+    def top(x: torch.Tensor, n: int) -> torch.Tensor:
+        between(x)
+        return x * n
+
+    compiled = torch.compile(top, backend="eager")
+    report = seen(lambda: (compiled(torch.ones(2), 2), compiled(torch.ones(2), 3)))
+    assert [r.call for r in report.recompiles] == [2]
+
+
 def test_a_recompile_in_compiled_autograd_has_the_compile_whose_guard_failed() -> None:
     factor = 3
 

@@ -65,7 +65,7 @@ def test_what_cannot_be_undone_is_said(shell, tmp_path):
 @pytest.mark.parametrize("number", ["0", "-1"])
 def test_a_number_of_calls_below_one_is_refused(shell, number):
     done = shell(f"%%compile --profile={number}", "x + 1")
-    assert "UsageError: --profile takes a number of calls of at least 1" in done.text
+    assert "UsageError: --profile takes a whole number of calls, at least 1" in done.text
 
 
 def test_keep_leaves_what_torch_made_and_no_watch(shell):
