@@ -91,7 +91,7 @@ def leaves(x: torch.Tensor, holder: Holder) -> None:
         (lambda x: (x + 1, [0] * other()), (), "the value[1][1] exists only in the eager call"),
         (lambda x: (x + 1, np.array(["a" * other()])), (), "the value[1] (values)"),
         (lambda x: (x + 1, np.array([other()], "M8[D]")), (), "the value[1] (values)"),
-        (lambda x: ordered(x, other() == 5), (), "the value['b'] (values)"),
+        (lambda x: ordered(x, other() == 5), (), "the value['a'] (values)"),
         (leaves, (Holder(None),), "argument 1.x (effects)"),
     ],
 )
