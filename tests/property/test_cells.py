@@ -36,7 +36,7 @@ def made(seed: int) -> str:
 
 @example(seed=1335)  # deletes, in a loop, a name that is not bound
 @example(seed=61)  # a name read in a loop before it is bound
-@settings(max_examples=examples(50), phases=[Phase.explicit, Phase.reuse, Phase.generate], deadline=None, print_blob=True)
+@settings(max_examples=examples(30), phases=[Phase.explicit, Phase.reuse, Phase.generate], deadline=None, print_blob=True)
 @given(seed=st.integers(0, 2**30))
 def test_a_cell_leaves_what_it_leaves_without_the_magic(notebook: Notebook, seed: int) -> None:
     cell = made(seed)
@@ -58,7 +58,7 @@ def near(told: object, expected: object) -> bool:
     return all(math.isclose(float(a), float(b), rel_tol=1e-4, abs_tol=1e-5) for a, b in pairs)
 
 
-@pytest.mark.parametrize("seed", [1, 3, 5, 8, 17, 42, 64, 128, 500, 777, 2024, 4096])
+@pytest.mark.parametrize("seed", [1, 3, 17, 64, 500, 2024])
 def test_and_so_it_does_under_inductor(notebook: Notebook, seed: int) -> None:
     cell = made(seed)
     plain = notebook.run(SETUP, cell)

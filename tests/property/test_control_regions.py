@@ -137,7 +137,7 @@ def test_interrupts_at_random_points_restore_every_object(shell: Any, tmp_path: 
     before, keys, names = objects(), list(vars(user["block"])), {n for n in vars(builtins) if "dynascope" in n}
     assert not names
     dice, stopped = random.Random(7), 0
-    for _ in range(25):
+    for _ in range(15):
         timer = threading.Timer(dice.uniform(0, 0.5), os.kill, (os.getpid(), signal.SIGINT))
         timer.start()
         try:
