@@ -139,8 +139,8 @@ def test_interrupts_at_random_points_restore_every_object(shell: Any, tmp_path: 
     dice, stopped = random.Random(7), 0
     for _ in range(15):
         timer = threading.Timer(dice.uniform(0, 0.5), os.kill, (os.getpid(), signal.SIGINT))
-        timer.start()
         try:
+            timer.start()
             with flag_kept():
                 done = shell.run_cell(CELL, store_history=False)
             stopped += isinstance(done.error_in_exec, KeyboardInterrupt)
