@@ -244,18 +244,24 @@ def where(rank: Rank) -> str:
 
 def slow_step(report: RanksReport, slow: StepTime) -> str:
     """`rank 3 took 12 s to compile f, the median is 1.00 s: whoever then needed rank 3 waited for up to 11 s`."""
-    step = report.groups[slow.group].steps[slow.step]
-    took = f"rank {slow.slowest_rank} took {seconds(slow.slowest)} to compile {step.name}, the median is {seconds(slow.median)}"
+    name = _step_name(report, slow.group, slow.step)
+    what = f"to compile {name}" if name else f"for compile {slow.step + 1}"
+    took = f"rank {slow.slowest_rank} took {seconds(slow.slowest)} {what}, the median is {seconds(slow.median)}"
     return f"{took}: whoever then needed rank {slow.slowest_rank} waited for up to {seconds(slow.waited)}"
 
 
 def skew(report: RanksReport, found: RunTimeSkew) -> str:
     """`run time of a graph of f, as Inductor estimates it: 12.0 ms on rank 3, 8.0 ms on rank 0`."""
-    group = report.rank(found.slowest_rank).group
-    steps = report.groups[group].steps if group is not None else []
-    name = f"a graph of {steps[found.step].name}" if found.step < len(steps) else f"graph {found.graph + 1}"
+    step = _step_name(report, report.rank(found.slowest_rank).group, found.step)
+    name = f"a graph of {step}" if step else f"graph {found.graph + 1}"
     times = f"{time_text(found.slowest)} on rank {found.slowest_rank}, {time_text(found.fastest)} on rank {found.fastest_rank}"
     return f"run time of {name}, as Inductor estimates it: {times}"
+
+
+def _step_name(report: RanksReport, group: int | None, step: int) -> str:
+    """The function of a step of a group; "" if it is unknown, because no report of the group was read."""
+    steps = report.groups[group].steps if group is not None else []
+    return steps[step].name if step < len(steps) else ""
 
 
 def rank_constants(report: RanksReport, index: int) -> str:

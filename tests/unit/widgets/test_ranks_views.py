@@ -91,9 +91,16 @@ def test_empty_and_reportless_jobs_are_shown() -> None:
 
     broken = record(made(0), 0)
     broken.report = damaged
-    report = merge([broken, record(made(1), 1)])
+    whole = record(made(1), 1)
+    report = merge([broken, whole])
     assert report.groups[0].report is not None  # of the other rank
     assert str(report)
+
+    whole.report, whole.rank.seconds[1] = damaged, 60.0
+    report = merge([broken, whole])
+    (slow,) = ranks_model(report)["slow"]
+    assert slow.startswith("rank 1 took 60 s for compile 2, the median is 1.00 s")
+    assert slow in " ".join(str(report).split())
 
 
 def test_ranks_that_ended_alike_are_one_sentence_and_the_odd_one_is_first() -> None:
