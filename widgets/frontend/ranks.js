@@ -177,9 +177,7 @@ export function mountRanks(root, model, mountReport) {
     const body = h("div", {});
     report.replaceChildren(h("div", { cls: "dyn-rk-tabs" }, tabs), body);
     if (!group?.view) {
-      body.append(
-        h("p", { cls: "dyn-rk-more", text: "The graphs of this group are not in this view: save fewer groups." }),
-      );
+      body.append(h("p", { cls: "dyn-rk-more", text: "The graphs of this group are not in this view." }));
       return;
     }
     const frame = group.steps[state.step]?.frame || "";

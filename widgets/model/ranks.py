@@ -50,7 +50,7 @@ class GroupModel(TypedDict):
 class DifferenceModel(TypedDict):
     """A difference between a group, or some ranks, and the reference.
 
-    `group`, `reference` and `step`: -1 if there is none; `frame` and `there`: ids of the step's frame in the two views; `side`:
+    `group`, `reference` and `step`: -1 if there is none, or a group that is not in the model; `frame` and `there`: ids of the step's frame in the two views; `side`:
     1 if the place is in the reference's code, else 0.
     """
 
@@ -101,6 +101,8 @@ def ranks_model(report: RanksReport) -> RanksModel:
     ]
     notes += filter(None, (rank_words.rank_constants(report, n) for n in range(min(3, len(report.groups)))))
     notes += report.notes
+    if len(report.groups) > MOST_GROUPS:
+        notes.append(f"of {len(report.groups)} groups, the first {MOST_GROUPS} can be compared")
     if shown_steps < steps:
         notes.append(f"of {steps} compiles, the first {shown_steps} are in the matrix")
     return {
@@ -122,8 +124,8 @@ def ranks_model(report: RanksReport) -> RanksModel:
             {
                 "title": printable(rank_words.difference_title(report, d), 600),
                 "details": [printable(text, 1200) for text in rank_words.difference_details(report, d)],
-                "group": -1 if d.group is None else d.group,
-                "reference": -1 if d.reference is None else d.reference,
+                "group": _shown(d.group),
+                "reference": _shown(d.reference),
                 "step": -1 if d.step is None else d.step,
                 "frame": d.frame or "",
                 "there": d.reference_frame or "",
@@ -138,6 +140,10 @@ def ranks_model(report: RanksReport) -> RanksModel:
         ],
         "notes": [printable(text, 800) for text in notes],
     }
+
+
+def _shown(group: int | None) -> int:
+    return -1 if group is None or group >= MOST_GROUPS else group
 
 
 def _groups(report: RanksReport) -> list[GroupModel]:

@@ -720,21 +720,21 @@ length>1&&h("span",{text:"with"}),model.groups.length>1&&choice("other")),table)
 tabs=sides.map((n,side)=>button("dyn-rk-tab",`${model.groups[n].title}: ${model.groups[n].counts}`,()=>show({side}),{"ar\
 ia-pressed":side===state.side?"true":"false",style:`--dyn-rk-tone:${tone(n)}`})),body=h("div",{});if(report.replaceChildren(
 h("div",{cls:"dyn-rk-tabs"},tabs),body),!group?.view){body.append(h("p",{cls:"dyn-rk-more",text:"The graphs of this grou\
-p are not in this view: save fewer groups."}));return}let frame=group.steps[state.step]?.frame||"";stopReport=mountReport(
-body,group.view,frame)}return drawCompare(),drawReport(),redraw(),()=>{stopTheme(),stopReport(),observer?.disconnect()}}
-function stepParts(step2){return[h("span",{cls:`dyn-rk-dot dyn-rk-${step2.status}`,"aria-hidden":"true"}),h("span",{cls:"\
-dyn-rk-name",text:step2.name}),h("span",{cls:"dyn-rk-place",text:step2.place}),...step2.status==="compiled"?[]:[h("span",
-{cls:"dyn-rk-note",text:step2.status})],...step2.notes.map(note2=>h("span",{cls:"dyn-rk-note",text:note2}))]}function stripView(model,choose){
-let parts=runs(model.ranks).map(run=>{let[a,b]=[model.ranks[run.first].rank,model.ranks[run.last].rank],name=a===b?String(
-a):`${a}-${b}`,status=STATUS[run.status]||"",words=`rank${a===b?"":"s"} ${name}${status?`: ${status}`:""}`;return h("but\
-ton",{type:"button",cls:`dyn-rk-run${status?" dyn-rk-ill":""}`,style:`flex-grow:${run.last-run.first+1};--dyn-rk-tone:${tone(
-run.group)}`,"data-first":run.first,"data-last":run.last,"aria-label":words,title:words,text:run.last-run.first>model.ranks.
-length/14||model.ranks.length<14?name:""})}),node=h("div",{cls:"dyn-rk-strip",role:"group","aria-label":"ranks"},parts);
-return node.addEventListener("click",event=>{let run=closest(event,".dyn-rk-run");run&&choose(Number(run.dataset.first))}),
-{node,mark(at){for(let part of parts){let inside=Number(part.dataset.first)<=at&&at<=Number(part.dataset.last);part.classList.
-toggle("dyn-rk-chosen",inside)}}}}function differencesView(model,show){let cards=model.differences.map(d=>{let card=h(d.
-group>=0?"button":"div",{cls:"dyn-rk-card",...d.group>=0?{type:"button"}:{},style:`--dyn-rk-tone:${tone(d.group)}`},h("s\
-pan",{cls:"dyn-rk-what",text:d.title}),d.details.map(text=>h("span",{cls:"dyn-rk-why",text})));return d.group>=0&&card.addEventListener(
+p are not in this view."}));return}let frame=group.steps[state.step]?.frame||"";stopReport=mountReport(body,group.view,frame)}
+return drawCompare(),drawReport(),redraw(),()=>{stopTheme(),stopReport(),observer?.disconnect()}}function stepParts(step2){
+return[h("span",{cls:`dyn-rk-dot dyn-rk-${step2.status}`,"aria-hidden":"true"}),h("span",{cls:"dyn-rk-name",text:step2.name}),
+h("span",{cls:"dyn-rk-place",text:step2.place}),...step2.status==="compiled"?[]:[h("span",{cls:"dyn-rk-note",text:step2.
+status})],...step2.notes.map(note2=>h("span",{cls:"dyn-rk-note",text:note2}))]}function stripView(model,choose){let parts=runs(
+model.ranks).map(run=>{let[a,b]=[model.ranks[run.first].rank,model.ranks[run.last].rank],name=a===b?String(a):`${a}-${b}`,
+status=STATUS[run.status]||"",words=`rank${a===b?"":"s"} ${name}${status?`: ${status}`:""}`;return h("button",{type:"but\
+ton",cls:`dyn-rk-run${status?" dyn-rk-ill":""}`,style:`flex-grow:${run.last-run.first+1};--dyn-rk-tone:${tone(run.group)}`,
+"data-first":run.first,"data-last":run.last,"aria-label":words,title:words,text:run.last-run.first>model.ranks.length/14||
+model.ranks.length<14?name:""})}),node=h("div",{cls:"dyn-rk-strip",role:"group","aria-label":"ranks"},parts);return node.
+addEventListener("click",event=>{let run=closest(event,".dyn-rk-run");run&&choose(Number(run.dataset.first))}),{node,mark(at){
+for(let part of parts){let inside=Number(part.dataset.first)<=at&&at<=Number(part.dataset.last);part.classList.toggle("d\
+yn-rk-chosen",inside)}}}}function differencesView(model,show){let cards=model.differences.map(d=>{let card=h(d.group>=0?
+"button":"div",{cls:"dyn-rk-card",...d.group>=0?{type:"button"}:{},style:`--dyn-rk-tone:${tone(d.group)}`},h("span",{cls:"\
+dyn-rk-what",text:d.title}),d.details.map(text=>h("span",{cls:"dyn-rk-why",text})));return d.group>=0&&card.addEventListener(
 "click",()=>show(d)),card});return cards.length>0&&h("section",{cls:"dyn-rk-cards","aria-label":"differences"},cards)}var listView2=(cls,lines)=>lines.
 length>0&&h("ul",{cls:`dyn-rk-list ${cls}`},lines.map(text=>h("li",{text})));function matrixView(model,choose){let rows=matrixRows(
 model.groups),shown=rows.names.length,timeOf=(rank,row2)=>rank.times[stepAt(rank,row2)],stepAt=(rank,row2)=>(rank&&rows.

@@ -40,6 +40,10 @@ def test_of_many_groups_a_few_have_a_view(monkeypatch: pytest.MonkeyPatch, repor
     monkeypatch.setattr(ranks_module, "MOST_VIEWS", 10)
     model = ranks_model(report)
     assert [g["view"] is not None for g in model["groups"]] == [True, False]
+    monkeypatch.setattr(ranks_module, "MOST_GROUPS", 1)
+    few = ranks_model(report)
+    assert [(d["group"], d["reference"]) for d in few["differences"]] == [(-1, 0)], "a view finds each group in its model"
+    assert "of 2 groups, the first 1 can be compared" in few["notes"]
     monkeypatch.setattr(ranks_module, "MOST_CELLS", 24)
     model = ranks_model(report)
     assert len(model["ranks"][0]["times"]) == 2
