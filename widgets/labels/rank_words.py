@@ -179,6 +179,8 @@ def _what(d: Difference, who: str, others: str) -> list[str]:
             f"{number}: {d.here or 'none'} on {who}; {d.there or 'none'} on {others}",
             _HANG,
         ]
+    if d.step is None:
+        return [f"what differs is unknown: no report of {who} was read"]
     about = "" if d.kind in ("constant", "graph") else f"{d.kind} of "
     subject = f"{about}{d.subject}: " if d.kind != "graph" and d.subject else ""
     return [f"{subject}{d.here or 'nothing'} on {who}; {d.there or 'nothing'} on {others}", *reason]

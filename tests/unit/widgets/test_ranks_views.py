@@ -106,6 +106,12 @@ def test_empty_and_reportless_jobs_are_shown() -> None:
     assert slow.startswith("rank 1 took 60 s for compile 2, the median is 1.00 s")
     assert slow in " ".join(str(report).split())
 
+    odd = record(other(2), 2)
+    odd.report = damaged
+    report = merge([record(made(0), 0), record(made(1), 1), odd])
+    (difference,) = ranks_model(report)["differences"]
+    assert difference["details"] == ["what differs is unknown: no report of rank 2 was read"]
+
 
 def test_ranks_that_ended_alike_are_one_sentence_and_the_odd_one_is_first() -> None:
     records = []
