@@ -46,6 +46,7 @@ export interface RanksModel {
   ranks: RankModel[];
   groups: GroupModel[];
   differences: DifferenceModel[];
+  more: number;
   unwell: string[];
   slow: string[];
   notes: string[];

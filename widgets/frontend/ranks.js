@@ -259,7 +259,8 @@ function differencesView(model, show) {
     if (d.group >= 0) card.addEventListener("click", () => show(d));
     return card;
   });
-  return cards.length > 0 && h("section", { cls: "dyn-rk-cards", "aria-label": "differences" }, cards);
+  const more = model.more > 0 && h("p", { cls: "dyn-rk-more", text: `… and ${plural(model.more, "more difference")}` });
+  return cards.length > 0 && h("section", { cls: "dyn-rk-cards", "aria-label": "differences" }, cards, more);
 }
 
 /**

@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from dynascope.compiler.ranks import Difference, Rank, RanksReport, RunTimeSkew, StepTime
-from dynascope.compiler.report import label, plural, seconds, time_text
+from dynascope.compiler.ranks import SOFT_KINDS, Difference, Rank, RanksReport, RunTimeSkew, StepTime
+from dynascope.compiler.report import label, listed, plural, seconds, time_text
+from dynascope.widgets.labels.words import capped
 
 _OUTCOMES = {
     "compiled": "compiled it", "empty": "found nothing to compile in it", "skipped": "skipped it",
@@ -147,6 +148,19 @@ def difference_details(report: RanksReport, difference: Difference) -> list[str]
     return details
 
 
+def remarks(report: RanksReport, most: int) -> list[str]:
+    """Sentences on differences that change no graph, at most `most`, and on graphs that differ only in the rank's number."""
+    soft = [d for d in report.differences if d.kind in SOFT_KINDS]
+    words = [": ".join([difference_title(report, d), *difference_details(report, d)]) for d in soft[:most]]
+    if len(soft) > most:
+        words.append(f"{plural(len(soft) - most, 'more difference')} of settings, environment or caches")
+    numbered = {s.name: None for g in report.groups for s in g.steps if s.frame in g.rank_constants}
+    if numbered:
+        each = "each rank compiles its own graph, and these differ in nothing else"
+        words.append(f"the number of the rank is a constant in {listed(numbered, 12)}: {each}")
+    return words
+
+
 def _what(d: Difference, who: str, others: str) -> list[str]:
     reason = [f"reason: {_one_line(d.reason)}"] if d.reason else []
     source = f" `{d.source.strip()}`" if d.source.strip() else ""
@@ -260,23 +274,16 @@ def skew(report: RanksReport, found: RunTimeSkew) -> str:
     return f"run time of {name}, as Inductor estimates it: {times}"
 
 
+def slow_lines(report: RanksReport, most: int) -> list[str]:
+    """Sentences on slow compiles and on estimated run times that differ, at most `most` of each; the others are counted."""
+    compiles = capped([slow_step(report, slow) for slow in report.slow], most, "slow compile")
+    return compiles + capped([skew(report, found) for found in report.skew], most, "graph")
+
+
 def _step_name(report: RanksReport, group: int | None, step: int) -> str:
     """The function of a step of a group; "" if it is unknown, because no report of the group was read."""
     steps = report.groups[group].steps if group is not None else []
     return steps[step].name if step < len(steps) else ""
-
-
-def rank_constants(report: RanksReport, index: int) -> str:
-    """A sentence on the functions of a group whose graphs have the rank's number as a constant; "" if there are none."""
-    group = report.groups[index]
-    names = {step.frame: step.name for step in group.steps}
-    functions = list(dict.fromkeys(names[frame] for frame in group.rank_constants if frame in names))
-    if not functions:
-        return ""
-    listed = ", ".join(functions)
-    return (
-        f"the number of the rank is a constant in {listed}: each rank compiles its own graph, and these differ in nothing else"
-    )
 
 
 def not_alike(report: RanksReport) -> str:

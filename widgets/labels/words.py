@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from dynascope.compiler.report import Break, Frame, Report, Source
+from dynascope.compiler.report import Break, Frame, Report, Source, plural
 from dynascope.widgets.labels.syntax import consecutive, methods, span
 
 #: control characters (except tab and newline), surrogates, U+FFFE and U+FFFF, and marks that break lines, reorder or hide text
@@ -128,6 +128,12 @@ def _cut_middle(text: str, keep: int) -> str:
     """Both ends of the text, `keep` characters in all, with an ellipsis between them."""
     tail = keep // 2
     return text[: keep - tail].rstrip() + "…" + (text[-tail:].lstrip() if tail else "")
+
+
+def capped(lines: Sequence[str], most: int, what: str = "") -> list[str]:
+    """The first `most` lines, and one that counts the others: `… and 3 more notes`."""
+    more = len(lines) - most
+    return [*lines[:most], "… and " + (plural(more, f"more {what}") if what else f"{more} more")] if more > 0 else [*lines]
 
 
 def line_ranges(lines: Iterable[int]) -> str:

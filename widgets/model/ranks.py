@@ -14,7 +14,7 @@ from dynascope.compiler.ranks import SOFT_KINDS, RankGroup, RanksReport
 from dynascope.compiler.report import label, plural
 from dynascope.widgets.guarded import guarded
 from dynascope.widgets.labels import rank_words
-from dynascope.widgets.labels.words import printable, shorten
+from dynascope.widgets.labels.words import capped, printable, shorten
 from dynascope.widgets.model.build import view_model
 from dynascope.widgets.wire import ViewModel
 
@@ -76,13 +76,14 @@ class RankModel(TypedDict):
 
 
 class RanksModel(TypedDict):
-    """The model of a RanksReport."""
+    """The model of a RanksReport; `more`: how many differences are left out."""
 
     headline: str
     alike: bool
     ranks: list[RankModel]
     groups: list[GroupModel]
     differences: list[DifferenceModel]
+    more: int
     unwell: list[str]
     slow: list[str]
     notes: list[str]
@@ -94,13 +95,7 @@ def ranks_model(report: RanksReport) -> RanksModel:
     steps = max((len(r.seconds) for r in ranks), default=0)
     shown_steps = min(steps, MOST_CELLS // max(1, len(ranks)))
     hard = [d for d in report.differences if d.kind not in SOFT_KINDS]
-    soft = [d for d in report.differences if d.kind in SOFT_KINDS]
-    notes = [
-        ": ".join([rank_words.difference_title(report, d), *rank_words.difference_details(report, d)])
-        for d in soft[:MOST_DIFFERENCES]
-    ]
-    notes += filter(None, (rank_words.rank_constants(report, n) for n in range(min(3, len(report.groups)))))
-    notes += report.notes
+    notes = [*rank_words.remarks(report, MOST_DIFFERENCES), *report.notes]
     if len(report.groups) > MOST_GROUPS:
         notes.append(f"of {len(report.groups)} groups, the first {MOST_GROUPS} can be compared")
     if shown_steps < steps:
@@ -133,11 +128,9 @@ def ranks_model(report: RanksReport) -> RanksModel:
             }
             for d in hard[:MOST_DIFFERENCES]
         ],
-        "unwell": [printable(text, 800) for text in rank_words.rank_failures(report)[:MOST_UNWELL]],
-        "slow": [
-            *(printable(rank_words.slow_step(report, s), 800) for s in report.slow[:5]),
-            *(printable(rank_words.skew(report, s), 800) for s in report.skew[:3]),
-        ],
+        "more": max(0, len(hard) - MOST_DIFFERENCES),
+        "unwell": [printable(text, 800) for text in capped(rank_words.rank_failures(report), MOST_UNWELL)],
+        "slow": [printable(text, 800) for text in rank_words.slow_lines(report, 5)],
         "notes": [printable(text, 800) for text in notes],
     }
 
@@ -220,5 +213,6 @@ def safe_ranks_model(report: RanksReport) -> RanksModel:
 
 def _undrawn(why: str) -> RanksModel:
     return {
-        "headline": why, "alike": False, "ranks": [], "groups": [], "differences": [], "unwell": [], "slow": [], "notes": [],
+        "headline": why, "alike": False, "ranks": [], "groups": [], "differences": [], "more": 0, "unwell": [],
+        "slow": [], "notes": [],
     }  # fmt: skip

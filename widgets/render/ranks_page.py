@@ -12,6 +12,7 @@ from html import escape
 from typing import Any
 
 from dynascope.compiler.ranks import SOFT_KINDS, RanksReport
+from dynascope.compiler.report import plural
 from dynascope.compiler.report.outline import MIME
 from dynascope.widgets.drawing.palette import GRAPHS_LIGHT, LIGHT, graph_tone
 from dynascope.widgets.guarded import guarded
@@ -59,6 +60,8 @@ def _body(model: RanksModel) -> str:
     for difference in model["differences"][:12]:
         details = "".join(f"<br><code>{escape(text)}</code>" for text in difference["details"])
         out.append(f'<p style="margin:6px 0">✗ <strong>{escape(difference["title"])}</strong>{details}</p>')
+    more = len(model["differences"][12:]) + model["more"]
+    out += [f"<p>… and {plural(more, 'more difference')}</p>"] if more else []
     out += [f'<p style="margin:2px 0">{escape(text)}</p>' for text in [*model["unwell"], *model["slow"], *model["notes"]]]
     data = base64.b64encode(_svg(model).encode("utf-8", "replace")).decode("ascii")
     alt = escape("compiles by rank: " + model["headline"], quote=True)

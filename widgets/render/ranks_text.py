@@ -9,7 +9,7 @@ from dynascope.compiler.ranks import SOFT_KINDS, RanksReport
 from dynascope.compiler.report import plural
 from dynascope.widgets.guarded import guarded
 from dynascope.widgets.labels import rank_words
-from dynascope.widgets.labels.words import shorten
+from dynascope.widgets.labels.words import capped, shorten
 from dynascope.widgets.render.terminal import Terminal, columns
 
 MOST_DIFFERENCES, MOST_FAILURES = 6, 8
@@ -42,32 +42,19 @@ class _Terminal(Terminal):
         return out
 
     def failures(self) -> list[str]:
-        failures = rank_words.rank_failures(self.report)
-        out = [""] if failures else []
-        for words in failures[:MOST_FAILURES]:
-            out += self.paint_all(self.wrap("✗ " + words, "", 4), "red")
-        if len(failures) > MOST_FAILURES:
-            out.append(f"… and {len(failures) - MOST_FAILURES} more")
-        return out
+        failures = ["✗ " + words for words in rank_words.rank_failures(self.report)]
+        return self.paint_all(self.paragraph(capped(failures, MOST_FAILURES)), "red")
 
     def slow(self) -> list[str]:
-        slow = [rank_words.slow_step(self.report, step) for step in self.report.slow[:3]]
-        slow += [rank_words.skew(self.report, skew) for skew in self.report.skew[:3]]
-        out = [""] if slow else []
-        for words in slow:
-            out += self.wrap("… " + words, "", 4)
-        return out
+        return self.paragraph(["… " + words.removeprefix("… ") for words in rank_words.slow_lines(self.report, 3)])
 
     def remarks(self) -> list[str]:
         """Differences that change no graph, graphs that differ only in the rank's number, and notes."""
-        soft = [d for d in self.report.differences if d.kind in SOFT_KINDS]
-        words = []
-        for d in soft[:5]:
-            details = rank_words.difference_details(self.report, d)
-            words.append(": ".join([rank_words.difference_title(self.report, d), *details]))
-        if len(soft) > 5:
-            words.append(f"{plural(len(soft) - 5, 'more difference')} of settings, environment or caches")
-        words += filter(None, (rank_words.rank_constants(self.report, n) for n in range(len(self.report.groups[:3]))))
-        words += [shorten(note, 400) for note in self.report.notes[:8]]
-        out = [line for text in words for line in self.wrap("note: " + text, "", 3)]
+        words = ["note: " + text for text in rank_words.remarks(self.report, 5)]
+        words += capped(["note: " + shorten(note, 400) for note in self.report.notes], 8, "note")
+        return self.paragraph(words)
+
+    def paragraph(self, sentences: list[str]) -> list[str]:
+        """Sentences, each wrapped, after a blank line; [] if there are none."""
+        out = [line for words in sentences for line in self.wrap(words, "", 4)]
         return ["", *out] if out else []

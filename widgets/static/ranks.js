@@ -735,7 +735,8 @@ for(let part of parts){let inside=Number(part.dataset.first)<=at&&at<=Number(par
 yn-rk-chosen",inside)}}}}function differencesView(model,show){let cards=model.differences.map(d=>{let card=h(d.group>=0?
 "button":"div",{cls:"dyn-rk-card",...d.group>=0?{type:"button"}:{},style:`--dyn-rk-tone:${tone(d.group)}`},h("span",{cls:"\
 dyn-rk-what",text:d.title}),d.details.map(text=>h("span",{cls:"dyn-rk-why",text})));return d.group>=0&&card.addEventListener(
-"click",()=>show(d)),card});return cards.length>0&&h("section",{cls:"dyn-rk-cards","aria-label":"differences"},cards)}var listView2=(cls,lines)=>lines.
+"click",()=>show(d)),card}),more=model.more>0&&h("p",{cls:"dyn-rk-more",text:`… and ${plural(model.more,"more differen\
+ce")}`});return cards.length>0&&h("section",{cls:"dyn-rk-cards","aria-label":"differences"},cards,more)}var listView2=(cls,lines)=>lines.
 length>0&&h("ul",{cls:`dyn-rk-list ${cls}`},lines.map(text=>h("li",{text})));function matrixView(model,choose){let rows=matrixRows(
 model.groups),shown=rows.names.length,timeOf=(rank,row2)=>rank.times[stepAt(rank,row2)],stepAt=(rank,row2)=>(rank&&rows.
 at[rank.group]?.[row2])??-1,usual=Array.from({length:shown},(_,n)=>median(model.ranks.map(rank=>timeOf(rank,n)??-1))),canvas=h(
