@@ -121,5 +121,6 @@ def _table(model: ViewModel) -> str:
 
 def _first_step(model: ViewModel, id: str) -> str:
     """The first thing to do about a break, in a line or two."""
-    steps = [step for part in model["details"][id]["parts"] if part["key"] == "reason" for step in part["body"]["todo"]]
+    parts = model["details"][id]["parts"] if id in model["details"] else []  # the details may not have been made
+    steps = [step for part in parts if part["key"] == "reason" for step in part["body"]["todo"]]
     return shorten(next(iter(steps), "").replace("`", ""), 200)

@@ -98,10 +98,16 @@ class _Terminal(Terminal):
         """All lines; unless `whole`, without the compile time, and for a large report only the overview and summaries."""
         first = (("The headline", self.headline), ("The error", self.error))
         head = [line for what, make in first for line in self.part(what, make)]
-        shown = None if whole else overview(self.report, self.places)
+        missing: list[str] = []
+        make_overview = partial(overview, self.report, self.places)
+        shown = None if whole else guarded("The overview", make_overview, missing.append)
+        head += [line for why in missing for line in self.wrap("note: " + why, "", 3)]
         head += self.part("The recompile limit", lambda: self.limits(causes=shown is None))
         if shown is not None:
-            brief = [*self.fixes()[:2], *self.run_time()[:2], *self.inputs()[:2], *self.notes(most=2)]
+            brief = [
+                *self.part("The fixes", self.fixes)[:2], *self.part("The run time", self.run_time)[:2],
+                *self.part("The inputs", self.inputs)[:2], *self.part("The notes", lambda: self.notes(most=2)),
+            ]  # fmt: skip
             large = OverviewText(shown, self.colour, self.width)
             return head + self.part("The overview", lambda: large.lines(len(head) + len(brief))) + brief
         parts = (

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from samples import layers, loop, many, one_break
+from samples import layers, loop, many, model, one_break
 
 from dynascope.compiler.report import GraphRun, Report
 from dynascope.widgets import guarded
@@ -110,6 +110,23 @@ def test_one_part_takes_no_other_with_it(
     assert empty(model)
     assert there(model)
     assert [n for n in model["notes"] if n.endswith("␛[31m second line)")] == model["notes"][:1]
+
+
+@pytest.mark.parametrize("fault", ["fixes_summary", "timeline", "record_notes", "overview"])
+def test_no_part_of_a_large_text_takes_the_rest_with_it(
+    fault: str, monkeypatch: pytest.MonkeyPatch, as_users_have_it: None
+) -> None:
+    report = model(breaks=12)
+    monkeypatch.setattr(f"dynascope.widgets.render.text.{fault}", fail)
+    text = to_text(report, width=100)
+    assert text.startswith(report.headline())
+    assert "could not be drawn (RuntimeError" in text
+    assert ("Causes: " if fault != "overview" else "✂ graph break at model.py:8") in text
+
+
+def test_without_details_the_table_of_breaks_is_there(monkeypatch: pytest.MonkeyPatch, as_users_have_it: None) -> None:
+    monkeypatch.setattr("dynascope.widgets.model.build.details", fail)
+    assert "<th " in to_mimebundle(one_break())["text/html"]
 
 
 def test_one_detail_takes_no_other_with_it(monkeypatch: pytest.MonkeyPatch, as_users_have_it: None) -> None:
