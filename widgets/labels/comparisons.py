@@ -93,7 +93,8 @@ def unmet(report: Report, expected: Expectation) -> str:
     if name in ("breaks", "unexpected"):
         lines = [f"{_line(b)} ({b.type})" for b in report.breaks if name == "breaks" or b.allowed is not True]
     elif name == "resumes":
-        lines = [f"{_at(f)} resume in {f.name}" for f in report.frames if f.kind == "resume"]
+        resumes = [f for f in report.frames if f.kind == "resume" and f.recompile_of is None]  # a recompile is no other one
+        lines = [f"{_at(f)} resume in {f.name}" for f in resumes]
     elif name == "recompiles":
         places = Places(report)
         lines = [f"{report.frame(r.frame).name}: {'; '.join(failures(r, places))}" for r in compiled_again(report)]

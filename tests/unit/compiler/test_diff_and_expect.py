@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -189,6 +190,11 @@ def test_expectations_tell_what_was_found_and_where() -> None:
     assert "expected breaks=0, found 1" in message
     assert f"test_diff_and_expect.py:{line} torch._dynamo.graph_break()" in message
     assert "expected graphs=1, found 2" in message
+    resumed = next(f for f in report.frames if f.kind == "resume")
+    report.frames.append(replace(resumed, id="f9", recompile_of=resumed.id))
+    with pytest.raises(ExpectationFailed, match="expected resumes=0, found 1") as caught:
+        report.expect(resumes=0)
+    assert str(caught.value).count("resume in one") == 1
 
 
 @pytest.mark.parametrize("text", ["", "graphs", "graphs=two", "nothing=1", "graphs<2", "compile_seconds=1"])
