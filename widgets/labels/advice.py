@@ -14,7 +14,7 @@ from dynascope.widgets.labels.words import Places, printable
 #: beginnings of the compiler's hints that fit any break: these are shown last
 _GENERAL = (
     "This graph break is fundamental", "This graph break may have been caused by an earlier", "Please report",
-    "It may be possible to write Dynamo",
+    "It may be possible to write Dynamo", "This graph break may be difficult to debug", "This is likely to be a Dynamo bug",
 )  # fmt: skip
 _EMPTY = re.compile(r" at 0x[0-9a-fA-F]{6,}|(?<=[.!?]) Message: None\b| \((?:reason: None|has_kwargs False)\)")
 #: the folders of an absolute path in backquotes, as in torch's explanation for a skipped function

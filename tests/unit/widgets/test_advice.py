@@ -57,6 +57,14 @@ def test_what_is_no_step_to_take_comes_last() -> None:
     assert [step.split()[0] for step in advice(b)] == ["Use", "Meant", "This", "Please"]
 
 
+def test_no_general_hint_of_this_torch_is_the_first_step() -> None:
+    hints = pytest.importorskip("torch._dynamo.graph_break_hints")
+    general = ("DYNAMO_BUG", "DIFFICULT", "FUNDAMENTAL", "SUPPORTABLE", "CAUSED_BY_EARLIER_GRAPH_BREAK")
+    b = one_break().breaks[0]
+    for b.hints in (getattr(hints, name, []) for name in general):
+        assert advice(b)[0].startswith("Meant to be here?")
+
+
 @pytest.mark.parametrize(
     ("flags", "first"),
     [
