@@ -9,13 +9,18 @@ from __future__ import annotations
 import re
 
 from dynascope.compiler.report import Break, Frame, Report
-from dynascope.widgets.labels.words import Places, printable
+from dynascope.widgets.labels.words import Places, printable, shorten
 
 #: beginnings of the compiler's hints that fit any break: these are shown last
 _GENERAL = (
     "This graph break is fundamental", "This graph break may have been caused by an earlier", "Please report",
     "It may be possible to write Dynamo", "This graph break may be difficult to debug", "This is likely to be a Dynamo bug",
 )  # fmt: skip
+#: the outcome of a break in words, and in few words
+_OUTCOMES = {
+    "resumed": ("resumed", "resumed"), "skipped": ("the whole frame runs eagerly", "frame skipped"),
+    "rest": ("the rest of the frame runs eagerly", "rest runs eagerly"), "raised": ("stopped here", "stopped here"),
+}  # fmt: skip
 _EMPTY = re.compile(r" at 0x[0-9a-fA-F]{6,}|(?<=[.!?]) Message: None\b| \((?:reason: None|has_kwargs False)\)")
 #: the folders of an absolute path in backquotes, as in torch's explanation for a skipped function
 _FOLDERS = re.compile(r"(?<=`)(?:[A-Za-z]:)?[\\/][^`\n]*[\\/](?=[^`\n]+`)")
@@ -110,14 +115,14 @@ def ended_by_error(report: Report, b: Break) -> str | None:
     return error.type if ended else None
 
 
-def outcome_words(report: Report, b: Break) -> str:
-    """The outcome of a break: `ended by ValueError`, `rest runs eagerly`, or the worst outcome among its hits in words."""
+def outcome_words(report: Report, b: Break, *, brief: bool = False) -> str:
+    """The worst outcome among the hits of a break: `the whole frame runs eagerly`; `brief`: in few words, `frame skipped`."""
     error = ended_by_error(report, b)
     if error is not None:
-        return f"ended by {printable(error, 60)}"
-    if only_rest_is_eager(report, b):
-        return "rest runs eagerly"
-    return {"resumed": "resumed", "skipped": "frame skipped", "raised": "stopped here"}[b.outcome]
+        error = shorten(error, 60)
+        return f"ended by {error}" if brief else f"not resumed: {error} ended the call here"
+    whole, short = _OUTCOMES["rest" if only_rest_is_eager(report, b) else b.outcome]
+    return short if brief else whole
 
 
 def compiler_text(text: str, limit: int) -> str:

@@ -132,7 +132,7 @@ def break_rows(report: Report, places: Places) -> list[Row]:
     costs = {c.break_: c for c in report.profile.breaks} if report.profile else {}
     rows: list[Row] = [{
         "id": b.id, "place": places.at(b.file, b.line, b.cell), "code": shorten(break_code(b, places), 120),
-        "outcome": b.outcome, "outcome_text": outcome_words(report, b),
+        "outcome": b.outcome, "outcome_text": outcome_words(report, b, brief=True),
         "type": shorten((b.type or b.reason or "").replace("`", ""), 160), "hits": len(b.hits), "allowed": bool(b.allowed),
         "resumes": len({r for h in b.hits for r in h.resumes}), "target": break_target(b),
     } for b in sorted_breaks(report)]  # fmt: skip

@@ -20,10 +20,9 @@ from dynascope.widgets.labels.advice import (
     cause_of,
     compiler_text,
     eager_because_of,
-    ended_by_error,
     flag_words,
     issue_text,
-    only_rest_is_eager,
+    outcome_words,
     reasons,
 )
 from dynascope.widgets.labels.bands import region_name
@@ -56,9 +55,6 @@ _COMPILED_BEFORE = (
 _GRAPH_FROM_BEFORE = (
     "The graph was compiled before this recording, so its operations are unknown. `%%observe --fresh` traces the code again."
 )
-OUTCOMES = {
-    "resumed": "resumed in a new graph", "skipped": "frame skipped: runs eagerly", "raised": "stopped with an error",
-}  # fmt: skip
 
 
 def details(report: Report, places: Places) -> dict[str, Detail]:
@@ -152,14 +148,9 @@ class _Details:
         return facts + [["ends", f"graph {n}", g.id] for n, g in self.ended[b.id][:4]]
 
     def _outcome(self, b: Break) -> str:
-        """What a break led to: an error, an eager rest of the frame, or the worst outcome of its hits, with how many had it."""
-        error = ended_by_error(self.report, b)
-        if error is not None:
-            return f"not resumed: {printable(error, 100)} ended the call here"
-        if only_rest_is_eager(self.report, b):
-            return "the rest of the frame runs eagerly"
+        """The worst outcome of a break's hits, with how many had it."""
         of = sum(h.outcome == b.outcome for h in b.hits)
-        return OUTCOMES[b.outcome] + (f" ({of} of {len(b.hits)})" if 0 < of < len(b.hits) else "")
+        return outcome_words(self.report, b) + (f" ({of} of {len(b.hits)})" if 0 < of < len(b.hits) else "")
 
     def _hit_rows(self, b: Break) -> list[list[str]]:
         rows = []

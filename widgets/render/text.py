@@ -10,15 +10,15 @@ import os
 from functools import partial
 from typing import TextIO
 
-from dynascope.compiler.report import Break, Report, plural, time_text
+from dynascope.compiler.report import Break, Report, listed, plural, time_text
 from dynascope.widgets.guarded import guarded
 from dynascope.widgets.labels.advice import (
     advice,
     cause_of,
     compiler_text,
     eager_because_of,
-    ended_by_error,
     only_rest_is_eager,
+    outcome_words,
     reasons,
     set_by,
 )
@@ -49,7 +49,7 @@ from dynascope.widgets.labels.sentences import (
     record_notes,
     splits,
 )
-from dynascope.widgets.labels.words import Places, indent_of, printable, shorten
+from dynascope.widgets.labels.words import Places, capped, indent_of, printable, shorten
 from dynascope.widgets.model.build import sorted_breaks
 from dynascope.widgets.model.compile_time import compile_time_line
 from dynascope.widgets.model.overview import overview
@@ -59,7 +59,6 @@ from dynascope.widgets.render.terminal import Terminal, columns
 
 #: at most this many breaks, frames and recompiles are shown in full
 MOST = 12
-_OUTCOMES = {"resumed": "resumed", "skipped": "the whole frame runs eagerly", "raised": "stopped here"}
 
 
 def takes_colours(stream: TextIO) -> bool:
@@ -135,11 +134,13 @@ class _Terminal(Terminal):
                 out.append(f"  … and {len(breaks) - MOST - 20} more")
         return out
 
-    def notes(self, most: int = 20) -> list[str]:
-        """The first notes, and all those on missing records, because of which the report may be wrong."""
+    def notes(self, most: int = 12) -> list[str]:
+        """All notes on missing records, because of which the report may be wrong, and the first others."""
         lost = record_notes(self.report)
-        notes = [*lost, *[*self.report.notes[:8], *splits(self.report)[:4]][: max(0, most - len(lost))]]
-        lines = [line for note in notes for line in self.wrap("note: " + note, "", 3)]
+        own = self.report.notes
+        others = [*own[:8], *splits(self.report), *own[8:]]
+        notes = capped(["note: " + note for note in [*lost, *others]], max(most, len(lost)), "note")
+        lines = [line for note in notes for line in self.wrap(note, "", 3)]
         return ["", *lines] if lines else []
 
     def fixes(self) -> list[str]:
@@ -267,18 +268,16 @@ class _Terminal(Terminal):
         return out
 
     def outcome(self, b: Break) -> str:
-        """The outcome of a break; if any function but its own runs eagerly because of it, the first two that do."""
-        error = ended_by_error(self.report, b)
-        if error is not None:
-            return f"not resumed: {shorten(error, 60)} ended the call here"
+        """The outcome of a break; if any function but its own runs eagerly because of it, the first two and how many others."""
+        words = outcome_words(self.report, b)
         if b.outcome == "raised":
-            return _OUTCOMES["raised"] + self.forbidden_by(b)
-        eager = [self.places.name(f) for f in eager_because_of(self.report, b)]
-        if only_rest_is_eager(self.report, b):
-            return "the rest of the frame runs eagerly"
-        if not eager or eager == [self.places.function(b.function, b.file, b.line)]:
-            return _OUTCOMES[b.outcome]
-        return f"{shorten(' and '.join(eager[:2]), 80)} {'runs' if len(eager) == 1 else 'run'} eagerly"
+            return words + self.forbidden_by(b)
+        eager = list(dict.fromkeys(self.places.name(f) for f in eager_because_of(self.report, b)))
+        own = [self.places.function(b.function, b.file, b.line)]
+        if not eager or eager == own or only_rest_is_eager(self.report, b):
+            return words
+        names = " and ".join(eager) if len(eager) == 2 else listed(eager, 2)
+        return f"{shorten(names, 80)} {'runs' if len(eager) == 1 else 'run'} eagerly"
 
     def forbidden_by(self, b: Break) -> str:
         """What made the break an error; empty if that is unknown."""

@@ -105,7 +105,7 @@ def test_where_only_the_rest_runs_eagerly_no_frame_is_said_to_be_skipped() -> No
     assert model["details"]["b0"]["facts"][0][1] == "the rest of the frame runs eagerly"
     assert "(the rest of the frame runs eagerly)" in to_text(broken_in_the_middle(), colour=False, width=100)
     assert any(line.get("reason") == "break · rest runs eagerly" for line in model["lens"][0]["lines"])
-    assert outcome_words(loop(), loop().breaks[1]) == "frame skipped"
+    assert outcome_words(loop(), loop().breaks[1], brief=True) == "frame skipped"
 
 
 def test_a_break_names_the_frame_that_it_makes_run_eagerly() -> None:
@@ -118,12 +118,23 @@ def test_a_break_names_the_frame_that_it_makes_run_eagerly() -> None:
     assert ["runs eagerly", "decode (3/0)", "f2"] in [[a, f"{v.split(' (')[0]} (3/0)", id] for a, v, id in facts]
 
 
+def test_of_many_frames_that_run_eagerly_some_are_named_and_the_others_counted() -> None:
+    r = helper_five_times()
+    b = r.breaks[0]
+    b.outcome = "skipped"
+    for n, hit in enumerate(b.hits):
+        eager = next(f for f in r.frames if f.id == hit.frame)
+        hit.outcome = eager.status = "skipped"
+        eager.kind, eager.break_, eager.name = "function", b.id, f"caller{min(n, 3)}"
+    assert "(caller1, caller0 and 2 more run eagerly" in to_text(r, colour=False, width=100)
+
+
 def test_of_several_frames_it_is_said_how_many_were_skipped() -> None:
     r = helper_five_times()
     b: Break = r.breaks[0]
     b.outcome = b.hits[0].outcome = "skipped"
     next(f for f in r.frames if f.id == b.hits[0].frame).status = "skipped"
-    assert view_model(r)["details"]["b0"]["facts"][0][1] == f"frame skipped: runs eagerly (1 of {len(b.hits)})"
+    assert view_model(r)["details"]["b0"]["facts"][0][1] == f"the whole frame runs eagerly (1 of {len(b.hits)})"
 
 
 METHODS = """class One:
