@@ -113,7 +113,11 @@ class OverviewText(Terminal):
         # left out first: folded rows, then the rows that are not of the first cause; of each, the deepest first
         first = {id for cause in self.shown["causes"][:1] for place in cause["places"] for id in place["ids"]}
         ranked = sorted(range(len(rows)), key=lambda n: (rows[n]["folded"], first.isdisjoint(rows[n]["ids"]), rows[n]["depth"]))
-        kept = [rows[n] for n in sorted(ranked[: room - 1])]
+        chains, chosen = callers(rows), set[int]()
+        for n in ranked:
+            if len(chosen | chains[n]) < room:
+                chosen |= chains[n]
+        kept = [rows[n] for n in sorted(chosen)]
         more = len(rows) - len(kept)
         names = ["  " * row["depth"] + shorten(row["name"], max(16, self.width - 58 - 2 * row["depth"])) for row in kept]
         width = max([len(name) for name in names], default=0)
@@ -138,6 +142,18 @@ class OverviewText(Terminal):
     def is_noise(self, row: CallRow) -> bool:
         """Whether a row is folded and has no event other than that there was nothing to compile."""
         return row["folded"] and all(kind == "empty" for kind, _ in row["events"])
+
+
+def callers(rows: list[CallRow]) -> list[set[int]]:
+    """For each row, its index and those of the rows that it is below: without them, its indent would mean another caller."""
+    out: list[set[int]] = []
+    path: list[int] = []
+    for n, row in enumerate(rows):
+        while path and rows[path[-1]]["depth"] >= row["depth"]:
+            path.pop()
+        path.append(n)
+        out.append(set(path))
+    return out
 
 
 def visible(rows: list[CallRow]) -> list[CallRow]:

@@ -15,9 +15,9 @@ from dynascope.widgets.labels.causes import CauseWords, first_words
 from dynascope.widgets.labels.words import Places, listing, shorten
 from dynascope.widgets.model.lens import lens
 from dynascope.widgets.model.overview import is_large, overview
-from dynascope.widgets.render.overview_text import SCREEN, visible
+from dynascope.widgets.render.overview_text import SCREEN, OverviewText, visible
 from dynascope.widgets.render.text import to_details, to_text
-from dynascope.widgets.wire import Overview
+from dynascope.widgets.wire import CallRow, Overview
 
 
 def shown(report: Report) -> Overview:
@@ -57,6 +57,20 @@ def test_a_report_of_any_size_fits_on_one_screen(width: int) -> None:
     assert len(lines) <= SCREEN
     assert max(map(len, lines[1:])) <= width + 1
     assert "rows not shown" in "\n".join(lines)
+
+
+def test_a_row_is_shown_only_below_its_own_caller() -> None:
+    found = shown(model(breaks=12))
+    (hit,) = found["causes"][0]["places"][0]["ids"][:1]
+    row = next(row for row in found["calls"] if hit in row["ids"])
+    names = ["a", "b", "hit", "c", "d"]
+    plain: list[CallRow] = [
+        {**row, "name": name, "depth": depth, "ids": [hit] if name == "hit" else [], "folded": False}
+        for name, depth in zip(names, (0, 1, 2, 0, 1), strict=True)
+    ]
+    head, *lines = OverviewText({**found, "calls": plain}, False, 100).calls(4)
+    assert [line.split()[0] for line in lines] == ["a", "b", "hit"]
+    assert head.endswith("(2 rows not shown)")
 
 
 def test_every_break_and_recompile_is_in_one_cause_and_every_frame_in_one_row() -> None:
