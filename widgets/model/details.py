@@ -127,8 +127,8 @@ class _Details:
         }  # fmt: skip
         urls = [u for u in b.urls if u.startswith(("https://", "http://"))]
         if urls:
-            ids = b.gb_ids + ["page"] * len(urls)
-            detail["links"] = [[printable(ids[i], 40), url] for i, url in enumerate(urls)]
+            ids = [next((id for id in b.gb_ids if id.lower() in url.lower()), "page") for url in urls]
+            detail["links"] = [[printable(id, 40), url] for id, url in zip(ids, urls, strict=True)]
         return detail
 
     def _break_facts(self, b: Break) -> list[list[str]]:

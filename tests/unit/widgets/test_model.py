@@ -338,6 +338,10 @@ def test_what_no_arrow_joins_stands_side_by_side() -> None:
 def test_links_lead_to_web_pages_only() -> None:
     assert view_model(one_break())["details"]["b0"]["links"][0][0] == "GB0025"
     assert "links" not in view_model(hostile())["details"]["b0"]
+    mixed = one_break()
+    b = mixed.breaks[0]
+    b.gb_ids, b.urls = ["GB0001", *b.gb_ids], ["javascript:gb0001", *b.urls, "https://other.page"]
+    assert [name for name, _ in view_model(mixed)["details"]["b0"]["links"]] == ["GB0025", "page"]
 
 
 def test_partial_reports_with_missing_parts_are_drawn() -> None:
