@@ -66,7 +66,7 @@ class View(anywidget.AnyWidget):
     def __init__(self, report: Report | None = None, **traits: Any) -> None:
         self._callbacks: list[Request] = []
         #: the id that `show` selected, not the user: as the report grows, `show` may select something more important
-        self._proposed = ""
+        self._proposed: str | None = None
         self._report = report
         super().__init__(**traits)
         self.on_msg(self._on_message)
@@ -82,7 +82,8 @@ class View(anywidget.AnyWidget):
             if not self.settings:
                 self.settings = content["settings"]
             if self.selected == self._proposed or self.selected not in content["details"]:
-                self._proposed = self.selected = content["first"]
+                self.selected = content["first"]
+                self._proposed = self.selected
             if not self.busy:
                 self.now = {}
 
@@ -139,6 +140,10 @@ class View(anywidget.AnyWidget):
             self.message(f"saved {self._report.save(path)}", "success")
         except (ValueError, OSError) as error:
             self.message(str(error), "error")
+
+    @traitlets.observe("selected")
+    def _selected_changed(self, change: Any) -> None:
+        self._proposed = None  # chosen by the user, even if it is what `show` once selected; `show` sets it again
 
     @traitlets.observe("busy")
     def _busy_changed(self, change: Any) -> None:

@@ -158,6 +158,13 @@ def test_as_the_report_grows_the_view_turns_to_what_matters_until_the_user_choos
     assert view.selected == "f0"
     view.close()
 
+    view = View(early)
+    view.selected = "g0"
+    view.selected = "f0"  # back to what the view had turned to
+    view.show(whole)
+    assert view.selected == "f0"
+    view.close()
+
 
 def test_a_views_plain_text_is_its_headline() -> None:
     view = View(one_break())
