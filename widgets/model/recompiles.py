@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from dynascope.compiler.report import Report, site_place
+from dynascope.compiler.report import Report, seconds, site_place
 from dynascope.widgets.labels.recompiles import (
     cache_words,
     call_words,
@@ -37,7 +37,7 @@ def recompile_rows(report: Report, places: Places) -> list[RecompileRow]:
         frame = frames.get(recompile.frame)
         name = places.name(frame) if frame is not None else recompile.frame
         causes = failures(recompile, places) or ["a guard failed"]
-        took = f"{frame.compile_seconds:.2f} s" if frame is not None and frame.compile_seconds is not None else ""
+        took = seconds(frame.compile_seconds) if frame is not None and frame.compile_seconds is not None else ""
         facts = [took if recompile.refused_by is None else "", cache_words(recompile)]
         rows.append({
             "id": recompile.frame, "name": shorten(name, 60) + (f" {frame.compile_id}" if frame and frame.compile_id else ""),

@@ -78,6 +78,10 @@ def test_the_list_of_recompiles() -> None:
     assert (row["id"], row["name"], row["place"]) == ("f1", "f 0/1", "call 2, In[3]:5")
     assert row["cause"] == "n was 2 when it was compiled, and is 3 now → In[3]:2 return x * n"
     assert row["facts"] == "0.21 s · 2 of 8 versions"
+    quick = known()
+    quick.frames[1].compile_seconds = 0.03
+    (row,) = view_model(quick)["recompiles"]
+    assert row["facts"] == "30 ms · 2 of 8 versions"
 
 
 def test_a_line_that_makes_guards_has_a_mark() -> None:
