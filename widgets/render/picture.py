@@ -15,9 +15,9 @@ from dynascope.widgets.drawing.palette import GRAPHS_LIGHT, LIGHT
 from dynascope.widgets.drawing.shapes import SIZES
 from dynascope.widgets.drawing.split_graph import split_picture
 from dynascope.widgets.guarded import guarded
-from dynascope.widgets.labels.words import Places, cut, wrapped
-from dynascope.widgets.model.build import view_model
-from dynascope.widgets.wire import Arrow, Picture, Shape, ViewModel
+from dynascope.widgets.labels.sentences import headline
+from dynascope.widgets.labels.words import Places, cut, printable, wrapped
+from dynascope.widgets.wire import Arrow, Picture, Shape
 
 SANS = "system-ui, -apple-system, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif"
 MONO = "ui-monospace, 'SF Mono', Menlo, Consolas, 'DejaVu Sans Mono', monospace"
@@ -26,7 +26,7 @@ SMALLEST = 420.0
 
 def to_svg(report: Report) -> str:
     """The split graph of `report` as one SVG document; if it cannot be drawn, the document says so in one line."""
-    return guarded("The split graph", lambda: svg(view_model(report), split_picture(report, Places(report))), _sentence)
+    return guarded("The split graph", lambda: svg(headline(report), split_picture(report, Places(report))), _sentence)
 
 
 def _sentence(why: str) -> str:
@@ -34,20 +34,17 @@ def _sentence(why: str) -> str:
     return f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="{SANS}" font-size="12">{_text(14, 24, why)}</svg>'
 
 
-def svg(model: ViewModel, picture: Picture | None = None, *, titled: bool = True) -> str:
-    """The SVG document of a model; `picture`: the picture to draw in place of the model's own.
-
-    `titled`: whether to put the headline above the picture; not needed if the headline is shown elsewhere.
-    """
-    picture = picture or model["split"]
+def svg(title: str, picture: Picture, *, titled: bool = True) -> str:
+    """The SVG document of a picture; `titled`: whether to put the title above it, or only into `<title>`."""
+    title = printable(title, 2000)
     width = max(picture["width"], SMALLEST if titled or picture["folded"] else 0.0)
-    head = wrapped(model["headline"], width - 28, 12.8, most=3) if titled else []
+    head = wrapped(title, width - 28, 12.8, most=3) if titled else []
     top, foot = 12.0 + 16 * len(head) if titled else 0.0, 24.0 if picture["folded"] else 0.0
     height = top + picture["height"] + foot
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height:g}" viewBox="0 0 {width:g} {height:g}" '
         f'role="img" font-family="{SANS}" font-size="12" fill="{LIGHT["ink"]}">',
-        f"<title>{escape(model['headline'])}</title>",
+        f"<title>{escape(title)}</title>",
         "<defs>",
         *[
             f'<marker id="tip-{name}" markerWidth="8" markerHeight="8" refX="7" refY="4" orient="auto" '

@@ -76,7 +76,7 @@ def _image(report: Report, model: ViewModel) -> str:
     """The split graph as a picture; if it is too high, a shorter version of it."""
     tall = model["split"]["height"] > TALL
     picture = short_picture(report, Places(report)) if tall else model["split"]
-    data = base64.b64encode(svg(model, picture, titled=False).encode("utf-8", "replace")).decode("ascii")
+    data = base64.b64encode(svg(model["headline"], picture, titled=False).encode("utf-8", "replace")).decode("ascii")
     alt = escape("split graph: " + model["headline"], quote=True)
     return f'<p style="margin:8px 0"><img alt="{alt}" style="max-width:100%" src="data:image/svg+xml;base64,{data}"></p>'
 
