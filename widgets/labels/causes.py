@@ -48,10 +48,13 @@ _GUARDS = {
     "rank": ("another number of dimensions", "give it the same number of dimensions in each call"),
     "dtype": ("another dtype", "give it the same dtype in each call"),
     "stride": ("another memory layout", "give it the same layout in each call, for example with `.contiguous()`"),
-    "type": ("another type or module", "each class that takes this place compiles a version"),
+    "type": ("another type or module", "pass the same class in each call: each class gets a version of its own"),
     "global state": ("a global setting of torch changed", "keep grad mode, autocast and the like the same around calls"),
-    "expression": ("sizes are related in another way", "the sizes of one call had a relation that another call breaks"),
-    "range": ("a size outside the range that was compiled for", "`torch._dynamo.mark_dynamic` takes a `min` and a `max`"),
+    "expression": ("sizes are related in another way", "keep the sizes in the same relation in each call"),
+    "range": (
+        "a size outside the range that was compiled for",
+        "mark the size with `torch._dynamo.mark_dynamic(x, dim, min=..., max=...)`",
+    ),
 }
 _HINT = "the compiler's hint"
 _TRACED_AGAIN = "tried: gone after a first call"
@@ -99,7 +102,7 @@ class CauseWords:
             return f"set `torch._dynamo.config.{self.cause.setting} = True` ({self.tried() or _HINT})"
         if self.cause.kind == "recompile":
             known = _GUARDS.get(self.cause.guard or "")
-            return known[1] if known else "keep it the same from call to call"
+            return known[1] if known else "keep what the guard checks the same in each call"
         if self.cause.first_call:
             return f"call it once in eager mode before it is compiled ({_TRACED_AGAIN})"
         if self.cause.consequence:

@@ -95,7 +95,9 @@ def missing_words(time: CompileTime, choices: int) -> list[str]:
         notes.append(f"{plural(more, 'more operation')} autotuned: report.compile_time.autotuning has them")
     if time.unfinished:
         names = ", ".join(dict.fromkeys(time.unfinished))
-        notes.append(f"{plural(len(time.unfinished), 'phase')} without a recorded end, whose time is not counted: {names}")
+        have, their = ("has", "its") if len(time.unfinished) == 1 else ("have", "their")
+        ended = f"{plural(len(time.unfinished), 'phase')} {have} no recorded end; {their} time is not counted"
+        notes.append(f"{ended}: {names}")
     if time.left_out:
         notes.append(f"{plural(time.left_out, 'short phase')} not drawn, but counted in the table")
     return notes

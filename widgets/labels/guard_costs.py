@@ -74,7 +74,7 @@ def switch_words(switch: GuardSwitch) -> tuple[str, str, str]:
     """How a switch is set, what it saves, and what it takes for granted."""
     how, assumption = _SWITCHES[switch.name]
     if switch.before is None or switch.seconds is None:
-        gain = f"not tried: {switch.failed or 'unknown'}"
+        gain = f"could not be tried: {switch.failed or 'unknown'}"
     else:
         less = gains(switch)
         gain = f"{time_text(less)} a call less, of {time_text(switch.before)}" if less else "gains next to nothing"

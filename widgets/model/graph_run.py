@@ -64,7 +64,7 @@ def _groups(run: GraphRun, graph: Graph) -> list[BarGroup]:
                      for name, s, spread in times if s is not None],
         },
         {
-            "title": "Memory peak, beside the inputs",
+            "title": "Peak memory, not counting the inputs",
             "bars": [_bar(name, "unknown" if n is None else byte_text(n), (n or 0) / largest) for name, n in peaks],
         },
     ]  # fmt: skip

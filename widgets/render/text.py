@@ -320,7 +320,7 @@ class _Terminal(Terminal):
                 why = f"because of the break at {at}" + (f": {why}" if more else beyond)
             sign = "…" if f.status == "unfinished" else "–"
             out += self.wrap(f"{sign} {f.status} frame {self.places.name(f)} at {self.places.frame(f)}: {why}", "", 3)
-        out += [f"… and {plural(len(frames) - MOST, 'more frame')} like these"] if len(frames) > MOST else []
+        out += [f"… and {plural(len(frames) - MOST, 'more frame')}"] if len(frames) > MOST else []
         return ["", *self.paint_all(out, "soft")] if out else []
 
     def recompiles(self) -> list[str]:

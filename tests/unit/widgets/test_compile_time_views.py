@@ -95,7 +95,7 @@ def test_what_is_unknown_is_said() -> None:
     time = CompileTime(seconds=1.0, unfinished=["dynamo", "gc"], left_out=7)
     time.caches = [CacheLookup(cache="FX graph", outcome="bypass", reason="<b>mutated</b>\x1b[0m")]
     text = " ".join(Report(compile_time=time).details().split())
-    assert "2 phases without a recorded end, whose time is not counted: dynamo, gc" in text
+    assert "2 phases have no recorded end; their time is not counted: dynamo, gc" in text
     assert "7 short phases not drawn, but counted in the table" in text
     assert "FX graph cache: 1 bypass (<b>mutated</b>" in text
     assert "\x1b" not in text

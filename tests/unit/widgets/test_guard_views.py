@@ -153,7 +153,7 @@ def test_what_guards_cost_and_what_switches_would_gain() -> None:
     first, *others = rows[4:]
     assert first[:2] == ["torch.compiler.set_stance(skip_guard_eval_unsafe=True)", "30 µs a call less, of 50 µs"]
     assert first[2].startswith("Unsafe: silently wrong results unless ")
-    assert [row[1] for row in others] == ["gains next to nothing", "not tried: TypeError: x"]
+    assert [row[1] for row in others] == ["gains next to nothing", "could not be tried: TypeError: x"]
     assert others[0][2].startswith("Takes for granted: ")
 
 

@@ -82,7 +82,7 @@ def test_frames_and_limits_that_are_not_shown_are_counted() -> None:
     frames = [frame(f"f{i}", f"{i}/0", f"f{i}", i + 1, status="skipped") for i in range(15)]
     again = [Recompile(frame=f.id, of=None, refused_by="recompile_limit") for f in frames[:14]]
     lines = Report(frames=frames, recompiles=again).details().splitlines()
-    assert "… and 3 more frames like these" in lines
+    assert "… and 3 more frames" in lines
     assert "… and 2 more functions at the limit" in lines
 
 
