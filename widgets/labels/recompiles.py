@@ -47,10 +47,15 @@ def wanted_by(part: FailedGuard | Guard | Constraint) -> str:
     return f"{who} ({part.asked_by})" if who and part.asked_by else who
 
 
+def _because(part: FailedGuard | Constraint, places: Places) -> str:
+    """The line that made a guard, and what else needed it: `model.py:12 return x * y (the compiler itself)`; "" if unknown."""
+    line, who = line_words(part.at, places), wanted_by(part)
+    return f"{line} ({who})" if line and who else line or who
+
+
 def failed_words(guard: FailedGuard, places: Places) -> str:
     """What changed, and the line that made the guard: `n was 2 when it was compiled, and is 3 now → f.py:12 return z * n`."""
-    line, who = line_words(guard.at, places), wanted_by(guard)
-    because = f"{line} ({who})" if line and who else line or who
+    because = _because(guard, places)
     return guard_words(guard) + (f" \N{RIGHTWARDS ARROW} {because}" if because else "")
 
 
@@ -139,10 +144,8 @@ def symbol_words(symbol: Symbol) -> list[str]:
 
 def constraint_words(constraint: Constraint, places: Places) -> tuple[str, str]:
     """A condition, `x.size()[0] == 5 (Eq(s77, 5))`, and the line that needed it, `model.py:12 return x * y`."""
-    line, who = line_words(constraint.at, places), wanted_by(constraint)
-    because = f"{line} ({who})" if line and who else line or who
     words = f"{constraint.text} ({constraint.expression})" if constraint.text != constraint.expression else constraint.text
-    return words, because
+    return words, _because(constraint, places)
 
 
 def undecided_words(b: Break, report: Report, places: Places) -> list[str]:

@@ -280,8 +280,6 @@ class _Details:
             before = self._before(f)
             where = f" after `{shorten(break_code(before, self.places), 80)}`" if before else ""
             text.append(f"The continuation of {shorten(f.name, 80)}{where}: a function that Dynamo made, compiled on its own.")
-        if f.recompile_of and f.id not in self.recompiles:
-            text.append("It was compiled before; a guard of that version failed.")
         if f.status == "compiled" and reason:
             text.append(f"Not all of it is compiled: {reason}")
         cause = self._cause(f)

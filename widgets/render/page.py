@@ -33,9 +33,12 @@ PAGE_CSS = (
 
 def to_html(report: Report) -> str:
     """`report` as one HTML document."""
-    return guarded(
-        "This report", lambda: _page(report), lambda why: f"<!doctype html>\n<title>dynascope</title>{escape(why)}\n"
-    )
+    return guarded("This report", lambda: _page(report), empty_page)
+
+
+def empty_page(why: str) -> str:
+    """The page if none can be made: it says why."""
+    return f"<!doctype html>\n<title>dynascope</title>{escape(why)}\n"
 
 
 def _page(report: Report) -> str:

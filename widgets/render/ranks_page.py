@@ -17,7 +17,7 @@ from dynascope.compiler.report.outline import MIME
 from dynascope.widgets.drawing.palette import GRAPHS_LIGHT, LIGHT, graph_tone
 from dynascope.widgets.guarded import guarded
 from dynascope.widgets.model.ranks import RankModel, RanksModel, safe_ranks_model
-from dynascope.widgets.render.page import document
+from dynascope.widgets.render.page import document, empty_page
 from dynascope.widgets.render.ranks_text import to_text
 from dynascope.widgets.render.static_output import HIDE_CSS
 
@@ -29,9 +29,7 @@ _WIDTH, _LEFT, _TOP, _STRIP, _ROW = 900, 150, 46, 22, 14
 
 def to_html(report: RanksReport) -> str:
     """`report` as one HTML document."""
-    return guarded(
-        "This report", lambda: _page(report), lambda why: f"<!doctype html>\n<title>dynascope</title>{escape(why)}\n"
-    )
+    return guarded("This report", lambda: _page(report), empty_page)
 
 
 def _page(report: RanksReport) -> str:
