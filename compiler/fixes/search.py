@@ -175,10 +175,11 @@ class Search:
 
     def _name_unfixable(self) -> None:
         """Add a refused fix, with the reason, for each break of the run that remains and for which there was no candidate."""
-        tried = {fix.break_ for fix in self.found.fixes}
-        remain = {break_key(b, self.found.plan)[:2] for b in self.found.after.breaks} if self.found.after else set()
+        ids = {fix.break_ for fix in self.found.fixes}
+        tried = {break_key(b, Plan())[0] for b in self._report.breaks if b.id in ids}
+        remain = {break_key(b, self.found.plan)[0] for b in self.found.after.breaks} if self.found.after else set()
         for b in self._report.breaks:
-            if b.id not in tried and break_key(b, Plan())[:2] in remain:
+            if break_key(b, Plan())[0] in remain - tried:
                 why = unfixable.reason(b.type)
                 self.found.fixes.append(
                     Fix(id=f"x{next(self._ids)}", break_=b.id, title="No change is known", verdict="refused", reason=why)
@@ -391,8 +392,8 @@ class Search:
         return sorted(step.ran.report.breaks, key=lambda b: -costs.get(break_key(b, step.plan), 0.0))
 
     def _fix(self, b: Break, step: _Step) -> _Step | None:
-        known = {break_key(other, Plan())[:2]: other.id for other in self._report.breaks}
-        id = known.get(break_key(b, step.plan)[:2])
+        known = {break_key(other, Plan())[0]: other.id for other in self._report.breaks}
+        id = known.get(break_key(b, step.plan)[0])
         candidates = self._candidates(problems_of(b, step.plan.text), step.plan)
         # by title, because the same change has other line numbers on top of another plan
         candidates = [c for c in candidates if (id, c.title) not in self._dropped]

@@ -1078,6 +1078,19 @@ def test_a_break_without_a_candidate_says_why(module: MakeModule) -> None:
     assert "make a new tensor instead" in tried.reason
 
 
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="breaks have no columns")
+def test_two_breaks_on_one_line(module: MakeModule) -> None:
+    f = module("""
+        import torch
+
+        def f(x):
+            y = x * 2; print(y.sum()); y.resize_(2)
+            return y + 1
+        """).f
+    found = [(x.break_, x.title, x.verdict) for x in fix(f, torch.ones(3)).fixes or ()]
+    assert found == [("b0", "Run print() after the graph", "proved"), ("b1", "No change is known", "refused")]
+
+
 @pytest.mark.skipif(torch.__version__.startswith(("2.9", "2.11")), reason="the table has the types of torch 2.13")
 def test_every_reason_is_for_a_type_of_the_compiler() -> None:
     import json
