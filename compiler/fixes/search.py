@@ -53,7 +53,6 @@ from dynascope.compiler.torch_private import marks
 
 CandidateSource = Callable[[Problem], list[Candidate]]
 TIME_LIMIT, INTERRUPTED = "the time limit was reached", "the search was interrupted"
-_INSTEAD = "another change was proved before it"
 _NO_GRADIENTS = "No gradients are asked for, as in the recorded calls"
 
 
@@ -88,6 +87,8 @@ class _Step:
     fix: Fix | None = None
     #: what is better, for a rewrite that is kept only because it captures more; else ""
     gain: str = ""
+    #: the fixes that were not tried because this one holds
+    instead: list[Fix] = field(default_factory=list)
 
     @property
     def badness(self) -> tuple[int, int, int, int]:
@@ -331,9 +332,9 @@ class Search:
 
     def _drop_from(self, number: int, reason: str) -> None:
         """Refuse a step and those after it, which build on it and may be tried again."""
-        dropped = {step.fix.break_ for step in self._steps[number:] if step.fix is not None}
-        # the other changes for these breaks will be tried, and then listed again
-        self.found.fixes = [fix for fix in self.found.fixes if not (fix.break_ in dropped and fix.reason == _INSTEAD)]
+        # the changes that were not tried because of these steps will be tried, and then listed again
+        again = {fix.id for step in self._steps[number:] for fix in step.instead}
+        self.found.fixes = [fix for fix in self.found.fixes if fix.id not in again]
         for position, step in enumerate(self._steps[number:]):
             assert step.fix is not None
             step.fix.verdict, step.fix.chosen, step.fix.reason = "refused", False, reason
@@ -434,8 +435,9 @@ class Search:
                     rest.reason = INTERRUPTED if isinstance(stop, KeyboardInterrupt) else TIME_LIMIT
                 raise
             if better is not None:
-                for rest in fixes[number + 1 :]:
-                    rest.reason = _INSTEAD
+                better.instead = fixes[number + 1 :]
+                for rest in better.instead:
+                    rest.reason = "another change was proved before it"
                 return better
         return None
 

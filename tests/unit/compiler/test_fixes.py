@@ -31,8 +31,8 @@ from dynascope.compiler.fixes.proving.side_state import SideState, state_differe
 from dynascope.compiler.fixes.proving.trial import Trials
 from dynascope.compiler.fixes.proving.variations import variations
 from dynascope.compiler.fixes.rewrites import log_values, raise_checks
-from dynascope.compiler.fixes.search import OutOfTime, Search
-from dynascope.compiler.report import Break, Report
+from dynascope.compiler.fixes.search import Found, OutOfTime, Search
+from dynascope.compiler.report import Break, Fix, Report
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source import functions
 
@@ -1230,6 +1230,19 @@ def test_places_above_which_lines_were_added() -> None:
     report.profile = SimpleNamespace(breaks=[SimpleNamespace(break_="b0", seconds=1.0)])
     step = SimpleNamespace(plan=plan, ran=SimpleNamespace(report=SimpleNamespace(breaks=[replace(other, line=2), moved])))
     assert Search._ordered(SimpleNamespace(_report=report), step)[0] is moved  # type: ignore[arg-type]
+
+
+def test_a_dropped_fix_removes_only_the_fixes_that_were_not_tried_because_of_it() -> None:
+    """The two steps are for recompiles, so neither is for a break."""
+    candidate, start = Candidate("setting", "one"), SimpleNamespace()
+    search: Any = SimpleNamespace(found=Found(), _steps=[start], _banned=[], _dropped=set(), _given_up=set(), _tried=0)
+    search._tick, search._on_progress = lambda: None, lambda words: None
+    search._try = lambda candidate, fix, *rest: SimpleNamespace(candidate=candidate, fix=fix)
+    for step in "ab":
+        fixes = [Fix(id=step + number) for number in "01"]
+        search._steps.append(Search._first_that_holds(search, [candidate] * 2, fixes, start, lambda *_: None))  # type: ignore
+    Search._drop_from(search, 2, "it does not hold")
+    assert [fix.id for fix in search.found.fixes] == ["a0", "a1", "b0"]
 
 
 def test_a_change_that_fails_with_empty_tensors_only_says_so(module: MakeModule) -> None:
