@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 
 from dynascope.compiler.fixes.candidate import Candidate, Edit, Problem
+from dynascope.compiler.fixes.text_edits import parsed
 from dynascope.compiler.fixes.wraps import name_of_torch
 from dynascope.compiler.source.lines import split_lines
 
@@ -32,9 +33,8 @@ _TYPES = {bool: "bool", int: "int", float: "float", str: "str"}
 
 def candidates(problem: Problem) -> list[Candidate]:
     """Candidates that make the top-level function around the break a custom operator, one for each guess of its result."""
-    try:
-        tree = ast.parse(problem.source)
-    except (SyntaxError, ValueError):
+    tree = parsed(problem.source)
+    if tree is None:
         return []
     torch = name_of_torch(tree)
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == problem.function]

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from dynascope.compiler.fixes.candidate import Edit
 from dynascope.compiler.fixes.plan import DYNAMO, MARK, Plan
-from dynascope.compiler.fixes.text_edits import NotApplicable, with_edits
+from dynascope.compiler.fixes.text_edits import NotApplicable, parsed, with_edits
 from dynascope.compiler.report import FixEdit
 from dynascope.compiler.source.lines import CellResolver, split_lines
 from dynascope.compiler.source.origin import is_users
@@ -40,10 +40,12 @@ def marked_calls(text: str, function: str, marks: Iterable[str], known: Mapping[
     """The text with these marks (as in `plan.MARK`) on the lines before each call of a function that the text defines.
 
     `import torch` is added if neither the text nor `known` has it.  After `c = torch.compile(f)`, calls of c count as calls of
-    f.  None if the text does not define exactly one such function or never calls it, if a call is in a lambda or comprehension
-    or outside of expression statements, unannotated assignments and returns that start their line, or if a call passes a marked
-    argument as anything but a plain name.
+    f.  None if the text cannot be parsed, does not define exactly one such function or never calls it, if a call is in a lambda
+    or comprehension or outside of expression statements, unannotated assignments and returns that start their line, or if a
+    call passes a marked argument as anything but a plain name.
     """
+    if parsed(text) is None:
+        return None
     text = text if "torch" in {**known, **_imports(text)[0]} else with_settings(text, {}, known)
     torch = {**known, **_imports(text)[0]}["torch"]
     tree, lines = ast.parse(text), split_lines(text)

@@ -11,7 +11,7 @@ from dynascope.compiler.fixes.calls import KeptCalls
 from dynascope.compiler.fixes.plan import Plan
 from dynascope.compiler.fixes.search import Found
 from dynascope.compiler.fixes.session import live_fixes
-from dynascope.compiler.fixes.text_edits import edits_between
+from dynascope.compiler.fixes.text_edits import edits_between, parsed
 from dynascope.compiler.report import FixEdit, FixSet, Report
 from dynascope.compiler.source.lines import CellResolver
 from dynascope.compiler.source.origin import is_users
@@ -62,9 +62,12 @@ def _function_of(target: Any) -> FunctionType | None:
 
 
 def _file_of(function: FunctionType | None, plan: Plan) -> str | None:
-    """The user's file that the settings go into: the compiled function's, else one that is edited; None if there is none."""
+    """The user's file that the settings go into: the compiled function's, else one that is edited; None if there is none.
+
+    A file whose text is unknown, or is not valid Python, is left out.
+    """
     files = [*([function.__code__.co_filename] if function is not None else []), *plan.texts]
-    return next((file for file in files if is_users(file) and plan.text(file)), None)
+    return next((file for file in files if is_users(file) and (text := plan.text(file)) and parsed(text) is not None), None)
 
 
 def _packages(function: FunctionType | None) -> dict[str, str]:

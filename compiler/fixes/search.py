@@ -411,8 +411,8 @@ class Search:
     def _fix_recompile(self, recompile: Recompile, step: _Step) -> _Step | None:
         frame = step.ran.report.frame(recompile.frame)
         problems = problems_of_recompile(recompile, frame, step.plan.text)
-        tensors = (live_edit.without_known_import(c) for p in problems for c in counters.candidates(p))
-        made = [*setting_changes.for_recompile(recompile, frame.name, step.plan.text(frame.file)), *tensors]
+        made = self._made(setting_changes.for_recompile, frame.name, recompile, frame.name, step.plan.text(frame.file))
+        made += (live_edit.without_known_import(c) for p in problems for c in self._made(counters.candidates, p.function, p))
         candidates = [c for c in made if c not in self._banned and (c, step.plan) not in self._refused]
         fixes = [self._fix_of(candidate, step) for candidate in candidates]
         known = {recompile_key(other, self._report, Plan()): other.frame for other in reversed(self._report.recompiles)}
@@ -442,22 +442,25 @@ class Search:
         return None
 
     def _candidates(self, problems: list[Problem], plan: Plan) -> list[Candidate]:
-        """The candidates for these problems that were neither dropped nor refused on top of this plan.
-
-        A source that raises an exception adds a note.
-        """
+        """The candidates for these problems that were neither dropped nor refused on top of this plan."""
         made: list[Candidate] = []
         for source in self._sources:
             for problem in problems:
                 if source in self._not_for_entries and problem.function in self._entries:
                     continue
-                try:
-                    made += source(problem)
-                except Exception as error:
-                    note = f"{source.__module__.rpartition('.')[2]} could not read {problem.function}: {type(error).__name__}"
-                    self.found.notes += [note] if note not in self.found.notes else []
+                made += self._made(source, problem.function, problem)
         known = map(live_edit.without_known_import, _distinct(made))
         return [c for c in known if c not in self._banned and (c, plan) not in self._refused]
+
+    def _made(self, source: Callable[..., list[Candidate]], function: str, *args: object) -> list[Candidate]:
+        """What a source makes for a function; none, and a note, if it raises an exception."""
+        try:
+            return list(source(*args))
+        except Exception as error:
+            name = source.__module__.rpartition(".")[2]
+            note = f"No change by `{name}` was tried for {function}: it raised {type(error).__name__}"
+            self.found.notes += [note] if note not in self.found.notes else []
+            return []
 
     def _try(
         self, candidate: Candidate, fix: Fix, step: _Step, why_worse: Callable[[Report, Plan], str | None]

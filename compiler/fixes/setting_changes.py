@@ -10,6 +10,7 @@ from dataclasses import replace
 from dynascope.compiler.fixes.candidate import Candidate, Problem
 from dynascope.compiler.fixes.patch import marked_calls
 from dynascope.compiler.fixes.plan import DYNAMO, MARK, full_names
+from dynascope.compiler.fixes.text_edits import parsed
 from dynascope.compiler.report import Recompile, Report
 from dynascope.compiler.source.origin import origin
 
@@ -136,13 +137,10 @@ def _ignored(problem: Problem, setting: str) -> list[Candidate]:
 
 def _called(problem: Problem) -> list[str]:
     """The names of the functions and methods that are called on the lines of the break."""
-    try:
-        tree = ast.parse(problem.source)
-    except (SyntaxError, ValueError):
-        return []
+    tree = parsed(problem.source)
     calls = [
         node.func
-        for node in ast.walk(tree)
+        for node in ast.walk(tree or ast.Module([], []))
         if isinstance(node, ast.Call) and node.lineno <= problem.end_line and (node.end_lineno or 0) >= problem.line
     ]
     return [c.id if isinstance(c, ast.Name) else c.attr for c in calls if isinstance(c, (ast.Name, ast.Attribute))]

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 
 from dynascope.compiler.fixes.candidate import Candidate, Edit, Problem
+from dynascope.compiler.fixes.text_edits import parsed
 from dynascope.compiler.source.lines import split_lines
 
 _NONSTRICT = "_dynamo.nonstrict_trace"
@@ -23,12 +24,9 @@ def called(problem: Problem) -> list[Candidate]:
 
 
 def _wrapped(problem: Problem, make: Callable[[Problem, ast.Module, str], list[Candidate]]) -> list[Candidate]:
-    try:
-        tree = ast.parse(problem.source)
-    except (SyntaxError, ValueError):
-        return []
-    torch = name_of_torch(tree)
-    return [] if torch is None else make(problem, tree, torch)
+    tree = parsed(problem.source)
+    torch = name_of_torch(tree) if tree is not None else None
+    return [] if tree is None or torch is None else make(problem, tree, torch)
 
 
 def _decorated(problem: Problem, tree: ast.Module, torch: str) -> list[Candidate]:

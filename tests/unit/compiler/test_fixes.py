@@ -21,6 +21,7 @@ import torch
 
 import dynascope
 from dynascope.compiler.driver import fixing
+from dynascope.compiler.fixes import setting_changes
 from dynascope.compiler.fixes.candidate import Candidate, Edit, Problem
 from dynascope.compiler.fixes.plan import Plan
 from dynascope.compiler.fixes.proving.caller_changes import numbers_as_tensors
@@ -30,6 +31,7 @@ from dynascope.compiler.fixes.proving.observed import Observed, differences
 from dynascope.compiler.fixes.proving.side_state import SideState, state_difference
 from dynascope.compiler.fixes.proving.trial import Trials
 from dynascope.compiler.fixes.proving.variations import variations
+from dynascope.compiler.fixes.result import annotate_fixes
 from dynascope.compiler.fixes.rewrites import log_values, raise_checks
 from dynascope.compiler.fixes.search import Found, OutOfTime, Search
 from dynascope.compiler.report import Break, Fix, Report
@@ -936,7 +938,27 @@ def test_a_source_of_candidates_that_fails_is_left_out(module: MakeModule, monke
     report = fix(module(PRINTS).f, torch.ones(3))
     assert report.fix_set is not None
     assert report.fix_set.breaks_after == 0
-    assert any("RecursionError" in note for note in report.fix_set.notes)
+    assert "No change by `test_fixes` was tried for f: it raised RecursionError" in report.fix_set.notes
+
+
+def test_recompiles_of_a_file_that_is_no_longer_valid_python(module: MakeModule) -> None:
+    made = module("""
+        import torch
+
+        def f(x, n):
+            return x * n
+        """)
+    Path(str(made.__file__)).write_text("import (\n")
+    linecache.checkcache(made.__file__)
+    guards = [SimpleNamespace(kind="size", source="x", dimension=0)]
+    recompile: Any = SimpleNamespace(failed_guards=guards)
+    found = setting_changes.for_recompile(recompile, "f", Plan().text(str(made.__file__)))
+    assert [candidate.title for candidate in found] == ["Compile for all sizes at once", "Mark dimension 0 of x as dynamic"]
+    report = Report()
+    plan = Plan(settings={"torch._dynamo.config.capture_scalar_outputs": True})  # a setting that the patch writes into a file
+    kept: Any = SimpleNamespace(calls=[SimpleNamespace(target=made.f)], refusals=[])
+    annotate_fixes(report, Found(plan=plan), kept, None)
+    assert report.patch() == ""
 
 
 def test_a_change_that_is_wrong_where_two_conditions_hold(module: MakeModule, monkeypatch: pytest.MonkeyPatch) -> None:
