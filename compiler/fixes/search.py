@@ -28,6 +28,7 @@ from dynascope.compiler.fixes.proving.improvement import (
     caught_in_graph,
     eager_frames,
     gain,
+    operations,
     recompile_key,
     still_recompiles,
     why_no_better,
@@ -94,7 +95,7 @@ class _Step:
     def badness(self) -> tuple[int, int, int, int]:
         # smaller is better
         report, counts = self.ran.report, self.ran.report.summary
-        return len(report.breaks) + eager_frames(report), counts.recompiles, -counts.ops, counts.graphs
+        return len(report.breaks) + eager_frames(report), counts.recompiles, -operations(report), counts.graphs
 
 
 class Search:

@@ -106,7 +106,7 @@ def operations(report: Report) -> int:
 
 def gain(after: Report, before: Report) -> str:
     """What is better although the graph break stays, as a sentence."""
-    ops = f"{before.summary.ops} → {after.summary.ops}"
+    ops = f"{operations(before)} → {operations(after)}"
     return f"The graph break stays; operations in graphs: {ops}, graphs: {before.summary.graphs} → {after.summary.graphs}"
 
 

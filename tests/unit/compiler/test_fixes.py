@@ -21,12 +21,12 @@ import torch
 
 import dynascope
 from dynascope.compiler.driver import fixing
-from dynascope.compiler.fixes import setting_changes
+from dynascope.compiler.fixes import search, setting_changes
 from dynascope.compiler.fixes.candidate import Candidate, Edit, Problem
 from dynascope.compiler.fixes.plan import Plan
 from dynascope.compiler.fixes.proving.caller_changes import numbers_as_tensors
 from dynascope.compiler.fixes.proving.fake_check import WrongFake, checking_backend
-from dynascope.compiler.fixes.proving.improvement import recompile_key
+from dynascope.compiler.fixes.proving.improvement import captures_more, gain, recompile_key
 from dynascope.compiler.fixes.proving.observed import Observed, differences
 from dynascope.compiler.fixes.proving.side_state import SideState, state_difference
 from dynascope.compiler.fixes.proving.trial import Trials
@@ -1084,6 +1084,19 @@ def test_a_break_that_stays_may_still_lose_less(module: MakeModule) -> None:
     first, *_ = [x for x in report.fixes or () if x.chosen]
     assert (first.verdict, first.breaks_before, first.breaks_after) == ("proved", 1, 1)
     assert "The graph break stays; operations in graphs: 0 → " in first.reason
+
+
+def test_copies_do_not_count_as_operations() -> None:
+    def report(graphs: int, *targets: str) -> Any:
+        nodes = [SimpleNamespace(target=target) for target in targets]
+        summary = SimpleNamespace(ops=len(nodes), graphs=graphs, skipped=0, failed=0, recompiles=0)
+        return SimpleNamespace(summary=summary, graphs=[SimpleNamespace(nodes=nodes)], breaks=[], error=None)
+
+    copied, captured = report(1, "add", "clone"), report(1, "add", "mul")
+    assert captures_more(captured, copied)
+    assert "operations in graphs: 1 → 2" in gain(captured, copied)
+    worse, better = (search._Step(Plan(), SimpleNamespace(report=r)) for r in (copied, captured))  # type: ignore[arg-type]
+    assert better.badness < worse.badness
 
 
 def test_a_break_without_a_candidate_says_why(module: MakeModule) -> None:
