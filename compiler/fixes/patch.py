@@ -11,12 +11,13 @@ from types import MappingProxyType
 
 from dynascope.compiler.fixes.candidate import Edit
 from dynascope.compiler.fixes.plan import DYNAMO, MARK, Plan
-from dynascope.compiler.fixes.text_edits import NotApplicable, parsed, with_edits
+from dynascope.compiler.fixes.text_edits import NotApplicable, line_origins, parsed, with_edits
 from dynascope.compiler.report import FixEdit
 from dynascope.compiler.source.lines import CellResolver, split_lines
 from dynascope.compiler.source.origin import is_users
 
 _MARK = MARK.removeprefix("torch")
+_BYTE_ORDER_MARK = "\ufeff"
 _HEADER = "# dynascope: also needed: {}\n"
 
 
@@ -176,7 +177,7 @@ def apply(edits: Iterable[FixEdit]) -> list[str]:
         if not is_users(file) or not os.path.isfile(file):
             what = "is not one of your files on disk (a library's file, or a cell): apply the patch there by hand"
             raise NotApplicable(f"{file} {what}")
-        before = Path(file).read_bytes().decode().replace("\r\n", "\n")
+        before = _as_read(Path(file).read_bytes().decode())
         before += "" if before.endswith("\n") else "\n"
         texts[file] = with_file_line_ends(file, with_edits(before, own), like=before)
     for file, text in texts.items():
@@ -193,21 +194,31 @@ def _diff(file: str, before: str, after: str, cells: CellResolver | None) -> str
 
 
 def with_file_line_ends(file: str, text: str, like: str | None = None) -> str:
-    """The text with the file's line endings and final newline.
+    """The text with the file's line ends, and with its byte order mark and without a final line end if the file is so.
 
-    If the file cannot be read, or no longer holds `like` (default: `text`), `text` is returned unchanged.
+    A line of the file keeps its line end; other lines get the most frequent one.  If the file cannot be read, or no longer
+    holds `like` (default: `text`), `text` is returned unchanged.
     """
     try:
         raw = Path(file).read_bytes().decode()
-    except (OSError, UnicodeDecodeError, ValueError):
+    except (OSError, ValueError):
         return text
-    as_read = raw.replace("\r\n", "\n")
-    if (like if like is not None else text) not in (as_read, f"{as_read}\n"):
+    before, as_read = text if like is None else like, _as_read(raw)
+    if before not in (as_read, f"{as_read}\n"):
         return text
-    if "\r\n" in raw:
-        text = text.replace("\n", "\r\n")
-    ended = raw.endswith("\n")
-    return text if ended else text.rstrip("\r\n")
+    ends = [line[len(line.rstrip("\r\n")) :] for line in split_lines(raw)]
+    usual, origins = max(("\n", "\r\n"), key=ends.count), line_origins(before, text)
+    lines = [line.removesuffix("\n") for line in split_lines(text)]
+    own = [(ends[origins[number] - 1] if number in origins else "") or usual for number in range(1, len(lines) + 1)]
+    if own and not as_read.endswith("\n"):
+        own[-1] = ""
+    mark = _BYTE_ORDER_MARK if raw.startswith(_BYTE_ORDER_MARK) else ""
+    return mark + "".join(line + end for line, end in zip(lines, own, strict=True))
+
+
+def _as_read(raw: str) -> str:
+    """The text of a file as Python reads it: without a byte order mark, and with the line end `\\n`."""
+    return raw.removeprefix(_BYTE_ORDER_MARK).replace("\r\n", "\n")
 
 
 def _display_path(file: str) -> str:

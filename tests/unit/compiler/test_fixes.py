@@ -21,7 +21,7 @@ import torch
 
 import dynascope
 from dynascope.compiler.driver import fixing
-from dynascope.compiler.fixes import search, setting_changes
+from dynascope.compiler.fixes import patch, search, setting_changes
 from dynascope.compiler.fixes.candidate import Candidate, Edit, Problem
 from dynascope.compiler.fixes.plan import Plan
 from dynascope.compiler.fixes.proving.caller_changes import numbers_as_tensors
@@ -34,7 +34,8 @@ from dynascope.compiler.fixes.proving.variations import variations
 from dynascope.compiler.fixes.result import annotate_fixes
 from dynascope.compiler.fixes.rewrites import log_values, raise_checks
 from dynascope.compiler.fixes.search import Found, OutOfTime, Search
-from dynascope.compiler.report import Break, Fix, Report
+from dynascope.compiler.fixes.text_edits import edits_between
+from dynascope.compiler.report import Break, Fix, FixEdit, Report
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source import functions
 
@@ -585,6 +586,29 @@ def test_git_applies_the_patch(module: MakeModule, monkeypatch: pytest.MonkeyPat
     finally:
         torch._dynamo.config.reorderable_logging_functions.clear()
     recording.report.expect("breaks=0,graphs=1")
+
+
+@pytest.mark.parametrize(
+    ("raw", "after"),
+    [
+        ("a = 1\nb = 1\r\nc = 1\n", "a = 2\nb = 1\r\nc = 1\nd = 1\n\n\n"),  # most lines end with \n
+        ("a = 1\r\nb = 1\r\nc = 1", "a = 2\r\nb = 1\r\nc = 1\r\nd = 1\r\n\r\n"),
+        ("\ufeffa = 1\nb = 1\nc = 1\n", "\ufeffa = 2\nb = 1\nc = 1\nd = 1\n\n\n"),
+    ],
+)
+def test_line_ends_and_a_byte_order_mark_stay(tmp_path: Path, raw: str, after: str) -> None:
+    path = tmp_path / "edited.py"
+    path.write_bytes(raw.encode())
+    file, text = str(path), Plan().text(str(path))
+    assert text == "a = 1\nb = 1\nc = 1\n"
+    new = text.replace("a = 1", "a = 2") + "d = 1\n\n\n"
+    assert patch.with_file_line_ends(file, text) == raw
+    assert patch.with_file_line_ends(file, new, like=text) == after
+    edits = edits_between(file, text, new)
+    patch.apply(
+        FixEdit(file=e.file, first_line=e.first_line, last_line=e.last_line, before=e.before, after=e.after) for e in edits
+    )
+    assert path.read_bytes().decode() == after
 
 
 def test_methods_closures_and_modules(module: MakeModule, monkeypatch: pytest.MonkeyPatch) -> None:
