@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from dynascope.compiler.fixes.candidate import Edit
 from dynascope.compiler.fixes.plan import DYNAMO, MARK, Plan
 from dynascope.compiler.fixes.text_edits import NotApplicable, line_origins, parsed, with_edits
 from dynascope.compiler.report import FixEdit
@@ -158,7 +157,7 @@ def unified(plan: Plan, texts: Mapping[str, str], settings_file: str | None, cel
         words += [f"{MARK}({mark})" for mark in plan.marks]
     parts = [_HEADER.format(setting) for setting in words]
     for file, text in texts.items():
-        before = plan.originals.get(file) or plan.with_texts({}).text(file)
+        before = plan.originals.get(file) or plan.text(file)
         parts.append(_diff(file, before, text, cells))
     return "".join(parts)
 
@@ -169,9 +168,9 @@ def apply(edits: Iterable[FixEdit]) -> list[str]:
     Raises NotApplicable, before anything is written, if a file is not one of the user's on disk, or if lines to replace have
     changed.
     """
-    by_file: dict[str, list[Edit]] = {}
-    for e in edits:
-        by_file.setdefault(e.file, []).append(Edit(e.file, e.first_line, e.last_line, e.before, e.after))
+    by_file: dict[str, list[FixEdit]] = {}
+    for edit in edits:
+        by_file.setdefault(edit.file, []).append(edit)
     texts: dict[str, str] = {}
     for file, own in by_file.items():
         if not is_users(file) or not os.path.isfile(file):

@@ -12,7 +12,7 @@ from dynascope.compiler.fixes.plan import Plan
 from dynascope.compiler.fixes.search import Found
 from dynascope.compiler.fixes.session import live_fixes
 from dynascope.compiler.fixes.text_edits import edits_between, parsed
-from dynascope.compiler.report import FixEdit, FixSet, Report
+from dynascope.compiler.report import FixSet, Report
 from dynascope.compiler.source.lines import CellResolver
 from dynascope.compiler.source.origin import is_users
 from dynascope.compiler.torch_private import marks
@@ -32,11 +32,7 @@ def annotate_fixes(report: Report, found: Found, kept: KeptCalls, cells: CellRes
     report.fixes = found.fixes
     report.fix_set = FixSet(
         fixes=chosen,
-        edits=[
-            FixEdit(file=e.file, first_line=e.first_line, last_line=e.last_line, before=e.before, after=e.after)
-            for file, text in texts.items()
-            for e in edits_between(file, originals[file], text)
-        ],
+        edits=[edit for file, text in texts.items() for edit in edits_between(file, originals[file], text)],
         settings=dict(plan.settings),  # type: ignore[arg-type]
         patch=patch.unified(plan, texts, settings_file, cells),
         cells={file: text for file, text in texts.items() if cells is not None and cells(file) is not None},

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from dynascope.compiler.fixes import live_edit, setting_changes
 from dynascope.compiler.fixes.calls import KeptCall
 from dynascope.compiler.fixes.candidate import Candidate, Problem
-from dynascope.compiler.fixes.plan import Plan, full_names
+from dynascope.compiler.fixes.plan import Plan
 from dynascope.compiler.fixes.problem import problems_of, problems_of_recompile
 from dynascope.compiler.fixes.proving.improvement import (
     Key,
@@ -30,8 +30,8 @@ from dynascope.compiler.fixes.proving.improvement import (
     gain,
     operations,
     recompile_key,
-    still_recompiles,
     why_no_better,
+    why_recompiles_stay,
 )
 from dynascope.compiler.fixes.proving.proof import (
     LOST_CHANGES,
@@ -48,7 +48,7 @@ from dynascope.compiler.fixes.proving.trial import Ran, Trials
 from dynascope.compiler.fixes.proving.variations import EMPTY
 from dynascope.compiler.fixes.rewrites import counters, unfixable
 from dynascope.compiler.fixes.text_edits import NotApplicable
-from dynascope.compiler.report import Break, Fix, FixEdit, Recompile, Report
+from dynascope.compiler.report import Break, Fix, Recompile, Report
 from dynascope.compiler.source.functions import found_once
 from dynascope.compiler.torch_private import marks
 
@@ -419,7 +419,9 @@ class Search:
         known = {recompile_key(other, self._report, Plan()): other.frame for other in reversed(self._report.recompiles)}
         for fix in fixes:
             fix.recompile = known.get(recompile_key(recompile, step.ran.report, step.plan))
-        return self._first_that_holds(candidates, fixes, step, lambda report, plan: still_recompiles(report, step.ran.report))
+        return self._first_that_holds(
+            candidates, fixes, step, lambda report, plan: why_recompiles_stay(report, step.ran.report)
+        )
 
     def _first_that_holds(
         self, candidates: list[Candidate], fixes: list[Fix], step: _Step, why_worse: Callable[[Report, Plan], str | None]
@@ -484,13 +486,9 @@ class Search:
         return _Step(plan, ran, candidate, fix, "" if reason is None else gain(ran.report, step.ran.report))
 
     def _fix_of(self, candidate: Candidate, step: _Step) -> Fix:
-        edits = [
-            FixEdit(file=e.file, first_line=e.first_line, last_line=e.last_line, before=e.before, after=e.after)
-            for e in candidate.edits
-        ]
         return Fix(
-            id=f"x{next(self._ids)}", kind=candidate.kind, title=candidate.title, edits=edits,
-            settings=full_names(candidate.settings), assumption=candidate.assumption,  # type: ignore[arg-type]
+            id=f"x{next(self._ids)}", kind=candidate.kind, title=candidate.title, edits=list(candidate.edits),
+            settings=dict(candidate.settings), assumption=candidate.assumption,  # type: ignore[arg-type]
             breaks_before=len(step.ran.report.breaks), graphs_before=step.ran.report.summary.graphs,
         )  # fmt: skip
 

@@ -82,7 +82,7 @@ def _characters(line: str, column: int) -> int:
 
 
 def _assumption(name: str) -> str:
-    return f"What {name} reads besides its arguments stays the same, and it changes nothing else"
+    return f"{name} changes no state, and what it reads besides its arguments stays the same"
 
 
 def name_of_torch(tree: ast.Module) -> str | None:

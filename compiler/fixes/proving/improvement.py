@@ -76,12 +76,12 @@ def recompile_key(recompile: Recompile, report: Report, plan: Plan) -> Key:
     return _place(frame.file, frame.line, None, plan), f"recompile {guard}"
 
 
-def still_recompiles(after: Report, before: Report) -> str | None:
+def why_recompiles_stay(after: Report, before: Report) -> str | None:
     """Why a change for a recompile does no better; None if it does."""
     if after.error is not None and before.error is None:
         return f"{after.error.type}: {_first_line(after.error.message)}"
     if after.summary.recompiles >= before.summary.recompiles:
-        return "there are at least as many recompiles"
+        return "there are not fewer recompiles"
     if len(after.breaks) > len(before.breaks) or eager_frames(after) > eager_frames(before):
         return "more of the program runs eagerly"
     return None

@@ -35,7 +35,7 @@ from dynascope.compiler.fixes.result import annotate_fixes
 from dynascope.compiler.fixes.rewrites import log_values, raise_checks
 from dynascope.compiler.fixes.search import Found, OutOfTime, Search
 from dynascope.compiler.fixes.text_edits import edits_between
-from dynascope.compiler.report import Break, Fix, FixEdit, Report
+from dynascope.compiler.report import Break, Fix, Report
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source import functions
 
@@ -105,7 +105,7 @@ def test_a_print_is_moved_behind_the_graph(module: MakeModule) -> None:
     [chosen] = [x for x in report.fixes if x.chosen]
     assert (chosen.kind, chosen.verdict, chosen.break_) == ("setting", "proved", report.breaks[0].id)
     assert chosen.settings == {"torch._dynamo.config.reorderable_logging_functions": ["builtins.print"]}
-    assert chosen.assumption.endswith("after the graph has run, not between its operations: not at all if one of these raises")
+    assert chosen.assumption.endswith("not between its operations; if an operation raises an exception, they are not printed")
     assert (chosen.breaks_before, chosen.breaks_after, chosen.graphs_before, chosen.graphs_after) == (1, 0, 2, 1)
     assert (report.fix_set.breaks_before, report.fix_set.breaks_after) == (1, 0)
     assert "+torch._dynamo.config.reorderable_logging_functions.add(print)" in report.patch()
@@ -604,10 +604,7 @@ def test_line_ends_and_a_byte_order_mark_stay(tmp_path: Path, raw: str, after: s
     new = text.replace("a = 1", "a = 2") + "d = 1\n\n\n"
     assert patch.with_file_line_ends(file, text) == raw
     assert patch.with_file_line_ends(file, new, like=text) == after
-    edits = edits_between(file, text, new)
-    patch.apply(
-        FixEdit(file=e.file, first_line=e.first_line, last_line=e.last_line, before=e.before, after=e.after) for e in edits
-    )
+    patch.apply(edits_between(file, text, new))
     assert path.read_bytes().decode() == after
 
 
