@@ -6,23 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from dynascope.compiler.report import FixEdit
+
 #: the `kind` of a problem that is a recompile
 RECOMPILE = "recompile"
 
 
-@dataclass(frozen=True)
-class Edit:
-    """Lines of one file that are replaced.
-
-    `first_line` and `last_line` count from 1, inclusive, in the text before any edit of the same change; `before` is the text
-    of these lines.  `last_line` is `first_line - 1` if no line is replaced.
-    """
-
-    file: str
-    first_line: int
-    last_line: int
-    before: str
-    after: str
+#: an edit of a candidate; its lines count in the text before any edit of the same candidate
+Edit = FixEdit
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,12 @@ returns for several sizes, and refuses the wrong ones.
 from __future__ import annotations
 
 import ast
+import re
 
 from dynascope.compiler.fixes.candidate import Candidate, Edit, Problem
+from dynascope.compiler.fixes.text_edits import parsed
 from dynascope.compiler.fixes.wraps import name_of_torch
+from dynascope.compiler.source.functions import functions_of
 from dynascope.compiler.source.lines import split_lines
 
 #: packages some of whose functions Dynamo does not trace
@@ -32,9 +35,8 @@ _TYPES = {bool: "bool", int: "int", float: "float", str: "str"}
 
 def candidates(problem: Problem) -> list[Candidate]:
     """Candidates that make the top-level function around the break a custom operator, one for each guess of its result."""
-    try:
-        tree = ast.parse(problem.source)
-    except (SyntaxError, ValueError):
+    tree = parsed(problem.source)
+    if tree is None:
         return []
     torch = name_of_torch(tree)
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == problem.function]
@@ -49,7 +51,9 @@ def _candidate(problem: Problem, node: ast.FunctionDef, torch: str, schema: str,
     first, last = lines[node.lineno - 1], lines[(node.end_lineno or node.lineno) - 1]
     names = [argument.arg for argument in node.args.args]
     signature = ast.unparse(ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, node.args.defaults))
-    decorator = f'@{torch}.library.custom_op("dynascope::{node.name}", mutates_args=(), schema="{schema}")'
+    decorator = (
+        f'@{torch}.library.custom_op("dynascope::{_operator(problem.file, node.name)}", mutates_args=(), schema="{schema}")'
+    )
     fake = (
         f"\n\n@{node.name}.register_fake\n"
         f"def {node.name}_fake({signature}):\n"
@@ -68,6 +72,12 @@ def _candidate(problem: Problem, node: ast.FunctionDef, torch: str, schema: str,
         assumption=f"What {node.name} returns has no gradient, shares no memory with its arguments, and is "
         f"{words.format(x=names[0])} for every input",
     )  # fmt: skip
+
+
+def _operator(file: str, function: str) -> str:
+    """The operator's name, which starts with the file's module, because another file may have a function of the same name."""
+    module = next((str(f.__globals__.get("__name__")) for f in functions_of([file])), "__main__")
+    return function if module == "__main__" else re.sub(r"\W", "_", f"{module}_{function}")
 
 
 def _leaves_torch(node: ast.FunctionDef, tree: ast.Module) -> bool:

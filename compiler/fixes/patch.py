@@ -9,14 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from dynascope.compiler.fixes.candidate import Edit
 from dynascope.compiler.fixes.plan import DYNAMO, MARK, Plan
-from dynascope.compiler.fixes.text_edits import NotApplicable, with_edits
+from dynascope.compiler.fixes.text_edits import NotApplicable, line_origins, parsed, with_edits
 from dynascope.compiler.report import FixEdit
 from dynascope.compiler.source.lines import CellResolver, split_lines
 from dynascope.compiler.source.origin import is_users
 
 _MARK = MARK.removeprefix("torch")
+_BYTE_ORDER_MARK = "\ufeff"
 _HEADER = "# dynascope: also needed: {}\n"
 
 
@@ -40,10 +40,12 @@ def marked_calls(text: str, function: str, marks: Iterable[str], known: Mapping[
     """The text with these marks (as in `plan.MARK`) on the lines before each call of a function that the text defines.
 
     `import torch` is added if neither the text nor `known` has it.  After `c = torch.compile(f)`, calls of c count as calls of
-    f.  None if the text does not define exactly one such function or never calls it, if a call is in a lambda or comprehension
-    or outside of expression statements, unannotated assignments and returns that start their line, or if a call passes a marked
-    argument as anything but a plain name.
+    f.  None if the text cannot be parsed, does not define exactly one such function or never calls it, if a call is in a lambda
+    or comprehension or outside of expression statements, unannotated assignments and returns that start their line, or if a
+    call passes a marked argument as anything but a plain name.
     """
+    if parsed(text) is None:
+        return None
     text = text if "torch" in {**known, **_imports(text)[0]} else with_settings(text, {}, known)
     torch = {**known, **_imports(text)[0]}["torch"]
     tree, lines = ast.parse(text), split_lines(text)
@@ -155,7 +157,7 @@ def unified(plan: Plan, texts: Mapping[str, str], settings_file: str | None, cel
         words += [f"{MARK}({mark})" for mark in plan.marks]
     parts = [_HEADER.format(setting) for setting in words]
     for file, text in texts.items():
-        before = plan.originals.get(file) or plan.with_texts({}).text(file)
+        before = plan.originals.get(file) or plan.text(file)
         parts.append(_diff(file, before, text, cells))
     return "".join(parts)
 
@@ -166,15 +168,15 @@ def apply(edits: Iterable[FixEdit]) -> list[str]:
     Raises NotApplicable, before anything is written, if a file is not one of the user's on disk, or if lines to replace have
     changed.
     """
-    by_file: dict[str, list[Edit]] = {}
-    for e in edits:
-        by_file.setdefault(e.file, []).append(Edit(e.file, e.first_line, e.last_line, e.before, e.after))
+    by_file: dict[str, list[FixEdit]] = {}
+    for edit in edits:
+        by_file.setdefault(edit.file, []).append(edit)
     texts: dict[str, str] = {}
     for file, own in by_file.items():
         if not is_users(file) or not os.path.isfile(file):
             what = "is not one of your files on disk (a library's file, or a cell): apply the patch there by hand"
             raise NotApplicable(f"{file} {what}")
-        before = Path(file).read_bytes().decode().replace("\r\n", "\n")
+        before = _as_read(Path(file).read_bytes().decode())
         before += "" if before.endswith("\n") else "\n"
         texts[file] = with_file_line_ends(file, with_edits(before, own), like=before)
     for file, text in texts.items():
@@ -191,21 +193,31 @@ def _diff(file: str, before: str, after: str, cells: CellResolver | None) -> str
 
 
 def with_file_line_ends(file: str, text: str, like: str | None = None) -> str:
-    """The text with the file's line endings and final newline.
+    """The text with the file's line ends, and with its byte order mark and without a final line end if the file is so.
 
-    If the file cannot be read, or no longer holds `like` (default: `text`), `text` is returned unchanged.
+    A line of the file keeps its line end; other lines get the most frequent one.  If the file cannot be read, or no longer
+    holds `like` (default: `text`), `text` is returned unchanged.
     """
     try:
         raw = Path(file).read_bytes().decode()
-    except (OSError, UnicodeDecodeError, ValueError):
+    except (OSError, ValueError):
         return text
-    as_read = raw.replace("\r\n", "\n")
-    if (like if like is not None else text) not in (as_read, f"{as_read}\n"):
+    before, as_read = text if like is None else like, _as_read(raw)
+    if before not in (as_read, f"{as_read}\n"):
         return text
-    if "\r\n" in raw:
-        text = text.replace("\n", "\r\n")
-    ended = raw.endswith("\n")
-    return text if ended else text.rstrip("\r\n")
+    ends = [line[len(line.rstrip("\r\n")) :] for line in split_lines(raw)]
+    usual, origins = max(("\n", "\r\n"), key=ends.count), line_origins(before, text)
+    lines = [line.removesuffix("\n") for line in split_lines(text)]
+    own = [(ends[origins[number] - 1] if number in origins else "") or usual for number in range(1, len(lines) + 1)]
+    if own and not as_read.endswith("\n"):
+        own[-1] = ""
+    mark = _BYTE_ORDER_MARK if raw.startswith(_BYTE_ORDER_MARK) else ""
+    return mark + "".join(line + end for line, end in zip(lines, own, strict=True))
+
+
+def _as_read(raw: str) -> str:
+    """The text of a file as Python reads it: without a byte order mark, and with the line end `\\n`."""
+    return raw.removeprefix(_BYTE_ORDER_MARK).replace("\r\n", "\n")
 
 
 def _display_path(file: str) -> str:

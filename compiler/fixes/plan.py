@@ -52,7 +52,7 @@ class Plan:
             if texts[file] == before:
                 raise NotApplicable("it changes nothing")
         return replace(
-            self, texts=texts, originals=originals, settings=_merged(self.settings, full_names(candidate.settings)),
+            self, texts=texts, originals=originals, settings=_merged(self.settings, candidate.settings),
             assumptions=(*self.assumptions, *filter(None, [candidate.assumption])), tests=(*self.tests, *candidate.tests),
             tensors=(*self.tensors, *candidate.tensors),
         )  # fmt: skip
@@ -80,12 +80,8 @@ class Plan:
         if missing:
             raise NotApplicable(f"this torch has no {DYNAMO}{missing[0]}")
         live = {name: set(map(resolved, v)) if isinstance(v, list) else v for name, v in values.items()}
-        with live_edit.in_force(self.originals, self.texts, helpers):
-            if not live:
-                yield
-                return
-            with config.dynamo_config(**live):
-                yield
+        with live_edit.in_force(self.originals, self.texts, helpers), config.dynamo_config(**live):
+            yield
 
     @property
     def marks(self) -> list[str]:
@@ -97,11 +93,6 @@ class Plan:
         """`settings` with the plan's arguments of torch.compile."""
         own = {name: value for name, value in self.settings.items() if name in COMPILE}
         return settings.replace(**own) if own else settings
-
-
-def full_names(settings: Mapping[str, object]) -> dict[str, object]:
-    """Settings by their full names: all except MARK and arguments of torch.compile get the prefix DYNAMO, if they lack it."""
-    return {n if n.startswith(DYNAMO) or n in (*COMPILE, MARK) else DYNAMO + n: value for n, value in settings.items()}
 
 
 def _merged(settings: Mapping[str, object], more: Mapping[str, object]) -> dict[str, object]:

@@ -11,8 +11,8 @@ from dynascope.compiler.fixes.calls import KeptCalls
 from dynascope.compiler.fixes.plan import Plan
 from dynascope.compiler.fixes.search import Found
 from dynascope.compiler.fixes.session import live_fixes
-from dynascope.compiler.fixes.text_edits import edits_between
-from dynascope.compiler.report import FixEdit, FixSet, Report
+from dynascope.compiler.fixes.text_edits import edits_between, parsed
+from dynascope.compiler.report import FixSet, Report
 from dynascope.compiler.source.lines import CellResolver
 from dynascope.compiler.source.origin import is_users
 from dynascope.compiler.torch_private import marks
@@ -32,11 +32,7 @@ def annotate_fixes(report: Report, found: Found, kept: KeptCalls, cells: CellRes
     report.fixes = found.fixes
     report.fix_set = FixSet(
         fixes=chosen,
-        edits=[
-            FixEdit(file=e.file, first_line=e.first_line, last_line=e.last_line, before=e.before, after=e.after)
-            for file, text in texts.items()
-            for e in edits_between(file, originals[file], text)
-        ],
+        edits=[edit for file, text in texts.items() for edit in edits_between(file, originals[file], text)],
         settings=dict(plan.settings),  # type: ignore[arg-type]
         patch=patch.unified(plan, texts, settings_file, cells),
         cells={file: text for file, text in texts.items() if cells is not None and cells(file) is not None},
@@ -62,9 +58,12 @@ def _function_of(target: Any) -> FunctionType | None:
 
 
 def _file_of(function: FunctionType | None, plan: Plan) -> str | None:
-    """The user's file that the settings go into: the compiled function's, else one that is edited; None if there is none."""
+    """The user's file that the settings go into: the compiled function's, else one that is edited; None if there is none.
+
+    A file whose text is unknown, or is not valid Python, is left out.
+    """
     files = [*([function.__code__.co_filename] if function is not None else []), *plan.texts]
-    return next((file for file in files if is_users(file) and plan.text(file)), None)
+    return next((file for file in files if is_users(file) and (text := plan.text(file)) and parsed(text) is not None), None)
 
 
 def _packages(function: FunctionType | None) -> dict[str, str]:

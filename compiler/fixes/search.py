@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from dynascope.compiler.fixes import live_edit, setting_changes
 from dynascope.compiler.fixes.calls import KeptCall
 from dynascope.compiler.fixes.candidate import Candidate, Problem
-from dynascope.compiler.fixes.plan import Plan, full_names
+from dynascope.compiler.fixes.plan import Plan
 from dynascope.compiler.fixes.problem import problems_of, problems_of_recompile
 from dynascope.compiler.fixes.proving.improvement import (
     Key,
@@ -28,9 +28,10 @@ from dynascope.compiler.fixes.proving.improvement import (
     caught_in_graph,
     eager_frames,
     gain,
+    operations,
     recompile_key,
-    still_recompiles,
     why_no_better,
+    why_recompiles_stay,
 )
 from dynascope.compiler.fixes.proving.proof import (
     LOST_CHANGES,
@@ -47,13 +48,12 @@ from dynascope.compiler.fixes.proving.trial import Ran, Trials
 from dynascope.compiler.fixes.proving.variations import EMPTY
 from dynascope.compiler.fixes.rewrites import counters, unfixable
 from dynascope.compiler.fixes.text_edits import NotApplicable
-from dynascope.compiler.report import Break, Fix, FixEdit, Recompile, Report
+from dynascope.compiler.report import Break, Fix, Recompile, Report
 from dynascope.compiler.source.functions import found_once
 from dynascope.compiler.torch_private import marks
 
 CandidateSource = Callable[[Problem], list[Candidate]]
 TIME_LIMIT, INTERRUPTED = "the time limit was reached", "the search was interrupted"
-_INSTEAD = "another change was proved before it"
 _NO_GRADIENTS = "No gradients are asked for, as in the recorded calls"
 
 
@@ -88,12 +88,14 @@ class _Step:
     fix: Fix | None = None
     #: what is better, for a rewrite that is kept only because it captures more; else ""
     gain: str = ""
+    #: the fixes that were not tried because this one holds
+    instead: list[Fix] = field(default_factory=list)
 
     @property
     def badness(self) -> tuple[int, int, int, int]:
         # smaller is better
         report, counts = self.ran.report, self.ran.report.summary
-        return len(report.breaks) + eager_frames(report), counts.recompiles, -counts.ops, counts.graphs
+        return len(report.breaks) + eager_frames(report), counts.recompiles, -operations(report), counts.graphs
 
 
 class Search:
@@ -175,10 +177,11 @@ class Search:
 
     def _name_unfixable(self) -> None:
         """Add a refused fix, with the reason, for each break of the run that remains and for which there was no candidate."""
-        tried = {fix.break_ for fix in self.found.fixes}
-        remain = {break_key(b, self.found.plan)[:2] for b in self.found.after.breaks} if self.found.after else set()
+        ids = {fix.break_ for fix in self.found.fixes}
+        tried = {break_key(b, Plan())[0] for b in self._report.breaks if b.id in ids}
+        remain = {break_key(b, self.found.plan)[0] for b in self.found.after.breaks} if self.found.after else set()
         for b in self._report.breaks:
-            if b.id not in tried and break_key(b, Plan())[:2] in remain:
+            if break_key(b, Plan())[0] in remain - tried:
                 why = unfixable.reason(b.type)
                 self.found.fixes.append(
                     Fix(id=f"x{next(self._ids)}", break_=b.id, title="No change is known", verdict="refused", reason=why)
@@ -330,9 +333,9 @@ class Search:
 
     def _drop_from(self, number: int, reason: str) -> None:
         """Refuse a step and those after it, which build on it and may be tried again."""
-        dropped = {step.fix.break_ for step in self._steps[number:] if step.fix is not None}
-        # the other changes for these breaks will be tried, and then listed again
-        self.found.fixes = [fix for fix in self.found.fixes if not (fix.break_ in dropped and fix.reason == _INSTEAD)]
+        # the changes that were not tried because of these steps will be tried, and then listed again
+        again = {fix.id for step in self._steps[number:] for fix in step.instead}
+        self.found.fixes = [fix for fix in self.found.fixes if fix.id not in again]
         for position, step in enumerate(self._steps[number:]):
             assert step.fix is not None
             step.fix.verdict, step.fix.chosen, step.fix.reason = "refused", False, reason
@@ -391,8 +394,8 @@ class Search:
         return sorted(step.ran.report.breaks, key=lambda b: -costs.get(break_key(b, step.plan), 0.0))
 
     def _fix(self, b: Break, step: _Step) -> _Step | None:
-        known = {break_key(other, Plan())[:2]: other.id for other in self._report.breaks}
-        id = known.get(break_key(b, step.plan)[:2])
+        known = {break_key(other, Plan())[0]: other.id for other in self._report.breaks}
+        id = known.get(break_key(b, step.plan)[0])
         candidates = self._candidates(problems_of(b, step.plan.text), step.plan)
         # by title, because the same change has other line numbers on top of another plan
         candidates = [c for c in candidates if (id, c.title) not in self._dropped]
@@ -409,14 +412,16 @@ class Search:
     def _fix_recompile(self, recompile: Recompile, step: _Step) -> _Step | None:
         frame = step.ran.report.frame(recompile.frame)
         problems = problems_of_recompile(recompile, frame, step.plan.text)
-        tensors = (live_edit.without_known_import(c) for p in problems for c in counters.candidates(p))
-        made = [*setting_changes.for_recompile(recompile, frame.name, step.plan.text(frame.file)), *tensors]
+        made = self._made(setting_changes.for_recompile, frame.name, recompile, frame.name, step.plan.text(frame.file))
+        made += (live_edit.without_known_import(c) for p in problems for c in self._made(counters.candidates, p.function, p))
         candidates = [c for c in made if c not in self._banned and (c, step.plan) not in self._refused]
         fixes = [self._fix_of(candidate, step) for candidate in candidates]
         known = {recompile_key(other, self._report, Plan()): other.frame for other in reversed(self._report.recompiles)}
         for fix in fixes:
             fix.recompile = known.get(recompile_key(recompile, step.ran.report, step.plan))
-        return self._first_that_holds(candidates, fixes, step, lambda report, plan: still_recompiles(report, step.ran.report))
+        return self._first_that_holds(
+            candidates, fixes, step, lambda report, plan: why_recompiles_stay(report, step.ran.report)
+        )
 
     def _first_that_holds(
         self, candidates: list[Candidate], fixes: list[Fix], step: _Step, why_worse: Callable[[Report, Plan], str | None]
@@ -433,28 +438,32 @@ class Search:
                     rest.reason = INTERRUPTED if isinstance(stop, KeyboardInterrupt) else TIME_LIMIT
                 raise
             if better is not None:
-                for rest in fixes[number + 1 :]:
-                    rest.reason = _INSTEAD
+                better.instead = fixes[number + 1 :]
+                for rest in better.instead:
+                    rest.reason = "another change was proved before it"
                 return better
         return None
 
     def _candidates(self, problems: list[Problem], plan: Plan) -> list[Candidate]:
-        """The candidates for these problems that were neither dropped nor refused on top of this plan.
-
-        A source that raises an exception adds a note.
-        """
+        """The candidates for these problems that were neither dropped nor refused on top of this plan."""
         made: list[Candidate] = []
         for source in self._sources:
             for problem in problems:
                 if source in self._not_for_entries and problem.function in self._entries:
                     continue
-                try:
-                    made += source(problem)
-                except Exception as error:
-                    note = f"{source.__module__.rpartition('.')[2]} could not read {problem.function}: {type(error).__name__}"
-                    self.found.notes += [note] if note not in self.found.notes else []
+                made += self._made(source, problem.function, problem)
         known = map(live_edit.without_known_import, _distinct(made))
         return [c for c in known if c not in self._banned and (c, plan) not in self._refused]
+
+    def _made(self, source: Callable[..., list[Candidate]], function: str, *args: object) -> list[Candidate]:
+        """What a source makes for a function; none, and a note, if it raises an exception."""
+        try:
+            return list(source(*args))
+        except Exception as error:
+            name = source.__module__.rpartition(".")[2]
+            note = f"No change by `{name}` was tried for {function}: it raised {type(error).__name__}"
+            self.found.notes += [note] if note not in self.found.notes else []
+            return []
 
     def _try(
         self, candidate: Candidate, fix: Fix, step: _Step, why_worse: Callable[[Report, Plan], str | None]
@@ -477,13 +486,9 @@ class Search:
         return _Step(plan, ran, candidate, fix, "" if reason is None else gain(ran.report, step.ran.report))
 
     def _fix_of(self, candidate: Candidate, step: _Step) -> Fix:
-        edits = [
-            FixEdit(file=e.file, first_line=e.first_line, last_line=e.last_line, before=e.before, after=e.after)
-            for e in candidate.edits
-        ]
         return Fix(
-            id=f"x{next(self._ids)}", kind=candidate.kind, title=candidate.title, edits=edits,
-            settings=full_names(candidate.settings), assumption=candidate.assumption,  # type: ignore[arg-type]
+            id=f"x{next(self._ids)}", kind=candidate.kind, title=candidate.title, edits=list(candidate.edits),
+            settings=dict(candidate.settings), assumption=candidate.assumption,  # type: ignore[arg-type]
             breaks_before=len(step.ran.report.breaks), graphs_before=step.ran.report.summary.graphs,
         )  # fmt: skip
 

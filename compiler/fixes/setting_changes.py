@@ -9,7 +9,8 @@ from dataclasses import replace
 
 from dynascope.compiler.fixes.candidate import Candidate, Problem
 from dynascope.compiler.fixes.patch import marked_calls
-from dynascope.compiler.fixes.plan import DYNAMO, MARK, full_names
+from dynascope.compiler.fixes.plan import DYNAMO, MARK
+from dynascope.compiler.fixes.text_edits import parsed
 from dynascope.compiler.report import Recompile, Report
 from dynascope.compiler.source.origin import origin
 
@@ -23,7 +24,10 @@ _SWITCHES = {
     "allow_rnn": "Capture recurrent layers",
     "trace_autograd_ops": "Capture torch.autograd.grad and backward()",
 }
-_AFTER = "The lines are printed after the graph has run, not between its operations: not at all if one of these raises"
+_AFTER = (
+    "The lines are printed after the graph has run, not between its operations; if an operation raises an exception, they are "
+    "not printed"
+)
 #: settings with which graphs compute with Python numbers whose values are not known
 _CAPTURING = (DYNAMO + "capture_scalar_outputs", DYNAMO + "capture_dynamic_output_shape_ops")
 #: a number that comes out of a tensor, in a node's dtype: `Sym(u0)`
@@ -66,7 +70,7 @@ def candidates(problem: Problem) -> list[Candidate]:
 def remarks(settings: Mapping[str, object], report: Report, text: Callable[[str], str]) -> list[str]:
     """What these settings take for granted about the numbers in a report's graphs; `text` returns the text of a file."""
     nodes = [node for graph in report.graphs for node in graph.nodes if node.op != "placeholder"]
-    if not any(name in full_names(settings) for name in _CAPTURING):
+    if not any(name in settings for name in _CAPTURING):
         return []
     numbers = [n for n in nodes if (n.dtype or "").startswith("Sym(") and _UNKNOWN.search(n.dtype or "")]
     inexact = any(not _EXACT.fullmatch(n.target) and not _BY_CONSTANT.search(n.code) for n in numbers)
@@ -93,7 +97,7 @@ def for_recompile(recompile: Recompile, function: str, text: str) -> list[Candid
         found.insert(len(found) if marked_calls(text, function, [mark]) is None else 0, marked)
     if any((guard.source or "").startswith("self.") and guard.kind == "value" for guard in guards):
         settings = {DYNAMO + "allow_unspec_int_on_nn_module": True, "dynamic": True}
-        found.append(Candidate("setting", "Take whole numbers of modules as inputs", settings=settings))
+        found.append(Candidate("setting", "Treat integer attributes of modules as inputs", settings=settings))
     return found
 
 
@@ -136,13 +140,10 @@ def _ignored(problem: Problem, setting: str) -> list[Candidate]:
 
 def _called(problem: Problem) -> list[str]:
     """The names of the functions and methods that are called on the lines of the break."""
-    try:
-        tree = ast.parse(problem.source)
-    except (SyntaxError, ValueError):
-        return []
+    tree = parsed(problem.source)
     calls = [
         node.func
-        for node in ast.walk(tree)
+        for node in ast.walk(tree or ast.Module([], []))
         if isinstance(node, ast.Call) and node.lineno <= problem.end_line and (node.end_lineno or 0) >= problem.line
     ]
     return [c.id if isinstance(c, ast.Name) else c.attr for c in calls if isinstance(c, (ast.Name, ast.Attribute))]

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 
 from dynascope.compiler.fixes.candidate import Candidate, Edit, Problem
+from dynascope.compiler.fixes.text_edits import parsed
 from dynascope.compiler.source.lines import split_lines
 
 _NONSTRICT = "_dynamo.nonstrict_trace"
@@ -23,12 +24,9 @@ def called(problem: Problem) -> list[Candidate]:
 
 
 def _wrapped(problem: Problem, make: Callable[[Problem, ast.Module, str], list[Candidate]]) -> list[Candidate]:
-    try:
-        tree = ast.parse(problem.source)
-    except (SyntaxError, ValueError):
-        return []
-    torch = name_of_torch(tree)
-    return [] if torch is None else make(problem, tree, torch)
+    tree = parsed(problem.source)
+    torch = name_of_torch(tree) if tree is not None else None
+    return [] if tree is None or torch is None else make(problem, tree, torch)
 
 
 def _decorated(problem: Problem, tree: ast.Module, torch: str) -> list[Candidate]:
@@ -43,7 +41,7 @@ def _decorated(problem: Problem, tree: ast.Module, torch: str) -> list[Candidate
 
 
 def _called(problem: Problem, tree: ast.Module, torch: str) -> list[Candidate]:
-    """Wrap the imported function that is called at the break, once for the module."""
+    """Wrap the imported function that is called at the break, once for all calls below the wrapped function."""
     lines = [line.rstrip("\n") for line in split_lines(problem.source)]
     calls = [
         node
@@ -62,20 +60,19 @@ def _called(problem: Problem, tree: ast.Module, torch: str) -> list[Candidate]:
         return []
     if name.startswith((f"{torch}._dynamo.", f"{torch}.compiler.")):  # a break that is asked for
         return []
-    if top is None or not _is_global(name.partition(".")[0], tree) or call.func.end_lineno != call.func.lineno:
+    if top is None or not _is_imported(name.partition(".")[0], tree) or call.func.end_lineno != call.func.lineno:
         return []
     helper = "_traced_" + name.replace(".", "_")
     line = lines[call.lineno - 1]
     start, end = _characters(line, call.func.col_offset), _characters(line, call.func.end_col_offset or 0)
     first = min([top.lineno, *(d.lineno for d in getattr(top, "decorator_list", ()))])
-    if first > call.lineno:
-        return []
+    while first > 1 and lines[first - 2].startswith("#"):
+        first -= 1
     replaced = f"{line[:start]}{helper}{line[end:]}"
-    added = f"{helper} = {torch}.{_NONSTRICT}({name})\n\n\n"
-    edits = (
-        Edit(problem.file, first, first - 1, "", added),
-        Edit(problem.file, call.lineno, call.lineno, line, replaced),
-    )
+    added = f"{helper} = {torch}.{_NONSTRICT}({name})"
+    edits: tuple[Edit, ...] = (Edit(problem.file, call.lineno, call.lineno, line, replaced),)
+    if added not in lines[: first - 1]:
+        edits = (Edit(problem.file, first, first - 1, "", f"{added}\n\n\n"), *edits)
     return [Candidate("wrap", f"Trace {name} without looking into it", edits, assumption=_assumption(name))]
 
 
@@ -85,7 +82,7 @@ def _characters(line: str, column: int) -> int:
 
 
 def _assumption(name: str) -> str:
-    return f"What {name} reads besides its arguments stays the same, and it changes nothing else"
+    return f"{name} changes no state, and what it reads besides its arguments stays the same"
 
 
 def name_of_torch(tree: ast.Module) -> str | None:
@@ -102,7 +99,7 @@ def _dotted(node: ast.expr) -> str | None:
     return None
 
 
-def _is_global(name: str, tree: ast.Module) -> bool:
+def _is_imported(name: str, tree: ast.Module) -> bool:
     """Whether the module imports the name."""
     imports = [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
     return name in [(a.asname or a.name).partition(".")[0] for node in imports for a in node.names]

@@ -15,7 +15,7 @@ FixKind = Literal["setting", "wrap", "rewrite"]
 FixSettings = dict[str, bool | int | float | str | list[str] | None]
 
 
-@dataclass(kw_only=True)
+@dataclass
 class FixEdit:
     """Lines of one file that are replaced.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from dynascope.compiler.fixes.candidate import Edit
 from dynascope.compiler.fixes.text_edits import NotApplicable, with_edits
 from dynascope.compiler.report import FixSet, Report
 from dynascope.shell import cell_number, raw_cell
@@ -21,7 +20,7 @@ def use_raw_texts(shell: Any, report: Report, ran: str) -> None:
         return
     texts: dict[str, str] = {}
     for file in dict.fromkeys([*fixes.cells, *([ran] if fixes.settings.get("dynamic") is True else [])]):
-        edits = [Edit(e.file, e.first_line, e.last_line, e.before, e.after) for e in fixes.edits if e.file == file]
+        edits = [edit for edit in fixes.edits if edit.file == file]
         raw = raw_cell(shell, cell_number(file) or 0)  # IPython has no In[0]
         if raw:
             raw = raw.rstrip("\n") + "\n"

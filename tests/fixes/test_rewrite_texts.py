@@ -428,6 +428,18 @@ def test_an_import_moves_to_the_others() -> None:
     assert text == moved + "    for _ in range(2):\n        x = x * len(os.sep)\n    return x\n"
 
 
+def test_a_function_that_two_functions_call_is_wrapped_once() -> None:
+    functions = "# the first\ndef f(x):\n    return «library.g(x)»\n\ndef h(x):\n    return library.g(x)\n"
+    at = problem(f"import torch\nimport library\n\n{functions}")
+    [candidate] = wraps.called(at)
+    once = with_edits(at.source, candidate.edits)
+    helper = "_traced_library_g = torch._dynamo.nonstrict_trace(library.g)\n\n\n"
+    assert once == f"import torch\nimport library\n\n{helper}{functions}".replace("«library.g(x)»", "_traced_library_g(x)")
+    at = problem(once.replace("library.g(x)", "«library.g(x)»"))
+    [candidate] = wraps.called(at)
+    assert with_edits(at.source, candidate.edits) == once.replace("library.g(x)", "_traced_library_g(x)")
+
+
 def test_recompiles() -> None:
     text = "import torch\n\ndef f(x, n):\n    «return x * n»\n\nfor step in range(9):\n    f(torch.ones(2), step)\n"
     [(candidate, new)] = offered(counters, text, kind="recompile", reason="n")

@@ -62,7 +62,7 @@ def with_marks(target: Any, entry: Callable[..., Any], marks: Sequence[str]) -> 
     wanted = [mark.split(", ") for mark in marks]
     for name, _ in wanted:
         if name not in signature.parameters:
-            raise NotApplicable(f"{name} is not an argument of what is compiled")
+            raise NotApplicable(f"{name} is not a parameter of the compiled function")
 
     def call(*args: Any, **kwargs: Any) -> Any:
         given = signature.bind(*args, **kwargs).arguments

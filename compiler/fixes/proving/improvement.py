@@ -11,8 +11,10 @@ from dynascope.compiler.fixes.problem import TRIES
 from dynascope.compiler.report import Break, Recompile, Report, first_line, plural
 from dynascope.compiler.source.origin import origin
 
-#: of a break: (file, line in the original text, type); of a recompile: (file, line of the frame, "recompile" and a source)
-Key = tuple[str, int, str]
+#: a place in the original text: (file, line, column)
+Place = tuple[str, int, "int | None"]
+#: of a break: its place and type; of a recompile: the line of the frame, without a column, and "recompile" and a source
+Key = tuple[Place, str]
 
 
 def break_key(b: Break, plan: Plan) -> Key:
@@ -20,12 +22,12 @@ def break_key(b: Break, plan: Plan) -> Key:
 
     A changed line has no original line, so its negated number is used: no original line has that number.
     """
-    return _place(b.file, b.line, plan, b.type)
+    return _place(b.file, b.line, b.column, plan), b.type
 
 
-def _place(file: str, line: int, plan: Plan, what: str) -> Key:
+def _place(file: str, line: int, column: int | None, plan: Plan) -> Place:
     origins = plan.origins(file)
-    return file, line if origins is None else origins.get(line, -line), what
+    return file, line if origins is None else origins.get(line, -line), column
 
 
 def why_no_better(after: Report, before: Report, plan: Plan, earlier: Plan, b: Break) -> str | None:
@@ -38,17 +40,17 @@ def why_no_better(after: Report, before: Report, plan: Plan, earlier: Plan, b: B
     failed = [f for f in after.frames if f.status == "failed"]
     if len(failed) > sum(f.status == "failed" for f in before.frames):
         return f"the compiler fails: {_first_line(failed[-1].reason or 'reason unknown')}"
-    places = {(other.file, _line_before(other, plan, earlier)): other for other in after.breaks}
-    known = {(other.file, other.line) for other in before.breaks}
-    if (b.file, b.line) in places:
-        other = places[b.file, b.line]
+    places = {(other.file, _line_before(other, plan, earlier), other.column): other for other in after.breaks}
+    known = {(other.file, other.line, other.column) for other in before.breaks}
+    if (b.file, b.line, b.column) in places:
+        other = places[b.file, b.line, b.column]
         return "the graph break stays" if other.type == b.type else f"another graph break at its place: {_words(other)}"
     new = [(place, other) for place, other in places.items() if place not in known]
-    changed = [other for (_, line), other in new if line is None]
+    changed = [other for (_, line, _), other in new if line is None]
     if changed:
         return f"a new graph break in the changed lines: {_words(changed[0])}"
     calls = {(entry.file, entry.line) for entry in b.stack}
-    moved = [other for place, other in new if place in calls]
+    moved = [other for place, other in new if place[:2] in calls]
     if moved:
         return f"a graph break at the call instead: {_words(moved[0])}"
     skipped = eager_frames(after) - eager_frames(before)
@@ -71,15 +73,15 @@ def recompile_key(recompile: Recompile, report: Report, plan: Plan) -> Key:
     """The place of the frame that was compiled again, as in `break_key`, and the source of the first guard that failed."""
     frame = report.frame(recompile.frame)
     guard = recompile.failed_guards[0].source if recompile.failed_guards else ""
-    return _place(frame.file, frame.line, plan, f"recompile {guard}")
+    return _place(frame.file, frame.line, None, plan), f"recompile {guard}"
 
 
-def still_recompiles(after: Report, before: Report) -> str | None:
+def why_recompiles_stay(after: Report, before: Report) -> str | None:
     """Why a change for a recompile does no better; None if it does."""
     if after.error is not None and before.error is None:
         return f"{after.error.type}: {_first_line(after.error.message)}"
     if after.summary.recompiles >= before.summary.recompiles:
-        return "there are at least as many recompiles"
+        return "there are not fewer recompiles"
     if len(after.breaks) > len(before.breaks) or eager_frames(after) > eager_frames(before):
         return "more of the program runs eagerly"
     return None
@@ -104,7 +106,7 @@ def operations(report: Report) -> int:
 
 def gain(after: Report, before: Report) -> str:
     """What is better although the graph break stays, as a sentence."""
-    ops = f"{before.summary.ops} → {after.summary.ops}"
+    ops = f"{operations(before)} → {operations(after)}"
     return f"The graph break stays; operations in graphs: {ops}, graphs: {before.summary.graphs} → {after.summary.graphs}"
 
 

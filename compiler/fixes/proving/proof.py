@@ -253,7 +253,7 @@ def _forcings(plan: Plan) -> list[tuple[str, ...]]:
         if _forced_pair(plan, (test,)) is not None:
             tests.append(test)
         elif not _is_loop(plan, test):  # the condition of a `while` is not forced, because the loop would not end
-            raise Refused(f"the other side of `{test}` cannot be tried")
+            raise Refused(f"`{test}` cannot be forced, so its other side was not compared")
     return [(test,) for test in tests] if len(tests) < 2 else list(itertools.pairwise(tests))
 
 

@@ -21,18 +21,21 @@ import torch
 
 import dynascope
 from dynascope.compiler.driver import fixing
+from dynascope.compiler.fixes import patch, search, setting_changes
 from dynascope.compiler.fixes.candidate import Candidate, Edit, Problem
 from dynascope.compiler.fixes.plan import Plan
 from dynascope.compiler.fixes.proving.caller_changes import numbers_as_tensors
 from dynascope.compiler.fixes.proving.fake_check import WrongFake, checking_backend
-from dynascope.compiler.fixes.proving.improvement import recompile_key
+from dynascope.compiler.fixes.proving.improvement import captures_more, gain, recompile_key
 from dynascope.compiler.fixes.proving.observed import Observed, differences
 from dynascope.compiler.fixes.proving.side_state import SideState, state_difference
 from dynascope.compiler.fixes.proving.trial import Trials
 from dynascope.compiler.fixes.proving.variations import variations
+from dynascope.compiler.fixes.result import annotate_fixes
 from dynascope.compiler.fixes.rewrites import log_values, raise_checks
-from dynascope.compiler.fixes.search import OutOfTime, Search
-from dynascope.compiler.report import Break, Report
+from dynascope.compiler.fixes.search import Found, OutOfTime, Search
+from dynascope.compiler.fixes.text_edits import edits_between
+from dynascope.compiler.report import Break, Fix, Report
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source import functions
 
@@ -102,7 +105,7 @@ def test_a_print_is_moved_behind_the_graph(module: MakeModule) -> None:
     [chosen] = [x for x in report.fixes if x.chosen]
     assert (chosen.kind, chosen.verdict, chosen.break_) == ("setting", "proved", report.breaks[0].id)
     assert chosen.settings == {"torch._dynamo.config.reorderable_logging_functions": ["builtins.print"]}
-    assert chosen.assumption.endswith("after the graph has run, not between its operations: not at all if one of these raises")
+    assert chosen.assumption.endswith("not between its operations; if an operation raises an exception, they are not printed")
     assert (chosen.breaks_before, chosen.breaks_after, chosen.graphs_before, chosen.graphs_after) == (1, 0, 2, 1)
     assert (report.fix_set.breaks_before, report.fix_set.breaks_after) == (1, 0)
     assert "+torch._dynamo.config.reorderable_logging_functions.add(print)" in report.patch()
@@ -585,6 +588,26 @@ def test_git_applies_the_patch(module: MakeModule, monkeypatch: pytest.MonkeyPat
     recording.report.expect("breaks=0,graphs=1")
 
 
+@pytest.mark.parametrize(
+    ("raw", "after"),
+    [
+        ("a = 1\nb = 1\r\nc = 1\n", "a = 2\nb = 1\r\nc = 1\nd = 1\n\n\n"),  # most lines end with \n
+        ("a = 1\r\nb = 1\r\nc = 1", "a = 2\r\nb = 1\r\nc = 1\r\nd = 1\r\n\r\n"),
+        ("\ufeffa = 1\nb = 1\nc = 1\n", "\ufeffa = 2\nb = 1\nc = 1\nd = 1\n\n\n"),
+    ],
+)
+def test_line_ends_and_a_byte_order_mark_stay(tmp_path: Path, raw: str, after: str) -> None:
+    path = tmp_path / "edited.py"
+    path.write_bytes(raw.encode())
+    file, text = str(path), Plan().text(str(path))
+    assert text == "a = 1\nb = 1\nc = 1\n"
+    new = text.replace("a = 1", "a = 2") + "d = 1\n\n\n"
+    assert patch.with_file_line_ends(file, text) == raw
+    assert patch.with_file_line_ends(file, new, like=text) == after
+    patch.apply(edits_between(file, text, new))
+    assert path.read_bytes().decode() == after
+
+
 def test_methods_closures_and_modules(module: MakeModule, monkeypatch: pytest.MonkeyPatch) -> None:
     made = module("""
         import torch
@@ -652,7 +675,8 @@ def test_a_numpy_function_becomes_an_operator(module: MakeModule) -> None:
     assert (wrong.verdict, right.verdict) == ("refused", "proved")
     assert "returned 0 dimensions, but its fake implementation says 1" in wrong.reason
     assert 'schema="(Tensor x, int k=2) -> Tensor"' in report.patch()
-    assert not hasattr(torch.ops.dynascope, "smooth")
+    assert f"dynascope::{made.__name__}_smooth" in report.patch()
+    assert not hasattr(torch.ops.dynascope, f"{made.__name__}_smooth")
     x = torch.rand(7)
     expected = made.f(x)
     with report.fixed() as g:
@@ -936,7 +960,27 @@ def test_a_source_of_candidates_that_fails_is_left_out(module: MakeModule, monke
     report = fix(module(PRINTS).f, torch.ones(3))
     assert report.fix_set is not None
     assert report.fix_set.breaks_after == 0
-    assert any("RecursionError" in note for note in report.fix_set.notes)
+    assert "No change by `test_fixes` was tried for f: it raised RecursionError" in report.fix_set.notes
+
+
+def test_recompiles_of_a_file_that_is_no_longer_valid_python(module: MakeModule) -> None:
+    made = module("""
+        import torch
+
+        def f(x, n):
+            return x * n
+        """)
+    Path(str(made.__file__)).write_text("import (\n")
+    linecache.checkcache(made.__file__)
+    guards = [SimpleNamespace(kind="size", source="x", dimension=0)]
+    recompile: Any = SimpleNamespace(failed_guards=guards)
+    found = setting_changes.for_recompile(recompile, "f", Plan().text(str(made.__file__)))
+    assert [candidate.title for candidate in found] == ["Compile for all sizes at once", "Mark dimension 0 of x as dynamic"]
+    report = Report()
+    plan = Plan(settings={"torch._dynamo.config.capture_scalar_outputs": True})  # a setting that the patch writes into a file
+    kept: Any = SimpleNamespace(calls=[SimpleNamespace(target=made.f)], refusals=[])
+    annotate_fixes(report, Found(plan=plan), kept, None)
+    assert report.patch() == ""
 
 
 def test_a_change_that_is_wrong_where_two_conditions_hold(module: MakeModule, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -1064,6 +1108,19 @@ def test_a_break_that_stays_may_still_lose_less(module: MakeModule) -> None:
     assert "The graph break stays; operations in graphs: 0 → " in first.reason
 
 
+def test_copies_do_not_count_as_operations() -> None:
+    def report(graphs: int, *targets: str) -> Any:
+        nodes = [SimpleNamespace(target=target) for target in targets]
+        summary = SimpleNamespace(ops=len(nodes), graphs=graphs, skipped=0, failed=0, recompiles=0)
+        return SimpleNamespace(summary=summary, graphs=[SimpleNamespace(nodes=nodes)], breaks=[], error=None)
+
+    copied, captured = report(1, "add", "clone"), report(1, "add", "mul")
+    assert captures_more(captured, copied)
+    assert "operations in graphs: 1 → 2" in gain(captured, copied)
+    worse, better = (search._Step(Plan(), SimpleNamespace(report=r)) for r in (copied, captured))  # type: ignore[arg-type]
+    assert better.badness < worse.badness
+
+
 def test_a_break_without_a_candidate_says_why(module: MakeModule) -> None:
     f = module("""
         import torch
@@ -1076,6 +1133,19 @@ def test_a_break_without_a_candidate_says_why(module: MakeModule) -> None:
     [tried] = fix(f, torch.ones(3)).fixes or ()
     assert (tried.title, tried.verdict, tried.break_) == ("No change is known", "refused", "b0")
     assert "make a new tensor instead" in tried.reason
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="breaks have no columns")
+def test_two_breaks_on_one_line(module: MakeModule) -> None:
+    f = module("""
+        import torch
+
+        def f(x):
+            y = x * 2; print(y.sum()); y.resize_(2)
+            return y + 1
+        """).f
+    found = [(x.break_, x.title, x.verdict) for x in fix(f, torch.ones(3)).fixes or ()]
+    assert found == [("b0", "Run print() after the graph", "proved"), ("b1", "No change is known", "refused")]
 
 
 @pytest.mark.skipif(torch.__version__.startswith(("2.9", "2.11")), reason="the table has the types of torch 2.13")
@@ -1217,6 +1287,19 @@ def test_places_above_which_lines_were_added() -> None:
     report.profile = SimpleNamespace(breaks=[SimpleNamespace(break_="b0", seconds=1.0)])
     step = SimpleNamespace(plan=plan, ran=SimpleNamespace(report=SimpleNamespace(breaks=[replace(other, line=2), moved])))
     assert Search._ordered(SimpleNamespace(_report=report), step)[0] is moved  # type: ignore[arg-type]
+
+
+def test_a_dropped_fix_removes_only_the_fixes_that_were_not_tried_because_of_it() -> None:
+    """The two steps are for recompiles, so neither is for a break."""
+    candidate, start = Candidate("setting", "one"), SimpleNamespace()
+    search: Any = SimpleNamespace(found=Found(), _steps=[start], _banned=[], _dropped=set(), _given_up=set(), _tried=0)
+    search._tick, search._on_progress = lambda: None, lambda words: None
+    search._try = lambda candidate, fix, *rest: SimpleNamespace(candidate=candidate, fix=fix)
+    for step in "ab":
+        fixes = [Fix(id=step + number) for number in "01"]
+        search._steps.append(Search._first_that_holds(search, [candidate] * 2, fixes, start, lambda *_: None))  # type: ignore
+    Search._drop_from(search, 2, "it does not hold")
+    assert [fix.id for fix in search.found.fixes] == ["a0", "a1", "b0"]
 
 
 def test_a_change_that_fails_with_empty_tensors_only_says_so(module: MakeModule) -> None:
