@@ -43,9 +43,10 @@ def begin(folder: str) -> None:
     if _recorded == os.getpid():
         return
     mark_recorded()
+    os.environ[VARIABLE] = absolute = os.path.abspath(folder)  # the program may change the directory, then start others
     if multiprocessing.parent_process() is not None:
         _watch_target()
-    after_import(_DYNAMO, lambda: _record(Path(folder)))
+    after_import(_DYNAMO, lambda: _record(Path(absolute)))
 
 
 def _watch_target() -> None:
@@ -131,7 +132,7 @@ class RanksRecording:
     """
 
     def __init__(self, folder: str | Path | None = None) -> None:
-        self._given = Path(folder) if folder is not None else None
+        self._given = Path(folder).absolute() if folder is not None else None
         self._folder = Path()
         self._restore = contextlib.ExitStack()
         self._active = False

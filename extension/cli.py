@@ -147,6 +147,7 @@ def _run_rank(chosen: argparse.Namespace) -> int:
 def _check_script(chosen: argparse.Namespace, *, of_ranks: bool = False) -> None:
     """Raise UsageError, before anything runs, if the script does not exist or no report can be saved for `-o`."""
     _check_output(chosen.output, of_ranks=of_ranks)
+    chosen.save_as = os.path.abspath(chosen.output) if chosen.output else None  # the script may change the directory
     if not chosen.module and not Path(chosen.script).is_file():
         raise UsageError(f"{chosen.script}: no such file")
 
@@ -166,8 +167,8 @@ def _launch(arguments: Sequence[str]) -> int:
 def _finish(report: Any, status: int, chosen: argparse.Namespace) -> int:
     """Print the report of a run, save it for `-o` and check `--expect`; returns the exit status."""
     _print(_text(report), sys.stdout)
-    if chosen.output:
-        wrong = save(report, chosen.output)
+    if chosen.save_as:
+        wrong = save(report, chosen.save_as)
         if wrong is not None:
             _print(f"-o {chosen.output}: {wrong}", sys.stderr)
             return status or FAILED
@@ -216,7 +217,7 @@ def _fix(chosen: argparse.Namespace) -> int:
     with contextlib.redirect_stdout(sys.stderr):  # only the patch goes to stdout
         report, status = run_script(chosen.script, chosen.arguments, module=chosen.module, fix_seconds=chosen.fix_seconds)
     _print(to_text(report, colour=takes_colours(sys.stderr)), sys.stderr)
-    if chosen.output and (wrong := save(report, chosen.output)) is not None:
+    if chosen.save_as and (wrong := save(report, chosen.save_as)) is not None:
         _print(f"-o {chosen.output}: {wrong}", sys.stderr)
         status = status or FAILED
     if not report.patch():

@@ -58,7 +58,7 @@ class RankRun:
 
     def __init__(self, ranks_dir: str | None) -> None:
         given = ranks_dir or os.environ.get(VARIABLE)
-        self.folder = Path(given) if given else _default_folder()
+        self.folder = Path(given).absolute() if given else _default_folder()  # the program may change the directory
         self.is_default = not given
         self._recorder: RankRecorder | None = None
 

@@ -33,28 +33,29 @@ def run_script(
     from dynascope.compiler.settings import Settings
 
     sys.argv = [script, *arguments]
+    file = None if module else Path(script).absolute()  # the script may change the directory
     fix = None if fix_seconds is None else Settings(backend="eager", fix=True, fix_seconds=fix_seconds)
     recording = Run(retraces=False, fix_own=fix, on_progress=None)
     try:
         with recording:  # inside the `try`: the report includes the error that ends the script
             started(recording.recording)
-            status = _status(script, module)
+            status = _status(script, file)
     except KeyboardInterrupt:
         status = 130
     except BaseException as error:
         sys.stdout.flush()
-        traceback.print_exception(type(error), error, _own_frames(error, script, module))
+        traceback.print_exception(type(error), error, _own_frames(error, file))
         status = 1
     return recording.report, status
 
 
-def _status(script: str, module: bool) -> int:
+def _status(script: str, file: Path | None) -> int:
     try:
-        if module:
+        if file is None:
             sys.path[0] = os.getcwd()
             runpy.run_module(script, run_name="__main__", alter_sys=True)
         else:
-            _execute(Path(script))
+            _execute(file)
     except SystemExit as error:
         return exit_status(error.code)
     return 0
@@ -71,8 +72,10 @@ def exit_status(code: Any) -> int:
 
 
 def _execute(path: Path) -> None:
-    """Run a file as `__main__`.  The module stays `__main__` afterwards: pickling and late calls need it."""
-    path = path.absolute()  # as in Python's own `__file__` and tracebacks; sys.argv keeps the path as it was given
+    """Run a file as `__main__`.  The module stays `__main__` afterwards: pickling and late calls need it.
+
+    `path` is absolute, as in Python's own `__file__` and tracebacks; sys.argv keeps the path as it was given.
+    """
     main = types.ModuleType("__main__")
     main.__dict__.update(__file__=str(path), __builtins__=__builtins__, __spec__=None, __package__=None, __cached__=None)
     sys.modules["__main__"] = main
@@ -80,16 +83,16 @@ def _execute(path: Path) -> None:
     exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), main.__dict__)  # without our `__future__`
 
 
-def _own_frames(error: BaseException, script: str, module: bool) -> types.TracebackType | None:
+def _own_frames(error: BaseException, file: Path | None) -> types.TracebackType | None:
     """The traceback from the script's first frame on.
 
     If no frame is the script's, this is the whole traceback, or None for a SyntaxError, whose message has the place.
     """
 
     def is_own(frame: types.FrameType) -> bool:
-        if module:
+        if file is None:
             return frame.f_globals.get("__name__") == "__main__"
-        return frame.f_code.co_filename == str(Path(script).absolute())
+        return frame.f_code.co_filename == str(file)
 
     trace = error.__traceback__
     while trace is not None and not is_own(trace.tb_frame):

@@ -16,9 +16,10 @@ import dynascope
 from dynascope.engines import last_record
 
 SPAWN = """\
-import sys, torch, torch.distributed as dist, torch.multiprocessing as mp
+import os, sys, torch, torch.distributed as dist, torch.multiprocessing as mp
 
 def train(rank, folder):
+    os.chdir("..")
     dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2)
 
     @torch.compile(backend="eager")
@@ -32,6 +33,7 @@ def train(rank, folder):
     dist.destroy_process_group()
 
 if __name__ == "__main__":
+    os.chdir("..")
     mp.spawn(train, args=(sys.argv[1],), nprocs=2)
 """
 FORK = """\
@@ -89,7 +91,7 @@ def test_spawned_processes_record_themselves(tmp_path: Path, environment: dict[s
     report = dynascope.load(tmp_path / "ranks")
     assert [(r.rank, r.status) for r in report.ranks] == [(0, "finished"), (1, "finished")]
     difference = report.differences[0]
-    assert (difference.kind, difference.line, difference.place_of) == ("break", 10, "group")
+    assert (difference.kind, difference.line, difference.place_of) == ("break", 11, "group")
     assert report.groups[1].report.breaks[0].source.strip() == 'print("only here")'
 
 

@@ -137,17 +137,26 @@ def test_under_our_launcher_no_rank_reports(monkeypatch: pytest.MonkeyPatch, tmp
     assert ranks_of(monkeypatch, tmp_path, 1).end(Report(), 1, reports=False) is None
 
 
-def test_a_single_rank_writes_its_file_for_our_launcher(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text("print('trained')\n")
-    for name, value in {"RANK": "0", "WORLD_SIZE": "1", "DYNASCOPE_RANKS": str(tmp_path / "ranks")}.items():
+def test_paths_hold_in_a_program_that_changes_the_directory(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").write_text("import os\nos.chdir('..')\nraise SystemExit(0 if 'RANK' in os.environ else int('x'))\n")
+    monkeypatch.chdir(tmp_path)
+    for name, value in {"RANK": "0", "WORLD_SIZE": "1", "DYNASCOPE_RANKS": "ranks"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(children, "_recorded", None)
     monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setattr(sys, "argv", [])
-    assert main(["run", "--launched", str(tmp_path / "train.py")]) == 0
+    assert main(["run", "--launched", "train.py"]) == 0  # a single rank of our launcher writes its file
     (rank,) = read_job(tmp_path / "ranks").ranks
     assert rank.status == "finished"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("RANK")
+    assert main(["run", "-o", "out.json", "train.py"]) == 1
+    assert (tmp_path / "out.json").exists()
+    traceback = capsys.readouterr().err.splitlines()
+    assert f'File "{tmp_path / "train.py"}", line 3' in traceback[1]
 
 
 def test_a_job_without_a_report_fails(monkeypatch: pytest.MonkeyPatch) -> None:
