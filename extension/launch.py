@@ -32,6 +32,7 @@ _TORCHRUN = (
     "--nproc", "--nnodes", "--node-rank", "--standalone", "--rdzv", "--master", "--max-restarts", "--monitor-interval",
     "--role", "--local-addr", "--local-ranks-filter", "--log-dir", "--redirects", "--tee", "--start-method", "--run-path",
     "--no-python", "--logs-specs", "--numa-binding", "--signals-to-handle", "--virtual-local-rank", "--duplicate",
+    "--event-log-handler", "--shutdown-timeout", "-r", "-t",
 )  # fmt: skip
 #: options of `dynascope run` that take a value
 _OWN_WITH_VALUE = ("-o", "--output", "--expect", "--ranks-dir")

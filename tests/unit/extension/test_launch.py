@@ -41,6 +41,13 @@ def test_options_of_torchrun_before_the_script(arguments: str, expected: bool) -
     assert launch.wants_torchrun(arguments.split()) is expected
 
 
+def test_every_option_of_torchrun_is_recognized() -> None:
+    from torch.distributed.run import get_args_parser
+
+    options = {option for action in get_args_parser()._actions for option in action.option_strings}
+    assert {o for o in options if not launch.wants_torchrun([o, "train.py"])} == {"-h", "--help", "-m", "--module"}
+
+
 def test_bad_usage_is_one_line_before_anything_runs(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
