@@ -24,22 +24,17 @@ from typing import Any
 def interruptible(function: Callable[..., Any], *args: Any) -> Any:
     """Call the user's code: an interrupt during the call raises immediately, and a pending one raises before the call."""
     if _active and threading.current_thread() is threading.main_thread():
-        raise_pending()
+        pending = [run.pending for run in _active if run.pending is not None]
+        for run in _active:
+            run.pending = None
+        if pending:
+            _active[0].previous(pending[0], None)
     try:
         return function(*args)
     except SystemError as error:
         if isinstance(error.__cause__, KeyboardInterrupt):
             raise error.__cause__.with_traceback(error.__traceback__) from None
         raise
-
-
-def raise_pending() -> None:
-    """Raise the interrupt that one of the runs has kept pending, if there is one."""
-    pending = [run.pending for run in _active if run.pending is not None]
-    for run in _active:
-        run.pending = None
-    if pending:
-        _active[0].previous(pending[0], None)
 
 
 _INTERRUPTIBLE_CODE = interruptible.__code__
@@ -61,7 +56,7 @@ class Interrupts:
         #: the signal handler that `_on_signal` replaced; None if it replaced none
         self.previous: Any = None
         self.pending: int | None = None
-        #: interrupts to be sent again; if the run ends before the timer sends one, `__exit__` takes it out and raises it
+        #: interrupts to be sent again; if the run ends first, `__exit__` takes them all out and raises one
         self._due: list[int] = []
         self._owner: FrameType | None = None
         self._unraisablehook: Any = None
@@ -86,8 +81,9 @@ class Interrupts:
             signal.signal(signal.SIGINT, self.previous)
         if sys.unraisablehook == self._on_unraisable:
             sys.unraisablehook = self._unraisablehook
-        if self._due:
-            self.pending = self._due.pop()
+        with contextlib.suppress(IndexError):  # a timer takes out its own at any time; none of them may come after the run
+            while True:
+                self.pending = self._due.pop()
         if self.pending is not None and error[0] is None:
             self.previous(self.pending, sys._getframe())
 

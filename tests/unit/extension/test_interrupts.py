@@ -130,7 +130,7 @@ def test_where_torch_would_swallow_it_an_interrupt_comes_again() -> None:
 
 def test_an_interrupt_that_is_to_come_again_comes_before_the_run_ends() -> None:
     file = os.path.join("somewhere", "torch", "_dynamo", "guards.py")
-    checked = compile("interrupt()", file, "exec")
+    checked = compile("for _ in range(2): interrupt()", file, "exec")
     with pytest.raises(KeyboardInterrupt), Interrupts():
         interruptible(exec, checked, {"interrupt": interrupt})
     time.sleep(0.1)  # a second one would come here
