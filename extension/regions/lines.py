@@ -18,7 +18,7 @@ import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from dynascope.cell.ast_tools import DEFINITIONS, FUNCTIONS, blocks, is_string, located
+from dynascope.cell.ast_tools import DEFINITIONS, FUNCTIONS, blocks, is_string, located, own_statements
 from dynascope.compiler.driver.regions import Region
 from dynascope.compiler.driver.regions import region as torch_region
 from dynascope.compiler.events.schema import Event, FrameEnd
@@ -53,7 +53,7 @@ class RegionSpan:
         start, end = own_lines(statement)
         return self.function is None and start <= self.last and self.first <= end
 
-    def is_body_of(self, node: ast.stmt) -> bool:
+    def is_of(self, node: ast.stmt) -> bool:
         """Whether the region is given by a function or class, and `node` is its definition."""
         return self.function is not None and (node.lineno, node.end_lineno) == (self.first, self.last)
 
@@ -94,6 +94,7 @@ def _rewrite(block: list[ast.stmt], span: RegionSpan, name: str) -> None:
     for statement in block:
         is_definition = isinstance(statement, DEFINITIONS)
         if not is_definition and span.covers(statement) and not isinstance(statement, (ast.Global, ast.Nonlocal)):
+            _rewrite_definitions(blocks(statement), span)
             covered.append(statement)
             continue
         flush()
@@ -106,10 +107,17 @@ def _rewrite(block: list[ast.stmt], span: RegionSpan, name: str) -> None:
     block[:] = out
 
 
+def _rewrite_definitions(blocks: list[list[ast.stmt]], span: RegionSpan) -> None:
+    """Put the functions of the span among these statements into its region: they may be called after the statements ran."""
+    for statement in (s for block in blocks for s in own_statements(block)):
+        if isinstance(statement, DEFINITIONS):
+            _rewrite_definition(statement, span)
+
+
 def _rewrite_definition(node: Any, span: RegionSpan) -> None:
     if node.name == STATEMENTS:  # the cell's statements as a function (`selection.statements`)
         _rewrite(node.body, span, TRACED)
-    elif not span.is_body_of(node) and not span.covers(node):
+    elif not span.is_of(node) and not span.covers(node):
         _rewrite(node.body, span, TRACED if isinstance(node, FUNCTIONS) else EAGER)
     elif isinstance(node, ast.ClassDef):
         for method in node.body:
@@ -125,6 +133,7 @@ def _cover_body(body: list[ast.stmt], span: RegionSpan) -> None:
     while start < len(body) and isinstance(body[start], (ast.Global, ast.Nonlocal)):
         start += 1
     if body[start:]:
+        _rewrite_definitions([body], span)
         body[start:] = [_with(body[start:], span, TRACED)]
 
 

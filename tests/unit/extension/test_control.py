@@ -147,6 +147,15 @@ def test_methods_and_nested_functions_of_the_cell(shell: Any) -> None:
         assert "__dynascope_region__" not in forward.__code__.co_names
 
 
+def test_functions_that_leave_the_lines_of_a_region_have_it_too(shell: Any) -> None:
+    for lines in ("2-7", "3-7", "4"):
+        cell = ["if True:", "    def make():", "        def inner(x):", "            torch._dynamo.graph_break()",
+                f"            return x + {lines[0]}", "        return inner",
+                "def top(x): return make()(x) * 2", "top(x)"]  # fmt: skip
+        report = shell.report(f"%%compile --error-on-graph-break --region {lines}=allow", *cell)
+        assert [(b.line, b.region.name, b.allowed) for b in report.breaks] == [(5, lines, True)]
+
+
 # -- expectations and what changed ------------------------------------------------------------------------------
 
 
