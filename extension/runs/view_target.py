@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from collections.abc import Iterator
 from types import FunctionType
 from typing import Any, NamedTuple
 
 from dynascope.compiler.report import Report
+
+#: a cell, as a break's target names it
+_IN_CELL = re.compile(r"In\[\d+\]")
 
 
 class _Place(NamedTuple):
@@ -23,15 +27,16 @@ class _Place(NamedTuple):
 def region_target(target: str, report: Report, file: str, namespace: dict[str, Any]) -> str:
     """The TARGET for a click: a line of the cell in `file`, a function's name, or the dotted path of a function elsewhere.
 
-    The view sends the line of a break (`12`, in this cell or an earlier one), a function outside the notebook with one of its
-    lines (`forward:12`), or a function's name.
+    The view sends a function's name, a function outside the notebook with one of its lines (`forward:12`), or the cell and the
+    line of a break (`In[3]:12`).
     """
     breaks = [_Place(b.file, b.line, b.function, b.cell) for b in report.breaks]
     places = breaks + [_Place(f.file, f.line, f.name, f.cell) for f in report.frames]
     name, _, line = target.rpartition(":")
-    if target.isdigit():
-        at_line = [p for p in breaks if p.line == int(target) and p.cell is not None]
-        candidates = [] if any(p.file == file for p in at_line) else at_line
+    if _IN_CELL.fullmatch(name) and line.isdigit():
+        candidates = [p for p in breaks if (p.line, f"In[{p.cell}]") == (int(line), name)]
+        if any(p.file == file for p in candidates):
+            return line
     elif line.isdigit():
         candidates = [p for p in places if (p.line, p.function, p.cell) == (int(line), name, None)]
         target = name

@@ -375,8 +375,8 @@ class _Details:
 
 
 def break_target(b: Break) -> str:
-    """The `target` in a request for a region at a break: its line if it is in a cell, else `forward:12`, function and line."""
-    return str(b.line) if b.cell is not None else f"{printable(b.function, 1000)}:{b.line}"
+    """The `target` in a request for a region at a break: `In[3]:12` in a cell, else `forward:12`, function and line."""
+    return f"In[{b.cell}]:{b.line}" if b.cell is not None else f"{printable(b.function, 1000)}:{b.line}"
 
 
 def frame_target(f: Frame) -> str:

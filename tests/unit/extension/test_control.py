@@ -12,6 +12,7 @@ from clicks import Clicks, clicks
 
 from dynascope.compiler.report import FlagOrigin
 from dynascope.runs import rerun
+from dynascope.widgets.model.details import break_target
 
 INNER = ["def inner(x):", "    x = x + 1", "    torch._dynamo.graph_break()", "    return x + 2"]
 OUTER = ["def outer(x):", "    return inner(x)"]
@@ -310,9 +311,15 @@ def test_what_a_view_asks_for_is_checked(shell: Any, kernel: Any) -> None:
 
 def test_a_region_for_a_break_in_another_cell_or_a_library(shell: Any, kernel: Any) -> None:
     shell(*INNER)
-    shell("%%compile", "inner(x)")
-    assert kernel.again({"error_on_graph_break": True}, {"3": "allow"}).summary.unexpected == 0
+    earlier = break_target(shell.report("%%compile", "inner(x)").breaks[0])
+    assert kernel.again({"error_on_graph_break": True}, {earlier: "allow"}).summary.unexpected == 0
     assert "--region inner=allow" in kernel.view().command
+    report = shell.report("%%compile", "def outer(x):", "    torch._dynamo.graph_break()", "    return inner(x)", "outer(x)")
+    own, earlier = [break_target(b) for b in report.breaks]  # both are in line 3
+    assert [b.allowed for b in kernel.again({"error_on_graph_break": True}, {own: "allow"}).breaks] == [True, False]
+    assert "--region 3=allow" in kernel.view().command
+    assert kernel.again({}, {earlier: "allow"}).summary.unexpected == 0
+    assert "--region 3=allow --region inner=allow" in kernel.view().command
 
 
 def test_without_a_kernel_nothing_can_be_run_again(shell: Any) -> None:
