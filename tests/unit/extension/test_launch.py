@@ -166,6 +166,12 @@ def test_paths_hold_in_a_program_that_changes_the_directory(
     assert f'File "{tmp_path / "train.py"}", line 3' in traceback[1]
 
 
+def test_one_process_is_alike() -> None:
+    for expected in ("ranks=alike", "ranks = alike, ", " ranks == alike , graphs = 0"):
+        assert cli._expected(Report(), expected) == 0
+    assert cli._expected(Report(), "ranks = alike, graphs = 1") == 1
+
+
 def test_a_job_without_a_report_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli, "launch", lambda arguments, check: (None, 0, None))
     assert main(["run", "--nproc-per-node", "1", __file__]) == 1
