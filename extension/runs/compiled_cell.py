@@ -116,7 +116,7 @@ class CompiledCell:
 
     def _run_entry_points(self, defined: list[Definition]) -> Any:
         entry_points = EntryPoints(defined, self._make_entry, self.run.retrace)
-        name_of = {id(d.node): d.name for d in defined}
+        name_of = {id(d.node): d.name for d in defined if d.refused is None}
 
         def compile_statement(tree: Any, mode: str) -> CodeType:
             return entry_points.compile(tree, lambda tree: cells.compile_tree(self.shell, self.cell, tree, mode))

@@ -40,7 +40,8 @@ class EntryPoints:
         self._retrace = retrace
         self._function_codes: _Names = {}
         self._method_codes: _Names = {}
-        #: id of each registered function -> (the function, the name of its definition); `retrace` has replaced its code object
+        #: id of each registered function or class -> (the object, the name of its definition); `retrace` has replaced the code
+        #: objects of functions
         self._registered: dict[int, tuple[Any, str]] = {}
         #: ids of a bound method's object and function, or twice the id of another callee -> (these objects, the entry point)
         self._entries: dict[tuple[int, int], tuple[tuple[Any, ...], Any]] = {}
@@ -66,10 +67,14 @@ class EntryPoints:
     def register(self, value: Any) -> None:
         """Make the compiler forget, once, what it knows of a function or class that the cell has just defined."""
         if isinstance(value, type):
-            for member in list(vars(value).values()):
-                self._register_function(member, self._method_codes)
+            self._registered[id(value)] = (value, value.__name__)  # it may have no methods of its own
+            self._register_methods(value)
         else:
             self._register_function(marks.undecorated(value), self._function_codes)
+
+    def _register_methods(self, kind: type) -> None:
+        for member in list(vars(kind).values()):
+            self._register_function(member, self._method_codes)
 
     def _register_function(self, function: Any, names: _Names) -> str | None:
         """Register the function, once; returns the name of the definition that it comes from, or None if it comes from none."""
@@ -96,10 +101,10 @@ class EntryPoints:
             return self._entry(name, callee, callee.__self__, callee.__func__)
         if isinstance(callee, type) or not _is_module(callee) or marks.is_compiled_in_place(callee):
             return callee  # the user's own `model.compile()` keeps its own settings
-        self.register(kind)
-        # a class that inherits its `forward` is recognized by its other methods
-        methods = [getattr(kind, "forward", None), *vars(kind).values()]
-        name = next((self._registered[id(m)][1] for m in methods if id(m) in self._registered), None)
+        self._register_methods(kind)
+        # a class inside an `if` that inherits its `forward` is recognized by its other methods
+        parts = [kind, getattr(kind, "forward", None), *vars(kind).values()]
+        name = next((self._registered[id(part)][1] for part in parts if id(part) in self._registered), None)
         return callee if name is None else self._entry(name, callee, callee)
 
     def _for_function(self, callee: FunctionType) -> Any:

@@ -44,6 +44,8 @@ def test_module_class_of_the_cell(shell):
     assert report.summary.breaks == 1
     assert {f.name for f in report.frames if f.status == "compiled"} == {"Net", "twice"}
     assert "_compiled_call_impl" not in shell.ns["net"].__dict__
+    report = shell.report("%%compile", "class Same(Net): pass", "Same()(x)")
+    assert (report.compiled, report.summary.breaks, report.notes) == (["Same"], 1, [])
 
 
 @pytest.mark.parametrize(
