@@ -33,7 +33,7 @@ class GlobalReads:
 
     def __init__(self, namespace: Namespace) -> None:
         self.namespace = namespace
-        self._of_all_functions: set[str] | None = None
+        self._read_by_all_functions: set[str] | None = None
 
     def through(self, names: set[str]) -> set[str]:
         """Every global name that may be read by the functions behind these names, or by functions that those use in turn."""
@@ -52,9 +52,9 @@ class GlobalReads:
             return names_used(value.__code__) if value.__globals__ is self.namespace else set()
         if _is_inert(value):
             return set()
-        if self._of_all_functions is None:  # a container or one of the user's objects may give access to any function
-            self._of_all_functions = set().union(*(names_used(f.__code__) for f in _functions(self.namespace)))
-        return self._of_all_functions
+        if self._read_by_all_functions is None:  # a container or one of the user's objects may give access to any function
+            self._read_by_all_functions = set().union(*(names_used(f.__code__) for f in _functions(self.namespace)))
+        return self._read_by_all_functions
 
 
 def _is_inert(value: Any, depth: int = 0) -> bool:
@@ -62,8 +62,12 @@ def _is_inert(value: Any, depth: int = 0) -> bool:
     if isinstance(value, (list, tuple, set, frozenset, dict)):
         inner = value.values() if isinstance(value, dict) else value
         return depth < 3 and len(value) < 100 and all(_is_inert(v, depth + 1) for v in inner)
-    kind = value if isinstance(value, type) else type(value)
-    return kind.__module__.partition(".")[0] in ("builtins", "torch", "numpy")
+    import torch
+
+    kinds = {value} if isinstance(value, type) else {type(value)}
+    if isinstance(value, torch.nn.Module):  # an nn.Sequential may hold the user's modules
+        kinds = {type(module) for module in value.modules()}
+    return all(kind.__module__.partition(".")[0] in ("builtins", "torch", "numpy") for kind in kinds)
 
 
 def _functions(namespace: Namespace) -> Iterator[FunctionType]:

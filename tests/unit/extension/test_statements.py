@@ -55,12 +55,15 @@ def test_callees_find_what_the_cell_assigned(shell):
     ("lines", "graphs"),
     [
         (["z = helper(x)", "y = z + 1", "w = y * 2"], 2),
+        (["z = net(x)", "y = z + 1", "w = y * 2"], 2),  # `net` is torch's, and holds a module that calls `helper`
         (["y = 1", "del y", "z = helper(x)", "y = z + 1"], 2),
         (["for i in range(2):", "    y = x * i", "z = helper(y) + y", "y = z + 1"], 1),  # `y` may be bound: no need to divide
     ],
 )
 def test_name_that_a_callee_may_read_is_bound_in_a_part_of_its_own(shell, lines, graphs):
-    shell("def helper(t, late=False): return t + y if late else t * 2")
+    shell("def helper(t, late=False): return t + y if late else t * 2",
+          "class Block(torch.nn.Module):", "    def forward(self, t): return helper(t)",
+          "net = torch.nn.Sequential(Block())")  # fmt: skip
     report = shell.report("%%compile", *lines)
     assert (report.summary.graphs, report.summary.breaks, report.summary.skipped) == (graphs, 0, 0)
 
