@@ -141,7 +141,7 @@ def _why_outside(node: ast.AST) -> str | None:
         return f"class {node.name}"
     if isinstance(node, ast.AnnAssign):
         return "annotation"
-    if isinstance(node, ast.Name) and node.id in _FRAME_READERS:
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in _FRAME_READERS:
         return f"{node.id}()"
     called = dotted_name(node.func) if isinstance(node, ast.Call) else None
     if called is not None and called.rpartition(".")[2] in _NOT_IN_A_TRACE:
