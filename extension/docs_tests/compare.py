@@ -28,7 +28,7 @@ class Difference:
     line: int | None = None
 
 
-def structures(outputs: Iterable[Any]) -> list[dict[str, Any]]:
+def outlines(outputs: Iterable[Any]) -> list[dict[str, Any]]:
     """The outline of each report among a cell's outputs, in order."""
     candidates = [output.get("data", {}).get(MIME) or output.get("metadata", {}).get(MIME) for output in outputs]
     return [value for value in candidates if isinstance(value, dict)]
@@ -39,7 +39,7 @@ def error_name(outputs: Iterable[Any]) -> str | None:
     for output in outputs:
         if output.get("output_type") == "error":
             return str(output.get("ename", ""))
-        if output.get("output_type") == "stream" and any(t.startswith(_USAGE) for t in output["text"].splitlines()):
+        if output.get("name") == "stderr" and any(t.startswith(_USAGE) for t in output["text"].splitlines()):
             return "UsageError"
     return None
 
@@ -48,7 +48,7 @@ def compare(stored: Iterable[Any], now: Iterable[Any]) -> list[Difference]:
     """The differences between the stored outputs of a cell and the new ones."""
     stored, now = list(stored), list(now)
     differences = _compare_errors(error_name(stored), error_name(now))
-    before, after = structures(stored), structures(now)
+    before, after = outlines(stored), outlines(now)
     if len(before) != len(after):
         differences.append(Difference(f"{plural(len(after), 'report')} (stored: {len(before)})"))
     for number, (old, new) in enumerate(zip(before, after, strict=False), 1):
@@ -59,9 +59,9 @@ def compare(stored: Iterable[Any], now: Iterable[Any]) -> list[Difference]:
     return differences
 
 
-def _release(structure: dict[str, Any]) -> tuple[list[str], bool]:
+def _release(outline: dict[str, Any]) -> tuple[list[str], bool]:
     """torch's release, and whether the Python is 3.10, whose bytecode has lines but no columns."""
-    return str(structure.get("torch", "")).split(".")[:2], str(structure.get("python", "")).startswith("3.10")
+    return str(outline.get("torch", "")).split(".")[:2], str(outline.get("python", "")).startswith("3.10")
 
 
 def _compare_errors(before: str | None, after: str | None) -> list[Difference]:

@@ -44,7 +44,7 @@ class Problem:
     detail: str = ""
     source: str = ""
     #: whether `--update` would accept it
-    structure: bool = False
+    updatable: bool = False
 
     def __str__(self) -> str:
         place = self.path
@@ -55,7 +55,7 @@ class Problem:
         if self.page_line is not None:
             place += f" ({Path(self.path).name}:{self.page_line})"
         parts = [f"{place}: {self.what}", *_indented(self.detail), *_numbered(self.source, self.line)]
-        if self.structure:
+        if self.updatable:
             parts.append(f"    If this is right now: dynascope test --update {self.path}")
         return "\n".join(parts)
 
@@ -200,7 +200,7 @@ def _compare(page: Page, work: Any, started: list[int], finished: bool, with_sto
             continue  # of a hidden cell, only errors are stored
         for number, difference in enumerate(compare(page.notebook.cells[index].get("outputs", []), outputs)):
             problem = _problem(page, index, difference.what, difference.line, difference.detail)
-            problem.structure = True
+            problem.updatable = True
             if number:
                 problem.source = ""  # the cell's first problem shows the source
             problems.append(problem)

@@ -10,7 +10,7 @@ import pytest
 
 from dynascope.compiler.report import Break, Report, Summary
 from dynascope.compiler.report.outline import MIME, outline
-from dynascope.docs_tests.compare import compare, structures
+from dynascope.docs_tests.compare import compare, outlines
 from dynascope.docs_tests.normalize import normalized, stable
 
 BREAK = {"type": "graph_break()", "line": 4, "outcome": "resumed"}
@@ -24,6 +24,10 @@ def report(*breaks: dict[str, Any], torch: str = "2.13.0", python: str = "3.11.7
 
 def error(name: str) -> Any:
     return nbformat.v4.new_output("error", ename=name, evalue="no", traceback=[])
+
+
+def stream(name: str, text: str) -> Any:
+    return nbformat.v4.new_output("stream", name=name, text=text)
 
 
 def moved(**changes: Any) -> dict[str, Any]:
@@ -47,6 +51,8 @@ def moved(**changes: Any) -> dict[str, Any]:
         ([error("ValueError")], [], ["an error is gone"]),
         ([], [error("ValueError")], ["a new error"]),
         ([error("ValueError")], [error("KeyError")], ["another error"]),
+        ([], [stream("stderr", "UsageError: no such flag")], ["a new error"]),
+        ([], [stream("stdout", "UsageError: printed by the page")], []),
         ([report(BREAK)], [report(torch="2.9.1")], []),
         ([report(BREAK)], [report(torch="2.13.1")], ["a lost graph break", "other counts"]),
         ([report(BREAK, python="")], [report(python="3.10.13")], []),
@@ -78,7 +84,7 @@ def test_outline_is_what_is_compared() -> None:
 
 def test_structure_may_lie_in_the_metadata() -> None:
     output = nbformat.v4.new_output("display_data", {"text/plain": "x"}, metadata={MIME: {"breaks": []}})
-    assert structures([output]) == [{"breaks": []}]
+    assert outlines([output]) == [{"breaks": []}]
 
 
 @pytest.mark.parametrize(
