@@ -12,9 +12,10 @@ from __future__ import annotations
 import ast
 import contextlib
 import itertools
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any, Protocol
 
 from IPython.core.error import UsageError
@@ -80,8 +81,18 @@ def read_expression(shell: Any, expression: str, magic: str) -> Cell:
     if not expression.strip():
         raise UsageError(nothing)
     lines = raw_cell(shell).split("\n")
-    index = next((i for i, text in enumerate(lines) if magic in text and expression.strip() in text), 0)
+    same = [i for i, text in enumerate(lines) if magic in text and expression.strip() in text]
+    index = min(same, key=lambda i: abs(i - _running_line(shell, lines)), default=0)
     return _parse(shell, f"{_as_comments(lines[:index])}{expression.strip()}\n", None, nothing)
+
+
+def _running_line(shell: Any, lines: list[str]) -> int:
+    """The index of the line that the cell, which consists of these lines, is executing."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and frame.f_globals is not shell.user_global_ns:
+        frame = frame.f_back
+    blank = len(list(itertools.takewhile(lambda text: not text.strip(), lines)))  # IPython drops these
+    return blank + (frame.f_lineno if frame is not None else 1) - 1
 
 
 def _as_comments(lines: list[str]) -> str:

@@ -185,6 +185,21 @@ def test_observe_runs_the_cell_as_it_stands(shell):
     assert shell("%observe f(x)").result.tolist() == [2, 2, 2]
 
 
+def test_equal_lines_have_lines_of_their_own(shell):
+    shell("", "%compile -o first x + 1", "%compile -o second x + 1")
+    assert [shell.ns[name].frames[0].line for name in ("first", "second")] == [2, 3]
+
+
+def test_a_setting_that_no_flag_gives_has_no_line():
+    defaults = Settings(nested_graph_breaks=True, dynamic=True)
+    assert command_line("%%compile", defaults.replace(dynamic=False), defaults) == "%%compile --dynamic false"
+    assert command_line("%%compile", defaults.replace(nested_graph_breaks=False), defaults) == (
+        "%%compile --no-nested-graph-breaks"
+    )
+    for name in ("nested_graph_breaks", "dynamic"):
+        assert command_line("%%compile", defaults.replace(**{name: None}), defaults) == ""
+
+
 def test_every_option_has_a_flag_and_help(shell):
     text = shell.ip.magics_manager.magics["cell"]["compile"].__doc__
     for f in dataclasses.fields(Settings):
