@@ -110,12 +110,17 @@ def _pair(text: str, flag: str) -> tuple[str, Any]:
 
 
 def command_line(magic: str, settings: Settings, defaults: Settings) -> str:
-    """The magic's line that gives these settings under these defaults; callables, None and empty containers are left out."""
+    """The magic's line that gives these settings under these defaults; callables and empty containers are left out.
+
+    It is "" if no line gives them: no flag sets an option to None where %config has set its default.
+    """
     words = [magic]
     for f in fields():
         value, flag, kind = getattr(settings, f.name), option_flag(f), f.metadata["kind"]
         if value == getattr(defaults, f.name) or callable(value):
             continue
+        if value is None:
+            return ""
         if kind == SWITCH:
             words.append(flag if value else f"--no-{flag[2:]}")
             continue
@@ -124,7 +129,7 @@ def command_line(magic: str, settings: Settings, defaults: Settings) -> str:
         elif kind == REPEAT:
             values = [str(item) for item in value]
         else:
-            values = [] if value is None else [str(value).lower() if isinstance(value, bool) else str(value)]
+            values = [str(value).lower() if isinstance(value, bool) else str(value)]
         words += [word for item in values for word in (flag, shlex.quote(item))]
     return " ".join(words)
 
