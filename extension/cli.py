@@ -74,7 +74,10 @@ def build_parser() -> argparse.ArgumentParser:
     report = commands.add_parser("report", help="Report on a folder of TORCH_TRACE logs or ranks, or a saved report.")
     report.set_defaults(execute=_report)
     report.add_argument("trace", metavar="TRACE_DIR")
-    report.add_argument("--strict", action="store_true", help="Fail if a record is unknown, damaged or missing.")
+    report.add_argument(
+        "--strict", action="store_true",
+        help="Fail if a record is unknown, damaged or missing, or if the report of ranks has notes.",
+    )  # fmt: skip
     report.add_argument("-o", "--output", metavar="PATH", help=f"Save the report instead of printing it: {_SUFFIXES}.")
     report.add_argument("--expect", metavar="TERMS", help="Fail unless these terms hold: ranks=alike, breaks<=1, ...")
     report.add_argument(

@@ -225,7 +225,7 @@ def find(paths: Iterable[str | Path]) -> list[Path]:
         elif given.suffix in SUFFIXES:
             pages[given] = None
         else:
-            raise PageError(f"{given}: neither an .ipynb nor a MyST page")
+            raise PageError(f"{given}: neither an .ipynb nor an .md file")
     return list(pages)
 
 

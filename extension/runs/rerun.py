@@ -112,7 +112,7 @@ class Controller:
         global _queued
         with _lock:
             if _queued is not None or _running is not None:
-                self.view.message("a run is queued already: wait for it, or stop it", "warning")
+                self.view.message("a run is already queued or in progress: wait for it, or stop it", "warning")
                 return
             _queued = self, work
         self.view.busy = True

@@ -95,7 +95,7 @@ def why_nothing_ran(cell: Cell, defined: list[Definition], namespace: Namespace)
     for d in uncalled:
         others = [s for s in cell.statements if s is not d.node]
         if any(isinstance(n, ast.Name) and n.id == d.name for s in others for n in ast.walk(s)):
-            target = d.name if d.kind == "function" else "and the name of the module"
+            target = d.name if d.kind == "function" else "with the name of the module"
             return f"none of the cell's own statements calls {d.name}, so nothing was compiled: use -f {target}."
     call = uncalled[0].name + ("(...)" if uncalled[0].kind == "function" else "(...)(x)")
     return f"the cell calls none of its functions, so nothing was compiled: add a call, {call}, to the cell."

@@ -233,7 +233,7 @@ def test_a_second_click_is_refused_and_a_queued_run_can_be_taken_back(shell: Any
     (heard,) = kernel.view()._callbacks
     heard({"kind": "run_again", "settings": {}, "regions": []})
     heard({"kind": "run_again", "settings": {}, "regions": []})
-    assert "queued already" in kernel.view().status["text"]
+    assert "already queued" in kernel.view().status["text"]
     assert len(kernel.loop.queued) == 1
     heard({"kind": "stop"})
     import dynascope

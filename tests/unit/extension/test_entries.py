@@ -139,9 +139,9 @@ M = ["class M(torch.nn.Module):", "    def forward(self, x): return x + 1"]
         (["async def f(x): return x", "y = x * 2"], "put the definitions into a cell of their own"),
         (
             [*M, "m = torch.nn.Sequential(M(), M())", "m(x)"],
-            "statements calls M, so nothing was compiled: use -f and the name",
+            "statements calls M, so nothing was compiled: use -f with the name",
         ),
-        ([*M, "m = M()"], "so nothing was compiled: use -f and the name of the module."),
+        ([*M, "m = M()"], "so nothing was compiled: use -f with the name of the module."),
         (M, "add a call, M(...)(x), to the cell."),
         (["def f(x): return x + 1", "list(map(f, [x]))"], "statements calls f, so nothing was compiled: use -f f."),
         (["def deco(f): return f", "@deco", "def f(x): return x + 1", "f(x)"], "put the definitions into a cell of their own"),

@@ -82,7 +82,7 @@ def test_a_click_only_queues_and_can_be_taken_back(shell: Any, clicked: Any) -> 
     assert clicked.view.busy
     assert "queued" in clicked.view.status["text"]
     clicked("g1", run=False)
-    assert "queued already" in clicked.view.status["text"]
+    assert "already queued" in clicked.view.status["text"]
     assert len(clicked.loop) == 1
     for heard in clicked.view._callbacks:
         heard({"kind": "stop"})
