@@ -62,12 +62,11 @@ def _is_inert(value: Any, depth: int = 0) -> bool:
     if isinstance(value, (list, tuple, set, frozenset, dict)):
         inner = value.values() if isinstance(value, dict) else value
         return depth < 3 and len(value) < 100 and all(_is_inert(v, depth + 1) for v in inner)
-    import torch
-
-    kinds = {value} if isinstance(value, type) else {type(value)}
-    if isinstance(value, torch.nn.Module):  # an nn.Sequential may hold the user's modules
-        kinds = {type(module) for module in value.modules()}
-    return all(kind.__module__.partition(".")[0] in ("builtins", "torch", "numpy") for kind in kinds)
+    kind = value if isinstance(value, type) else type(value)
+    if kind.__module__.partition(".")[0] not in ("builtins", "torch", "numpy"):
+        return False
+    modules = getattr(value, "__dict__", {}).get("_modules")  # an nn.Sequential may hold the user's modules
+    return not isinstance(modules, dict) or all(_is_inert(module) for module in modules.values())
 
 
 def _functions(namespace: Namespace) -> Iterator[FunctionType]:
