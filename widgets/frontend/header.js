@@ -170,7 +170,7 @@ export function headerView(ctx) {
   /** The regions that are pending; a click removes one. */
   function regionChips() {
     return [...pending.regions].map(([target, set]) => {
-      const text = `${/^\d/.test(target) ? "line " : ""}${target}: ${set} ×`;
+      const text = `${target}: ${set} ×`;
       const undo = () => {
         pending.region(target, set);
         ctx.changed();

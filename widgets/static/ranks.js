@@ -507,22 +507,22 @@ let path=h("input",{cls:"dyn-search","aria-label":"path of the report",type:"tex
 saving=!1,ctx.request({kind:"save",path:path.value}),drawControls()};path.addEventListener("keydown",event=>{event.key===
 "Enter"&&save(),event.stopPropagation()});let ask=()=>{saving=!0,drawControls();let field=controls.querySelector("input");
 field&&field.focus()},submit=button("dyn-btn","Save",()=>saving?save():ask(),{title:"save as .html, .json, .svg, .dot or\
- .txt"});return saving?[path,submit]:[submit]}function regionChips(){return[...pending2.regions].map(([target,set])=>{let text=`${/^\d/.
-test(target)?"line ":""}${target}: ${set} ×`;return button("dyn-chip dyn-changed",text,()=>{pending2.region(target,set),
-ctx.changed()},{title:"undo this change"})})}function drawControls(){let at=[...controls.querySelectorAll(CONTROLS)].findIndex(
-control=>control===document.activeElement),can=ctx.canRun(),parts=can?[...settingControls(),h("span",{cls:"dyn-spacer"}),
-...runControls()]:[];host.live&&!ctx.gone&&parts.push(...saveControls());let command=host.get("command"),regions=regionChips();
-command&&can?parts.push(h("div",{cls:"dyn-command"},...regions,h("code",{text:command}),copyButton(command,"Copy"))):parts.
-push(...regions),controls.replaceChildren(...parts),controls.hidden=!parts.length,can&&controls.parentNode!==node?node.insertBefore(
-controls,notes):!can&&controls.parentNode!==head&&head.append(controls),at>=0&&(controls.querySelectorAll(CONTROLS)[at]||
-controls.querySelector("button")||controls).focus()}function drawProgress(){let now=host.get("now")||{};if(clearInterval(
-timer),progress.hidden=!("frames"in now)||ctx.gone,progress.hidden)return;let started=Date.now()-1e3*(now.seconds||0),update=()=>{
-let words=[now.stage||`compiling ${now.now||"…"}`,plural(now.frames,"frame"),plural(now.graphs,"graph"),plural(now.breaks,
-"break"),clock((Date.now()-started)/1e3)];progress.replaceChildren(h("i",{cls:"dyn-spin"}),words.join(" · "))};update(),
-timer=setInterval(()=>{host.get("busy")&&!ctx.gone?update():clearInterval(timer)},500)}function drawNotes(){let status=host.
-get("status")||{},lines=[];ctx.local?lines.push([ctx.local,"warning"]):status.text&&lines.push([status.text,status.kind]),
-host.get("edited")&&lines.push(["the cell has been edited since this run","warning"]);for(let text of ctx.content?ctx.content.
-notes:[])lines.push([text,"note"]);notes.replaceChildren(...lines.map(([text,kind])=>{let cls=`dyn-message dyn-message-${/^\w+$/.
+ .txt"});return saving?[path,submit]:[submit]}function regionChips(){return[...pending2.regions].map(([target,set])=>{let text=`${target}\
+: ${set} ×`;return button("dyn-chip dyn-changed",text,()=>{pending2.region(target,set),ctx.changed()},{title:"undo this\
+ change"})})}function drawControls(){let at=[...controls.querySelectorAll(CONTROLS)].findIndex(control=>control===document.
+activeElement),can=ctx.canRun(),parts=can?[...settingControls(),h("span",{cls:"dyn-spacer"}),...runControls()]:[];host.live&&
+!ctx.gone&&parts.push(...saveControls());let command=host.get("command"),regions=regionChips();command&&can?parts.push(h(
+"div",{cls:"dyn-command"},...regions,h("code",{text:command}),copyButton(command,"Copy"))):parts.push(...regions),controls.
+replaceChildren(...parts),controls.hidden=!parts.length,can&&controls.parentNode!==node?node.insertBefore(controls,notes):
+!can&&controls.parentNode!==head&&head.append(controls),at>=0&&(controls.querySelectorAll(CONTROLS)[at]||controls.querySelector(
+"button")||controls).focus()}function drawProgress(){let now=host.get("now")||{};if(clearInterval(timer),progress.hidden=
+!("frames"in now)||ctx.gone,progress.hidden)return;let started=Date.now()-1e3*(now.seconds||0),update=()=>{let words=[now.
+stage||`compiling ${now.now||"…"}`,plural(now.frames,"frame"),plural(now.graphs,"graph"),plural(now.breaks,"break"),clock(
+(Date.now()-started)/1e3)];progress.replaceChildren(h("i",{cls:"dyn-spin"}),words.join(" · "))};update(),timer=setInterval(
+()=>{host.get("busy")&&!ctx.gone?update():clearInterval(timer)},500)}function drawNotes(){let status=host.get("status")||
+{},lines=[];ctx.local?lines.push([ctx.local,"warning"]):status.text&&lines.push([status.text,status.kind]),host.get("edi\
+ted")&&lines.push(["the cell has been edited since this run","warning"]);for(let text of ctx.content?ctx.content.notes:[])
+lines.push([text,"note"]);notes.replaceChildren(...lines.map(([text,kind])=>{let cls=`dyn-message dyn-message-${/^\w+$/.
 test(kind||"")?kind:"note"}`;return h("div",{cls,text,tabindex:text.length>300?"0":null})})),drawChanges(),drawPrinted()}
 function drawChanges(){let diff=host.get("diff");if(!diff){changes.replaceChildren();return}let summary=h("summary",{text:`\
 since the previous run: ${diff.summary}`}),items=[...diff.lines,diff.times].map(text=>h("li",{text}));changes.replaceChildren(
