@@ -60,7 +60,7 @@ class RankRun:
     def __init__(self, ranks_dir: str | None) -> None:
         given = ranks_dir or os.environ.get(VARIABLE)
         self.folder = Path(given).absolute() if given else _default_folder()  # the program may change the directory
-        self.is_default = not given
+        self.folder_is_default = not given
         self._recorder: RankRecorder | None = None
 
     def start(self, recording: Any) -> None:
@@ -106,9 +106,9 @@ class RankRun:
                 f"this report has only the {count} ranks of this machine, of {total}; for one report of all of them, pass "
                 "--ranks-dir with a folder that all machines share"
             )
-        if self.is_default and report.alike:
+        if self.folder_is_default and report.alike:
             shutil.rmtree(self.folder, ignore_errors=True)
-        elif self.is_default:
+        elif self.folder_is_default:
             report.notes.append(f"the files of the ranks are in {self.folder}")
         return report
 
@@ -116,7 +116,7 @@ class RankRun:
         """How many ranks write into the folder: all, or those of this machine."""
         total = identity.world_size() or 1
         local = os.environ.get("LOCAL_WORLD_SIZE", "")
-        return int(local) if self.is_default and local.isdigit() else total
+        return int(local) if self.folder_is_default and local.isdigit() else total
 
     def _all_have_ended(self) -> bool:
         ended: set[int] = set()
@@ -169,7 +169,7 @@ def launch(
 
     parser = torchrun.get_args_parser()
     parser.prog = "dynascope run"
-    add_options(parser)
+    _add_options(parser)
     chosen = parser.parse_args(list(argv))
     if chosen.no_python:
         parser.error("--no-python: dynascope records Python programs")
@@ -187,7 +187,7 @@ def launch(
     return alone or job, status, chosen
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def _add_options(parser: argparse.ArgumentParser) -> None:
     """Add our own options to torchrun's parser."""
     parser.add_argument("-o", "--output", metavar="PATH", help="Save the report too: .html, .json, .svg or .txt.")
     parser.add_argument("--expect", metavar="TERMS", help="Fail unless these terms hold: ranks=alike, breaks<=1, ...")

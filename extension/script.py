@@ -57,11 +57,11 @@ def _status(script: str, file: Path | None) -> int:
         else:
             _execute(file)
     except SystemExit as error:
-        return exit_status(error.code)
+        return _exit_status(error.code)
     return 0
 
 
-def exit_status(code: Any) -> int:
+def _exit_status(code: Any) -> int:
     """The process's exit status after `sys.exit(code)`; a `code` that is neither None nor an int is printed, as Python does."""
     if code is None:
         return 0

@@ -18,13 +18,19 @@ from dynascope.compiler.torch_private.availability import guarded
 Undo = Callable[[], None]
 
 
+def device_types() -> list[str]:
+    """The types of the devices on which a graph can run here: the CPU, and the accelerator if one is available."""
+    import torch
+
+    accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    return ["cpu"] if accelerator is None else ["cpu", accelerator.type]
+
+
 @contextlib.contextmanager
 def neutral() -> Iterator[None]:
     """Turn off modes, transforms, gradients and autocast; make the CPU the default device, and float32 the default dtype."""
     import torch
 
-    accelerator = torch.accelerator.current_accelerator()
-    kinds = {"cpu", accelerator.type if accelerator is not None else "cpu"}
     with contextlib.ExitStack() as stack:
         for name, remove in _REMOVED.items():
             with guarded(f"{name}, for a graph that is run alone"):
@@ -33,7 +39,7 @@ def neutral() -> Iterator[None]:
         torch.set_default_dtype(torch.float32)
         stack.enter_context(torch.inference_mode(False))
         stack.enter_context(torch.no_grad())
-        for kind in kinds:
+        for kind in device_types():
             stack.enter_context(torch.autocast(kind, enabled=False))
         yield
 

@@ -106,7 +106,7 @@ def _parse(shell: Any, text: str, raw: str | None, nothing: str) -> Cell:
     if not tree.body:
         raise UsageError(nothing)
     cell = Cell(file=file, number=number, text=text, statements=tree.body)
-    if not compiles(shell, cell) and compiles(shell, cell, ast.PyCF_ALLOW_TOP_LEVEL_AWAIT):
+    if not is_accepted(shell, cell) and is_accepted(shell, cell, ast.PyCF_ALLOW_TOP_LEVEL_AWAIT):
         raise UsageError("top-level await is not supported here: put it in a cell of its own, or use asyncio in a function")
     return cell
 
@@ -126,7 +126,7 @@ def _lines_above(shell: Any, body: str, magic_line: str) -> tuple[str | None, li
     return (None, [magic_line] + [""] * blank) if above is None else (raw, above + [""] * blank)
 
 
-def compiles(shell: Any, cell: Cell, flags: int = 0) -> bool:
+def is_accepted(shell: Any, cell: Cell, flags: int = 0) -> bool:
     """Whether Python accepts the cell as a module; it refuses `return` outside a function, for example."""
     module = ast.Module(body=cell.statements, type_ignores=[])
     try:

@@ -168,7 +168,7 @@ def execute(
         client = Client(
             notebook, resources={"metadata": {"path": folder}}, startup_timeout=STARTUP_SECONDS, store_widget_state=False,
             record_timing=False, shutdown_kernel="immediate", log=_log, timeout_func=timeout,
-            on_notebook_start=run_before, on_cell_execute=lambda cell, cell_index: on_cell(cell_index),
+            on_notebook_start=run_before if before else None, on_cell_execute=lambda cell, cell_index: on_cell(cell_index),
             on_cell_executed=lambda cell, cell_index, execute_reply: merge_streams(cell),
         )  # fmt: skip
         client.scratch = scratch

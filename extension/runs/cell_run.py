@@ -69,7 +69,7 @@ class CellRun:
     def __call__(self) -> Any:
         """Run the cell; returns the value of its last expression, or raises its own error."""
         self._check()
-        if not cells.compiles(self.shell, self.cell):
+        if not cells.is_accepted(self.shell, self.cell):
             return self._run_invalid()
         display = self.display or Display(self.shell, self.settings.view)
         display.start()

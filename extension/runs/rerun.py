@@ -22,6 +22,7 @@ from IPython.core.error import UsageError
 from dynascope.cell import tracebacks
 from dynascope.cell.mutations import mutated_names
 from dynascope.compiler.settings import Settings
+from dynascope.compiler.torch_private import isolated_run
 from dynascope.runs.cell_run import CellRun
 from dynascope.runs.display import Display
 from dynascope.runs.rerun_output import Output
@@ -48,19 +49,11 @@ def attach(run: CellRun, display: Display) -> None:
         view.controller = controller = Controller(run, display, cell_id(run.shell))
         view.on_request(controller.on_request)
         receive_clicks_immediately(view)
-        view.devices = _devices()
+        view.devices = isolated_run.device_types()
         mutated = mutated_names(run.cell)
         if mutated and view.can_run_again:
             view.message(f"Run again runs the cell once more and changes {', '.join(mutated)} again.")
     controller.run = run
-
-
-def _devices() -> list[str]:
-    """The types of devices on which a graph can be run here."""
-    import torch
-
-    accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
-    return ["cpu"] if accelerator is None else ["cpu", accelerator.type]
 
 
 class Controller:
