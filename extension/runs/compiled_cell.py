@@ -15,6 +15,7 @@ from typing import Any
 from IPython.core.error import UsageError
 
 from dynascope.cell import source as cells
+from dynascope.cell.ast_tools import own_statements
 from dynascope.cell.source import Cell
 from dynascope.compiler.driver.pipeline import Run
 from dynascope.compiler.replay.last_call import unwatched
@@ -117,13 +118,15 @@ class CompiledCell:
     def _run_entry_points(self, defined: list[Definition]) -> Any:
         entry_points = EntryPoints(defined, self._make_entry, self.run.retrace)
         name_of = {id(d.node): d.name for d in defined if d.refused is None}
+        before = {name: self.namespace.get(name) for name in name_of.values()}
 
         def compile_statement(tree: Any, mode: str) -> CodeType:
             return entry_points.compile(tree, lambda tree: cells.compile_tree(self.shell, self.cell, tree, mode))
 
         def register(statement: Any) -> None:
-            if id(statement) in name_of:
-                entry_points.register(self.namespace.get(name_of[id(statement)]))
+            for name in [name_of[id(s)] for s in own_statements([statement]) if id(s) in name_of]:
+                if self.namespace.get(name) is not before[name]:  # else it is in an `if` that did not run
+                    entry_points.register(self.namespace.get(name))
 
         with contextlib.ExitStack() as stack:
             stack.callback(entry_points.close)

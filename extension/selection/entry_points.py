@@ -102,7 +102,7 @@ class EntryPoints:
         if isinstance(callee, type) or not _is_module(callee) or marks.is_compiled_in_place(callee):
             return callee  # the user's own `model.compile()` keeps its own settings
         self._register_methods(kind)
-        # a class inside an `if` that inherits its `forward` is recognized by its other methods
+        # a class that is bound to no name is recognized by its methods, one of which may be an inherited `forward`
         parts = [kind, getattr(kind, "forward", None), *vars(kind).values()]
         name = next((self._registered[id(part)][1] for part in parts if id(part) in self._registered), None)
         return callee if name is None else self._entry(name, callee, callee)

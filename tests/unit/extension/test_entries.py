@@ -28,6 +28,14 @@ def test_break_has_the_line_of_the_notebook_cell(shell):
     assert report.breaks[0].line == 6
 
 
+def test_a_nested_function_of_an_edited_cell_belongs_to_it(shell):
+    cell = ["if True:", "    def make():", "        def inner(x):", "            torch._dynamo.graph_break()",
+            "            return x + 1", "        return inner", "def f(x): return make()(x)"]  # fmt: skip
+    for call in ("f(x)", "f(x * 2)"):
+        report = shell.report("%%compile", *cell, call)
+        assert [b.cell for b in report.breaks] == [shell.number]
+
+
 def test_module_class_of_the_cell(shell):
     report = shell.report(
         "%%compile",
@@ -46,6 +54,9 @@ def test_module_class_of_the_cell(shell):
     assert "_compiled_call_impl" not in shell.ns["net"].__dict__
     report = shell.report("%%compile", "class Same(Net): pass", "Same()(x)")
     assert (report.compiled, report.summary.breaks, report.notes) == (["Same"], 1, [])
+    report = shell.report("%%compile", "if True:", "    class Same(Net): pass", "if False:", "    class Net(Same): pass",
+                          "Same()(x), Net()(x)")  # fmt: skip
+    assert (report.compiled, report.notes) == (["Same"], [])
 
 
 @pytest.mark.parametrize(
