@@ -28,7 +28,7 @@ def region_target(target: str, report: Report, file: str, namespace: dict[str, A
     """The TARGET for a click: a line of the cell in `file`, a function's name, or the dotted path of a function elsewhere.
 
     The view sends a function's name, a function outside the notebook with one of its lines (`forward:12`), or the cell and the
-    line of a break (`In[3]:12`).
+    line of a break (`In[3]:12`).  A bare number is a line of this cell.
     """
     breaks = [_Place(b.file, b.line, b.function, b.cell) for b in report.breaks]
     places = breaks + [_Place(f.file, f.line, f.name, f.cell) for f in report.frames]
@@ -37,7 +37,7 @@ def region_target(target: str, report: Report, file: str, namespace: dict[str, A
         candidates = [p for p in breaks if (p.line, f"In[{p.cell}]") == (int(line), name)]
         if any(p.file == file for p in candidates):
             return line
-    elif line.isdigit():
+    elif name and line.isdigit():
         candidates = [p for p in places if (p.line, p.function, p.cell) == (int(line), name, None)]
         target = name
     else:
