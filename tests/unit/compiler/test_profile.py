@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 import torch
 
+from dynascope.compiler.accuracy import check
 from dynascope.compiler.driver.explain import explain
 from dynascope.compiler.driver.retrace import retracing
+from dynascope.compiler.profile import inputs
 from dynascope.compiler.profile import measure as profiles
 from dynascope.compiler.replay.clone import Clones
 from dynascope.compiler.replay.last_call import LastCall
@@ -196,9 +198,12 @@ def test_a_fault_in_reading_the_profile_is_a_note(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(profiles, "profile_of", fails)
     monkeypatch.setattr(profiles, "try_switches", fails)
     monkeypatch.setattr(profiles, "WORTH", -1.0)
-    report = explain(lambda x: x + 1, backend="eager", profile=2)(torch.ones(2))
-    assert report.profile is None
-    assert [note for note in report.notes if note.startswith("the call was not profiled: ValueError: no call in")]
+    monkeypatch.setattr(check, "words", fails)
+    monkeypatch.setattr(inputs, "_input_run", fails)
+    report = explain(lambda x: x + 1, backend="eager", profile=2, check=True, inputs=[torch.ones(2)])(torch.ones(2))
+    assert (report.profile, report.check, report.inputs) == (None, None, None)
+    for what in ("the call was not profiled", "the check is not shown", "the inputs are not shown"):
+        assert f"{what}: ValueError: no call in the profiler's trace" in report.notes
 
 
 def test_without_profile_nothing_is_profiled(monkeypatch: pytest.MonkeyPatch) -> None:
