@@ -201,6 +201,22 @@ def test_unknown_breaks_and_times_are_not_zero(tmp_path: Path) -> None:
         report.expect(breaks=0)
 
 
+def test_the_break_that_stops_a_resume_function_is_not_the_one_before_it(tmp_path: Path) -> None:
+    ids = {"frame_id": 1, "frame_compile_id": 0}
+    name = "torch_dynamo_resume_in_f_at_4"
+    text = "Graph break in user code at /home/user/program.py:6\nGraph Break Reason: data-dependent"
+    log = (
+        Log()
+        .compile()
+        .add({"dynamo_start": {"stack": [{"filename": "/home/user/program.py", "line": 6, "name": name}]}, **ids})
+        .add({"artifact": {"name": "dynamo_graph_break_reason"}, **ids}, text)
+        .add({"compilation_metrics": {"co_name": name, "co_filename": "/home/user/program.py", "co_firstlineno": 4}, **ids})
+    )
+    report = load(log.write(tmp_path / "a.log"))
+    assert [(f.status, f.break_) for f in report.frames] == [("compiled", None), ("skipped", None)]
+    assert (report.summary.breaks, report.summary.unknown_breaks) == (1, 1)
+
+
 def test_the_time_of_a_compile_from_its_phases(tmp_path: Path) -> None:
     log = Log().compile(entire_frame_compile_time_s=None, dynamo_cumulative_compile_time_us=1_500_000)
     assert load(log.write(tmp_path / "a.log")).headline().endswith("compiled in 1.50 s")
