@@ -21,7 +21,7 @@ from dynascope.compiler.assembly.region_flags import Flags
 from dynascope.compiler.driver.explain import explain
 from dynascope.compiler.events.schema import Code, GraphEnd, Location
 from dynascope.compiler.recording.recording import observe
-from dynascope.compiler.report import Frame, Report, Undecided
+from dynascope.compiler.report import FlagOrigin, Frame, Report, Undecided
 from dynascope.compiler.source.lines import caret_columns
 
 
@@ -264,6 +264,19 @@ def test_one_break_told_with_and_without_its_number_is_one() -> None:
     for told in (text + link, text):
         table.hit(frame, [Location("<f>", 2, "f")], read(told), "resumed", Flags())
     assert [(b.gb_ids, len(b.hits)) for b in table.breaks] == [(["GB0170"], 2)]
+
+
+def test_a_break_has_nothing_of_a_hit_that_is_forgotten() -> None:
+    table = BreakTable(lambda file: None)
+    wrapper, own = (Frame(id=i, compile_id="0/0", name="f", code_name="f", file="<f>", line=1) for i in ("f0", "f1"))
+    strict = Flags(error_on_graph_break=True, fullgraph=False, region=FlagOrigin(kind="decorator", name="g"))
+    table.hit(wrapper, [Location("<f>", 2, "f")], read("a break"), "skipped", strict)
+    table.hit(own, [Location("<f>", 2, "f")], read("a break"), "resumed", Flags(error_on_graph_break=False, fullgraph=False))
+    (broken,) = table.breaks
+    assert (broken.outcome, broken.error_on_graph_break, broken.region.kind) == ("skipped", True, "decorator")
+    table.forget({"f0"})
+    assert (broken.outcome, broken.error_on_graph_break, broken.region.kind) == ("resumed", False, "unknown")
+    assert [hit.frame for hit in broken.hits] == ["f1"]
 
 
 @pytest.mark.parametrize(
