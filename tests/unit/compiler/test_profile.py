@@ -23,7 +23,7 @@ from dynascope.compiler.replay.clone import Clones
 from dynascope.compiler.replay.last_call import LastCall
 from dynascope.compiler.replay.reachable import Reachable
 from dynascope.compiler.replay.replay import RecordedCall
-from dynascope.compiler.report import Break, BreakCost, Profile, Report
+from dynascope.compiler.report import Break, BreakCost, Frame, Profile, Report, Summary
 from dynascope.compiler.torch_private import availability
 from dynascope.widgets.labels.sentences import first_to_fix, verdict_words
 
@@ -275,6 +275,14 @@ def test_what_check_puts_around_a_call_is_not_measured() -> None:
     assert report.profile is not None
     assert report.check is not None
     assert "gap" not in [s.kind for s in report.profile.segments]  # the copies that it makes
+
+
+@pytest.mark.parametrize(("compiled", "payback"), [(9.99e-6, "no gain"), (1.2e-5, "slower"), (5e-6, "calls")])
+def test_an_input_pays_back_as_the_call_does_only_if_the_gain_is_clear(compiled: float, payback: str) -> None:
+    frame = Frame(id="f0", compile_id="0/0", name="f", code_name="f", file="m.py", line=1, status="compiled")
+    seen = Report(frames=[frame], summary=Summary(compile_seconds=1.0))
+    inputs.annotate_inputs(seen, [inputs.Tried("x", seen, measured=profiles.Measured(compiled=[compiled], eager=[1e-5]))])
+    assert [run.payback for run in seen.inputs or ()] == [payback]
 
 
 def test_a_verdict_in_words() -> None:
