@@ -28,6 +28,7 @@ import pytest
 import torch
 
 from dynascope.compiler.driver.explain import explain
+from dynascope.compiler.replay import snapshot
 from dynascope.compiler.replay.clone import Clones
 from dynascope.compiler.replay.object_state import size_of
 from dynascope.compiler.replay.replay import RecordedCall
@@ -135,6 +136,13 @@ def test_arrays_among_the_arguments_are_restored_in_place() -> None:
     again(f, base, base[::-1, 1:], inner)
     assert base.tolist() == [[1, 2, 3, 4], [5, 6, 7, 8], [9, 20, 11, 12]]
     assert inner[0, 0] == 2
+
+
+def test_a_tensor_that_is_not_copied_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshot, "MOST_BYTES", 40)
+    first, large = torch.zeros(4), torch.zeros(100)
+    (note,) = snapshot.StateSnapshot([first, large, large[1:], large.view(10, 10), torch.zeros(4)]).notes
+    assert note.startswith("1 of the tensors and arrays that the call can reach is not copied, because together they are")
 
 
 def test_attributes_of_classes_and_slots_are_restored() -> None:
