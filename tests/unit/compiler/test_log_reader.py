@@ -152,9 +152,12 @@ def test_wrong_types_in_records_are_counted(metadata: dict[str, Any], tmp_path: 
 def test_every_payload_is_checked(tmp_path: Path) -> None:
     log = Log().compile().add({"autotuning": {}}, '{"name": "dynamo"}').text()
     (tmp_path / "a.log").write_text(log.replace('"dynamo"}', '"Dynamo"}'), encoding="utf-8")
-    assert load(tmp_path / "a.log").unread == {"payload damaged": 1}
-    with pytest.raises(ValueError, match="1 × payload damaged"):
-        load(tmp_path / "a.log", strict=True)
+    report = load(tmp_path / "a.log")
+    assert report.unread == {"payload damaged": 1}
+    report.save(tmp_path / "saved.json")
+    for name in ("a.log", "saved.json"):
+        with pytest.raises(ValueError, match=f"{name}: 1 × payload damaged"):
+            load(tmp_path / name, strict=True)
 
 
 def test_the_command_can_be_strict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
