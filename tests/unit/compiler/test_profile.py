@@ -122,7 +122,7 @@ def test_a_call_with_a_generator_is_not_replayed() -> None:
 
     report = explain(lambda x, g: x + 1, backend="eager", profile=2)(torch.ones(2), numbers())
     assert report.profile is None
-    assert any("it can reach a generator, which runs only once" in note for note in report.notes)
+    assert any("it can reach a generator, which can be used only once" in note for note in report.notes)
 
 
 def test_what_no_one_can_undo_is_said_beforehand(tmp_path: Any) -> None:

@@ -201,7 +201,7 @@ def test_a_call_that_may_use_up_an_iterator_is_not_repeated(make: Callable[[], A
 
     report = explain(f, backend="eager", profile=3)(torch.ones(1))
     assert report.profile is None
-    assert any("which runs only once" in note for note in report.notes)
+    assert any("which can be used only once" in note for note in report.notes)
     assert next(it) in (1, 2, "2")
 
 
