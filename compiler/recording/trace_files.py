@@ -92,7 +92,7 @@ class _Log:
                 self.missing.add(record, index)
                 self.outside.add(record.name, record.metadata)
                 self.version(record)
-                if record.read and record.name != "torch_version":
+                if record.read:
                     if process.rank is not None:
                         record.metadata["rank"] = process.rank
                     yield self.event(record, index if len(processes) > 1 else None)
