@@ -397,5 +397,5 @@ class Check:
     differences: list[str] = field(default_factory=list)
     #: why `agrees` is None; else empty
     why_not: str = ""
-    #: classes of returned values that could not be compared
+    #: classes of returned values, and names of tensors, that could not be compared
     not_compared: list[str] = field(default_factory=list)
