@@ -17,6 +17,8 @@ from dynascope.compiler.replay.object_state import attributes_of, slot_values, s
 
 #: at most this many levels of nesting are compared
 DEEPEST = 8
+#: how `difference` begins for tensors that torch.testing cannot compare
+NOT_COMPARABLE = "not comparable"
 PLAIN = (bool, int, float, complex, str, bytes)
 #: types of values that are not compared
 _IGNORED = (type(None), type, types.FunctionType, types.MethodType, types.BuiltinFunctionType, types.ModuleType,
@@ -92,7 +94,7 @@ def difference(actual: Any, expected: Any) -> str | None:
         return " ".join(str(error).split())[:160]
     except Exception as error:  # arrays of dtypes that torch does not have: texts, dates, records
         if not (_is_array(actual) and _is_array(expected)):
-            return f"not comparable: {type(error).__name__}"
+            return f"{NOT_COMPARABLE}: {type(error).__name__}"
         is_same = (actual.dtype, actual.shape) == (expected.dtype, expected.shape) and actual.tobytes() == expected.tobytes()
         return None if is_same else f"{actual!r:.60}, eager {expected!r:.60}"
     return None

@@ -290,7 +290,8 @@ class _Assembly:
         elif outcome == "raised":
             cause = self.breaks.stopped(record, frame, "raised")
             frame.status, frame.reason = "failed", skip_reasons.reason_of(record)
-            frame.break_ = frame.break_ or cause
+            if frame.kind != "resume":
+                frame.break_ = cause
             self.failure(record, frame, cause)
         elif outcome == "unfinished":
             frame.status, frame.reason = "unfinished", self.why_unfinished(record)
@@ -299,7 +300,8 @@ class _Assembly:
             if frame.status == "skipped":
                 self.breaks.before(record, frame)
                 cause = self.breaks.stopped(record, frame, "skipped")
-                frame.break_ = frame.break_ or cause
+                if frame.kind != "resume":
+                    frame.break_ = cause
         if record.undecided:
             for found in self.breaks.of_frame(frame.id):
                 found.undecided = found.undecided or undecided.recorded(found, record.undecided)

@@ -60,7 +60,7 @@ class Part:
 class BreakText:
     """One of Dynamo's messages about a graph break, parsed."""
 
-    #: the message without the stacks after it; if the stack comes first, only the lines up to the traceback
+    #: the message without the stacks after it; if the stack comes first, the lines up to the traceback, and then the message
     text: str
     file: str | None = None
     line: int | None = None
@@ -90,7 +90,10 @@ def read(text: str) -> BreakText:
         start = max((m.end() for m in re.finditer(r"^torch\._dynamo\.exc\.\w+: ", text, re.M)), default=skip.end())
     body = _LEAD.sub("", text[start:], count=1)
     tail = _END_OF_MESSAGE.search(body)
-    result.parts = [_part(p) for p in _CHAIN.split(body[: tail.start()] if tail else body) if p.strip()]
+    message = body[: tail.start()] if tail else body
+    if start > len(result.text) and message.strip():
+        result.text += f"\n\n{message.rstrip()}"
+    result.parts = [_part(p) for p in _CHAIN.split(message) if p.strip()]
     result.stack = stack_of(text)
     if result.line is None and result.stack:
         result.file, result.line = result.stack[-1].file, result.stack[-1].line

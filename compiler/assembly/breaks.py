@@ -36,6 +36,8 @@ class BreakTable:
         self._by_place: dict[tuple[str, int, str], list[Break]] = {}
         #: id of a frame -> the break that the frame ran into last, its hit, and the stack from the frame to the break
         self._by_frame: dict[str, tuple[Break, Hit, list[StackEntry]]] = {}
+        #: id() of a hit -> the flags in force there
+        self._flags: dict[int, Flags] = {}
 
     def get(self, id: str | None) -> Break | None:
         return next((b for b in self.breaks if b.id == id), None) if id else None
@@ -98,7 +100,11 @@ class BreakTable:
     def forget(self, frames: set[str]) -> None:
         """Remove the hits of these frames, which are not the user's, from breaks that have other hits."""
         for broken in self.breaks:
-            broken.hits = [h for h in broken.hits if h.frame not in frames] or broken.hits
+            kept = [h for h in broken.hits if h.frame not in frames]
+            if kept and len(kept) < len(broken.hits):
+                broken.hits, broken.outcome = [], "resumed"
+                for hit in kept:
+                    self.add(broken, hit)
 
     def before(self, record: CompileRecord, frame: Frame) -> None:
         """Record the breaks of earlier attempts at a skipped frame; handling them led to the break that stopped the frame.
@@ -154,17 +160,21 @@ class BreakTable:
         names = (frame.code_name, user_name(frame.code_name))
         own = [e.line for e in stack if e.file == frame.file and e.function in names]
         hit = Hit(frame=frame.id, line=own[0] if own else None, outcome=outcome)
-        broken.hits.append(hit)
-        worse = _WORSE[outcome] > _WORSE[broken.outcome]
-        if worse or len(broken.hits) == 1 or (not broken.region.is_region and flags.region.is_region):
-            broken.error_on_graph_break, broken.fullgraph = flags.error_on_graph_break, flags.fullgraph
-            broken.region, broken.allowed = flags.region, flags.allowed
-        if worse:
-            broken.outcome = outcome
+        self._flags[id(hit)] = flags
+        self.add(broken, hit)
         if len(entries) > len(broken.stack) or (not broken.function and at.function):
             broken.stack, broken.function = entries, at.function
         self._by_frame[frame.id] = (broken, hit, entries)
         return broken.id
+
+    def add(self, broken: Break, hit: Hit) -> None:
+        """Add a hit to its break, which has the worst outcome and the flags of that hit, or else those of a region."""
+        flags, worse = self._flags[id(hit)], _WORSE[hit.outcome] > _WORSE[broken.outcome]
+        broken.hits.append(hit)
+        if worse or len(broken.hits) == 1 or (not broken.region.is_region and flags.region.is_region):
+            broken.error_on_graph_break, broken.fullgraph = flags.error_on_graph_break, flags.fullgraph
+            broken.region, broken.allowed = flags.region, flags.allowed
+        broken.outcome = hit.outcome if worse else broken.outcome
 
     def known(self, at: StackEntry, first: break_text.Part) -> Break | None:
         """The known break of this type at this place; if a column is unknown, the only one on the line."""

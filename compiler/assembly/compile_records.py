@@ -291,13 +291,14 @@ class CompileRecords:
         """Add one structured-trace record to its compile."""
         if name == "dynamo_start":
             record.started = True
-            record.stack = [Location(self._string(s["filename"]), s["line"], s["name"]) for s in fields.get("stack") or ()]
+            record.stack = [Location(s["filename"], s["line"], s["name"]) for s in self._stack(fields.get("stack"))]
             record.callers = record.callers or record.stack[:-1]
             record.shapes.clear()  # they are from an earlier attempt
         elif name == "guard_on_data_dependent_error":
             record.undecided.append(fields)
         elif name in SHAPES:
-            record.shapes.append((name, fields))
+            stacks = {which: self._stack(fields.get(which)) for which in ("stack", "user_stack")}
+            record.shapes.append((name, {**fields, **stacks}))
             value = str(fields.get("val"))
             if value.lstrip("-").isdigit():
                 record.sizes[str(fields["symbol"])] = int(value)
@@ -318,12 +319,13 @@ class CompileRecords:
         elif text and name.startswith("aot_"):
             record.aot_graphs.setdefault(name, []).append(text)
 
-    def _string(self, value: Any) -> str:
-        """A string, looked up if it is interned, as in a live recording; "?" if it is not in the table.
+    def _stack(self, entries: Iterable[dict[str, Any]] | None) -> list[dict[str, Any]]:
+        """A record's stack with the files' names; in records that torch makes live they are interned, "?" if not in the table.
 
         For a log, the log reader has looked up the strings.
         """
-        return self._strings.get(value, "?") if isinstance(value, int) else str(value)
+        names = ((e, e["filename"]) for e in entries or ())
+        return [{**e, "filename": self._strings.get(f, "?") if isinstance(f, int) else str(f)} for e, f in names]
 
 
 def _add_artifact(record: CompileRecord, name: str, text: str) -> None:

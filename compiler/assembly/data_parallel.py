@@ -78,8 +78,8 @@ def take_wrapper_breaks(report: Report, breaks: list[Break], ignored: Container[
             report.wrapper_breaks += own
             places = ", ".join(f"{label(b.file, b.cell)}:{b.line}" for b in own)
             report.notes.append(
-                f"{wrapper}'s own code has {plural(len(own), 'graph break')} ({places}): by design it runs eagerly around the "
-                "module, whose graphs this does not cut"
+                f"{wrapper}'s own code has {plural(len(own), 'graph break')} ({places}): by design, it runs eagerly around "
+                "the module and cuts none of the module's graphs"
             )
     return [b for b in breaks if b not in report.wrapper_breaks]
 

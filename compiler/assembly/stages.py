@@ -41,7 +41,8 @@ def add_stages(record: CompileRecord, graph: Graph) -> None:
     if graph.caches:
         graph.from_cache = "hit" in graph.caches.values()
     if graph.aot_backward is not None:
-        compiled = bool(record.backward_metrics) or len(record.output_codes) > 1
+        forwards = len(record.aot_graphs.get("aot_forward_graph", ()))  # each part of a split graph has code of its own
+        compiled = bool(record.backward_metrics) or len(record.output_codes) > max(1, forwards)
         graph.backward = "compiled" if compiled else "pending"
         if graph.from_cache and graph.backward != "pending":
             graph.backward = "from cache"

@@ -52,6 +52,6 @@ def unrolled(nodes: list[Node], cell_of: CellResolver) -> list[str]:
         if file and line and count >= _OFTEN and not in_torch(file):
             most[(file, line)] = max(count, most.get((file, line), 0))
     return [
-        f"{label(file, cell_of(file))}:{line} is in this graph {count} times: loops are unrolled, turn by turn"
+        f"{label(file, cell_of(file))}:{line} occurs {count} times in this graph: Dynamo unrolls loops"
         for (file, line), count in most.items()
     ]

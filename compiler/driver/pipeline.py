@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any
 
@@ -123,26 +123,26 @@ class Run:
             self._report = self._annotated(self.recording.report)
             try:
                 if error is None or (isinstance(error, Exception) and compiling.is_refusal(error)):
-                    self._try_again(self._report)
-            except Exception as fault:  # an error in dynascope must not stop the user's code
-                self._report.notes.append(f"the calls were not tried again: {type(fault).__name__}: {fault}")
+                    with _unless_fault("the calls were not tried again", self._report.notes):
+                        self._try_again(self._report)
             finally:  # also if the user interrupts the calls
                 remember(self._report)
 
     def _annotated(self, report: Report) -> Report:
         """Add the run's measurements and notes to the Report that was assembled from events; the run's notes come first."""
         if self._regions is not None:
-            self._regions.annotate(report)
+            with _unless_fault("the regions are not shown", self.notes):
+                self._regions.annotate(report)
         if self._tried is not None:
-            inputs.annotate_inputs(report, self._tried)
+            with _unless_fault("the inputs are not shown", self.notes):
+                inputs.annotate_inputs(report, self._tried)
         if self._measured is not None:
-            try:
+            with _unless_fault("the call was not profiled", self.notes):
                 measure.annotate_profile(report, self._measured)
-            except Exception as fault:  # an error in dynascope must not stop the user's code
-                self.notes.append(f"the call was not profiled: {type(fault).__name__}: {fault}")
         if self._checked is not None:
-            report.check = self._checked
-            self.notes.append(check.words(self._checked))
+            with _unless_fault("the check is not shown", self.notes):
+                self.notes.append(check.words(self._checked))
+                report.check = self._checked
         report.notes = list(dict.fromkeys([*self.notes, *report.notes]))
         return report
 
@@ -200,13 +200,25 @@ class Run:
         call, self._last.call = self._last.call, None
         with self._quiet():
             if self.settings.check:
-                self._checked = self._user_code(check.compare, call)
+                with _unless_fault("the call was not checked", self.notes):
+                    self._checked = self._user_code(check.compare, call)
                 self.notes += [] if call is None else [*call.recorded.side_effects, *call.recorded.notes]
             if self.settings.profile is None:
                 return
             anew = functools.partial(compiling.compiled_anew, self.settings)
-            self._measured = self._user_code(measure.measure_last, call, self.settings.profile, anew)
-            if given is not None and call is not None and call.namespace is None:
-                self._tried = self._user_code(inputs.try_inputs, call.target, call.entry, given, self.settings.profile)
+            with _unless_fault("the call was not profiled", self.notes):
+                self._measured = self._user_code(measure.measure_last, call, self.settings.profile, anew)
+            if given is not None and call is not None:
+                with _unless_fault("the inputs were not tried", self.notes):
+                    self._tried = self._user_code(inputs.try_inputs, call.target, call.entry, given, self.settings.profile)
             elif given is not None:
-                self.notes.append("--inputs was not used: nothing that this run compiles was called")
+                self.notes.append("the inputs were not tried: nothing that this run compiles was called")
+
+
+@contextlib.contextmanager
+def _unless_fault(failed: str, notes: list[str]) -> Iterator[None]:
+    """Turn an error in dynascope into a note that begins with `failed`: it must not stop the user's code."""
+    try:
+        yield
+    except Exception as fault:
+        notes.append(f"{failed}: {type(fault).__name__}: {fault}")

@@ -43,7 +43,9 @@ def annotate_second_call(report: Report, second: Report, kept: KeptCalls) -> Non
         broken.first_call_only = _place(broken) not in again
     first = sum(bool(b.first_call_only) for b in report.breaks)
     if first:
-        report.notes.append(f"second call: {first} of {plural(len(report.breaks), 'graph break')} only in the first call")
+        breaks = plural(len(report.breaks), "graph break")
+        occur = "occurs" if first == 1 else "occur"
+        report.notes.append(f"second call: {first} of {breaks} {occur} only in the first call")
     elif report.settings.get("second_call"):
         report.notes.append("second call: it has the same graph breaks")
 

@@ -60,13 +60,11 @@ _IDS = ("frame_id", "frame_compile_id", "compiled_autograd_id")
 _METRICS: dict[str, _Test] = {
     "co_name": _text, "co_filename": _text, "co_firstlineno": _integer, "compile_id": _text, "cudagraph_skip_reason": _text,
     "fail_type": _text, "fail_reason": _text, "fail_user_frame_filename": _text, "fail_user_frame_lineno": _integer,
-    "graph_op_count": _integer, "guard_count": _integer, "is_forward": _flag, "num_graph_breaks": _integer,
-    "cache_size": _integer, "dynamo_config": _text,
-    "restart_reasons": _texts, "entire_frame_compile_time_s": _number, "backend_compile_time_s": _number,
-    "inductor_compile_time_s": _number, "code_gen_time_s": _number, "start_time": _number,
+    "graph_op_count": _integer, "guard_count": _integer, "is_forward": _flag, "cache_size": _integer,
+    "dynamo_config": _text, "restart_reasons": _texts, "entire_frame_compile_time_s": _number,
+    "backend_compile_time_s": _number, "inductor_compile_time_s": _number, "code_gen_time_s": _number,
     "dynamo_cumulative_compile_time_us": _number, "aot_autograd_cumulative_compile_time_us": _number,
     "inductor_cumulative_compile_time_us": _number, "triton_compile_time_us": _number,
-    "inductor_code_gen_cumulative_compile_time_us": _number, "backward_cumulative_compile_time_us": _number,
 }  # fmt: skip
 #: fields of a record's own content; those of metrics may be null
 _FIELDS: dict[str, dict[str, _Test]] = {
@@ -90,7 +88,7 @@ _FIELDS: dict[str, dict[str, _Test]] = {
         "user_stack": lambda v: v is None or _stack(v),
     },
     "optimize_ddp_split_child": {"name": _text},
-    "graph_dump": {"name": _text, "filename": _text},
+    "graph_dump": {"name": _text},
     "compilation_metrics": _METRICS,
     "bwd_compilation_metrics": _METRICS,
 }

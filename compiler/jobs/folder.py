@@ -32,12 +32,16 @@ def load(path: Path, *, strict: bool = False) -> RanksReport | None:
     Raises what `read_job` raises, and ValueError if the saved file is damaged.  With `strict`, it also raises ValueError if a
     rank has unread records, or if the report has notes (about files that were left out, for example).
     """
-    if is_job(path):
-        report = read_job(path)
+    report = read_job(path) if is_job(path) else _saved(path)
+    if strict and report is not None:
         damage = [f"rank {r.rank}: {count} × {kind}" for r in report.ranks for kind, count in r.unread.items()]
-        if strict and (damage or report.notes):
+        if damage or report.notes:
             raise ValueError(f"{path}: {'; '.join([*damage, *report.notes][:5])}")
-        return report
+    return report
+
+
+def _saved(path: Path) -> RanksReport | None:
+    """The RanksReport in a saved file; None if the path is no such file."""
     if path.suffix != ".json" or not path.is_file():
         return None
     with path.open("rb") as file:

@@ -198,6 +198,5 @@ def _input_run(tried: Tried, report: Report) -> InputRun:
         result.outcome = "eager"
         result.reasons = list(dict.fromkeys(r.partition(":")[0] for r in refused))
     if result.outcome in ("recompiled", "compiled") and result.seconds is not None and result.eager_seconds is not None:
-        gain = result.eager_seconds - result.seconds
-        result.payback, result.payback_calls = payback(gain, result.compile_seconds or None)
+        result.payback, result.payback_calls = payback(result.eager_seconds, result.seconds, result.compile_seconds or None)
     return result

@@ -278,16 +278,13 @@ def verdict(measured: Measured, profile: Profile, report: Report) -> Verdict:
         result.without_breaks_seconds = left * result.compiled_seconds
     if result.eager_seconds is None or result.compiled_seconds is None:
         return result
-    gain = result.eager_seconds - result.compiled_seconds
-    if gain <= _CLEAR * result.eager_seconds:
-        result.payback = "slower" if gain < -_CLEAR * result.eager_seconds else "no gain"
-    else:
-        result.payback, result.payback_calls = payback(gain, result.compile_seconds)
+    result.payback, result.payback_calls = payback(result.eager_seconds, result.compiled_seconds, result.compile_seconds)
     return result
 
 
-def payback(gain: float, compile_seconds: float | None) -> tuple[Payback, int | None]:
-    """After how many calls compiling has paid off, or why there is no such number; `gain`: seconds saved by each call."""
-    if gain <= 0:
-        return "no gain", None
+def payback(eager: float, compiled: float, compile_seconds: float | None) -> tuple[Payback, int | None]:
+    """After how many calls compiling has paid off, or why there is no such number, from the seconds of a call."""
+    gain = eager - compiled
+    if gain <= _CLEAR * eager:
+        return "slower" if gain < -_CLEAR * eager else "no gain", None
     return ("compile time unknown", None) if compile_seconds is None else ("calls", math.ceil(compile_seconds / gain))

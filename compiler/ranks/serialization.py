@@ -27,8 +27,10 @@ def from_dict(cls: type[AnyRanksReport], data: dict[str, Any]) -> AnyRanksReport
     """Load a report from the data that `to_dict` returned; raises ValueError for other data, or another schema."""
     if not isinstance(data, dict) or "ranks_schema" not in data:
         raise ValueError("not a dynascope report of ranks: no 'ranks_schema' in it")
-    if data["ranks_schema"] != 1 or isinstance(data["ranks_schema"], bool):
-        raise ValueError(f"report of ranks of schema {data['ranks_schema']!r}; this dynascope reads schema 1: update dynascope")
+    schema = data["ranks_schema"]
+    if schema != 1 or isinstance(schema, bool):
+        update = ": update dynascope" if type(schema) is int and schema > 1 else ""
+        raise ValueError(f"report of ranks of schema {schema!r}; this dynascope reads schema 1{update}")
     import msgspec  # on first use: `import dynascope` stays light
 
     groups = data.get("groups", [])

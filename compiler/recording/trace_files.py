@@ -43,9 +43,11 @@ def load(path: str | Path, *, strict: bool = False) -> Report:
         files = [path]
     else:
         raise FileNotFoundError(f"no such file or folder: {path}")
-    if path.suffix == ".json" and path.is_file():
-        return _saved(path)
-    return load_traces(files, strict=strict)
+    report = _saved(path) if path.suffix == ".json" and path.is_file() else load_traces(files)
+    if strict and report.unread:
+        problems = "; ".join(f"{count} × {kind}" for kind, count in report.unread.items())
+        raise ValueError(f"{path}: {problems}")
+    return report
 
 
 def _saved(path: Path) -> Report:
@@ -56,7 +58,7 @@ def _saved(path: Path) -> Report:
     return Report.from_dict(data)
 
 
-def load_traces(files: list[Path], *, strict: bool = False) -> Report:
+def load_traces(files: list[Path]) -> Report:
     """One Report of the logs of several processes; if the logs are from several runs, of the last run."""
     found = runs(files)
     if not found:
@@ -66,9 +68,6 @@ def load_traces(files: list[Path], *, strict: bool = False) -> Report:
     report.versions = {"dynascope": __version__, "torch": log.torch_version, "python": None}
     report.unread = dict(Counter(report.unread) + log.problems + log.missing.problems())
     report.notes += [*_about_runs(found), *log.outside.notes()]
-    if strict and report.unread:
-        problems = "; ".join(f"{count} × {kind}" for kind, count in report.unread.items())
-        raise ValueError(f"{files[0] if len(files) == 1 else files[0].parent}: {problems}")
     return report
 
 
@@ -93,7 +92,7 @@ class _Log:
                 self.missing.add(record, index)
                 self.outside.add(record.name, record.metadata)
                 self.version(record)
-                if record.read and record.name != "torch_version":
+                if record.read:
                     if process.rank is not None:
                         record.metadata["rank"] = process.rank
                     yield self.event(record, index if len(processes) > 1 else None)

@@ -65,7 +65,7 @@ class RecordedCall:
         if reached.waiting:
             raise NotRepeatable(f"it calls {', '.join(sorted(reached.waiting))}, which waits for you")
         for value in reached.single_use:
-            raise NotRepeatable(f"it can reach a {type(value).__name__}, which runs only once")
+            raise NotRepeatable(f"it can reach a {type(value).__name__}, which can be used only once")
         names = self._namespace or {}
         before = {name: names[name] for name in reached.names_in(names) if name in names}
         self._arguments = _ArgumentState(args, kwargs, before)

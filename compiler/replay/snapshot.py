@@ -12,7 +12,7 @@ from typing import Any
 from dynascope.compiler.replay import object_state, process_state, side_effects
 from dynascope.compiler.replay.object_state import NotRestored, State
 
-#: at most this many bytes of tensors and arrays are copied; the values of the rest are not restored
+#: at most this many bytes of tensors and arrays are copied in all; the values of the rest are not restored
 MOST_BYTES = 4 << 30
 
 
@@ -31,10 +31,10 @@ class StateSnapshot:
         for value in objects:
             self._states += [(f"a {type(value).__name__}", state) for state in self._states_of(value)]
         if self._too_large:
-            count = f"{self._too_large}" if self._too_large > 1 else "one"
+            are = "is" if self._too_large == 1 else "are"
             self.notes.append(
-                f"values of tensors and arrays that the call can reach ({count} of them) are too large to be copied: "
-                "what the call changes there is not restored"
+                f"{self._too_large} of the tensors and arrays that the call can reach {are} not copied, because together they "
+                "are too large: what the call changes there is not restored"
             )
 
     def _states_of(self, value: Any) -> Iterator[State]:
@@ -43,8 +43,9 @@ class StateSnapshot:
         storage = object_state.storage_of(value) if isinstance(value, torch.Tensor) else None
         if storage is not None:
             key = (storage.data_ptr(), storage.nbytes())
-            if key not in self._storages and self._fits(storage.nbytes()):
-                self._storages.add(key)
+            known = key in self._storages  # from another view of it
+            self._storages.add(key)
+            if not known and self._fits(storage.nbytes()):
                 yield object_state.storage_state(storage)
         watched = side_effects.watched(value)
         if watched is not None:

@@ -14,9 +14,16 @@ from dataclasses import dataclass, field
 from dynascope.compiler.report.measurements import Segment
 from dynascope.compiler.report.schema import Break, Frame, ReportData
 
-_PACKAGE = re.compile(r"[/\\](?:site|dist)-packages[/\\]([^/\\]+?)(?:\.py)?(?:[/\\]|$)")
+#: the folders of installed packages and of Python's own modules, in a path of any machine
+PACKAGES = r"[/\\](?:site|dist)-packages[/\\]"
+PYTHON = (
+    r"[/\\]lib\d*[/\\]python3\.\d+t?[/\\]"
+    r"|\\(?i:[^/\\]*(?:python|conda|forge)[^/\\]*(?:\\envs\\[^/\\]+)?\\lib)\\"  # on Windows
+)
+_PACKAGE = re.compile(PACKAGES + r"([^/\\]+?)(?:\.py)?(?:[/\\]|$)")
 _FIRST_PART = re.compile(r"\w+(?=[/\\])")
-_PYTHON = re.compile(r"[/\\]python3\.\d+[/\\]|^<")
+#: also code that Python or torch.fx makes; `<stdin>`, `<string>` and IPython's cells are the user's
+_PYTHON = re.compile(PYTHON + r"|^<(?:frozen |eval_with_key)")
 #: owners of files, the most interesting first: the user, the package that the model is from, any other package
 OWNERS = ("own", "model", "other")
 

@@ -112,7 +112,7 @@ def _not_reached(gone: list[Break], now: ReportData) -> Iterator[Break]:
     A break is fixed if the report shows the source around it, and either its line is no longer there, or an operation on the
     line is in a graph.  If only some of several equal lines are gone, the last ones count as not reached.
     """
-    if now.origin != "partial" and (now.error is None or now.error.caught):
+    if now.error is None or now.error.caught:
         return
     captured = {(n.file, n.line) for g in now.graphs for n in g.nodes if n.op.startswith("call_")}
     uncaptured: Counter[tuple[str, str]] = Counter()  # (file, text) -> number of such lines that are in no graph

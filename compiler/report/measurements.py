@@ -18,8 +18,7 @@ SegmentKind = Literal["graph", "gap", "lookup", "prologue", "wait", "unaccounted
 #: because the break's frame runs eagerly, and the speed of its compiled code is unknown
 CostMethod = Literal["gap", "device idle", "eager frame"]
 #: whether compiling pays off.  "calls": after `payback_calls` calls; "compile time unknown": after an unknown number of calls;
-#: "no gain": never, as compiled code is about as fast as eager code (for an input, also: slower); "slower": never, as compiled
-#: code is slower
+#: "no gain": never, as compiled code is about as fast as eager code; "slower": never, as compiled code is slower
 Payback = Literal["calls", "compile time unknown", "no gain", "slower"]
 #: what the compiler does in a phase.  "backend": the whole call of the backend, other phases included; "compiler": the
 #: C++ and Triton compilers
@@ -398,5 +397,5 @@ class Check:
     differences: list[str] = field(default_factory=list)
     #: why `agrees` is None; else empty
     why_not: str = ""
-    #: classes of returned values that could not be compared
+    #: classes of returned values, and names of tensors, that could not be compared
     not_compared: list[str] = field(default_factory=list)

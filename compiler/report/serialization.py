@@ -44,7 +44,8 @@ def from_dict(data: dict[str, Any]) -> ReportData:
 
     schema = data["schema"]
     if schema not in (1, SCHEMA) or isinstance(schema, bool):
-        raise ValueError(f"report of schema {schema!r}; this dynascope reads schema {SCHEMA} and older: update dynascope")
+        update = ": update dynascope" if type(schema) is int and schema > SCHEMA else ""
+        raise ValueError(f"report of schema {schema!r}; this dynascope reads schemas 1 and {SCHEMA}{update}")
     try:
         renamed = {k: v if k == "settings" else _renamed(v) for k, v in data.items()}
         return msgspec.convert(from_schema_1(renamed) if schema == 1 else renamed, ReportData)

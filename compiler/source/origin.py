@@ -9,6 +9,8 @@ import re
 import sysconfig
 from typing import Literal
 
+from dynascope.compiler.report.call_tree import PACKAGES, PYTHON
+
 Origin = Literal["torch", "dynascope", "python", "library", "user"]
 
 #: packages and modules that run notebooks, tests, threads and wrappers: their entries are left out of a user's stack
@@ -21,10 +23,9 @@ _SYMBOLIC = frozenset({"sympy", "mpmath", "networkx"})
 #: the compiler's files, by the beginning of their path in torch's folder
 _COMPILER = ("_dynamo", "_inductor", "_functorch", "_compile", "utils/_contextlib")
 #: matches the folder of an installed torch on any machine: a log may be from another machine
-_TORCH = re.compile(r"[/\\](?:site|dist)-packages[/\\]torch[/\\]")
-
-_LIBRARY = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
-_PACKAGE = re.compile(r"(?:site-packages|dist-packages|python3\.\d+)[/\\](?!(?:site|dist)-packages)(\w+)(?:[/\\]|\.py$)")
+_TORCH = re.compile(PACKAGES + r"torch[/\\]")
+_LIBRARY = re.compile(PACKAGES)
+_PACKAGE = re.compile(rf"(?:{PACKAGES}|{PYTHON})(?!(?:site|dist)-packages)(\w+)(?:[/\\]|\.py$)")
 
 
 def _folders(*packages: str) -> tuple[str, ...]:

@@ -39,7 +39,7 @@ def _statistics(text: Any, unread: Counter[str]) -> dict[str, Any]:
     except (TypeError, ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        unread["chromium_event: autotuning statistics that are damaged"] += 1
+        unread["chromium_event: damaged autotuning statistics"] += 1
         return {}
     return found
 

@@ -163,7 +163,7 @@ def _nest(spans: list[_Span], owner: int | None) -> list[str]:
     spans.sort(key=lambda s: s.lane)  # stable: by start within a lane
     sources = list(stacks)
     names = ["compiler"] if len(sources) == 1 else [_source_name(source, owner, i) for i, source in enumerate(sources, 1)]
-    return [names[sources.index(source)] + (", at the same time" if number else "") for source, number in lanes]
+    return [names[sources.index(source)] + (", concurrent" if number else "") for source, number in lanes]
 
 
 def _fits(span: _Span, stack: list[_Span]) -> bool:

@@ -16,11 +16,12 @@ import torch.utils.checkpoint
 from dynascope.compiler.assembly.break_text import read, stack_of
 from dynascope.compiler.assembly.breaks import BreakTable
 from dynascope.compiler.assembly.compile_records import CompileRecord
+from dynascope.compiler.assembly.guards.undecided import printed
 from dynascope.compiler.assembly.region_flags import Flags
 from dynascope.compiler.driver.explain import explain
 from dynascope.compiler.events.schema import Code, GraphEnd, Location
 from dynascope.compiler.recording.recording import observe
-from dynascope.compiler.report import Frame, Report
+from dynascope.compiler.report import FlagOrigin, Frame, Report, Undecided
 from dynascope.compiler.source.lines import caret_columns
 
 
@@ -39,6 +40,23 @@ def breaking(x: torch.Tensor) -> torch.Tensor:
     x = x + 1
     torch._dynamo.graph_break()
     return x * 2
+
+
+def test_a_message_after_the_stack_and_the_traceback_is_part_of_the_text() -> None:
+    before = (
+        "Graph break: torch.compile cannot properly resume from this graph break, which results in a skip.\n"
+        "torch.compile will skip tracing the frame f (model.py line 3) and fall back to eager.\n"
+        "The graph break occurred in the following user code:\n"
+        '  File "model.py", line 5, in f\n    return torch.zeros(n)\n'
+    )
+    message = (
+        "Could not guard on data-dependent expression Eq(u0, 1) (unhinted: Eq(u0, 1)).  (Size-like symbols: none)\n\n"
+        "To fix the error, insert one of the following checks before this call:\n  1. torch._check(n == 1)\n"
+    )
+    traceback = 'Traceback (most recent call last):\n  File "convert_frame.py", line 9, in __call__\n    result = convert(\n'
+    found = read(f"{before}\n{traceback}torch._dynamo.exc.UserError: {message}\nfrom user code:\n   File ...")
+    assert found.text == f"{before}\n{message}".rstrip()
+    assert printed(found.text) == Undecided(expression="u0 == 1", needed="condition", checks=["torch._check(n == 1)"])
 
 
 def test_an_edited_function_has_lines_of_its_own() -> None:
@@ -246,6 +264,19 @@ def test_one_break_told_with_and_without_its_number_is_one() -> None:
     for told in (text + link, text):
         table.hit(frame, [Location("<f>", 2, "f")], read(told), "resumed", Flags())
     assert [(b.gb_ids, len(b.hits)) for b in table.breaks] == [(["GB0170"], 2)]
+
+
+def test_a_break_has_nothing_of_a_hit_that_is_forgotten() -> None:
+    table = BreakTable(lambda file: None)
+    wrapper, own = (Frame(id=i, compile_id="0/0", name="f", code_name="f", file="<f>", line=1) for i in ("f0", "f1"))
+    strict = Flags(error_on_graph_break=True, fullgraph=False, region=FlagOrigin(kind="decorator", name="g"))
+    table.hit(wrapper, [Location("<f>", 2, "f")], read("a break"), "skipped", strict)
+    table.hit(own, [Location("<f>", 2, "f")], read("a break"), "resumed", Flags(error_on_graph_break=False, fullgraph=False))
+    (broken,) = table.breaks
+    assert (broken.outcome, broken.error_on_graph_break, broken.region.kind) == ("skipped", True, "decorator")
+    table.forget({"f0"})
+    assert (broken.outcome, broken.error_on_graph_break, broken.region.kind) == ("resumed", False, "unknown")
+    assert [hit.frame for hit in broken.hits] == ["f1"]
 
 
 @pytest.mark.parametrize(

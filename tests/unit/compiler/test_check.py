@@ -134,6 +134,12 @@ def test_where_nothing_is_compared_nothing_agrees() -> None:
     assert found["not_compared"] == ["Bag"]
 
 
+def test_what_torch_cannot_compare_is_no_error() -> None:
+    told = checked(lambda x: (x * 2, x.to_dense()), torch.ones(2).to_mkldnn())
+    assert told["agrees"] is True
+    assert told["words"].startswith("check: compiled and eager agree (1 value; not compared: the value[0] (values)")
+
+
 def test_random_numbers_drawn_on_a_device_are_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     generators = [torch.zeros(16, dtype=torch.uint8), torch.zeros(16, dtype=torch.uint8)]
     monkeypatch.setattr(torch.xpu, "is_available", lambda: True)

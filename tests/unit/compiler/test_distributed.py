@@ -15,10 +15,11 @@ from torch.distributed import _functional_collectives as functional_collectives
 
 from dynascope.compiler.assembly.compile_records import CompileRecord
 from dynascope.compiler.assembly.data_parallel import splits
+from dynascope.compiler.assembly.stages import add_stages
 from dynascope.compiler.driver.explain import explain
 from dynascope.compiler.ranks.collectives import collectives
 from dynascope.compiler.recording.recording import observe
-from dynascope.compiler.report import GraphSplit, Report
+from dynascope.compiler.report import Graph, GraphSplit, Report
 from dynascope.widgets.model.build import view_model
 
 
@@ -110,6 +111,14 @@ def test_the_bytes_of_the_parameters_in_a_log(type: str, count: int | None) -> N
     code = f"def forward(self, l_self_parameters_w_: 'f32[2, 3]', l_self_parameters_b_: '{type}'):\n    return ()\n"
     record = CompileRecord("0/0", splits=[GraphSplit(name="submod_0", code=code)])
     assert [split.parameter_bytes for split in splits(record)] == [count]
+
+
+@pytest.mark.parametrize(("codes", "backward"), [(2, "pending"), (3, "compiled")])
+def test_the_backward_of_a_split_graph_is_compiled_after_the_forward_of_each_part(codes: int, backward: str) -> None:
+    parts = {"aot_forward_graph": ["forward"] * 2, "aot_backward_graph": ["backward"] * 2}
+    graph = Graph(id="g0", frame="f0", ops=0)
+    add_stages(CompileRecord("0/0", aot_graphs=parts, output_codes=["code"] * codes), graph)
+    assert graph.backward == backward
 
 
 def test_the_breaks_of_ddps_own_forward_are_not_the_users(process_group: None) -> None:

@@ -78,7 +78,7 @@ def test_no_record_is_both_read_and_passed_over() -> None:
 @pytest.mark.parametrize(
     ("folder", "above"),
     [
-        ("source", ("events", "report", "assembly", "torch_private", "recording", "driver")),
+        ("source", ("events", "assembly", "torch_private", "recording", "driver")),
         ("events", ("report", "assembly", "torch_private", "recording", "driver")),
         ("assembly", ("torch_private", "recording", "driver")),
         ("torch_private", ("report", "assembly", "recording", "driver")),

@@ -162,9 +162,11 @@ def test_damage_costs_only_itself_and_is_named(tmp_path: Path) -> None:
     texts[6] = "\x00\x01 not a log\n" * 20
     del texts[5]
     folder = write_logs(tmp_path / "job", texts)
-    with pytest.raises(ValueError, match=r"^[^\n]*rank 1: 1 × record that is not JSON[^\n]*$"):
-        dynascope.load(folder, strict=True)
     report = load(folder)
+    report.save(tmp_path / "saved.json")
+    for path in (folder, tmp_path / "saved.json"):
+        with pytest.raises(ValueError, match=r"^[^\n]*rank 1: 1 × record that is not JSON[^\n]*$"):
+            dynascope.load(path, strict=True)
     assert report.groups[0].ranks == [0, 1, 3]
     assert [r.rank for r in report.ranks if r.unread] == [1, 2, 3, 7]
     assert sum("left out" in note for note in report.notes) == 2

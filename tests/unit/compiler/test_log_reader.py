@@ -152,9 +152,12 @@ def test_wrong_types_in_records_are_counted(metadata: dict[str, Any], tmp_path: 
 def test_every_payload_is_checked(tmp_path: Path) -> None:
     log = Log().compile().add({"autotuning": {}}, '{"name": "dynamo"}').text()
     (tmp_path / "a.log").write_text(log.replace('"dynamo"}', '"Dynamo"}'), encoding="utf-8")
-    assert load(tmp_path / "a.log").unread == {"payload damaged": 1}
-    with pytest.raises(ValueError, match="1 × payload damaged"):
-        load(tmp_path / "a.log", strict=True)
+    report = load(tmp_path / "a.log")
+    assert report.unread == {"payload damaged": 1}
+    report.save(tmp_path / "saved.json")
+    for name in ("a.log", "saved.json"):
+        with pytest.raises(ValueError, match=f"{name}: 1 × payload damaged"):
+            load(tmp_path / name, strict=True)
 
 
 def test_the_command_can_be_strict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -199,6 +202,22 @@ def test_unknown_breaks_and_times_are_not_zero(tmp_path: Path) -> None:
     assert "1 graph break is known only from a resume function" in str(report)
     with pytest.raises(AssertionError, match="and 1 whose places are unknown"):
         report.expect(breaks=0)
+
+
+def test_the_break_that_stops_a_resume_function_is_not_the_one_before_it(tmp_path: Path) -> None:
+    ids = {"frame_id": 1, "frame_compile_id": 0}
+    name = "torch_dynamo_resume_in_f_at_4"
+    text = "Graph break in user code at /home/user/program.py:6\nGraph Break Reason: data-dependent"
+    log = (
+        Log()
+        .compile()
+        .add({"dynamo_start": {"stack": [{"filename": "/home/user/program.py", "line": 6, "name": name}]}, **ids})
+        .add({"artifact": {"name": "dynamo_graph_break_reason"}, **ids}, text)
+        .add({"compilation_metrics": {"co_name": name, "co_filename": "/home/user/program.py", "co_firstlineno": 4}, **ids})
+    )
+    report = load(log.write(tmp_path / "a.log"))
+    assert [(f.status, f.break_) for f in report.frames] == [("compiled", None), ("skipped", None)]
+    assert (report.summary.breaks, report.summary.unknown_breaks) == (1, 1)
 
 
 def test_the_time_of_a_compile_from_its_phases(tmp_path: Path) -> None:

@@ -90,7 +90,10 @@ def test_whose_file_it_is_shows_in_its_path() -> None:
     assert package("C:\\Python\\Lib\\site-packages\\timm\\layers.py") == "timm"
     assert package("/opt/venv/lib/python3.12/site-packages/six.py") == "six"
     assert package("<frozen abc>") == package("/usr/lib/python3.12/inspect.py") == "Python"
-    assert package("/home/a/project/model.py") is None
+    for folder in ("Python311", "miniconda3\\envs\\torch", "uv\\python\\cpython-3.11-windows-x86_64-none"):
+        assert package(f"C:\\Users\\a\\{folder}\\Lib\\contextlib.py") == "Python"
+    for own in ("/home/a/project/model.py", "/home/a/python3.11/model.py", "<ipython-input-3-0d4b>", "<stdin>", "<string>"):
+        assert package(own) is None
 
 
 def test_the_library_of_the_model_is_the_package_of_most_functions_beside_torch() -> None:

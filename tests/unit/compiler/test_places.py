@@ -47,6 +47,8 @@ def test_own_code_is_told_by_the_files_of_the_modules() -> None:
         (contextlib.__file__, "python", True),
         ("<frozen importlib._bootstrap>", "python", True),
         ("/elsewhere/lib/python3.12/contextlib.py", "user", True),
+        ("C:\\elsewhere\\Python312\\Lib\\contextlib.py", "user", True),
+        ("/home/me/python3.12/functools.py", "user", False),
         ("/elsewhere/lib/python3.12/site-packages/ipykernel/kernelapp.py", "library", True),
         ("/elsewhere/lib/python3.12/site-packages/sympy/core/add.py", "library", False),
         ("/elsewhere/site-packages/transformers/models/bert.py", "library", False),

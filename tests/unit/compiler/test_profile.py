@@ -14,14 +14,16 @@ from typing import Any
 import pytest
 import torch
 
+from dynascope.compiler.accuracy import check
 from dynascope.compiler.driver.explain import explain
 from dynascope.compiler.driver.retrace import retracing
+from dynascope.compiler.profile import inputs
 from dynascope.compiler.profile import measure as profiles
 from dynascope.compiler.replay.clone import Clones
 from dynascope.compiler.replay.last_call import LastCall
 from dynascope.compiler.replay.reachable import Reachable
 from dynascope.compiler.replay.replay import RecordedCall
-from dynascope.compiler.report import Break, BreakCost, Profile, Report
+from dynascope.compiler.report import Break, BreakCost, Frame, Profile, Report, Summary
 from dynascope.compiler.torch_private import availability
 from dynascope.widgets.labels.sentences import first_to_fix, verdict_words
 
@@ -120,7 +122,7 @@ def test_a_call_with_a_generator_is_not_replayed() -> None:
 
     report = explain(lambda x, g: x + 1, backend="eager", profile=2)(torch.ones(2), numbers())
     assert report.profile is None
-    assert any("it can reach a generator, which runs only once" in note for note in report.notes)
+    assert any("it can reach a generator, which can be used only once" in note for note in report.notes)
 
 
 def test_what_no_one_can_undo_is_said_beforehand(tmp_path: Any) -> None:
@@ -196,9 +198,12 @@ def test_a_fault_in_reading_the_profile_is_a_note(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(profiles, "profile_of", fails)
     monkeypatch.setattr(profiles, "try_switches", fails)
     monkeypatch.setattr(profiles, "WORTH", -1.0)
-    report = explain(lambda x: x + 1, backend="eager", profile=2)(torch.ones(2))
-    assert report.profile is None
-    assert [note for note in report.notes if note.startswith("the call was not profiled: ValueError: no call in")]
+    monkeypatch.setattr(check, "words", fails)
+    monkeypatch.setattr(inputs, "_input_run", fails)
+    report = explain(lambda x: x + 1, backend="eager", profile=2, check=True, inputs=[torch.ones(2)])(torch.ones(2))
+    assert (report.profile, report.check, report.inputs) == (None, None, None)
+    for what in ("the call was not profiled", "the check is not shown", "the inputs are not shown"):
+        assert f"{what}: ValueError: no call in the profiler's trace" in report.notes
 
 
 def test_without_profile_nothing_is_profiled(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -270,6 +275,14 @@ def test_what_check_puts_around_a_call_is_not_measured() -> None:
     assert report.profile is not None
     assert report.check is not None
     assert "gap" not in [s.kind for s in report.profile.segments]  # the copies that it makes
+
+
+@pytest.mark.parametrize(("compiled", "payback"), [(9.99e-6, "no gain"), (1.2e-5, "slower"), (5e-6, "calls")])
+def test_an_input_pays_back_as_the_call_does_only_if_the_gain_is_clear(compiled: float, payback: str) -> None:
+    frame = Frame(id="f0", compile_id="0/0", name="f", code_name="f", file="m.py", line=1, status="compiled")
+    seen = Report(frames=[frame], summary=Summary(compile_seconds=1.0))
+    inputs.annotate_inputs(seen, [inputs.Tried("x", seen, measured=profiles.Measured(compiled=[compiled], eager=[1e-5]))])
+    assert [run.payback for run in seen.inputs or ()] == [payback]
 
 
 def test_a_verdict_in_words() -> None:

@@ -227,7 +227,7 @@ def test_an_unrolled_loop_is_told() -> None:
     report = explain(loop, backend="eager")(torch.ones(2))
     line = loop.__code__.co_firstlineno + 2
     assert report.graphs[0].notes == [
-        f"test_recording.py:{line} is in this graph 20 times: loops are unrolled, turn by turn",
+        f"test_recording.py:{line} occurs 20 times in this graph: Dynamo unrolls loops",
     ]
 
 
@@ -318,11 +318,14 @@ def test_a_log_that_the_user_asked_for_gets_every_record() -> None:
     log = Log(logging.DEBUG)
     torch._logging._internal.trace_log.addHandler(log)
     try:
-        with observe():
-            torch.compile(broken, backend="eager")(torch.ones(2))
+        with observe() as recording:
+            torch.compile(broken, backend="eager", dynamic=True)(torch.ones(2))
     finally:
         torch._logging._internal.trace_log.removeHandler(log)
     assert "chromium_event" in told
+    (size,) = recording.report.frames[0].symbols  # torch makes these records then, and interns the names of files
+    assert size.at is not None
+    assert (size.at.file, size.at.function) == (__file__, "broken")
 
 
 @pytest.mark.skipif(torch.__version__.startswith(("2.9", "2.11")), reason="there a reason can stand in the traceback alone")

@@ -28,6 +28,7 @@ import pytest
 import torch
 
 from dynascope.compiler.driver.explain import explain
+from dynascope.compiler.replay import snapshot
 from dynascope.compiler.replay.clone import Clones
 from dynascope.compiler.replay.object_state import size_of
 from dynascope.compiler.replay.replay import RecordedCall
@@ -137,6 +138,13 @@ def test_arrays_among_the_arguments_are_restored_in_place() -> None:
     assert inner[0, 0] == 2
 
 
+def test_a_tensor_that_is_not_copied_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshot, "MOST_BYTES", 40)
+    first, large = torch.zeros(4), torch.zeros(100)
+    (note,) = snapshot.StateSnapshot([first, large, large[1:], large.view(10, 10), torch.zeros(4)]).notes
+    assert note.startswith("1 of the tensors and arrays that the call can reach is not copied, because together they are")
+
+
 def test_attributes_of_classes_and_slots_are_restored() -> None:
     class Counts:
         calls = 0
@@ -193,7 +201,7 @@ def test_a_call_that_may_use_up_an_iterator_is_not_repeated(make: Callable[[], A
 
     report = explain(f, backend="eager", profile=3)(torch.ones(1))
     assert report.profile is None
-    assert any("which runs only once" in note for note in report.notes)
+    assert any("which can be used only once" in note for note in report.notes)
     assert next(it) in (1, 2, "2")
 
 

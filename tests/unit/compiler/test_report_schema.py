@@ -118,7 +118,7 @@ def test_what_is_no_report_is_one_line_with_the_place(number: int, change: dict[
 
 @pytest.mark.parametrize("number", [0, 3, "2", None, True, [2]])
 def test_other_schemas_are_refused(number: Any) -> None:
-    with pytest.raises(ValueError, match="reads schema 2 and older"):
+    with pytest.raises(ValueError, match="reads schemas 1 and 2" + (": update dynascope$" if number == 3 else "$")):
         Report.from_dict({"schema": number})
 
 

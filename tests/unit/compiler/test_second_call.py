@@ -33,7 +33,7 @@ def test_a_break_that_the_second_call_does_not_meet() -> None:
     model, x = Cached(), torch.ones(3)
     report = dynascope.explain(model, backend="eager", second_call=True)(x)
     assert first_only(report) == [True, False]
-    assert "second call: 1 of 2 graph breaks only in the first call" in report.notes
+    assert "second call: 1 of 2 graph breaks occurs only in the first call" in report.notes
     assert "only in the first call" in report.details()
     # the user's objects are as one call leaves them
     assert model.table is not None
