@@ -309,6 +309,8 @@ LEFT_ALONE = [
     (raise_checks, "    if «x.sum() > 0»:\n        print(x)\n        raise ValueError\n    return x\n"),
     (raise_checks, "    if «x.sum() > 0»:\n        raise\n    return x\n"),
     (raise_checks, "    if «x.ndim > 2»:\n        raise ValueError('many')\n    return x\n"),
+    (raise_checks, "    if n:\n        y = x\n    elif «x.isnan().any()»:\n        raise ValueError('nan')\n    return x\n"),
+    (empty_rows, "    m = x > 0\n    if n:\n        y = x\n    elif «m.any()»:\n        x[m] = 0\n    return x\n"),
     (branches, "    match g(x):\n        case 1:\n            y = x\n    if «x.sum() > 0»:\n        y = x + 1\n    return y\n"),
     (branches, "    if «x.sum() > 0»:\n        match g(x):\n            case [y, *z]:\n                pass\n    return y\n"),
     (branches, "    with suppress(E):\n        y = g(x)\n    if «x.sum() > 0»:\n        y = x + 1\n    return y\n"),

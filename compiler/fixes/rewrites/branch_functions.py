@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from dynascope.compiler.fixes.candidate import Candidate, Problem
-from dynascope.compiler.fixes.rewrites.branch_parts import Refused, is_elif, is_no_tensor, targets, without_alias
+from dynascope.compiler.fixes.rewrites.branch_parts import Refused, is_no_tensor, targets, without_alias
 from dynascope.compiler.fixes.syntax import conditions
 from dynascope.compiler.fixes.syntax.effects import changes_argument, is_pure, looks_around
 from dynascope.compiler.fixes.syntax.flow import bound_before, certainly_bound, read_later, small, statements
@@ -25,7 +25,6 @@ def with_cond(problem: Problem, source: Source, branch: cst.If) -> list[Candidat
     if (
         condition is None
         or not is_pure(torch, branch.test, unknown=True)
-        or is_elif(source, branch)
         or not source.stands_alone(branch)
         or isinstance(branch.orelse, cst.If)
     ):

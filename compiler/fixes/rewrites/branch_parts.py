@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import libcst as cst
 
-from dynascope.compiler.fixes.syntax.source_text import Source
-
 
 def is_no_tensor(value: cst.BaseExpression) -> bool:
     """Whether a value is certainly neither a tensor nor a number that can become one."""
-    return isinstance(value, cst.BaseString | cst.Lambda | cst.Dict | cst.List | cst.Set | cst.Tuple | cst.FormattedString) or (
+    return isinstance(value, cst.BaseString | cst.Lambda | cst.Dict | cst.List | cst.Set | cst.Tuple) or (
         isinstance(value, cst.Name) and value.value in ("None", "True", "False", "Ellipsis")
     )
 
@@ -24,11 +22,6 @@ def without_alias(value: cst.BaseExpression, text: str) -> str:
 
 class Refused(Exception):
     """Raised if a branch cannot be written in the wanted form."""
-
-
-def is_elif(source: Source, branch: cst.If) -> bool:
-    above = source.parent(branch)
-    return isinstance(above, cst.If) and above.orelse is branch
 
 
 def targets(one: cst.CSTNode) -> list[tuple[str, tuple[cst.BaseExpression, str]]]:

@@ -8,7 +8,7 @@ import libcst as cst
 
 from dynascope.compiler.fixes.candidate import Candidate, Problem
 from dynascope.compiler.fixes.rewrites.branch_functions import _ONE, with_cond
-from dynascope.compiler.fixes.rewrites.branch_parts import Refused, is_elif, is_no_tensor, targets, without_alias
+from dynascope.compiler.fixes.rewrites.branch_parts import Refused, is_no_tensor, targets, without_alias
 from dynascope.compiler.fixes.syntax import conditions
 from dynascope.compiler.fixes.syntax.effects import changed_in_place, is_pure
 from dynascope.compiler.fixes.syntax.flow import bound_before, leaves, read_later, small, statements
@@ -121,7 +121,7 @@ def _assigning(source: Source, torch: Torch, branch: cst.If) -> list[Change] | N
     """The branch as assignments of chosen values; None if it does anything but assign, or the values cannot be chosen."""
     try:
         names = list(dict.fromkeys(_assigned(branch)))
-        if not names or not _stands(source, branch):
+        if not names:
             return None
         late, before = read_later(source, branch), bound_before(source, branch)
         names = [n for n in names if n in late]
@@ -139,16 +139,10 @@ def _assigning(source: Source, torch: Torch, branch: cst.If) -> list[Change] | N
     return [_replaced(source, branch, lines)]
 
 
-def _stands(source: Source, branch: cst.If) -> bool:
-    """Whether a branch begins its line, or is an `elif`, which becomes an `else` with lines of its own."""
-    head = source.text[source.line_start(source.lines(branch)[0]) : source.start(branch)].strip()
-    return not head or is_elif(source, branch)
-
-
 def _replaced(source: Source, branch: cst.If, lines: list[str]) -> Change:
-    """The change that puts these lines in place of a branch."""
+    """The change that puts these lines in place of a branch; an `elif` becomes an `else` with them inside."""
     indent = source.indent(branch)
-    if is_elif(source, branch):
+    if source.is_elif(branch):
         lines = ["else:", *(source.indent_unit + line for line in lines)]
     start, end = source.whole_lines(branch)
     return start, end, "".join(f"{indent}{line}\n" for line in lines)
@@ -245,7 +239,7 @@ def _returning(source: Source, torch: Torch, branch: cst.If) -> list[Change] | N
 
     Without an `else`, the code after the branch is a side, except the assignments at its start, which stay.
     """
-    if is_elif(source, branch) or not source.stands_alone(branch):
+    if not source.stands_alone(branch):
         return None
     after = source.following(branch)
     kept = 0

@@ -113,9 +113,13 @@ class Source:
         text = _LINE_END.sub("\n", text)
         return text if text.endswith("\n") else text + "\n"
 
+    def is_elif(self, branch: cst.CSTNode) -> bool:
+        """Whether an `if` is the `elif` of another."""
+        return isinstance(branch, cst.If) and isinstance(self.parent(branch), cst.If)
+
     def stands_alone(self, node: cst.CSTNode) -> bool:
-        """Whether a statement has its lines to itself: no `;`, no `if x: statement`."""
-        if isinstance(node, cst.SimpleStatementLine) and len(node.body) != 1:
+        """Whether a statement has its lines to itself: no `;`, no `if x: statement`, no `elif`."""
+        if self.is_elif(node) or (isinstance(node, cst.SimpleStatementLine) and len(node.body) != 1):
             return False
         before = self.text[self.line_start(self.lines(node)[0]) : self.start(node)]
         after = self.text[self.end(node) : self.line_start(self.lines(node)[1] + 1)].strip()
