@@ -472,6 +472,70 @@ class Net(torch.nn.Module):
         assert offered(counters, f"{text}\n{other}\n", kind="recompile", reason="scale") == []
 
 
+NAMESAKES = """\
+import torch
+
+steps = 1
+
+class Base(torch.nn.Module):
+    def __init__(self):
+        self.steps = 2
+
+class Net(Base):
+    def __init__(self):
+        self.inner = Inner()
+        self.other = made()
+
+    def run(self, n, k):
+        self.steps += 1
+        return k * n  # here
+
+class Inner:
+    steps = 3
+
+    def __init__(self):
+        self.steps = 4
+
+def f(n, x):
+    return x * n * steps
+
+def g(f):
+    steps = 5
+    f(6, x)
+    steps += 1
+
+def h():
+    global steps
+    steps = 7
+    steps += 8
+
+net = Net()
+net.run(9, 10)
+run(11, 12)
+f(13, x)
+net.f(14, x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "reason", "changed"),
+    [
+        ("return x * n", "steps", {"steps = 1": "steps = torch.tensor(1)", "    steps = 7": "    steps = torch.tensor(7)",
+                                   "    steps += 8": "    steps = steps + 8"}),
+        ("return k * n", "self.steps", {"        self.steps = 2": "        self.steps = torch.tensor(2)",
+                               "        self.steps += 1": "        self.steps = self.steps + 1"}),
+        ("return k * n", "self.inner.steps", {"        self.steps = 4": "        self.steps = torch.tensor(4)"}),
+        ("return k * n", "self.other.steps", {}),
+        ("return k * n", "n", {}),
+        ("return x * n", "n", {"f(13, x)": "f(torch.tensor(13), x)"}),
+    ],
+)  # fmt: skip
+def test_another_number_of_the_same_name_stays(line: str, reason: str, changed: dict[str, str]) -> None:
+    found = offered(counters, NAMESAKES.replace(line, f"«{line}»"), kind="recompile", reason=reason)
+    wanted = [changed.get(one, one) for one in NAMESAKES.splitlines()]
+    assert [new.splitlines() for _, new in found] == ([wanted] if changed else [])
+
+
 GUARDS = (
     "    y = x[i] if «i < 4» else x\n    return y\n",
     "    if «i < 4»:\n        return x[i]\n    return x\n",

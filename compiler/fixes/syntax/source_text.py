@@ -94,6 +94,10 @@ class Source:
         """The first and the last line of a node."""
         return self.line_of(self.start(node)), self.line_of(max(self.start(node), self.end(node) - 1))
 
+    def first_line(self, statement: cst.CSTNode) -> int:
+        """The first line of a statement, its decorators included."""
+        return self.lines(next(iter(getattr(statement, "decorators", ())), statement))[0]
+
     def whole_lines(self, *nodes: cst.CSTNode) -> tuple[int, int]:
         """Offsets of the lines of consecutive nodes: the start of the first line, and the start of the line after the last."""
         return self.line_start(self.lines(nodes[0])[0]), self.line_start(self.lines(nodes[-1])[1] + 1)
