@@ -387,6 +387,12 @@ def test_torch_is_named_as_the_module_names_it() -> None:
     assert not first("def f(x):\n    torch.relu(x)\n").startswith("import")  # a cell: imported by an earlier one
 
 
+def test_each_branch_that_becomes_part_of_a_choice_is_forced() -> None:
+    body = "    if «x.sum() > 0»:\n        return x\n    if x.max() > 3:\n        return -x\n    return x * 2\n"
+    [(candidate, _)] = [found for found in offered(branches, HEAD + body) if found[0].title == "Choose with torch.where"]
+    assert candidate.tests == ("x.sum() > 0", "x.max() > 3")
+
+
 def test_a_cells_statements() -> None:
     """An earlier cell may have bound a name that nothing above binds; the cell gets no name of its own."""
     cell = "for i in range(2):\n    if «x.sum() > i»:\n        x, y = y, x\nz = x\n"

@@ -11,7 +11,7 @@ from dynascope.compiler.fixes.rewrites.branch_functions import _ONE, with_cond
 from dynascope.compiler.fixes.rewrites.branch_parts import Refused, is_no_tensor, targets, without_alias
 from dynascope.compiler.fixes.syntax import conditions
 from dynascope.compiler.fixes.syntax.effects import changed_in_place, is_pure
-from dynascope.compiler.fixes.syntax.flow import bound_before, leaves, read_later, small, statements
+from dynascope.compiler.fixes.syntax.flow import bound_before, read_later, small, statements
 from dynascope.compiler.fixes.syntax.names import unused_name, uses
 from dynascope.compiler.fixes.syntax.source_text import Change, Source, candidate, parse
 from dynascope.compiler.fixes.syntax.torch_names import Torch
@@ -76,12 +76,14 @@ class _Value:
 
 def _with_where(problem: Problem, source: Source, branch: cst.If) -> list[Candidate]:
     torch = Torch(source, source.scope_of(branch))
-    sides = [branch, *(source.following(branch) if leaves(statements(branch.body)) else [])]
+    sides = [branch, *(source.following(branch) if uses(branch).jumps else [])]
     changes = _assigning(source, torch, branch) or _returning(source, torch, branch)
     if changes is None or _guards_an_index(source, branch, sides):
         return []
     changes = [*changes, *torch.changes()]
-    return candidate(problem, source, "Choose with torch.where", changes, _BOTH, _tests(source, branch))
+    chosen = [n for s in sides for n in (s, *source.inside(s, cst.If)) if isinstance(n, cst.If)]
+    tests = tuple(part for n in chosen for part in conditions.parts(source, n.test))
+    return candidate(problem, source, "Choose with torch.where", changes, _BOTH, tests)
 
 
 def _guards_an_index(source: Source, choice: cst.If | cst.IfExp, sides: list[cst.CSTNode]) -> bool:
@@ -104,17 +106,6 @@ def _guards_an_index(source: Source, choice: cst.If | cst.IfExp, sides: list[cst
 
 def _picks(call: cst.Call) -> bool:
     return isinstance(call.func, cst.Attribute) and call.func.attr.value in _PICKING
-
-
-def _tests(source: Source, branch: cst.If) -> tuple[str, ...]:
-    """The conditions on values in an `if` and its `elif`s."""
-    found: list[str] = []
-    at = branch
-    while True:
-        found += conditions.parts(source, at.test)
-        if not isinstance(at.orelse, cst.If):
-            return tuple(found)
-        at = at.orelse
 
 
 def _assigning(source: Source, torch: Torch, branch: cst.If) -> list[Change] | None:
