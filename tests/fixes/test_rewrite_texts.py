@@ -102,6 +102,11 @@ CHANGED: list[tuple[ModuleType, str, tuple[str, ...]]] = [
     ),
     (
         branches,
+        "    if «x.sum() > 5»:\n        return x\n    elif x.sum() > 0:\n        return -x\n    return x * 2\n",
+        ("    return torch.where(x.sum() > 5, x, torch.where(x.sum() > 0, -x, x * 2))\n",),
+    ),
+    (
+        branches,
         "    y = x\n    if «x.sum() > 0»: y = x * 2; z = 1\n    else: z = 2\n    return y * z\n",
         (
             """\

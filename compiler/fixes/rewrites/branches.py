@@ -228,15 +228,17 @@ def _assignments(made: list[tuple[str, _Value]]) -> list[str]:
 def _returning(source: Source, torch: Torch, branch: cst.If) -> list[Change] | None:
     """The branch as one return; None if a side does not only return.
 
-    Without an `else`, the code after the branch is a side, except the assignments at its start, which stay.
+    Without an `else` at its end, the code after the branch is a side, except the assignments at its start, which stay.
     """
     if not source.stands_alone(branch):
         return None
-    after = source.following(branch)
+    ending = branch.orelse
+    while isinstance(ending, cst.If):
+        ending = ending.orelse
+    after = source.following(branch) if ending is None else []
     kept = 0
-    if branch.orelse is None:
-        while kept < len(after) and _computes(torch, after[kept]):
-            kept += 1
+    while kept < len(after) and _computes(torch, after[kept]):
+        kept += 1
     try:
         values = _returned(source, torch, [branch, *after[kept:]])
     except Refused:
@@ -244,7 +246,7 @@ def _returning(source: Source, torch: Torch, branch: cst.If) -> list[Change] | N
     between, tail = after[:kept], after[kept:]
     text = values[0] if len(values) == 1 else ", ".join(values)
     if not between:
-        last = tail[-1] if tail and branch.orelse is None else branch
+        last = (branch, *tail)[-1]
         start, end = source.whole_lines(branch, last)
         comments = source.comments(source.lines(branch)[0], source.lines(last)[1])
         indent = source.indent(branch)
@@ -278,10 +280,8 @@ def _returned(source: Source, torch: Torch, block: list[cst.CSTNode]) -> list[st
         return [source.text_of(p) for p in parts]
     if isinstance(first, cst.If):
         yes = _returned(source, torch, statements(first.body))
-        other: list[cst.CSTNode] = block[1:]
-        if first.orelse is not None:
-            other = [first.orelse] if isinstance(first.orelse, cst.If) else statements(first.orelse)
-        no = _returned(source, torch, other)
+        other = [first.orelse] if isinstance(first.orelse, cst.If) else statements(first.orelse)
+        no = _returned(source, torch, [*other, *block[1:]])
         if len(yes) != len(no):
             raise Refused
         for a, b in zip(yes, no, strict=True):
