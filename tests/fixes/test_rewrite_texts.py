@@ -389,6 +389,7 @@ def test_torch_is_named_as_the_module_names_it() -> None:
     text = first("def f(x):\n    import torch as th\n")
     assert "th.where(" in text
     assert first("from torch import nn\n\ndef f(x):\n").startswith("import torch\nfrom torch import nn\n")
+    assert first("@decorated\ndef f(x):\n").startswith("import torch\n@decorated\ndef f(x):\n")
     assert not first("def f(x):\n    torch.relu(x)\n").startswith("import")  # a cell: imported by an earlier one
 
 
