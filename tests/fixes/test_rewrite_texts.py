@@ -153,6 +153,11 @@ CHANGED: list[tuple[ModuleType, str, tuple[str, ...]]] = [
         ("    torch._assert_async(x.sum() > 0, '{x}')\n    return x\n",),
     ),
     (
+        raise_checks,
+        "    if «bool(x.sum() > 9)»:\n        raise E\n    return x\n",
+        ('    torch._assert_async(~(x.sum() > 9), "check failed")\n    return x\n',),
+    ),
+    (
         empty_rows,
         """\
     rows = x.nonzero()[:, 0]

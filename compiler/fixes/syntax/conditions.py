@@ -232,6 +232,9 @@ def negated(source: Source, torch: Torch, test: cst.BaseExpression) -> str | Non
     """The opposite of a condition on values as one boolean tensor; None if it cannot be written as one."""
     if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
         return as_tensor(source, torch, test.expression)
+    number = number_of(test)
+    if number is not None:
+        return negated(source, torch, number[0])
     condition = as_tensor(source, torch, test)
     if condition is None:
         return None
