@@ -255,6 +255,43 @@ CHANGED: list[tuple[ModuleType, str, tuple[str, ...]]] = [
         ('    for i in range(3):\n        if i:\n            print(i, f"{x.sum()}")\n    return x\n',),
     ),
     (
+        printing,
+        '    «print(x.item(), f"{x.item()} {(x + 1).item()}")»\n    x.add_(1)\n    return x * 2\n',
+        ('    print(f"{x.clone()}", f"{x.clone()} {x + 1}")\n    x.add_(1)\n    return x * 2\n',),
+    ),
+    (
+        printing,
+        "    for i in range(2):\n        «print(f'  # {i}')»  # why\n    return x * 2\n",
+        (
+            """\
+    messages = []
+    for i in range(2):
+        messages.append(lambda i=i: print(f'  # {i}'))  # why
+    result = x * 2
+    def write_messages():
+        for message in messages:
+            message()
+    write_messages()
+    return result
+""",
+        ),
+    ),
+    (
+        printing,
+        "    if n:\n        print('a')\n    else:\n        «print('b')»  # c\n    y = x + 1\n    return y * 2\n",
+        (
+            """\
+    y = x + 1
+    result = y * 2
+    if n:
+        print('a')
+    else:
+        print('b')  # c
+    return result
+""",
+        ),
+    ),
+    (
         log_values,
         "    total = «x.sum().item()»\n    y = x * 2\n    print(total)  # the sum\n    return y\n",
         (
