@@ -278,6 +278,11 @@ CHANGED: list[tuple[ModuleType, str, tuple[str, ...]]] = [
     ),
     (
         printing,
+        "    y = 1\n    «print(y)»\n    for y in x:\n        x = x + y\n    return x\n",
+        ("    y = 1\n    logged = y\n    for y in x:\n        x = x + y\n    print(logged)\n    return x\n",),
+    ),
+    (
+        printing,
         "    if n:\n        print('a')\n    else:\n        «print('b')»  # c\n    y = x + 1\n    return y * 2\n",
         (
             """\

@@ -11,7 +11,7 @@ from dynascope.compiler.fixes.syntax.conditions import is_python, number_of
 from dynascope.compiler.fixes.syntax.effects import changed_in_place
 from dynascope.compiler.fixes.syntax.flow import small, statements
 from dynascope.compiler.fixes.syntax.names import dotted, unused_name, uses
-from dynascope.compiler.fixes.syntax.source_text import Change, Source, candidate, parse
+from dynascope.compiler.fixes.syntax.source_text import STATEMENTS, Change, Source, candidate, parse
 
 _LATER = "Messages are written after the last tensor operation of the function: not at all if one in between raises."
 _BEHIND = "Messages are written after the graph that they stand in: not at all if one of its operations raises."
@@ -290,11 +290,11 @@ def _one_by_one(source: Source, scope: cst.FunctionDef, tops: list[cst.CSTNode])
 
 
 def _after(source: Source, scope: cst.CSTNode, top: cst.CSTNode, tops: list[cst.CSTNode]) -> list[cst.CSTNode]:
-    """The simple statements of the function below `top`, without those in `tops`."""
+    """The statements of the function below `top`, without those in `tops`."""
     end = source.end(top)
     return [
         s
-        for s in source.inside(scope, cst.SimpleStatementLine)
+        for s in source.inside(scope, *STATEMENTS)  # type: ignore[type-abstract]
         if source.scope_of(s) is scope and source.start(s) > end and not any(source.is_inside(s, t) for t in tops)
     ]
 
