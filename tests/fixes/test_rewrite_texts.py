@@ -199,6 +199,11 @@ CHANGED: list[tuple[ModuleType, str, tuple[str, ...]]] = [
         ("    x = x - x.mean()\n    x = x / x.std().detach()\n    return x\n",),
     ),
     (
+        scalars,
+        "    import math\n    k = x.min().item() if n else g(x * «x.max().item()»)\n    return x * math.sqrt(k), range(k)\n",
+        ("    import math\n    k = x.min().item() if n else g(x * x.max().detach())\n    return x * math.sqrt(k), range(k)\n",),
+    ),
+    (
         value_loops,
         """\
     while «x.sum() < 100»:  # until it is large
