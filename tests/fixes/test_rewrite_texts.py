@@ -363,6 +363,8 @@ LEFT_ALONE = [
     (branches, "    for _ in x:\n        if «x.sum() > 0»:\n            continue\n        x = x * 2\n    return x\n"),
     (branches, "    if «x.sum() > 0»:\n        x = x + 1\n        yield x\n"),
     (branches, "    y = 'a' if «x.sum() > 0» else 'b'\n    return y\n"),
+    (branches, "    y = x\n    del y\n    if «x.sum() > 0»:\n        y = x * 2\n    return y\n"),
+    (branches, "    y = x\n    if n:\n        del (y, n)\n    if «x.sum() > 0»:\n        y = x * 2\n    return y\n"),
     (raise_checks, "    if «x.sum() > 0»:\n        print(x)\n        raise ValueError\n    return x\n"),
     (raise_checks, "    if «x.sum() > 0»:\n        raise\n    return x\n"),
     (raise_checks, "    if «x.ndim > 2»:\n        raise ValueError('many')\n    return x\n"),
