@@ -347,6 +347,31 @@ CHANGED: list[tuple[ModuleType, str, tuple[str, ...]]] = [
         ),
     ),
     (
+        parts,
+        "    y = g\n    for i in x:\n        class K(y): pass\n        y = «h(K)»\n    return x + 1\n",
+        (
+            """\
+    y = g
+    def run_loop(y):
+        for i in x:
+            class K(y): pass
+            y = h(K)
+    run_loop(y)
+    return x + 1
+""",
+            """\
+    y = g
+    def step(y):
+        class K(y): pass
+        y = h(K)
+        return y
+    for i in x:
+        y = step(y)
+    return x + 1
+""",
+        ),
+    ),
+    (
         hoist,
         "    import time\n    for _ in range(2):\n        x = x * «time.time()»\n    return x\n",
         ("    import time\n    started = time.time()\n    for _ in range(2):\n        x = x * started\n    return x\n",),
