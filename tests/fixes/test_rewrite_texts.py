@@ -107,6 +107,19 @@ CHANGED: list[tuple[ModuleType, str, tuple[str, ...]]] = [
     ),
     (
         branches,
+        "    if «x.sum() > 5»:\n        return x,\n    return -x,\n",
+        (
+            """\
+    def when_true():
+        return x.clone(),
+    def when_false():
+        return -x,
+    return torch.cond(x.sum() > 5, when_true, when_false)
+""",
+        ),
+    ),
+    (
+        branches,
         "    y = x\n    if «x.sum() > 0»: y = x * 2; z = 1\n    else: z = 2\n    return y * z\n",
         (
             """\

@@ -195,9 +195,8 @@ def _last_values(one: cst.CSTNode) -> list[tuple[str, cst.BaseExpression]]:
 
 def _fresh_return(source: Source, value: cst.BaseExpression) -> str | None:
     """What a side returns, with the clones that `without_alias` adds; None if there are none."""
-    if isinstance(value, cst.Tuple):
-        parts = [e.value for e in value.elements]
-        texts = [without_alias(p, source.text_of(p)) for p in parts]
-        return ", ".join(texts) if any(isinstance(p, cst.Name | cst.Attribute | cst.Subscript) for p in parts) else None
-    text = source.text_of(value)
-    return f"{text}.clone()" if isinstance(value, cst.Name | cst.Attribute | cst.Subscript) else None
+    parts = [e.value for e in value.elements] if isinstance(value, cst.Tuple) else [value]
+    texts = [source.text_of(p) for p in parts]
+    fresh = [without_alias(p, text) for p, text in zip(parts, texts, strict=True)]
+    single = "," if isinstance(value, cst.Tuple) and len(parts) == 1 else ""
+    return ", ".join(fresh) + single if fresh != texts else None

@@ -275,7 +275,8 @@ def _returned(source: Source, torch: Torch, block: list[cst.CSTNode]) -> list[st
     if isinstance(inner, cst.Return) and len(small([first])) == 1 and inner.value is not None:  # type: ignore[list-item]
         value = inner.value
         parts = [e.value for e in value.elements] if isinstance(value, cst.Tuple) else [value]
-        if any(not is_pure(torch, p) or isinstance(p, cst.StarredElement) for p in parts):
+        single = isinstance(value, cst.Tuple) and len(parts) == 1
+        if single or any(not is_pure(torch, p) or isinstance(p, cst.StarredElement) for p in parts):
             raise Refused
         return [source.text_of(p) for p in parts]
     if isinstance(first, cst.If):

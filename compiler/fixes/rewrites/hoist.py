@@ -93,10 +93,11 @@ def _first_statement(scope: cst.FunctionDef) -> Statement:
 
 
 def _assumption(source: Source, call: cst.Call, *, in_loop: bool) -> str:
-    name = dotted(call.func)
+    name, is_clock = dotted(call.func), _full(source, call) in _CLOCKS
     if not in_loop:
-        return f"{name}() is called earlier in the function."
-    if _full(source, call) in _CLOCKS:
+        measured = " Times measured with it change." if is_clock else ""
+        return f"{name}() is called earlier in the function.{measured}"
+    if is_clock:
         return "The time is taken once, before the loop, instead of in each turn."
     return f"{name}() gives the same in each turn of the loop."
 

@@ -1,4 +1,4 @@
-"""Messages (prints, warnings, logs) move behind the graph, or behind the last tensor operation of the function, in order."""
+"""Messages (prints, warnings, logs) move after the graph, or after the last tensor operation of the function, in order."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import libcst as cst
 
 from dynascope.compiler.fixes.candidate import Candidate, Problem
 from dynascope.compiler.fixes.syntax.conditions import is_python, number_of
-from dynascope.compiler.fixes.syntax.effects import changed_in_place
+from dynascope.compiler.fixes.syntax.effects import changed_in_place, computes
 from dynascope.compiler.fixes.syntax.flow import small, statements
 from dynascope.compiler.fixes.syntax.names import dotted, unused_name, uses
 from dynascope.compiler.fixes.syntax.source_text import STATEMENTS, Change, Source, candidate, parse
@@ -72,7 +72,7 @@ def _writes(source: Source, call: cst.Call) -> bool:
 
 
 def _reorderable(problem: Problem, source: Source, statement: cst.CSTNode) -> list[Candidate]:
-    """`print(x.item())` as `print(f"{x}")`, which the compiler moves behind the graph, together with the setting for it.
+    """`print(x.item())` as `print(f"{x}")`, which the compiler moves after the graph, together with the setting for it.
 
     A tensor that is changed in place after the message is copied, because the message is then printed after the change.
     """
@@ -86,7 +86,7 @@ def _reorderable(problem: Problem, source: Source, statement: cst.CSTNode) -> li
     changes = [*_as_text(source, call), *copies]
     if not changes:
         return []
-    title = "Print copies of values, behind the graph" if copies else "Print values and sizes as text, behind the graph"
+    title = "Print copies of values, after the graph" if copies else "Print values and sizes as text, after the graph"
     settings: dict[str, object] = {"torch._dynamo.config.reorderable_logging_functions": ["builtins.print"]}
     return candidate(problem, source, title, changes, _BEHIND, (), settings)
 
@@ -195,7 +195,7 @@ def _something_follows(source: Source, rest: list[cst.CSTNode], tops: list[cst.C
     middle = [s for s in rest if s not in tops]
     if last and isinstance(last[0], cst.Return):
         middle = middle[:-1]
-        computed = last[0].value is not None and uses(last[0].value).calls + _arithmetic(last[0].value) != []
+        computed = computes(last[0])
     else:
         computed = False
     if any(isinstance(j, cst.Return | cst.Yield) for s in middle for j in uses(s).jumps):
@@ -203,11 +203,6 @@ def _something_follows(source: Source, rest: list[cst.CSTNode], tops: list[cst.C
     if any(is_python(s.test) for s in tops if isinstance(s, cst.If)) and any(uses(s).stores for s in middle):
         return False
     return computed or bool(middle) or len(tops) > 1
-
-
-def _arithmetic(node: cst.BaseExpression) -> list[cst.Call]:
-    text = isinstance(node, cst.BinaryOperation | cst.UnaryOperation | cst.Comparison | cst.Subscript | cst.IfExp)
-    return [cst.Call(func=cst.Name("operator"))] if text else []
 
 
 def leaves_of(source: Source, node: cst.CSTNode) -> list[cst.BaseExpression]:

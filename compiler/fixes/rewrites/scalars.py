@@ -21,7 +21,7 @@ _TAKE_TENSORS = frozenset({
     "div_", "fill_", "masked_fill_", "remainder", "fmod", "floor_divide", "atan2", "abs", "exp", "log", "sqrt", "tanh", "sin",
     "cos",
 })  # fmt: skip
-_MATH = {"sqrt", "exp", "log", "log2", "log10", "log1p", "expm1", "sin", "cos", "tan", "tanh", "floor", "ceil", "pow"}
+_MATH = {"sqrt", "exp", "log", "log2", "log10", "log1p", "expm1", "sin", "cos", "tan", "tanh", "floor", "ceil"}
 _MATH_NAMES = {"fabs": "abs"}
 
 
@@ -134,7 +134,7 @@ class _Flow:
         above = self.source.parent(node)
         if isinstance(above, cst.BinaryOperation):
             other = above.right if above.left is node else above.left
-            if isinstance(other, cst.BaseString | cst.FormattedString | cst.List | cst.Tuple):
+            if isinstance(other, cst.BaseString | cst.List | cst.Tuple):
                 return False
             return not self.is_number(other) or self.feeds(above)
         if isinstance(above, cst.UnaryOperation):

@@ -67,7 +67,7 @@ def number_of(expression: cst.BaseExpression) -> tuple[cst.BaseExpression, str] 
             and not isinstance(argument.value, cst.BaseString | cst.Integer | cst.Float)
         ):
             inner = number_of(argument.value)
-            if inner is not None and (function.value, inner[1]) in (("float", "item"), ("int", "item"), ("bool", "item")):
+            if inner is not None and inner[1] == "item":
                 return inner[0], function.value
             return argument.value, function.value
     return None

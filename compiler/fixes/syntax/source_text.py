@@ -76,7 +76,7 @@ class Source:
 
     def end(self, node: cst.CSTNode) -> int:
         """Offset after the node's last character; a block ends with its last statement."""
-        at = self.range(_last_part(node)).end
+        at = self.range(node).end
         return self._line_starts[at.line - 1] + at.column
 
     def text_of(self, node: cst.CSTNode) -> str:
@@ -227,20 +227,6 @@ class Source:
         parts = ((n, part(n) if part else n) for n in near)
         found = [n for n, held in parts if held is not None and self.holds(held, problem)]
         return min(found, key=lambda n: self.end(n) - self.start(n), default=None)
-
-
-def _last_part(node: cst.CSTNode) -> cst.CSTNode:
-    """The last simple statement in a statement or block, where it ends; any other node itself."""
-    if isinstance(node, cst.If | cst.For | cst.While | cst.Try | cst.TryStar):
-        tail = [getattr(node, "finalbody", None), node.orelse, *reversed(getattr(node, "handlers", ()))]
-        return _last_part(next((t for t in tail if t is not None), node.body))
-    if isinstance(
-        node, cst.Else | cst.Finally | cst.ExceptHandler | cst.ExceptStarHandler | cst.With | cst.FunctionDef | cst.ClassDef
-    ):
-        return _last_part(node.body)
-    if isinstance(node, cst.IndentedBlock | cst.SimpleStatementSuite | cst.SimpleStatementLine) and node.body:
-        return _last_part(node.body[-1])
-    return node
 
 
 @functools.lru_cache(maxsize=16)
