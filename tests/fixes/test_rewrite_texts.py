@@ -279,6 +279,11 @@ CHANGED: list[tuple[ModuleType, str, tuple[str, ...]]] = [
     ),
     (
         printing,
+        "    «print(*x.shape)»\n    return x * 2\n",
+        ("    logged = x.shape\n    result = x * 2\n    print(*logged)\n    return result\n",),
+    ),
+    (
+        printing,
         "    for i in range(2):\n        «print(f'  # {i}')»  # why\n    return x * 2\n",
         (
             """\
@@ -403,6 +408,9 @@ LEFT_ALONE = [
     (branches, "    y = 'a' if «x.sum() > 0» else 'b'\n    return y\n"),
     (branches, "    y = x\n    del y\n    if «x.sum() > 0»:\n        y = x * 2\n    return y\n"),
     (branches, "    y = x\n    if n:\n        del (y, n)\n    if «x.sum() > 0»:\n        y = x * 2\n    return y\n"),
+    (branches, "    if «x.sum() > 0»:\n        return *x, x\n    return *x, x\n"),
+    (branches, "    if «x.any()»:\n        *y, z = x, x\n    elif x:\n        *y, z = x, 1\n    else: *y, z = 1, x\n    return y\n"),
+    (log_values, "    n = «x.sum().item()»\n    return *g(x), n\n"),
     (raise_checks, "    if «x.sum() > 0»:\n        print(x)\n        raise ValueError\n    return x\n"),
     (raise_checks, "    if «x.sum() > 0»:\n        raise\n    return x\n"),
     (raise_checks, "    if «x.ndim > 2»:\n        raise ValueError('many')\n    return x\n"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from dynascope.compiler.fixes.candidate import Candidate, Problem
-from dynascope.compiler.fixes.rewrites.branch_parts import Refused, is_no_tensor, targets, without_alias
+from dynascope.compiler.fixes.rewrites.branch_parts import Refused, is_no_tensor, is_starred, targets, without_alias
 from dynascope.compiler.fixes.syntax import conditions
 from dynascope.compiler.fixes.syntax.effects import changes_argument, is_pure, looks_around
 from dynascope.compiler.fixes.syntax.flow import bound_before, certainly_bound, read_later, small, statements
@@ -80,7 +80,7 @@ def _alike(yes: list[cst.CSTNode], no: list[cst.CSTNode]) -> bool:
     lengths = [len(v.elements) if isinstance(v, cst.Tuple) else 1 if not isinstance(v, cst.Call) else 0 for v in values]
     parts = [e.value for v in values if isinstance(v, cst.Tuple) for e in v.elements] + [v for v in values if v is not None]
     return (lengths[0] == lengths[1] or 0 in lengths) and not any(
-        is_no_tensor(p) for p in parts if not isinstance(p, cst.Tuple)
+        is_starred(p) if isinstance(p, cst.Tuple) else is_no_tensor(p) for p in parts
     )
 
 

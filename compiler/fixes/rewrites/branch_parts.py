@@ -12,6 +12,11 @@ def is_no_tensor(value: cst.BaseExpression) -> bool:
     )
 
 
+def is_starred(value: cst.CSTNode) -> bool:
+    """Whether a value or a target is a tuple with `*a` in it."""
+    return isinstance(value, cst.Tuple) and any(isinstance(e, cst.StarredElement) for e in value.elements)
+
+
 def without_alias(value: cst.BaseExpression, text: str) -> str:
     """The text of a value, with `.clone()` if it is a name, an attribute or an item.
 
@@ -45,9 +50,11 @@ def targets(one: cst.CSTNode) -> list[tuple[str, tuple[cst.BaseExpression, str]]
         if (
             isinstance(target, cst.Tuple)
             and isinstance(one.value, cst.Tuple)
+            and not is_starred(target)
+            and not is_starred(one.value)
             and len(target.elements) == len(one.value.elements)
         ):
             pairs = list(zip(target.elements, one.value.elements, strict=True))
-            if all(isinstance(t.value, cst.Name) and isinstance(v, cst.Element) for t, v in pairs):
+            if all(isinstance(t.value, cst.Name) for t, _ in pairs):
                 return [(t.value.value, (v.value, "")) for t, v in pairs if isinstance(t.value, cst.Name)]
     raise Refused

@@ -8,7 +8,7 @@ import libcst as cst
 
 from dynascope.compiler.fixes.candidate import Candidate, Problem
 from dynascope.compiler.fixes.rewrites.branch_functions import _ONE, with_cond
-from dynascope.compiler.fixes.rewrites.branch_parts import Refused, is_no_tensor, targets, without_alias
+from dynascope.compiler.fixes.rewrites.branch_parts import Refused, is_no_tensor, is_starred, targets, without_alias
 from dynascope.compiler.fixes.syntax import conditions
 from dynascope.compiler.fixes.syntax.effects import changed_in_place, is_pure
 from dynascope.compiler.fixes.syntax.flow import bound_before, read_later, small, statements
@@ -276,7 +276,7 @@ def _returned(source: Source, torch: Torch, block: list[cst.CSTNode]) -> list[st
         value = inner.value
         parts = [e.value for e in value.elements] if isinstance(value, cst.Tuple) else [value]
         single = isinstance(value, cst.Tuple) and len(parts) == 1
-        if single or any(not is_pure(torch, p) or isinstance(p, cst.StarredElement) for p in parts):
+        if single or is_starred(value) or any(not is_pure(torch, p) for p in parts):
             raise Refused
         return [source.text_of(p) for p in parts]
     if isinstance(first, cst.If):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from dynascope.compiler.fixes.candidate import Candidate, Problem
+from dynascope.compiler.fixes.rewrites.branch_parts import is_starred
 from dynascope.compiler.fixes.rewrites.printing import at_the_end, at_top, is_observer
 from dynascope.compiler.fixes.syntax.conditions import grouped, number_of
 from dynascope.compiler.fixes.syntax.effects import computes
@@ -129,6 +130,8 @@ def _return_with(source: Source, last: cst.CSTNode, returned: cst.Return, name: 
     value = returned.value
     if not isinstance(value, cst.Tuple) or not source.stands_alone(last):
         return at_the_end(source, source.scope_of(last), lines) if isinstance(value, cst.Name) else None  # type: ignore[arg-type]
+    if is_starred(value):
+        return None
     indent = source.indent(last)
     above, parts, taken = [], [], [name]
     for element in value.elements:

@@ -118,7 +118,7 @@ def _as_text(source: Source, call: cst.Call) -> list[Change]:
         kept = number[0] if number is not None and number[1] == "item" else None
         if isinstance(value, cst.Attribute) and is_python(value):
             kept = value  # the compiler moves formatted strings, but not sizes and types
-        if kept is not None and argument.keyword is None and not set('"\n') & set(source.text_of(kept)):
+        if kept is not None and argument.keyword is None and not argument.star and not set('"\n') & set(source.text_of(kept)):
             replace(value, kept, 'f"{', '}"')
         elif isinstance(value, cst.FormattedString):
             for part in value.parts:
