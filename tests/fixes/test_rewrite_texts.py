@@ -409,7 +409,7 @@ LEFT_ALONE = [
     (branches, "    y = x\n    del y\n    if «x.sum() > 0»:\n        y = x * 2\n    return y\n"),
     (branches, "    y = x\n    if n:\n        del (y, n)\n    if «x.sum() > 0»:\n        y = x * 2\n    return y\n"),
     (branches, "    if «x.sum() > 0»:\n        return *x, x\n    return *x, x\n"),
-    (branches, "    if «x.any()»:\n        *y, z = x, x\n    elif x:\n        *y, z = x, 1\n    else: *y, z = 1, x\n    return y\n"),
+    (branches, "    if «x.any()»:\n        *y, z = x, x\n    elif x: *y, z = x, 1\n    else: *y, z = 1, x\n    return y\n"),
     (log_values, "    n = «x.sum().item()»\n    return *g(x), n\n"),
     (raise_checks, "    if «x.sum() > 0»:\n        print(x)\n        raise ValueError\n    return x\n"),
     (raise_checks, "    if «x.sum() > 0»:\n        raise\n    return x\n"),

@@ -28,6 +28,7 @@ def candidates(problem: Problem) -> list[Candidate]:
     if isinstance(function, cst.FunctionDef) and name in parameters(function):
         title, assumption = f"Pass {name} as a tensor", f"{name} is a tensor inside {problem.function}."
         return _made(problem, source, _given(source, function, name), [], title, assumption)
+    owners: Sequence[cst.CSTNode]
     if name.startswith("self."):
         assumption = f"{name} is a tensor; int() or float() of it gives the number."
         path, _, last = name.rpartition(".")

@@ -173,8 +173,9 @@ def _takes(call: cst.Call, selected: cst.BaseExpression) -> bool:
 
 def _is_same(one: cst.CSTNode, other: cst.BaseExpression) -> bool:
     """Whether two expressions are the same but for parentheses around them."""
-    bare = isinstance(one, cst.BaseExpression) and one.with_changes(lpar=(), rpar=())
-    return bool(bare) and bare.deep_equals(other.with_changes(lpar=(), rpar=()))
+    if not isinstance(one, cst.BaseExpression):
+        return False
+    return one.with_changes(lpar=(), rpar=()).deep_equals(other.with_changes(lpar=(), rpar=()))
 
 
 def _is_made_of(index: cst.BaseExpression, selected: cst.BaseExpression) -> bool:

@@ -86,9 +86,9 @@ def bound_before(source: Source, statement: cst.CSTNode) -> set[str]:
     while at is not None and at is not scope:
         block = list(source.block_of(at))
         if at in block:
-            above = block[: block.index(at)]
-            found |= certainly_bound(above) - deleted
-            deleted |= _deleted(*above)
+            earlier = block[: block.index(at)]
+            found |= certainly_bound(earlier) - deleted
+            deleted |= _deleted(*earlier)
         at = source.parent(at)
         if isinstance(at, cst.For):
             found |= targets_of(at) - deleted
