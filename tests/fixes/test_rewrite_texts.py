@@ -102,6 +102,24 @@ CHANGED: list[tuple[ModuleType, str, tuple[str, ...]]] = [
     ),
     (
         branches,
+        "    if «x.sum() > 5»:\n        return x\n    elif x.sum() > 0:\n        return -x\n    return x * 2\n",
+        ("    return torch.where(x.sum() > 5, x, torch.where(x.sum() > 0, -x, x * 2))\n",),
+    ),
+    (
+        branches,
+        "    if «x.sum() > 5»:\n        return x,\n    return -x,\n",
+        (
+            """\
+    def when_true():
+        return x.clone(),
+    def when_false():
+        return -x,
+    return torch.cond(x.sum() > 5, when_true, when_false)
+""",
+        ),
+    ),
+    (
+        branches,
         "    y = x\n    if «x.sum() > 0»: y = x * 2; z = 1\n    else: z = 2\n    return y * z\n",
         (
             """\
@@ -148,6 +166,11 @@ CHANGED: list[tuple[ModuleType, str, tuple[str, ...]]] = [
         ("    torch._assert_async(x.sum() > 0, '{x}')\n    return x\n",),
     ),
     (
+        raise_checks,
+        "    if «bool(x.sum() > 9)»:\n        raise E\n    return x\n",
+        ('    torch._assert_async(~(x.sum() > 9), "check failed")\n    return x\n',),
+    ),
+    (
         empty_rows,
         """\
     rows = x.nonzero()[:, 0]
@@ -187,6 +210,11 @@ CHANGED: list[tuple[ModuleType, str, tuple[str, ...]]] = [
         scalars,
         "    x = x - x.mean()\n    x = x / «x.std().item()»\n    return x\n",
         ("    x = x - x.mean()\n    x = x / x.std().detach()\n    return x\n",),
+    ),
+    (
+        scalars,
+        "    import math\n    k = x.min().item() if n else g(x * «x.max().item()»)\n    return x * math.sqrt(k), range(k)\n",
+        ("    import math\n    k = x.min().item() if n else g(x * x.max().detach())\n    return x * math.sqrt(k), range(k)\n",),
     ),
     (
         value_loops,
@@ -245,6 +273,53 @@ CHANGED: list[tuple[ModuleType, str, tuple[str, ...]]] = [
         ('    for i in range(3):\n        if i:\n            print(i, f"{x.sum()}")\n    return x\n',),
     ),
     (
+        printing,
+        '    «print(x.item(), f"{x.item()} {(x + 1).item()}")»\n    x.add_(1)\n    return x * 2\n',
+        ('    print(f"{x.clone()}", f"{x.clone()} {x + 1}")\n    x.add_(1)\n    return x * 2\n',),
+    ),
+    (
+        printing,
+        "    «print(*x.shape)»\n    return x * 2\n",
+        ("    logged = x.shape\n    result = x * 2\n    print(*logged)\n    return result\n",),
+    ),
+    (
+        printing,
+        "    for i in range(2):\n        «print(f'  # {i}')»  # why\n    return x * 2\n",
+        (
+            """\
+    messages = []
+    for i in range(2):
+        messages.append(lambda i=i: print(f'  # {i}'))  # why
+    result = x * 2
+    def write_messages():
+        for message in messages:
+            message()
+    write_messages()
+    return result
+""",
+        ),
+    ),
+    (
+        printing,
+        "    y = 1\n    «print(y)»\n    for y in x:\n        x = x + y\n    return x\n",
+        ("    y = 1\n    logged = y\n    for y in x:\n        x = x + y\n    print(logged)\n    return x\n",),
+    ),
+    (
+        printing,
+        "    if n:\n        print('a')\n    else:\n        «print('b')»  # c\n    y = x + 1\n    return y * 2\n",
+        (
+            """\
+    y = x + 1
+    result = y * 2
+    if n:
+        print('a')
+    else:
+        print('b')  # c
+    return result
+""",
+        ),
+    ),
+    (
         log_values,
         "    total = «x.sum().item()»\n    y = x * 2\n    print(total)  # the sum\n    return y\n",
         (
@@ -290,6 +365,31 @@ CHANGED: list[tuple[ModuleType, str, tuple[str, ...]]] = [
         ),
     ),
     (
+        parts,
+        "    y = g\n    for i in x:\n        class K(y): pass\n        y = «h(K)»\n    return x + 1\n",
+        (
+            """\
+    y = g
+    def run_loop(y):
+        for i in x:
+            class K(y): pass
+            y = h(K)
+    run_loop(y)
+    return x + 1
+""",
+            """\
+    y = g
+    def step(y):
+        class K(y): pass
+        y = h(K)
+        return y
+    for i in x:
+        y = step(y)
+    return x + 1
+""",
+        ),
+    ),
+    (
         hoist,
         "    import time\n    for _ in range(2):\n        x = x * «time.time()»\n    return x\n",
         ("    import time\n    started = time.time()\n    for _ in range(2):\n        x = x * started\n    return x\n",),
@@ -306,9 +406,16 @@ LEFT_ALONE = [
     (branches, "    for _ in x:\n        if «x.sum() > 0»:\n            continue\n        x = x * 2\n    return x\n"),
     (branches, "    if «x.sum() > 0»:\n        x = x + 1\n        yield x\n"),
     (branches, "    y = 'a' if «x.sum() > 0» else 'b'\n    return y\n"),
+    (branches, "    y = x\n    del y\n    if «x.sum() > 0»:\n        y = x * 2\n    return y\n"),
+    (branches, "    y = x\n    if n:\n        del (y, n)\n    if «x.sum() > 0»:\n        y = x * 2\n    return y\n"),
+    (branches, "    if «x.sum() > 0»:\n        return *x, x\n    return *x, x\n"),
+    (branches, "    if «x.any()»:\n        *y, z = x, x\n    elif x: *y, z = x, 1\n    else: *y, z = 1, x\n    return y\n"),
+    (log_values, "    n = «x.sum().item()»\n    return *g(x), n\n"),
     (raise_checks, "    if «x.sum() > 0»:\n        print(x)\n        raise ValueError\n    return x\n"),
     (raise_checks, "    if «x.sum() > 0»:\n        raise\n    return x\n"),
     (raise_checks, "    if «x.ndim > 2»:\n        raise ValueError('many')\n    return x\n"),
+    (raise_checks, "    if n:\n        y = x\n    elif «x.isnan().any()»:\n        raise ValueError('nan')\n    return x\n"),
+    (empty_rows, "    m = x > 0\n    if n:\n        y = x\n    elif «m.any()»:\n        x[m] = 0\n    return x\n"),
     (branches, "    match g(x):\n        case 1:\n            y = x\n    if «x.sum() > 0»:\n        y = x + 1\n    return y\n"),
     (branches, "    if «x.sum() > 0»:\n        match g(x):\n            case [y, *z]:\n                pass\n    return y\n"),
     (branches, "    with suppress(E):\n        y = g(x)\n    if «x.sum() > 0»:\n        y = x + 1\n    return y\n"),
@@ -319,6 +426,10 @@ LEFT_ALONE = [
     (empty_rows, "    m = x > 0\n    if «m.any()»:\n        x[m] = 0\n    else:\n        x = x + 1\n    return x\n"),
     (empty_rows, "    m = x > 0\n    if «m.any()»:\n        x[m.long()] = 0\n    return x\n"),
     (empty_rows, "    m = x > 0\n    if «m.sum() > 0»:\n        x[1 - m] = 0\n    return x\n"),
+    (empty_rows, "    m = x > 0\n    if «m.any()»:\n        y = x[m].max()\n        x[m] = x[m] / y\n    return x\n"),
+    (empty_rows, "    m = x > 0\n    if «m.any()»:\n        n = self.bump()\n        x[m] = 0\n    return x\n"),
+    (empty_rows, "    m = x > 0\n    if «m.any()»:\n        x[m] = g(x[m])[0]\n    return x\n"),
+    (empty_rows, "    r = x.nonzero()\n    if «len(r)»:\n        x[r] = 1 / len(r)\n    return x\n"),
     (scalars, "    return x[:«x.sum().item()»]\n"),
     (scalars, "    n = «int(x.sum())»\n    return x * n, list(range(n))\n"),
     (scalars, "    n = int(x.sum()) + «int(x.max())»\n    return x * n, list(range(n))\n"),
@@ -378,7 +489,14 @@ def test_torch_is_named_as_the_module_names_it() -> None:
     text = first("def f(x):\n    import torch as th\n")
     assert "th.where(" in text
     assert first("from torch import nn\n\ndef f(x):\n").startswith("import torch\nfrom torch import nn\n")
+    assert first("@decorated\ndef f(x):\n").startswith("import torch\n@decorated\ndef f(x):\n")
     assert not first("def f(x):\n    torch.relu(x)\n").startswith("import")  # a cell: imported by an earlier one
+
+
+def test_each_branch_that_becomes_part_of_a_choice_is_forced() -> None:
+    body = "    if «x.sum() > 0»:\n        return x\n    if x.max() > 3:\n        return -x\n    return x * 2\n"
+    [(candidate, _)] = [found for found in offered(branches, HEAD + body) if found[0].title == "Choose with torch.where"]
+    assert candidate.tests == ("x.sum() > 0", "x.max() > 3")
 
 
 def test_a_cells_statements() -> None:
@@ -468,6 +586,70 @@ class Net(torch.nn.Module):
     assert new.startswith("import torch\n\nscale: float = torch.tensor(2.5)\n")
     for other in ("scale: float = text", "scale, other = text, 1"):
         assert offered(counters, f"{text}\n{other}\n", kind="recompile", reason="scale") == []
+
+
+NAMESAKES = """\
+import torch
+
+steps = 1
+
+class Base(torch.nn.Module):
+    def __init__(self):
+        self.steps = 2
+
+class Net(Base):
+    def __init__(self):
+        self.inner = Inner()
+        self.other = made()
+
+    def run(self, n, k):
+        self.steps += 1
+        return k * n  # here
+
+class Inner:
+    steps = 3
+
+    def __init__(self):
+        self.steps = 4
+
+def f(n, x):
+    return x * n * steps
+
+def g(f):
+    steps = 5
+    f(6, x)
+    steps += 1
+
+def h():
+    global steps
+    steps = 7
+    steps += 8
+
+net = Net()
+net.run(9, 10)
+run(11, 12)
+f(13, x)
+net.f(14, x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "reason", "changed"),
+    [
+        ("return x * n", "steps", {"steps = 1": "steps = torch.tensor(1)", "    steps = 7": "    steps = torch.tensor(7)",
+                                   "    steps += 8": "    steps = steps + 8"}),
+        ("return k * n", "self.steps", {"        self.steps = 2": "        self.steps = torch.tensor(2)",
+                               "        self.steps += 1": "        self.steps = self.steps + 1"}),
+        ("return k * n", "self.inner.steps", {"        self.steps = 4": "        self.steps = torch.tensor(4)"}),
+        ("return k * n", "self.other.steps", {}),
+        ("return k * n", "n", {}),
+        ("return x * n", "n", {"f(13, x)": "f(torch.tensor(13), x)"}),
+    ],
+)  # fmt: skip
+def test_another_number_of_the_same_name_stays(line: str, reason: str, changed: dict[str, str]) -> None:
+    found = offered(counters, NAMESAKES.replace(line, f"«{line}»"), kind="recompile", reason=reason)
+    wanted = [changed.get(one, one) for one in NAMESAKES.splitlines()]
+    assert [new.splitlines() for _, new in found] == ([wanted] if changed else [])
 
 
 GUARDS = (

@@ -81,6 +81,8 @@ def version_shapes(places: Places, again: Sequence[Frame], graphs: dict[str, tup
     for number, frame in enumerate(again, 2):
         if len(shapes) == VERSIONS and len(again) > VERSIONS:
             shapes[-1]["title"] = f"+{len(again) - VERSIONS + 1}"
+            shapes[-1]["full"] = f"versions {VERSIONS + 1} to {number} of {places.name(frame)}"
+            shapes[-1].pop("tone", None)
             shapes[-1]["contents"] = [*shapes[-1].get("contents", []), frame.id, *([frame.graph] if frame.graph else [])]
             continue
         full = f"version {number} of {places.name(frame)}, {frame.status}"

@@ -237,7 +237,7 @@ class _Drawing:
             line = frame.resume.line if frame.resume else frame.line
             broken = self.breaks.get(frame.break_ or "")
             within = broken is not None and any(h.frame == frame.continues and h.line == line for h in broken.hits)
-            word = "in" if within else "at"  # `y = f(x) * 2` continues in the same line, after the call
+            word = "within" if within else "at"  # `y = f(x) * 2` continues in the same line, after the call
             self._arrow(source, me, "continues", "down", f"resumes {word} line {line}", "continues as")
         elif caller is not None and caller != me:
             words = f"calls from line {frame.called_from}" if frame.called_from else "calls"
@@ -251,8 +251,7 @@ class _Drawing:
             return
         chain = {(a["source"], a["target"]): a for a in self.arrows if a["kind"] in ("calls", "hits")}
         shown = 0
-        for hit in b.hits:
-            source = self._shown_as(hit.frame)
+        for source in dict.fromkeys(self._shown_as(hit.frame) for hit in b.hits):
             if source is None or source == owner:
                 continue
             along = [a for (s, t), a in chain.items() if s == source and t in hit_by]

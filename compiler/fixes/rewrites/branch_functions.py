@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from dynascope.compiler.fixes.candidate import Candidate, Problem
-from dynascope.compiler.fixes.rewrites.branch_parts import Refused, is_elif, is_no_tensor, targets, without_alias
+from dynascope.compiler.fixes.rewrites.branch_parts import Refused, is_no_tensor, is_starred, targets, without_alias
 from dynascope.compiler.fixes.syntax import conditions
 from dynascope.compiler.fixes.syntax.effects import changes_argument, is_pure, looks_around
 from dynascope.compiler.fixes.syntax.flow import bound_before, certainly_bound, read_later, small, statements
@@ -25,7 +25,6 @@ def with_cond(problem: Problem, source: Source, branch: cst.If) -> list[Candidat
     if (
         condition is None
         or not is_pure(torch, branch.test, unknown=True)
-        or is_elif(source, branch)
         or not source.stands_alone(branch)
         or isinstance(branch.orelse, cst.If)
     ):
@@ -81,7 +80,7 @@ def _alike(yes: list[cst.CSTNode], no: list[cst.CSTNode]) -> bool:
     lengths = [len(v.elements) if isinstance(v, cst.Tuple) else 1 if not isinstance(v, cst.Call) else 0 for v in values]
     parts = [e.value for v in values if isinstance(v, cst.Tuple) for e in v.elements] + [v for v in values if v is not None]
     return (lengths[0] == lengths[1] or 0 in lengths) and not any(
-        is_no_tensor(p) for p in parts if not isinstance(p, cst.Tuple)
+        is_starred(p) if isinstance(p, cst.Tuple) else is_no_tensor(p) for p in parts
     )
 
 
@@ -196,9 +195,8 @@ def _last_values(one: cst.CSTNode) -> list[tuple[str, cst.BaseExpression]]:
 
 def _fresh_return(source: Source, value: cst.BaseExpression) -> str | None:
     """What a side returns, with the clones that `without_alias` adds; None if there are none."""
-    if isinstance(value, cst.Tuple):
-        parts = [e.value for e in value.elements]
-        texts = [without_alias(p, source.text_of(p)) for p in parts]
-        return ", ".join(texts) if any(isinstance(p, cst.Name | cst.Attribute | cst.Subscript) for p in parts) else None
-    text = source.text_of(value)
-    return f"{text}.clone()" if isinstance(value, cst.Name | cst.Attribute | cst.Subscript) else None
+    parts = [e.value for e in value.elements] if isinstance(value, cst.Tuple) else [value]
+    texts = [source.text_of(p) for p in parts]
+    fresh = [without_alias(p, text) for p, text in zip(parts, texts, strict=True)]
+    single = "," if isinstance(value, cst.Tuple) and len(parts) == 1 else ""
+    return ", ".join(fresh) + single if fresh != texts else None

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import libcst as cst
 
-from dynascope.compiler.fixes.syntax.source_text import Source
-
 
 def is_no_tensor(value: cst.BaseExpression) -> bool:
     """Whether a value is certainly neither a tensor nor a number that can become one."""
-    return isinstance(value, cst.BaseString | cst.Lambda | cst.Dict | cst.List | cst.Set | cst.Tuple | cst.FormattedString) or (
+    return isinstance(value, cst.BaseString | cst.Lambda | cst.Dict | cst.List | cst.Set | cst.Tuple) or (
         isinstance(value, cst.Name) and value.value in ("None", "True", "False", "Ellipsis")
     )
+
+
+def is_starred(value: cst.CSTNode) -> bool:
+    """Whether a value or a target is a tuple with `*a` in it."""
+    return isinstance(value, cst.Tuple) and any(isinstance(e, cst.StarredElement) for e in value.elements)
 
 
 def without_alias(value: cst.BaseExpression, text: str) -> str:
@@ -24,11 +27,6 @@ def without_alias(value: cst.BaseExpression, text: str) -> str:
 
 class Refused(Exception):
     """Raised if a branch cannot be written in the wanted form."""
-
-
-def is_elif(source: Source, branch: cst.If) -> bool:
-    above = source.parent(branch)
-    return isinstance(above, cst.If) and above.orelse is branch
 
 
 def targets(one: cst.CSTNode) -> list[tuple[str, tuple[cst.BaseExpression, str]]]:
@@ -52,9 +50,11 @@ def targets(one: cst.CSTNode) -> list[tuple[str, tuple[cst.BaseExpression, str]]
         if (
             isinstance(target, cst.Tuple)
             and isinstance(one.value, cst.Tuple)
+            and not is_starred(target)
+            and not is_starred(one.value)
             and len(target.elements) == len(one.value.elements)
         ):
             pairs = list(zip(target.elements, one.value.elements, strict=True))
-            if all(isinstance(t.value, cst.Name) and isinstance(v, cst.Element) for t, v in pairs):
+            if all(isinstance(t.value, cst.Name) for t, _ in pairs):
                 return [(t.value.value, (v.value, "")) for t, v in pairs if isinstance(t.value, cst.Name)]
     raise Refused

@@ -8,10 +8,10 @@ import libcst as cst
 
 from dynascope.compiler.fixes.candidate import Candidate, Problem
 from dynascope.compiler.fixes.rewrites.branch_functions import _ONE, with_cond
-from dynascope.compiler.fixes.rewrites.branch_parts import Refused, is_elif, is_no_tensor, targets, without_alias
+from dynascope.compiler.fixes.rewrites.branch_parts import Refused, is_no_tensor, is_starred, targets, without_alias
 from dynascope.compiler.fixes.syntax import conditions
 from dynascope.compiler.fixes.syntax.effects import changed_in_place, is_pure
-from dynascope.compiler.fixes.syntax.flow import bound_before, leaves, read_later, small, statements
+from dynascope.compiler.fixes.syntax.flow import bound_before, read_later, small, statements
 from dynascope.compiler.fixes.syntax.names import unused_name, uses
 from dynascope.compiler.fixes.syntax.source_text import Change, Source, candidate, parse
 from dynascope.compiler.fixes.syntax.torch_names import Torch
@@ -76,12 +76,14 @@ class _Value:
 
 def _with_where(problem: Problem, source: Source, branch: cst.If) -> list[Candidate]:
     torch = Torch(source, source.scope_of(branch))
-    sides = [branch, *(source.following(branch) if leaves(statements(branch.body)) else [])]
+    sides = [branch, *(source.following(branch) if uses(branch).jumps else [])]
     changes = _assigning(source, torch, branch) or _returning(source, torch, branch)
     if changes is None or _guards_an_index(source, branch, sides):
         return []
     changes = [*changes, *torch.changes()]
-    return candidate(problem, source, "Choose with torch.where", changes, _BOTH, _tests(source, branch))
+    chosen = [n for s in sides for n in (s, *source.inside(s, cst.If)) if isinstance(n, cst.If)]
+    tests = tuple(part for n in chosen for part in conditions.parts(source, n.test))
+    return candidate(problem, source, "Choose with torch.where", changes, _BOTH, tests)
 
 
 def _guards_an_index(source: Source, choice: cst.If | cst.IfExp, sides: list[cst.CSTNode]) -> bool:
@@ -106,22 +108,11 @@ def _picks(call: cst.Call) -> bool:
     return isinstance(call.func, cst.Attribute) and call.func.attr.value in _PICKING
 
 
-def _tests(source: Source, branch: cst.If) -> tuple[str, ...]:
-    """The conditions on values in an `if` and its `elif`s."""
-    found: list[str] = []
-    at = branch
-    while True:
-        found += conditions.parts(source, at.test)
-        if not isinstance(at.orelse, cst.If):
-            return tuple(found)
-        at = at.orelse
-
-
 def _assigning(source: Source, torch: Torch, branch: cst.If) -> list[Change] | None:
     """The branch as assignments of chosen values; None if it does anything but assign, or the values cannot be chosen."""
     try:
         names = list(dict.fromkeys(_assigned(branch)))
-        if not names or not _stands(source, branch):
+        if not names:
             return None
         late, before = read_later(source, branch), bound_before(source, branch)
         names = [n for n in names if n in late]
@@ -139,16 +130,10 @@ def _assigning(source: Source, torch: Torch, branch: cst.If) -> list[Change] | N
     return [_replaced(source, branch, lines)]
 
 
-def _stands(source: Source, branch: cst.If) -> bool:
-    """Whether a branch begins its line, or is an `elif`, which becomes an `else` with lines of its own."""
-    head = source.text[source.line_start(source.lines(branch)[0]) : source.start(branch)].strip()
-    return not head or is_elif(source, branch)
-
-
 def _replaced(source: Source, branch: cst.If, lines: list[str]) -> Change:
-    """The change that puts these lines in place of a branch."""
+    """The change that puts these lines in place of a branch; an `elif` becomes an `else` with them inside."""
     indent = source.indent(branch)
-    if is_elif(source, branch):
+    if source.is_elif(branch):
         lines = ["else:", *(source.indent_unit + line for line in lines)]
     start, end = source.whole_lines(branch)
     return start, end, "".join(f"{indent}{line}\n" for line in lines)
@@ -243,15 +228,17 @@ def _assignments(made: list[tuple[str, _Value]]) -> list[str]:
 def _returning(source: Source, torch: Torch, branch: cst.If) -> list[Change] | None:
     """The branch as one return; None if a side does not only return.
 
-    Without an `else`, the code after the branch is a side, except the assignments at its start, which stay.
+    Without an `else` at its end, the code after the branch is a side, except the assignments at its start, which stay.
     """
-    if is_elif(source, branch) or not source.stands_alone(branch):
+    if not source.stands_alone(branch):
         return None
-    after = source.following(branch)
+    ending = branch.orelse
+    while isinstance(ending, cst.If):
+        ending = ending.orelse
+    after = source.following(branch) if ending is None else []
     kept = 0
-    if branch.orelse is None:
-        while kept < len(after) and _computes(torch, after[kept]):
-            kept += 1
+    while kept < len(after) and _computes(torch, after[kept]):
+        kept += 1
     try:
         values = _returned(source, torch, [branch, *after[kept:]])
     except Refused:
@@ -259,7 +246,7 @@ def _returning(source: Source, torch: Torch, branch: cst.If) -> list[Change] | N
     between, tail = after[:kept], after[kept:]
     text = values[0] if len(values) == 1 else ", ".join(values)
     if not between:
-        last = tail[-1] if tail and branch.orelse is None else branch
+        last = (branch, *tail)[-1]
         start, end = source.whole_lines(branch, last)
         comments = source.comments(source.lines(branch)[0], source.lines(last)[1])
         indent = source.indent(branch)
@@ -288,15 +275,14 @@ def _returned(source: Source, torch: Torch, block: list[cst.CSTNode]) -> list[st
     if isinstance(inner, cst.Return) and len(small([first])) == 1 and inner.value is not None:  # type: ignore[list-item]
         value = inner.value
         parts = [e.value for e in value.elements] if isinstance(value, cst.Tuple) else [value]
-        if any(not is_pure(torch, p) or isinstance(p, cst.StarredElement) for p in parts):
+        single = isinstance(value, cst.Tuple) and len(parts) == 1
+        if single or is_starred(value) or any(not is_pure(torch, p) for p in parts):
             raise Refused
         return [source.text_of(p) for p in parts]
     if isinstance(first, cst.If):
         yes = _returned(source, torch, statements(first.body))
-        other: list[cst.CSTNode] = block[1:]
-        if first.orelse is not None:
-            other = [first.orelse] if isinstance(first.orelse, cst.If) else statements(first.orelse)
-        no = _returned(source, torch, other)
+        other = [first.orelse] if isinstance(first.orelse, cst.If) else statements(first.orelse)
+        no = _returned(source, torch, [*other, *block[1:]])
         if len(yes) != len(no):
             raise Refused
         for a, b in zip(yes, no, strict=True):

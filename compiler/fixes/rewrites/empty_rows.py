@@ -6,12 +6,13 @@ import libcst as cst
 
 from dynascope.compiler.fixes.candidate import Candidate, Problem
 from dynascope.compiler.fixes.syntax.conditions import number_of
+from dynascope.compiler.fixes.syntax.effects import is_pure_call
 from dynascope.compiler.fixes.syntax.flow import read_later, small, statements
 from dynascope.compiler.fixes.syntax.names import dotted, uses
 from dynascope.compiler.fixes.syntax.source_text import Source, candidate, dedented, parse
 from dynascope.compiler.fixes.syntax.torch_names import Torch
 
-_ASSUMPTION = "The statements also run when no row is selected, and then change nothing."
+_ASSUMPTION = "The statements also run when no row is selected, and then change nothing and raise no exception."
 _IN_PLACE = {
     "index_add_", "index_fill_", "index_copy_", "index_put_", "masked_fill_", "masked_scatter_", "scatter_", "scatter_add_",
 }  # fmt: skip
@@ -22,6 +23,12 @@ _OF_VALUES = {"any", "sum", "count_nonzero"}
 _NEW = {
     "index_add", "index_fill", "index_copy", "index_put", "masked_fill", "masked_scatter", "scatter", "scatter_add",
     "clone",
+}  # fmt: skip
+_QUOTIENTS = (cst.Divide, cst.FloorDivide, cst.Modulo)
+#: functions that raise an exception if there are no elements
+_NEED_ROWS = {
+    "max", "min", "amax", "amin", "argmax", "argmin", "aminmax", "median", "nanmedian", "mode", "quantile", "nanquantile",
+    "kthvalue", "topk",
 }  # fmt: skip
 
 
@@ -43,8 +50,11 @@ def candidates(problem: Problem) -> list[Candidate]:
     if is_mask and any(_makes_numbers(n, selected) for n in source.inside(branch, cst.Call, cst.BinaryOperation)):
         return []
     torch, later = Torch(source, source.scope_of(branch)), read_later(source, branch)
-    if not all(_does_nothing(torch, s, selected, later) for s in small(body)):
-        return []
+    of_rows: set[str] = set()
+    for one in small(body):
+        if not _does_nothing(torch, one, selected, later) or not _is_safe(torch, source, one, selected, of_rows):
+            return []
+        of_rows |= uses(one).writes
     indent = source.indent(branch)
     first_body_line = source.lines(body[0])[0]
     header = source.comments(source.lines(branch)[0], first_body_line - 1)
@@ -114,7 +124,7 @@ def _makes_numbers(node: cst.CSTNode, mask: cst.BaseExpression) -> bool:
 
 
 def _does_nothing(torch: Torch, one: cst.CSTNode, selected: cst.BaseExpression, later: set[str]) -> bool:
-    """Whether a statement changes nothing that is read later if no row is selected; its values are taken to have no effects."""
+    """Whether a statement changes nothing that is read later if no row is selected, apart from what its values do."""
     if isinstance(one, cst.Assign) and len(one.targets) == 1:
         target = one.targets[0].target
         if isinstance(target, cst.Subscript):
@@ -128,6 +138,30 @@ def _does_nothing(torch: Torch, one: cst.CSTNode, selected: cst.BaseExpression, 
     return False
 
 
+def _is_safe(torch: Torch, source: Source, one: cst.CSTNode, selected: cst.BaseExpression, of_rows: set[str]) -> bool:
+    """Whether a statement's values have no effects, and raise no exception for lack of rows.
+
+    `of_rows`: the names that statements above bind.  Unknown functions are taken to accept no rows if they are given rows.
+    """
+
+    def has_rows(node: cst.CSTNode) -> bool:
+        inner = source.inside(node, cst.BaseExpression)  # type: ignore[type-abstract]
+        return bool(uses(node).reads & of_rows) or any(_is_same(n, selected) for n in (node, *inner))
+
+    for call in source.inside(one, cst.Call):
+        changes = isinstance(one, cst.Expr) and one.value is call
+        name = call.func.attr.value if isinstance(call.func, cst.Attribute) else dotted(call.func)
+        rows = has_rows(call)
+        if not (changes or is_pure_call(torch, call, unknown=rows)) or (rows and (name in _NEED_ROWS or number_of(call))):
+            return False
+    for item in source.inside(one, cst.Subscript):
+        first, of_shape = item.slice[0].slice, isinstance(item.value, cst.Attribute) and item.value.attr.value == "shape"
+        if isinstance(first, cst.Index) and not of_shape and has_rows(item.value) and not has_rows(first.value):
+            return False
+    quotients = [n for n in source.inside(one, cst.BinaryOperation) if isinstance(n.operator, _QUOTIENTS)]
+    return not any(_counted(n.right) is not None and has_rows(n.right) and not has_rows(n.left) for n in quotients)
+
+
 def _indexes(target: cst.Subscript, selected: cst.BaseExpression) -> bool:
     """Whether an index of this item is made of the mask or the rows."""
     return any(isinstance(e.slice, cst.Index) and _is_made_of(e.slice.value, selected) for e in target.slice)
@@ -137,9 +171,16 @@ def _takes(call: cst.Call, selected: cst.BaseExpression) -> bool:
     return any(_is_made_of(a.value, selected) for a in call.args)
 
 
+def _is_same(one: cst.CSTNode, other: cst.BaseExpression) -> bool:
+    """Whether two expressions are the same but for parentheses around them."""
+    if not isinstance(one, cst.BaseExpression):
+        return False
+    return one.with_changes(lpar=(), rpar=()).deep_equals(other.with_changes(lpar=(), rpar=()))
+
+
 def _is_made_of(index: cst.BaseExpression, selected: cst.BaseExpression) -> bool:
     """Whether an index selects nothing if the mask or the rows select nothing: `rows[:, 0]`, `rows + 1`, `mask & other`."""
-    if index.with_changes(lpar=(), rpar=()).deep_equals(selected.with_changes(lpar=(), rpar=())):
+    if _is_same(index, selected):
         return True
     if isinstance(index, cst.Subscript):
         return _is_made_of(index.value, selected)

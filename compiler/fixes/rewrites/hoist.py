@@ -47,7 +47,7 @@ def _import(problem: Problem, source: Source) -> list[Candidate]:
     lines = [s for s in source.module.body if isinstance(s, cst.SimpleStatementLine)]
     above = [s for s in lines if isinstance(s.body[0], cst.Import | cst.ImportFrom)]
     above = [s for s in above if source.start(s) < source.start(top)]
-    at = source.whole_lines(above[-1])[1] if above else _start_of(source, top)
+    at = source.whole_lines(above[-1])[1] if above else source.line_start(source.first_line(top))
     changes = [(at, at, source.lines_text(line).lstrip(" \t")), (start, end, "")]
     assumption = "The module is imported when this one is, also where the function is never called."
     return candidate(problem, source, "Import at the module's top level", changes, assumption)
@@ -59,12 +59,6 @@ def _top(source: Source, node: cst.CSTNode) -> cst.CSTNode:
     while (above := source.parent(found)) is not None and above is not source.module:
         found = above
     return found
-
-
-def _start_of(source: Source, statement: cst.CSTNode) -> int:
-    """Offset of the first line of a statement, with its decorators."""
-    decorators = getattr(statement, "decorators", ())
-    return source.line_start(source.lines(decorators[0])[0] if decorators else source.lines(statement)[0])
 
 
 def _call(problem: Problem, source: Source) -> list[Candidate]:
@@ -99,10 +93,11 @@ def _first_statement(scope: cst.FunctionDef) -> Statement:
 
 
 def _assumption(source: Source, call: cst.Call, *, in_loop: bool) -> str:
-    name = dotted(call.func)
+    name, is_clock = dotted(call.func), _full(source, call) in _CLOCKS
     if not in_loop:
-        return f"{name}() is called earlier in the function."
-    if _full(source, call) in _CLOCKS:
+        measured = " Times measured with it change." if is_clock else ""
+        return f"{name}() is called earlier in the function.{measured}"
+    if is_clock:
         return "The time is taken once, before the loop, instead of in each turn."
     return f"{name}() gives the same in each turn of the loop."
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import libcst as cst
 
 from dynascope.compiler.fixes.candidate import Candidate, Problem
+from dynascope.compiler.fixes.rewrites.branch_parts import is_starred
 from dynascope.compiler.fixes.rewrites.printing import at_the_end, at_top, is_observer
 from dynascope.compiler.fixes.syntax.conditions import grouped, number_of
+from dynascope.compiler.fixes.syntax.effects import computes
 from dynascope.compiler.fixes.syntax.flow import small
 from dynascope.compiler.fixes.syntax.names import dotted, unused_name, uses
 from dynascope.compiler.fixes.syntax.source_text import Change, Source, candidate, parse
@@ -97,15 +99,9 @@ def _local(
         ending = _return_with(source, last, returned, name, lines)
     else:
         ending = at_the_end(source, scope, lines)
-    if ending is None or not (middle or (isinstance(returned, cst.Return) and _computes(returned))):
+    if ending is None or not (middle or (isinstance(returned, cst.Return) and computes(returned))):
         return []
     return candidate(problem, source, "Take the number at the end", [*changes, *ending], _LATER)
-
-
-def _computes(node: cst.CSTNode) -> bool:
-    """Whether code contains a call, an operation or an item."""
-    works = isinstance(node, cst.Call | cst.BinaryOperation | cst.UnaryOperation | cst.Subscript)
-    return works or any(_computes(child) for child in node.children)
 
 
 def _arithmetic(node: cst.CSTNode) -> list[cst.Name]:
@@ -134,11 +130,13 @@ def _return_with(source: Source, last: cst.CSTNode, returned: cst.Return, name: 
     value = returned.value
     if not isinstance(value, cst.Tuple) or not source.stands_alone(last):
         return at_the_end(source, source.scope_of(last), lines) if isinstance(value, cst.Name) else None  # type: ignore[arg-type]
+    if is_starred(value):
+        return None
     indent = source.indent(last)
     above, parts, taken = [], [], [name]
     for element in value.elements:
         part = element.value
-        if isinstance(part, cst.Name) or dotted(part) or name in uses(part).reads:
+        if dotted(part) or name in uses(part).reads:
             parts.append(source.text_of(part))
         else:
             new = unused_name(source, "result", *taken)

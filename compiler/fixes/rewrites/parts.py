@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from dynascope.compiler.fixes.candidate import Candidate, Problem
-from dynascope.compiler.fixes.syntax.effects import looks_around
+from dynascope.compiler.fixes.syntax.effects import computes, looks_around
 from dynascope.compiler.fixes.syntax.flow import (
     bound_before,
     certainly_bound,
@@ -130,12 +130,7 @@ def _computed_around(source: Source, block: _Block) -> bool:
         for s in source.inside(scope, cst.SimpleStatementLine)
         if source.scope_of(s) is scope and not source.is_inside(s, block)
     ]
-    return any(_computes(s) for s in outside)
-
-
-def _computes(node: cst.CSTNode) -> bool:
-    works = isinstance(node, cst.Call | cst.BinaryOperation | cst.UnaryOperation | cst.Subscript)
-    return works or any(_computes(child) for child in node.children)
+    return any(computes(s) for s in outside)
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Messages (prints, warnings, logs) move behind the graph, or behind the last tensor operation of the function, in order."""
+"""Messages (prints, warnings, logs) move after the graph, or after the last tensor operation of the function, in order."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import libcst as cst
 
 from dynascope.compiler.fixes.candidate import Candidate, Problem
 from dynascope.compiler.fixes.syntax.conditions import is_python, number_of
-from dynascope.compiler.fixes.syntax.effects import changed_in_place
+from dynascope.compiler.fixes.syntax.effects import changed_in_place, computes
 from dynascope.compiler.fixes.syntax.flow import small, statements
 from dynascope.compiler.fixes.syntax.names import dotted, unused_name, uses
-from dynascope.compiler.fixes.syntax.source_text import Change, Source, candidate, parse
+from dynascope.compiler.fixes.syntax.source_text import STATEMENTS, Change, Source, candidate, parse
 
 _LATER = "Messages are written after the last tensor operation of the function: not at all if one in between raises."
 _BEHIND = "Messages are written after the graph that they stand in: not at all if one of its operations raises."
@@ -31,13 +31,19 @@ def candidates(problem: Problem) -> list[Candidate]:
 
 
 def observer_at(source: Source, problem: Problem) -> cst.CSTNode | None:
-    """The message statement at a problem, or the outermost `if` with only messages that has it in its body; else None."""
+    """The message statement at a problem, or the outermost `if` with only messages around it; else None."""
     found: cst.CSTNode | None = source.branch_at(problem) or source.innermost(problem, cst.SimpleStatementLine)
     if found is None or not is_observer(source, found):
         return None
-    while isinstance(above := source.parent(source.parent(found) or found), cst.If) and is_observer(source, above):
-        found = above
-    return found
+    return _outermost(source, found)
+
+
+def _outermost(source: Source, observer: cst.CSTNode) -> cst.CSTNode:
+    """A message statement, or the outermost `if` around it that contains only messages."""
+    above = source.parent(observer)
+    above = source.parent(above) if isinstance(above, cst.IndentedBlock | cst.SimpleStatementSuite) else above
+    above = source.parent(above) if isinstance(above, cst.Else) else above
+    return _outermost(source, above) if isinstance(above, cst.If) and is_observer(source, above) else observer
 
 
 def is_observer(source: Source, node: cst.CSTNode) -> bool:
@@ -66,7 +72,7 @@ def _writes(source: Source, call: cst.Call) -> bool:
 
 
 def _reorderable(problem: Problem, source: Source, statement: cst.CSTNode) -> list[Candidate]:
-    """`print(x.item())` as `print(f"{x}")`, which the compiler moves behind the graph, together with the setting for it.
+    """`print(x.item())` as `print(f"{x}")`, which the compiler moves after the graph, together with the setting for it.
 
     A tensor that is changed in place after the message is copied, because the message is then printed after the change.
     """
@@ -80,7 +86,7 @@ def _reorderable(problem: Problem, source: Source, statement: cst.CSTNode) -> li
     changes = [*_as_text(source, call), *copies]
     if not changes:
         return []
-    title = "Print copies of values, behind the graph" if copies else "Print values and sizes as text, behind the graph"
+    title = "Print copies of values, after the graph" if copies else "Print values and sizes as text, after the graph"
     settings: dict[str, object] = {"torch._dynamo.config.reorderable_logging_functions": ["builtins.print"]}
     return candidate(problem, source, title, changes, _BEHIND, (), settings)
 
@@ -101,22 +107,26 @@ def _copies(source: Source, statement: cst.CSTNode, call: cst.Call) -> list[Chan
 def _as_text(source: Source, call: cst.Call) -> list[Change]:
     """Turns `x.item()`, sizes and types that a message prints into fields of f-strings, and drops `.item()` in f-strings."""
     changes: list[Change] = []
+
+    def replace(whole: cst.BaseExpression, kept: cst.BaseExpression, before: str, after: str) -> None:
+        """Replace what is around the kept part, so that the part itself can have changes of its own."""
+        changes.append((source.start(whole), source.start(kept), before))
+        changes.append((source.end(kept), source.end(whole), after))
+
     for argument in call.args:
-        number = number_of(argument.value)
-        if number is not None:
-            text = source.text_of(number[0])
-            if number[1] == "item" and argument.keyword is None and '"' not in text and "\n" not in text:
-                changes.append((source.start(argument.value), source.end(argument.value), 'f"{' + text + '}"'))
-        elif is_python(argument.value) and isinstance(argument.value, cst.Attribute) and argument.keyword is None:
-            text = source.text_of(argument.value)  # the compiler moves formatted strings, but not sizes and types
-            changes.append((source.start(argument.value), source.end(argument.value), 'f"{' + text + '}"'))
-        elif isinstance(argument.value, cst.FormattedString):
-            for part in argument.value.parts:
+        value, number = argument.value, number_of(argument.value)
+        kept = number[0] if number is not None and number[1] == "item" else None
+        if isinstance(value, cst.Attribute) and is_python(value):
+            kept = value  # the compiler moves formatted strings, but not sizes and types
+        if kept is not None and argument.keyword is None and not argument.star and not set('"\n') & set(source.text_of(kept)):
+            replace(value, kept, 'f"{', '}"')
+        elif isinstance(value, cst.FormattedString):
+            for part in value.parts:
                 field = number_of(part.expression) if isinstance(part, cst.FormattedStringExpression) else None
                 if field is None or not isinstance(part, cst.FormattedStringExpression):
                     continue
                 if field[1] == "item" and part.conversion is None:
-                    changes.append((source.start(part.expression), source.end(part.expression), source.text_of(field[0])))
+                    replace(part.expression, field[0], "", "")
     return changes
 
 
@@ -144,8 +154,7 @@ def _moved(problem: Problem, source: Source, statement: cst.CSTNode) -> list[Can
     rest = block[block.index(outermost) :]
     later = [s for s in source.inside(scope, cst.SimpleStatementLine) if is_observer(source, s) and source.scope_of(s) is scope]
     later = [s for s in later if source.start(s) >= source.start(rest[0])]
-    tops = _tops(source, later)
-    tops.sort(key=source.start)
+    tops = sorted({_outermost(source, s) for s in later}, key=source.start)
     if not tops or any(at_top(source, scope, t) is None for t in tops) or not _something_follows(source, rest, tops):
         return []
     looped = any(_loop_of(source, scope, t) is not None for t in tops)
@@ -157,23 +166,6 @@ def _moved(problem: Problem, source: Source, statement: cst.CSTNode) -> list[Can
         return []
     changes = [*moved.changes, *end]
     return candidate(problem, source, "Write messages after the last tensor operation", changes, _LATER)
-
-
-def _tops(source: Source, observers: list[cst.SimpleStatementLine]) -> list[cst.CSTNode]:
-    """Each observer, or the outermost `if` around it that contains only observers; none of them twice."""
-    tops: list[cst.CSTNode] = []
-    for one in observers:
-        found: cst.CSTNode = one
-        while True:
-            above = source.parent(found)
-            above = source.parent(above) if isinstance(above, cst.IndentedBlock | cst.SimpleStatementSuite) else above
-            above = source.parent(above) if isinstance(above, cst.Else) else above
-            if not isinstance(above, cst.If) or not is_observer(source, above):
-                break
-            found = above
-        if found not in tops:
-            tops.append(found)
-    return tops
 
 
 def at_top(source: Source, scope: cst.FunctionDef, statement: cst.CSTNode) -> cst.CSTNode | None:
@@ -203,7 +195,7 @@ def _something_follows(source: Source, rest: list[cst.CSTNode], tops: list[cst.C
     middle = [s for s in rest if s not in tops]
     if last and isinstance(last[0], cst.Return):
         middle = middle[:-1]
-        computed = last[0].value is not None and uses(last[0].value).calls + _arithmetic(last[0].value) != []
+        computed = computes(last[0])
     else:
         computed = False
     if any(isinstance(j, cst.Return | cst.Yield) for s in middle for j in uses(s).jumps):
@@ -211,11 +203,6 @@ def _something_follows(source: Source, rest: list[cst.CSTNode], tops: list[cst.C
     if any(is_python(s.test) for s in tops if isinstance(s, cst.If)) and any(uses(s).stores for s in middle):
         return False
     return computed or bool(middle) or len(tops) > 1
-
-
-def _arithmetic(node: cst.BaseExpression) -> list[cst.Call]:
-    text = isinstance(node, cst.BinaryOperation | cst.UnaryOperation | cst.Comparison | cst.Subscript | cst.IfExp)
-    return [cst.Call(func=cst.Name("operator"))] if text else []
 
 
 def leaves_of(source: Source, node: cst.CSTNode) -> list[cst.BaseExpression]:
@@ -287,34 +274,39 @@ def _one_by_one(source: Source, scope: cst.FunctionDef, tops: list[cst.CSTNode])
             taken.append(name)
             lines.append(f"{name} = {text}")
             names.append((source.start(leaf), source.end(leaf), name))
-        kept = _edited(source, top, names)
-        if uses(cst.parse_statement(kept + "\n")).reads & rewritten:
-            return None
         indent = source.indent(top)
+        kept = [line.removeprefix(indent) for line in (_edited(source, top, names) + _comment(source, top)).split("\n")]
+        if uses(cst.parse_statement("\n".join(kept) + "\n")).reads & rewritten:
+            return None
         start, end = source.whole_lines(top)
         moved.changes.append((start, end, "".join(f"{indent}{line}\n" for line in lines)))
-        moved.lines += [line.removeprefix(indent) for line in kept.split("\n")]
+        moved.lines += kept
     return moved
 
 
 def _after(source: Source, scope: cst.CSTNode, top: cst.CSTNode, tops: list[cst.CSTNode]) -> list[cst.CSTNode]:
-    """The simple statements of the function below `top`, without those in `tops`."""
+    """The statements of the function below `top`, without those in `tops`."""
     end = source.end(top)
     return [
         s
-        for s in source.inside(scope, cst.SimpleStatementLine)
+        for s in source.inside(scope, *STATEMENTS)  # type: ignore[type-abstract]
         if source.scope_of(s) is scope and source.start(s) > end and not any(source.is_inside(s, t) for t in tops)
     ]
 
 
 def _edited(source: Source, node: cst.CSTNode, names: list[Change]) -> str:
-    """The text of a statement with these changes inside, and the comment at its end."""
+    """The text of a statement with these changes inside, without a comment at its end."""
     start = source.start(node)
     text = source.text[start : source.end(node)]
     for low, high, new in sorted(names, reverse=True):
         text = text[: low - start] + new + text[high - start :]
+    return text.replace("\r\n", "\n")
+
+
+def _comment(source: Source, node: cst.CSTNode) -> str:
+    """The comment at the end of a statement, with two spaces before it; "" if there is none."""
     comment = source.text[source.end(node) : source.line_start(source.lines(node)[1] + 1)].strip()
-    return text.replace("\r\n", "\n") + (f"  {comment}" if comment.startswith("#") else "")
+    return f"  {comment}" if comment.startswith("#") else ""
 
 
 def _in_functions(source: Source, scope: cst.FunctionDef, tops: list[cst.CSTNode]) -> Moved | None:
@@ -343,7 +335,7 @@ def _in_functions(source: Source, scope: cst.FunctionDef, tops: list[cst.CSTNode
                 names.append((source.start(leaf), source.end(leaf), name))
             if f"{name}={text}" not in given:
                 given.append(f"{name}={text}")
-        body = _edited(source, statement[0], names).split("  #")[0]
+        body = _edited(source, statement[0], names)
         left = uses(cst.parse_expression(body)).reads - {g.split("=")[0] for g in given}
         if left & uses(*after, *loops).writes or "\n" in body:
             return None

@@ -21,7 +21,7 @@ _TAKE_TENSORS = frozenset({
     "div_", "fill_", "masked_fill_", "remainder", "fmod", "floor_divide", "atan2", "abs", "exp", "log", "sqrt", "tanh", "sin",
     "cos",
 })  # fmt: skip
-_MATH = {"sqrt", "exp", "log", "log2", "log10", "log1p", "expm1", "sin", "cos", "tan", "tanh", "floor", "ceil", "pow"}
+_MATH = {"sqrt", "exp", "log", "log2", "log10", "log1p", "expm1", "sin", "cos", "tan", "tanh", "floor", "ceil"}
 _MATH_NAMES = {"fabs": "abs"}
 
 
@@ -36,18 +36,16 @@ def candidates(problem: Problem) -> list[Candidate]:
     found = source.innermost(problem, cst.Call, lambda n: n if number_of(n) is not None else None)
     if found is None:
         return []
-    flow = _Flow(source, source.scope_of(found))
-    statement = source.statement_of(found)
+    scope, statement = source.scope_of(found), source.statement_of(found)
     assert statement is not None
-    numbers = [
-        n for n in source.inside(statement, cst.Call) if source.statement_of(n) is statement and flow.is_outermost_number(n)
-    ]
-    if not any(found is n or found in _inside(n) for n in numbers if flow.feeds(n)):
+    calls = [n for n in source.inside(statement, cst.Call) if number_of(n) is not None and source.statement_of(n) is statement]
+    flows = [(n, _Flow(source, scope)) for n in calls]  # one for each: if it does not feed, the edits that it needs are dropped
+    flows = [(n, flow) for n, flow in flows if flow.is_outermost_number(n) and flow.feeds(n)]
+    if not any(found is n or found in _inside(n) for n, _ in flows):
         return []
-    numbers = [n for n in numbers if flow.feeds(n)]
     made: list[Candidate] = []
-    for ending in ("", ".float()") if any((number_of(n) or (n, ""))[1] == "float" for n in numbers) else ("",):
-        changes = [flow.change(n, ending) for n in numbers] + flow.functions + flow.torch.changes()
+    for ending in ("", ".float()") if any((number_of(n) or (n, ""))[1] == "float" for n, _ in flows) else ("",):
+        changes = [c for n, flow in flows for c in (flow.change(n, ending), *flow.functions, *flow.torch.changes())]
         made += candidate(problem, source, "Keep the value in a tensor", dict.fromkeys(changes), _ASSUMPTION)
     return made
 
@@ -136,7 +134,7 @@ class _Flow:
         above = self.source.parent(node)
         if isinstance(above, cst.BinaryOperation):
             other = above.right if above.left is node else above.left
-            if isinstance(other, cst.BaseString | cst.FormattedString | cst.List | cst.Tuple):
+            if isinstance(other, cst.BaseString | cst.List | cst.Tuple):
                 return False
             return not self.is_number(other) or self.feeds(above)
         if isinstance(above, cst.UnaryOperation):

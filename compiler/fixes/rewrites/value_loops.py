@@ -12,7 +12,7 @@ from dynascope.compiler.fixes.syntax.names import names_in_order, unused_name, u
 from dynascope.compiler.fixes.syntax.source_text import Source, candidate, parse
 from dynascope.compiler.fixes.syntax.torch_names import Torch
 
-_ASSUMPTION = "Each turn of the loop keeps the shapes and types of what it changes, and the results are new tensors."
+_ASSUMPTION = "Each iteration keeps the shapes and types of what it changes, and the results are new tensors."
 
 
 def candidates(problem: Problem) -> list[Candidate]:
@@ -33,7 +33,7 @@ def candidates(problem: Problem) -> list[Candidate]:
     before, later = bound_before(source, loop), read_later(source, loop)
     written = uses(*body).writes
     carried = [n for n in names_in_order(source, loop) if n in written & (later | uses(loop.test).reads | read_first(body))]
-    if not carried or any(n not in before for n in carried) or any(n in later and n not in before for n in written):
+    if not carried or any(n not in before for n in carried):
         return []
     return _while_loop(problem, source, torch, loop, test, carried)
 

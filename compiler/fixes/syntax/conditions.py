@@ -67,7 +67,7 @@ def number_of(expression: cst.BaseExpression) -> tuple[cst.BaseExpression, str] 
             and not isinstance(argument.value, cst.BaseString | cst.Integer | cst.Float)
         ):
             inner = number_of(argument.value)
-            if inner is not None and (function.value, inner[1]) in (("float", "item"), ("int", "item"), ("bool", "item")):
+            if inner is not None and inner[1] == "item":
                 return inner[0], function.value
             return argument.value, function.value
     return None
@@ -232,6 +232,9 @@ def negated(source: Source, torch: Torch, test: cst.BaseExpression) -> str | Non
     """The opposite of a condition on values as one boolean tensor; None if it cannot be written as one."""
     if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
         return as_tensor(source, torch, test.expression)
+    number = number_of(test)
+    if number is not None:
+        return negated(source, torch, number[0])
     condition = as_tensor(source, torch, test)
     if condition is None:
         return None

@@ -31,6 +31,12 @@ def is_pure(torch: Torch, *nodes: cst.CSTNode | None, unknown: bool = False) -> 
     return not found.stores and not found.jumps and all(is_pure_call(torch, c, unknown) for c in found.calls)
 
 
+def computes(node: cst.CSTNode) -> bool:
+    """Whether code contains a call, an operation or an item."""
+    works = isinstance(node, cst.Call | cst.BinaryOperation | cst.UnaryOperation | cst.Comparison | cst.Subscript)
+    return works or any(computes(child) for child in node.children)
+
+
 def looks_around(*nodes: cst.CSTNode) -> bool:
     """Whether code depends on the function around it (`super`, `locals`), so that it cannot move to another function."""
     return bool(uses(*nodes).reads & {"super", "locals", "__class__", "eval", "exec", "vars", "dir"})

@@ -28,7 +28,8 @@ def small(block: Iterable[cst.CSTNode]) -> list[cst.CSTNode]:
 def certainly_bound(block: Sequence[cst.CSTNode]) -> set[str]:
     """Names that are certainly bound when a block has run to its end."""
     bound: set[str] = set()
-    for one in block:
+    for one in small(block):
+        bound -= _deleted(one)
         if isinstance(one, cst.If):
             if one.orelse is not None:
                 other = [one.orelse] if isinstance(one.orelse, cst.If) else statements(one.orelse)
@@ -45,6 +46,13 @@ def certainly_bound(block: Sequence[cst.CSTNode]) -> set[str]:
         elif not isinstance(one, cst.For | cst.While | cst.Match):  # no case of a `match` need fit
             bound |= uses(one).writes
     return bound
+
+
+def _deleted(*nodes: cst.CSTNode) -> set[str]:
+    """Names that `del` statements in some code may unbind."""
+    targets = [d.target for d in uses(*nodes).stores if isinstance(d, cst.Del)]
+    parts = [p.value for t in targets if isinstance(t, cst.Tuple | cst.List) for p in t.elements]
+    return {t.value for t in (*targets, *parts) if isinstance(t, cst.Name)}
 
 
 def _runs_whole(block: cst.With) -> bool:
@@ -72,15 +80,19 @@ def bound_before(source: Source, statement: cst.CSTNode) -> set[str]:
         start = source.start(statement)
         above = (s for s in source.all_of(*STATEMENTS) if source.end(s) <= start)  # type: ignore[type-abstract]
         bound = set(source.names) - uses(*above).writes
+    deleted: set[str] = set()
+    found: set[str] = set()
     at: cst.CSTNode | None = statement
     while at is not None and at is not scope:
         block = list(source.block_of(at))
         if at in block:
-            bound |= certainly_bound(block[: block.index(at)])
+            earlier = block[: block.index(at)]
+            found |= certainly_bound(earlier) - deleted
+            deleted |= _deleted(*earlier)
         at = source.parent(at)
         if isinstance(at, cst.For):
-            bound |= uses(at).writes & targets_of(at)
-    return bound
+            found |= targets_of(at) - deleted
+    return found | (bound - deleted)
 
 
 def targets_of(loop: cst.For) -> set[str]:

@@ -10,7 +10,7 @@ from dynascope.compiler.fixes.syntax.source_text import Source
 class Uses(cst.CSTVisitor):
     """Names and effects of some code.
 
-    Nested functions are included, except for the names that they bind and their jumps; of a class, only its name is.
+    Nested functions and classes are included, except for the names that they bind and their jumps.
     """
 
     def __init__(self) -> None:
@@ -112,16 +112,22 @@ class Uses(cst.CSTVisitor):
         for decorator in node.decorators:
             decorator.visit(self)
         node.params.visit(self)
+        self._nested(node.body)
+        return False
+
+    def _nested(self, body: cst.BaseSuite) -> None:
         self._depth += 1
         jumps = list(self.jumps)
-        node.body.visit(self)
+        body.visit(self)
         self.jumps = jumps
         self._depth -= 1
-        return False
 
     def visit_ClassDef(self, node: cst.ClassDef) -> bool:
         self._bind(node.name)
         self.stores.append(node)
+        for part in (*node.decorators, *node.bases, *node.keywords):
+            part.visit(self)
+        self._nested(node.body)
         return False
 
     def visit_Lambda(self, node: cst.Lambda) -> bool:

@@ -76,7 +76,7 @@ class Source:
 
     def end(self, node: cst.CSTNode) -> int:
         """Offset after the node's last character; a block ends with its last statement."""
-        at = self.range(_last_part(node)).end
+        at = self.range(node).end
         return self._line_starts[at.line - 1] + at.column
 
     def text_of(self, node: cst.CSTNode) -> str:
@@ -93,6 +93,10 @@ class Source:
     def lines(self, node: cst.CSTNode) -> tuple[int, int]:
         """The first and the last line of a node."""
         return self.line_of(self.start(node)), self.line_of(max(self.start(node), self.end(node) - 1))
+
+    def first_line(self, statement: cst.CSTNode) -> int:
+        """The first line of a statement, its decorators included."""
+        return self.lines(next(iter(getattr(statement, "decorators", ())), statement))[0]
 
     def whole_lines(self, *nodes: cst.CSTNode) -> tuple[int, int]:
         """Offsets of the lines of consecutive nodes: the start of the first line, and the start of the line after the last."""
@@ -113,9 +117,13 @@ class Source:
         text = _LINE_END.sub("\n", text)
         return text if text.endswith("\n") else text + "\n"
 
+    def is_elif(self, branch: cst.CSTNode) -> bool:
+        """Whether an `if` is the `elif` of another."""
+        return isinstance(branch, cst.If) and isinstance(self.parent(branch), cst.If)
+
     def stands_alone(self, node: cst.CSTNode) -> bool:
-        """Whether a statement has its lines to itself: no `;`, no `if x: statement`."""
-        if isinstance(node, cst.SimpleStatementLine) and len(node.body) != 1:
+        """Whether a statement has its lines to itself: no `;`, no `if x: statement`, no `elif`."""
+        if self.is_elif(node) or (isinstance(node, cst.SimpleStatementLine) and len(node.body) != 1):
             return False
         before = self.text[self.line_start(self.lines(node)[0]) : self.start(node)]
         after = self.text[self.end(node) : self.line_start(self.lines(node)[1] + 1)].strip()
@@ -219,20 +227,6 @@ class Source:
         parts = ((n, part(n) if part else n) for n in near)
         found = [n for n, held in parts if held is not None and self.holds(held, problem)]
         return min(found, key=lambda n: self.end(n) - self.start(n), default=None)
-
-
-def _last_part(node: cst.CSTNode) -> cst.CSTNode:
-    """The last simple statement in a statement or block, where it ends; any other node itself."""
-    if isinstance(node, cst.If | cst.For | cst.While | cst.Try | cst.TryStar):
-        tail = [getattr(node, "finalbody", None), node.orelse, *reversed(getattr(node, "handlers", ()))]
-        return _last_part(next((t for t in tail if t is not None), node.body))
-    if isinstance(
-        node, cst.Else | cst.Finally | cst.ExceptHandler | cst.ExceptStarHandler | cst.With | cst.FunctionDef | cst.ClassDef
-    ):
-        return _last_part(node.body)
-    if isinstance(node, cst.IndentedBlock | cst.SimpleStatementSuite | cst.SimpleStatementLine) and node.body:
-        return _last_part(node.body[-1])
-    return node
 
 
 @functools.lru_cache(maxsize=16)

@@ -66,7 +66,7 @@ class Torch:
             docstring = isinstance(head, cst.Expr) and isinstance(head.value, cst.SimpleString | cst.ConcatenatedString)
             future = isinstance(head, cst.ImportFrom) and head.module is not None and dotted(head.module) == "__future__"
             if not docstring and not future:
-                at = self.source.lines(statement)[0]
+                at = self.source.first_line(statement)
                 break
         start = self.source.line_start(at)
         return [(start, start, "import torch\n")]

@@ -10,7 +10,7 @@ BUILTIN, SKIPPED, LOGGER = (
 ITEM = "Unsupported Tensor.item() call with capture_scalar_outputs=False"
 AFTER, REORDERED = (
     "Write messages after the last tensor operation",
-    "Print values and sizes as text, behind the graph",
+    "Print values and sizes as text, after the graph",
 )
 
 PROGRAMS = [
@@ -143,7 +143,7 @@ def f(x):
     print(y)
     y += 1
     return y.sin()
-""", "fixed", BUILTIN, title="Print copies of values, behind the graph"),
+""", "fixed", BUILTIN, title="Print copies of values, after the graph"),
     FixProgram("print_view_then_change", """
 import torch
 
@@ -153,7 +153,7 @@ def f(x):
     print(rows)
     y += 1
     return y.sin()
-""", "fixed", BUILTIN, title="Print copies of values, behind the graph"),
+""", "fixed", BUILTIN, title="Print copies of values, after the graph"),
     FixProgram("print_before_return", """
 import torch
 

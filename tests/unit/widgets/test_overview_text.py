@@ -6,7 +6,8 @@ import re
 from dataclasses import replace
 
 import pytest
-from samples import huge, loop, many, model
+from samples import broken, frame, graph, huge, loop, many, model
+from samples import report as sample
 
 from dynascope.compiler.report import Break, BreakCost, Excerpt, Fix, Frame, Hit, Profile, Report, Segment, Source
 from dynascope.compiler.report.causes import causes
@@ -148,6 +149,24 @@ def test_versions_of_a_frame_are_drawn_as_one() -> None:
     every = {f.id for f in report.frames} | {g.id for g in report.graphs} | {b.id for b in report.breaks}
     assert every <= shown | held
     assert {end for a in picture["arrows"] for end in (a["source"], a["target"])} <= shown, "no arrow to nowhere"
+
+
+def test_a_row_of_versions_and_a_break_that_they_all_ran_into() -> None:
+    frames = [frame("f0", "0/0", "f", 1, graph="g0"), frame("f1", "1/0", "help", 5, parent="f0", called_from=2)]
+    frames += [frame(f"f{i}", f"0/{i}", "f", 1, recompile_of="f0", graph=f"g{i}") for i in range(2, 12)]
+    graphs = [graph(f.graph, f.id, [("mul", "operator.mul", 2)]) for f in frames if f.graph]
+    hits = [Hit(frame=f.id, line=6 if f.id == "f1" else 2, outcome="resumed") for f in frames]
+    report = sample(
+        "def f(x): ...\n", "f", frames=frames, graphs=graphs, breaks=[broken("b0", 6, "log(x)", "log(x)", hits=hits)]
+    )
+    picture = whole_picture(report, Places(report))
+    [call] = [a["full"] for a in picture["arrows"] if a["kind"] == "hits"]
+    assert call.endswith("help, compiled, at In[3]:5, and runs into the break at line 6")
+    row = [s for s in picture["boxes"] if s["kind"] == "version"]
+    assert [s["title"] for s in row] == ["v2", "v3", "v4", "v5", "v6", "v7", "+4"]
+    assert row[-1]["full"] == "versions 8 to 11 of f"
+    assert ["tone" in s for s in row] == [True] * 6 + [False]
+    assert row[-1]["contents"] == ["g8", "f9", "g9", "f10", "g10", "f11", "g11"]
 
 
 def test_measured_times_rank_the_causes_and_fill_the_bars() -> None:
