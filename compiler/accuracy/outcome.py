@@ -136,7 +136,9 @@ class _Before:
                 if value is not None and id(value) not in done:
                     done.add(id(value))
                     yield self._names.get(id(value), f"{kind}.{name}"), value
-            yield from ((f"{kind}.{n}", v) for n, v in own.items() if isinstance(v, PLAIN) and not n.startswith("_"))
+            is_torchs = type(module).__module__.partition(".")[0] == "torch"  # then private attributes are internal to torch
+            numbers = [(n, v) for n, v in own.items() if isinstance(v, PLAIN) and not (is_torchs and n.startswith("_"))]
+            yield from ((f"{kind}.{n}", v) for n, v in numbers)
 
 
 def _gradient_of(tensor: Any) -> tuple[int, int | None]:

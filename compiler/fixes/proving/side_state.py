@@ -1,7 +1,7 @@
 """State that a call may change besides its arguments: globals, closures, containers, and attributes, also of classes.
 
-`accuracy.outcome` compares the arguments, and the parameters, buffers, and public numbers and strings of modules.  This module
-adds other state, so that a change that drops `stats["loss"] = ...` or `self.seen.append(...)` is refused.
+`accuracy.outcome` compares the arguments, and the parameters, buffers, numbers and strings of modules.  This module adds
+other state, so that a change that drops `stats["loss"] = ...` or `self.seen.append(...)` is refused.
 """
 
 from __future__ import annotations

@@ -75,6 +75,14 @@ class Remembering(torch.nn.Module):
         return x * 1
 
 
+class Hiding(torch.nn.Module):
+    _calls = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self._calls = other()
+        return x * 1
+
+
 def leaves(x: torch.Tensor, holder: Holder) -> None:
     holder.x = x * other()
 
@@ -84,6 +92,7 @@ def leaves(x: torch.Tensor, holder: Holder) -> None:
     [
         (Counting(), (), "seen (effects)"),
         (Remembering(), (), "Remembering.calls (effects)"),
+        (Hiding(), (), "Hiding._calls (effects)"),
         (lambda x: Pair(x + other()), (), "the value.x (values)"),
         (lambda x: Holder([x + other()]), (), "the value.x[0] (values)"),
         (lambda x: (x + 1, float(other())), (), "the value[1] (values)"),
