@@ -289,6 +289,12 @@ def storage_state(storage: Any) -> State:
     return State(lambda: storage, functools.partial(_set_bytes, storage), _same_bytes, lambda now: now.clone())
 
 
+def fingerprint(tensor: Any) -> tuple[Any, ...]:
+    """A value that changes when the tensor does, also where its version stays: when `tensor.data` is changed or replaced."""
+    storage = storage_of(tensor)
+    return tensor_state.version_of(tensor), tensor.shape, None if storage is None else int(_words(storage).sum())
+
+
 def _set_bytes(storage: Any, kept: Any) -> None:
     if storage.nbytes() != kept.nbytes():
         storage.resize_(kept.nbytes())

@@ -44,6 +44,8 @@ class SideState:
             for name, value in vars(module).items()
             if name in _COMPARED_ELSEWHERE or name.endswith("_hooks")
         }
+        parameters = [o for o in objects if isinstance(o, torch.nn.Parameter)]
+        self._fingerprints = {id(p): object_state.fingerprint(p) for p in parameters}
         kinds = (GlobalName, CellType, *object_state.CONTAINERS)
         self._owners = [o for o in objects if id(o) not in left_out and (isinstance(o, kinds) or _has_attributes(o))]
 
@@ -56,14 +58,14 @@ class SideState:
         for number, owner in enumerate(self._owners):
             for name, value in _entries(owner):
                 for inner_name, inner in _flat(name, value):
-                    if (kept := _kept(inner)) is not None:
+                    if (kept := self._kept(inner)) is not None:
                         values[f"{_name(owner, number)}{inner_name}"] = kept
         return values
 
     def read_after_error(self, arguments: list[Any]) -> dict[str, Any]:
         """What `read` returns, and most of what `accuracy.outcome` compares if there is no exception.
 
-        That is: the arguments, and the buffers, numbers and strings of modules, but not their parameters.
+        That is: the arguments, and the parameters, buffers, numbers and strings of modules.
         """
         import torch
 
@@ -72,7 +74,22 @@ class SideState:
             if isinstance(owner, torch.nn.Module):
                 held = {**vars(owner), **owner._parameters, **owner._buffers}
                 parts += [(f"{_name(owner, number)}.{name}", value) for name, value in held.items()]
-        return self.read() | {name: kept for name, value in parts if (kept := _kept(value)) is not None}
+        return self.read() | {name: kept for name, value in parts if (kept := self._kept(value)) is not None}
+
+    def _kept(self, value: Any) -> Any:
+        """A copy of a value that can be compared: a number, string or tensor; None for any other value.
+
+        Parameters that have not changed, tensors with more than `_LARGEST` elements, and meta and sparse tensors are left out.
+        """
+        import torch
+
+        if not isinstance(value, torch.Tensor):
+            return value if isinstance(value, PLAIN) else None
+        if value.numel() > _LARGEST or value.layout is not torch.strided or value.device.type == "meta":
+            return None
+        before = self._fingerprints.get(id(value)) if isinstance(value, torch.nn.Parameter) else None
+        is_unchanged = before is not None and before == object_state.fingerprint(value)
+        return None if is_unchanged else value.detach().clone()
 
 
 def state_difference(actual: dict[str, Any], expected: dict[str, Any]) -> str | None:
@@ -120,19 +137,6 @@ def _flat(name: str, value: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
     if isinstance(value, (tuple, list)) and depth < _DEEPEST and len(value) <= _LONGEST:
         for i, inner in enumerate(value):
             yield from _flat(f"{name}[{i}]", inner, depth + 1)
-
-
-def _kept(value: Any) -> Any:
-    """A copy of a value that can be compared: a number, string or tensor; None for any other value.
-
-    Parameters, tensors with more than `_LARGEST` elements, and meta and sparse tensors are not compared.
-    """
-    import torch
-
-    if isinstance(value, torch.Tensor):
-        is_skipped = isinstance(value, torch.nn.Parameter) or value.numel() > _LARGEST or value.layout is not torch.strided
-        return None if is_skipped or value.device.type == "meta" else value.detach().clone()
-    return value if isinstance(value, PLAIN) else None
 
 
 def _name(owner: Any, number: int) -> str:

@@ -67,6 +67,16 @@ class Counting(torch.nn.Module):
         return x * 1
 
 
+class Averaging(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.weight.data.add_(other())  # does not change the parameter's version
+        return x * 1
+
+
 class Remembering(torch.nn.Module):
     calls = 0
 
@@ -91,6 +101,7 @@ def leaves(x: torch.Tensor, holder: Holder) -> None:
     ("function", "args", "where"),
     [
         (Counting(), (), "seen (effects)"),
+        (Averaging(), (), "weight (effects)"),
         (Remembering(), (), "Remembering.calls (effects)"),
         (Hiding(), (), "Hiding._calls (effects)"),
         (lambda x: Pair(x + other()), (), "the value.x (values)"),

@@ -1422,9 +1422,24 @@ def test_changes_before_an_exception_are_an_assumption(
     assert ("before it raises an exception" in chosen.assumption) == loses
 
 
-def test_buffers_are_compared_after_an_exception() -> None:
+def test_buffers_and_parameters_are_compared_after_an_exception() -> None:
     norm = torch.nn.BatchNorm1d(2)
     state = SideState(norm)
     before = state.read_after_error([])
     norm.running_mean.add_(1)  # type: ignore[union-attr]
     assert "running_mean" in str(state_difference(state.read_after_error([]), before))
+    norm.running_mean.sub_(1)  # type: ignore[union-attr]
+    assert state_difference(state.read_after_error([]), before) is None
+    norm.bias.data.add_(1)
+    assert "bias" in str(state_difference(state.read_after_error([]), before))
+
+
+_weight = torch.nn.Parameter(torch.ones(2))
+
+
+def test_a_parameter_that_no_module_holds_is_compared() -> None:
+    state = SideState(lambda: _weight)
+    before = state.read()
+    with torch.no_grad():
+        _weight.add_(1)
+    assert "_weight" in str(state_difference(state.read(), before))
