@@ -1249,6 +1249,27 @@ def test_integers_of_zero_empty_tensors_and_zeros_of_both_signs() -> None:
     assert torch.signbit(varied("inputs of zeros")[0]).tolist() == [True, False, True]
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        ("loss 9e-05", "loss 1e-05", False),
+        ("loss 1e-05", "loss 0.0", False),
+        ("loss 1.2e-07", "loss 0.0", True),
+        ("loss 0.7000001", "loss 0.7", True),
+        ("tensor([0.1235, -0.0000])", "tensor([0.1234, -0.0000])", True),
+        ("tensor([9.0000e-05])", "tensor([1.0000e-05])", False),
+        ("step 20001", "step 20002", False),
+        ("mean 3", "mean 3.0", False),
+        ("big 1.0000e999", "big 2.0000e999", False),
+    ],
+)
+def test_printed_numbers_may_differ_by_rounding_only(one: str, other: str, is_same: bool) -> None:
+    from dynascope.compiler.accuracy.outcome import Outcome
+
+    seen, eager = (Observed(Outcome({}, drew=False, opaque=[], unchanged=set()), printed=text) for text in (one, other))
+    assert (differences(seen, eager) is None) == is_same
+
+
 def test_lines_that_are_not_printed_before_an_exception() -> None:
     expected = Observed(error=ValueError(), printed="start\n")
     assert differences(Observed(error=ValueError(), printed="start\nTraceback\n"), expected) is None
