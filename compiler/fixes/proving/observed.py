@@ -18,7 +18,7 @@ from dynascope.compiler.accuracy.compare import difference, parts_of
 from dynascope.compiler.accuracy.outcome import Outcome
 from dynascope.compiler.fixes.calls import KeptCall, Vary
 from dynascope.compiler.fixes.proving.side_state import SideState, state_difference
-from dynascope.compiler.fixes.proving.time_limit import time_limit
+from dynascope.compiler.fixes.proving.time_limit import TookTooLong, time_limit
 from dynascope.compiler.replay.replay import Arguments, Prepare
 from dynascope.compiler.report import first_line
 
@@ -85,7 +85,9 @@ def observe_call(
         try:
             observed.outcome = outcome.replay(call.target, kept, prepared, call.namespace, call.names)
             observed.backward_fails = not observed.outcome.parts["gradients"] and _backward_fails(values)
-        except Exception as error:
+        except (KeyboardInterrupt, TookTooLong):
+            raise
+        except BaseException as error:  # sys.exit(), too, is what the program does with these inputs
             observed.error = error.with_traceback(None)
         if state is not None:
             observed.state = state.read() if observed.error is None else state.read_after_error(given)

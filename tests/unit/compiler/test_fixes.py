@@ -22,19 +22,22 @@ import torch
 import dynascope
 from dynascope.compiler.driver import fixing
 from dynascope.compiler.fixes import patch, search, setting_changes
+from dynascope.compiler.fixes.calls import KeptCall
 from dynascope.compiler.fixes.candidate import Candidate, Edit, Problem
 from dynascope.compiler.fixes.plan import Plan
 from dynascope.compiler.fixes.proving.caller_changes import numbers_as_tensors
 from dynascope.compiler.fixes.proving.fake_check import WrongFake, checking_backend
 from dynascope.compiler.fixes.proving.improvement import captures_more, gain, recompile_key
-from dynascope.compiler.fixes.proving.observed import Observed, differences
+from dynascope.compiler.fixes.proving.observed import Observed, differences, observe_call
 from dynascope.compiler.fixes.proving.side_state import SideState, state_difference
+from dynascope.compiler.fixes.proving.time_limit import TookTooLong
 from dynascope.compiler.fixes.proving.trial import Trials
-from dynascope.compiler.fixes.proving.variations import variations
+from dynascope.compiler.fixes.proving.variations import recorded, variations
 from dynascope.compiler.fixes.result import annotate_fixes
 from dynascope.compiler.fixes.rewrites import log_values, raise_checks
 from dynascope.compiler.fixes.search import Found, OutOfTime, Search
 from dynascope.compiler.fixes.text_edits import edits_between
+from dynascope.compiler.replay.replay import RecordedCall
 from dynascope.compiler.report import Break, Fix, Report
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source import functions
@@ -1268,6 +1271,16 @@ def test_printed_numbers_may_differ_by_rounding_only(one: str, other: str, is_sa
 
     seen, eager = (Observed(Outcome({}, drew=False, opaque=[], unchanged=set()), printed=text) for text in (one, other))
     assert (differences(seen, eager) is None) == is_same
+
+
+@pytest.mark.parametrize(("error", "ends"), [(SystemExit(3), False), (KeyboardInterrupt(), True), (TookTooLong(), True)])
+def test_the_programs_exit_is_an_outcome_and_an_interrupt_is_not(error: BaseException, ends: bool) -> None:
+    def exits() -> None:
+        raise error
+
+    call = KeptCall(exits, RecordedCall(exits, (), {}))
+    with pytest.raises(type(error)) if ends else contextlib.nullcontext():
+        assert observe_call(call, exits, lambda **_: ((), {}), recorded().vary).error is error
 
 
 def test_lines_that_are_not_printed_before_an_exception() -> None:
