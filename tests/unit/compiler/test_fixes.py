@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib.util
+import inspect
 import linecache
 import random
 import subprocess
@@ -22,7 +23,7 @@ import torch
 import dynascope
 from dynascope.compiler.driver import fixing
 from dynascope.compiler.fixes import patch, search, setting_changes
-from dynascope.compiler.fixes.calls import KeptCall
+from dynascope.compiler.fixes.calls import KeptCall, KeptCalls
 from dynascope.compiler.fixes.candidate import Candidate, Edit, Problem
 from dynascope.compiler.fixes.plan import Plan
 from dynascope.compiler.fixes.proving.caller_changes import numbers_as_tensors
@@ -37,6 +38,7 @@ from dynascope.compiler.fixes.result import annotate_fixes
 from dynascope.compiler.fixes.rewrites import log_values, raise_checks
 from dynascope.compiler.fixes.search import Found, OutOfTime, Search
 from dynascope.compiler.fixes.text_edits import edits_between
+from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.replay.replay import RecordedCall
 from dynascope.compiler.report import Break, Fix, Report
 from dynascope.compiler.settings import Settings
@@ -1281,6 +1283,20 @@ def test_the_programs_exit_is_an_outcome_and_an_interrupt_is_not(error: BaseExce
     call = KeptCall(exits, RecordedCall(exits, (), {}))
     with pytest.raises(type(error)) if ends else contextlib.nullcontext():
         assert observe_call(call, exits, lambda **_: ((), {}), recorded().vary).error is error
+
+
+def test_calls_through_torchs_modules_and_decorators_are_kept() -> None:
+    class Block(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x + 1
+
+    function = torch.no_grad()(lambda x: x + 1)
+    model = torch.nn.Sequential(Block())
+    kept = KeptCalls()
+    with observe(Settings()), kept.watching_compiled_code():
+        for target in (function, torch.vmap(function), model, torch.nn.functional.relu):
+            torch.compile(target, backend="eager")(torch.ones(3))
+    assert [inspect.unwrap(call.target) for call in kept.calls] == [inspect.unwrap(function)] * 2 + [model]
 
 
 def test_lines_that_are_not_printed_before_an_exception() -> None:
