@@ -1246,14 +1246,17 @@ def test_state_of_classes_functions_slots_and_of_what_a_list_holds(monkeypatch: 
 
 
 def test_integers_of_zero_empty_tensors_and_zeros_of_both_signs() -> None:
-    def varied(name: str) -> tuple[Any, ...]:
-        given = torch.ones(3), torch.tensor([1, 2])
+    def varied(name: str, first: Any = (1.0, 1.0, 1.0)) -> tuple[Any, ...]:
+        given = torch.tensor(first), torch.tensor([1, 2])
         (found,) = [v for v in variations(None, given, {}) if v.name == name]
         return found.vary(given, {})[0]
 
     assert varied("integers of zero")[1].tolist() == [0, 0]
     assert varied("size 0 instead of 3")[0].shape == (0,)
-    assert torch.signbit(varied("inputs of zeros")[0]).tolist() == [True, False, True]
+    for first in ((1.0, 1.0, 1.0), (-1.0, 1.0, float("inf"))):
+        zeros = varied("inputs of zeros", first)[0]
+        assert (zeros.tolist(), torch.signbit(zeros).tolist()) == ([0, 0, 0], [True, False, True])
+    assert varied("large inputs", [3j])[0].tolist() == [4e4j]
 
 
 @pytest.mark.parametrize(
@@ -1430,6 +1433,7 @@ def test_a_change_that_leaves_its_break_is_not_repeated_on_its_own_lines(module:
     [
         ("x, log, mode='plain'", "mode == 'scaled'"),
         ("x, log", "log.step % 10 == 0"),
+        ("x, log", "log.step is None"),
         ("x, log, config={'scaled': False}, scale=2", "config['scaled'] or scale is None"),
     ],
 )
@@ -1453,8 +1457,9 @@ def test_numbers_and_strings_that_a_condition_asks_about_are_varied(
             return y + 1
         """)
     only(monkeypatch, log_values.candidates)
-    [refused] = fix(loaded.f, torch.ones(3), loaded.Log()).fixes or []
-    assert refused.verdict == "refused"
+    log = loaded.Log()
+    [refused] = fix(loaded.f, torch.ones(3), log).fixes or []
+    assert (refused.verdict, log.step) == ("refused", 1)
     assert "values differ" in refused.reason
 
 
