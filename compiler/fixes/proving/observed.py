@@ -6,7 +6,6 @@ import contextlib
 import io
 import logging
 import math
-import random
 import re
 import warnings
 from collections.abc import Callable, Iterator
@@ -19,6 +18,8 @@ from dynascope.compiler.accuracy.outcome import Outcome
 from dynascope.compiler.fixes.calls import KeptCall, Vary
 from dynascope.compiler.fixes.proving.side_state import SideState, state_difference
 from dynascope.compiler.fixes.proving.time_limit import TookTooLong, time_limit
+from dynascope.compiler.replay.object_state import digest
+from dynascope.compiler.replay.process_state import random_states
 from dynascope.compiler.replay.replay import Arguments, Prepare
 from dynascope.compiler.report import first_line
 
@@ -39,7 +40,8 @@ class Observed:
     #: log records, and warnings, as text
     logged: list[str] = field(default_factory=list)
     warned: list[str] = field(default_factory=list)
-    random: tuple[Any, ...] = ()
+    #: digests of the states of Python's, NumPy's and torch's generators
+    random: list[str] = field(default_factory=list)
     #: whether `backward()` from the values raises; not tried if there are gradients
     backward_fails: bool = False
     #: what `SideState` reads after the run
@@ -63,8 +65,6 @@ def observe_call(
 
     Raises TookTooLong if the call takes longer than `seconds`.
     """
-    import torch
-
     observed = Observed()
 
     def prepared(*, only_changed: bool = False) -> Arguments:
@@ -91,7 +91,7 @@ def observe_call(
             observed.error = error.with_traceback(None)
         if state is not None:
             observed.state = state.read() if observed.error is None else state.read_after_error(given)
-        observed.random = (torch.get_rng_state().numpy().tobytes(), random.getstate())
+        observed.random = [digest(state.read()) for state in random_states()]
     observed.printed = _HISTORY.sub("", out.getvalue())
     observed.logged = [_HISTORY.sub("", text) for text in observed.logged]
     observed.warned = [_HISTORY.sub("", text) for text in observed.warned]

@@ -47,7 +47,11 @@ class SideState:
         parameters = [o for o in objects if isinstance(o, torch.nn.Parameter)]
         self._fingerprints = {id(p): object_state.fingerprint(p) for p in parameters}
         kinds = (GlobalName, CellType, *object_state.CONTAINERS)
-        self._owners = [o for o in objects if id(o) not in left_out and (isinstance(o, kinds) or _has_attributes(o))]
+        self._owners = [
+            o
+            for o in objects
+            if id(o) not in left_out and (isinstance(o, kinds) or object_state.is_generator(o) or _has_attributes(o))
+        ]
 
     def read(self) -> dict[str, Any]:
         """The values that can be compared, each under a name that is the same in each run.
@@ -122,6 +126,8 @@ def _entries(owner: Any) -> Iterator[tuple[str, Any]]:
             yield from ((f"[{key!r:.60}]", value) for key, value in list(dict.items(owner)) if isinstance(key, PLAIN))
         elif not isinstance(owner, set):
             yield from ((f"[{i}]", value) for i, value in enumerate(contents))
+    elif object_state.is_generator(owner):
+        yield from ((".state", object_state.digest(state.read())) for state in object_state.library_states(owner))
     else:
         import torch
 

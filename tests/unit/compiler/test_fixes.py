@@ -19,6 +19,7 @@ from pathlib import Path
 from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -1278,6 +1279,27 @@ def test_printed_numbers_may_differ_by_rounding_only(one: str, other: str, is_sa
 
     seen, eager = (Observed(Outcome({}, drew=False, opaque=[], unchanged=set()), printed=text) for text in (one, other))
     assert (differences(seen, eager) is None) == is_same
+
+
+def test_every_generator_of_random_numbers_is_compared() -> None:
+    own, numpys = torch.Generator(), np.random.default_rng(0)
+    draws: list[Callable[[], Any]] = [
+        random.random, np.random.rand, lambda: torch.rand(1), lambda: torch.rand(1, generator=own), numpys.random,
+    ]  # fmt: skip
+
+    def nothing() -> Any:
+        return own, numpys
+
+    recorded_call = RecordedCall(nothing, (), {})
+    call, state = KeptCall(nothing, recorded_call), SideState(nothing)
+
+    def seen(draw: Callable[[], Any]) -> Observed:
+        with recorded_call.replaying() as prepare:
+            return observe_call(call, draw, prepare, recorded().vary, state)
+
+    eager = seen(nothing)
+    assert all(differences(replace(seen(draw), outcome=eager.outcome), eager) for draw in draws)
+    assert differences(seen(nothing), eager) is None
 
 
 @pytest.mark.parametrize(("error", "ends"), [(SystemExit(3), False), (KeyboardInterrupt(), True), (TookTooLong(), True)])
