@@ -496,6 +496,15 @@ def test_numbers_are_the_same_after_their_time_as_tensors() -> None:
     assert (target.rate, target.steps) == (0.1, 4)
 
 
+def test_a_global_with_the_name_of_an_argument_stays_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "steps", 3)
+    with numbers_as_tensors(lambda steps: steps, ["steps"]):
+        assert globals()["steps"] == 3
+        assert type(globals()["steps"]) is int
+    with numbers_as_tensors(lambda: steps, ["steps"]):  # type: ignore[name-defined] # noqa: F821
+        assert isinstance(globals()["steps"], torch.Tensor)
+
+
 def test_a_result_that_was_not_confirmed_in_time_is_not_proved(module: MakeModule, monkeypatch: pytest.MonkeyPatch) -> None:
     def confirm(search: Any) -> None:
         raise OutOfTime
