@@ -1229,10 +1229,11 @@ class _Counts:
 
 
 _counts, _log, _STATE = _Counts(), [(0, "first")], {"last": (1, 2)}
+_module, _array = torch.nn.Module(), np.zeros(2)
 
 
 def _counting() -> Any:
-    return _counts, _log, _STATE
+    return _counts, _log, _STATE, _module, _array
 
 
 def test_state_of_classes_functions_slots_and_of_what_a_list_holds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -1249,6 +1250,13 @@ def test_state_of_classes_functions_slots_and_of_what_a_list_holds(monkeypatch: 
     with monkeypatch.context() as patched:
         patched.setitem(_STATE, "last", (1, 3))
         assert "dict['last'][1]: " in str(state_difference(state.read(), before))
+    for owner, name, value in ((_module, "stats", {"n": 1}), (_module, "_seen", [{"n": 2}]), (_counting, "calls", {"n": [1]})):
+        with monkeypatch.context() as patched:  # containers that a call makes
+            patched.setattr(owner, name, value, raising=False)
+            assert f".{name}" in str(state_difference(state.read(), before))
+    _array[0] += 1
+    assert "_array: " in str(state_difference(state.read(), before))
+    _array[0] -= 1
     _log.append((0, "second"))
     assert "list.length: " in str(state_difference(state.read(), before))
     _log.pop()
