@@ -50,6 +50,7 @@ def _parts(name: str, value: Any, opaque: dict[str, None], around: tuple[int, ..
 
 
 def is_array(value: Any) -> bool:
+    """Whether this is a NumPy array or scalar, not of Python objects; does not import NumPy."""
     numpy = sys.modules.get("numpy")
     return numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)) and not value.dtype.hasobject
 
