@@ -38,7 +38,7 @@ def parts_of(name: str, value: Any, opaque: dict[str, None] | None = None) -> It
 def _parts(name: str, value: Any, opaque: dict[str, None], around: tuple[int, ...]) -> Iterator[Part]:
     import torch
 
-    if isinstance(value, (torch.Tensor, *PLAIN)) or _is_array(value):
+    if isinstance(value, (torch.Tensor, *PLAIN)) or is_array(value):
         yield name, value
         return
     if isinstance(value, (*_IGNORED, torch.nn.Module, torch.dtype, torch.device)) or id(value) in around:
@@ -51,7 +51,8 @@ def _parts(name: str, value: Any, opaque: dict[str, None], around: tuple[int, ..
         yield from _parts(inner_name, inner, opaque, (*around, id(value)))
 
 
-def _is_array(value: Any) -> bool:
+def is_array(value: Any) -> bool:
+    """Whether this is a NumPy array or scalar, not of Python objects; does not import NumPy."""
     numpy = sys.modules.get("numpy")
     return numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)) and not value.dtype.hasobject
 
@@ -93,7 +94,7 @@ def difference(actual: Any, expected: Any) -> str | None:
     except AssertionError as error:
         return " ".join(str(error).split())[:160]
     except Exception as error:  # arrays of dtypes that torch does not have: texts, dates, records
-        if not (_is_array(actual) and _is_array(expected)):
+        if not (is_array(actual) and is_array(expected)):
             return f"{NOT_COMPARABLE}: {type(error).__name__}"
         is_same = (actual.dtype, actual.shape) == (expected.dtype, expected.shape) and actual.tobytes() == expected.tobytes()
         return None if is_same else f"{actual!r:.60}, eager {expected!r:.60}"

@@ -14,7 +14,7 @@ from typing import Any
 
 from dynascope.compiler.accuracy.compare import PLAIN, Part, parts_of
 from dynascope.compiler.replay.clone import Clones
-from dynascope.compiler.replay.object_state import value_or_absent
+from dynascope.compiler.replay.object_state import fingerprint, value_or_absent
 from dynascope.compiler.replay.process_state import torch_random_states
 from dynascope.compiler.replay.reachable import Reachable, names_used
 from dynascope.compiler.replay.replay import Prepare
@@ -87,7 +87,8 @@ class _Before:
         self._given = [*((f"argument {i}", value) for i, value in enumerate(args)), *kwargs.items()]
         names = _names_of(target, dict(self._given))
         self._modules, self._names = reached.modules(), names
-        self._versions = {id(value): version_of(value) for _, value in self._of_modules() if isinstance(value, torch.Tensor)}
+        parameters = [value for _, value in self._of_modules() if isinstance(value, torch.nn.Parameter)]
+        self._fingerprints = {id(value): fingerprint(value) for value in parameters}
         self._numbers = {(name, value) for name, value in self._of_modules() if isinstance(value, PLAIN)}
         leaves = [(names.get(id(t), f"a tensor of shape {tuple(t.shape)}"), t) for t in reached.with_gradient()]
         own = {name: value for name, value in bound.items() if not isinstance(value, torch.nn.Parameter)}
@@ -109,7 +110,7 @@ class _Before:
         """Whether the value is a parameter that the call has not changed; such a parameter is left out."""
         import torch
 
-        return isinstance(value, torch.nn.Parameter) and self._versions.get(id(value)) == version_of(value)
+        return isinstance(value, torch.nn.Parameter) and self._fingerprints.get(id(value)) == fingerprint(value)
 
     def unchanged(self) -> set[str]:
         """Names of the numbers and strings in modules that have not changed."""
@@ -136,7 +137,9 @@ class _Before:
                 if value is not None and id(value) not in done:
                     done.add(id(value))
                     yield self._names.get(id(value), f"{kind}.{name}"), value
-            yield from ((f"{kind}.{n}", v) for n, v in own.items() if isinstance(v, PLAIN) and not n.startswith("_"))
+            is_torchs = type(module).__module__.partition(".")[0] == "torch"  # then private attributes are internal to torch
+            numbers = [(n, v) for n, v in own.items() if isinstance(v, PLAIN) and not (is_torchs and n.startswith("_"))]
+            yield from ((f"{kind}.{n}", v) for n, v in numbers)
 
 
 def _gradient_of(tensor: Any) -> tuple[int, int | None]:

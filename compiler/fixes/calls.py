@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any
 
 from dynascope.compiler.replay.last_call import watching
@@ -130,7 +132,7 @@ class KeptCalls:
 
     @contextlib.contextmanager
     def watching_compiled_code(self) -> Iterator[None]:
-        """During a recording, also keep calls of what the program compiles itself, except torch's functions and modules."""
+        """During a recording, also keep calls of what the program compiles itself, except torch's functions."""
         hooks.HOOKS.call_watchers.append(self._called)
         try:
             yield
@@ -179,6 +181,7 @@ class KeptCalls:
 
 
 def _file_of(target: Any) -> str:
+    """The file of a function, under its decorators; "" for a module: one with torch's `forward` can hold the user's modules."""
     function = getattr(target, "__func__", target)
-    code = getattr(function, "__code__", None) or getattr(getattr(type(target), "forward", None), "__code__", None)
+    code = getattr(inspect.unwrap(function), "__code__", None) if isinstance(function, FunctionType) else None
     return code.co_filename if code is not None else ""

@@ -72,7 +72,7 @@ class Found:
     notes: list[str] = field(default_factory=list)
     is_complete: bool = True
     seconds: float = 0.0
-    #: median seconds of the first kept call, if the run was profiled and there are fixes
+    #: median seconds of the first kept call, if the run was profiled, there are fixes, and the call can be timed
     seconds_before: float | None = None
     seconds_after: float | None = None
 

@@ -210,6 +210,33 @@ def library_states(value: Any) -> Iterator[State]:
             yield State(lambda: bits.state, functools.partial(setattr, bits, "state"), always_differs)
 
 
+def is_generator(value: Any) -> bool:
+    """Whether this is a generator of random numbers, of Python, NumPy or torch."""
+    import torch
+
+    numpy = sys.modules.get("numpy")
+    kinds = () if numpy is None else (numpy.random.RandomState, numpy.random.Generator, numpy.random.BitGenerator)
+    return isinstance(value, (random.Random, torch.Generator, *kinds))
+
+
+def digest(value: Any) -> str:
+    """A short text for the state of a generator of random numbers, to be compared within this process."""
+    return f"{hash(_numbers(value)) & (1 << 64) - 1:x}"
+
+
+def _numbers(value: Any) -> Any:
+    if isinstance(value, int):
+        return value
+    import torch
+
+    if isinstance(value, dict):
+        return tuple((key, _numbers(inner)) for key, inner in value.items())
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_numbers, value))
+    inner = value.numpy() if isinstance(value, torch.Tensor) else value
+    return inner.tobytes() if hasattr(inner, "tobytes") else inner
+
+
 def _same_array(now: Any, kept: Any) -> bool:
     return not kept.dtype.hasobject and bool((now == kept).all())  # arrays with a NaN never compare equal: they are written
 
@@ -287,6 +314,12 @@ def storage_of(tensor: Any) -> Any:
 def storage_state(storage: Any) -> State:
     """The bytes of a storage; restoring them does not change the versions of the tensors that use it."""
     return State(lambda: storage, functools.partial(_set_bytes, storage), _same_bytes, lambda now: now.clone())
+
+
+def fingerprint(tensor: Any) -> tuple[Any, ...]:
+    """A value that changes when the tensor does, also where its version stays: when `tensor.data` is changed or replaced."""
+    storage = storage_of(tensor)
+    return tensor_state.version_of(tensor), tensor.shape, None if storage is None else int(_words(storage).sum())
 
 
 def _set_bytes(storage: Any, kept: Any) -> None:

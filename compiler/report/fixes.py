@@ -77,7 +77,7 @@ class FixSet:
     graphs_after: int = 0
     recompiles_before: int = 0
     recompiles_after: int = 0
-    #: median time of a call without and with the fixes; None: the run was not profiled, or there are no fixes
+    #: median time of a call without and with the fixes; None: not profiled, no fixes, or the call raises or takes too long
     seconds_before: float | None = None
     seconds_after: float | None = None
     #: how long the search took

@@ -17,7 +17,10 @@ from dynascope.compiler.torch_private.tensor_state import mark_dynamic
 
 @contextlib.contextmanager
 def numbers_as_tensors(target: Any, names: Sequence[str]) -> Iterator[None]:
-    """Turn the numbers with these names (`self.steps`, or globals of the target) into tensors; back into numbers afterwards."""
+    """Turn the numbers with these names (`self.steps`, or globals of the target) into tensors; back into numbers afterwards.
+
+    Names of the target's arguments are left out.
+    """
     owners = [found for name in names if (found := _owner(target, name)) is not None]
     numbers = [owner[name] for owner, name in owners]
     for owner, name in owners:
@@ -34,16 +37,13 @@ def with_number_tensors(target: Any, entry: Callable[..., Any], names: Sequence[
     """Wrap `entry` (`target`, compiled or not) so that the named numbers, arguments included, are tensors during a call."""
     if not names:
         return entry
-    signature = inspect.signature(getattr(target, "forward", target))
-    arguments = [name for name in names if name in signature.parameters]
-    others = [name for name in names if name not in signature.parameters]
+    signature = _signature(target)
 
     def call(*args: Any, **kwargs: Any) -> Any:
         given = signature.bind(*args, **kwargs)
-        for name in arguments:
-            if name in given.arguments:
-                given.arguments[name] = _tensor(given.arguments[name])
-        with numbers_as_tensors(target, others):
+        for name in set(names) & given.arguments.keys():
+            given.arguments[name] = _tensor(given.arguments[name])
+        with numbers_as_tensors(target, names):
             return entry(*given.args, **given.kwargs)
 
     return call
@@ -58,7 +58,7 @@ def with_marks(target: Any, entry: Callable[..., Any], marks: Sequence[str]) -> 
         return entry
     import torch
 
-    signature = inspect.signature(getattr(target, "forward", target))
+    signature = _signature(target)
     wanted = [mark.split(", ") for mark in marks]
     for name, _ in wanted:
         if name not in signature.parameters:
@@ -75,13 +75,17 @@ def with_marks(target: Any, entry: Callable[..., Any], marks: Sequence[str]) -> 
     return call
 
 
+def _signature(target: Any) -> inspect.Signature:
+    return inspect.signature(getattr(target, "forward", target))
+
+
 def _owner(target: Any, name: str) -> tuple[dict[str, Any], str] | None:
-    """The namespace that holds the value with this name, and the key there; None if there is no such value."""
+    """The namespace that holds the value with this name, and the key there; None for an argument or an unknown name."""
     first, _, path = name.partition(".")
     if first != "self":
         function = getattr(target, "__func__", target)
         namespace = getattr(function, "__globals__", {})
-        return (namespace, name) if name in namespace else None
+        return (namespace, name) if name in namespace and name not in _signature(target).parameters else None
     value = getattr(target, "__self__", target)
     *parts, last = path.split(".")
     for part in parts:

@@ -1,7 +1,7 @@
 """State that a call may change besides its arguments: globals, closures, containers, and attributes, also of classes.
 
-`accuracy.outcome` compares the arguments, and the parameters, buffers, and public numbers and strings of modules.  This module
-adds other state, so that a change that drops `stats["loss"] = ...` or `self.seen.append(...)` is refused.
+`accuracy.outcome` compares the arguments, and the parameters, buffers, numbers and strings of modules.  This module adds
+other state, so that a change that drops `stats["loss"] = ...` or `self.seen.append(...)` is refused.
 """
 
 from __future__ import annotations
@@ -11,41 +11,44 @@ from collections.abc import Iterator
 from types import BuiltinFunctionType, CellType, FunctionType, MethodType
 from typing import Any
 
-from dynascope.compiler.accuracy.compare import PLAIN, difference, parts_of
+from dynascope.compiler.accuracy.compare import PLAIN, difference, is_array, parts_of
 from dynascope.compiler.replay import object_state
 from dynascope.compiler.replay.object_state import GlobalName
 from dynascope.compiler.replay.reachable import Reachable
 
-#: attributes of a module whose contents `accuracy.outcome` compares
-_COMPARED_ELSEWHERE = frozenset(("_parameters", "_buffers", "_modules"))
 #: prefixes of attributes that torch sets on functions and classes, and that Python sets on classes
 _OWN = ("_dynamo_", "_torch", "__")
-#: inside a value, tuples and lists are compared down to this many levels, and only those of at most this many items
+#: inside a value, tuples, lists and dicts are compared down to this many levels, and only those of at most this many items
 _DEEPEST, _LONGEST = 3, 1000
-#: tensors with more elements are not compared
+#: tensors and arrays with more elements are not compared
 _LARGEST = 1 << 20
 
 
 class SideState:
     """The state that a target and its arguments can reach; must be created before anything is edited.
 
-    Of the attributes of a module, only tensors, tuples and lists are read here.
+    Of the attributes of a module, numbers and strings are left out here.
     """
 
     def __init__(self, target: Any, arguments: Any = ()) -> None:
         import torch
 
         objects = Reachable([target, arguments]).objects
-        # what `accuracy.outcome` compares, and the registries of hooks, which nothing compares
         left_out = {
             id(value)
             for module in objects
             if isinstance(module, torch.nn.Module)
             for name, value in vars(module).items()
-            if name in _COMPARED_ELSEWHERE or name.endswith("_hooks")
+            if name in _of_every_module()
         }
+        parameters = [o for o in objects if isinstance(o, torch.nn.Parameter)]
+        self._fingerprints = {id(p): object_state.fingerprint(p) for p in parameters}
         kinds = (GlobalName, CellType, *object_state.CONTAINERS)
-        self._owners = [o for o in objects if id(o) not in left_out and (isinstance(o, kinds) or _has_attributes(o))]
+        self._owners = [
+            o
+            for o in objects
+            if id(o) not in left_out and (isinstance(o, kinds) or object_state.is_generator(o) or _has_attributes(o))
+        ]
 
     def read(self) -> dict[str, Any]:
         """The values that can be compared, each under a name that is the same in each run.
@@ -53,17 +56,18 @@ class SideState:
         Of a set, only the length is read; of a dict, also the entries whose keys are numbers, strings or bytes.
         """
         values: dict[str, Any] = {}
+        known = set(map(id, self._owners))
         for number, owner in enumerate(self._owners):
             for name, value in _entries(owner):
-                for inner_name, inner in _flat(name, value):
-                    if (kept := _kept(inner)) is not None:
+                for inner_name, inner in _flat(name, value, known):
+                    if (kept := self._kept(inner)) is not None:
                         values[f"{_name(owner, number)}{inner_name}"] = kept
         return values
 
     def read_after_error(self, arguments: list[Any]) -> dict[str, Any]:
         """What `read` returns, and most of what `accuracy.outcome` compares if there is no exception.
 
-        That is: the arguments, and the buffers, numbers and strings of modules, but not their parameters.
+        That is: the arguments, and the parameters, buffers, numbers and strings of modules.
         """
         import torch
 
@@ -72,7 +76,24 @@ class SideState:
             if isinstance(owner, torch.nn.Module):
                 held = {**vars(owner), **owner._parameters, **owner._buffers}
                 parts += [(f"{_name(owner, number)}.{name}", value) for name, value in held.items()]
-        return self.read() | {name: kept for name, value in parts if (kept := _kept(value)) is not None}
+        return self.read() | {name: kept for name, value in parts if (kept := self._kept(value)) is not None}
+
+    def _kept(self, value: Any) -> Any:
+        """A copy of a value that can be compared: a number, string, tensor or array; None for any other value.
+
+        Parameters that have not changed, what has more than `_LARGEST` elements, and meta and sparse tensors are left out.
+        """
+        import torch
+
+        if is_array(value):
+            return value.copy() if value.size <= _LARGEST else None
+        if not isinstance(value, torch.Tensor):
+            return value if isinstance(value, PLAIN) else None
+        if value.numel() > _LARGEST or value.layout is not torch.strided or value.device.type == "meta":
+            return None
+        before = self._fingerprints.get(id(value)) if isinstance(value, torch.nn.Parameter) else None
+        is_unchanged = before is not None and before == object_state.fingerprint(value)
+        return None if is_unchanged else value.detach().clone()
 
 
 def state_difference(actual: dict[str, Any], expected: dict[str, Any]) -> str | None:
@@ -85,6 +106,14 @@ def state_difference(actual: dict[str, Any], expected: dict[str, Any]) -> str | 
             return f"{_shown(name)}: {text}"
     added = [name for name in actual if name not in expected]
     return f"{_shown(added[0])} is set only by the changed program" if added else None
+
+
+@functools.cache
+def _of_every_module() -> frozenset[str]:
+    """Attributes of each module: what `accuracy.outcome` compares, and hooks, which nothing compares."""
+    import torch
+
+    return frozenset(vars(torch.nn.Module()))
 
 
 def _has_attributes(value: Any) -> bool:
@@ -105,34 +134,25 @@ def _entries(owner: Any) -> Iterator[tuple[str, Any]]:
             yield from ((f"[{key!r:.60}]", value) for key, value in list(dict.items(owner)) if isinstance(key, PLAIN))
         elif not isinstance(owner, set):
             yield from ((f"[{i}]", value) for i, value in enumerate(contents))
+    elif object_state.is_generator(owner):
+        yield from ((".state", object_state.digest(state.read())) for state in object_state.library_states(owner))
     else:
         import torch
 
         attributes = vars(owner) if isinstance(owner, type) else object_state.attributes_of(owner) or {}
-        kinds = (torch.Tensor, tuple, list) if isinstance(owner, torch.nn.Module) else object
-        own = [*((name, v) for name, v in attributes.items() if isinstance(v, kinds)), *object_state.slot_values(owner)]
+        own = [*attributes.items(), *object_state.slot_values(owner)]
+        if isinstance(owner, torch.nn.Module):
+            own = [(name, value) for name, value in own if not (isinstance(value, PLAIN) or name in _of_every_module())]
         yield from ((f".{name}", value) for name, value in own if not name.startswith(_OWN))
 
 
-def _flat(name: str, value: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """A value, and what tuples and lists in it hold: if the call has made them, they are not among the owners."""
+def _flat(name: str, value: Any, known: set[int], depth: int = 0) -> Iterator[tuple[str, Any]]:
+    """A value, and what tuples, lists and dicts in it hold, except those with these ids, which are among the owners."""
     yield name, value
-    if isinstance(value, (tuple, list)) and depth < _DEEPEST and len(value) <= _LONGEST:
-        for i, inner in enumerate(value):
-            yield from _flat(f"{name}[{i}]", inner, depth + 1)
-
-
-def _kept(value: Any) -> Any:
-    """A copy of a value that can be compared: a number, string or tensor; None for any other value.
-
-    Parameters, tensors with more than `_LARGEST` elements, and meta and sparse tensors are not compared.
-    """
-    import torch
-
-    if isinstance(value, torch.Tensor):
-        is_skipped = isinstance(value, torch.nn.Parameter) or value.numel() > _LARGEST or value.layout is not torch.strided
-        return None if is_skipped or value.device.type == "meta" else value.detach().clone()
-    return value if isinstance(value, PLAIN) else None
+    if isinstance(value, (tuple, list, dict)) and id(value) not in known and depth < _DEEPEST and len(value) <= _LONGEST:
+        items = dict.items(value) if isinstance(value, dict) else enumerate(value)
+        for key, inner in [item for item in items if isinstance(item[0], PLAIN)]:
+            yield from _flat(f"{name}[{key!r:.60}]", inner, known, depth + 1)
 
 
 def _name(owner: Any, number: int) -> str:

@@ -127,7 +127,7 @@ def _vary(call: KeptCall, name: str, value: Any, places: _Places, args: tuple[An
     # a repeated call starts from the state that the recorded one left: with the same values, a lost store would not show
     args, kwargs = with_random_values(call.target if call.namespace is None else None, args, kwargs)
     for namespace, key in places:  # a replay restores them
-        if type(namespace.get(key)) is type(value):
+        if value is None or type(namespace.get(key)) is type(value):
             namespace[key] = value
     given = _arguments(call, args, kwargs)
     if name not in given or (value is not None and type(given[name]) is not type(value)):

@@ -19,6 +19,7 @@ from dynascope.compiler.fixes.plan import Plan
 from dynascope.compiler.fixes.proving.caller_changes import with_marks, with_number_tensors
 from dynascope.compiler.fixes.proving.observed import Observed, observe_call
 from dynascope.compiler.fixes.proving.side_state import SideState
+from dynascope.compiler.fixes.proving.time_limit import time_limit
 from dynascope.compiler.fixes.proving.variations import Variation, recorded
 from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.replay.replay import Prepare
@@ -114,15 +115,24 @@ class Trials:
             yield entry_of
             entries.clear()
 
-    def seconds(self, plan: Plan, times: int) -> float:
-        """The median time of the first kept call under a plan, with the backend, mode and options of the run."""
+    def seconds(self, plan: Plan, times: int) -> float | None:
+        """The median time of the first kept call under a plan, with the backend, mode and options of the run.
+
+        None if the call raises an exception, or does not end before the deadline.
+        """
         call, taken = self.calls[0], []
         with self._entries(plan, self._timed, None, False) as entry_of, call.recorded.replaying() as prepare:
             for _ in range(times + 2):  # the first two, which may compile, do not count
                 args, kwargs = prepare()
-                started = time.perf_counter()
-                entry_of(call)(*args, **kwargs)
-                taken.append(time.perf_counter() - started)
+                try:
+                    with time_limit(max(self.deadline - time.perf_counter(), 0.0)):
+                        started = time.perf_counter()
+                        entry_of(call)(*args, **kwargs)
+                        taken.append(time.perf_counter() - started)
+                except KeyboardInterrupt:
+                    raise
+                except BaseException:  # the program may have caught the exception of the recorded call
+                    return None
         return statistics.median(taken[2:])
 
     def run(self, plan: Plan, backend: Any) -> Ran:

@@ -180,8 +180,10 @@ def _reordered(t: Any, generator: Any) -> Any:
 
 
 def _signed_zeros(t: Any) -> Any:
-    """The tensor times 0, with every second sign flipped; NaN where a value is not finite."""
-    made = (t * 0).contiguous()
+    """Zeros, every second one negative."""
+    import torch
+
+    made = torch.zeros_like(t, memory_format=torch.contiguous_format)
     made.view(-1)[::2].neg_()
     return made
 
@@ -225,8 +227,8 @@ _VALUES: tuple[tuple[str, _Change], ...] = (
     ("inputs of zeros", _only_floats(_signed_zeros, functools.partial(_extreme, lowest=True))),
     ("positive inputs", functools.partial(_random, low=0.0)),
     ("negative inputs", functools.partial(_random, high=0.0)),
-    ("large inputs", _only_floats(lambda t: (t.sign() + t) * _LARGE, functools.partial(_extreme, lowest=False))),
-    ("large negative inputs", _only_floats(lambda t: -(t.sign() + t) * _LARGE, _reordered)),
+    ("large inputs", _only_floats(lambda t: (t.sgn() + t) * _LARGE, functools.partial(_extreme, lowest=False))),
+    ("large negative inputs", _only_floats(lambda t: -(t.sgn() + t) * _LARGE, _reordered)),
     ("inputs with a NaN", _only_floats(_first_nan, _reordered)),
     ("inputs of NaNs", _only_floats(lambda t: t * math.nan, _random)),
 )

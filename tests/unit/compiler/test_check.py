@@ -67,11 +67,29 @@ class Counting(torch.nn.Module):
         return x * 1
 
 
+class Averaging(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.weight.data.add_(other())  # does not change the parameter's version
+        return x * 1
+
+
 class Remembering(torch.nn.Module):
     calls = 0
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         self.calls = other()
+        return x * 1
+
+
+class Hiding(torch.nn.Module):
+    _calls = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self._calls = other()
         return x * 1
 
 
@@ -83,7 +101,9 @@ def leaves(x: torch.Tensor, holder: Holder) -> None:
     ("function", "args", "where"),
     [
         (Counting(), (), "seen (effects)"),
+        (Averaging(), (), "weight (effects)"),
         (Remembering(), (), "Remembering.calls (effects)"),
+        (Hiding(), (), "Hiding._calls (effects)"),
         (lambda x: Pair(x + other()), (), "the value.x (values)"),
         (lambda x: Holder([x + other()]), (), "the value.x[0] (values)"),
         (lambda x: (x + 1, float(other())), (), "the value[1] (values)"),

@@ -5,36 +5,44 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib.util
+import inspect
 import linecache
+import math
 import random
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 import dynascope
 from dynascope.compiler.driver import fixing
 from dynascope.compiler.fixes import patch, search, setting_changes
+from dynascope.compiler.fixes.calls import KeptCall, KeptCalls
 from dynascope.compiler.fixes.candidate import Candidate, Edit, Problem
 from dynascope.compiler.fixes.plan import Plan
 from dynascope.compiler.fixes.proving.caller_changes import numbers_as_tensors
 from dynascope.compiler.fixes.proving.fake_check import WrongFake, checking_backend
 from dynascope.compiler.fixes.proving.improvement import captures_more, gain, recompile_key
-from dynascope.compiler.fixes.proving.observed import Observed, differences
+from dynascope.compiler.fixes.proving.observed import Observed, differences, observe_call
 from dynascope.compiler.fixes.proving.side_state import SideState, state_difference
+from dynascope.compiler.fixes.proving.time_limit import TookTooLong
 from dynascope.compiler.fixes.proving.trial import Trials
-from dynascope.compiler.fixes.proving.variations import variations
+from dynascope.compiler.fixes.proving.variations import recorded, variations
 from dynascope.compiler.fixes.result import annotate_fixes
 from dynascope.compiler.fixes.rewrites import log_values, raise_checks
 from dynascope.compiler.fixes.search import Found, OutOfTime, Search
 from dynascope.compiler.fixes.text_edits import edits_between
+from dynascope.compiler.recording.recording import observe
+from dynascope.compiler.replay.replay import RecordedCall
 from dynascope.compiler.report import Break, Fix, Report
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source import functions
@@ -486,6 +494,15 @@ def test_numbers_are_the_same_after_their_time_as_tensors() -> None:
         assert isinstance(target.rate, torch.Tensor)
         target.steps += 1
     assert (target.rate, target.steps) == (0.1, 4)
+
+
+def test_a_global_with_the_name_of_an_argument_stays_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "steps", 3)
+    with numbers_as_tensors(lambda steps: steps, ["steps"]):
+        assert globals()["steps"] == 3
+        assert type(globals()["steps"]) is int
+    with numbers_as_tensors(lambda: steps, ["steps"]):  # type: ignore[name-defined] # noqa: F821
+        assert isinstance(globals()["steps"], torch.Tensor)
 
 
 def test_a_result_that_was_not_confirmed_in_time_is_not_proved(module: MakeModule, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -1212,10 +1229,11 @@ class _Counts:
 
 
 _counts, _log, _STATE = _Counts(), [(0, "first")], {"last": (1, 2)}
+_module, _array = torch.nn.Module(), np.zeros(2)
 
 
 def _counting() -> Any:
-    return _counts, _log, _STATE
+    return _counts, _log, _STATE, _module, _array
 
 
 def test_state_of_classes_functions_slots_and_of_what_a_list_holds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -1232,6 +1250,13 @@ def test_state_of_classes_functions_slots_and_of_what_a_list_holds(monkeypatch: 
     with monkeypatch.context() as patched:
         patched.setitem(_STATE, "last", (1, 3))
         assert "dict['last'][1]: " in str(state_difference(state.read(), before))
+    for owner, name, value in ((_module, "stats", {"n": 1}), (_module, "_seen", [{"n": 2}]), (_counting, "calls", {"n": [1]})):
+        with monkeypatch.context() as patched:  # containers that a call makes
+            patched.setattr(owner, name, value, raising=False)
+            assert f".{name}" in str(state_difference(state.read(), before))
+    _array[0] += 1
+    assert "_array: " in str(state_difference(state.read(), before))
+    _array[0] -= 1
     _log.append((0, "second"))
     assert "list.length: " in str(state_difference(state.read(), before))
     _log.pop()
@@ -1239,14 +1264,83 @@ def test_state_of_classes_functions_slots_and_of_what_a_list_holds(monkeypatch: 
 
 
 def test_integers_of_zero_empty_tensors_and_zeros_of_both_signs() -> None:
-    def varied(name: str) -> tuple[Any, ...]:
-        given = torch.ones(3), torch.tensor([1, 2])
+    def varied(name: str, first: Any = (1.0, 1.0, 1.0)) -> tuple[Any, ...]:
+        given = torch.tensor(first), torch.tensor([1, 2])
         (found,) = [v for v in variations(None, given, {}) if v.name == name]
         return found.vary(given, {})[0]
 
     assert varied("integers of zero")[1].tolist() == [0, 0]
     assert varied("size 0 instead of 3")[0].shape == (0,)
-    assert torch.signbit(varied("inputs of zeros")[0]).tolist() == [True, False, True]
+    for first in ((1.0, 1.0, 1.0), (-1.0, 1.0, float("inf"))):
+        zeros = varied("inputs of zeros", first)[0]
+        assert (zeros.tolist(), torch.signbit(zeros).tolist()) == ([0, 0, 0], [True, False, True])
+    assert varied("large inputs", [3j])[0].tolist() == [4e4j]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        ("loss 9e-05", "loss 1e-05", False),
+        ("loss 1e-05", "loss 0.0", False),
+        ("loss 1.2e-07", "loss 0.0", True),
+        ("loss 0.7000001", "loss 0.7", True),
+        ("tensor([0.1235, -0.0000])", "tensor([0.1234, -0.0000])", True),
+        ("tensor([9.0000e-05])", "tensor([1.0000e-05])", False),
+        ("step 20001", "step 20002", False),
+        ("mean 3", "mean 3.0", False),
+        ("big 1.0000e999", "big 2.0000e999", False),
+    ],
+)
+def test_printed_numbers_may_differ_by_rounding_only(one: str, other: str, is_same: bool) -> None:
+    from dynascope.compiler.accuracy.outcome import Outcome
+
+    seen, eager = (Observed(Outcome({}, drew=False, opaque=[], unchanged=set()), printed=text) for text in (one, other))
+    assert (differences(seen, eager) is None) == is_same
+
+
+def test_every_generator_of_random_numbers_is_compared() -> None:
+    own, numpys = torch.Generator(), np.random.default_rng(0)
+    draws: list[Callable[[], Any]] = [
+        random.random, np.random.rand, lambda: torch.rand(1), lambda: torch.rand(1, generator=own), numpys.random,
+    ]  # fmt: skip
+
+    def nothing() -> Any:
+        return own, numpys
+
+    recorded_call = RecordedCall(nothing, (), {})
+    call, state = KeptCall(nothing, recorded_call), SideState(nothing)
+
+    def seen(draw: Callable[[], Any]) -> Observed:
+        with recorded_call.replaying() as prepare:
+            return observe_call(call, draw, prepare, recorded().vary, state)
+
+    eager = seen(nothing)
+    assert all(differences(replace(seen(draw), outcome=eager.outcome), eager) for draw in draws)
+    assert differences(seen(nothing), eager) is None
+
+
+@pytest.mark.parametrize(("error", "ends"), [(SystemExit(3), False), (KeyboardInterrupt(), True), (TookTooLong(), True)])
+def test_the_programs_exit_is_an_outcome_and_an_interrupt_is_not(error: BaseException, ends: bool) -> None:
+    def exits() -> None:
+        raise error
+
+    call = KeptCall(exits, RecordedCall(exits, (), {}))
+    with pytest.raises(type(error)) if ends else contextlib.nullcontext():
+        assert observe_call(call, exits, lambda **_: ((), {}), recorded().vary).error is error
+
+
+def test_calls_through_torchs_modules_and_decorators_are_kept() -> None:
+    class Block(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x + 1
+
+    function = torch.no_grad()(lambda x: x + 1)
+    model = torch.nn.Sequential(Block())
+    kept = KeptCalls()
+    with observe(Settings()), kept.watching_compiled_code():
+        for target in (function, torch.vmap(function), model, torch.nn.functional.relu):
+            torch.compile(target, backend="eager")(torch.ones(3))
+    assert [inspect.unwrap(call.target) for call in kept.calls] == [inspect.unwrap(function)] * 2 + [model]
 
 
 def test_lines_that_are_not_printed_before_an_exception() -> None:
@@ -1272,9 +1366,13 @@ def test_a_call_is_timed_with_the_mode_of_the_run() -> None:
     recorded = SimpleNamespace(replaying=lambda: contextlib.nullcontext(lambda: ((), {})), arguments=())
     settings = Settings(backend="inductor", mode="reduce-overhead", profile=3)
     trials = Trials([SimpleNamespace(target=_counting, recorded=recorded)], settings, Driver(), None)  # type: ignore[list-item]
-    assert trials.seconds(Plan(), 1) < 1
+    assert (trials.seconds(Plan(), 1) or 2) < 1
     assert seen == [("inductor", "reduce-overhead", None)]
     assert trials.settings.mode is None
+    for target, deadline in ((sys.exit, math.inf), (lambda: time.sleep(0.1), 0.0)):
+        trials = Trials([SimpleNamespace(target=target, recorded=recorded)], settings, Driver(), None)  # type: ignore[list-item]
+        trials.deadline = deadline
+        assert trials.seconds(Plan(), 1) is None
 
 
 def test_places_above_which_lines_were_added() -> None:
@@ -1374,6 +1472,7 @@ def test_a_change_that_leaves_its_break_is_not_repeated_on_its_own_lines(module:
     [
         ("x, log, mode='plain'", "mode == 'scaled'"),
         ("x, log", "log.step % 10 == 0"),
+        ("x, log", "log.step is None"),
         ("x, log, config={'scaled': False}, scale=2", "config['scaled'] or scale is None"),
     ],
 )
@@ -1397,8 +1496,9 @@ def test_numbers_and_strings_that_a_condition_asks_about_are_varied(
             return y + 1
         """)
     only(monkeypatch, log_values.candidates)
-    [refused] = fix(loaded.f, torch.ones(3), loaded.Log()).fixes or []
-    assert refused.verdict == "refused"
+    log = loaded.Log()
+    [refused] = fix(loaded.f, torch.ones(3), log).fixes or []
+    assert (refused.verdict, log.step) == ("refused", 1)
     assert "values differ" in refused.reason
 
 
@@ -1422,9 +1522,24 @@ def test_changes_before_an_exception_are_an_assumption(
     assert ("before it raises an exception" in chosen.assumption) == loses
 
 
-def test_buffers_are_compared_after_an_exception() -> None:
+def test_buffers_and_parameters_are_compared_after_an_exception() -> None:
     norm = torch.nn.BatchNorm1d(2)
     state = SideState(norm)
     before = state.read_after_error([])
     norm.running_mean.add_(1)  # type: ignore[union-attr]
     assert "running_mean" in str(state_difference(state.read_after_error([]), before))
+    norm.running_mean.sub_(1)  # type: ignore[union-attr]
+    assert state_difference(state.read_after_error([]), before) is None
+    norm.bias.data.add_(1)
+    assert "bias" in str(state_difference(state.read_after_error([]), before))
+
+
+_weight = torch.nn.Parameter(torch.ones(2))
+
+
+def test_a_parameter_that_no_module_holds_is_compared() -> None:
+    state = SideState(lambda: _weight)
+    before = state.read()
+    with torch.no_grad():
+        _weight.add_(1)
+    assert "_weight" in str(state_difference(state.read(), before))
