@@ -87,7 +87,7 @@ def parse_region(text: str) -> Region:
     if lines is not None:
         first, last = int(lines[1]), int(lines[2] or lines[1])
         if first < 1 or last < first:
-            raise ValueError(f"--region {text}: lines are numbered from 1 and written as 9 or 9-12")
+            raise ValueError(f"--region {text}: lines are numbered from 1 and written as 9 or 9-12, the first line first")
         return Region(target, flag, (first, last))
     if not all(part.isidentifier() for part in target.split(".")):
         raise ValueError(f"--region {text}: {target} is neither a name, nor a dotted path, nor lines such as 9 or 9-12")

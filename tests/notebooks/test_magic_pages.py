@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from notebook_making import cell, edit, make_notebook
 
-from dynascope.docs_tests.compare import structures
+from dynascope.docs_tests.compare import outlines
 from dynascope.docs_tests.runner import run_page
 
 LOAD = "%load_ext dynascope\n%config DynascopeMagics.backend = 'eager'\nimport torch"
@@ -50,7 +50,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     )
     result = run_page(path, update=True)
     assert result.ok, result.problems[0]
-    if not structures(result.notebook.cells[1].outputs):
+    if not outlines(result.notebook.cells[1].outputs):
         pytest.skip("the static output carries no structure")
     return path.read_text()
 

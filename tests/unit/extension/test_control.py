@@ -65,7 +65,7 @@ def test_third_party_code(shell: Any, tmp_path: Any, monkeypatch: Any) -> None:
         (["=allow"], "TARGET=error or TARGET=allow"),
         (["40=allow"], "ends at line 13"),
         (["1=allow"], "no statement in these lines"),
-        (["9-3=allow"], "the first one first"),
+        (["9-3=allow"], "the first line first"),
         (["3-5=allow", "4-8=error"], "contradict each other"),
         (["4=allow", "4=error"], "contradict each other"),
         (["inner=allow", "inner=error"], "contradict each other"),
