@@ -94,7 +94,7 @@ def compile_seconds(metrics: dict[str, Any]) -> float | None:
 
 
 def metric_seconds(metrics: dict[str, Any]) -> dict[str, float]:
-    """Seconds of each phase of a compile, as far as the metrics have them."""
+    """Seconds of each phase of a compile, as far as the metrics have them; a phase includes those that run inside it."""
     seconds: dict[str, float] = {}
     for name, phase in _PHASES.items():
         value = metrics.get(name)

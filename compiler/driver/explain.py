@@ -29,10 +29,11 @@ def explain(
     on_progress: Progress | None = None,
     **settings: Unpack[ExplainSettings],
 ) -> Callable[..., Report]:
-    """Compile `function`, call it, and return the report: `report = explain(f, backend="eager")(x)`.
+    """Return a function that compiles `function`, calls it and returns the report: `explain(f, backend="eager")(x)`.
 
     Takes every setting of `%%compile` except those about a cell (function, region, keep, output, view).  If the compiler
-    refuses the code (fullgraph, error_on_graph_break), `report.error` says why; an error in the user's code propagates.
+    refuses the code (fullgraph, error_on_graph_break, a backend that fails), `report.error` says why; an error in the user's
+    code propagates.
     """
     chosen = settings_from_keywords(dict(settings))
     check_settings(chosen)

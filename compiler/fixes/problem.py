@@ -42,7 +42,7 @@ def problems_of(b: Break, text: Callable[[str], str]) -> list[Problem]:
 
 
 def problems_of_recompile(recompile: Recompile, frame: Frame, text: Callable[[str], str]) -> list[Problem]:
-    """One problem for each number whose value failed a guard; `reason` is the number's name.
+    """One problem for each number whose value failed a guard; its `reason` is the number's name.
 
     `frame`: the frame that was compiled again.  There are no problems if its code is not the user's, or
     its source is missing.
@@ -87,10 +87,11 @@ def _problem(b: Break, place: _Place, source: str) -> Problem | None:
 def _around(tree: ast.AST, line: int, end_line: int) -> list[ast.stmt]:
     """The statements that hold these lines, outermost first."""
     found: list[ast.stmt] = []
-    body = [node for node in ast.walk(tree) if isinstance(node, ast.stmt)]  # outer ones first, also where lines are equal
+    body = [node for node in ast.walk(tree) if isinstance(node, ast.stmt)]
     for node in body:
         if node.lineno <= line and (node.end_lineno or node.lineno) >= end_line:
             found.append(node)
+    # where lines are equal, the order of `ast.walk` stays: outer statements first
     return sorted(found, key=lambda node: (node.lineno, -(node.end_lineno or node.lineno)))
 
 

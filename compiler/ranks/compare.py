@@ -42,7 +42,7 @@ class Side:
     structure: Structure
     names: GroupNames = dataclasses.field(default_factory=dict)
     finished: bool = True
-    #: the rank's number in the job and on its machine; constants do not differ if each is such a number of its own rank
+    #: the rank's number in the job and on its machine; two constants are equal if each is one of its own side's
     numbers: frozenset[int | None] = frozenset()
 
 

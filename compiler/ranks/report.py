@@ -22,14 +22,14 @@ ALIKE = ("ranks=alike", "ranks==alike")
 
 @dataclass(kw_only=True)
 class RanksReport:
-    """What all ranks of a job compiled: groups of equal ranks, and the first difference of each group."""
+    """What all ranks of a job compiled: groups of equal ranks, the first difference of each group, and what else differs."""
 
     #: version of this format; the name of the field distinguishes a RanksReport from a Report
     ranks_schema: int = SCHEMA
     world_size: int = 0
     versions: dict[str, str | None] = field(default_factory=dict)
     ranks: list[Rank] = field(default_factory=list)
-    #: groups of ranks that compiled the same, the largest first; the others are compared with the first
+    #: groups of ranks that compiled the same, the largest first; the first group is the reference
     groups: list[RankGroup] = field(default_factory=list)
     differences: list[Difference] = field(default_factory=list)
     #: steps in which one rank took much longer than the others of its group
@@ -86,7 +86,7 @@ class RanksReport:
     # -- expectations -------------------------------------------------------------------------
 
     def expect(self, expected: str = "ranks=alike", /) -> RanksReport:
-        """Fail if the ranks are not alike, or the counts of a group's report are not as expected.
+        """Fail if a term does not hold: if the ranks are not alike, or the counts of a group's report are not as expected.
 
         Args:
             expected: `ranks=alike`, or terms such as `breaks<=1`, which the report of each group must meet, or both.

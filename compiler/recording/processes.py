@@ -1,6 +1,6 @@
 """Finds the processes that wrote a folder of logs, their ranks, and the runs that they belong to.
 
-torch writes one log for each process, and nothing in the log names the run, so a folder that was used twice holds two runs.  If
+torch writes one log for each process, and nothing in the log names the run, so two runs in one folder must be told apart.  If
 all ranks are known and different, there is one run.  Otherwise a new run begins with each process that starts more than
 `_PAUSE` after all processes of the run before have ended, or whose rank that run already has.
 """

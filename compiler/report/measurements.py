@@ -44,7 +44,10 @@ class OpTime:
 
 @dataclass(kw_only=True)
 class GraphRun:
-    """One graph that was run on its own, eagerly and compiled, without gradients, on synthetic data of the recorded shapes."""
+    """One graph that was run on its own, eagerly and compiled, on synthetic data of the recorded shapes.
+
+    It runs without gradients, unless the graph itself takes derivatives (`torch.func`).
+    """
 
     device: str
     device_name: str
@@ -84,7 +87,7 @@ class InputRun:
     #: why the call runs eagerly, in the compiler's words
     reasons: list[str] = field(default_factory=list)
     compile_seconds: float = 0.0
-    #: time of the first call with this input that is not forced to be eager, including the compile
+    #: time of the first compiled call with this input, including the compile; an eager call comes before it
     first_seconds: float | None = None
     #: median time of a later call, and the spread
     seconds: float | None = None

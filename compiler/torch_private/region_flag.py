@@ -39,7 +39,7 @@ def flag_kept() -> Iterator[None]:
 
 
 def set_flag_of(compiled: Any, flag: bool) -> bool:
-    """Set error_on_graph_break on a compiled module itself; returns False if this torch's modules do not support it."""
+    """Set error_on_graph_break on a compiled module; returns False for a function, or if modules of this torch lack it."""
     context = getattr(compiled, "dynamo_ctx", None)
     if context is None or not hasattr(context, "error_on_graph_break"):
         return False

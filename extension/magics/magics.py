@@ -24,9 +24,9 @@ from dynascope.widgets.labels.fixes import fixes_summary, unplaced_settings
 
 @magics_class
 class DynascopeMagics(Magics):
-    """Defaults for every later %%compile: %config DynascopeMagics.backend = "eager"."""
+    """Defaults for every later %%compile and %%observe: %config DynascopeMagics.backend = "eager"."""
 
-    locals().update(config_traits())  # one trait for each option of Settings
+    locals().update(config_traits())  # one for each option that %config can set
 
     @output_can_be_silenced
     @no_var_expand

@@ -62,7 +62,10 @@ def _upto(module: str | None, depth: int) -> str:
 
 
 def _runs(keys: list[str], nodes: list[FxNode], first: int) -> list[FxRun]:
-    """Runs of nodes with the same key.  A node without a key joins the run before it; inputs and parameters stay separate."""
+    """Runs of nodes with the same key; inputs and parameters make runs of their own, together.
+
+    A node without a key joins the run before it, or begins the run `start` if there is none or it is of inputs.
+    """
     filled: list[str] = []
     for key, node in zip(keys, nodes, strict=True):
         own = INPUTS if node["kind"] in ("input", "param") else key

@@ -1,7 +1,8 @@
 """Advice on a graph break, and the text to paste into an issue.
 
 Promises: advice uses only what the report knows (the compiler's hints, the outcome, the flag in force); the text of an issue
-has versions, settings, place, code and the compiler's reason, and names files without their folders.
+has versions, settings, place, code and the compiler's reason, and names the
+files that the compiler quotes without their folders.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ def ended_by_error(report: Report, b: Break) -> str | None:
 
 
 def outcome_words(report: Report, b: Break, *, brief: bool = False) -> str:
-    """The worst outcome among the hits of a break: `the whole frame runs eagerly`; `brief`: in few words, `frame skipped`."""
+    """The worst outcome among the hits of a break, or the error that ended the call there; `brief`: as in `frame skipped`."""
     error = ended_by_error(report, b)
     if error is not None:
         error = shorten(error, 60)

@@ -16,13 +16,13 @@ from dynascope.widgets.layout.geometry import Placement, Point, Rect, placement
 
 #: gaps between rows, and between columns
 ROW_GAP, COLUMN_GAP = 30.0, 50.0
-#: distance from the end of a column to the bend of the arrow that leaves it
+#: distance from the end of a column, or from its beginning, to the bend of an arrow between columns
 BEND = 13.0
 
 
 @dataclass(frozen=True)
 class Part:
-    """A drawing in rows: `spans` has the first and last row of each route, `tops` the top of each row and of one more."""
+    """A drawing in rows: `spans` has each route's first and last row, `tops` the top of each row and of one more below."""
 
     rects: list[Rect]
     routes: list[list[Point]]
@@ -78,7 +78,7 @@ def wrapped(part: Part, room: float, tall: float) -> Placement[int]:
 def _pieces(part: Part) -> list[_Column]:
     """The pieces between all possible cuts, as narrow as their boxes and arrows allow."""
     changes = [0] * (len(part.tops) + 1)
-    crossing = [0] * (len(part.tops) + 1)  # sum of the numbers of the routes that cross; if one does, its number
+    crossing = [0] * (len(part.tops) + 1)  # sum of the numbers of the routes that cross: the number, where one does
     for number, (first, last) in enumerate(part.spans):
         for sums, value in ((changes, 1), (crossing, number)):
             sums[first + 1] += value
@@ -134,7 +134,7 @@ def _carried(route: list[Point], here: _Column, there: _Column) -> list[Point]:
     end = [there.moved(point) for point in route if point[1] >= there.top]
     (ax, _), (bx, _) = begin[-1], end[0]
     ay, by = here.bottom + here.dy + BEND, there.top + there.dy - BEND
-    if here.page != there.page:  # below all columns
+    if here.page != there.page:  # in the gap between the pages
         middle = there.top + there.dy - ROW_GAP / 2
         return [*begin, (ax, middle), (bx, middle), *end]
     between = here.right + here.dx + COLUMN_GAP / 2

@@ -50,7 +50,7 @@ class GroupModel(TypedDict):
 class DifferenceModel(TypedDict):
     """A difference between a group, or some ranks, and the reference.
 
-    `group`, `reference` and `step`: -1 if there is none, and for a group that is not in the model; `frame` and `there`: ids of
+    `group`, `reference` and `step`: -1 if there is none, or if the group is not in the model; `frame` and `there`: ids of
     the step's frame in the two views; `side`: 1 if the place is in the reference's code, else 0.
     """
 

@@ -67,12 +67,12 @@ def takes_colours(stream: TextIO) -> bool:
 
 
 def to_text(report: Report, colour: bool = False, width: int | None = None) -> str:
-    """`report` as text; for a large report (many frames of several functions), only the overview, on at most one screen.
+    """`report` as text; for a large report (many frames of several functions), only an overview and summaries, one screen.
 
     Args:
         report: what is shown.
         colour: with a terminal's escape sequences; a saved file and `str(report)` are plain.
-        width: in columns; None: the terminal's, at most 110.
+        width: in columns; None: the terminal's, from 48 to 110.
     """
     return _text(report, colour, width, whole=False)
 
@@ -135,7 +135,7 @@ class _Terminal(Terminal):
         return out
 
     def notes(self, most: int = 12) -> list[str]:
-        """All notes on missing records, because of which the report may be wrong, and the first others."""
+        """All notes on missing records, because of which the report may be wrong, and the first of the other notes."""
         lost = record_notes(self.report)
         own = self.report.notes
         others = [*own[:8], *splits(self.report), *own[8:]]
@@ -268,7 +268,7 @@ class _Terminal(Terminal):
         return out
 
     def outcome(self, b: Break) -> str:
-        """The outcome of a break; if any function but its own runs eagerly because of it, the first two and how many others."""
+        """The outcome of a break; or, if other functions than its own run eagerly because of it, two of them and how many more."""
         words = outcome_words(self.report, b)
         if b.outcome == "raised":
             return words + self.forbidden_by(b)

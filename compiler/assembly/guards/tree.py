@@ -1,4 +1,4 @@
-"""Reads the guards of a frame from Dynamo's tree (`dynamo_cpp_guards_str`), and groups them by the line that made them."""
+"""Reads the guards of a frame from Dynamo's tree (`dynamo_cpp_guards_str`), and groups them by the stack that made them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class _Reader:
         #: the guarded expression as Dynamo writes it, and as the user writes it
         self.source = self.about = ""
         self.sites: dict[tuple[StackEntry, ...], GuardSite] = {}
-        #: (id of the site, kind, text without indices) -> the guard that counts all guards like it
+        #: (id of the site, kind, what the guards that are counted together have in common) -> the guard that counts them
         self.known: dict[tuple[int, str, str], Guard] = {}
 
     def add(self, kind: str, text: str, outside: bool) -> None:
@@ -127,7 +127,7 @@ class _Reader:
         known = self.sites.get(stack)
         if known is None:
             caller = self.tree.sites.index(self.site(stack[:-1])) if len(stack) > 1 else None
-            at = dataclasses.replace(stack[-1], source="") if stack else None  # the report's sources have the user's lines
+            at = dataclasses.replace(stack[-1], source="") if stack else None  # the report has the text of lines once
             known = self.sites[stack] = GuardSite(at=at, caller=caller, in_torch=at is not None and in_torch(at.file))
             self.tree.sites.append(known)
         return known

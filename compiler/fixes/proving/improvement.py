@@ -13,12 +13,12 @@ from dynascope.compiler.source.origin import origin
 
 #: a place in the original text: (file, line, column)
 Place = tuple[str, int, "int | None"]
-#: of a break: its place and type; of a recompile: the line of the frame, without a column, and "recompile" and a source
+#: of a break: its place and type; of a recompile: the first line of its frame, without a column, and `recompile SOURCE`
 Key = tuple[Place, str]
 
 
 def break_key(b: Break, plan: Plan) -> Key:
-    """The break as a place in the original text.
+    """The place of a break in the original text, and its type.
 
     A changed line has no original line, so its negated number is used: no original line has that number.
     """
@@ -100,7 +100,7 @@ def captures_more(after: Report, before: Report) -> bool:
 
 
 def operations(report: Report) -> int:
-    """The number of operations in graphs, without copies: rewrites add copies, and compiling those gains nothing."""
+    """The number of operations in graphs, without `clone` and `detach`: rewrites add them, and compiling them gains nothing."""
     return report.summary.ops - sum(node.target in ("clone", "detach") for g in report.graphs for node in g.nodes)
 
 

@@ -1,6 +1,6 @@
-"""State that a call may change besides its arguments: globals, closures, containers, and attributes, also of classes.
+"""State that a call may change besides its arguments: globals, closures, containers, generators of random numbers, attributes.
 
-`accuracy.outcome` compares the arguments, and the parameters, buffers, numbers and strings of modules.  This module adds
+`accuracy.outcome` compares the arguments, and the parameters, buffers, numbers, strings and bytes of modules.  This module adds
 other state, so that a change that drops `stats["loss"] = ...` or `self.seen.append(...)` is refused.
 """
 
@@ -27,7 +27,7 @@ _LARGEST = 1 << 20
 class SideState:
     """The state that a target and its arguments can reach; must be created before anything is edited.
 
-    Of the attributes of a module, numbers and strings are left out here.
+    Of the attributes of a module, numbers, strings and bytes are left out here.
     """
 
     def __init__(self, target: Any, arguments: Any = ()) -> None:
@@ -53,7 +53,7 @@ class SideState:
     def read(self) -> dict[str, Any]:
         """The values that can be compared, each under a name that is the same in each run.
 
-        Of a set, only the length is read; of a dict, also the entries whose keys are numbers, strings or bytes.
+        Of a set, only the length is read; of a dict, the length and the entries whose keys are numbers, strings or bytes.
         """
         values: dict[str, Any] = {}
         known = set(map(id, self._owners))
@@ -79,7 +79,7 @@ class SideState:
         return self.read() | {name: kept for name, value in parts if (kept := self._kept(value)) is not None}
 
     def _kept(self, value: Any) -> Any:
-        """A copy of a value that can be compared: a number, string, tensor or array; None for any other value.
+        """A copy of a value that can be compared: a number, string, bytes, a tensor or an array; None for any other value.
 
         Parameters that have not changed, what has more than `_LARGEST` elements, and meta and sparse tensors are left out.
         """
@@ -110,7 +110,7 @@ def state_difference(actual: dict[str, Any], expected: dict[str, Any]) -> str | 
 
 @functools.cache
 def _of_every_module() -> frozenset[str]:
-    """Attributes of each module: what `accuracy.outcome` compares, and hooks, which nothing compares."""
+    """Attributes of each module: what `accuracy.outcome` compares, and hooks and submodules' names, which nothing compares."""
     import torch
 
     return frozenset(vars(torch.nn.Module()))
@@ -147,7 +147,7 @@ def _entries(owner: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _flat(name: str, value: Any, known: set[int], depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """A value, and what tuples, lists and dicts in it hold, except those with these ids, which are among the owners."""
+    """A value, and what tuples, lists and dicts in it hold; `known`: ids of owners, whose contents are read elsewhere."""
     yield name, value
     if isinstance(value, (tuple, list, dict)) and id(value) not in known and depth < _DEEPEST and len(value) <= _LONGEST:
         items = dict.items(value) if isinstance(value, dict) else enumerate(value)
