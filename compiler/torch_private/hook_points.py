@@ -78,8 +78,8 @@ def _quiet_trace(hooks: Hooks) -> Undo:
 
     Not made are the kinds in `NOT_MADE_LIVE`, bytecode that no recording keeps, and chromium events, which are read before
     torch makes records of them; those of shapes and graph breaks are made smaller.  torch's modules import `trace_structured`
-    by name, so the function's code is replaced.  It stays as it is if another handler reads the trace, such as that of the user's
-    TORCH_TRACE log.
+    by name, so the function's code is replaced.  It stays as it is if another handler reads the trace, such as that of the
+    user's TORCH_TRACE log.
     """
     from torch._logging import _internal
 

@@ -268,7 +268,7 @@ class _Terminal(Terminal):
         return out
 
     def outcome(self, b: Break) -> str:
-        """The outcome of a break; or, if other functions than its own run eagerly because of it, two of them and how many more."""
+        """A break's outcome; or, if functions other than its own run eagerly because of it, two of these and how many more."""
         words = outcome_words(self.report, b)
         if b.outcome == "raised":
             return words + self.forbidden_by(b)
