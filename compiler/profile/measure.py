@@ -233,7 +233,8 @@ def annotate_profile(report: Report, measured: Measured) -> None:
     profile.devices = measured.devices
     ids = {f.compile_id: f.id for f in report.frames}
     if profile.guards is not None:
-        profile.guards.guards = [replace(g, frame=ids[id]) for id, g in measured.guards if id in ids]
+        guards = [replace(g, frame=ids[id]) for id, g in measured.guards if id in ids]
+        profile.guards.guards = sorted(guards, key=lambda g: -g.seconds)
         profile.guards.switches = measured.switches
     profile.verdict = verdict(measured, profile, report)
     profile.notes = [*measured.notes, *profile.notes]

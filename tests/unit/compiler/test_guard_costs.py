@@ -107,6 +107,22 @@ def test_a_real_call(monkeypatch: pytest.MonkeyPatch) -> None:
     assert caches.compiles() == compiles
 
 
+def test_the_most_expensive_guards_come_first_whatever_their_frame() -> None:
+    model = Net()
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        x = x + 1
+        torch._dynamo.graph_break()
+        return model(x)
+
+    report = explain(f, backend="eager", profile=2)(torch.ones(2, 4))
+    assert report.profile is not None, report.notes
+    assert report.profile.guards is not None
+    guards = report.profile.guards.guards
+    assert {g.frame for g in guards} == {"f0", "f1"}
+    assert [g.seconds for g in guards] == sorted((g.seconds for g in guards), reverse=True)
+
+
 def test_where_guards_take_too_little_no_switch_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measure, "WORTH", 1.0)
     report = explain(torch.relu, backend="eager", profile=2)(torch.ones(2))
