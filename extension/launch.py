@@ -30,8 +30,8 @@ from dynascope.compiler.report import Report
 #: prefixes of the options with which `dynascope run` starts torchrun, written with `-` in place of `_`
 _TORCHRUN = (
     "--nproc", "--nnodes", "--node-rank", "--standalone", "--rdzv", "--master", "--max-restarts", "--monitor-interval",
-    "--role", "--local-addr", "--local-ranks-filter", "--log-dir", "--redirects", "--tee", "--start-method", "--run-path",
-    "--no-python", "--logs-specs", "--numa-binding", "--signals-to-handle", "--virtual-local-rank", "--duplicate",
+    "--role", "--local-addr", "--local-ranks-filter", "--log", "--redirects", "--tee", "--start-method", "--run-path",
+    "--no-python", "--numa-binding", "--signals-to-handle", "--virtual-local-rank", "--duplicate",
     "--event-log-handler", "--shutdown-timeout", "-r", "-t",
 )  # fmt: skip
 #: options of `dynascope run` that take a value
