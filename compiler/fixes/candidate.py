@@ -12,10 +12,6 @@ from dynascope.compiler.report import FixEdit
 RECOMPILE = "recompile"
 
 
-#: an edit of a candidate; its lines count in the text before any edit of the same candidate
-Edit = FixEdit
-
-
 @dataclass(frozen=True)
 class Candidate:
     """One change to try.  `assumption` says in one sentence what the change takes for granted, or is empty.
@@ -27,7 +23,8 @@ class Candidate:
 
     kind: Literal["setting", "wrap", "rewrite"]
     title: str
-    edits: tuple[Edit, ...] = ()
+    #: lines count in the text before any of these edits
+    edits: tuple[FixEdit, ...] = ()
     settings: Mapping[str, object] = field(default_factory=dict)
     assumption: str = ""
     tests: tuple[str, ...] = ()

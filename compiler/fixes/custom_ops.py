@@ -9,9 +9,10 @@ from __future__ import annotations
 import ast
 import re
 
-from dynascope.compiler.fixes.candidate import Candidate, Edit, Problem
+from dynascope.compiler.fixes.candidate import Candidate, Problem
 from dynascope.compiler.fixes.text_edits import parsed
 from dynascope.compiler.fixes.wraps import name_of_torch
+from dynascope.compiler.report import FixEdit
 from dynascope.compiler.source.functions import functions_of
 from dynascope.compiler.source.lines import split_lines
 
@@ -60,12 +61,12 @@ def _candidate(problem: Problem, node: ast.FunctionDef, torch: str, schema: str,
         f"    return {guess.format(x=names[0]).replace('torch.', f'{torch}.')}\n"
     )
     if node.lineno == node.end_lineno:
-        edits: tuple[Edit, ...] = (Edit(problem.file, node.lineno, node.lineno, first, f"{decorator}\n{first}\n{fake}"),)
+        edits: tuple[FixEdit, ...] = (FixEdit(problem.file, node.lineno, node.lineno, first, f"{decorator}\n{first}\n{fake}"),)
     else:
         end = node.end_lineno or node.lineno
         edits = (
-            Edit(problem.file, node.lineno, node.lineno, first, f"{decorator}\n{first}\n"),
-            Edit(problem.file, end, end, last, f"{last}\n{fake}"),
+            FixEdit(problem.file, node.lineno, node.lineno, first, f"{decorator}\n{first}\n"),
+            FixEdit(problem.file, end, end, last, f"{last}\n{fake}"),
         )
     return Candidate(
         "wrap", f"Make {node.name} a custom operator that returns {words.format(x=names[0])}", edits,

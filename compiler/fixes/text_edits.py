@@ -6,7 +6,7 @@ import ast
 import difflib
 from collections.abc import Iterable, Sequence
 
-from dynascope.compiler.fixes.candidate import Edit
+from dynascope.compiler.report import FixEdit
 from dynascope.compiler.source.lines import split_lines
 
 
@@ -22,7 +22,7 @@ def parsed(text: str) -> ast.Module | None:
         return None
 
 
-def with_edits(text: str, edits: Iterable[Edit]) -> str:
+def with_edits(text: str, edits: Iterable[FixEdit]) -> str:
     """The text with these edits; raises NotApplicable if its lines are not those that an edit replaces, or if edits overlap."""
     lines = split_lines(text)
     last_replaced = len(lines) + 1
@@ -38,11 +38,11 @@ def with_edits(text: str, edits: Iterable[Edit]) -> str:
     return "".join(lines)
 
 
-def edits_between(file: str, before: str, after: str) -> list[Edit]:
+def edits_between(file: str, before: str, after: str) -> list[FixEdit]:
     """The edits that turn `before` into `after`: only lines that differ."""
     old, new = split_lines(before), split_lines(after)
     changed = [change for change in _changes(old, new) if change[0] != "equal"]
-    return [Edit(file, i1 + 1, i2, "".join(old[i1:i2]), "".join(new[j1:j2])) for _, i1, i2, j1, j2 in changed]
+    return [FixEdit(file, i1 + 1, i2, "".join(old[i1:i2]), "".join(new[j1:j2])) for _, i1, i2, j1, j2 in changed]
 
 
 def line_origins(before: str, after: str) -> dict[int, int]:

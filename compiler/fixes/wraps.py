@@ -6,8 +6,9 @@ import ast
 import sys
 from collections.abc import Callable
 
-from dynascope.compiler.fixes.candidate import Candidate, Edit, Problem
+from dynascope.compiler.fixes.candidate import Candidate, Problem
 from dynascope.compiler.fixes.text_edits import parsed
+from dynascope.compiler.report import FixEdit
 from dynascope.compiler.source.lines import split_lines
 
 _NONSTRICT = "_dynamo.nonstrict_trace"
@@ -36,7 +37,7 @@ def _decorated(problem: Problem, tree: ast.Module, torch: str) -> list[Candidate
         return []
     node = found[0]
     line = split_lines(problem.source)[node.lineno - 1].rstrip("\n")
-    edit = Edit(problem.file, node.lineno, node.lineno, line, f"@{torch}.{_NONSTRICT}\n{line}")
+    edit = FixEdit(problem.file, node.lineno, node.lineno, line, f"@{torch}.{_NONSTRICT}\n{line}")
     return [Candidate("wrap", f"Trace {node.name} without looking into it", (edit,), assumption=_assumption(node.name))]
 
 
@@ -70,9 +71,9 @@ def _called(problem: Problem, tree: ast.Module, torch: str) -> list[Candidate]:
         first -= 1
     replaced = f"{line[:start]}{helper}{line[end:]}"
     added = f"{helper} = {torch}.{_NONSTRICT}({name})"
-    edits: tuple[Edit, ...] = (Edit(problem.file, call.lineno, call.lineno, line, replaced),)
+    edits: tuple[FixEdit, ...] = (FixEdit(problem.file, call.lineno, call.lineno, line, replaced),)
     if added not in lines[: first - 1]:
-        edits = (Edit(problem.file, first, first - 1, "", f"{added}\n\n\n"), *edits)
+        edits = (FixEdit(problem.file, first, first - 1, "", f"{added}\n\n\n"), *edits)
     return [Candidate("wrap", f"Trace {name} without looking into it", edits, assumption=_assumption(name))]
 
 

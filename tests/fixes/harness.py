@@ -22,12 +22,12 @@ import torch
 from torch.utils import _pytree as pytree
 
 import dynascope
-from dynascope.compiler.fixes.candidate import Candidate, Edit, Problem
+from dynascope.compiler.fixes.candidate import Candidate, Problem
 from dynascope.compiler.fixes.plan import DYNAMO, resolved
 from dynascope.compiler.fixes.problem import problems_of
 from dynascope.compiler.fixes.proving.improvement import operations
 from dynascope.compiler.fixes.registry import CANDIDATE_SOURCES
-from dynascope.compiler.report import Report
+from dynascope.compiler.report import FixEdit, Report
 
 #: the sources of candidates that are rewrites, in the order in which they are tried
 REWRITES = tuple(source for source in CANDIDATE_SOURCES if source.__module__.startswith("dynascope.compiler.fixes.rewrites."))
@@ -60,7 +60,7 @@ def lines_of(text: str) -> list[str]:
     return [text[a:b] for a, b in itertools.pairwise(starts) if a < b]
 
 
-def edited(text: str, edits: tuple[Edit, ...]) -> str:
+def edited(text: str, edits: tuple[FixEdit, ...]) -> str:
     """The text with the edits; each must fit."""
     lines = lines_of(text)
     for edit in sorted(edits, key=lambda e: -e.first_line):

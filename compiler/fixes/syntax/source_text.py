@@ -15,7 +15,8 @@ from typing import TypeVar
 import libcst as cst
 from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
-from dynascope.compiler.fixes.candidate import Candidate, Edit, Problem
+from dynascope.compiler.fixes.candidate import Candidate, Problem
+from dynascope.compiler.report import FixEdit
 from dynascope.compiler.source.lines import split_lines
 
 Node = TypeVar("Node", bound=cst.CSTNode)
@@ -258,9 +259,9 @@ def candidate(
     return [Candidate("rewrite", title, edits, settings or {}, assumption, tests)]
 
 
-def line_edits(file: str, source: Source, changes: Iterable[Change]) -> tuple[tuple[Edit, ...], str]:
+def line_edits(file: str, source: Source, changes: Iterable[Change]) -> tuple[tuple[FixEdit, ...], str]:
     """Changes as edits of as few whole lines as possible, and the text that results."""
-    edits: list[Edit] = []
+    edits: list[FixEdit] = []
     result, done = [], 0
     for group in _by_lines(source, sorted(changes)):
         first, last = source.line_of(group[0][0]), max(_last_line(source, c) for c in group)
@@ -293,7 +294,7 @@ def _by_lines(source: Source, changes: list[Change]) -> Iterator[list[Change]]:
         yield group
 
 
-def _smallest(file: str, source: Source, first: int, before: str, after: str) -> list[Edit]:
+def _smallest(file: str, source: Source, first: int, before: str, after: str) -> list[FixEdit]:
     """One edit that replaces as few lines as possible, but at least one; none if nothing changes."""
     if before == after:
         return []
@@ -305,7 +306,7 @@ def _smallest(file: str, source: Source, first: int, before: str, after: str) ->
     if not old:  # only new lines: the edit also replaces the line that they follow, with itself
         line = split_lines(source.text)[first - 2]
         old, new, first = [line], [line, *new], first - 1
-    return [Edit(file, first, first + len(old) - 1, "".join(old), "".join(new))]
+    return [FixEdit(file, first, first + len(old) - 1, "".join(old), "".join(new))]
 
 
 def indented(text: str, by: str) -> str | None:

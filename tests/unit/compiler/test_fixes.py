@@ -27,7 +27,7 @@ import dynascope
 from dynascope.compiler.driver import fixing
 from dynascope.compiler.fixes import patch, search, setting_changes
 from dynascope.compiler.fixes.calls import KeptCall, KeptCalls
-from dynascope.compiler.fixes.candidate import Candidate, Edit, Problem
+from dynascope.compiler.fixes.candidate import Candidate, Problem
 from dynascope.compiler.fixes.plan import Plan
 from dynascope.compiler.fixes.proving.caller_changes import numbers_as_tensors
 from dynascope.compiler.fixes.proving.fake_check import WrongFake, checking_backend
@@ -43,7 +43,7 @@ from dynascope.compiler.fixes.search import Found, OutOfTime, Search
 from dynascope.compiler.fixes.text_edits import edits_between
 from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.replay.replay import RecordedCall
-from dynascope.compiler.report import Break, Fix, Report
+from dynascope.compiler.report import Break, Fix, FixEdit, Report
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source import functions
 
@@ -85,7 +85,7 @@ def replacing(before: str, after: str, **fields: Any) -> Callable[[Problem], lis
         new = problem.source.replace(before, after).splitlines(keepends=True)
         if lines == new:
             return []
-        edit = Edit(problem.file, 1, len(lines), "".join(lines), "".join(new))
+        edit = FixEdit(problem.file, 1, len(lines), "".join(lines), "".join(new))
         return [Candidate("rewrite", "planted", (edit,), **fields)]
 
     return candidates
@@ -658,7 +658,7 @@ def test_methods_closures_and_modules(module: MakeModule, monkeypatch: pytest.Mo
         indent = lines[number][: len(lines[number]) - len(lines[number].lstrip())]
         one, other = (lines[number + k].partition("=")[2].strip() for k in (1, 3))
         after = f"{indent}y = torch.where(x.sum() > 0, {one}, {other})\n"
-        edit = Edit(problem.file, number + 1, number + 4, "".join(lines[number : number + 4]), after)
+        edit = FixEdit(problem.file, number + 1, number + 4, "".join(lines[number : number + 4]), after)
         return [Candidate("rewrite", "where", (edit,), tests=("x.sum() > 0",))]
 
     only(monkeypatch, where)
@@ -760,7 +760,7 @@ def test_state_outside_of_the_arguments(module: MakeModule, monkeypatch: pytest.
             if mark == "D":
                 kept.insert(0, "        last\n")
             text = [*lines[:start], good, *kept]
-            edit = Edit(problem.file, 1, len(lines), "".join(lines), "".join(text))
+            edit = FixEdit(problem.file, 1, len(lines), "".join(lines), "".join(text))
             return [Candidate("rewrite", "planted", (edit,), tests=("x.sum() > 0",))]
 
         only(monkeypatch, source)

@@ -14,8 +14,9 @@ from clicks import clicks
 
 from dynascope.compiler.driver import fixing
 from dynascope.compiler.fixes import setting_changes
-from dynascope.compiler.fixes.candidate import Candidate, Edit, Problem
+from dynascope.compiler.fixes.candidate import Candidate, Problem
 from dynascope.compiler.fixes.rewrites import branches
+from dynascope.compiler.report import FixEdit
 from dynascope.runs import display
 
 BRANCH = (
@@ -142,7 +143,7 @@ def test_a_change_that_only_holds_for_the_recorded_values_of_a_cells_names(shell
     """It reads one name less, which is restored with the others."""
 
     def planted(problem: Problem) -> list[Candidate]:
-        return [Candidate("rewrite", "planted", (Edit(problem.file, 2, 2, "y = x * n.max().item()\n", "y = x * 1\n"),))]
+        return [Candidate("rewrite", "planted", (FixEdit(problem.file, 2, 2, "y = x * n.max().item()\n", "y = x * 1\n"),))]
 
     monkeypatch.setattr(fixing, "CANDIDATE_SOURCES", [planted])
     shell("import torch", "x, n = torch.ones(3), torch.ones(3)")
