@@ -142,8 +142,7 @@ def frontend_checks(work: Work) -> list[str]:
 
     Checks whose tools npm cannot install (without a network, say) are left out; under CI they fail.
     """
-    with lock(BUILD / "setup.lock"):
-        trouble = frontend.ensure(work.environ)
+    trouble = install_frontend(work)
     npm = [shutil.which("npm", path=work.environ.get("PATH")) or "npm", "--silent", "--prefix", str(frontend.FOLDER)]
     checks = [("front end, tests", [*npm, "test"]), ("front end, types and format", [*npm, "run", "check"])]
     possible = 0 if npm[0] == "npm" else 1 if trouble else 2  # the tests need node alone
@@ -152,6 +151,12 @@ def frontend_checks(work: Work) -> list[str]:
     for name, _ in checks[possible:]:
         print("{}: {} ({})".format(name, "FAILED" if needed else "left out", trouble), flush=True)
     return failed + [name for name, _ in checks[possible:] if needed]
+
+
+def install_frontend(work: Work) -> str | None:
+    """Install the tools of the front end; returns why that failed, or None."""
+    with lock(BUILD / "setup.lock"):
+        return frontend.ensure(work.environ)
 
 
 def run_checks(work: Work, commands: list[tuple[str, list[str]]]) -> list[str]:
@@ -180,6 +185,7 @@ def test(work: Work, arguments: list[str]) -> int:
     Under another Python or torch, only the tests run: the checks depend on the code alone and on the pinned versions.
     """
     failed = checks(work) if work.task == "test" else []
+    install_frontend(work)  # a test builds the bundle
     found = browser.ensure(work.python, work.environ)
     if found:
         work.environ[browser.VARIABLE] = found

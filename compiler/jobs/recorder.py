@@ -1,8 +1,9 @@
 """Records one rank and keeps its file up to date while it runs.
 
 A thread writes the file, with the current place in the user's code, shortly after something was compiled, and again if the rank
-has not moved for a while.  So the file of a rank that is killed or hangs shows what it compiled and where it was.  No signal
-handler is installed, because the program would see it.  Writing takes at most about a twentieth of the time.
+has not moved for a while.  So the file of a rank that hangs shows what it compiled and where it is; that of a rank that is
+killed, where it was when the file was last written.  No signal handler is installed, because the program would see it.  Writing
+takes at most about a twentieth of the time.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ class RankRecorder:
     def __init__(self, folder: str | Path, recording: Any) -> None:
         self.folder = Path(folder)
         self._recording = recording
+        self._events = recording.events  # this very list: when the recording ends, it drops its own
         self._main = threading.main_thread().ident or 0
         self._started = time.time()
         self._job = identity.job()
@@ -75,10 +77,10 @@ class RankRecorder:
         still, next_report, written = _STILL, 0.0, -1
         while not self._stop.wait(_INTERVAL):
             self._guarded(self._look)
-            now, events = time.monotonic(), len(self._recording.events)
+            now, events = time.monotonic(), len(self._events)
             unmoved = now - self._since
             still = _STILL if unmoved < _STILL else still
-            if events != written and now >= next_report:
+            if self._rank is not None and events != written and now >= next_report:
                 written, used = events, time.thread_time()
                 self._while_running(lambda: self._write(self._recording.snapshot(), "no end", None))
                 next_report = time.monotonic() + _PAUSE * (time.thread_time() - used)
@@ -109,7 +111,7 @@ class RankRecorder:
     def _guarded(self, do: Callable[[], None]) -> None:
         try:
             do()
-        except Exception as error:  # an observer never fails the program
+        except Exception as error:  # an observer must not make the program fail
             self.problem = _one_line(error)
 
     def _write(self, report: Report, status: RankStatus, error: str | None) -> None:
@@ -120,12 +122,12 @@ class RankRecorder:
             rank,
             report,
             names=self._names,
-            settings=_settings(self._recording),
+            settings=_settings(self._events),
             environment=identity.environment(),
             world_size=self._world_size,
             job=self._job,
         )
-        rank.run_times = _run_times(self._recording, report, finished=status == "finished")
+        rank.run_times = _run_times(self._events, report, finished=status == "finished")
         self._last = record, rank_file.encoded(report.to_dict())
         self._write_again()
 
@@ -154,19 +156,19 @@ def users_stack(frame: FrameType | None) -> list[StackEntry]:
     return entries[::-1]
 
 
-def _run_times(recording: Any, report: Report, *, finished: bool) -> list[list[float]]:
+def _run_times(events: list[Any], report: Report, *, finished: bool) -> list[list[float]]:
     """For each step, Inductor's estimates of the run times of its graphs; [] if none was logged."""
     found: dict[str | None, list[float]] = {}
-    for event in list(recording.events):
+    for event in list(events):
         artifact = (getattr(event, "metadata", None) or {}).get("artifact")
         if isinstance(artifact, dict) and artifact.get("name") == rank_file.RUN_TIMES:
             found.setdefault(event.compile_id, []).extend(rank_file.run_time(event.payload or ""))
     return [found.get(step.frame.compile_id, []) for step in steps_of(report, finished=finished)] if found else []
 
 
-def _settings(recording: Any) -> dict[str, Any]:
+def _settings(events: list[Any]) -> dict[str, Any]:
     """The compiler's settings, from the first compile that logged them."""
-    for event in list(recording.events):
+    for event in list(events):
         metadata = getattr(event, "metadata", None)
         metrics = metadata.get("compilation_metrics") if isinstance(metadata, dict) else None
         if isinstance(metrics, dict):

@@ -5,15 +5,18 @@ from __future__ import annotations
 import ast
 import dis
 from collections.abc import Iterator
-from types import FunctionType
+from functools import partial
+from types import FunctionType, MethodType
 from typing import Any
 
 from dynascope.cell.ast_tools import copy_compound, generated
 from dynascope.cell.source import Namespace
+from dynascope.compiler.replay.object_state import value_or_absent
 from dynascope.compiler.replay.reachable import names_used
 from dynascope.compiler.source.code import nested_code
 
 _READS = ("LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS", "DELETE_NAME", "DELETE_GLOBAL")
+_HOLDERS = (MethodType, staticmethod, classmethod, property)
 
 
 def names_read(statement: ast.stmt) -> set[str]:
@@ -47,12 +50,16 @@ class GlobalReads:
         return read
 
     def _directly_through(self, name: str) -> set[str]:
-        value = self.namespace.get(name)
-        if isinstance(value, FunctionType):
-            return names_used(value.__code__) if value.__globals__ is self.namespace else set()
-        if _is_inert(value):
-            return set()
-        if self._read_by_all_functions is None:  # a container or one of the user's objects may give access to any function
+        read: set[str] = set()
+        for value in _with_held([self.namespace.get(name)]):
+            if isinstance(value, FunctionType):
+                read |= names_used(value.__code__) if value.__globals__ is self.namespace else set()
+            elif not _is_inert(value):  # a container or one of the user's objects may give access to any function
+                return self._through_anything()
+        return read
+
+    def _through_anything(self) -> set[str]:
+        if self._read_by_all_functions is None:
             self._read_by_all_functions = set().union(*(names_used(f.__code__) for f in _functions(self.namespace)))
         return self._read_by_all_functions
 
@@ -62,6 +69,8 @@ def _is_inert(value: Any, depth: int = 0) -> bool:
     if isinstance(value, (list, tuple, set, frozenset, dict)):
         inner = value.values() if isinstance(value, dict) else value
         return depth < 3 and len(value) < 100 and all(_is_inert(v, depth + 1) for v in inner)
+    if isinstance(value, Iterator) or (depth and isinstance(value, (FunctionType, *_HOLDERS))):
+        return False
     kind = value if isinstance(value, type) else type(value)
     if kind.__module__.partition(".")[0] not in ("builtins", "torch", "numpy"):
         return False
@@ -70,7 +79,26 @@ def _is_inert(value: Any, depth: int = 0) -> bool:
 
 
 def _functions(namespace: Namespace) -> Iterator[FunctionType]:
-    for value in list(namespace.values()):
-        for function in list(vars(value).values()) if isinstance(value, type) else [value]:
-            if isinstance(function, FunctionType) and function.__globals__ is namespace:
-                yield function
+    """The functions defined in the notebook, also in its classes and below decorators."""
+    values = list(namespace.values())
+    in_classes = (v for value in values if isinstance(value, type) for v in vars(value).values())
+    for value in _with_held([*values, *in_classes]):
+        if isinstance(value, FunctionType) and value.__globals__ is namespace:
+            yield value
+
+
+def _with_held(values: list[Any]) -> Iterator[Any]:
+    """The values, and what the functions, methods and properties among them hold: in closures, or as what they wrap."""
+    todo, seen = list(values), set()
+    while todo:
+        value = todo.pop()
+        if id(value) in seen or value is None:
+            continue
+        seen.add(id(value))
+        if isinstance(value, FunctionType):
+            todo.append(vars(value).get("__wrapped__"))
+            todo += [value_or_absent(partial(getattr, cell, "cell_contents")) for cell in value.__closure__ or ()]
+        if isinstance(value, _HOLDERS):
+            todo += [getattr(value, name, None) for name in ("__self__", "__func__", "fget", "fset", "fdel")]
+        else:
+            yield value

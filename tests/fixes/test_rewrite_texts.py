@@ -693,7 +693,7 @@ def test_real_code() -> None:
         n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.If | ast.IfExp | ast.While | ast.For | ast.Assert | ast.Call)
     ]
     count = 0
-    for node in itertools.islice(nodes, 0, None, 40):
+    for node in itertools.islice(nodes, 0, None, 30):
         at = node.test if isinstance(node, ast.If | ast.IfExp | ast.While) else node
         column = len(lines[at.lineno - 1].encode()[: at.col_offset].decode())
         found = Problem("functional.py", text, at.lineno, at.end_lineno or at.lineno, column, None, "", BRANCH, "")

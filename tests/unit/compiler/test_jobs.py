@@ -15,8 +15,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 import dynascope
+from dynascope.compiler.driver.pipeline import Run
 from dynascope.compiler.jobs import folder as job_folder
 from dynascope.compiler.jobs import identity, quick_trace_reader, rank_file, recorder
 from dynascope.compiler.ranks import Rank, RanksReport
@@ -372,6 +374,38 @@ def test_a_rank_that_stands_still_writes_where(tmp_path: Path, monkeypatch: pyte
     rank = rank_file.read(path).rank
     assert (rank.status, rank.error, writer.problem) == ("failed", "exit status 3", None)
     assert not writer._thread.is_alive() or writer._stop.is_set()
+
+
+def test_a_rank_that_is_known_late_writes_its_file_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RANK", raising=False)
+    monkeypatch.setattr(recorder, "_INTERVAL", 0.01)
+    writer = recorder.RankRecorder(tmp_path, SimpleNamespace(events=[], snapshot=Report))
+    writer.start()
+    time.sleep(0.1)  # nothing was compiled, and nothing will be
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setenv("RANK", "3")
+    monkeypatch.setenv("WORLD_SIZE", "8")
+    for _ in range(500):
+        if list(tmp_path.iterdir()):
+            break
+        time.sleep(0.02)
+    [path] = tmp_path.iterdir()
+    assert rank_file.read(path).rank.rank == 3
+    writer.end(Report())
+
+
+def test_the_file_of_a_finished_rank_keeps_its_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The recorder ends after the recording, which frees its events."""
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    run = Run(retraces=False)
+    with run:
+        writer = recorder.RankRecorder(tmp_path, run.recording)
+        torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
+    writer.end(run.report)
+    [path] = tmp_path.iterdir()
+    settings = rank_file.read(path).settings
+    assert settings["torch._dynamo.config.specialize_int"] is torch._dynamo.config.specialize_int
 
 
 def test_a_folder_that_cannot_be_written_does_not_disturb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

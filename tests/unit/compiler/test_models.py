@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -99,7 +100,9 @@ def recorded(call: Callable[[], Any]) -> tuple[Report, set[tuple[str, int]]]:
 def test_one_graph(model: Callable[[], Callable[[], Any]]) -> None:
     report, told = recorded(model())
     if model is t5 and torch.__version__.startswith(("2.9", "2.11")):  # it cannot copy the configuration of a decoder
-        assert [b.type for b in report.breaks if (b.file, b.line) in told] == ["copy.deepcopy()"]
+        breaks = [b for b in report.breaks if not b.explanation.endswith(UNTOLD)]
+        assert {(b.file, b.line) for b in breaks} == told
+        assert "copy.deepcopy()" in [b.type for b in breaks]
         return
     assert told == set()
     assert (report.summary.graphs, report.summary.breaks, report.summary.skipped) == (1, 0, 0)
@@ -136,6 +139,8 @@ def llama_lm() -> Any:
     [(gpt2_lm, 2, False), (t5_lm, 1, False), (llama_lm, 1, False), (gpt2_lm, 1, True)],
 )
 def test_generate_tells_every_place_once(model: Callable[[], Any], beams: int, nested: bool) -> None:
+    if nested and torch.__version__.startswith("2.11") and sys.version_info < (3, 11):
+        pytest.skip("plain torch raises here, too: it continues in another module than that of the function")
     generate, x = torch.compile(model().eval().generate, backend="eager"), ids(4)
     with torch.no_grad(), config.dynamo_config(**({"nested_graph_breaks": True} if nested else {})):
         report, told = recorded(lambda: generate(x, max_new_tokens=2, do_sample=False, pad_token_id=0, num_beams=beams))

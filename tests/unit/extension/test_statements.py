@@ -68,6 +68,27 @@ def test_name_that_a_callee_may_read_is_bound_in_a_part_of_its_own(shell, lines,
     assert (report.summary.graphs, report.summary.breaks, report.summary.skipped) == (graphs, 0, 0)
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["@torch.no_grad()", "def get(t): return late"],
+        ["def wrap(f): return lambda t: f(t)", "@wrap", "def get(t): return late"],
+        ["class A:", "    def f(self, t): return late", "get = A().f"],
+        ["class A:", "    @staticmethod", "    def f(t): return late", "get = A.f"],
+        ["class A:", "    @classmethod", "    def f(cls, t): return late", "holder = [A]", "def get(t): return holder[0].f(t)"],
+        ["def f(t): return late", "get = torch.compile(f, backend='eager')"],
+        ["def f():", "    yield late", "it = f()", "def get(t): return next(it)"],
+    ],
+    ids=["no_grad", "closure", "bound method", "static method", "class method", "compiled", "generator"],
+)
+def test_no_callee_sees_the_stand_in_of_a_name(shell, lines):
+    """Where the plain cell raises NameError, a function behind a decorator, a method or a generator does so, too."""
+    shell(*lines)
+    done = shell("%%compile", "z = get(x)", "late = 1")
+    assert type(done.error) is NameError
+    assert "z" not in shell.ns
+
+
 def test_lambdas_are_as_in_a_plain_cell(shell):
     shell.report("%%compile", "late = lambda t: t + k", "k = 2", "late(x)")
     assert shell.ns["late"].__qualname__ == "<lambda>"

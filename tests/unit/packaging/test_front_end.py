@@ -104,3 +104,14 @@ def test_checks_that_cannot_run_are_a_failure_under_ci_only(
     checks = ["front end, tests", "front end, types and format"]
     assert tasks.frontend_checks(work) == (checks if ci else [])
     assert ("FAILED" if ci else "left out") + " (npm is missing)" in capsys.readouterr().out
+
+
+def test_under_another_python_the_tools_are_installed_too(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There the checks of the front end do not run, but a test builds the bundle."""
+    done: list[str] = []
+    monkeypatch.setattr(frontend, "ensure", lambda environ: done.append("npm"))
+    monkeypatch.setattr(tasks.browser, "ensure", lambda python, environ: "/chromium")
+    monkeypatch.setattr(tasks, "pytest", lambda work, folders, arguments: done.append("pytest") or 0)
+    tasks.BUILD.mkdir(exist_ok=True)
+    assert tasks.test(tasks.Work("test-python", root / ".venv"), []) == 0
+    assert done == ["npm", "pytest"]
