@@ -63,9 +63,9 @@ class LensFile(TypedDict):
 class Shape(TypedDict):
     """A box or a group of the split graph, placed.
 
-    `region`: "error" or "allow", for a frame whose `error_on_graph_break` is not the run's, and for a break in a region, which
-    its `lines` name.  `contents`: ids of what a fold holds; for a version box, of its graph, and of the later versions that the
-    box stands for, with their graphs.  `inside`: the layout of a fold's contents.
+    `region`: "error" or "allow", for a frame whose `error_on_graph_break` is not the run's, and for a break in a region
+    (its `lines` name the region).  `contents`: ids of what a fold holds; for a version box, of its graph, and of the later
+    versions that the box stands for, with their graphs.  `inside`: the layout of a fold's contents.
     """
 
     id: str

@@ -20,8 +20,8 @@ _TYPE = re.compile(r"^(?P<dtype>[a-z]+[0-9a-z]*)\[(?P<shape>[^\]]*)\](?:\[(?P<st
 _SUBCLASS = re.compile(
     r"^(?P<name>\w+)\((?P<tensor>[a-z]\w*\[[^\]]*\](?:\[[^\]]*\])?[a-z]*(?::\d+)?)(?:, (?P<placements>.*))?\)$"
 )
-#: how torch prints a placement: `S(0)` shards the tensor's dimension 0; if several dimensions of the mesh do, `S(0)[1]` is the
-#: second of them
+#: how torch prints a placement: `S(0)` shards the tensor's dimension 0; if several dimensions of the mesh shard it, `S(0)[1]`
+#: marks the second of these
 _PLACEMENT = re.compile(r"(?P<strided>_)?S\((?P<dim>[^)]*)\)(?P<order>\[\d+\])?|(?P<replicate>R)|P(?:\((?P<reduction>\w+)\))?")
 
 _OPERATORS: dict[type[ast.AST], str] = {
@@ -81,7 +81,7 @@ def parse(text: str | ast.ClassDef) -> ParsedGraph:
             module = ast.parse(text)
         except (SyntaxError, RecursionError, MemoryError) as error:
             raise ValueError(f"not an FX graph: {error}") from None
-        lines, scopes = text.splitlines(), [*(s for s in module.body if isinstance(s, ast.ClassDef)), module]
+        lines, scopes = text.split("\n"), [*(s for s in module.body if isinstance(s, ast.ClassDef)), module]
     for scope in scopes:
         for item in scope.body:
             if isinstance(item, ast.FunctionDef) and item.name == "forward":

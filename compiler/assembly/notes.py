@@ -62,7 +62,7 @@ def annotate_overruled_regions(report: Report) -> None:
 
 
 def annotate_dynamic_sizes(report: Report, before: Sizes, now: Sizes) -> None:
-    """Note the frames traced with symbolic sizes from the start, because runs before the recording had other sizes."""
+    """Note the frames traced with symbolic sizes from the start, because earlier runs had other ones."""
     notes = []
     for frame in report.frames:
         code = (frame.file, frame.line, frame.code_name)

@@ -40,9 +40,9 @@ def marked_calls(text: str, function: str, marks: Iterable[str], known: Mapping[
     """The text with these marks (as in `plan.MARK`) on the lines before each call of a function that the text defines.
 
     `import torch` is added if neither the text nor `known` has it.  After `c = torch.compile(f)`, calls of c count as calls of
-    f.  None if the text cannot be parsed, does not define exactly one such function or never calls it, if a call is in a lambda
-    or comprehension or outside of expression statements, unannotated assignments and returns that start their line, or if a
-    call passes a marked argument as anything but a plain name.
+    f.  None if that cannot be done safely: the text cannot be parsed, does not define exactly one such function, or never calls
+    it; a call is in a lambda or comprehension, or not in an expression statement, unannotated assignment or return that starts
+    its line; or a call passes a marked argument as anything but a plain name.
     """
     if parsed(text) is None:
         return None
@@ -193,7 +193,7 @@ def _diff(file: str, before: str, after: str, cells: CellResolver | None) -> str
 
 
 def with_file_line_ends(file: str, text: str, like: str | None = None) -> str:
-    """The text with the file's line ends, and with its byte order mark and without a final line end if the file is so.
+    """The text with the file's line ends, with a byte order mark if it has one, and without a final line end if it has none.
 
     A line of the file keeps its line end; other lines get the most frequent one.  If the file cannot be read, or no longer
     holds `like` (default: `text`), `text` is returned unchanged.

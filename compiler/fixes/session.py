@@ -51,7 +51,7 @@ def fixed(report: Report) -> Iterator[Any]:
         raise ValueError("the report was read from a file: its functions are not here; use report.patch()")
     target = live.target()
     if target is None:
-        raise ValueError("the function that was explained does not exist any more")
+        raise ValueError("the explained function no longer exists, or allows no weak references: use report.patch()")
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(live.plan.in_force())

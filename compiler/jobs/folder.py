@@ -156,7 +156,7 @@ def _read_in_processes(paths: list[Path], count: int, notes: list[str]) -> Itera
     workers = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in shares]
     texts = ["\0".join(map(str, share)).encode("utf-8", "surrogateescape") for share in shares]
     unread = set(paths)
-    # a thread for each: a worker whose answers nobody takes stops when they fill the pipe, after two logs
+    # a thread for each: a worker blocks once its unread answers fill the pipe, after about two logs
     with ThreadPoolExecutor(count) as pool:
         try:
             for share, (answers, _) in zip(shares, pool.map(subprocess.Popen.communicate, workers, texts), strict=True):

@@ -56,7 +56,7 @@ def record_of(
         names=names or {},
         versions=report.versions,
         settings=settings or {},
-        environment=environment or {},
+        environment=environment,
         world_size=world_size,
         job=job,
     )
@@ -134,7 +134,7 @@ def from_head(head: Any, report: Callable[[], Report]) -> RankRecord:
             names=msgspec.convert(head.get("names") or {}, dict[str, tuple[str | None, list[int] | None]]),
             versions=msgspec.convert(head.get("versions") or {}, dict[str, str | None]),
             settings=msgspec.convert(head.get("settings") or {}, dict[str, Any]),
-            environment=msgspec.convert(head.get("environment") or {}, dict[str, str]),
+            environment=msgspec.convert(head.get("environment"), dict[str, str] | None),
             world_size=msgspec.convert(head.get("world_size"), int | None),
             job=msgspec.convert(head.get("job"), str | None),
         )

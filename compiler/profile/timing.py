@@ -120,7 +120,7 @@ def profiled(kinds: Iterable[str] = (), memory: bool = False) -> Iterator[dict[s
 def peak_bytes(call: Callable[[], Any], device: str) -> int | None:
     """The most bytes that torch's allocators for this device held during a call, beyond those held before it.
 
-    Read from the memory events of torch.profiler, so that torch's memory statistics, which belong to the user, do not change.
+    Read from the memory events of torch.profiler, so that torch's memory statistics, which belong to the user, need no reset.
     What a library allocates itself (scratch space for a matrix product) is not counted.  None if there are no memory events.
     """
     import torch

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -40,7 +40,8 @@ class RankRecord:
     names: GroupNames = field(default_factory=dict)
     versions: dict[str, str | None] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
-    environment: dict[str, str] = field(default_factory=dict)
+    #: None: not recorded, as in a log
+    environment: dict[str, str] | None = None
     world_size: int | None = None
     #: identifies the job: equal for all its ranks; None: not known
     job: str | None = None
@@ -126,8 +127,9 @@ def _by_constants(groups: list[_Group]) -> list[_Group]:
     ranked = {p for p in varying if sum(_is_own_number(v, g) for v, g in zip(values[p], groups, strict=True)) > len(groups) / 2}
     buckets: dict[tuple[Any, ...], _Group] = {}
     for number, group in enumerate(groups):
-        key = tuple("own" if p in ranked and _is_own_number(values[p][number], group) else values[p][number] for p in varying)
-        into = buckets.setdefault(key, _Group(first=group.first, records=[], rank_constants=sorted(ranked)))
+        own = [p for p in varying if p in ranked and _is_own_number(values[p][number], group)]
+        key = tuple("own" if p in own else values[p][number] for p in varying)
+        into = buckets.setdefault(key, _Group(first=group.first, records=[], rank_constants=own))
         into.records += group.records
     return list(buckets.values())
 
@@ -228,18 +230,18 @@ def _side(group: _Group) -> Side:
 def _surroundings(records: list[RankRecord]) -> list[Difference]:
     """Versions, settings and environment variables that differ between the ranks that recorded them."""
     found: list[Difference] = []
-    kinds: tuple[tuple[DifferenceKind, Callable[[RankRecord], dict[str, Any]]], ...] = (
-        ("versions", lambda r: r.versions),
-        ("settings", lambda r: r.settings),
+    kinds: tuple[tuple[DifferenceKind, Callable[[RankRecord], Mapping[str, Any] | None]], ...] = (
+        ("versions", lambda r: r.versions or None),
+        ("settings", lambda r: r.settings or None),
         ("environment", lambda r: r.environment),
     )
     for kind, of in kinds:
-        knowing = [r for r in records if of(r)]
-        for name in dict.fromkeys(name for record in knowing for name in of(record)):
+        known = {r.rank.rank: values for r in records if (values := of(r)) is not None}
+        for name in dict.fromkeys(name for values in known.values() for name in values):
             by_value: dict[str, list[int]] = defaultdict(list)
-            for record in knowing:
-                value = of(record).get(name)
-                by_value["not set" if value is None else str(value)].append(record.rank.rank)
+            for rank, values in known.items():
+                value = values.get(name)
+                by_value["not set" if value is None else str(value)].append(rank)
             usual = max(by_value, key=lambda v: (len(by_value[v]), -min(by_value[v])))
             found += [
                 Difference(kind=kind, ranks=ranks, subject=name, here=value, there=usual)

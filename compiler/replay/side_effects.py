@@ -74,7 +74,7 @@ def described(value: Any) -> str | None:
     if issubclass(kind, io.IOBase):
         return f"a file ({_file_name(value)})"
     if issubclass(kind, logging.Handler):
-        return f"a {kind.__name__} of logs"
+        return f"a log handler ({kind.__name__})"
     if issubclass(kind, logging.Logger):
         return f"a logger ({value.name})" if _is_heard(value) else None
     if lock_state(value) is None and (_package(kind) in _SHARED or _is_hidden(value)):

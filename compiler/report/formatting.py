@@ -70,6 +70,6 @@ def dynamic_words(frame: Frame) -> str:
     """A sentence on why a frame was traced with symbolic sizes from the start, for a report's notes and for diffs."""
     names = ", ".join(frame.dynamic_before)
     return (
-        f"{frame.name} was traced with symbolic sizes because of earlier runs: {names} had other sizes there "
+        f"{frame.name} was traced with symbolic sizes because in earlier runs {names} had other sizes or values "
         "(automatic dynamic shapes)"
     )

@@ -114,7 +114,7 @@ class Frame:
     guard_sites: list[GuardSite] = field(default_factory=list)
     #: the symbols in the frame's shapes
     symbols: list[Symbol] = field(default_factory=list)
-    #: inputs that were traced with symbolic sizes from the start, because runs before the recording had other sizes
+    #: inputs that were traced with symbolic sizes from the start, because runs before the recording had other sizes or values
     dynamic_before: list[str] = field(default_factory=list)
     #: functions that were traced into this frame's graph; only those with an operation on their own lines are known
     inlined: list[InlinedFunction] = field(default_factory=list)

@@ -109,7 +109,7 @@ def forgotten_shapes() -> Iterator[None]:
     try:
         yield
     finally:
-        # `_take_sizes` removes the sizes that the block has recorded; a reset in the block has dropped those from before it
+        # `_take_sizes` removes the sizes that the block recorded; after a reset in the block, the saved ones stay dropped, too
         if saved is not None and _take_sizes() is not None and generation() is table:
             sys.modules["torch._dynamo.pgo"].get_code_state().update(saved)
 

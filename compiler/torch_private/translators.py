@@ -112,7 +112,7 @@ def _source_name(source: Any) -> str:
     return str(name() if callable(name) else name)
 
 
-#: name of a record of symbolic shapes -> makes its fields from the variables in the closure of torch's function that makes it
+#: name of a record of symbolic shapes -> computes its fields, given the closure variables of the torch function that makes them
 _SHAPE_FIELDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "create_symbol": lambda v: {
         "symbol": str(v["sympy_expr"]), "val": repr(v["val"]), "vr": v["range_str"], "source": _source_name(v["source"])

@@ -1,7 +1,7 @@
 """The regions of one run: looked up before anything runs, in force during the run, removed afterwards.
 
 The statements of a region are put into a `with` (`regions.lines`) and compiled.  A function from outside the cell gets the new
-code as its `__code__`, so that the region holds whatever name, attribute or container leads to the function.
+code as its `__code__`, so that the region applies whichever name, attribute or container leads to the function.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class ActiveRegions:
         definitions = _definitions(self.cell, requested.target)
         if len(definitions) > 1:
             names = ", ".join(name for name, _ in definitions[:4])
-            raise UsageError(f"{requested}: the cell has several of this name: write one of {names}, or lines")
+            raise UsageError(f"{requested}: the cell has several definitions of this name: write one of {names}, or give lines")
         if not definitions:
             try:
                 value = resolve(requested.target, self.shell.user_ns)
@@ -233,7 +233,7 @@ class ActiveRegions:
                 report.notes.append(f"{found} had no effect: {found.target} was not traced in this run.")
 
     def _annotate_call(self, report: Report, broken: Break) -> None:
-        """Set a break's region if the cell's own statements made, inside that region, each call that compiled its frames."""
+        """Set a break's region if each call that compiled a frame of the break was made by the cell's own statements in it."""
         around = {self.eager.frames.get(str(report.frame(hit.frame).compile_id)) for hit in broken.hits}
         found = next((r for r in self.regions if around == {str(r)} and r.flag == broken.error_on_graph_break), None)
         if found is not None:

@@ -8,10 +8,11 @@ cell.  Two details make that work under Dynamo:
 * Dynamo gives up on a frame that reads a global which did not exist when the frame began.  So names that are not bound yet are
   first bound to placeholders (`_Missing`), which the cell must never see.  A statement that reads such a name before it has
   certainly been assigned gets a check in front: `if _in_y: _in_y = False; if y is <placeholder>: del y`.  The check is always
-  right, because it restores the true state once, and adds nothing to a graph.  Placeholders that are left at the end are
-  removed.  Dynamo cannot trace the `del` of a check.  So if a check is needed inside a compound statement, or before any
-  statement that may bind the name, a later statement that binds it starts a new part (`divide`); without a placeholder, the
-  earlier part needs no check.
+  safe: it takes effect at most once, and only makes the name unbound again, as it is in the plain cell.  It adds nothing to a
+  graph.  Placeholders that are left at the end are removed.  Dynamo cannot trace the `del` of a check.  So if a name may be
+  read inside a compound statement while it is unbound, or before every statement that can bind it, the next statement that
+  binds it starts a new part (`divide`).  An earlier part that does not bind the name itself then needs no placeholder for it,
+  and no check.
 * Dynamo skips frames that neither hold a tensor nor name a module of torch or numpy, and a resume function knows the cell's
   data only as globals.  So `_in` holds an empty tensor and lives to the end.
 
@@ -28,7 +29,7 @@ from __future__ import annotations
 import ast
 import itertools
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import CodeType, FunctionType
@@ -219,7 +220,9 @@ def _edited(
     """
     edited = reread(shell, replace(cell, text=text))
     if definitions(edited, shell.user_ns):
-        raise NotApplicable("a cell that defines a function compiles only that function: put the statements into one first")
+        raise NotApplicable(
+            "the change defines a function, and then the cell compiles only that: put the statements into a function first"
+        )
     parts = divide(edited, shell.user_ns, missing)
     if _binds(parts) != binds:
         raise NotApplicable("the cell would bind other names")
@@ -267,6 +270,26 @@ def _at_module_level(constant: Any) -> Any:
     return constant
 
 
+def _surely_bound(statement: ast.stmt) -> set[str]:
+    """Names that a simple statement binds if it raises no error: not those of a `:=` that may be skipped."""
+    skipped = [part for node in ast.walk(statement) for part in _may_be_skipped(node)]
+    return set(bound_names([statement])) - {n.target.id for s in skipped for n in ast.walk(s) if isinstance(n, ast.NamedExpr)}
+
+
+def _may_be_skipped(node: ast.AST) -> Sequence[ast.AST]:
+    """The parts of an expression that are not evaluated in every case."""
+    match node:
+        case ast.BoolOp(values=[_, *rest]) | ast.Compare(comparators=[_, *rest]):
+            return rest
+        case ast.IfExp():
+            return [node.body, node.orelse]
+        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+            return [node]
+        case ast.Assert(msg=ast.expr() as message):
+            return [message]
+    return []
+
+
 class _Checks:
     """Puts `if y is <placeholder>: del y` before statements that may read a name that is still missing."""
 
@@ -294,7 +317,7 @@ class _Checks:
                 out.append(self._compound(statement, bound))
             else:
                 out.append(statement)
-                bound.update(bound_names([statement]))
+                bound.update(_surely_bound(statement))
         return out or [located(ast.Pass(), statements[0])]
 
     def _compound(self, statement: ast.stmt, bound: set[str]) -> ast.stmt:

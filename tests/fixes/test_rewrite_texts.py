@@ -7,6 +7,7 @@ import itertools
 from pathlib import Path
 from types import ModuleType
 
+import libcst as cst
 import pytest
 from harness import REWRITES, edited, lines_of
 
@@ -25,6 +26,7 @@ from dynascope.compiler.fixes.rewrites import (
     scalars,
     value_loops,
 )
+from dynascope.compiler.fixes.syntax.effects import changed_in_place
 from dynascope.compiler.fixes.text_edits import with_edits
 
 BRANCH = "Data-dependent branching"
@@ -702,6 +704,18 @@ def test_real_code() -> None:
                 ast.parse(edited(text, candidate.edits))
                 count += 1
     assert count
+
+
+@pytest.mark.parametrize(
+    ("code", "changes"),
+    [
+        ("x[0], x[1] = x[1], x[0]", True), ("a, *x[1:] = x", True), ("del x[0]", True), ("del (x.a, y)", True),
+        ("x[0]: int = 1", True), ("for x[0] in y: pass", True), ("with y as x.a: pass", True), ("a, x = x, a", False),
+        ("del x", False), ("x[0]: int", False), ("for a in x: pass", False), ("with x as a: pass", False),
+    ],
+)  # fmt: skip
+def test_every_form_of_assignment_that_changes_a_value_in_place(code: str, changes: bool) -> None:
+    assert changed_in_place({"x"}, cst.parse_module(code)) == changes
 
 
 def test_a_value_that_is_changed_in_place_is_not_read_by_a_choice() -> None:

@@ -42,7 +42,7 @@ def mentions(report: Report, intact: Report) -> bool:
     """Whether the text says that something is missing or wrong."""
     text = " ".join(str(report).split())
     if report.unread:
-        return "the log is damaged, incomplete or of an unknown torch" in text
+        return "the log is damaged, incomplete or from an unknown torch" in text
     if report.summary.unfinished > intact.summary.unfinished:
         return f"{report.summary.unfinished} unfinished" in text
     new = [note for note in report.notes if note not in intact.notes]

@@ -37,14 +37,14 @@ _GUARDS: dict[FailedGuardKind, str] = {
     "not a tensor": "{source} was no longer a tensor, but {now}",
     "type": "{source} had another type",
     "object": "{source} was another object (redefined or reassigned)",
-    "length": "{source} had another length than {before}",
+    "length": "{source} had length {before} before, and has another now",
     "not empty": "{source} was empty when it was compiled, and is not now",
     "value": "{source} was {before} when it was compiled, and is not now",
     "range": "{source} was between {before} and {now} when it was compiled, and is not now",
     "minimum": "{source} was at least {before} when it was compiled, and is not now",
     "none": "{source} was None when it was compiled, and is not now",
     "new attribute": "{source} had no attribute {now} of its own when it was compiled, and has one now",
-    "none found": "no reason found: all guards held when Dynamo looked for it (threads that compile at once cause this)",
+    "none found": "no reason found: all guards held when Dynamo looked for it (as when threads compile at the same time)",
     "expression": "this no longer held: {text}",
     "text": "{text}",
     "unknown": "a guard failed",
@@ -119,12 +119,12 @@ def record_notes(report: Report) -> list[str]:
     if unread:
         kinds = ", ".join(f"{kind} {n}" for kind, n in sorted(report.unread.items(), key=lambda item: (-item[1], item[0]))[:5])
         if report.origin == "trace":
-            notes.append(f"the log is damaged, incomplete or of an unknown torch, so this report may be wrong ({kinds})")
+            notes.append(f"the log is damaged, incomplete or from an unknown torch, so this report may be wrong ({kinds})")
         else:
             notes.append(f"{plural(unread, 'record')} of the compiler could not be used ({kinds})")
     unfit = [f"{name}: {why}" for name, why in report.hooks.items() if why is not True]
     if unfit:
-        notes.append("some facts may be missing, these hooks do not fit this torch: " + "; ".join(unfit[:5]))
+        notes.append("some facts may be missing, because these hooks do not fit this torch: " + "; ".join(unfit[:5]))
     return notes
 
 
@@ -143,7 +143,7 @@ def split_title(split: GraphSplit, graph: Graph) -> str:
         return words
     limit = graph.bucket_limits[0 if split is graph.splits[-1] else 1]
     full = split.parameter_bytes >= limit
-    return f"{words}, " + (f"a full bucket: its limit is {byte_text(limit)}" if full else "what is left")
+    return f"{words}, " + (f"a full bucket: its limit is {byte_text(limit)}" if full else "less than a full bucket")
 
 
 def _parameter(name: str) -> str:
@@ -213,7 +213,7 @@ def verdict_words(profile: Profile) -> str:
     v = profile.verdict
     if v.eager_seconds is None or v.compiled_seconds is None:
         return ""
-    words = f"Compiled it takes {time_text(v.compiled_seconds)}, eager {time_text(v.eager_seconds)}: "
+    words = f"Compiled, it takes {time_text(v.compiled_seconds)}; eager, {time_text(v.eager_seconds)}: "
     if v.payback == "slower":
         words += "compiling makes it slower"
     elif v.payback == "no gain":
@@ -223,7 +223,7 @@ def verdict_words(profile: Profile) -> str:
     if v.payback_calls is not None:
         words += f"; compiling pays for itself after {_calls(v.payback_calls)}"
     if v.without_breaks_seconds is not None and any(c.share is not None for c in profile.breaks):
-        words += f"; without what its breaks cost it would take at most {time_text(v.without_breaks_seconds)}"
+        words += f"; without the cost of its breaks, it would take at most {time_text(v.without_breaks_seconds)}"
     return words
 
 

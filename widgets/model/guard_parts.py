@@ -53,7 +53,12 @@ def _costs(report: Report, frame: Frame) -> Iterator[list[str]]:
     if costs is None or one is None:
         return
     times = f", in {one.times:.3g} evaluations" if one.times > 1.01 else ""
-    yield ["guards", time_text(one.lookups), f"a call{times}; with the code around the graph, {100 * one.share:.0f}% of it", ""]
+    yield [
+        "guards",
+        time_text(one.lookups),
+        f"a call{times}; together with the code around the graph, {100 * one.share:.0f}% of the call",
+        "",
+    ]
     yield ["code around the graph", time_text(one.prologue), "a call", ""]
     parts = [g for g in costs.guards if g.frame == frame.id]
     if parts:

@@ -19,7 +19,7 @@ _ENTRY = re.compile(
     re.M,
 )
 _RANGE = re.compile(r"^(?P<low>-?\w+) <= (?P<about>.+) <= (?P<high>-?\w+)$")
-_ABOUT = re.compile(r"^-?\w+ <= (?P<a>.+?)$|^(?P<b>.+?) (?:==|!=|<=|<|>=|>) ")
+_ABOUT = re.compile(r"^-?\d\w* <= (?P<a>.+?)$|^(?P<b>.+?) (?:==|!=|<=|<|>=|>) ")
 _INDEX = re.compile(r"(?<=[\[.])\d+(?=[\].]|$)")
 _MARKED = re.compile(
     r"^\(\((?:getattr\()?(?P<about>.+?)(?:, '|\.)_dynamo_\w*(?:dynamic|unbacked)_indices"

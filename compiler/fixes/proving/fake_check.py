@@ -25,7 +25,8 @@ def checking_backend(graph: Any, inputs: list[Any]) -> Callable[..., Any]:
 
     class Checking(torch.fx.Interpreter):
         def run_node(self, node: Any) -> Any:
-            given = self.fetch_args_kwargs_from_env(node)[0] if str(node.target).startswith("dynascope.") else ()
+            args, kwargs = self.fetch_args_kwargs_from_env(node)
+            given = [*args, *kwargs.values()] if str(node.target).startswith("dynascope.") else []
             before = [a.clone() if isinstance(a, torch.Tensor) else a for a in given]
             result = super().run_node(node)
             if any(difference(now, then) for now, then in zip(given, before, strict=True)):
@@ -44,6 +45,8 @@ def _difference(real: Any, fake: Any) -> str | None:
     import torch
 
     if isinstance(real, (list, tuple)) and isinstance(fake, (list, tuple)):
+        if len(real) != len(fake):
+            return f"returned {len(real)} values, but its fake implementation says {len(fake)}"
         return next(filter(None, map(_difference, real, fake)), None)
     if not isinstance(real, torch.Tensor) or not isinstance(fake, torch.Tensor):
         return None

@@ -32,7 +32,7 @@ def is_pure(torch: Torch, *nodes: cst.CSTNode | None, unknown: bool = False) -> 
 
 
 def computes(node: cst.CSTNode) -> bool:
-    """Whether code contains a call, an operation or an item."""
+    """Whether code contains a call, an operator or a subscript."""
     works = isinstance(node, cst.Call | cst.BinaryOperation | cst.UnaryOperation | cst.Comparison | cst.Subscript)
     return works or any(computes(child) for child in node.children)
 
@@ -43,7 +43,7 @@ def looks_around(*nodes: cst.CSTNode) -> bool:
 
 
 def changes_argument(source: Source, at: cst.CSTNode, *nodes: cst.CSTNode) -> bool:
-    """Whether code at a statement may change an argument of its function by `x += 1`: if no `x = ...` is above it."""
+    """Whether code at the statement `at` may change an argument of its function by `x += 1`: no `x = ...` stands above it."""
     scope = source.scope_of(at)
     given = parameters(scope) if isinstance(scope, cst.FunctionDef) else set()
     bound = [t.target for t in source.inside(scope, cst.AssignTarget) if source.start(t) < source.start(at)]
@@ -54,7 +54,7 @@ def changes_argument(source: Source, at: cst.CSTNode, *nodes: cst.CSTNode) -> bo
 def is_pure_call(torch: Torch, call: cst.Call, unknown: bool = False) -> bool:
     """Whether a call only computes a value; methods are judged by their names.
 
-    `unknown`: whether to assume so also of unknown functions, and of methods of `self`, `cls` and imported modules.
+    `unknown`: whether to assume the same of unknown functions, and of methods of `self`, `cls` and imported modules.
     """
     if any(a.keyword is not None and a.keyword.value in ("out", "inplace") for a in call.args):
         return False
@@ -104,12 +104,32 @@ class _InPlace(cst.CSTVisitor):
             target = target.func if isinstance(target, cst.Call) else target.value
         self.found = self.found or (isinstance(target, cst.Name) and target.value in self.names)
 
+    def _assign(self, target: cst.BaseExpression) -> None:
+        """Touch what an assignment or deletion changes: the object of `x[0]` or `x.a`; a name alone is only bound."""
+        if isinstance(target, cst.Tuple | cst.List):
+            for element in target.elements:
+                self._assign(element.value)
+        elif not isinstance(target, cst.Name):
+            self._touch(target)
+
     def visit_AugAssign(self, node: cst.AugAssign) -> None:
         self._touch(node.target)
 
     def visit_AssignTarget(self, node: cst.AssignTarget) -> None:
-        if not isinstance(node.target, cst.Name):
-            self._touch(node.target)
+        self._assign(node.target)
+
+    def visit_AnnAssign(self, node: cst.AnnAssign) -> None:
+        if node.value is not None:
+            self._assign(node.target)
+
+    def visit_For(self, node: cst.For) -> None:
+        self._assign(node.target)
+
+    def visit_AsName(self, node: cst.AsName) -> None:
+        self._assign(node.name)
+
+    def visit_Del(self, node: cst.Del) -> None:
+        self._assign(node.target)
 
     def visit_Call(self, node: cst.Call) -> None:
         if isinstance(node.func, cst.Attribute):

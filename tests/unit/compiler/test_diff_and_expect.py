@@ -149,7 +149,7 @@ def test_sizes_seen_by_earlier_runs_are_named_as_a_cause() -> None:
         with observe() as recording:
             compiled(torch.ones(size))
         reports.append(recording.report)
-    cause = "one was traced with symbolic sizes because of earlier runs: x had other sizes there (automatic dynamic shapes)"
+    cause = "one was traced with symbolic sizes because in earlier runs x had other sizes or values (automatic dynamic shapes)"
     assert reports[0].notes == []
     assert f"{cause}." in reports[1].notes
     difference = reports[1].diff(reports[0])

@@ -551,7 +551,7 @@ def test_a_report_keeps_nothing_alive(module: MakeModule) -> None:
     torch._dynamo.reset()
     gc.collect()
     assert alive() is None
-    with pytest.raises(ValueError, match="does not exist any more"), report.fixed():
+    with pytest.raises(ValueError, match="no longer exists"), report.fixed():
         pass
 
 
@@ -715,6 +715,24 @@ def test_strides_and_arguments_of_an_operator_are_checked(name: str, body: Calla
             torch.compile(lambda x: operator(x) + 1, backend=checking_backend)(torch.ones(2, 3))
     finally:
         operator._lib._destroy()
+
+
+def test_keyword_arguments_and_the_number_of_results_of_an_operator_are_checked() -> None:
+    library = torch.library.Library("dynascope", "FRAGMENT")
+    library.define("keyword(*, Tensor x) -> Tensor")
+    library.define("many(Tensor x) -> Tensor[]")
+    library.impl("keyword", lambda *, x: x.numpy().fill(0.0) or x + 1, "CPU")
+    library.impl("many", lambda x: [x + 1, x + 2, x + 3], "CPU")
+    torch.library.register_fake("dynascope::keyword", lambda *, x: torch.empty_like(x), lib=library)
+    torch.library.register_fake("dynascope::many", lambda x: [torch.empty_like(x), torch.empty_like(x)], lib=library)
+    keyword, many = torch.ops.dynascope.keyword, torch.ops.dynascope.many
+    try:
+        with pytest.raises(WrongFake, match="changes an argument in place"):
+            torch.compile(lambda x: keyword(x=x) + 1, backend=checking_backend)(torch.ones(2))
+        with pytest.raises(WrongFake, match="returned 3 values, but its fake implementation says 2"):
+            torch.compile(lambda x: many(x)[0] + 1, backend=checking_backend)(torch.ones(2))
+    finally:
+        library._destroy()
 
 
 def test_state_outside_of_the_arguments(module: MakeModule, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -1191,6 +1209,20 @@ def test_gradients_differ_by_rounding_in_proportion_to_the_largest() -> None:
     assert "gradients differ" in str(differences(seen("gradients", 100.0, 2e-3), right))
     assert "gradients differ" in str(differences(seen("gradients", 100.0, float("nan")), right))
     assert "values differ" in str(differences(seen("values", 100.0, 1e-3 + 3e-5), seen("values", 100.0, 1e-3)))
+
+
+def test_rounding_that_changes_how_texts_are_sorted_is_no_difference() -> None:
+    from dynascope.compiler.accuracy.outcome import Outcome
+
+    def seen(texts: list[str], channel: str) -> Observed:
+        output = {"printed": "\n".join(texts)} if channel == "printed" else {channel: texts}
+        return Observed(Outcome({}, drew=False, opaque=[], unchanged=set()), **output)  # type: ignore[arg-type]
+
+    for channel, verb in (("printed", "prints"), ("logged", "logs"), ("warned", "warns")):
+        eager = seen(["1.00001 a", "1.00000 b", "1.00003 c", "1.00002 c"], channel)
+        assert differences(seen(["0.99999 a", "1.00000 b", "1.00002 c", "1.00003 c"], channel), eager) is None
+        text = differences(seen(["0.99999 a", "1.00000 b", "1.00002 c", "2.00000 c"], channel), eager)
+        assert str(text).startswith("warns 3 lines" if verb == "warns" else f"{verb} '2.00000 c' where eager has")
 
 
 def test_the_order_of_log_records_is_noticed_as_that_of_printed_lines() -> None:

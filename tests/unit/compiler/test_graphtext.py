@@ -14,6 +14,19 @@ from dynascope.compiler.assembly import graph_text
 from dynascope.compiler.driver.explain import explain
 
 
+def test_a_quoted_line_with_a_character_that_ends_lines_elsewhere_keeps_the_places() -> None:
+    text = """\
+def forward(self, x):
+    # File: a.py:3 in f, code: y = x.sin()  # \x0c \u2028
+    sin = x.sin();  x = None
+    # File: a.py:4 in f, code: return y.cos()
+    cos = sin.cos();  sin = None
+    return (cos,)
+"""
+    nodes = {n.name: n for n in graph_text.read(text)[0]}
+    assert (nodes["sin"].line, nodes["cos"].line) == (3, 4)
+
+
 def a_local_named_output(x: torch.Tensor) -> torch.Tensor:
     output = x + 1
     output = output * 2

@@ -183,6 +183,15 @@ def test_a_mark_is_read_as_each_release_prints_it(kind: str, marks: str) -> None
     assert (read.marked, read.sites) == ({("x", 1)}, [])
 
 
+@pytest.mark.parametrize(
+    ("condition", "source"),
+    [("L['n'] <= 10", "n"), ("2 <= L['n']", "n"), ("-3 <= L['n'] + 1", "n + 1"), ("L['a'] == L['b']", "a")],
+)
+def test_the_source_of_a_condition_on_symbols_is_its_expression(condition: str, source: str) -> None:
+    read = tree.read(f"+- LAMBDA_GUARD: {condition}  # a.py:3 in f\n", Places(lambda file: None), {}, {})
+    assert [g.source for site in read.sites for g in site.guards] == [source]
+
+
 def test_a_helper_is_reached_through_its_calls(reports: dict[str, Report]) -> None:
     columns = COLUMNS and not torch.__version__.startswith(("2.9", "2.11"))  # their stacks have lines only
     guard = reports["a number in a helper"].recompiles[0].failed_guards[0]

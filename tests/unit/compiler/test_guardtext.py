@@ -15,9 +15,12 @@ from dynascope.widgets.labels.sentences import guard_words
         ("0/0: 2 <= x.size()[0] <= 8  #   # in pool", "x.size()[0] was between 2 and 8 when it was compiled, and is not now"),
         ("0/0: G['___unnamed_scope_1403_c0']['factor'] == 2", "factor was 2 when it was compiled, and is not now"),
         ("0/0: not L['d']     # def f(x, d):", "d was empty when it was compiled, and is not now"),
-        ("0/0: len(L['l']) == 2", "l had another length than 2"),
+        ("0/0: len(L['l']) == 2", "l had length 2 before, and has another now"),
         # Dynamo's own dicts of modules print what was found, not what was expected
-        ("0/0: len(L['self']._modules['layers']._modules) != 2", "self.layers._modules had another length than 2"),
+        (
+            "0/0: len(L['self']._modules['layers']._modules) != 2",
+            "self.layers._modules had length 2 before, and has another now",
+        ),
         ("0/0: tensor 'x' requires_grad mismatch. expected requires_grad=0", "x required no gradient before, and does now"),
         ("0/0: tensor 'x' requires_grad mismatch. expected requires_grad=1", "x required a gradient before, and does not now"),
         (
@@ -25,10 +28,10 @@ from dynascope.widgets.labels.sentences import guard_words
             "x was another kind of tensor: DispatchKeySet(CPU, AutogradCPU) before, DispatchKeySet(CPU) now",
         ),
         ("1/0: ___stack0 == 3.0     # return x*n", "stack[0] was 3.0 when it was compiled, and is not now"),
-        ("!1/0/0: len(L['sizes']) == 2", "sizes had another length than 2"),  # in compiled autograd
+        ("!1/0/0: len(L['sizes']) == 2", "sizes had length 2 before, and has another now"),  # in compiled autograd
         (
             "0/0: Unexpected recompilation: runtime guards failed even though they passed during",
-            "no reason found: all guards held when Dynamo looked for it (threads that compile at once cause this)",
+            "no reason found: all guards held when Dynamo looked for it (as when threads compile at the same time)",
         ),
     ],
 )

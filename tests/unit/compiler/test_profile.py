@@ -288,7 +288,7 @@ def test_an_input_pays_back_as_the_call_does_only_if_the_gain_is_clear(compiled:
 def test_a_verdict_in_words() -> None:
     report = explain(lambda x: (x @ x).relu(), backend="eager", profile=3)(torch.ones(8, 8))
     assert report.profile is not None
-    assert verdict_words(report.profile).startswith("Compiled it takes")
+    assert verdict_words(report.profile).startswith("Compiled, it takes")
     assert report.profile.devices[0].startswith("CPU")
 
 

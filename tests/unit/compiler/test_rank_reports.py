@@ -226,6 +226,8 @@ def test_the_number_of_the_rank_as_a_constant_is_no_difference() -> None:
     report = merge(record(with_constant(rank), rank) for rank in range(6))
     assert report.alike
     assert report.groups[0].rank_constants == ["f2"]
+    report = merge(record(with_constant(99 if rank == 2 else rank), rank) for rank in range(6))
+    assert {tuple(g.ranks): g.rank_constants for g in report.groups} == {(0, 1, 3, 4, 5): ["f2"], (2,): []}
     assert "the number of the rank is a constant in block" in str(report)
     report = merge(record(with_constant(rank, 4 if rank == 5 else 3), rank) for rank in range(6))
     assert [group.ranks for group in report.groups] == [[0, 1, 2, 3, 4], [5]]
@@ -279,6 +281,13 @@ def test_settings_versions_variables_and_caches_are_compared() -> None:
     ]
     assert len(report.groups) == 1
     assert not report.alike  # another torch compiles other code
+
+
+def test_a_variable_that_one_rank_alone_has_is_a_difference() -> None:
+    records = [record(made(rank), rank, environment={"NCCL_DEBUG": "INFO"} if rank == 0 else {}) for rank in range(3)]
+    records.append(record(made(3), 3))  # from a log: its environment is not known
+    [difference] = merge(records).differences
+    assert (difference.subject, difference.ranks, difference.here, difference.there) == ("NCCL_DEBUG", [0], "INFO", "not set")
 
 
 def test_a_slow_rank_is_named_with_what_the_others_waited() -> None:

@@ -214,7 +214,7 @@ def test_where_symbolic_sizes_come_from_is_told() -> None:
     with observe() as recording:  # another backend: compiled anew, and at once with a symbolic size
         torch.compile(broken, backend=lambda gm, inputs: gm)(torch.ones(5))
     assert recording.report.notes == [
-        "broken was traced with symbolic sizes because of earlier runs: x had other sizes there (automatic dynamic shapes)."
+        "broken was traced with symbolic sizes because in earlier runs x had other sizes or values (automatic dynamic shapes)."
     ]
 
 

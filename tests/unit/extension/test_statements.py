@@ -89,6 +89,23 @@ def test_no_callee_sees_the_stand_in_of_a_name(shell, lines):
     assert "z" not in shell.ns
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "no and (late := 5)",
+        "1 > 2 > (late := 5)",
+        "(late := 5) if no else 0",
+        "[late := i for i in []]",
+        "assert not no, (late := 5)",
+    ],
+)
+def test_a_walrus_that_was_skipped_binds_nothing(shell, statement):
+    shell("no = False")
+    done = shell("%%compile", statement, "z = [late]")
+    assert type(done.error) is NameError
+    assert "z" not in shell.ns
+
+
 def test_lambdas_are_as_in_a_plain_cell(shell):
     shell.report("%%compile", "late = lambda t: t + k", "k = 2", "late(x)")
     assert shell.ns["late"].__qualname__ == "<lambda>"

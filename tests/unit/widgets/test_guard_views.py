@@ -148,7 +148,7 @@ def test_what_guards_cost_and_what_switches_would_gain() -> None:
     details = view_model(costly())["details"]
     assert "guard_costs" not in [part["key"] for part in details["f0"]["parts"]]
     (rows,) = [part["body"] for part in details["f1"]["parts"] if part["key"] == "guard_costs"]
-    assert rows[0] == ["guards", "38 µs", "a call; with the code around the graph, 47% of it", ""]
+    assert rows[0] == ["guards", "38 µs", "a call; together with the code around the graph, 47% of the call", ""]
     assert rows[3] == ["    self.layers.*.weight", "9 µs", "36% of the frame's guards (24 guards)", ""]
     first, *others = rows[4:]
     assert first[:2] == ["torch.compiler.set_stance(skip_guard_eval_unsafe=True)", "30 µs a call less, of 50 µs"]
