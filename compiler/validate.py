@@ -17,8 +17,9 @@ def why_not_savable(path: str, suffixes: Sequence[str] = SAVE_SUFFIXES) -> str |
     """Why no report can be saved at this path; None if one can be."""
     if Path(path).suffix.lower() not in suffixes:
         return f"the name must end in one of {' '.join(suffixes)}"
-    folder = next(f for f in Path(path).absolute().parents if f.exists())  # missing folders below it are created
-    if not folder.is_dir() or not os.access(folder, os.W_OK):
+    # missing folders below it are created; unlike `Path.exists`, this raises nothing
+    folder = next(f for f in Path(path).absolute().parents if os.path.exists(f))
+    if not os.path.isdir(folder) or not os.access(folder, os.W_OK):
         return f"{folder} is not a writable folder"
     return None
 
@@ -56,7 +57,7 @@ def check_settings(settings: Settings) -> None:
         raise ValueError(f"--profile takes a whole number of calls, at least 1, not {settings.profile!r}")
     for name, text in {"save": settings.save, "expect": settings.expect}.items():
         if text is not None and not isinstance(text, str):
-            raise ValueError(f"--{name} takes a text, not {text!r}")
+            raise ValueError(f"--{name} takes a string, not {text!r}")
     if settings.save is not None and (reason := why_not_savable(settings.save)) is not None:
         raise ValueError(f"--save {settings.save}: {reason}")
     if settings.expect is not None:

@@ -3,9 +3,9 @@
 Importing this package loads neither torch nor IPython; the API is loaded on first use.
 
 `api` is the Python API; `cli` is the command line, for which `script` runs a script and `launch` starts torchrun.  `children`
-records the processes that a launcher starts (inside them, `autoload` or a hook on `fork` begins this), and `engines` gathers
-the reports of ipyparallel's engines.  `pytest_plugin` runs pages as tests and has a fixture for expectations.  `shell` gets
-the ids, counts and texts of cells from IPython.
+records the processes that a launcher starts (in each of them, `autoload` or a hook on `fork` starts the recording), and
+`engines` gathers the reports of ipyparallel's engines.  `pytest_plugin` runs pages as tests and has a fixture for expectations.
+`shell` gets the ids, counts and texts of cells from IPython.
 """
 
 from __future__ import annotations

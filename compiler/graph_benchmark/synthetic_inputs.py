@@ -74,7 +74,8 @@ class SyntheticInputs:
             else:
                 reach = 1 + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
                 value = torch.as_strided(self.numbers(reach, dtype, limit).to(device), shape, stride)
-            if self.well_conditioned and dtype.is_floating_point and shape[-2:-1] == shape[-1:] and 0 not in value.stride():
+            is_square = len(shape) > 1 and shape[-2] == shape[-1]
+            if self.well_conditioned and dtype.is_floating_point and is_square and 0 not in value.stride():
                 # diagonally dominant
                 value.add_(torch.eye(shape[-1], dtype=dtype, device=device) * shape[-1]).div_(shape[-1] + 1)
             return value
@@ -110,7 +111,7 @@ def size(text: int | str, sizes: Sizes, name: str) -> int | float:
 
 
 def index_limits(graph: torch.fx.Graph, nodes: Mapping[str, Node], sizes: Sizes) -> dict[str, int]:
-    """For each node whose values are used as indices, such as an input, the first integer that would be too large.
+    """For each node (an input, for example) whose values are used as indices: the first integer that would be too large.
 
     The limits follow from the recorded shapes.  Nodes are read from the last to the first: if an operation passes the values of
     an index through (`_SAME_VALUES`), its first argument has the same limit.
@@ -155,11 +156,12 @@ def _indexed(
         if name == "embedding_bag" and is_index(offsets):
             yield offsets, 1  # all 0: the first must be 0, and offsets must not decrease
     elif name in _BY_DIMENSION:
-        values = [*args, *node.kwargs.values()]
-        dimension = next((a for a in values[1:] if isinstance(a, int)), None)
-        index = next((a for a in values[1:] if is_index(a)), None)
-        if dimension is not None and index is not None and -len(shape(args[0])) <= dimension < len(shape(args[0])):
-            yield index, shape(args[0])[dimension]
+        table = args[0] if args else node.kwargs.get("input")
+        values = [*args[1:], *(value for key, value in node.kwargs.items() if key != "input")]
+        dimension = next((a for a in values if isinstance(a, int)), None)
+        index = next((a for a in values if is_index(a)), None)
+        if dimension is not None and index is not None and -len(shape(table)) <= dimension < len(shape(table)):
+            yield index, shape(table)[dimension]
     elif name in ("getitem", "setitem") and len(args) > 1:
         parts = args[1] if isinstance(args[1], tuple) else (args[1],)
         at = 0

@@ -53,7 +53,7 @@ class Normal:
         return size if isinstance(size, int) else _SYMBOL.sub(self._symbol, size)
 
     def group(self, name: str) -> str:
-        """A process group's name: the program's; else "world" for the default group, "group 1", "group 2", ... for others."""
+        """A process group's name: the one that the program gave it; else "world" (the default group), "group 1", ..."""
         if name == WORLD:
             return self._groups.get(name, "world")
         if name not in self._groups:

@@ -20,7 +20,7 @@ from dynascope.compiler.ranks.schema import Collective
 from dynascope.compiler.report import Break, Frame, Graph, Recompile
 from dynascope.compiler.report.schema import ReportData
 
-#: process groups: torch's name -> (the program's name, the ranks)
+#: process groups: torch's name -> (the name that the program gave it, the ranks)
 GroupNames = dict[str, tuple[str | None, list[int] | None]]
 _INTEGER = re.compile(r"(?<![\w.'\"#])-?\d+(?![\w.'\"#])")
 
@@ -119,7 +119,7 @@ def structure(report: ReportData, names: GroupNames | None = None, *, finished: 
 def normalizer(names: GroupNames | None) -> Normal:
     """The Normal of a rank.
 
-    A process group gets the program's name, if that is unique: unlike torch's name, it is the same on all ranks.
+    A process group gets the name that the program gave it, if that is unique: unlike torch's name, it is the same on all ranks.
     """
     named = {name: called for name, (called, _) in (names or {}).items() if called and not called.startswith("undefined")}
     return Normal({name: called for name, called in named.items() if list(named.values()).count(called) == 1})

@@ -205,7 +205,8 @@ class _Payload:
     def _hash(self, text: bytes) -> hashlib._Hash:
         """The hash of everything hashed so far, followed by this text."""
         combined = self.hash.copy()
-        combined.update(b"\n" + text if self.hashed else text)
+        # the line end of the last line that was hashed, if another one follows
+        combined.update(b"\n" + text if self.hashed and self.lines else text)
         return combined
 
     def _digest(self, text: bytes) -> str:

@@ -2,8 +2,8 @@
 
 Breaks that occur only in the first call are one group.  Other breaks are in one group if the compiler's hints name the same
 setting for them.  If the hints name none, the breaks that may follow from an earlier break are one group, and the rest is
-grouped by type.  Recompiles are in one group if guards of the same kind failed.  If no times were measured, groups are ranked
-by the number of frames that they split or cause to run eagerly.
+grouped by type.  Recompiles are in one group if their first failed guards are of the same kind.  If no times were measured,
+groups are ranked by the number of frames that they split or cause to run eagerly.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Cause:
     setting: str | None = None
     #: torch's type of the breaks; if they have another cause in common, the type of the first
     type: str = ""
-    #: for recompiles, the kind of the guard that failed
+    #: for recompiles, the kind of the first guard that failed
     guard: FailedGuardKind | None = None
     #: ids of the breaks, the most expensive first
     breaks: list[str] = field(default_factory=list)

@@ -60,7 +60,8 @@ class Page:
 
     def skip_reason(self) -> str | None:
         """Why the whole page is skipped, or None."""
-        if "skip-execution" in tags_of(self.notebook) or self.option("execution_mode") == "off":
+        is_off = self.option("execution_mode") in ("off", False)  # YAML reads an unquoted `off` as False
+        if is_off or "skip-execution" in tags_of(self.notebook):
             return "the page is marked as not to be run"
         metadata = self.notebook.metadata
         language = metadata.get("language_info", {}).get("name") or metadata.get("kernelspec", {}).get("language")
@@ -89,8 +90,10 @@ class Page:
 
 def tags_of(cell: Any) -> set[str]:
     """The tags of a cell or of a notebook."""
-    tags = cell.metadata.get("tags", [])
-    return set(tags.replace(",", " ").split()) if isinstance(tags, str) else set(tags)
+    tags = cell.metadata.get("tags")
+    if isinstance(tags, str):
+        return set(tags.replace(",", " ").split())
+    return set(map(str, tags)) if isinstance(tags, list) else set()
 
 
 def is_hidden(tags: Set[str]) -> bool:

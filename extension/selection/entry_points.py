@@ -1,4 +1,4 @@
-"""Compiles entry points, the functions and `nn.Module` classes that a cell defines, where the cell's own statements call them.
+"""Compiles a cell's entry points (the functions and `nn.Module` classes that it defines) where its own statements call them.
 
 Every name stays bound to the plain object, and nothing is put into the user's namespace, not even while the cell runs.
 Instead each call `F(...)` in the cell's own statements is compiled as `(<entry points> @ F)(...)`, where `<entry points>` is a
@@ -40,8 +40,8 @@ class EntryPoints:
         self._retrace = retrace
         self._function_codes: _Names = {}
         self._method_codes: _Names = {}
-        #: id of each registered function or class -> (the object, the name of its definition); `retrace` has replaced the code
-        #: objects of functions
+        #: id of each registered function or class -> (the object, the name of its definition); needed because `retrace`
+        #: replaces the code objects of functions, which are the keys of `_function_codes`
         self._registered: dict[int, tuple[Any, str]] = {}
         #: ids of a bound method's object and function, or twice the id of another callee -> (these objects, the entry point)
         self._entries: dict[tuple[int, int], tuple[tuple[Any, ...], Any]] = {}

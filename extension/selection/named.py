@@ -14,7 +14,7 @@ from __future__ import annotations
 import inspect
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -89,7 +89,7 @@ class NamedTargets:
         self._retrace = retrace
         #: id of a function or module -> its switch
         self._switches: dict[int, _FunctionSwitch | _ModuleSwitch] = {}
-        #: how many calls of `off` are without their `on`; threads that are in compiled code at the same time nest
+        #: number of calls of `off` without a matching `on`; calls nest if several threads are in compiled code at once
         self._times_off = 0
         self._lock = threading.RLock()  # a finalizer may enter compiled code at any moment
         #: names whose target has been called
@@ -99,8 +99,9 @@ class NamedTargets:
 
     def add(self, name: str, value: Any) -> None:
         """Compile `value` from now on wherever uncompiled code calls it, unless the name has this object already."""
-        if name in self.resolved and self.resolved[name] is value:
-            return
+        before = self.resolved.get(name)
+        if before is value or (isinstance(before, MethodType) and isinstance(value, MethodType) and before == value):
+            return  # each look-up of a method makes another object
         self.resolved[name] = value
         if isinstance(value, type):
             value = inspect.getattr_static(value, "forward")
@@ -149,10 +150,9 @@ class NamedTargets:
         self.off()
         self._switches.clear()
 
-    def call(self, name: str, entry: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        """Run one compiled entry point with all targets switched off."""
-        if name not in self.called:
-            self.called.append(name)
+    def call(self, names: Iterable[str], entry: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """Run one compiled entry point, which has these names, with all targets switched off."""
+        self.called += [name for name in names if name not in self.called]
         self.off()
         try:
             return entry(*args, **kwargs)
@@ -180,11 +180,10 @@ class _FunctionSwitch:
     def __matmul__(self, arguments: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:
         """Make the call with the arguments that the jump passes; an operator, so that the jump needs no attribute."""
         args, kwargs = arguments
-        for name, receiver, entry in self.entries:
-            if receiver is _ANY_RECEIVER:
-                return self.targets.call(name, entry, args, kwargs)
-            if args and args[0] is receiver:
-                return self.targets.call(name, entry, args[1:], kwargs)
+        for _, receiver, entry in self.entries:
+            if receiver is _ANY_RECEIVER or (args and args[0] is receiver):
+                names = [name for name, other, _ in self.entries if other is receiver]
+                return self.targets.call(names, entry, args if receiver is _ANY_RECEIVER else args[1:], kwargs)
         f = self.function  # the method of another object is called as the plain function; the other targets stay on
         plain = FunctionType(self.code, f.__globals__, f.__name__, f.__defaults__, f.__closure__)
         plain.__kwdefaults__ = f.__kwdefaults__

@@ -447,6 +447,9 @@ LEFT_ALONE = [
     (parts, "    «g(x)»\n    return x + 1\n"),
     (parts, "    for i in x:\n        «g(x)»\n        super().f(x)\n    return x + 1\n"),
     (hoist, "    for i in range(2):\n        x = x * i\n        «g()»\n    return x\n"),
+    # the clock ends the loop
+    (hoist, "    import time\n    while «time.time()» < 5:\n        x = x * 2\n    return x\n"),
+    (hoist, "    import time\n    while True:\n        t = «time.time()»\n        if t > 5: break\n    return x\n"),
 ]  # fmt: skip
 
 

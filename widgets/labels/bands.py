@@ -2,7 +2,7 @@
 
 A region is a `with` block, a function or a range of lines.  The report has the lines of `--region` options in the cell; those
 of other blocks and functions are found in the recorded source, and if they are uncertain, the region has no band.  A function
-that was traced under another flag than the run's has a band, too.
+that was traced under a flag other than the run's has a band, too.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import ast
 import re
 from dataclasses import dataclass
 
-from dynascope.compiler.report import Break, FlagOrigin, Report
+from dynascope.compiler.report import Break, FlagOrigin, Report, StackEntry
 from dynascope.widgets.labels.syntax import FUNCTIONS, WITHS, first_line, statements
 from dynascope.widgets.labels.words import Places, printable
 
@@ -36,7 +36,7 @@ class Band:
 def region_name(b: Break, places: Places) -> str:
     """The region that set the flag at a break: `In[3]:4`, `Net.forward`, `--region g=allow`; empty if no region did.
 
-    A `with` block is named by its own line, also where a resume function entered it again further down.
+    A `with` block is named by its own line, even if a resume function entered it again further down.
     """
     return _name(b.region, b.error_on_graph_break, places)
 
@@ -80,11 +80,24 @@ def _of_break(places: Places, b: Break) -> Band | None:
     if origin.kind == "with" and origin.file is not None and origin.line is not None:
         file = origin.file
         lines = _with(places, file, origin.line)
-    elif origin.kind == "option" and (match := _LINES.match(name)):
-        lines = int(match[1]), int(match[2] or match[1])
+    elif origin.kind == "option":
+        file, lines = _of_option(places, b, name)
     elif name:
-        lines = _function(places, file, name.rpartition(".")[2], decorated=origin.kind == "decorator")
+        lines = _function(places, file, name.rpartition(".")[2], decorated=True)
     return Band(file, *lines, b.error_on_graph_break, f"set by {region_name(b, places)}") if lines else None
+
+
+def _of_option(places: Places, b: Break, target: str) -> tuple[str, tuple[int, int] | None]:
+    """File and lines of a `--region` option, which contain the break or, if it is in a function called there, the call."""
+    around: list[StackEntry | Break] = [*b.stack, b]
+    for at in around:
+        if match := _LINES.match(target):  # lines of the cell
+            lines = (int(match[1]), int(match[2] or match[1])) if at.cell is not None else None
+        else:
+            lines = _function(places, at.file, target.rpartition(".")[2])
+        if lines and lines[0] <= at.line <= lines[1]:
+            return at.file, lines
+    return b.file, None
 
 
 def _function(places: Places, file: str, name: str, *, decorated: bool = False) -> tuple[int, int] | None:

@@ -1,4 +1,4 @@
-"""A clock or a look-up moves before its loop or to the start of its function, an import to the module's top level."""
+"""Moves a clock reading or a look-up before its loop or to the start of its function, and an import to the module's top."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _import(problem: Problem, source: Source) -> list[Candidate]:
     above = [s for s in above if source.start(s) < source.start(top)]
     at = source.whole_lines(above[-1])[1] if above else source.line_start(source.first_line(top))
     changes = [(at, at, source.lines_text(line).lstrip(" \t")), (start, end, "")]
-    assumption = "The module is imported when this one is, also where the function is never called."
+    assumption = "The module is imported when this one is, even if the function is never called."
     return candidate(problem, source, "Import at the module's top level", changes, assumption)
 
 
@@ -71,6 +71,8 @@ def _call(problem: Problem, source: Source) -> list[Candidate]:
     if not isinstance(scope, cst.FunctionDef) or any(isinstance(a, cst.Lambda) for a in source.ancestors(call)):
         return []
     loops = [a for a in source.ancestors(statement) if isinstance(a, cst.For | cst.While) and source.scope_of(a) is scope]
+    if _full(source, call) in _CLOCKS and any(isinstance(loop, cst.While) for loop in loops):
+        return []  # the clock may be what ends the loop
     place = loops[-1] if loops else _first_statement(scope)
     if place is statement or not isinstance(scope.body, cst.IndentedBlock):
         return []
@@ -98,8 +100,8 @@ def _assumption(source: Source, call: cst.Call, *, in_loop: bool) -> str:
         measured = " Times measured with it change." if is_clock else ""
         return f"{name}() is called earlier in the function.{measured}"
     if is_clock:
-        return "The time is taken once, before the loop, instead of in each turn."
-    return f"{name}() gives the same in each turn of the loop."
+        return "The time is taken once, before the loop, instead of in each iteration."
+    return f"{name}() returns the same value in every iteration of the loop."
 
 
 def _whole_assignment(

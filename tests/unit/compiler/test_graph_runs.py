@@ -270,6 +270,23 @@ def test_inputs_that_cannot_be_made_up_are_named(facts: dict[str, Any], words: s
         made(**facts)
 
 
+def test_well_conditioned_inputs_of_every_rank() -> None:
+    inputs = SyntheticInputs({}, None, well_conditioned=True)
+    for shape in ([], [3], [3, 3], [2, 3, 3]):
+        node = Node(name="x", op="placeholder", target="x", device="cpu", dtype="float32", shape=shape, stride=None)
+        value = inputs(node)
+        assert list(value.shape) == shape
+        if len(shape) > 1:
+            assert torch.linalg.matrix_norm(torch.linalg.inv(value)).max() < 100
+
+
+def test_an_index_that_is_passed_by_keyword() -> None:
+    report = explain(lambda x, k: torch.gather(input=x, dim=1, index=k), backend="eager")(torch.ones(6, 5), torch.tensor([[4]]))
+    graph = report.graphs[0]
+    found = index_limits(rebuild(graph.code).graph, {n.name: n for n in graph.nodes}, {})
+    assert found["l_k_"] == 5
+
+
 def lookups(i: torch.Tensor, j: torch.Tensor, k: torch.Tensor, target: torch.Tensor, x: torch.Tensor) -> Any:
     table = torch.nn.functional.embedding(i.view(-1), x)
     return (

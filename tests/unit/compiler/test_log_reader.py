@@ -111,6 +111,18 @@ def test_a_packed_file_that_is_cut_off(tmp_path: Path) -> None:
     assert report.summary.graphs >= 1
 
 
+@pytest.mark.parametrize("ends", [True, False], ids=["at the limit", "after it"])
+def test_a_payload_that_is_not_needed_is_hashed_in_parts(ends: bool, tmp_path: Path) -> None:
+    """A part may end with the payload's last line, as a long single line always does."""
+    long = "x" * ((1 << 20) + 1)
+    payloads = [long, f"{long}\n{long}", f"a\n{long}"] if ends else [f"{long}\na", f"{long}\n\na\n", f"{long}\n", f"{long}\n\n"]
+    log = Log().compile()
+    for payload in payloads:
+        log.add({"artifact": {"name": "not needed", "encoding": "string"}}, payload)
+    report = load(log.write(tmp_path / "a.log"), strict=True)
+    assert report.unread == {}
+
+
 # -- damage -----------------------------------------------------------------------------------------
 
 WRONG: list[Any] = ["x", 7.5, True, None, [1], {"a": 1}, 10**30, float("nan")]

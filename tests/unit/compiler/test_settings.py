@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import typing
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dynascope.compiler.settings import CELL_SETTINGS, ExplainSettings, Settings
-from dynascope.compiler.validate import did_you_mean, settings_from_keywords
+from dynascope.compiler.validate import did_you_mean, settings_from_keywords, why_not_savable
 
 
 def test_explain_takes_every_setting_that_is_not_about_a_cell() -> None:
@@ -26,3 +29,17 @@ def test_a_misspelt_setting_is_answered_with_the_nearest_one() -> None:
         settings_from_keywords({"keep": True})
     assert did_you_mean("blok", ["block", "_block", 3]) == " (did you mean block?)"
     assert did_you_mean("nothing like it", ["block"]) == ""
+
+
+def test_a_folder_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As for a user below another user's home; the tests may run as root, who may read everything."""
+    stat = os.stat
+
+    def refuse(path: Any, *args: Any, **kwargs: Any) -> Any:
+        if str(path).startswith(str(tmp_path / "home")):
+            raise PermissionError(13, "Permission denied", str(path))
+        return stat(path, *args, **kwargs)
+
+    monkeypatch.setattr(os, "stat", refuse)
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    assert why_not_savable(str(tmp_path / "home" / "reports" / "a.html")) == f"{tmp_path} is not a writable folder"

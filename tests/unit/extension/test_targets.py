@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import dynascope
+from dynascope.selection import named
 
 BREAKS = ["def f(x):", "    torch._dynamo.graph_break()", "    return x + 1"]
 
@@ -48,6 +49,22 @@ def test_module_in_place_and_restored(shell):
         assert report.compiled == [name]
         assert report.summary.graphs == 1, name
     assert shell.ns["net"].__dict__.keys() == before.keys()
+
+
+def test_two_names_of_one_function_are_both_called(shell):
+    shell("class A(torch.nn.Module):", "    def forward(self, x): return x + 1", "class B(A): pass", *BREAKS, "g = f")
+    for names, call in ((("A", "B"), "B()(x)"), (("f", "g"), "g(x)")):
+        report = shell.report(f"%%compile -f {names[0]} -f {names[1]}", call)
+        assert not [note for note in report.notes if "not called" in note]
+
+
+def test_a_method_gets_one_entry_point_however_often_it_is_looked_up(shell, monkeypatch):
+    made = []
+    add = named.NamedTargets._add
+    monkeypatch.setattr(named.NamedTargets, "_add", lambda self, name, value: (made.append(name), add(self, name, value)))
+    shell("class A:", "    def m(self, x): return x + 1", "a = A()")
+    assert shell("%%compile -f a.m", "a.m(x)", "a.m(x)", "a.m(x)").result.tolist() == [2, 2, 2]
+    assert made == ["a.m"]
 
 
 def test_function_the_user_compiled_before_is_traced_and_stays_a_cache_hit(shell):

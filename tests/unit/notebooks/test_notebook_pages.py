@@ -141,7 +141,10 @@ def test_a_time_limit_that_is_none_is_named(make: Maker) -> None:
 def test_pages_that_are_not_to_be_run(make: Maker) -> None:
     assert read(make("1")).skip_reason() is None
     assert read(make("1", mystnb={"execution_mode": "off"})).skip_reason()
+    assert read(make("1", mystnb={"execution_mode": False})).skip_reason()  # an unquoted `off` in YAML
     assert read(make("1", tags=["skip-execution"])).skip_reason()
+    assert read(make("1", tags=None)).skip_reason() is None  # an empty `tags:`
+    assert tags_of(read(make(cell("1", tags=None))).notebook.cells[0]) == set()
     other = read(make("1", kernelspec={"name": "ir", "display_name": "R", "language": "R"}))
     assert other.skip_reason() == "written in R, not in Python"
 
