@@ -30,7 +30,7 @@ LOWERINGS.update(
     compile_trace="dynascope.widgets.render.compile_trace:to_compile_trace",
     view="dynascope.widgets.view:View",
     mimebundle="dynascope.widgets.render.static_output:to_mimebundle",
-    headline="dynascope.widgets.labels.sentences:headline",
+    headline="dynascope.widgets.labels.summary:headline",
     unmet="dynascope.widgets.labels.comparisons:unmet",
     fixed="dynascope.compiler.fixes.session:fixed",
     try_region="dynascope.compiler.graph_benchmark.region_trial:try_region",

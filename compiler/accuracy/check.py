@@ -13,7 +13,7 @@ from dynascope.compiler.accuracy.compare import NOT_COMPARABLE, difference
 from dynascope.compiler.accuracy.outcome import Outcome
 from dynascope.compiler.replay.last_call import WatchedCall
 from dynascope.compiler.report import Check, plural
-from dynascope.compiler.torch_private import hooks
+from dynascope.compiler.torch_private import hook_installer
 
 #: at most this many differences are reported
 MOST_DIFFERENCES = 5
@@ -42,7 +42,7 @@ def compare(call: WatchedCall | None) -> Check:
     if call.recorded.refusal is not None:
         return Check(why_not=call.recorded.refusal)
     try:
-        with hooks.HOOKS.paused(), call.recorded.replaying() as prepare:
+        with hook_installer.HOOKS.paused(), call.recorded.replaying() as prepare:
             compiled = outcome.replay(call.target, call.entry, prepare, call.namespace)
             with torch.compiler.set_stance("force_eager"):
                 eager = outcome.replay(call.target, call.entry, prepare, call.namespace)

@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass, field
 
 from dynascope.compiler.report import Node
+from dynascope.compiler.source.lines import syntax_tree
 
 _COMMENT = re.compile(r"^\s*# File: (?P<file>.*):(?P<line>\d+) in [^,]*(?:, code: .*)?$")
 _NO_STACK = re.compile(r"^\s*# No stacktrace found")
@@ -78,7 +79,7 @@ def parse(text: str | ast.ClassDef) -> ParsedGraph:
         scopes = [text]
     else:
         try:
-            module = ast.parse(text)
+            module = syntax_tree(text)
         except (SyntaxError, RecursionError, MemoryError) as error:
             raise ValueError(f"not an FX graph: {error}") from None
         lines, scopes = text.split("\n"), [*(s for s in module.body if isinstance(s, ast.ClassDef)), module]

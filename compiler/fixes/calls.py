@@ -14,7 +14,7 @@ from dynascope.compiler.replay.object_state import GlobalName
 from dynascope.compiler.replay.reachable import Reachable, names_used
 from dynascope.compiler.replay.replay import Arguments, Prepare, RecordedCall
 from dynascope.compiler.source.origin import in_torch
-from dynascope.compiler.torch_private import caches, hooks, marks
+from dynascope.compiler.torch_private import caches, hook_installer, marks
 
 #: at most this many calls are kept
 MOST_CALLS = 8
@@ -133,11 +133,11 @@ class KeptCalls:
     @contextlib.contextmanager
     def watching_compiled_code(self) -> Iterator[None]:
         """During a recording, also keep calls of what the program compiles itself, except torch's functions."""
-        hooks.HOOKS.call_watchers.append(self._called)
+        hook_installer.HOOKS.call_watchers.append(self._called)
         try:
             yield
         finally:
-            hooks.HOOKS.call_watchers.remove(self._called)
+            hook_installer.HOOKS.call_watchers.remove(self._called)
             self._keep_latest()
 
     def _called(self, entered: Any, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -25,7 +25,7 @@ from dynascope.compiler.profile import timing
 from dynascope.compiler.replay.process_state import held_back, random_states
 from dynascope.compiler.report import ONLY_WHERE_RECORDED, Graph, GraphRun, Node, OpTime, Report, first_line, plural
 from dynascope.compiler.settings import Settings
-from dynascope.compiler.torch_private import config, hooks, isolated_run, profiling
+from dynascope.compiler.torch_private import config, hook_installer, isolated_run, profiling
 from dynascope.compiler.validate import check_settings
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _run(graph: Graph, device: str | None, backend: str, calls: int, *, well_con
 def isolated() -> Iterator[None]:
     """Run without the caller's settings, and restore the global state that the graph changes."""
     silent = contextlib.redirect_stderr(held_back(sys.stderr))  # torch.fx prints the traceback of each failure
-    with hooks.HOOKS.paused(), isolated_run.neutral(), silent, warnings.catch_warnings(), timing.no_collection():
+    with hook_installer.HOOKS.paused(), isolated_run.neutral(), silent, warnings.catch_warnings(), timing.no_collection():
         warnings.simplefilter("ignore")
         drawn = random_states()
         try:

@@ -23,7 +23,7 @@ from dynascope.compiler.profile.timing import profiled
 from dynascope.compiler.replay.replay import Prepare, RecordedCall
 from dynascope.compiler.report import FrameGuards, GuardCosts, GuardSwitch, GuardTime, Report
 from dynascope.compiler.report.measurements import SwitchName
-from dynascope.compiler.torch_private import hooks, profiling
+from dynascope.compiler.torch_private import hook_installer, profiling
 from dynascope.compiler.torch_private.profiling import Evaluation
 
 #: at most this many parts of a frame's guards are reported
@@ -164,7 +164,7 @@ def try_switches(recorded: RecordedCall, compiled: Compiled) -> list[GuardSwitch
     """Measure guards and prologue of the call with each switch, and undo what the calls do."""
     until = time.perf_counter() + _SWITCH_BUDGET
     tried: list[GuardSwitch] = []
-    with hooks.HOOKS.paused(), recorded.replaying() as prepare, contextlib.suppress(KeyboardInterrupt):
+    with hook_installer.HOOKS.paused(), recorded.replaying() as prepare, contextlib.suppress(KeyboardInterrupt):
         before = _taken(compiled, prepare, {}, {})
         for name in profiling.guard_switches():
             one = GuardSwitch(name=cast(SwitchName, name), before=before)

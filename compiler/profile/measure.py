@@ -36,7 +36,7 @@ from dynascope.compiler.replay.last_call import WatchedCall
 from dynascope.compiler.replay.replay import Prepare, RecordedCall
 from dynascope.compiler.report import GuardSwitch, GuardTime, Profile, Report, Verdict, plural, time_text
 from dynascope.compiler.report.measurements import Payback
-from dynascope.compiler.torch_private import caches, hooks, marks, profiling
+from dynascope.compiler.torch_private import caches, hook_installer, marks, profiling
 
 DEFAULT_CALLS = 10
 #: at most this many calls warm up each kind of call in a turn: the first calls after those of another kind, or after the
@@ -113,7 +113,7 @@ def measure(entry: Callable[..., Any], recorded: RecordedCall, calls: int = DEFA
         result.failed = "the call was not profiled: another profiler is running, and torch runs only one at a time"
         return result
     try:
-        with hooks.HOOKS.paused(), recorded.replaying() as prepare, no_collection():
+        with hook_installer.HOOKS.paused(), recorded.replaying() as prepare, no_collection():
             _measure(entry, prepare, calls, result)
     except KeyboardInterrupt:
         result.failed = INTERRUPTED

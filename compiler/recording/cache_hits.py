@@ -13,7 +13,7 @@ from typing import Any
 
 from dynascope.compiler.events.schema import CacheHit
 from dynascope.compiler.torch_private import caches
-from dynascope.compiler.torch_private.hooks import code_info
+from dynascope.compiler.torch_private.hook_installer import code_info
 
 
 def cache_hits(entered: dict[int, tuple[CodeType, dict[str, Any]]], compiled: Iterable[int | None]) -> Iterator[CacheHit]:

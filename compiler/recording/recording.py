@@ -25,7 +25,7 @@ from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.code import STATEMENTS, user_name
 from dynascope.compiler.source.lines import CellResolver
 from dynascope.compiler.source.origin import in_torch
-from dynascope.compiler.torch_private import availability, caches, config, hook_points, hooks, marks
+from dynascope.compiler.torch_private import availability, caches, config, hook_installer, hooks, marks
 
 _MISSED = "while another thread timed calls, nothing was recorded: this report may lack compiles"
 
@@ -74,8 +74,8 @@ class Recording:
     def __enter__(self) -> Recording:
         self._thread = threading.get_ident()
         self._started = time.perf_counter()
-        self.hooks = hooks.HOOKS.attach(self._event, hook_points.POINTS)
-        hooks.HOOKS.bytecode += self._keeps_bytecode
+        self.hooks = hook_installer.HOOKS.attach(self._event, hooks.POINTS)
+        hook_installer.HOOKS.bytecode += self._keeps_bytecode
         self._sizes_before, self._times_forgotten = caches.known_sizes(), caches.times_forgotten
         return self
 
@@ -83,8 +83,8 @@ class Recording:
         try:
             self.events.extend(self._cached())
         finally:  # an interrupt may come at any moment; the hooks are removed in any case
-            hooks.HOOKS.bytecode -= self._keeps_bytecode
-            hooks.HOOKS.detach(self._event)
+            hook_installer.HOOKS.bytecode -= self._keeps_bytecode
+            hook_installer.HOOKS.detach(self._event)
         self._ended = True
         self._report = self._assemble(error)
         late_backwards.complete(self._report)
@@ -96,13 +96,13 @@ class Recording:
         compiled = {e.code.uid for e in self.events if isinstance(e, schema.FrameEnd)}
         called = (e.code for e in self.events if isinstance(e, schema.CompiledCall))
         entered = {
-            code.uid: hooks.HOOKS.entered[code.uid]
+            code.uid: hook_installer.HOOKS.entered[code.uid]
             for code in called
             # leave out functions of torch that torch compiles, but keep `inner`, its wrapper around some modules and functions
             if code.uid is not None and (not in_torch(code.file) or code.name == "inner")
         }
         hits: list[schema.Event] = []
-        hooks.HOOKS.safely(lambda: hits.extend(cache_hits.cache_hits(entered, compiled)))
+        hook_installer.HOOKS.safely(lambda: hits.extend(cache_hits.cache_hits(entered, compiled)))
         return hits
 
     @property
@@ -126,7 +126,7 @@ class Recording:
         self.events.append(event)
         if self._on_progress is not None and self._advance(event):
             self._progress["seconds"] = time.perf_counter() - self._started
-            hooks.HOOKS.safely(self._on_progress, dict(self._progress))
+            hook_installer.HOOKS.safely(self._on_progress, dict(self._progress))
 
     def compiles(self, target: Any, name: str | None = None) -> None:
         """Announce that dynascope compiles `target`, with the name to show for it.

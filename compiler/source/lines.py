@@ -22,6 +22,17 @@ from dynascope.compiler.source.code import first_line
 CellResolver = Callable[[str], "int | None"]
 
 
+def syntax_tree(text: str) -> ast.Module:
+    """`ast.parse`, for text that another thread may parse at the same time; raises what that raises.
+
+    In Python 3.11, threads share the counter of the tree's depth, and one of them may get a SystemError.
+    """
+    for _ in range(9):
+        with contextlib.suppress(SystemError):
+            return ast.parse(text)
+    return ast.parse(text)
+
+
 def source_line(file: str, line: int | None) -> str:
     """The text of one line without its line end; "" if it cannot be read."""
     return linecache.getline(file, line).rstrip("\r\n") if line else ""
@@ -61,7 +72,7 @@ def _is_unmarked_call(source: str) -> bool:
     """
     for rest in ("", ")", "])", "})", "))"):
         with contextlib.suppress(SyntaxError):
-            match ast.parse(source.strip() + rest).body:
+            match syntax_tree(source.strip() + rest).body:
                 case [ast.Return(value=ast.Call(func=ast.Name())) | ast.Assign(value=ast.Call())]:
                     return True
     return False
@@ -95,7 +106,7 @@ def _parsed(file: str) -> _Parsed:
 def _parse(lines: list[str]) -> _Parsed:
     parsed = _Parsed(lines, [], {})
     try:
-        nodes = [n for n in ast.walk(ast.parse("".join(lines))) if isinstance(n, (ast.expr, ast.stmt))]
+        nodes = [n for n in ast.walk(syntax_tree("".join(lines))) if isinstance(n, (ast.expr, ast.stmt))]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return parsed
     classes: dict[ast.AST, str] = {}

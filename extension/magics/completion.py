@@ -10,7 +10,7 @@ from typing import Any
 from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
 
 from dynascope.compiler.settings import SWITCH, option_flag
-from dynascope.magics.flags import OBSERVE, Field, fields, flags_of
+from dynascope.magics.flag_parser import OBSERVE, Field, fields, flags_of
 
 _LINE = re.compile(r"^\s*%{1,2}(compile|observe)\s(.*)$", re.S)
 

@@ -14,7 +14,7 @@ from dynascope.cell.source import Cell, read_cell, read_expression
 from dynascope.cell.tracebacks import show_trimmed
 from dynascope.compiler.driver.latest import last
 from dynascope.compiler.settings import Settings
-from dynascope.magics.flags import OBSERVE, command_line, config_traits, describe_defaults, settings_from, with_arguments
+from dynascope.magics.flag_parser import OBSERVE, command_line, config_traits, describe_defaults, settings_from, with_arguments
 from dynascope.runs import rerun
 from dynascope.runs.cell_run import CellRun
 from dynascope.runs.fixed_cell import latest_fixed_cell

@@ -15,7 +15,7 @@ from dynascope.widgets.drawing.fold import Folded
 from dynascope.widgets.drawing.palette import graph_tone
 from dynascope.widgets.labels.advice import compiler_text
 from dynascope.widgets.labels.bands import region_name
-from dynascope.widgets.labels.sentences import recompile_words
+from dynascope.widgets.labels.recompiles import recompile_words
 from dynascope.widgets.labels.words import Places, cut, line_ranges, printable, shorten, text_width, wrapped
 from dynascope.widgets.layout.geometry import MARGIN, Rect
 from dynascope.widgets.layout.split_graph import COLUMN, PAD

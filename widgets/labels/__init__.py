@@ -1,6 +1,6 @@
 """Turns facts of a report into the words that views show.
 
-`sentences` has words about a report as a whole, failed guards and run time, `comparisons` about diffs and expectations,
+`summary` has words about a report as a whole, `run_time` about costs and run times, `comparisons` about diffs and expectations,
 `advice` about a graph break, `causes` about causes of breaks and recompiles, `recompiles` about recompiles, guards and symbols,
 `guard_costs` about the cost of guards, `fixes` about what `--fix` finds, `compile_time` about the compiler's phases,
 `rank_words` about the ranks of a job.  `words` makes text safe to show and names places, `bands` finds the lines of regions,

@@ -10,7 +10,7 @@ from dynascope.compiler.report import Break, Frame, Recompile, Report, plural, t
 from dynascope.compiler.report.call_tree import package
 from dynascope.compiler.report.causes import Cause
 from dynascope.widgets.labels.advice import advice, cause_of, compiler_text
-from dynascope.widgets.labels.sentences import recompile_words
+from dynascope.widgets.labels.recompiles import recompile_words
 from dynascope.widgets.labels.words import Places, shorten
 
 #: setting that the compiler's hints name -> what the breaks with such a hint have in common

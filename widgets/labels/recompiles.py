@@ -11,6 +11,7 @@ from dynascope.compiler.report import (
     Break,
     Constraint,
     FailedGuard,
+    FailedGuardKind,
     Frame,
     Guard,
     Recompile,
@@ -20,17 +21,65 @@ from dynascope.compiler.report import (
     plural,
     seconds,
 )
-from dynascope.widgets.labels.sentences import guard_words
 from dynascope.widgets.labels.words import Places
 
 #: the name of a symbol
 SYMBOL = re.compile(r"\b(?:s|u|zf|zuf)\d+\b")
+_GUARDS: dict[FailedGuardKind, str] = {
+    "size": "{source} had another size in dimension {dimension}: {before} before, {now} now",
+    "dtype": "{source} had another dtype: {before} before, {now} now",
+    "rank": "{source} had another number of dimensions: {before} before, {now} now",
+    "stride": "{source} had another memory layout (stride of dimension {dimension}): {before} before, {now} now",
+    "tensor class": "{source} was another kind of tensor: {before} before, {now} now",
+    "device": "{source} was on another device",
+    "not a tensor": "{source} was no longer a tensor, but {now}",
+    "type": "{source} had another type",
+    "object": "{source} was another object (redefined or reassigned)",
+    "length": "{source} had length {before} before, and has another now",
+    "not empty": "{source} was empty when it was compiled, and is not now",
+    "value": "{source} was {before} when it was compiled, and is not now",
+    "range": "{source} was between {before} and {now} when it was compiled, and is not now",
+    "minimum": "{source} was at least {before} when it was compiled, and is not now",
+    "none": "{source} was None when it was compiled, and is not now",
+    "new attribute": "{source} had no attribute {now} of its own when it was compiled, and has one now",
+    "none found": "no reason found: all guards held when Dynamo looked for it (as when threads compile at the same time)",
+    "expression": "this no longer held: {text}",
+    "text": "{text}",
+    "unknown": "a guard failed",
+}
+#: words for failed guards whose value in the call is known
+_KNOWN_NOW: dict[FailedGuardKind, str] = {
+    "type": "{source} was {before} when it was compiled, and is {now} now",
+    "length": "{source} had length {before} when it was compiled, and has {actual} now",
+    "value": "{source} was {before} when it was compiled, and is {actual} now",
+    "range": "{source} was between {before} and {now} when it was compiled, and is {actual} now",
+    "minimum": "{source} was at least {before} when it was compiled, and is {actual} now",
+    "expression": "this no longer held: {text} ({actual})",
+}
 #: what needed a guard, by the guard's origin; if that is "code", the program itself, the line says enough
 _ORIGINS = {"operation": "the rule of an operation on shapes", "compiler": "the compiler itself"}
 _DYNAMIC = {
     "automatic": "its value changed between calls (automatic dynamic shapes)", "marked": "marked by the program (mark_dynamic)",
     "setting": "dynamic=True", "data": "depends on data", "unknown": "unknown",
 }  # fmt: skip
+
+
+def guard_words(guard: FailedGuard) -> str:
+    """Why compiled code could not be used again, in words for readers who do not know guards."""
+    if guard.kind == "requires_grad":
+        wanted = "required a gradient" if guard.before == "True" else "required no gradient"
+        return f"{guard.source} {wanted} before, and does{' not' if guard.before == 'True' else ''} now"
+    if guard.kind == "global state":
+        return "a global setting of torch changed" + (f": {guard.source}" if guard.source else " (grad mode, autocast, ...)")
+    words = _GUARDS[guard.kind]
+    if guard.kind in _KNOWN_NOW and None not in ((guard.before, guard.now) if guard.kind == "type" else (guard.actual,)):
+        words = _KNOWN_NOW[guard.kind]
+    return words.format(**vars(guard))
+
+
+def recompile_words(recompile: Recompile) -> list[str]:
+    """A sentence for each guard that failed, without repetitions; if none is known, the compiler's reasons."""
+    return list(dict.fromkeys(map(guard_words, recompile.failed_guards))) or recompile.reasons
 
 
 def line_words(at: StackEntry | None, places: Places) -> str:

@@ -16,7 +16,9 @@ from dynascope.widgets.drawing.split_graph import split_picture, whole_picture
 from dynascope.widgets.guarded import guarded
 from dynascope.widgets.labels.advice import outcome_words
 from dynascope.widgets.labels.fixes import fixes_summary, is_fixable
-from dynascope.widgets.labels.sentences import cost_words, headline, name, recompile_words, record_notes
+from dynascope.widgets.labels.recompiles import recompile_words
+from dynascope.widgets.labels.run_time import cost_words
+from dynascope.widgets.labels.summary import headline, name, record_notes
 from dynascope.widgets.labels.words import Places, printable, shorten
 from dynascope.widgets.model.compile_time import compile_time_line
 from dynascope.widgets.model.details import ROWS, break_target, details, list_part, not_drawn

@@ -35,7 +35,8 @@ from dynascope.widgets.labels.recompiles import (
     undecided_words,
     versions,
 )
-from dynascope.widgets.labels.sentences import cost_method, split_title
+from dynascope.widgets.labels.run_time import cost_method
+from dynascope.widgets.labels.summary import split_title
 from dynascope.widgets.labels.words import Places, printable, shorten
 from dynascope.widgets.model.compile_time import times_part
 from dynascope.widgets.model.fixes import fix_parts

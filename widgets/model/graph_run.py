@@ -7,7 +7,7 @@ what was not measured is left out or called unknown.
 from __future__ import annotations
 
 from dynascope.compiler.report import ONLY_WHERE_RECORDED, Graph, GraphRun, Report, byte_text, time_text
-from dynascope.widgets.labels.sentences import graph_run_words
+from dynascope.widgets.labels.run_time import graph_run_words
 from dynascope.widgets.labels.words import printable, shorten
 from dynascope.widgets.wire import Bar, BarGroup, Part, RunBody
 

@@ -14,7 +14,7 @@ from dynascope.compiler.report.call_tree import OWNERS, Call, Owners, call_tree,
 from dynascope.compiler.report.causes import causes
 from dynascope.widgets.drawing.shapes import break_code
 from dynascope.widgets.labels.causes import CauseWords, first_words, left_words
-from dynascope.widgets.labels.sentences import recompile_words
+from dynascope.widgets.labels.recompiles import recompile_words
 from dynascope.widgets.labels.words import Places, listing, printable, shorten
 from dynascope.widgets.wire import CallRow, CausePlace, CauseRow, Overview
 

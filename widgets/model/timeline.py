@@ -13,7 +13,7 @@ from itertools import groupby
 
 from dynascope.compiler.report import BreakCost, Profile, Report, Segment, time_text
 from dynascope.widgets.drawing.palette import graph_tone
-from dynascope.widgets.labels.sentences import cost_words, first_to_fix, input_words, inputs_summary, verdict_words
+from dynascope.widgets.labels.run_time import cost_words, first_to_fix, input_words, inputs_summary, verdict_words
 from dynascope.widgets.labels.words import printable, shorten
 from dynascope.widgets.wire import InputRow, Share, TimeLine, TimeSegment
 

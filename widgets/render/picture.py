@@ -15,7 +15,7 @@ from dynascope.widgets.drawing.palette import GRAPHS_LIGHT, LIGHT
 from dynascope.widgets.drawing.shapes import SIZES
 from dynascope.widgets.drawing.split_graph import split_picture
 from dynascope.widgets.guarded import guarded
-from dynascope.widgets.labels.sentences import headline
+from dynascope.widgets.labels.summary import headline
 from dynascope.widgets.labels.words import Places, cut, printable, wrapped
 from dynascope.widgets.wire import Arrow, Picture, Shape
 

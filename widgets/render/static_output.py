@@ -13,7 +13,7 @@ from html import escape
 from dynascope.compiler.report import Report, plural
 from dynascope.widgets.drawing.split_graph import short_picture
 from dynascope.widgets.guarded import guarded
-from dynascope.widgets.labels.sentences import graphs_alone
+from dynascope.widgets.labels.run_time import graphs_alone
 from dynascope.widgets.labels.words import Places, printable, shorten
 from dynascope.widgets.model.build import view_model
 from dynascope.widgets.render.picture import svg

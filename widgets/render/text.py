@@ -40,15 +40,8 @@ from dynascope.widgets.labels.recompiles import (
     refused_recompiles,
     undecided_words,
 )
-from dynascope.widgets.labels.sentences import (
-    cost_words,
-    graphs_alone,
-    headline,
-    input_words,
-    inputs_summary,
-    record_notes,
-    splits,
-)
+from dynascope.widgets.labels.run_time import cost_words, graphs_alone, input_words, inputs_summary
+from dynascope.widgets.labels.summary import headline, record_notes, splits
 from dynascope.widgets.labels.words import Places, capped, indent_of, printable, shorten
 from dynascope.widgets.model.build import sorted_breaks
 from dynascope.widgets.model.compile_time import compile_time_line

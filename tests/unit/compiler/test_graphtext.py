@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,19 @@ from torch.distributed.tensor._dtensor_spec import DTensorSpec
 
 from dynascope.compiler.assembly import graph_text
 from dynascope.compiler.driver.explain import explain
+
+
+def test_a_graph_is_read_while_another_thread_parses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python 3.11 raises SystemError in one of two threads that parse at the same moment."""
+    parse, errors = ast.parse, iter([SystemError("AST constructor recursion depth mismatch")] * 3)
+
+    def disturbed(text: str) -> ast.Module:
+        for error in errors:
+            raise error
+        return parse(text)
+
+    monkeypatch.setattr(ast, "parse", disturbed)
+    assert [n.op for n in graph_text.read("def forward(self, x):\n    return (x,)\n")[0]] == ["placeholder", "output"]
 
 
 def test_a_quoted_line_with_a_character_that_ends_lines_elsewhere_keeps_the_places() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dynascope.compiler.assembly.guard_text import failed_guard, guards
-from dynascope.widgets.labels.sentences import guard_words
+from dynascope.widgets.labels.recompiles import guard_words
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ from dynascope.compiler.driver.explain import explain
 from dynascope.compiler.profile.inputs import arguments_of, described, try_inputs
 from dynascope.compiler.profile.measure import INTERRUPTED
 from dynascope.compiler.report import InputRun, Report
-from dynascope.widgets.labels.sentences import guard_words, input_words, inputs_summary
+from dynascope.widgets.labels.recompiles import guard_words
+from dynascope.widgets.labels.run_time import input_words, inputs_summary
 
 
 @pytest.fixture(autouse=True)

@@ -21,7 +21,7 @@ from torch._dynamo.utils import counters
 import dynascope
 from dynascope.compiler.driver.explain import explain
 from dynascope.compiler.recording.recording import observe
-from dynascope.compiler.torch_private import hook_points, watched_functions
+from dynascope.compiler.torch_private import hooks, watched_functions
 
 PACKAGE = [str(Path(folder).resolve()) for folder in dynascope.__path__]
 OURS = [*PACKAGE, str(Path(watched_functions.__file__).resolve().parents[1])]
@@ -472,9 +472,9 @@ def test_a_changed_source_of_torch_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     def changed(*_: Any, **__: Any) -> Any:
         raise ValueError("the source is not the code that runs")
 
-    monkeypatch.setattr(hook_points, "watch", changed)
+    monkeypatch.setattr(hooks, "watch", changed)
     with observe() as recording:
         assert torch.compile(no_break, backend="eager")(torch.ones(2)).shape == (2,)
-    hooks = recording.report.hooks
-    assert hooks["structured trace"] is True
-    assert hooks["frames"] == "ValueError: the source is not the code that runs"
+    status = recording.report.hooks
+    assert status["structured trace"] is True
+    assert status["frames"] == "ValueError: the source is not the code that runs"

@@ -14,7 +14,7 @@ import torch.utils.checkpoint
 
 from dynascope.compiler.driver.explain import explain
 from dynascope.compiler.recording.recording import observe
-from dynascope.compiler.torch_private import hook_points, hooks
+from dynascope.compiler.torch_private import hook_installer, hooks
 
 
 @pytest.fixture(autouse=True)
@@ -35,11 +35,11 @@ def test_an_interrupt_while_hooks_are_installed_leaves_none(monkeypatch: pytest.
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setitem(hook_points.POINTS, "entries", interrupted)
+        patch.setitem(hooks.POINTS, "entries", interrupted)
         with pytest.raises(KeyboardInterrupt), observe():
             pass
     assert convert_frame.CatchErrorsWrapper.__call__.__code__ is before
-    assert hooks.HOOKS.sinks == []
+    assert hook_installer.HOOKS.sinks == []
 
 
 def test_an_interrupt_at_the_end_leaves_no_hook(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,7 +52,7 @@ def test_an_interrupt_at_the_end_leaves_no_hook(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(recording, "_cached", interrupted)
     with pytest.raises(KeyboardInterrupt):
         recording.__exit__(None, None, None)
-    assert hooks.HOOKS.sinks == []
+    assert hook_installer.HOOKS.sinks == []
 
 
 def test_threads_that_explain_one_function_leave_its_code() -> None:
@@ -95,7 +95,7 @@ def test_a_recording_knows_that_another_threads_measuring_left_it_blind() -> Non
     entered, done = threading.Event(), threading.Event()
 
     def measure() -> None:
-        with hooks.HOOKS.paused():
+        with hook_installer.HOOKS.paused():
             entered.set()
             done.wait(20)
 
@@ -105,9 +105,9 @@ def test_a_recording_knows_that_another_threads_measuring_left_it_blind() -> Non
         entered.wait(20)
         with observe() as during:
             torch.compile(grows, backend="eager")(torch.ones(3, 3))
-        with hooks.HOOKS.paused():  # another one; the hooks come back after the last
+        with hook_installer.HOOKS.paused():  # another one; the hooks come back after the last
             pass
-        assert not hooks.HOOKS._undo
+        assert not hook_installer.HOOKS._undo
         done.set()
         thread.join()
         torch.compile(lambda x: grows(x) + 1, backend="eager")(torch.ones(3, 3))

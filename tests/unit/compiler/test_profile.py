@@ -25,7 +25,7 @@ from dynascope.compiler.replay.reachable import Reachable
 from dynascope.compiler.replay.replay import RecordedCall
 from dynascope.compiler.report import Break, BreakCost, Frame, Profile, Report, Summary
 from dynascope.compiler.torch_private import availability
-from dynascope.widgets.labels.sentences import first_to_fix, verdict_words
+from dynascope.widgets.labels.run_time import first_to_fix, verdict_words
 
 LOG: list[int] = []
 COUNT = 0

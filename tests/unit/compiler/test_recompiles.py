@@ -14,7 +14,7 @@ from dynascope.compiler.assembly.assemble import assemble
 from dynascope.compiler.events import schema
 from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.report import Report
-from dynascope.widgets.labels.sentences import recompile_words
+from dynascope.widgets.labels.recompiles import recompile_words
 
 
 @pytest.fixture(autouse=True)

@@ -18,7 +18,7 @@ from dynascope.compiler.driver.explain import explain
 from dynascope.compiler.driver.retrace import retracing
 from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.report import Report
-from dynascope.compiler.torch_private import caches, hook_points, hooks
+from dynascope.compiler.torch_private import caches, hook_installer, hooks
 
 
 @pytest.fixture(autouse=True)
@@ -130,7 +130,7 @@ def test_a_hook_that_does_not_fit_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     def gone(_: Any) -> Any:
         raise AttributeError("no such thing in this torch")
 
-    monkeypatch.setitem(hook_points.POINTS, "graph ends", gone)
+    monkeypatch.setitem(hooks.POINTS, "graph ends", gone)
     with observe() as recording:
         torch.compile(broken, backend="eager")(torch.ones(2))
     report = recording.report
@@ -139,12 +139,12 @@ def test_a_hook_that_does_not_fit_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     assert report.breaks[0].error_on_graph_break is None  # only that hook knows
 
 
-@pytest.mark.parametrize("name", sorted(hook_points.POINTS))
+@pytest.mark.parametrize("name", sorted(hooks.POINTS))
 def test_every_hook_can_be_missing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def gone(_: Any) -> Any:
         raise AttributeError("gone")
 
-    monkeypatch.setitem(hook_points.POINTS, name, gone)
+    monkeypatch.setitem(hooks.POINTS, name, gone)
     with observe() as recording:
         result = torch.compile(broken, backend="eager")(torch.ones(2))
     assert torch.equal(result, torch.full((2,), 4.0))
@@ -155,7 +155,7 @@ def test_an_error_in_an_observer_is_swallowed(monkeypatch: pytest.MonkeyPatch) -
     def wrong(*_: Any) -> Any:
         raise RuntimeError("our own fault")
 
-    monkeypatch.setattr(hook_points.translators, "summaries", wrong)
+    monkeypatch.setattr(hooks.translators, "summaries", wrong)
     with observe(on_progress=wrong) as recording:
         result = torch.compile(broken, backend="eager")(torch.ones(2))
     assert torch.equal(result, torch.full((2,), 4.0))
@@ -282,7 +282,7 @@ def test_the_report_keeps_nothing_of_the_users_alive() -> None:
     assert report.summary.graphs == 2, [f.reason for f in report.frames]
     assert len(references) == 5
     assert [r() for r in references] == [None] * len(references)
-    assert hooks.HOOKS.entered == {}
+    assert hook_installer.HOOKS.entered == {}
 
 
 def test_a_report_of_forty_breaks_is_small() -> None:

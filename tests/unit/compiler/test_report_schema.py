@@ -19,15 +19,9 @@ from dynascope.cli import main
 from dynascope.compiler.report import FlagOrigin, InlinedFunction, Report
 from dynascope.runs.display import Display
 from dynascope.widgets.labels.bands import region_name
-from dynascope.widgets.labels.sentences import (
-    cost_method,
-    first_to_fix,
-    guard_words,
-    headline,
-    input_words,
-    recompile_words,
-    verdict_words,
-)
+from dynascope.widgets.labels.recompiles import guard_words, recompile_words
+from dynascope.widgets.labels.run_time import cost_method, first_to_fix, input_words, verdict_words
+from dynascope.widgets.labels.summary import headline
 from dynascope.widgets.labels.words import Places
 from dynascope.widgets.model.build import view_model
 from dynascope.widgets.render.text import to_text

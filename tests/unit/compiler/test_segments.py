@@ -20,7 +20,7 @@ from dynascope.compiler.profile.attribution import read_calls
 from dynascope.compiler.profile.profiler_trace import BACKEND, CALL, GRAPH, GUARD_CHECK, REGION, Event, plain_events, trees
 from dynascope.compiler.profile.segments import profile_of
 from dynascope.compiler.report import Break, Frame, Graph, Hit, Report
-from dynascope.widgets.labels.sentences import cost_method
+from dynascope.widgets.labels.run_time import cost_method
 
 TRACES = Path(__file__).parent / "profiler_traces"
 BACKENDS = ["inductor_cpu", "eager_cpu"]

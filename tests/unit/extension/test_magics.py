@@ -11,7 +11,7 @@ import torch
 
 import dynascope
 from dynascope.compiler.settings import Settings, option_flag
-from dynascope.magics.flags import command_line
+from dynascope.magics.flag_parser import command_line
 
 
 @pytest.mark.parametrize(

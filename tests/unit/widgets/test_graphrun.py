@@ -10,7 +10,7 @@ from samples import alone, layers_alone, one_break
 
 from dynascope.compiler.report import Graph, GraphRun, Node, OpTime, Report, byte_text
 from dynascope.widgets import view
-from dynascope.widgets.labels.sentences import graph_run_words
+from dynascope.widgets.labels.run_time import graph_run_words
 from dynascope.widgets.model.build import view_model
 from dynascope.widgets.model.fx_graph import value_text
 from dynascope.widgets.model.graph_run import heat

@@ -11,7 +11,8 @@ from dynascope.compiler.report.expect import parse
 from dynascope.widgets.labels.causes import CauseWords
 from dynascope.widgets.labels.comparisons import unmet
 from dynascope.widgets.labels.recompiles import cache_words
-from dynascope.widgets.labels.sentences import cost_method, headline, input_words, verdict_words
+from dynascope.widgets.labels.run_time import cost_method, input_words, verdict_words
+from dynascope.widgets.labels.summary import headline
 from dynascope.widgets.labels.words import Places
 from dynascope.widgets.render.text import _Terminal, to_text
 
