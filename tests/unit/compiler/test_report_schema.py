@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -175,7 +176,8 @@ def test_the_sentences_of_schema_1_are_the_views_now(path: Path) -> None:
     for was, run in zip(data.get("inputs", ()), report.inputs or (), strict=True):
         assert input_words(run) == was["words"]
     if report.profile is not None and "profile" in data:
-        assert verdict_words(report.profile) == data["profile"]["verdict"]["words"]
+        numbers = re.compile(r"\d[\d.,]*(?: \w+)?")  # the sentence has been written anew
+        assert numbers.findall(verdict_words(report.profile)) == numbers.findall(data["profile"]["verdict"]["words"])
         assert first_to_fix(report.profile, report) == data["profile"]["first"].replace(" %", "%")
         for was, cost in zip(data["profile"]["breaks"], report.profile.breaks, strict=True):
             assert cost_method(cost) == was["how"]

@@ -136,7 +136,7 @@ def test_statements_that_cannot_be_fixed(shell: Any) -> None:
     report = shell.report("%%compile --fix --backend eager", "y = x + 1", "while y.sum() < 100:", "    y = y * 2")
     assert report.patch() == ""
     [tried] = [x for x in report.fixes if x.title == "Loop with torch.while_loop"]
-    assert (tried.verdict, tried.reason[:36]) == ("refused", "a cell that defines a function compi")
+    assert (tried.verdict, tried.reason[:35]) == ("refused", "the change defines a function, and ")
 
 
 def test_a_change_that_only_holds_for_the_recorded_values_of_a_cells_names(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
