@@ -24,6 +24,7 @@ from types import ModuleType, TracebackType
 from dynascope.compiler.jobs.recorder import VARIABLE, RankRecorder
 from dynascope.compiler.patching import patched
 from dynascope.compiler.ranks import RanksReport
+from dynascope.compiler.report import message_of
 
 _DYNAMO = "torch._dynamo"
 #: pid of the process that is recorded already, by `begin` or by `dynascope run`; a fork has another pid
@@ -81,7 +82,7 @@ def _record(folder: Path) -> None:
             error = error or getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
         failed = error is not None and not (isinstance(error, SystemExit) and not error.code)
         run.__exit__(None, None, None)
-        text = f"{type(error).__name__}: {error}".partition("\n")[0] if failed else None
+        text = f"{type(error).__name__}: {message_of(error)}".partition("\n")[0] if failed else None
         recorder.end(run.report, "failed" if failed else "finished", text)
 
     # before Python 3.13, a forked child runs no atexit functions; every child runs multiprocessing's finalizers

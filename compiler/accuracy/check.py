@@ -12,7 +12,7 @@ from dynascope.compiler.accuracy import outcome
 from dynascope.compiler.accuracy.compare import NOT_COMPARABLE, difference
 from dynascope.compiler.accuracy.outcome import Outcome
 from dynascope.compiler.replay.last_call import WatchedCall
-from dynascope.compiler.report import Check, plural
+from dynascope.compiler.report import Check, message_of, plural
 from dynascope.compiler.torch_private import hook_installer
 
 #: at most this many differences are reported
@@ -47,7 +47,7 @@ def compare(call: WatchedCall | None) -> Check:
             with torch.compiler.set_stance("force_eager"):
                 eager = outcome.replay(call.target, call.entry, prepare, call.namespace)
     except Exception as error:
-        return Check(why_not=f"when repeated, it raised {type(error).__name__}: {error}")
+        return Check(why_not=f"when repeated, it raised {type(error).__name__}: {message_of(error)}")
     return _checked(compiled, eager)
 
 

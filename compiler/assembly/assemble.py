@@ -51,8 +51,6 @@ def assemble(events: Iterable[Event], facts: RecordingFacts | None = None) -> Re
     """Make the Report of these events, which are in the order in which they were recorded."""
     facts = facts or RecordingFacts()
     records = CompileRecords(events, facts.strings)
-    for file in {r.file for r in records.records}:
-        linecache.checkcache(file)  # a file may have been edited and loaded again
     report = _Assembly(records, facts).report()
     annotate(report, facts)
     return report
@@ -78,6 +76,8 @@ class _Assembly:
         self.wrappers: set[str] = set()
         #: each frame, except cached ones, with its record
         self.made: list[tuple[CompileRecord, Frame]] = []
+        #: files whose lines are those of the disk
+        self.checked: set[str] = set()
 
     def report(self) -> Report:
         for record in self.records.records:
@@ -197,6 +197,7 @@ class _Assembly:
             record.code = Code(last.function, last.file, last.line)
         code = record.code or Code("?" if record.started else "exported program", "?", 0)
         end, metrics = record.frame_end, record.metrics
+        self.check(code.file)
         function = function_at(code.file, code.line) if code.end_line is None else None
         frame = Frame(
             id=f"f{len(self.result.frames)}",
@@ -269,6 +270,7 @@ class _Assembly:
         for file, line in dict.fromkeys((n.file, n.line) for n in graph.nodes):
             if file is None or line is None or (file == frame.file and frame.line <= line <= (frame.end_line or frame.line)):
                 continue
+            self.check(file)
             if (function := function_at(file, line)) is not None:
                 name, first, last = function
                 functions[file, first] = InlinedFunction(
@@ -378,10 +380,17 @@ class _Assembly:
             self.result.recompiles.append(self.recompiles.recompile(record, frame, version, before))
         self.recompiles.add(record, version)
 
+    def check(self, file: str) -> None:
+        """Read a file again if it was edited (and perhaps loaded again) since it was read; only once for a report."""
+        if file not in self.checked:
+            self.checked.add(file)
+            linecache.checkcache(file)
+
     def note_lines(self, file: str, line: int, end_line: int | None = None) -> None:
         """Add lines to the report's sources, except torch's and plumbing; without `end_line`, the function around the line."""
         if is_plumbing(file) or in_torch(file) or line < 1:
             return
+        self.check(file)
         if end_line is None:
             function = function_at(file, line)
             line, end_line = function[1:] if function else (line, line)

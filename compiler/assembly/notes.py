@@ -11,7 +11,7 @@ import traceback
 from dynascope.compiler.assembly.facts import RecordingFacts
 from dynascope.compiler.assembly.guard_text import user_expression
 from dynascope.compiler.events.schema import Sizes
-from dynascope.compiler.report import Failure, FlagOrigin, Report, StackEntry, dynamic_words, label
+from dynascope.compiler.report import Failure, FlagOrigin, Report, StackEntry, dynamic_words, label, message_of
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.code import user_name
 from dynascope.compiler.source.lines import CellResolver, is_changed, source_line
@@ -109,18 +109,20 @@ def annotate_error(report: Report, error: BaseException, cell_of: CellResolver) 
     if isinstance(error, KeyboardInterrupt):
         report.origin = "partial"
         report.notes.append("interrupted: the report holds what was compiled until then")
+        if report.error is not None:
+            report.error.caught = True
         return
-    module, known = type(error).__module__, report.error
+    module, known, message = type(error).__module__, report.error, message_of(error)
     same = known is not None and known.type == type(error).__name__
-    if same and known is not None and (module.startswith("torch._dynamo") or str(error).startswith(known.message)):
+    if same and known is not None and (module.startswith("torch._dynamo") or message.startswith(known.message)):
         return  # a compile raised the error, so the report already has it, with its place
     refused = module.startswith(("torch._dynamo", "torch._inductor", "torch._functorch"))
-    refused = refused or str(error).startswith("torch.compile with fullgraph=True found no compiled frames")
+    refused = refused or message.startswith("torch.compile with fullgraph=True found no compiled frames")
     calls = _user_calls(error, cell_of)
     file, line = (calls[-1].file, calls[-1].line) if calls else (None, None)
     report.error = Failure(
         type=type(error).__name__,
-        message=str(error).split("\n\nfrom user code:", 1)[0].strip(),
+        message=message.split("\n\nfrom user code:", 1)[0].strip(),
         origin="compiler" if refused else "user",
         file=file,
         line=line,

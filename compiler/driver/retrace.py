@@ -111,9 +111,8 @@ class _Swaps:
                 _replaced[key] = (copy, before.get(id(replaced), replaced))
 
     def _inner_copies(self) -> list[tuple[CodeType, weakref.ref[CodeType]]]:
-        """(original, weak reference to its copy) for each function that is defined in a swapped one."""
-        outer = {id(copy) for _, copy in self.done.values()}
-        return [(original, weakref.ref(copy)) for original, copy in self.copies.values() if id(copy) not in outer]
+        """(original, weak reference to its copy) for each swapped function, and each function that is defined in one."""
+        return [(original, weakref.ref(copy)) for original, copy in self.copies.values()]
 
 
 def _restore_made(inner: list[tuple[CodeType, weakref.ref[CodeType]]]) -> None:

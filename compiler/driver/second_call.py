@@ -11,7 +11,7 @@ from dynascope.compiler.fixes.calls import KeptCalls
 from dynascope.compiler.fixes.plan import Plan
 from dynascope.compiler.fixes.proving.proof import QUICK
 from dynascope.compiler.fixes.proving.trial import Trials
-from dynascope.compiler.report import Break, Report, plural
+from dynascope.compiler.report import Break, Report, message_of, plural
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.lines import CellResolver
 
@@ -29,7 +29,7 @@ def trace_again(report: Report, kept: KeptCalls, settings: Settings, cells: Cell
         error = next((o.error for o in ran.observed if o.error is not None), None)
         if error is None:
             return ran.report
-        refusal = f"traced again, the call raised {type(error).__name__}: {error}"
+        refusal = f"traced again, the call raised {type(error).__name__}: {message_of(error)}"
     report.notes.append(f"second call: not traced: {refusal}")
     return None
 

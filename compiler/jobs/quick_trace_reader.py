@@ -168,7 +168,7 @@ def _scheduled(payload: bytes) -> list[str]:
     """Kinds of the collectives in a schedule; none if it is damaged."""
     try:
         names = json.loads(payload.replace(b"\t", b""))
-    except ValueError:
+    except (ValueError, RecursionError):
         return []
     return scheduled(str(name) for name in names) if isinstance(names, list) else []
 

@@ -73,7 +73,7 @@ def run_time(payload: str | bytes) -> list[float]:
     try:
         operations = json.loads(payload)["ops"]
         return [sum(float(operation["estimated_runtime_ns"]) for operation in operations) / 1e9]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
         return []
 
 

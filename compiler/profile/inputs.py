@@ -19,7 +19,7 @@ from dynascope.compiler.profile.segments import graphs_in
 from dynascope.compiler.profile.timing import nothing, quartiles, timed
 from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.replay.replay import RecordedCall
-from dynascope.compiler.report import FailedGuard, InputRun, Report
+from dynascope.compiler.report import FailedGuard, InputRun, Report, message_of
 from dynascope.compiler.torch_private import config
 
 #: an input's description has at most this many characters
@@ -101,7 +101,7 @@ def _try(tried: Tried, recorded: RecordedCall, entry: Callable[..., Any], calls:
 
 def _first_lines(error: Exception) -> str:
     """The first line of an error's message; also the second if the first only introduces it."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [""]
+    lines = [line.strip() for line in message_of(error).splitlines() if line.strip()] or [""]
     more = f" {lines[1]}" if lines[0].endswith(":") and len(lines) > 1 else ""
     return f"{type(error).__name__}: {lines[0]}{more}"
 

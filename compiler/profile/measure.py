@@ -34,7 +34,7 @@ from dynascope.compiler.profile.timing import (
 )
 from dynascope.compiler.replay.last_call import WatchedCall
 from dynascope.compiler.replay.replay import Prepare, RecordedCall
-from dynascope.compiler.report import GuardSwitch, GuardTime, Profile, Report, Verdict, plural, time_text
+from dynascope.compiler.report import GuardSwitch, GuardTime, Profile, Report, Verdict, message_of, plural, time_text
 from dynascope.compiler.report.measurements import Payback
 from dynascope.compiler.torch_private import caches, hook_installer, marks, profiling
 
@@ -118,7 +118,7 @@ def measure(entry: Callable[..., Any], recorded: RecordedCall, calls: int = DEFA
     except KeyboardInterrupt:
         result.failed = INTERRUPTED
     except Exception as error:
-        result.failed = f"the call was not profiled: when repeated, it raised {type(error).__name__}: {error}"
+        result.failed = f"the call was not profiled: when repeated, it raised {type(error).__name__}: {message_of(error)}"
     result.notes.extend(recorded.notes)
     return result
 

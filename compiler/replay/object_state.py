@@ -238,7 +238,7 @@ def _numbers(value: Any) -> Any:
 
 
 def _same_array(now: Any, kept: Any) -> bool:
-    return not kept.dtype.hasobject and bool((now == kept).all())  # arrays with a NaN never compare equal: they are written
+    return not kept.dtype.hasobject and now.tobytes() == kept.tobytes()  # -0.0 is not 0.0
 
 
 # -- tensors -------------------------------------------------------------------------------------------------------
@@ -266,8 +266,8 @@ def _tensor_states(tensor: Any) -> Iterator[State]:
 
 
 def has_gradient(tensor: Any) -> bool:
-    """Whether autograd may store a gradient in this tensor's `.grad`."""
-    return bool(tensor.requires_grad and (tensor.is_leaf or tensor.retains_grad))
+    """Whether autograd may store a gradient in this tensor's `.grad`: a leaf may be made to require one at any time."""
+    return bool(tensor.is_leaf or (tensor.requires_grad and tensor.retains_grad))
 
 
 def _geometry(tensor: Any) -> tuple[Any, ...]:

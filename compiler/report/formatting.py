@@ -24,6 +24,14 @@ def listed(items: Collection[object], most: int) -> str:
     return ", ".join(map(str, itertools.islice(items, most))) + (f" and {left} more" if left > 0 else "")
 
 
+def message_of(error: BaseException | None) -> str:
+    """`str(error)`, also if the `__str__` of the user's exception raises."""
+    try:
+        return str(error)
+    except Exception:
+        return "(its message cannot be shown)"
+
+
 def first_line(text: str) -> str:
     """The first line that is not blank, stripped; "" if there is none."""
     return next((line.strip() for line in text.splitlines() if line.strip()), "")

@@ -134,7 +134,10 @@ def run_page(
     result.cells = len(started)
     result.problems += _compare(page, work, started, not result.problems, compare_stored and not update)
     if update and not result.problems and path.suffix == ".ipynb":
-        result.updated = _update(page, work)
+        try:
+            result.updated = _update(page, work)
+        except OSError as error:
+            result.problems.append(_problem(page, None, f"cannot be written: {error.strerror or error}"))
     result.seconds = time.monotonic() - start
     return result
 

@@ -10,6 +10,7 @@ from types import FunctionType
 from typing import Any, NamedTuple
 
 from dynascope.compiler.report import Report
+from dynascope.compiler.source.code import last_line, user_name
 
 #: a cell, as a break's target names it
 _IN_CELL = re.compile(r"In\[\d+\]")
@@ -20,18 +21,21 @@ class _Place(NamedTuple):
 
     file: str
     line: int
+    #: the name that the report shows; a `forward` may have that of its module
     function: str
     cell: int | None
+    #: the function's own name
+    code_name: str
 
 
 def region_target(target: str, report: Report, file: str, namespace: dict[str, Any]) -> str:
     """The TARGET for a click: a line of the cell in `file`, a function's name, or the dotted path of a function elsewhere.
 
     The view sends a function's name, a function outside the notebook with one of its lines (`forward:12`), or the cell and the
-    line of a break (`In[3]:12`).  A bare number is a line of this cell.
+    line of a break (`In[3]:12`).  A bare number in the result is a line of this cell.
     """
-    breaks = [_Place(b.file, b.line, b.function, b.cell) for b in report.breaks]
-    places = breaks + [_Place(f.file, f.line, f.name, f.cell) for f in report.frames]
+    breaks = [_Place(b.file, b.line, b.function, b.cell, b.function) for b in report.breaks]
+    places = breaks + [_Place(f.file, f.line, f.name, f.cell, user_name(f.code_name)) for f in report.frames]
     name, _, line = target.rpartition(":")
     if _IN_CELL.fullmatch(name) and line.isdigit():
         candidates = [p for p in breaks if (p.line, f"In[{p.cell}]") == (int(line), name)]
@@ -52,9 +56,8 @@ def _dotted_path(place: _Place, namespace: dict[str, Any]) -> str:
     for prefix, space in [("", namespace), *loaded]:
         for path, function in _functions(space):
             code = function.__code__
-            lines = [code.co_firstlineno, *(line for _, _, line in code.co_lines() if line)]
-            same = (code.co_filename, code.co_name) == (place.file, place.function)
-            if same and min(lines) <= place.line <= max(lines):
+            same = (code.co_filename, code.co_name) == (place.file, place.code_name)
+            if same and code.co_firstlineno <= place.line <= last_line(code):
                 return prefix + path
     return place.function
 
@@ -64,6 +67,8 @@ def _functions(space: dict[str, Any]) -> Iterator[tuple[str, FunctionType]]:
     for name, value in list(space.items()):
         members = {f"{name}.{k}": v for k, v in vars(value).items()} if isinstance(value, type) else {name: value}
         for path, member in members.items():
+            if isinstance(member, (staticmethod, classmethod)):
+                member = member.__func__
             function = inspect.unwrap(member) if isinstance(member, FunctionType) else None
             if isinstance(function, FunctionType):
                 yield path, function

@@ -12,6 +12,7 @@ import pytest
 from notebook_making import MIME, MYST, REPORT, Maker, cell, edit
 
 from dynascope.docs_tests import runner
+from dynascope.docs_tests.pages import Page
 from dynascope.docs_tests.runner import run_page
 
 
@@ -223,6 +224,15 @@ def test_the_cell_of_several_problems_is_shown_once(stored: Path) -> None:
     texts = [str(p) for p in run_page(stored).problems]
     assert len(texts) > 1
     assert sum("report([('print'" in text for text in texts) == 1
+
+
+def test_a_page_that_cannot_be_written_is_a_problem(stored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(page: Page) -> None:
+        raise PermissionError(13, "Permission denied", str(page.path))
+
+    monkeypatch.setattr(Page, "write", refuse)
+    [problem] = run_page(stored, update=True).problems
+    assert "cannot be written: Permission denied" in str(problem)
 
 
 def test_update_refuses_a_page_that_fails(stored: Path) -> None:

@@ -21,7 +21,7 @@ from dynascope.compiler.fixes.proving.time_limit import TookTooLong, time_limit
 from dynascope.compiler.replay.object_state import digest
 from dynascope.compiler.replay.process_state import random_states
 from dynascope.compiler.replay.replay import Arguments, Prepare
-from dynascope.compiler.report import first_line
+from dynascope.compiler.report import first_line, message_of
 
 #: tolerance for gradients, relative to their largest element
 _ROUNDING = 2e-6
@@ -219,7 +219,7 @@ def _other_error(actual: Observed, expected: Observed, assumption: str) -> str |
 
 
 def _first_line(error: BaseException | None) -> str:
-    return first_line(str(error))[:160]
+    return first_line(message_of(error))[:160]
 
 
 def _other_outcome(actual: Outcome, expected: Outcome) -> str | None:

@@ -239,6 +239,26 @@ def test_a_file_that_was_edited_since_it_was_loaded_is_named(tmp_path: Path, mon
     assert [b.source.strip() for b in report.breaks] == ["torch._dynamo.graph_break()"]
 
 
+def test_a_helper_that_was_edited_and_loaded_again_is_shown_as_it_is_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "edited_helper.py"
+    # no empty lines: torch itself reads the old text, and drops stack entries whose line is empty in it
+    text = "def g(x):\n    return x + 1\ndef h(x):\n    return g(x) * 2\nONE = 1\nTWO = 2\n"
+    file.write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    helper = importlib.import_module("edited_helper")
+    calls = lambda: seen(lambda: torch.compile(lambda x: helper.h(x), backend="eager")(torch.ones(2)))  # noqa: E731
+    assert {(i.name, i.line) for i in calls().frames[0].inlined} == {("h", 3), ("g", 1)}
+    file.write_text("# a first line\n" + text.replace("def g", "def new").replace("g(x)", "new(x)"))
+    importlib.invalidate_caches()
+    helper = importlib.reload(helper)
+    torch._dynamo.reset()
+    report = calls()
+    assert {(i.name, i.line) for i in report.frames[0].inlined} == {("h", 4), ("new", 2)}
+    assert "# a first line" in next(s for s in report.sources if s.file == str(file)).excerpts[0].text
+
+
 def test_a_break_whose_line_torch_keeps_to_itself_is_said_in_words(tmp_path: Path) -> None:
     """Torch 2.9 ends the graph at the block, and writes no text, where an `if` about values stands in it."""
     file = tmp_path / "program.py"

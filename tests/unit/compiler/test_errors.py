@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dis
 from collections.abc import Callable
 from typing import Any
@@ -74,3 +75,31 @@ def test_suppressed_errors_are_told() -> None:
     assert {f.status for f in report.frames if f.status != "ignored"} == {"skipped"}
     assert "no such target" in (report.frames[0].reason or "")
     assert "breaking was not compiled, and ran eagerly" in report.notes[0]
+
+
+def test_an_error_whose_message_cannot_be_made_reaches_the_program() -> None:
+    class Bad(Exception):
+        def __str__(self) -> str:
+            raise AttributeError("no such field")
+
+    with pytest.raises(Bad), observe() as recording:
+        raise Bad
+    assert recording.report.error is not None
+    assert (recording.report.error.type, recording.report.error.message) == ("Bad", "(its message cannot be shown)")
+
+
+def test_an_error_that_was_caught_before_an_interrupt_is_not_what_ended_the_run() -> None:
+    @torch.compile(fullgraph=True, backend="eager")
+    def refused(x: torch.Tensor) -> torch.Tensor:
+        torch._dynamo.graph_break()
+        return x + 1
+
+    def block() -> None:
+        with contextlib.suppress(Exception):
+            refused(torch.ones(2))
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), observe() as recording:
+        block()
+    assert recording.report.error is not None
+    assert recording.report.error.caught

@@ -148,3 +148,20 @@ def test_functions_that_gc_freeze_hides_are_traced_again(tmp_path: Path) -> None
     first, second = [line for line in done.stdout.splitlines() if line.startswith("[")]
     assert first == second, done.stderr
     assert "cached" not in second
+
+
+def test_a_function_that_is_made_during_a_retraced_run_keeps_its_own_code() -> None:
+    from dynascope.compiler.driver.retrace import retracing
+
+    def make(k: int) -> Any:
+        def inner(x: torch.Tensor) -> torch.Tensor:
+            return x + k
+
+        return inner
+
+    first = make(1)
+    with retracing() as trace_anew:
+        trace_anew(first)
+        trace_anew(make)
+        second = make(2)
+    assert second.__code__ is first.__code__ is make(3).__code__

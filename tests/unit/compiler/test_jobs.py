@@ -351,6 +351,12 @@ def test_a_reader_never_sees_half_a_file(tmp_path: Path) -> None:
     assert [p.name for p in path.parent.iterdir()] == [path.name]
 
 
+def test_values_that_no_reader_can_hold_are_left_out() -> None:
+    deep, long = b"[" * 100_000, b'{"ops": [{"estimated_runtime_ns": 1' + b"0" * 400 + b"}]}"
+    assert quick_trace_reader._scheduled(deep) == []
+    assert [rank_file.run_time(payload) for payload in (deep, long)] == [[], []]
+
+
 # -- the recorder -----------------------------------------------------------------------------------
 
 

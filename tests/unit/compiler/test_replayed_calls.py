@@ -565,6 +565,27 @@ def test_a_backward_of_what_the_cell_has_left_still_works() -> None:
     assert weight.grad.tolist() == [1.0, 1.0]
 
 
+def test_the_gradient_of_a_leaf_that_requires_one_only_during_the_call_is_restored() -> None:
+    """As the discriminator of a GAN is frozen between its steps."""
+    weight, grad = torch.ones(2), torch.full((2,), 5.0)
+    weight.grad = grad
+
+    def f(x: torch.Tensor) -> None:
+        weight.requires_grad_(True)
+        (x * weight).sum().backward()
+        weight.requires_grad_(False)
+
+    again(f, torch.ones(2))
+    assert weight.grad is grad
+    assert grad.tolist() == [6, 6]
+
+
+def test_a_negative_zero_is_restored() -> None:
+    array = np.zeros(2)
+    again(lambda x: x + float(np.multiply(array, -1, out=array)[0]), torch.ones(2))
+    assert np.signbit(array).all()
+
+
 def test_gradients_of_leaves_behind_what_was_computed_before() -> None:
     leaf = torch.ones(2, requires_grad=True)
     middle = leaf * 2

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from clicks import Clicks, clicks
 
-from dynascope.compiler.report import FlagOrigin
+from dynascope.compiler.report import Break, FlagOrigin, Frame, Report
 from dynascope.runs import rerun
+from dynascope.runs.view_target import region_target
 from dynascope.widgets.model.details import break_target
 
 INNER = ["def inner(x):", "    x = x + 1", "    torch._dynamo.graph_break()", "    return x + 2"]
@@ -451,3 +454,31 @@ def test_the_text_names_an_option_as_it_was_written(shell: Any) -> None:
 
     report = shell.report("%%compile --error-on-graph-break --region inner=allow", *CELL)
     assert "(resumed, allowed by --region inner=allow," in to_text(report)
+
+
+CLICKED = """class Net:
+    @staticmethod
+    def one(x):
+        return x
+
+    @classmethod
+    def two(cls, x):
+        return x
+
+    def forward(self, x):
+        return x
+"""
+
+
+def test_a_click_names_methods_of_every_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A frame of `forward` has the name of its module."""
+    file = tmp_path / "clicked_models.py"
+    file.write_text(CLICKED)
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.import_module("clicked_models")
+    report = Report()
+    for line, function in ((4, "one"), (8, "two")):
+        report.breaks.append(Break(id=function, file=str(file), line=line, function=function))
+    report.frames.append(Frame(id="f0", compile_id="0/0", name="Net", code_name="forward", file=str(file), line=10))
+    found = [region_target(target, report, "<cell>", {}) for target in ("one:4", "two:8", "Net:10")]
+    assert found == ["clicked_models.Net.one", "clicked_models.Net.two", "clicked_models.Net.forward"]
