@@ -12,7 +12,7 @@ from dynascope.compiler.accuracy import outcome
 from dynascope.compiler.accuracy.compare import NOT_COMPARABLE, difference
 from dynascope.compiler.accuracy.outcome import Outcome
 from dynascope.compiler.replay.last_call import WatchedCall
-from dynascope.compiler.report import Check, message_of, plural
+from dynascope.compiler.report import Check, first_line, message_of, plural
 from dynascope.compiler.torch_private import hook_installer
 
 #: at most this many differences are reported
@@ -47,7 +47,7 @@ def compare(call: WatchedCall | None) -> Check:
             with torch.compiler.set_stance("force_eager"):
                 eager = outcome.replay(call.target, call.entry, prepare, call.namespace)
     except Exception as error:
-        return Check(why_not=f"when repeated, it raised {type(error).__name__}: {message_of(error)}")
+        return Check(why_not=f"when repeated, it raised {type(error).__name__}: {first_line(message_of(error))}")
     return _checked(compiled, eager)
 
 
@@ -57,8 +57,11 @@ def _checked(compiled: Outcome, eager: Outcome) -> Check:
         actual = compiled.parts[what]
         checked.compared[what] = sum(name not in eager.unchanged for name, _ in expected)
         names, wanted = [name for name, _ in actual], [name for name, _ in expected]
-        only = [f"{n} exists only in the compiled call" for n in names if n not in wanted]
-        only += [f"{n} exists only in the eager call" for n in wanted if n not in names]
+        if names != wanted and sorted(names) == sorted(wanted):  # attributes that were set in another order
+            actual, expected = (sorted(parts, key=lambda part: part[0]) for parts in (actual, expected))
+        in_actual, in_expected = set(names), set(wanted)
+        only = [f"{n} exists only in the compiled call" for n in names if n not in in_expected]
+        only += [f"{n} exists only in the eager call" for n in wanted if n not in in_actual]
         if only or len(names) != len(wanted):
             checked.differences += only or [f"{len(names)} parts among the {what}, eager {len(wanted)}"]
             continue

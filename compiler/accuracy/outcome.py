@@ -179,7 +179,7 @@ def _gradients(values: list[Part], leaves: list[Part]) -> list[Part]:
     if not outputs or not leaves:
         return []
     try:
-        gradients = torch.autograd.grad(torch.stack(outputs).sum(), [t for _, t in leaves], allow_unused=True)
-    except RuntimeError:  # the call has run backward itself: only the gradients in `.grad` are compared
+        gradients = torch.autograd.grad(outputs, [t for _, t in leaves], allow_unused=True)
+    except RuntimeError:  # mostly because the call has run backward itself: only the gradients in `.grad` are compared
         return []
     return [(f"gradient of {name}", g) for (name, _), g in zip(leaves, gradients, strict=True) if g is not None]

@@ -33,6 +33,8 @@ _ENTRY = re.compile(r'^ *File "(?P<file>[^\n]*)", line (?P<line>\d+), in (?P<fun
 _STACK_HEADING = re.compile(
     r"^(?:User code traceback:|from user code:|The graph break occurred in the following user code:)", re.M
 )
+#: lines between the entries of a stack: the first with TORCHDYNAMO_VERBOSE, the second for recursive functions
+_BETWEEN = ("==========", "  [Previous line repeated")
 _CARETS = re.compile(r"^    (?P<before> *)(?P<marks>[~^]*)$")
 _ERROR = re.compile(r"^[\w.]+(?:Unsupported|Error|Exception|SkipFrame)\w*: ", re.M)
 #: torch 2.9 prints the function that it skips with its address and file, which differ from run to run
@@ -60,7 +62,8 @@ class Part:
 class BreakText:
     """One of Dynamo's messages about a graph break, parsed."""
 
-    #: the message without the stacks after it; if the stack comes first, the lines up to the traceback, and then the message
+    #: the message, without the stacks printed after it; where torch prints the stack first, everything before the traceback,
+    #: then the message
     text: str
     file: str | None = None
     line: int | None = None
@@ -139,6 +142,8 @@ def stack_of(text: str) -> list[Location]:
             start, count = len(marks["before"]), len(marks["marks"])
             # Python 3.13 and newer print a line of spaces instead of marks for an expression of several lines.
             entries[-1].carets = (start, start + count) if count else (start or None, None)
+        elif not line.strip() or line.startswith(_BETWEEN):
+            continue
         elif entries and not line.startswith("    "):
             break
     # Python omits the marks where they would cover the whole line, and below some calls (see `source.lines.caret_columns`).  So

@@ -36,9 +36,10 @@ def trace_again(report: Report, kept: KeptCalls, settings: Settings, cells: Cell
 
 def annotate_second_call(report: Report, second: Report, kept: KeptCalls) -> None:
     """Set `first_call_only` of each break, if the calls of the run and their repetition can be compared."""
-    if _refusal(report, kept) is not None or second.error is not None or not second.frames:
+    if not report.breaks or _refusal(report, kept) is not None or second.error is not None or not second.frames:
         return
     again = {_place(b) for b in second.breaks}
+    others = len(again - {_place(b) for b in report.breaks})
     for broken in report.breaks:
         broken.first_call_only = _place(broken) not in again
     first = sum(bool(b.first_call_only) for b in report.breaks)
@@ -46,7 +47,9 @@ def annotate_second_call(report: Report, second: Report, kept: KeptCalls) -> Non
         breaks = plural(len(report.breaks), "graph break")
         occur = "occurs" if first == 1 else "occur"
         report.notes.append(f"second call: {first} of {breaks} {occur} only in the first call")
-    elif report.settings.get("second_call"):
+    if others:
+        report.notes.append(f"second call: {plural(others, 'graph break')} at places where the first call had none")
+    if not first and not others and report.settings.get("second_call"):
         report.notes.append("second call: it has the same graph breaks")
 
 

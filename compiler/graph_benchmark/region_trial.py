@@ -59,13 +59,17 @@ def try_region(report: Report, id: str, backend: str | None) -> RegionTrial:
 
 def _seconds(backend: str, first_call: Callable[[], Any]) -> float:
     """Seconds of a first call, which compiles."""
-    with config.from_scratch():
+    failed: Exception | None = None
+    with config.from_scratch():  # not left by an exception: torch would keep the caches that it deletes here
         start = time.perf_counter()
         try:
             first_call()
         except Exception as error:
-            raise NotRunnable(f"{backend} could not compile it: {type(error).__name__}") from error
-        return time.perf_counter() - start
+            failed = error
+        seconds = time.perf_counter() - start
+    if failed is not None:
+        raise NotRunnable(f"{backend} could not compile it: {type(failed).__name__}") from failed
+    return seconds
 
 
 def with_region(module: torch.fx.GraphModule, start: int, block: RepeatedBlock) -> torch.fx.GraphModule:

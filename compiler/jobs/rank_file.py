@@ -150,7 +150,7 @@ def read(path: Path) -> RankRecord:
         line = file.readline()
     try:
         return from_head(msgspec.json.decode(line), lambda: read_report(path))
-    except (ValueError, msgspec.MsgspecError) as error:
+    except (ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise ValueError(f"{path.name}: {first_line(str(error))}") from None
 
 

@@ -213,7 +213,7 @@ class _Cutter:
                 lambda start, end: self._add("gap", start, end, op=outermost, **gap),
                 lambda inner: self._eager(inner, gap, outermost),
             )
-            if outermost == span.name and self.slices and outermost in self.slices[-1].ops:
+            if op is None and outermost is not None and self.slices and outermost in self.slices[-1].ops:
                 self.slices[-1].ops[outermost][1] += 1
 
     # -- a compiled region -----------------------------------------------------------------------------------

@@ -170,14 +170,15 @@ def _one_recompiled(mine: Step | None, theirs: Step | None) -> Difference:
     assert step.recompile is not None
     recompile = step.recompile
     guard = next(iter(recompile.failed_guards), None)
-    return Difference(
+    difference = Difference(
         kind="recompile",
         subject=guard.source if guard else None,
         reason=next(iter(recompile.reasons), None),
         here=_failed(mine) or _what(mine),
         there=_failed(theirs) or _what(theirs),
-        place_of="group" if is_mine else "reference",
     )
+    _place(difference, step, "group" if is_mine else "reference")
+    return difference
 
 
 def _failed(step: Step | None) -> str | None:

@@ -76,7 +76,12 @@ class Recording:
         self._started = time.perf_counter()
         self.hooks = hook_installer.HOOKS.attach(self._event, hooks.POINTS)
         hook_installer.HOOKS.bytecode += self._keeps_bytecode
-        self._sizes_before, self._times_forgotten = caches.known_sizes(), caches.times_forgotten
+        try:
+            self._sizes_before, self._times_forgotten = caches.known_sizes(), caches.times_forgotten
+        except BaseException:  # an interrupt
+            hook_installer.HOOKS.bytecode -= self._keeps_bytecode
+            hook_installer.HOOKS.detach(self._event)
+            raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

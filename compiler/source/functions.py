@@ -46,7 +46,8 @@ def _in_modules(files: Collection[str]) -> Iterator[object]:
         if type(module) is ModuleType and vars(module).get("__file__") in files:
             for value in list(vars(module).values()):
                 yield value
-                yield from list(vars(value).values()) if isinstance(value, type) else ()
+                # not `isinstance`, which reads `__class__`: that of a lazy object runs code
+                yield from list(vars(value).values()) if issubclass(type(value), type) else ()
 
 
 @contextlib.contextmanager

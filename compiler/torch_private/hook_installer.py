@@ -1,6 +1,6 @@
 """Installs the hooks into torch, once for all recordings, and removes them again.
 
-Each hook observes one call site in torch (`hooks` has them all) and does not change what torch compiles.  A hook that
+Each hook observes functions of torch (`hooks` has them all) and does not change what torch compiles.  A hook that
 does not fit the installed torch is left out.  `report.hooks` has the reason, and the errors of hooks, which never reach the
 user.
 
@@ -82,6 +82,7 @@ class Hooks:
         with self._lock:
             try:
                 self._points = points
+                self.status = self.status if self.sinks else {}
                 if not self.sinks and not self._pausing:
                     self._install()
                 elif self._pausing:
@@ -107,7 +108,6 @@ class Hooks:
 
     def _install(self) -> None:
         self._uninstall()
-        self.status.clear()
         for name, install in self._points.items():
             try:
                 self._undo.append(install(self))
@@ -121,21 +121,24 @@ class Hooks:
 
         Recordings get a `Paused` event, because they miss the compiles of other threads meanwhile.
         """
-        with self._lock:
-            self._pausing += 1
-            self._uninstall()
+        is_paused = False  # an interrupt may come at any moment
         try:
+            with self._lock:
+                self._pausing += 1
+                is_paused = True
+                self._uninstall()
             self.emit(Paused())
             yield
         finally:
             with self._lock:
-                self._pausing -= 1
+                self._pausing -= is_paused
                 if self.sinks and not self._undo and not self._pausing:
                     self._install()
 
     def _uninstall(self) -> None:
         while self._undo:
-            self._undo.pop()()
+            self._undo[-1]()  # can run twice, if an interrupt comes before it is removed
+            self._undo.pop()
 
     def emit(self, event: Event) -> None:
         """Send one event to every sink."""

@@ -48,24 +48,27 @@ def copy_compound(statement: ast.stmt) -> tuple[ast.stmt, list[tuple[ast.AST, st
 
 def own_statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
     """The statements of one scope, including those inside compound statements such as `if`, `for` and `try`."""
-    for statement in body:
+    todo = list(body)[::-1]  # no recursion: a chain of `elif` may be longer than Python's recursion limit
+    while todo:
+        statement = todo.pop()
         yield statement
-        for block in blocks(statement):
-            yield from own_statements(block)
+        todo += [s for block in blocks(statement) for s in block][::-1]
 
 
 def own_nodes(root: ast.AST) -> Iterator[ast.AST]:
     """`root` and every node below it that is evaluated in the same scope.
 
-    The bodies and type parameters of definitions and lambdas are left out; their decorators, defaults and bases are not.  The
-    variables of a comprehension are left out, too.
+    The bodies and type parameters of definitions and lambdas are left out; their decorators, defaults and bases are not.  Of a
+    comprehension, only the variables are left out.
     """
-    yield root
-    if isinstance(root, SCOPES):
-        root = copy.copy(root)
-        vars(root).update(body=[], type_params=[])
-    for child in [root.iter, *root.ifs] if isinstance(root, ast.comprehension) else ast.iter_child_nodes(root):
-        yield from own_nodes(child)
+    todo = [root]  # no recursion: a sum may have more terms than Python's recursion limit
+    while todo:
+        node = todo.pop()
+        yield node
+        if isinstance(node, SCOPES):
+            node = copy.copy(node)
+            vars(node).update(body=[], type_params=[])
+        todo += [*([node.iter, *node.ifs] if isinstance(node, ast.comprehension) else ast.iter_child_nodes(node))][::-1]
 
 
 def names_bound_by(node: ast.AST) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import os
 import re
 import traceback
 from collections.abc import Callable
@@ -121,7 +122,13 @@ def trimmed(trace: TracebackType | None) -> TracebackType | None:
 
 
 def _is_library(file: str) -> bool:
-    return in_torch(file) or is_plumbing(file) or file.startswith("<eval_with_key>") or "torchinductor" in file
+    return in_torch(file) or is_plumbing(file) or file.startswith("<eval_with_key>") or _is_generated(file)
+
+
+def _is_generated(file: str) -> bool:
+    """Whether Inductor wrote the file: into a folder `torchinductor_USER`, or the one that its variable names."""
+    folder = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
+    return f"{os.sep}torchinductor_" in file or bool(folder and file.startswith(os.path.join(folder, "")))
 
 
 def _frame_in_source(frame: FrameType, code: CodeType, line: int) -> FrameType:

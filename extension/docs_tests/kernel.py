@@ -64,6 +64,8 @@ class Client(NotebookClient):  # type: ignore[misc, unused-ignore]
     """nbclient's client for our kernel; it remembers the kernel's process group."""
 
     group: int | None = None
+    #: whether `kill` was called, perhaps before the kernel had started
+    killed = False
     #: exit status of a kernel that died, as `subprocess` has it
     exit_status: int | None = None
     #: a folder for the connection file and the sockets
@@ -81,6 +83,8 @@ class Client(NotebookClient):  # type: ignore[misc, unused-ignore]
     async def async_start_new_kernel(self, **kwargs: Any) -> None:
         await super().async_start_new_kernel(**kwargs)
         self.group = getattr(getattr(self.km, "provisioner", None), "pid", None)
+        if self.killed:
+            self.kill()
 
     async def _async_check_alive(self) -> None:
         try:
@@ -108,6 +112,7 @@ class Client(NotebookClient):  # type: ignore[misc, unused-ignore]
 
     def kill(self) -> None:
         """Kill the kernel and what it started: the kernel leads a process group of its own."""
+        self.killed = True
         group, self.group = self.group, None
         if group is None:
             return
@@ -169,7 +174,6 @@ def execute(
             notebook, resources={"metadata": {"path": folder}}, startup_timeout=STARTUP_SECONDS, store_widget_state=False,
             record_timing=False, shutdown_kernel="immediate", log=_log, timeout_func=timeout,
             on_notebook_start=run_before if before else None, on_cell_execute=lambda cell, cell_index: on_cell(cell_index),
-            on_cell_executed=lambda cell, cell_index, execute_reply: merge_streams(cell),
         )  # fmt: skip
         client.scratch = scratch
 
@@ -179,6 +183,9 @@ def execute(
                     asyncio.run(client.async_execute(env=variables, stdout=log, stderr=log))
                 except BaseException as error:
                     failures.append(error)
+                for cell in notebook.cells:  # not earlier: nbclient updates displays by the indexes of outputs
+                    if cell.cell_type == "code":
+                        merge_streams(cell)
 
         thread = threading.Thread(target=work, name=f"notebook in {folder}", daemon=True)
         thread.start()

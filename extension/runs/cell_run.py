@@ -84,6 +84,7 @@ class CellRun:
             tracebacks.show_trimmed(self.shell, error)
             raise
         finally:
+            display.so_far = None  # it holds the run, which may hold recorded calls with their tensors
             self._publish(run.report, display)
             self._save(run.report)
             if self._expected and not isinstance(sys.exc_info()[1], KeyboardInterrupt):

@@ -226,6 +226,13 @@ def test_the_cell_of_several_problems_is_shown_once(stored: Path) -> None:
     assert sum("report([('print'" in text for text in texts) == 1
 
 
+def test_a_display_that_a_later_cell_updates(make: Maker) -> None:
+    """nbclient remembers its index among the outputs, of which each text is one until they are merged."""
+    texts = [f"print({n}, file=sys.{stream}, flush=True)" for n, stream in enumerate(["stdout", "stderr"] * 3)]
+    first = "\n".join(["import sys", "from IPython.display import display", *texts, "shown = display('a', display_id=True)"])
+    assert run_page(make(first, "shown.update('b')")).ok
+
+
 def test_a_page_that_cannot_be_written_is_a_problem(stored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(page: Page) -> None:
         raise PermissionError(13, "Permission denied", str(page.path))

@@ -13,7 +13,11 @@ from dynascope.compiler.source.lines import CellResolver
 
 _STACK = re.compile(r'^ *File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)', re.M)
 _LIMIT = re.compile(r'"(?P<name>(?:accumulated_)?recompile_limit)": (?P<value>\d+)')
-_REFUSED = re.compile(r"exceeding the (?P<name>\w+) cache size limit \(currently set to (?P<value>\d+)\)")
+#: of torch 2.9, and of later releases
+_REFUSED = re.compile(
+    r"(?P<old>(?:accumulated_)?recompile_limit) reached"
+    r"|exceeding the (?P<name>\w+) cache size limit \(currently set to (?P<value>\d+)\)"
+)
 
 
 class Recompiles:
@@ -32,7 +36,7 @@ class Recompiles:
         metrics = record.metrics
         began = record.started or record.unfinished
         refusal = None if began else _REFUSED.search(str(metrics.get("fail_reason")))
-        refused_by = None if began else refusal["name"] if refusal else "recompile_limit"
+        refused_by = None if began else refusal["name"] or refusal["old"] if refusal else "recompile_limit"
         limits = {m["name"]: int(m["value"]) for m in _LIMIT.finditer(str(metrics.get("dynamo_config")))}
         texts = guard_text.recompile_texts(record.recompile_text or "")
         entries_before = metrics.get("cache_size") if refused_by is None else len(texts)
@@ -41,7 +45,8 @@ class Recompiles:
             failed_guards=self.failed(record, texts, new),
             stack=callers(record.callers, self.cell_of), call=record.call,
             entries=None if entries_before is None else entries_before + (frame.status == "compiled"),
-            limit=int(refusal["value"]) if refusal else limits.get(refused_by or "recompile_limit"), refused_by=refused_by,
+            limit=int(refusal["value"]) if refusal and refusal["value"] else limits.get(refused_by or "recompile_limit"),
+            refused_by=refused_by,
         )  # fmt: skip
 
     def failed(self, record: CompileRecord, texts: list[str], new: Version) -> list[FailedGuard]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from dynascope.compiler.assembly.guard_text import user_expression
@@ -13,7 +14,7 @@ from dynascope.compiler.report import Constraint, DynamicCause, GuardSite, Symbo
 _SIZE = re.compile(r"^(?P<tensor>.+)\.size\(\)\[(?P<dimension>\d+)\]$")
 _SYMBOL = re.compile(r"\b(?:s|u|zf|zuf)\d+\b")
 _RELATION = re.compile(r"^(?P<name>Eq|Ne)\((?P<operands>.*)\)$", re.S)
-_BOUND = re.compile(r"^(?P<low>-?\w+) <= (?P<a>.+)$|^(?P<b>.+) <= (?P<high>-?\w+)$")
+_BOUND = re.compile(r"^(?P<low>-?(?:\d\w*|int_oo)) <= (?P<a>.+)$|^(?P<b>.+) <= (?P<high>-?(?:\d\w*|int_oo))$")
 
 
 class Symbols:
@@ -69,11 +70,11 @@ class Symbols:
         if symbol is None or symbol.value is not None:
             return
         cause = symbol.constraints[-1] if symbol.constraints else None
-        if reason == "find":  # found later, through another symbol that is equal to this one
+        if reason == "find":  # found later, through another symbol that this one depends on
             others = [self.symbols.get(n) for c in symbol.constraints for n in _SYMBOL.findall(c.expression) if n != name]
             cause = next((c for other in others if other for c in other.constraints if c.value is not None), None)
             if cause is not None:
-                symbol.constraints.append(cause)
+                symbol.constraints.append(replace(cause, value=value))
                 return
         elif (
             cause is not None

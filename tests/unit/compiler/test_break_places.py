@@ -320,6 +320,15 @@ def test_columns_are_read_from_the_marks_of_a_traceback(
     assert caret_columns(code, entries[-1].carets) == columns
 
 
+def test_a_stack_goes_on_after_what_torch_writes_between_its_entries() -> None:
+    caller, own = ('  File "m.py", line {}, in {}\n    f(x)\n'.format(*at) for at in ((1, "g"), (2, "f")))
+    attempt = "========== most recent `torch.compile` tracing attempt started here =========="  # TORCHDYNAMO_VERBOSE=1
+    repeated = "  [Previous line repeated 3 more times]\n"
+    for between in (f"\n{attempt}\n\n", repeated):
+        entries = stack_of(f"User code traceback:\n{caller}{between}{own}\nNOTE: the log\n{caller}")
+        assert [(e.line, e.function) for e in entries] == [(1, "g"), (2, "f")]
+
+
 def _number(x: torch.Tensor) -> float:
     return x.sum().item()
 

@@ -165,3 +165,32 @@ def test_a_function_that_is_made_during_a_retraced_run_keeps_its_own_code() -> N
         trace_anew(make)
         second = make(2)
     assert second.__code__ is first.__code__ is make(3).__code__
+
+
+def test_an_interrupt_while_hooks_are_removed_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    removed: list[str] = []
+
+    def interrupted() -> None:
+        if not removed:
+            removed.append("begun")
+            raise KeyboardInterrupt
+
+    with observe() as recording:
+        hook_installer.HOOKS._undo.append(interrupted)
+        with pytest.raises(KeyboardInterrupt), hook_installer.HOOKS.paused():
+            pass
+        assert hook_installer.HOOKS._pausing == 0
+        torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
+    assert recording.report.summary.graphs == 1
+    assert hook_installer.HOOKS._undo == []
+
+
+def test_an_error_of_a_hook_is_named_after_a_pause() -> None:
+    with observe() as recording:
+        hook_installer.HOOKS.safely(lambda: 1 / 0)
+        with hook_installer.HOOKS.paused():
+            pass
+    assert "ZeroDivisionError: division by zero" in recording.report.hooks.values()
+    with observe() as recording:
+        pass
+    assert all(status is True for status in recording.report.hooks.values())

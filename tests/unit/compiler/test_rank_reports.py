@@ -283,6 +283,17 @@ def test_settings_versions_variables_and_caches_are_compared() -> None:
     assert not report.alike  # another torch compiles other code
 
 
+def test_a_recompile_of_the_other_ranks_has_their_place() -> None:
+    """Where the odd rank compiles another function instead."""
+
+    def other(report: Report) -> None:
+        no_recompile(report)
+        report.frames.append(Frame(id="f3", compile_id="3/0", name="last", code_name="last", file="/other.py", line=70, rank=2))
+
+    difference = with_difference(other).differences[0]
+    assert (difference.kind, difference.place_of, difference.file, difference.line) == ("recompile", "reference", FILE, 10)
+
+
 def test_a_variable_that_one_rank_alone_has_is_a_difference() -> None:
     records = [record(made(rank), rank, environment={"NCCL_DEBUG": "INFO"} if rank == 0 else {}) for rank in range(3)]
     records.append(record(made(3), 3))  # from a log: its environment is not known

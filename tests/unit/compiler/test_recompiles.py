@@ -162,6 +162,27 @@ def test_after_a_reset_no_version_from_before_it_is_taken(reset: bool, refused: 
     assert [(cut.frame(r.frame).status, r.refused_by) for r in cut.recompiles] == [("unfinished", None)]
 
 
+@pytest.mark.parametrize(
+    ("words", "limit"),
+    [
+        ("accumulated_recompile_limit reached", 256),  # torch 2.9
+        ("recompile_limit reached with fullgraph=True", 8),
+        ("exceeding the accumulated_recompile_limit cache size limit (currently set to 300)", 300),
+    ],
+)
+def test_the_limit_that_refused_a_recompile_is_named(words: str, limit: int) -> None:
+    config = '{"recompile_limit": 8, "accumulated_recompile_limit": 256}'
+    metrics = {"fail_reason": words, "dynamo_config": config}
+    code = {"co_name": "f", "co_filename": "f.py", "co_firstlineno": 1}
+    first = [{"dynamo_start": {}}, {"compilation_metrics": code}]
+    [recompile] = assemble([
+        *(schema.Trace(record, None, compile_id="0/0") for record in first),
+        schema.Trace({"artifact": {"name": "recompile_reasons"}}, "0/0: L['k'] == 1", compile_id="0/1"),
+        schema.Trace({"compilation_metrics": metrics}, compile_id="0/1"),
+    ]).recompiles  # fmt: skip
+    assert (recompile.refused_by, recompile.limit) == (words.replace("exceeding the ", "").split()[0], limit)
+
+
 class _Base(torch.nn.Module):
     number = 0
 

@@ -44,6 +44,22 @@ def test_a_break_that_the_second_call_does_not_meet() -> None:
     assert "second call: it has the same graph breaks" in again.notes
 
 
+def test_a_break_that_only_the_second_call_meets_is_noted() -> None:
+    seen: list[int] = []
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        torch._dynamo.graph_break()
+        if seen:
+            torch._dynamo.graph_break()
+        seen.append(1)
+        return x + 1
+
+    report = dynascope.explain(f, backend="eager", second_call=True)(torch.ones(3))
+    assert [note for note in report.notes if note.startswith("second call")] == [
+        "second call: 1 graph break at places where the first call had none"
+    ]
+
+
 def test_not_asked_for_is_unknown() -> None:
     report = dynascope.explain(Cached(), backend="eager")(torch.ones(3))
     assert first_only(report) == [None, None]

@@ -174,6 +174,12 @@ def test_the_cost_is_the_gap_the_lookup_and_the_prologue_but_no_tensor_op() -> N
     assert "tensor ops in the gap" in cost_method(cost)
 
 
+def test_an_operation_inside_one_of_its_own_name_is_counted_once() -> None:
+    nested = [event("aten::where", 300, 400), event("aten::where", 310, 390), event("aten::where", 420, 440)]
+    (call,) = read_calls([*a_call(), *nested], one_break())
+    assert [p.ops["aten::where"][1] for p in call.slices if p.ops] == [2]
+
+
 def test_the_profilers_own_time_is_no_cost_and_costs_never_exceed_the_call() -> None:
     def cost(own: float, events: list[Event]) -> tuple[float, float]:
         (found,) = profile_of(events, one_break(), own).breaks

@@ -6,6 +6,9 @@ import ast
 import os
 import textwrap
 
+import pytest
+
+from dynascope.cell import tracebacks
 from dynascope.cell.ast_tools import bound_names, generated, is_generator, own_statements
 from dynascope.compiler.patching import patched
 from dynascope.compiler.source.code import code_key, first_line, map_constants, nested_code
@@ -92,3 +95,22 @@ def test_a_patch_restores_the_very_object_or_its_absence() -> None:
     assert dict(vars(Owner)) == before
     assert names == {"a": 1}
     assert os.environ == environment
+
+
+def test_nodes_and_statements_of_any_depth_are_walked() -> None:
+    """Python compiles deeper code than its recursion limit allows functions to follow."""
+    total = ast.parse("y = " + " + ".join(["a"] * 1500))
+    assert bound_names(total.body) == ["y"]
+    chain = ast.parse("if a: b = 1\n" + "".join(f"elif a{i}: c{i} = 1\n" for i in range(600)))
+    assert len(list(own_statements(chain.body))) == 2 * 601
+
+
+def test_files_that_inductor_wrote_are_no_code_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "/scratch/cache")
+    files = [
+        "/tmp/torchinductor_me/ab/c.py",
+        "/scratch/cache/ab/c.py",
+        "/home/me/torchinductor-notes/a.py",
+        "/scratch/cache.py",
+    ]
+    assert [tracebacks._is_library(file) for file in files] == [True, True, False, False]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import pickle
+from typing import Any
 
 import pytest
 import torch
@@ -12,6 +13,8 @@ import torch
 import dynascope
 from dynascope.compiler.settings import Settings, option_flag
 from dynascope.magics.flag_parser import command_line
+from dynascope.runs import cell_run
+from dynascope.runs.display import Display
 
 
 @pytest.mark.parametrize(
@@ -276,3 +279,13 @@ def test_api_knows_the_cells(shell):
     with dynascope.observe() as recording:
         torch.compile(shell.ns["f"], backend="eager")(shell.ns["x"])
     assert dynascope.last() is recording.report
+
+
+def test_the_view_holds_no_run_after_the_run(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run may hold recorded calls with their tensors."""
+    displays: list[Any] = []
+    monkeypatch.setattr(cell_run, "Display", lambda *args: displays.append(Display(*args)) or displays[-1])
+    shell("import torch", "x = torch.ones(3)")
+    shell("%%compile --second-call", "y = x + 1")
+    shell("%%compile", "raise ValueError")
+    assert [display.so_far for display in displays] == [None, None]
