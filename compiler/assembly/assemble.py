@@ -37,7 +37,7 @@ from dynascope.compiler.report import (
     plural,
 )
 from dynascope.compiler.source.code import STATEMENTS, is_resume, user_name
-from dynascope.compiler.source.lines import CellResolver, function_at, merge
+from dynascope.compiler.source.lines import CellResolver, file_lines, function_at, merge
 from dynascope.compiler.source.origin import in_torch, is_plumbing, is_used_by_compiler, is_users, is_weakref_callback
 
 _CACHED = "compiled before this recording: whether and why it breaks is unknown; --fresh traces it again"
@@ -424,7 +424,7 @@ def _sources(files: dict[str, set[tuple[int, int]]], cell_of: CellResolver) -> l
     """The sources of a report: cells and short files in full, of other files the given ranges of lines."""
     sources = []
     for file, extents in files.items():
-        lines = linecache.getlines(file)
+        lines = file_lines(file)
         if not lines:
             continue
         cell = cell_of(file)

@@ -30,7 +30,8 @@ class OutsideCompiles:
     def add(self, name: str, metadata: dict[str, Any]) -> None:
         """Count a record, even one that reports do not show."""
         compile_id = record_compile_id(metadata)
-        if compile_id is not None:  # torch.export(strict=True) traces with Dynamo, but Dynamo then logs no dynamo_start
+        if compile_id is not None:
+            # torch.export(strict=True) traces with Dynamo, which then logs no dynamo_start (in torch 2.9 it does)
             if name == "dynamo_start":
                 self._started.add(compile_id)
             self._graphs += name == "dynamo_output_graph" and compile_id not in self._started

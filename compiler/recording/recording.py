@@ -27,7 +27,7 @@ from dynascope.compiler.source.lines import CellResolver
 from dynascope.compiler.source.origin import in_torch
 from dynascope.compiler.torch_private import availability, caches, config, hook_installer, hooks, marks
 
-_MISSED = "while another thread timed calls, nothing was recorded: this report may lack compiles"
+_MISSED = "while another thread repeated calls (to time or compare them), nothing was recorded: this report may lack compiles"
 
 Progress = Callable[[dict[str, Any]], None]
 

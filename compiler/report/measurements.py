@@ -252,7 +252,7 @@ class Profile:
     spread: list[float] = field(default_factory=list)
     lanes: list[str] = field(default_factory=list)
     segments: list[Segment] = field(default_factory=list)
-    #: fractions of the call's time, medians over the calls: graphs, gaps, lookups, prologue, waiting, unaccounted, device busy
+    #: shares of a call, from medians over the calls: graphs, gaps, lookups, prologue, waiting, unaccounted, device busy
     shares: dict[str, float] = field(default_factory=dict)
     #: the most expensive first; unknown ones last
     breaks: list[BreakCost] = field(default_factory=list)

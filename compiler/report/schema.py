@@ -294,7 +294,8 @@ class Recompile:
     failed_guards: list[FailedGuard] = field(default_factory=list)
     #: stack of the call that needed the recompile, outermost first
     stack: list[StackEntry] = field(default_factory=list)
-    #: number of that call among the calls of the compiled function in this recording, from 1
+    #: number of that call, from 1, among the calls of the compiled function in this recording (with those of a recording
+    #: around it, if there is one)
     call: int | None = None
     #: number of compiled versions of the code object after the recompile
     entries: int | None = None

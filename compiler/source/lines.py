@@ -12,8 +12,10 @@ import io
 import itertools
 import linecache
 import os
+import threading
 import unicodedata
-from collections.abc import Callable, Iterable
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from dynascope.compiler.source.code import first_line
@@ -27,15 +29,38 @@ def syntax_tree(text: str) -> ast.Module:
 
     In Python 3.11, threads share the counter of the tree's depth, and one of them may get a SystemError.
     """
-    for _ in range(9):
-        with contextlib.suppress(SystemError):
-            return ast.parse(text)
-    return ast.parse(text)
+    with _no_warnings():
+        for _ in range(9):
+            with contextlib.suppress(SystemError):
+                return ast.parse(text)
+        return ast.parse(text)
+
+
+@contextlib.contextmanager
+def _no_warnings() -> Iterator[None]:
+    """Keep Python from warning of invalid escape sequences: it has done so, or not, when it compiled the program.
+
+    In other threads than the main one this does nothing, because the filters of warnings belong to all threads.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def file_lines(file: str) -> list[str]:
+    """The lines of a file or cell; [] if it cannot be read, or is a device or a pipe, which a damaged log may name."""
+    if file not in linecache.cache and os.path.exists(file) and not os.path.isfile(file):
+        return []
+    return linecache.getlines(file)
 
 
 def source_line(file: str, line: int | None) -> str:
     """The text of one line without its line end; "" if it cannot be read."""
-    return linecache.getline(file, line).rstrip("\r\n") if line else ""
+    lines = file_lines(file) if line else []
+    return lines[line - 1].rstrip("\r\n") if line and 0 < line <= len(lines) else ""
 
 
 def character_column(file: str, line: int, byte_column: int | None) -> int | None:
@@ -94,7 +119,7 @@ _MOST_PARSED = 256
 
 
 def _parsed(file: str) -> _Parsed:
-    lines = linecache.getlines(file)
+    lines = file_lines(file)
     known = _parsed_files.get(file)
     if known is None or known.lines is not lines:
         if len(_parsed_files) >= _MOST_PARSED:

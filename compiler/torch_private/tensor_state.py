@@ -25,7 +25,7 @@ def set_version(tensor: Any, version: int | None) -> None:
 
 
 def hooks_of(tensor: Any) -> tuple[dict[int, Any], ...]:
-    """The dicts in which torch keeps a tensor's backward hooks; empty if there are no hooks."""
+    """The dicts in which torch keeps a tensor's backward hooks; empty if it never had any."""
     groups = (getattr(tensor, name, None) for name in ("_backward_hooks", "_post_accumulate_grad_hooks"))
     return tuple(hooks for hooks in groups if hooks is not None)
 

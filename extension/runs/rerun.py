@@ -50,7 +50,7 @@ def attach(run: CellRun, display: Display) -> None:
         view.on_request(controller.on_request)
         receive_clicks_immediately(view)
         view.devices = isolated_run.device_types()
-        mutated = mutated_names(run.cell)
+        mutated = mutated_names(run.cell, run.shell.user_ns)
         if mutated and view.can_run_again:
             view.message(f"Run again runs the cell once more and changes {', '.join(mutated)} again.")
     controller.run = run

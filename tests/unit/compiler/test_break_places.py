@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import importlib
+import os
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,7 @@ from dynascope.compiler.driver.explain import explain
 from dynascope.compiler.events.schema import Code, GraphEnd, Location
 from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.report import FlagOrigin, Frame, Report, Undecided
-from dynascope.compiler.source.lines import caret_columns
+from dynascope.compiler.source.lines import caret_columns, function_at, source_line
 
 
 @pytest.fixture(autouse=True)
@@ -327,6 +329,23 @@ def test_a_stack_goes_on_after_what_torch_writes_between_its_entries() -> None:
     for between in (f"\n{attempt}\n\n", repeated):
         entries = stack_of(f"User code traceback:\n{caller}{between}{own}\nNOTE: the log\n{caller}")
         assert [(e.line, e.function) for e in entries] == [(1, "g"), (2, "f")]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes")
+def test_a_pipe_that_a_log_names_is_not_read(tmp_path: Path) -> None:
+    """Opening it would wait for a writer for ever."""
+    os.mkfifo(tmp_path / "pipe.py")
+    lines: list[str] = []
+    reader = threading.Thread(target=lambda: lines.append(source_line(str(tmp_path / "pipe.py"), 1)), daemon=True)
+    reader.start()
+    reader.join(60)
+    assert lines == [""]
+
+
+def test_reading_a_source_does_not_warn_of_its_escape_sequences(tmp_path: Path) -> None:
+    """These tests turn warnings into errors, as `-W error` does."""
+    (tmp_path / "m.py").write_text('def f():\n    return "\\d"\n')
+    assert function_at(str(tmp_path / "m.py"), 2) == ("f", 1, 2)
 
 
 def _number(x: torch.Tensor) -> float:

@@ -113,7 +113,7 @@ def test_a_recording_knows_that_another_threads_measuring_left_it_blind() -> Non
         torch.compile(lambda x: grows(x) + 1, backend="eager")(torch.ones(3, 3))
     assert [g.ops for g in before.report.graphs] == [4]
     for recording in (before, during):
-        assert any("while another thread timed calls" in note for note in recording.report.notes)
+        assert any("while another thread repeated calls" in note for note in recording.report.notes)
     with observe() as after:
         pass
     assert after.report.notes == []
