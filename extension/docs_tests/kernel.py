@@ -24,6 +24,8 @@ from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import DeadKernelError
 
+from dynascope.widgets.labels.words import as_overwritten
+
 STARTUP_SECONDS = 120
 #: how long to wait for the traceback of an interrupted cell, before its kernel is killed
 INTERRUPT_SECONDS = 10
@@ -139,8 +141,7 @@ def merge_streams(cell: Any) -> None:
         texts.setdefault(output["name"], []).append(output["text"])
     for index, output in enumerate(merged):
         if output["output_type"] == "stream":
-            lines = "".join(texts[output["name"]]).split("\n")
-            output["text"] = "\n".join(line[:-1].rpartition("\r")[2] + line[-1:] for line in lines)
+            output["text"] = as_overwritten("".join(texts[output["name"]]))
             if index and (merged[index - 1].get("name"), output["name"]) == ("stderr", "stdout"):
                 merged[index - 1 : index + 1] = [output, merged[index - 1]]  # stdout first: the two arrive in any order
     cell.outputs = merged

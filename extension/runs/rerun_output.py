@@ -4,28 +4,41 @@ from __future__ import annotations
 
 import contextlib
 import io
+import sys
 import time
 from typing import Any
 
 from IPython.core.displaypub import CapturingDisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
 
+from dynascope.widgets.labels.words import as_overwritten
+
 #: seconds between two updates of the view
 _UPDATE_EVERY = 0.2
 
 
 class _Stream(io.TextIOBase):
-    """A text stream that writes to an Output."""
+    """A text stream that writes to an Output, and to the original stream once the run is over.
 
-    def __init__(self, output: Output) -> None:
-        self.output = output
+    A logger that the cell sets up keeps its stream.
+    """
+
+    def __init__(self, output: Output, original: Any) -> None:
+        self.output, self.original = output, original
 
     def writable(self) -> bool:
         return True
 
     def write(self, text: str) -> int:
-        self.output.add("stream", str(text))
+        if self.output.is_over:
+            self.original.write(text)
+        else:
+            self.output.add("stream", str(text))
         return len(text)
+
+    def flush(self) -> None:
+        if self.output.is_over:
+            self.original.flush()
 
 
 class Output:
@@ -33,15 +46,16 @@ class Output:
 
     def __init__(self, view: Any) -> None:
         self.view = view
-        self.parts: list[dict[str, str]] = []
+        #: (kind, the texts that belong together)
+        self._parts: list[tuple[str, list[str]]] = []
         self._updated = 0.0
         self._stack = contextlib.ExitStack()
+        self.is_over = False
 
     def __enter__(self) -> Output:
         self.view.output([])
-        stream: Any = _Stream(self)
-        self._stack.enter_context(contextlib.redirect_stdout(stream))
-        self._stack.enter_context(contextlib.redirect_stderr(stream))
+        self._stack.enter_context(contextlib.redirect_stdout(_Stream(self, sys.stdout)))
+        self._stack.enter_context(contextlib.redirect_stderr(_Stream(self, sys.stderr)))
         output = self
         shell: Any = InteractiveShell.instance()
         before = shell.display_pub
@@ -54,6 +68,9 @@ class Output:
                 if not kwargs.get("update"):
                     output.add("data", str(data.get("text/plain", "")) + "\n")
 
+            def clear_output(self, wait: bool = False) -> None:
+                output.clear()
+
         publisher: Any = Publisher
         shell.display_pub = publisher()
         self._stack.callback(setattr, shell, "display_pub", before)
@@ -61,17 +78,25 @@ class Output:
 
     def __exit__(self, *error: object) -> None:
         self._stack.close()
-        self.view.output(self.parts)
+        self.is_over = True
+        self._show()
 
     def add(self, kind: str, text: str) -> None:
         """Add a part of this kind ("stream", "data" or "error")."""
-        if self.parts and self.parts[-1]["type"] == kind == "stream":
-            self.parts[-1]["text"] += text
+        if self._parts and self._parts[-1][0] == kind == "stream":
+            self._parts[-1][1].append(text)
         else:
-            self.parts.append({"type": kind, "text": text})
+            self._parts.append((kind, [text]))
         if time.monotonic() - self._updated > _UPDATE_EVERY:
-            self._updated = time.monotonic()
-            self.view.output(self.parts)
+            self._show()
+            self._updated = time.monotonic()  # after it: joining a long text takes time
+
+    def clear(self) -> None:
+        """Remove what was added so far; the view changes with the next part."""
+        self._parts.clear()
+
+    def _show(self) -> None:
+        self.view.output([{"type": kind, "text": as_overwritten("".join(texts))} for kind, texts in self._parts])
 
     def add_value(self, shell: Any, value: Any) -> None:
         """Add the cell's result."""

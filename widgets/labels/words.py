@@ -70,6 +70,11 @@ def printable(text: object, limit: int | None = None) -> str:
     return f"{safe}… ({left:,} more characters)" if left else safe
 
 
+def as_overwritten(text: str) -> str:
+    """The text as a terminal shows it: of a line that `\\r` begins anew, as progress bars do, only what was written last."""
+    return "\n".join(line[:-1].rpartition("\r")[2] + line[-1:] for line in text.split("\n"))
+
+
 def _visible(match: re.Match[str]) -> str:
     code = ord(match.group())
     return chr(0x2400 + code) if code < 0x20 else "\u2421" if code == 0x7F else "\ufffd"

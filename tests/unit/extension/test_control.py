@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import importlib
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from clicks import Clicks, clicks
+from IPython.display import clear_output
 
 from dynascope.compiler.report import Break, FlagOrigin, Frame, Report
 from dynascope.runs import rerun
+from dynascope.runs.rerun_output import Output
 from dynascope.runs.view_target import region_target
 from dynascope.widgets.model.details import break_target
 
@@ -482,3 +486,20 @@ def test_a_click_names_methods_of_every_kind(tmp_path: Path, monkeypatch: pytest
     report.frames.append(Frame(id="f0", compile_id="0/0", name="Net", code_name="forward", file=str(file), line=10))
     found = [region_target(target, report, "<cell>", {}) for target in ("one:4", "two:8", "Net:10")]
     assert found == ["clicked_models.Net.one", "clicked_models.Net.two", "clicked_models.Net.forward"]
+
+
+def test_the_output_of_a_run_from_the_view_is_as_in_a_cell(shell: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """Progress bars write over their line, `clear_output` clears, and a logger that the cell sets up writes elsewhere later."""
+    shown: list[Any] = []
+    with Output(SimpleNamespace(output=shown.append)):
+        print("cleared")
+        clear_output(wait=True)
+        for percent in (10, 20):
+            print(f"{percent} %", end="\r")
+        print("done")
+        kept = sys.stderr
+    assert shown[-1] == [{"type": "stream", "text": "done\n"}]
+    kept.write("later\n")
+    kept.flush()
+    assert len(shown[-1]) == 1
+    assert capsys.readouterr().err == "later\n"
