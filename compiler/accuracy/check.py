@@ -57,8 +57,6 @@ def _checked(compiled: Outcome, eager: Outcome) -> Check:
         actual = compiled.parts[what]
         checked.compared[what] = sum(name not in eager.unchanged for name, _ in expected)
         names, wanted = [name for name, _ in actual], [name for name, _ in expected]
-        if names != wanted and sorted(names) == sorted(wanted):  # attributes that were set in another order
-            actual, expected = (sorted(parts, key=lambda part: part[0]) for parts in (actual, expected))
         in_actual, in_expected = set(names), set(wanted)
         only = [f"{n} exists only in the compiled call" for n in names if n not in in_expected]
         only += [f"{n} exists only in the eager call" for n in wanted if n not in in_actual]

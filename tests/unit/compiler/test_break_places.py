@@ -179,7 +179,10 @@ def test_a_region_without_nested_graph_breaks() -> None:
 
 
 def test_a_break_in_a_comprehension_skips_only_that() -> None:
-    """Up to Python 3.11 a comprehension is a function of its own, which is skipped; later Dynamo resumes after it."""
+    """Up to Python 3.11 a comprehension is a function of its own, which is skipped; later Dynamo resumes after it.
+
+    torch 2.9 skips the whole function instead.
+    """
 
     def f(x: torch.Tensor) -> torch.Tensor:
         y = x + 1
@@ -188,10 +191,10 @@ def test_a_break_in_a_comprehension_skips_only_that() -> None:
 
     report = explain(f, backend="eager")(torch.ones(2))
     line = f.__code__.co_firstlineno + 2
-    own_function = sys.version_info < (3, 12)
-    assert {(b.line, b.outcome) for b in report.breaks} == {(line, "skipped" if own_function else "resumed")}
+    skips = sys.version_info < (3, 12) or torch.__version__.startswith("2.9")
+    assert {(b.line, b.outcome) for b in report.breaks} == {(line, "skipped" if skips else "resumed")}
     assert report.frames[0].name == "f"
-    assert report.summary.skipped == (1 if own_function else 0)
+    assert report.summary.skipped == (1 if skips else 0)
 
 
 def test_methods_and_closures_break_where_they_stand() -> None:
@@ -363,8 +366,9 @@ def test_a_call_in_a_comprehension_breaks_at_one_place() -> None:
     """Also where the comprehension is part of the function, from Python 3.12 on."""
     torch._dynamo.reset()
     report = explain(_in_a_comprehension, backend="eager")(torch.ones(3))
-    at_the_call = ["<listcomp>"] if torch.__version__.startswith("2.9") else []  # see torch_versions.md
-    assert [b.function for b in report.breaks] == ["_number", *at_the_call]
+    caller = "<listcomp>" if sys.version_info < (3, 12) else "_in_a_comprehension"
+    at_the_call = [caller] if torch.__version__.startswith("2.9") else []  # see torch_versions.md
+    assert sorted(b.function for b in report.breaks) == sorted(["_number", *at_the_call])
 
 
 def test_a_break_is_named_without_the_address_of_a_function() -> None:

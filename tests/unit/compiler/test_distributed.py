@@ -169,7 +169,7 @@ def test_compiled_autograd_has_the_all_reduces_of_ddps_python_reducer(process_gr
         with observe() as recording:
             torch.compile(step, backend="aot_eager")(torch.ones(4, 8))
     report = recording.report
-    backward = next(f for f in report.frames if f.kind == "autograd")
+    backward = next(f for f in report.frames if f.kind == "autograd" and f.graph)  # 2.9 has others; see torch_versions.md
     graph = report.graph(str(backward.graph))
     found = collectives(graph)
     assert [(c.kind, c.waited is not None) for c in found] == [("all_reduce", True)] * 4  # one for each parameter
