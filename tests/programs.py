@@ -7,12 +7,17 @@ The line `@compiled` precedes the function to compile; it stays a decorator for 
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
 
+import torch
+
 #: whether instructions have columns (Python 3.11 and later): without them, two breaks on one line are one place
 COLUMNS = hasattr(CodeType, "co_positions")
+#: whether torch notices that an attribute of a module has changed: 2.9 under Python 3.13.0 runs the old code
+NOTICES_ATTRIBUTES = not (sys.version_info[:3] == (3, 13, 0) and torch.__version__.startswith("2.9"))
 
 
 @dataclass(frozen=True)
