@@ -16,8 +16,9 @@ import torch
 
 #: whether instructions have columns (Python 3.11 and later): without them, two breaks on one line are one place
 COLUMNS = hasattr(CodeType, "co_positions")
-#: whether torch notices that an attribute of a module has changed: 2.9 under Python 3.13.0 runs the old code
-NOTICES_ATTRIBUTES = not (sys.version_info[:3] == (3, 13, 0) and torch.__version__.startswith("2.9"))
+#: whether torch notices that an attribute of a module has changed: before 2.13, under Python 3.13.0, it runs the old code
+_OLD_TORCH = torch.__version__.startswith(("2.9.", "2.10.", "2.11.", "2.12."))
+NOTICES_ATTRIBUTES = not (sys.version_info[:3] == (3, 13, 0) and _OLD_TORCH)
 
 
 @dataclass(frozen=True)

@@ -337,7 +337,12 @@ export function pageHost(content) {
       timer = setTimeout(() => history.replaceState(null, "", hash));
     },
     hash(act) {
-      addEventListener("hashchange", () => act(location.hash));
+      addEventListener("hashchange", (event) => {
+        // The event's own address: on a busy machine, the timer of `link` may have replaced that of the page since.
+        clearTimeout(timer);
+        history.replaceState(null, "", event.newURL);
+        act(new URL(event.newURL).hash);
+      });
       return location.hash;
     },
     ask: async () => "gone",

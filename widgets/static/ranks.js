@@ -661,8 +661,8 @@ checkKernel));function follow(hash){let link=parseLink(hash);if(!link)return;let
 at&&link.part&&detail.choose(at.kind,link.part),selected=link.id,shown={id:"",content:null},ctx.has(link.id)&&highlight()}
 return host.hash&&follow(host.hash(follow)),draw(),()=>{stopTheme(),header.stop(),split.stop();for(let stop of stops)stop()}}function pageHost(content){let values={content,selected:"",settings:content.settings,busy:!1,can_run_again:!1},timer=0;return{
 live:!1,get:name=>values[name],set(name,value){values[name]=value},on:()=>()=>{},link(hash){clearTimeout(timer),timer=setTimeout(
-()=>history.replaceState(null,"",hash))},hash(act){return addEventListener("hashchange",()=>act(location.hash)),location.
-hash},ask:async()=>"gone",close:()=>{}}}function runs(ranks){let found=[];return ranks.forEach((rank,at)=>{let last=found.at(-1);last&&last.group===rank.group&&
+()=>history.replaceState(null,"",hash))},hash(act){return addEventListener("hashchange",event=>{clearTimeout(timer),history.
+replaceState(null,"",event.newURL),act(new URL(event.newURL).hash)}),location.hash},ask:async()=>"gone",close:()=>{}}}function runs(ranks){let found=[];return ranks.forEach((rank,at)=>{let last=found.at(-1);last&&last.group===rank.group&&
 last.status===rank.status?last.last=at:found.push({group:rank.group,status:rank.status,first:at,last:at})}),found}function findRank(ranks,text){
 let wanted=text.trim().toLowerCase();if(!wanted)return-1;let number=/^(?:rank\s*)?(\d+)$/.exec(wanted);return number?ranks.
 findIndex(rank=>rank.rank===Number(number[1])):ranks.findIndex(rank=>rank.words.toLowerCase().includes(wanted)||rank.status.

@@ -673,8 +673,9 @@ let id=`${Date.now()}-${next++}`,settle=answer=>{waiting.delete(id),clearTimeout
 off("msg:custom",receive),model.off("change:content",read)}}}function pageHost(content){let values={content,selected:"",
 settings:content.settings,busy:!1,can_run_again:!1},timer=0;return{live:!1,get:name=>values[name],set(name,value){values[name]=
 value},on:()=>()=>{},link(hash){clearTimeout(timer),timer=setTimeout(()=>history.replaceState(null,"",hash))},hash(act){
-return addEventListener("hashchange",()=>act(location.hash)),location.hash},ask:async()=>"gone",close:()=>{}}}function render({
-model,el}){el.classList.add("dyn-widget");let host=widgetHost(model),stop=mount(el,host);return()=>{stop(),host.close()}}
-function mountPage(root,content){return mount(root,pageHost(content))}async function openPage(){let element=id=>document.
-getElementById(id),data=element("dyn-data"),text=String(data.textContent),content=data.dataset.packed==="gzip"?await unzipped(
-text):JSON.parse(text);return mountPage(element("dyn-view"),content)}var main_default={render};export{main_default as default,mount,mountPage,openPage,pageHost,render};
+return addEventListener("hashchange",event=>{clearTimeout(timer),history.replaceState(null,"",event.newURL),act(new URL(
+event.newURL).hash)}),location.hash},ask:async()=>"gone",close:()=>{}}}function render({model,el}){el.classList.add("dyn\
+-widget");let host=widgetHost(model),stop=mount(el,host);return()=>{stop(),host.close()}}function mountPage(root,content){
+return mount(root,pageHost(content))}async function openPage(){let element=id=>document.getElementById(id),data=element(
+"dyn-data"),text=String(data.textContent),content=data.dataset.packed==="gzip"?await unzipped(text):JSON.parse(text);return mountPage(
+element("dyn-view"),content)}var main_default={render};export{main_default as default,mount,mountPage,openPage,pageHost,render};
