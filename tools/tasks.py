@@ -58,10 +58,19 @@ def prepare(task: str) -> Work:
     with lock(BUILD / "setup.lock"):
         environment.ensure(venv, TORCH)
     work = Work(task, venv)
+    refusal = torch_refusal(work.python) if separate else None
+    if refusal:
+        raise SystemExit(f"torch {TORCH} does not compile under this Python, so the tests cannot run: {refusal}")
     if not preflight.can_compile():
         # this variable is the default of the setting `backend`; only tasks that can run without Inductor get here
         work.environ.setdefault("DYNASCOPE_BACKEND", "aot_eager")
     return work
+
+
+def torch_refusal(python: str) -> str | None:
+    """Why the torch of an environment refuses to compile at all, in its own words (2.9 under Python 3.14); else None."""
+    done = subprocess.run([python, "-c", "import torch; torch.compile()"], stderr=subprocess.PIPE, text=True)
+    return done.stderr.strip().splitlines()[-1] if done.returncode else None
 
 
 class lock:

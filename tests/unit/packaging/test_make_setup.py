@@ -224,6 +224,15 @@ def test_a_failed_step_says_how_to_go_on(tmp_path: Path, capsys: pytest.CaptureF
     assert "run the same make command again to continue" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("refuses", [True, False])
+def test_a_torch_that_refuses_this_python_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refuses: bool) -> None:
+    body = 'raise RuntimeError("not supported on Python 3.14+")' if refuses else "pass"
+    (tmp_path / "torch.py").write_text(f"def compile(): {body}\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    said = tasks.torch_refusal(sys.executable)
+    assert said == ("RuntimeError: not supported on Python 3.14+" if refuses else None)
+
+
 def test_every_dependency_is_pinned_and_nothing_of_one_machine_is_in_the_pins(root: Path) -> None:
     lines = [n for n in (root / environment.CONSTRAINTS).read_text().splitlines() if not n.startswith("#")]
     shape = re.compile(r'[a-z0-9.-]+==[0-9a-z.]+( ; python_version (<|>=) "3\.11")?')
