@@ -32,9 +32,9 @@ _syntax_errors = contextlib.ExitStack()
 
 
 def show_trimmed(shell: Any, error: BaseException) -> None:
-    """Make IPython show this exception with a trimmed traceback, or without one if it is a SyntaxError."""
+    """Make IPython show this exception with a trimmed traceback."""
     if isinstance(error, SyntaxError):
-        _show_without_stack(shell)
+        _show_syntax_error(shell, error)
     else:
         _show_once(error, lambda: _render(shell, error))
 
@@ -209,11 +209,15 @@ def _with_source_names(shell: Any, text: str) -> str:
     return _RESUME_NAME.sub(r"\1", _FILE.sub(cell_label, text)).replace(f", in {STATEMENTS}", "")
 
 
-def _show_without_stack(shell: Any) -> None:
-    """Make IPython show the next syntax error as it shows that of a plain cell: without a stack."""
+def _show_syntax_error(shell: Any, error: SyntaxError) -> None:
+    """Make IPython show the next syntax error as in a plain cell: with the user's frames, if running code raised it."""
 
     def show_once(filename: str | None = None, running_compiled_code: bool = False) -> None:
         _syntax_errors.close()
-        shell.showsyntaxerror(filename)
+        formatter = shell.SyntaxTB
+        lines = formatter.structured_traceback(type(error), error, traceback.extract_tb(trimmed(error.__traceback__)))
+        shown = [_with_source_names(shell, line) for line in lines]
+        with patched(vars(formatter), {"structured_traceback": lambda *args: shown}):
+            shell.showsyntaxerror(filename, running_compiled_code)
 
     _syntax_errors.enter_context(patched(vars(shell), {"showsyntaxerror": show_once}))

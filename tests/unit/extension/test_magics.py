@@ -66,6 +66,22 @@ def test_syntax_error_looks_like_a_plain_cells(shell):
     assert "showsyntaxerror" not in vars(shell.ip)
 
 
+def test_syntax_error_of_running_code_shows_who_ran_it(shell, tmp_path, monkeypatch):
+    (tmp_path / "broken_module.py").write_text("x = (\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    body = ["def load(x):", "    import broken_module", "    return x", "load(1)"]
+    plain = shell("pass", *body)  # its code is on the same lines
+    number = shell.number
+    done = shell("%%compile", *body)
+    places = [
+        [line.strip() for line in text.splitlines() if line.strip().startswith(("Cell In", "File")) and "IPython" not in line]
+        for text in (plain.text.replace(f"In[{number}]", "In[]"), done.text.replace(f"In[{shell.number}]", "In[]"))
+    ]
+    assert places[1] == places[0]
+    assert len(places[1]) == 3
+    assert "showsyntaxerror" not in vars(shell.ip)
+
+
 @pytest.mark.parametrize("then", ["pass", "%unload_ext dynascope"])
 def test_syntax_error_that_the_cell_catches_leaves_the_shell_as_it_was(shell, then):
     assert (
