@@ -14,7 +14,7 @@ FailedGuardKind = Literal[
 #: operation's rule on shapes (broadcasting); "compiler": torch itself (0/1 specialization, its global state)
 GuardOrigin = Literal["code", "operation", "compiler", "unknown"]
 #: why a size or number is a symbol.  "automatic": it changed between calls; "marked": by `mark_dynamic` or the like; "setting":
-#: `dynamic=True`; "data": it depends on data
+#: `dynamic=True`; "data": it depends on data, or `mark_unbacked` marks it
 DynamicCause = Literal["automatic", "marked", "setting", "data", "unknown"]
 
 

@@ -60,7 +60,7 @@ _KNOWN_NOW: dict[FailedGuardKind, str] = {
 _ORIGINS = {"operation": "the rule of an operation on shapes", "compiler": "the compiler itself"}
 _DYNAMIC = {
     "automatic": "its value changed between calls (automatic dynamic shapes)", "marked": "marked by the program (mark_dynamic)",
-    "setting": "dynamic=True", "data": "depends on data", "unknown": "unknown",
+    "setting": "dynamic=True", "data": "depends on data, or marked (mark_unbacked)", "unknown": "unknown",
 }  # fmt: skip
 
 

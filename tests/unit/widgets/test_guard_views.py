@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 import json
 
+import torch
 from samples import CELL, recompiled
 
+from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.report import (
     Constraint,
     FrameGuards,
@@ -21,6 +23,7 @@ from dynascope.compiler.report import (
     StackEntry,
     Symbol,
 )
+from dynascope.widgets.labels.recompiles import symbol_words
 from dynascope.widgets.model.build import view_model
 from dynascope.widgets.render.text import to_text
 
@@ -103,6 +106,16 @@ def test_the_tabs_of_a_frame() -> None:
     assert again["symbols"][0] == ["s0 = n, 3 in this call", "only 3", why, ""]
     line = "In[3]:2 return x * n (the rule of an operation on shapes (infer_size))"
     assert again["symbols"][1] == ["    n == 3 (Eq(s0, 3))", "one value", line, ""]
+
+
+def test_a_symbol_of_mark_unbacked_is_not_said_to_depend_on_data_alone() -> None:
+    size = torch.ones(4)
+    torch._dynamo.decorators.mark_unbacked(size, 0)
+    with observe() as recording:
+        torch.compile(lambda x: x * 2, backend="eager")(size)
+    (symbol,) = recording.report.frames[0].symbols
+    assert symbol.dynamic == "data"
+    assert symbol_words(symbol)[2] == "depends on data, or marked (mark_unbacked)"
 
 
 def test_a_graph_knows_the_symbols_in_its_shapes() -> None:
