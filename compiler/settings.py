@@ -112,8 +112,8 @@ class Settings:
     bytecode: bool = _option(False, "Keep the bytecode of resume functions in the report.", SWITCH, group="view")
     keep: bool = _option(False, "Leave the compiled functions bound to their names after the cell.", SWITCH, group="run")
     profile: int | None = _option(
-        None, "Afterwards repeat the last compiled call N times under torch.profiler, restoring all state, and show where "
-        "its time goes and what each break costs; 10 times if no number is given.",
+        None, "Afterwards repeat the last compiled call N times under torch.profiler, restoring what it changes, and show "
+        "where its time goes and what each break costs; 10 times if no number is given.",
         NUMBER, group="run", metavar="N", bare=10,
     )  # fmt: skip
     inputs: Any = _option(

@@ -54,7 +54,7 @@ def _watch_target() -> None:
     """Keep the error that ends a child: from Python 3.13 on, `sys.exc_info()` no longer has it when `end` is called."""
     from dynascope.compiler.torch_private.watched_functions import watch
 
-    with contextlib.suppress(OSError, ValueError):  # if `run` has no source, the error is not kept
+    with contextlib.suppress(Exception):  # if `run` has no source, or is defined inside a function, the error is not kept
         watch(type(multiprocessing.current_process()).run, _Errors, failed="observer.keep()")
 
 
@@ -143,6 +143,7 @@ class RanksRecording:
         self._folder = self._given or Path(tempfile.mkdtemp(prefix="dynascope-ranks-"))
         self._restore.enter_context(patched(os.environ, {VARIABLE: str(self._folder)}))
         self._active = True
+        mark_recorded()  # only the processes that the block starts are recorded, also if this one imports torch in it
         multiprocessing.util.register_after_fork(self, RanksRecording._in_child)
         return self
 

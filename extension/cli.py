@@ -133,8 +133,10 @@ def _run(chosen: argparse.Namespace) -> int:
     mark_recorded()
     if is_rank:
         return _run_rank(chosen)
+    out, err = sys.stdout, sys.stderr  # the script may replace them
     report, status = run_script(chosen.script, chosen.arguments, module=chosen.module)
-    return _finish(report, status, chosen)
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        return _finish(report, status, chosen)
 
 
 def _run_rank(chosen: argparse.Namespace) -> int:
@@ -142,9 +144,11 @@ def _run_rank(chosen: argparse.Namespace) -> int:
     from dynascope.script import run_script
 
     rank = RankRun(chosen.ranks_dir)
+    out, err = sys.stdout, sys.stderr
     report, status = run_script(chosen.script, chosen.arguments, module=chosen.module, started=rank.start)
-    whole = rank.end(report, status, reports=not chosen.launched)
-    return status if whole is None else _finish(whole, status, chosen)
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        whole = rank.end(report, status, reports=not chosen.launched)
+        return status if whole is None else _finish(whole, status, chosen)
 
 
 def _check_script(chosen: argparse.Namespace, *, of_ranks: bool = False) -> None:
@@ -202,8 +206,17 @@ def _expected(report: Any, expected: str | None) -> int:
 
 
 def _print(text: str, stream: TextIO) -> None:
-    """Print in one write, so that the output of several ranks does not interleave."""
-    stream.write(text.rstrip("\n") + "\n")
+    """Print in one write, so that the output of several ranks does not interleave.
+
+    A character that the stream cannot encode becomes a question mark.  Nothing is printed if the script has closed the stream.
+    """
+    if stream.closed:
+        return
+    text = text.rstrip("\n") + "\n"
+    try:
+        stream.write(text)
+    except UnicodeEncodeError:  # redirected output on Windows, for example
+        stream.write(text.encode(stream.encoding, "replace").decode(stream.encoding))
     stream.flush()
 
 
@@ -255,13 +268,12 @@ def _report(chosen: argparse.Namespace) -> int:
     if chosen.perfetto:
         _write_trace(report, chosen.perfetto)
     if not chosen.output:
-        print(_text(report))
+        _print(_text(report), sys.stdout)
         return _expected(report, chosen.expect)
     wrong = save(report, chosen.output)
     if wrong is not None:
         raise UsageError(f"-o {chosen.output}: {wrong}")
-    print(report.headline())
-    print(f"report: {chosen.output}")
+    _print(f"{report.headline()}\nreport: {chosen.output}", sys.stdout)
     return _expected(report, chosen.expect)
 
 

@@ -1,17 +1,20 @@
 """Runs a script as `python script.py` does, or a module as `python -m module` does, under a recording.
 
-The script gets its own `__main__`, `sys.argv` and `sys.path[0]`; its exceptions (except KeyboardInterrupt) are printed as
-Python prints them, without our frames; its exit status becomes ours.
+The script gets its own `__main__`, `sys.argv` and `sys.path[0]`; its exceptions (except KeyboardInterrupt) go to
+`sys.excepthook`, without our frames; its exit status becomes ours.
 """
 
 from __future__ import annotations
 
+import builtins
+import contextlib
 import os
 import runpy
 import sys
 import traceback
 import types
 from collections.abc import Callable
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +46,7 @@ def run_script(
     except KeyboardInterrupt:
         status = 130
     except BaseException as error:
-        sys.stdout.flush()
-        traceback.print_exception(type(error), error, _own_frames(error, file))
+        _show(error.with_traceback(_own_frames(error, file)))
         status = 1
     return recording.report, status
 
@@ -52,7 +54,7 @@ def run_script(
 def _status(script: str, file: Path | None) -> int:
     try:
         if file is None:
-            sys.path[0] = os.getcwd()
+            _set_first_path(os.getcwd())
             runpy.run_module(script, run_name="__main__", alter_sys=True)
         else:
             _execute(file)
@@ -77,10 +79,29 @@ def _execute(path: Path) -> None:
     `path` is absolute, as in Python's own `__file__` and tracebacks; sys.argv keeps the path as it was given.
     """
     main = types.ModuleType("__main__")
-    main.__dict__.update(__file__=str(path), __builtins__=__builtins__, __spec__=None, __package__=None, __cached__=None)
+    loader = SourceFileLoader("__main__", str(path))
+    main.__dict__.update(
+        __file__=str(path), __builtins__=builtins, __loader__=loader, __spec__=None, __package__=None, __cached__=None
+    )
     sys.modules["__main__"] = main
-    sys.path[0] = str(path.resolve().parent)  # replaces our own command's folder
+    _set_first_path(str(path.resolve().parent))
     exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), main.__dict__)  # without our `__future__`
+
+
+def _set_first_path(folder: str) -> None:
+    """Replace our own command's folder in `sys.path`; with PYTHONSAFEPATH (Python 3.11 and newer), it has none."""
+    if not getattr(sys.flags, "safe_path", False):
+        sys.path[0] = folder
+
+
+def _show(error: BaseException) -> None:
+    """Show an exception as Python does when it ends a script."""
+    with contextlib.suppress(Exception):  # the script may have replaced or closed it
+        sys.stdout.flush()
+    try:
+        sys.excepthook(type(error), error, error.__traceback__)
+    except Exception:  # raised by a hook of the script
+        traceback.print_exc()  # prints the error, too: it is the context
 
 
 def _own_frames(error: BaseException, file: Path | None) -> types.TracebackType | None:

@@ -118,6 +118,13 @@ def _cut(text: str, longest: int) -> str:
 
 
 def _described(value: Any, depth: int = 0) -> str:
+    try:
+        return _details(value, depth)
+    except Exception:  # a nested tensor has no sizes, and the `repr` of a key may fail
+        return type(value).__name__
+
+
+def _details(value: Any, depth: int) -> str:
     import torch
 
     kind = type(value)

@@ -1,9 +1,9 @@
 """Clones the tensors among a call's arguments, so that a replay does not change the originals' autograd history.
 
-A clone has the values, device, dtype, `requires_grad` and `is_leaf` of its original.  Clones of plain strided tensors also
-have the strides and offset, and share memory where the originals do.  A tensor that occurs twice has one clone.  Parameters
-are not cloned, because compiled code is bound to them; their state is restored.  Tensors with a `__del__` method are not
-cloned, either.
+A clone has the values, device, dtype, `requires_grad`, `is_leaf` and `grad` of its original.  Clones of plain strided tensors
+also have the strides and offset, and share memory where the originals do.  A tensor that occurs twice has one clone.
+Parameters are not cloned, because compiled code is bound to them; their state is restored.  Tensors with a `__del__` method
+are not cloned, either.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Clones:
             parts = [self(part) for part in value]
             if object_state.identical(parts, tuple(value)):
                 return value
-            return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+            return _rebuilt(value, parts)
         if not isinstance(value, torch.Tensor) or isinstance(value, torch.nn.Parameter):
             return value
         if any("__del__" in vars(c) for c in type(value).__mro__):
@@ -58,7 +58,10 @@ class Clones:
         vars(made).update({name: inner for name, inner in vars(value).items() if name not in vars(made)})
         if value.requires_grad and not value.is_leaf:
             return computed(made)
-        return made.requires_grad_(value.requires_grad)
+        made.requires_grad_(value.requires_grad)
+        if value.is_leaf and value.grad is not None:
+            made.grad = self(value.grad)
+        return made
 
     def _strided(self, value: Any) -> Any:
         """A tensor with the same view on a clone of the storage."""
@@ -67,6 +70,16 @@ class Clones:
         storage = copy.deepcopy(value.untyped_storage(), self._memo)
         made = torch.empty(0, dtype=value.dtype, device=value.device)
         return made.set_(storage, value.storage_offset(), value.size(), value.stride())
+
+
+def _rebuilt(value: Any, parts: list[Any]) -> Any:
+    """A tuple or frozenset of the same class and with the same attributes, but with these parts."""
+    if hasattr(type(value), "n_sequence_fields"):  # torch.return_types: only its own constructor can make it
+        return type(value)(parts)
+    base: Any = tuple if isinstance(value, tuple) else frozenset
+    made = base.__new__(type(value), parts)
+    getattr(made, "__dict__", {}).update(getattr(value, "__dict__", {}))
+    return made
 
 
 def computed(tensor: Any) -> Any:

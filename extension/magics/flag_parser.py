@@ -75,7 +75,7 @@ def _keywords(f: Field) -> dict[str, Any]:
         return keywords | {"choices": meta["choices"]}
     keywords["metavar"] = meta["metavar"]
     if kind == NUMBER:
-        keywords["type"] = int
+        keywords["type"] = float if f.type == "float" else int
     return keywords if meta["bare"] is None else keywords | {"nargs": "?", "const": meta["bare"]}
 
 
@@ -101,12 +101,17 @@ def _pair(text: str, flag: str) -> tuple[str, Any]:
     key, equals, value = text.partition("=")
     if not key or not equals:
         raise UsageError(f"{flag} {text}: write it as KEY=VALUE")
-    if value.lower() in ("true", "false"):
-        return key, value.lower() == "true"
+    return key, _value(value)
+
+
+def _value(text: str) -> Any:
+    """What the text of a value means: True or False, another Python literal, or else the text."""
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
     try:
-        return key, ast.literal_eval(value)
+        return ast.literal_eval(text)
     except (ValueError, SyntaxError):
-        return key, value
+        return text
 
 
 def command_line(magic: str, settings: Settings, defaults: Settings) -> str:
@@ -125,11 +130,11 @@ def command_line(magic: str, settings: Settings, defaults: Settings) -> str:
             words.append(flag if value else f"--no-{flag[2:]}")
             continue
         if kind == PAIRS:
-            values = [f"{key}={item}" for key, item in value.items()]
+            values = [f"{key}={item if _value(str(item)) == item else repr(item)}" for key, item in value.items()]
         elif kind == REPEAT:
             values = [str(item) for item in value]
         else:
-            values = [str(value).lower() if isinstance(value, bool) else str(value)]
+            values = [str(value).lower() if isinstance(value, bool) else str(value).removesuffix(".0")]
         words += [word for item in values for word in (flag, shlex.quote(item))]
     return " ".join(words)
 
@@ -144,11 +149,10 @@ def _trait(f: Field) -> Any:
     traits: Any = traitlets  # the overloads of traitlets must know statically whether None is allowed
     if kind == PAIRS:
         return traits.Dict(help=help)
-    if kind == REPEAT:
-        return traits.List(traits.Unicode(), help=help)
     if kind == CHOICE and not is_bool(f):
         return traits.Enum(f.metadata["choices"], default, allow_none=default is None, help=help)
-    trait = traits.Bool if is_bool(f) else traits.Int if kind == NUMBER else traits.Unicode
+    number = traits.Float if f.type == "float" else traits.Int
+    trait = traits.Bool if is_bool(f) else number if kind == NUMBER else traits.Unicode
     return trait(default, allow_none=default is None, help=help)
 
 

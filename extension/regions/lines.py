@@ -91,9 +91,10 @@ def _rewrite(block: list[ast.stmt], span: RegionSpan, name: str) -> None:
             out.append(_with(covered.copy(), span, name))
             covered.clear()
 
-    for statement in block:
+    for index, statement in enumerate(block):
         is_definition = isinstance(statement, DEFINITIONS)
-        if not is_definition and span.covers(statement) and not isinstance(statement, (ast.Global, ast.Nonlocal)):
+        is_docstring = index == 0 and is_string(statement)
+        if not is_definition and not is_docstring and not _is_declaration(statement) and span.covers(statement):
             _rewrite_definitions(blocks(statement), span)
             covered.append(statement)
             continue
@@ -105,6 +106,12 @@ def _rewrite(block: list[ast.stmt], span: RegionSpan, name: str) -> None:
         out.append(statement)
     flush()
     block[:] = out
+
+
+def _is_declaration(statement: ast.stmt) -> bool:
+    """Whether Python wants the statement at the start of its block."""
+    is_future = isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
+    return is_future or isinstance(statement, (ast.Global, ast.Nonlocal))
 
 
 def _rewrite_definitions(blocks: list[list[ast.stmt]], span: RegionSpan) -> None:
@@ -130,7 +137,7 @@ def _rewrite_definition(node: Any, span: RegionSpan) -> None:
 def _cover_body(body: list[ast.stmt], span: RegionSpan) -> None:
     """Put a function's body into the region, except its docstring and the `global` and `nonlocal` statements at its start."""
     start = 1 if is_string(body[0]) else 0
-    while start < len(body) and isinstance(body[start], (ast.Global, ast.Nonlocal)):
+    while start < len(body) and _is_declaration(body[start]):
         start += 1
     if body[start:]:
         _rewrite_definitions([body], span)

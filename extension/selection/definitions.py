@@ -32,13 +32,14 @@ class Definition:
 def definitions(cell: Cell, namespace: Namespace) -> list[Definition]:
     """Every function and `nn.Module` class that the cell's own statements define, in order."""
     defined: list[Definition] = []
-    modules: set[str] = set()
+    is_module: dict[str, bool] = {}  # the classes of the cell so far
     for node in own_statements(cell.statements):
         if isinstance(node, FUNCTIONS):
             defined.append(Definition(node.name, "function", node, _why_not_function(node)))
-        elif isinstance(node, ast.ClassDef) and any(_is_module_base(b, namespace, modules) for b in node.bases):
-            modules.add(node.name)
-            defined.append(Definition(node.name, "module", node, _why_not_decorated(node, ())))
+        elif isinstance(node, ast.ClassDef):
+            is_module[node.name] = any(_is_module_base(b, namespace, is_module) for b in node.bases)
+            if is_module[node.name]:
+                defined.append(Definition(node.name, "module", node, _why_not_decorated(node, ())))
     return defined
 
 
@@ -57,11 +58,11 @@ def _why_not_decorated(node: ast.FunctionDef | ast.ClassDef, allowed: tuple[str,
     return None
 
 
-def _is_module_base(base: ast.expr, namespace: Namespace, modules: set[str]) -> bool:
-    """Whether this base class is an `nn.Module`; `modules` are the module classes that the cell has defined above."""
+def _is_module_base(base: ast.expr, namespace: Namespace, is_module: dict[str, bool]) -> bool:
+    """Whether this base class is an `nn.Module`; `is_module` says it of the classes that the cell has defined above."""
     name = dotted_name(base.value if isinstance(base, ast.Subscript) else base)
-    if name is None or name in modules:
-        return name is not None
+    if name is None or name in is_module:
+        return name is not None and is_module[name]
     import torch
 
     root, *attributes = name.split(".")

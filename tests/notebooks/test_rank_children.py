@@ -170,3 +170,35 @@ def test_last_record_is_plain_data() -> None:
     import json
 
     json.dumps(last_record())
+
+
+IMPORTS = """\
+import multiprocessing, sys, dynascope
+assert "torch" not in sys.modules
+
+def recorders(): return [f for f in sys.meta_path if type(f).__module__.startswith("dynascope")]
+
+def child():
+    class Worker(multiprocessing.get_context("fork").Process):
+        def run(self):
+            import os, torch
+            os.environ.update(RANK="0", WORLD_SIZE="1")
+            torch.compile(lambda x: x + 1, backend="eager")(torch.ones(1))
+            raise ValueError("wrong")
+    return Worker()
+
+before = recorders()
+with dynascope.record_ranks() as job:
+    process = child()
+    process.start()
+    process.join()
+    import torch
+assert recorders() == before
+print(job.report.headline())
+"""
+
+
+def test_the_notebook_itself_is_not_recorded_and_children_of_any_class_are(tmp_path: Path, environment: dict[str, str]) -> None:
+    done = subprocess.run([sys.executable, "-c", IMPORTS], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "1 graph" in done.stdout

@@ -175,3 +175,57 @@ def test_the_ranks_under_torchrun_have_one_report(tmp_path: Path) -> None:
     for rank in (0, 1):
         report = ranks.report_of(rank)
         assert (report.summary.frames, report.summary.graphs, report.summary.breaks) == (2, 2, 1)
+
+
+def test_a_script_that_replaces_its_output_keeps_it_for_itself(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(
+        "import atexit, sys, torch\n"
+        "class Tee:\n"
+        "    def __init__(self, file): self.file = file\n"
+        "    def write(self, text): self.file.write(text)\n"
+        "    def flush(self): self.file.flush()\n"
+        "sys.stdout = Tee(open('out.txt', 'w'))\n"
+        "print(torch.compile(lambda x: x + 1, backend='eager')(torch.ones(1)))\n"
+        "atexit.register(print, 'end')\n"
+    )
+    done = call("run", "script.py", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "1 graph · 0 graph breaks" in done.stdout
+    assert (tmp_path / "out.txt").read_text() == "tensor([2.])\nend\n"
+
+
+def test_a_script_that_closes_its_output_ends_as_it_would(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text("import sys\nsys.stdout.close()\n1 / 0\n")
+    done = call("run", "script.py", folder=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "ZeroDivisionError: division by zero"
+
+
+def test_a_report_with_characters_that_the_output_lacks(script: Path, tmp_path: Path) -> None:
+    done = call("run", "work/script.py", folder=tmp_path, PYTHONIOENCODING="ascii")
+    assert done.returncode == 0, done.stderr
+    assert "f: 2 graphs ? 1 graph break ? 1 resume function" in done.stdout
+
+
+def test_a_script_has_the_names_that_python_gives_it_and_its_own_hook_for_errors(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(
+        "import sys, traceback\n"
+        "def hook(kind, error, trace): print('HOOK', kind.__name__, [f.name for f in traceback.extract_tb(trace)])\n"
+        "sys.excepthook = hook\n"
+        "print(type(__builtins__).__name__, type(__loader__).__name__, __spec__)\n"
+        "1 / 0\n"
+    )
+    done = call("run", "script.py", folder=tmp_path)
+    plain = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stdout.startswith(plain.stdout)
+    assert plain.stdout.splitlines() == ["module SourceFileLoader None", "HOOK ZeroDivisionError ['<module>']"]
+    assert (done.returncode, done.stderr) == (plain.returncode, plain.stderr)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="PYTHONSAFEPATH is of Python 3.11")
+def test_a_safe_path_stays_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "found.py").touch()
+    (tmp_path / "script.py").write_text("import found\n")
+    done = call("run", "script.py", folder=tmp_path, PYTHONSAFEPATH="1", PYTHONPATH=str(tmp_path / "lib"))
+    assert (done.returncode, done.stderr) == (0, "")

@@ -55,8 +55,8 @@ MOST = 12
 
 
 def takes_colours(stream: TextIO) -> bool:
-    """Whether the stream is a terminal that takes colors (`NO_COLOR` is not set, and `TERM` is not "dumb")."""
-    return stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    """Whether the stream is an open terminal that takes colors (`NO_COLOR` is not set, and `TERM` is not "dumb")."""
+    return not stream.closed and stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
 
 def to_text(report: Report, colour: bool = False, width: int | None = None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from typing import Any
 
 import numpy as np
@@ -140,3 +141,14 @@ def test_in_words() -> None:
     ]
     assert inputs_summary(runs) == "3 inputs: 1 needs another compile (0.50 s), 1 runs eagerly"
     assert inputs_summary(runs[:1]) == "1 input: none needs another compile"
+
+
+def test_an_input_that_cannot_be_described_has_its_class() -> None:
+    class Key:
+        def __repr__(self) -> str:
+            raise RuntimeError
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch's own, about nested tensors
+        nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
+    assert described((nested, {Key(): 1}, 2), {}) == "Tensor, dict, 2"

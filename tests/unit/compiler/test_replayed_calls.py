@@ -688,3 +688,37 @@ def test_arrays_in_files_are_restored_and_those_only_read_are_not_copied(tmp_pat
     assert recorded.side_effects == recorded.notes == []
     assert written[0] == 1
     assert size_of(only_read) == 0 < size_of(written)
+
+
+def test_a_copy_of_a_tensor_has_its_gradient() -> None:
+    weight = torch.ones(3, requires_grad=True)
+    (weight * 2).sum().backward()
+    (copied, again) = Clones()((weight, weight.grad))
+    assert torch.equal(copied.grad, weight.grad)
+    assert copied.grad is again
+    assert again is not weight.grad
+
+    def step(w: torch.Tensor) -> torch.Tensor:
+        return w.detach() - 0.1 * w.grad if w.grad is not None else w * 1
+
+    report = explain(step, backend="eager", profile=1, check=True)(weight)
+    assert report.check is not None
+    assert report.check.agrees
+    assert not any("raised" in note or "guard" in note for note in report.notes)
+
+
+class Pair(tuple):
+    def __new__(cls, a: Any, b: Any) -> Pair:
+        return super().__new__(cls, (a, b))
+
+
+def test_copies_of_tuples_are_of_their_class_and_have_their_attributes() -> None:
+    pair = Pair(torch.ones(2), 1)
+    pair.scale = 3  # type: ignore[attr-defined]
+    copied = Clones()(pair)
+    assert (type(copied), copied.scale, copied[1]) == (Pair, 3, 1)
+    assert copied[0] is not pair[0]
+    largest = torch.ones(2, 2).max(0)
+    copied = Clones()(largest)
+    assert type(copied) is type(largest)
+    assert copied.values is not largest.values

@@ -155,6 +155,14 @@ def test_methods_and_nested_functions_of_the_cell(shell: Any) -> None:
         assert "__dynascope_region__" not in forward.__code__.co_names
 
 
+def test_docstrings_and_future_imports_stay_where_python_wants_them(shell: Any) -> None:
+    cell = ["from __future__ import annotations", "def f(x):", "    'text'", "    y = x + 1", "    torch._dynamo.graph_break()",
+            "    return y * 2", "class K:", "    'of K'", "    a = 1", "f(x)"]  # fmt: skip
+    report = shell.report("%%compile --region 2=error --region 4-6=allow --region 9-10=error", *cell)
+    assert (shell.ns["f"].__doc__, shell.ns["K"].__doc__) == ("text", "of K")
+    assert [(b.line, b.region.name) for b in report.breaks] == [(6, "4-6")]
+
+
 def test_functions_that_leave_the_lines_of_a_region_have_it_too(shell: Any) -> None:
     for lines in ("2-7", "3-7", "4"):
         cell = ["if True:", "    def make():", "        def inner(x):", "            torch._dynamo.graph_break()",

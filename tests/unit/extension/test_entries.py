@@ -281,3 +281,12 @@ def test_cell_that_raises_names_what_it_compiled(shell):
 
 def test_a_callee_chosen_by_or_is_compiled(shell):
     assert shell.report("%%compile", "def f(x): return x + 1", "(None or f)(x)").compiled == ["f"]
+
+
+def test_a_class_of_the_cell_that_bears_a_module_classs_name_is_no_module(shell):
+    cell = ("class Module:", "    pass", "class Neuron(Module):", "    def __call__(self, x):", "        return x * 2",
+            "n = Neuron()", "y = n(x) + 1")  # fmt: skip
+    for _ in range(2):
+        report = shell.report("%%compile", *cell)
+        assert report.summary.graphs == 1
+        assert not any("Neuron, so nothing" in note for note in report.notes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import pickle
+import shlex
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import torch
 
 import dynascope
 from dynascope.compiler.settings import Settings, option_flag
+from dynascope.magics import flag_parser
 from dynascope.magics.flag_parser import command_line
 from dynascope.runs import cell_run
 from dynascope.runs.display import Display
@@ -305,3 +307,15 @@ def test_the_view_holds_no_run_after_the_run(shell: Any, monkeypatch: pytest.Mon
     shell("%%compile --second-call", "y = x + 1")
     shell("%%compile", "raise ValueError")
     assert [display.so_far for display in displays] == [None, None]
+
+
+def test_the_line_of_a_magic_gives_its_settings(shell):
+    settings = Settings(options={"cuda.arch": "90", "a": 3, "b": "word"}, fix_seconds=0.5, profile=3)
+    words = shlex.split(command_line("%%compile", settings, Settings()))
+    assert words == [
+        "%%compile", "--options", "cuda.arch='90'", "--options", "a=3", "--options", "b=word", "--profile", "3",
+        "--fix-seconds", "0.5",
+    ]  # fmt: skip
+    assert dict(flag_parser._pair(word, "--options") for word in words if "=" in word) == settings.options
+    done = shell("%%compile --fix-seconds 0.5 --view none --backend eager", "def f(x): return x + 1", "r = f(x)")
+    assert done.text == ""
