@@ -11,8 +11,8 @@ import ast
 import re
 from dataclasses import dataclass, field
 
+from dynascope.compiler.parsing import syntax_tree
 from dynascope.compiler.report import Node
-from dynascope.compiler.source.lines import syntax_tree
 
 _COMMENT = re.compile(r"^\s*# File: (?P<file>.*):(?P<line>\d+) in [^,]*(?:, code: .*)?$")
 _NO_STACK = re.compile(r"^\s*# No stacktrace found")

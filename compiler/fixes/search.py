@@ -48,6 +48,7 @@ from dynascope.compiler.fixes.proving.trial import Ran, Trials
 from dynascope.compiler.fixes.proving.variations import EMPTY
 from dynascope.compiler.fixes.rewrites import counters, unfixable
 from dynascope.compiler.fixes.text_edits import NotApplicable
+from dynascope.compiler.parsing import no_syntax_warnings
 from dynascope.compiler.report import Break, Fix, Recompile, Report
 from dynascope.compiler.source.functions import found_once
 from dynascope.compiler.torch_private import marks
@@ -133,7 +134,7 @@ class Search:
 
     def run(self) -> Found:
         """Search until nothing more can be fixed, the time is over, or an interrupt comes."""
-        with found_once():
+        with found_once(), no_syntax_warnings():
             self._search()
         self._trials.deadline = math.inf
         self._name_unproved()

@@ -12,42 +12,15 @@ import io
 import itertools
 import linecache
 import os
-import threading
 import unicodedata
-import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from dynascope.compiler.parsing import syntax_tree
 from dynascope.compiler.source.code import first_line
 
 #: file name -> execution count of its cell; None if it is not a cell
 CellResolver = Callable[[str], "int | None"]
-
-
-def syntax_tree(text: str) -> ast.Module:
-    """`ast.parse`, for text that another thread may parse at the same time; raises what that raises.
-
-    In Python 3.11, threads share the counter of the tree's depth, and one of them may get a SystemError.
-    """
-    with _no_warnings():
-        for _ in range(9):
-            with contextlib.suppress(SystemError):
-                return ast.parse(text)
-        return ast.parse(text)
-
-
-@contextlib.contextmanager
-def _no_warnings() -> Iterator[None]:
-    """Keep Python from warning of invalid escape sequences: it has done so, or not, when it compiled the program.
-
-    In other threads than the main one this does nothing, because the filters of warnings belong to all threads.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
 
 
 def file_lines(file: str) -> list[str]:

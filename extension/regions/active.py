@@ -21,6 +21,7 @@ from IPython.core.error import UsageError
 from dynascope.cell.ast_tools import DEFINITIONS, FUNCTIONS, is_generator, own_statements
 from dynascope.cell.source import Cell
 from dynascope.compiler.driver.regions import Region, parse_regions
+from dynascope.compiler.parsing import no_syntax_warnings, syntax_tree
 from dynascope.compiler.recording.recording import Recording
 from dynascope.compiler.report import Break, Report
 from dynascope.compiler.settings import Settings
@@ -123,7 +124,7 @@ class ActiveRegions:
             _refuse_suspendable(requested, code.co_name)
         text = "".join(linecache.getlines(code.co_filename, function.__globals__))
         try:
-            tree = ast.parse(text)
+            tree = syntax_tree(text)
             functions = (n for n in ast.walk(tree) if isinstance(n, FUNCTIONS))
             node = next(n for n in functions if (n.name, first_line(n)) == code_key(code))
         except (SyntaxError, ValueError, StopIteration):
@@ -131,7 +132,8 @@ class ActiveRegions:
         span = RegionSpan(requested, node.lineno, node.end_lineno or node.lineno, function=node.name)
 
         def compiled(tree: ast.Module) -> CodeType | None:
-            module = compile(tree, code.co_filename, "exec", code.co_flags & _FUTURE_FLAGS, dont_inherit=True)
+            with no_syntax_warnings():
+                module = compile(tree, code.co_filename, "exec", code.co_flags & _FUTURE_FLAGS, dont_inherit=True)
             return next((c for c in nested_code(module) if code_key(c) == code_key(code)), None)
 
         plain, with_region = compiled(tree), compiled(rewritten(tree, [span]))

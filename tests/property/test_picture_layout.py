@@ -23,7 +23,10 @@ Nodes = tuple[tuple[Size, ...], tuple[tuple[int, int], ...]]
 @st.composite
 def split_graphs(draw: st.DrawFn) -> tuple[list[Box], list[Edge]]:
     """Up to 8 frames with up to 14 boxes, joined at will (cycles, doubles, edges from and to frames and boxes)."""
-    width, height = st.sampled_from([120.0, COLUMN, COLUMN + 28, 700.0]), st.sampled_from([28.0, 60.0, 300.0])
+    width, height = (
+        st.sampled_from([120.0, COLUMN, COLUMN + 28, 312.0, 594.0, 618.0, 700.0]),
+        st.sampled_from([28.0, 60.0, 300.0]),
+    )
     frames = [Box(f"f{i}", draw(width), draw(height)) for i in range(draw(st.integers(1, 8)))]
     homes = st.sampled_from([f.id for f in frames])
     boxes = [Box(f"b{i}", 222.0, draw(height), draw(homes)) for i in range(draw(st.integers(0, 14)))]

@@ -88,8 +88,9 @@ def _joined(runs: list[FxRun]) -> list[FxRun]:
 
 def _together(runs: list[FxRun]) -> FxRun:
     one, other = runs[0].name, runs[-1].name
-    path = one.rpartition(".")[0] + "."
-    name = one if one == other else f"{one} – {other.removeprefix(path)}"
+    # what both begin with: the file of a place, or a module's path
+    shared = one.rpartition(":" if ":" in one else ".")[0] + (":" if ":" in one else ".")
+    name = one if one == other else f"{one} – {other.removeprefix(shared)}"
     return FxRun(name, runs[0].first, sum(r.count for r in runs))
 
 

@@ -50,7 +50,7 @@ def frame_shape(
     """The group of a frame; `again`: its later versions, drawn in it."""
     place = places.frame(frame)
     known = frame.status in ("compiled", "failed") and frame.compile_id
-    word = frame.compile_id if known else "" if frame.status == "compiled" else frame.status
+    word = printable(frame.compile_id or "", 40) if known else "" if frame.status == "compiled" else frame.status
     name, notes, room = places.name(frame), _notes(word or "", place, frame.line), BOX_WIDTH - 8
     if text_width(name, 12.5, bold=True) + 10 + text_width(notes[-1], 11, mono=True) > room:
         name = name.replace("resume in ", "↳ ", 1) if frame.kind == "resume" else name

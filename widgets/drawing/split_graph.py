@@ -187,7 +187,9 @@ class _Drawing:
         for b in breaks:
             self._box(break_shape(self.places, b), frame.id)
         if frame.graph in self.graphs and breaks:
-            self._arrow(frame.graph, breaks[0].id, "within", "down", "", "stops at")
+            own = self.graphs[frame.graph][1].break_
+            stop = next((b.id for b in breaks if b.id == own), breaks[0].id)
+            self._arrow(frame.graph, stop, "within", "down", "", "stops at")
 
     def _fold_box(self, folded: Folded) -> None:
         ids = {f.id for f in folded.frames}

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from dynascope.compiler.ranks import SOFT_KINDS, Difference, Rank, RanksReport, RunTimeSkew, StepTime
-from dynascope.compiler.report import label, listed, plural, seconds, time_text
+from dynascope.compiler.report import Report, label, listed, plural, seconds, time_text
+from dynascope.widgets.labels.summary import breaks
 from dynascope.widgets.labels.words import capped
 
 _OUTCOMES = {
@@ -88,10 +89,16 @@ def _counts(report: RanksReport) -> str:
     s = own.summary
     times = [r.compile_seconds for r in report.ranks if r.group is not None]
     low, high = seconds(min(times)), seconds(max(times))
-    parts = [plural(s.graphs, "graph"), plural(s.breaks, "graph break"), f"{s.skipped} skipped"]
+    parts = [counts(own)]
     if s.recompiles:
         parts.append(plural(s.recompiles, "recompile"))
     return " · ".join([*parts, f"compiled in {low}" if low == high else f"compiled in {low} to {high}"])
+
+
+def counts(report: Report) -> str:
+    """What the ranks of a group compiled: `2 graphs · 1 graph break · 0 skipped`."""
+    s = report.summary
+    return f"{plural(s.graphs, 'graph')} · {breaks(s)} · {s.skipped} skipped"
 
 
 def difference_title(report: RanksReport, difference: Difference) -> str:

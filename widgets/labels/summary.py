@@ -8,19 +8,13 @@ from __future__ import annotations
 
 import re
 
-from dynascope.compiler.report import Graph, GraphSplit, Report, byte_text, place, plural, seconds, time_text
+from dynascope.compiler.report import Graph, GraphSplit, Report, Summary, byte_text, place, plural, seconds, time_text
 
 
 def headline(report: Report) -> str:
     """The headline: `f: 2 graphs · 1 graph break · 1 resume function · 0 skipped · compiled in 0.80 s`."""
     s = report.summary
-    unknown = s.breaks == 0 and (s.cached > 0 or s.unknown_breaks > 0)  # breaks of cached code are unknown: never "no breaks"
-    parts = [plural(s.graphs, "graph"), "graph breaks unknown" if unknown else plural(s.breaks, "graph break")]
-    if s.breaks and s.unexpected != s.breaks:
-        parts[-1] += f" ({s.breaks - s.unexpected} allowed)"
-    if s.breaks and s.unknown_breaks:
-        parts[-1] += f" and {s.unknown_breaks} at {'an unknown place' if s.unknown_breaks == 1 else 'unknown places'}"
-    parts += [plural(s.resumes, "resume function"), f"{s.skipped} skipped"]
+    parts = [plural(s.graphs, "graph"), breaks(s), plural(s.resumes, "resume function"), f"{s.skipped} skipped"]
     if s.recompiles:
         parts.append(plural(s.recompiles, "recompile"))
     if any(r.refused_by for r in report.recompiles):
@@ -42,6 +36,30 @@ def headline(report: Report) -> str:
     if costly is not None:
         parts.append(f"fix first: {place(report.break_(costly.break_))} ({time_text(costly.seconds or 0)} a call)")
     return f"{name(report)}: " + " · ".join(parts)
+
+
+def breaks(s: Summary) -> str:
+    """The number of graph breaks: `2 graph breaks (1 allowed)`, `graph breaks unknown`."""
+    if not s.breaks and (s.cached or s.unknown_breaks):  # the breaks of cached code are unknown: never "no breaks"
+        return "graph breaks unknown"
+    words = plural(s.breaks, "graph break")
+    if s.breaks and s.unexpected != s.breaks:
+        words += f" ({s.breaks - s.unexpected} allowed)"
+    if s.breaks and s.unknown_breaks:
+        words += f" and {s.unknown_breaks} at {'an unknown place' if s.unknown_breaks == 1 else 'unknown places'}"
+    return words
+
+
+def nothing_to_do(report: Report) -> str:
+    """What to do first in a program without a known cause of breaks or recompiles."""
+    s = report.summary
+    is_known = not (s.cached or s.unknown_breaks)
+    refused = sum(r.refused_by is not None for r in report.recompiles)
+    counts = [(s.failed, "failed"), (s.skipped, "skipped"), (s.unfinished, "unfinished"), (s.cached, "cached")]
+    facts = [f"{'no graph break' if is_known else breaks(s)}, no recompile"]
+    facts += [f"{plural(n, 'frame')} {word}" for n, word in counts if n]
+    facts += [f"{plural(refused, 'recompile')} refused"] if refused else []
+    return f"nothing: {'; '.join(facts)}." if is_known else f"unknown ({'; '.join(facts)})."
 
 
 def name(report: Report) -> str:

@@ -12,6 +12,8 @@ import functools
 import re
 from itertools import groupby
 
+from dynascope.compiler.parsing import no_syntax_warnings, syntax_tree
+
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 WITHS = (ast.With, ast.AsyncWith)
 
@@ -65,8 +67,9 @@ def _cuts_a_word(text: str, at: int) -> bool:
 
 def _is_expression(text: str) -> bool:
     try:
-        return len(text) < 1000 and ast.parse(text, mode="eval").body.end_col_offset == len(text.encode())
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        with no_syntax_warnings():
+            return len(text) < 1000 and ast.parse(text, mode="eval").body.end_col_offset == len(text.encode())
+    except (SyntaxError, ValueError, RecursionError, MemoryError, SystemError):
         return False
 
 
@@ -81,7 +84,7 @@ def _parsed(text: str, first: int) -> list[ast.stmt]:
     indent = min((len(row) - len(row.lstrip()) for row in rows if row.strip()), default=0)
     text = "\n".join(row[indent:] for row in rows)
     try:
-        tree = ast.increment_lineno(ast.parse(text), first - 1)
+        tree = ast.increment_lineno(syntax_tree(text), first - 1)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
     return [node for node in ast.walk(tree) if isinstance(node, (*FUNCTIONS, *WITHS, ast.ClassDef))]

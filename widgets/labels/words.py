@@ -275,3 +275,15 @@ class Places:
                     break
                 last = number
         return last
+
+
+def operation_name(target: str) -> str:
+    """`softmax` for `torch.nn.functional.softmax`, `sum` for `torch.ops.aten.sum.dim_IntList`."""
+    for junk in ("<built-in function ", "<built-in method ", "<function "):
+        if target.startswith(junk):
+            target = target[len(junk) :].split(" ")[0].rstrip(">")
+    parts = [p for p in target.split(".") if p]
+    is_overload = parts[:2] == ["torch", "ops"] and len(parts) > 4
+    if len(parts) > 1 and (is_overload or parts[-1] in ("default", "Tensor", "Scalar", "int", "dim", "self")):
+        parts.pop()
+    return printable(parts[-1] if parts else target)

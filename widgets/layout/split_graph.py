@@ -167,7 +167,7 @@ class _Forest:
 
 def _columns(width: float) -> int:
     """How many columns a frame of this width takes; it may reach a little into the gap beside them."""
-    return max(1, math.ceil((width - COLUMN_GAP / 2 - 5) / (COLUMN + COLUMN_GAP)))
+    return max(1, math.ceil((width + COLUMN_GAP / 2 - 5) / (COLUMN + COLUMN_GAP)))
 
 
 class _Router:

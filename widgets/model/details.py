@@ -6,6 +6,7 @@ Promises: each break, each graph and each frame that is not ignored has a detail
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
@@ -49,6 +50,8 @@ from dynascope.widgets.wire import Detail, Part
 
 #: a list has at most this many rows of one kind; the locals of a resume function are all listed
 ROWS = 500
+#: what Dynamo replaces in the name of a graph's input
+_INPUT = re.compile(r"[^a-zA-Z0-9]+")
 _COMPILED_BEFORE = (
     "It was compiled before this recording: its graphs may be known, the reasons of its breaks are not. "
     "`%%observe --fresh` traces it again."
@@ -179,14 +182,14 @@ class _Details:
         return cause_of(self.report, f) if f.status in ("skipped", "failed") else None
 
     def _frame_words(self, frame: Frame) -> str:
-        id = f" ({frame.compile_id})" if frame.compile_id else ""
+        id = f" ({printable(frame.compile_id, 40)})" if frame.compile_id else ""
         return shorten(self.places.name(frame), 120) + id
 
     def _frame(self, f: Frame) -> Detail:
         place = self.places.frame(f)
         facts = [["status", f.status, ""]]
         if f.compile_id:
-            facts.append(["compile id", f.compile_id, ""])
+            facts.append(["compile id", printable(f.compile_id, 40), ""])
         for label, id in (("continues", f.continues), ("called by", f.parent), ("compiled before as", f.recompile_of)):
             if id in self.frames:
                 line = f", line {f.called_from}" if label == "called by" and f.called_from else ""
@@ -301,12 +304,13 @@ class _Details:
 
     def _receives(self, f: Frame) -> list[list[str]]:
         assert f.resume is not None
-        values: dict[str, str] = {}
-        if f.graph in self.graphs:
-            for node in self.graphs[f.graph][1].nodes:
-                if node.op == "placeholder":
-                    values[node.name.removeprefix("l_").rstrip("_")] = value_text(node)
-        rows = [[shorten(name, 120), values.get(name, ""), "local", ""] for name in f.resume.locals]
+        nodes = self.graphs[f.graph][1].nodes if f.graph in self.graphs else []
+        values = {node.target: value_text(node) for node in nodes if node.op == "placeholder"}
+        inputs = [_INPUT.sub("_", f"L['{name}']") for name in f.resume.locals]  # as Dynamo names the graph's input for it
+        rows = [
+            [shorten(name, 120), values.get(input, "") if inputs.count(input) == 1 else "", "local", ""]
+            for name, input in zip(f.resume.locals, inputs, strict=True)
+        ]
         if f.resume.stack:
             rows.append([plural(f.resume.stack, "value"), "", "on the stack", ""])
         return rows or [["nothing", "", "", ""]]
@@ -323,7 +327,11 @@ class _Details:
         elif g.end:
             facts.append(["ends at", printable(g.end, 200), ""])
         if g.ops is not None:  # of a graph that was compiled before the recording, only its existence is known
-            facts += [["inputs", str(len(g.inputs)), ""], ["outputs", str(len(g.outputs)), ""], ["backward", g.backward, ""]]
+            facts += [
+                ["inputs", str(len(g.inputs)), ""],
+                ["outputs", str(len(g.outputs)), ""],
+                ["backward", printable(g.backward, 40), ""],
+            ]
         if g.splits:
             facts.append(["split by DDP", plural(len(g.splits), "part"), ""])
         if g.from_cache is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dynascope.compiler.ranks.collectives import called, describe
 from dynascope.compiler.report import Graph, Node
 from dynascope.widgets.drawing.fx_picture import FxDrawing
-from dynascope.widgets.labels.words import Places, printable, shorten
+from dynascope.widgets.labels.words import Places, operation_name, printable, shorten
 from dynascope.widgets.model.graph_run import heat
 from dynascope.widgets.wire import FxBody, FxNode
 
@@ -75,26 +75,15 @@ def _kind(node: Node) -> str:
     if "c10d_functional" in node.target:
         return "collective"  # `wait_tensor`, too
     words = set(node.target.lower().replace("torch.ops.", "").replace("_", ".").split("."))
-    last = _short_target(node.target).lower().strip("_")
+    last = operation_name(node.target).lower().strip("_")
     for kind, names in _KINDS:
         if last in names or any(n in words for n in names if len(n) > 3):
             return kind
     return "point"
 
 
-def _short_target(target: str) -> str:
-    """`softmax` for `torch.nn.functional.softmax`, `mm` for `torch.ops.aten.mm.default`."""
-    for junk in ("<built-in function ", "<built-in method ", "<function "):
-        if target.startswith(junk):
-            target = target[len(junk) :].split(" ")[0].rstrip(">")
-    parts = [p for p in target.split(".") if p]
-    if len(parts) > 1 and parts[-1] in ("default", "Tensor", "Scalar", "int", "dim", "self"):
-        parts.pop()
-    return printable(parts[-1] if parts else target)
-
-
 def _node(node: Node, reads: list[int], places: Places) -> FxNode:
-    value, target = value_text(node), _short_target(node.target)
+    value, target = value_text(node), operation_name(node.target)
     collective = called(node.code) if "c10d_functional" in node.target else None
     if collective is not None:
         target = printable(describe(collective))

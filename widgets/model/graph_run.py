@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dynascope.compiler.report import ONLY_WHERE_RECORDED, Graph, GraphRun, Report, byte_text, time_text
 from dynascope.widgets.labels.run_time import graph_run_words
-from dynascope.widgets.labels.words import printable, shorten
+from dynascope.widgets.labels.words import operation_name, printable, shorten
 from dynascope.widgets.wire import Bar, BarGroup, Part, RunBody
 
 #: the tab lists at most this many operations
@@ -79,8 +79,8 @@ def _groups(run: GraphRun, graph: Graph) -> list[BarGroup]:
 
 def _label(name: str, target: str) -> str:
     """A node's name and operation, `y_1 (linear)`; only the name, `linear_1`, if it begins with the operation."""
-    parts = target.removesuffix(".default").removesuffix(".Tensor").split(".")
-    return name if name.startswith(parts[-1]) else f"{name} ({parts[-1]})"
+    operation = operation_name(target)
+    return name if name.startswith(operation) else f"{name} ({operation})"
 
 
 def _bar(label: str, value: str, part: float) -> Bar:

@@ -15,6 +15,7 @@ from dynascope.compiler.report.causes import causes
 from dynascope.widgets.drawing.shapes import break_code
 from dynascope.widgets.labels.causes import CauseWords, first_words, left_words
 from dynascope.widgets.labels.recompiles import recompile_words
+from dynascope.widgets.labels.summary import nothing_to_do
 from dynascope.widgets.labels.words import Places, listing, printable, shorten
 from dynascope.widgets.wire import CallRow, CausePlace, CauseRow, Overview
 
@@ -36,10 +37,11 @@ def overview(report: Report, places: Places) -> Overview | None:
     owners = Owners(report)
     words = [CauseWords(report, places, cause) for cause in causes(report)]
     rows = [cause_row(number, one, owners) for number, one in enumerate(words)]
+    named = words[0].breaks if words else []  # the first words name the first one; the places are sorted by owner
     return {
-        "first": printable(first_words(words[0]) if words else "nothing: no graph break, no recompile.", 1000),
+        "first": printable(first_words(words[0]) if words else nothing_to_do(report), 1000),
         "left": left_words(words[1:]),
-        "first_id": rows[0]["places"][0]["id"] if rows and rows[0]["places"] else "",
+        "first_id": named[0].id if named else rows[0]["places"][0]["id"] if rows and rows[0]["places"] else "",
         "causes": rows,
         "calls": _Rows(report, places, owners).rows,
         "library": shorten(owners.library or "", 40),
@@ -210,11 +212,15 @@ def _first_versions(report: Report) -> dict[str, int | None]:
 
 
 def _compiled_well(report: Report, places: Places) -> str:
-    """A sentence on the functions that have graphs and are not eventful themselves; "" without any, or if no ops are known."""
+    """A sentence on the functions that have graphs, were compiled in this recording, and are not eventful themselves.
+
+    "" without any, or if no ops are known.
+    """
     ops = _first_versions(report)
     calls = [call for root in call_tree(report) for _, call in root.walk()]
     sizes = {id(call): sum(ops.get(g) or 0 for g in call.graphs) for call in calls}
-    eventful = {(c.name, c.file, c.line) for c in calls if c.is_eventful}
+    unclear = [c for c in calls if c.is_eventful or any(f.status == "cached" for f in c.frames)]
+    eventful = {(c.name, c.file, c.line) for c in unclear}
     well = [c for c in calls if c.graphs and (c.name, c.file, c.line) not in eventful]
     whole = sum(sizes.values())
     if not well or not whole:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TypedDict
 
 from dynascope.compiler.ranks import SOFT_KINDS, RankGroup, RanksReport
-from dynascope.compiler.report import label, plural
+from dynascope.compiler.report import label
 from dynascope.widgets.guarded import guarded
 from dynascope.widgets.labels import rank_words
 from dynascope.widgets.labels.words import capped, printable, shorten
@@ -151,7 +151,7 @@ def _groups(report: RanksReport) -> list[GroupModel]:
                 "title": _title(group.ranks),
                 "ranks": shorten(rank_words.ranges(group.ranks), 80),
                 "count": len(group.ranks),
-                "counts": printable(_counts(group), 400),
+                "counts": rank_words.counts(group.report) if group.report else "its report could not be read",
                 "steps": _steps(group),
                 "view": view if left > 0 or index == 0 else None,
             }
@@ -163,13 +163,6 @@ def _title(numbers: Sequence[int]) -> str:
     """The title of a group, `ranks 0-2, 5`; a long list is cut at its end."""
     name = rank_words.ranks_name(numbers)
     return name if len(name) <= 40 else name[:36].rpartition(",")[0] + ", …"
-
-
-def _counts(group: RankGroup) -> str:
-    if group.report is None:
-        return "its report could not be read"
-    s = group.report.summary
-    return f"{plural(s.graphs, 'graph')} · {plural(s.breaks, 'graph break')} · {s.skipped} skipped"
 
 
 def _steps(group: RankGroup) -> list[StepModel]:

@@ -40,7 +40,8 @@ def recompile_rows(report: Report, places: Places) -> list[RecompileRow]:
         took = seconds(frame.compile_seconds) if frame is not None and frame.compile_seconds is not None else ""
         facts = [took if recompile.refused_by is None else "", cache_words(recompile)]
         rows.append({
-            "id": recompile.frame, "name": shorten(name, 60) + (f" {frame.compile_id}" if frame and frame.compile_id else ""),
+            "id": recompile.frame,
+            "name": shorten(f"{shorten(name, 60)} {frame.compile_id if frame and frame.compile_id else ''}".rstrip(), 100),
             "place": printable(call_words(recompile, places), 200), "cause": printable(causes[0], 400),
             "full": printable("\n".join([limit_words(recompile, name, places)] if recompile.refused_by else causes), 3000),
             "facts": " · ".join(filter(None, facts)), "refused": recompile.refused_by is not None,

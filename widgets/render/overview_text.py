@@ -65,7 +65,7 @@ class OverviewText(Terminal):
                 out.append(self.paint(f"    … and {plural(len(rows) - number, 'more cause')}", "soft"))
                 break
             out += lines
-        return out if rows else [self.paint("No graph break, no recompile", "bold")]
+        return out if rows else []
 
     def head(self, number: int, row: CauseRow) -> str:
         """The first line of a cause: how many breaks or recompiles, what they cost, what happens."""

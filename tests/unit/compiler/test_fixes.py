@@ -13,6 +13,7 @@ import subprocess
 import sys
 import textwrap
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -1575,3 +1576,15 @@ def test_a_parameter_that_no_module_holds_is_compared() -> None:
     with torch.no_grad():
         _weight.add_(1)
     assert "_weight" in str(state_difference(state.read(), before))
+
+
+def test_a_search_is_silent_about_the_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """These tests turn warnings into errors, as `-W error` does."""
+    text = 'PATTERN = "\\d+"\ndef f(x):\n    if x.sum() > 0:\n        return x + 1\n    return x - 1\n'
+    (tmp_path / "with_an_escape.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        program = importlib.import_module("with_an_escape")
+    report = dynascope.explain(program.f, backend="eager", fix=True, fix_seconds=600)(torch.ones(3))
+    assert [fix.verdict for fix in report.fixes or [] if fix.chosen] == ["proved"]

@@ -10,7 +10,9 @@ from samples import alone, layers_alone, one_break
 
 from dynascope.compiler.report import Graph, GraphRun, Node, OpTime, Report, byte_text
 from dynascope.widgets import view
+from dynascope.widgets.drawing.fx_fold import fx_folds
 from dynascope.widgets.labels.run_time import graph_run_words
+from dynascope.widgets.labels.words import operation_name
 from dynascope.widgets.model.build import view_model
 from dynascope.widgets.model.fx_graph import value_text
 from dynascope.widgets.model.graph_run import heat
@@ -142,3 +144,23 @@ def test_float8_keeps_its_name() -> None:
 )
 def test_what_a_browser_asks_is_checked(sent: dict[str, Any], heard: Any) -> None:
     assert view.checked_request({"kind": "run_graph", **sent}) == heard
+
+
+@pytest.mark.parametrize(
+    ("target", "name"),
+    [
+        ("torch.ops.aten.sum.dim_IntList", "sum"), ("torch.ops.aten.pow.Tensor_Scalar", "pow"), ("torch.ops.mine.op", "op"),
+        ("torch.ops.aten.mm.default", "mm"), ("torch.nn.functional.softmax", "softmax"), ("<built-in function add>", "add"),
+    ],
+)  # fmt: skip
+def test_an_operation_has_its_name_and_not_that_of_its_overload(target: str, name: str) -> None:
+    assert operation_name(target) == name
+
+
+def test_folds_of_places_keep_the_names_of_files() -> None:
+    nodes: list[Any] = [
+        {"name": f"n{i}", "op": "call_function", "kind": "point", "target": "t", "value": "", "reads": [], "full": "",
+         "place": f"model.py:{10 + i}"}
+        for i in range(700)
+    ]  # fmt: skip
+    assert fx_folds([None] * 700, nodes)[0].name == "model.py:10 – 21"

@@ -8,6 +8,7 @@ import json
 import torch
 from samples import CELL, recompiled
 
+from dynascope.compiler.driver.explain import explain
 from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.report import (
     Constraint,
@@ -186,3 +187,18 @@ def test_a_function_has_one_chip_however_often_it_recompiles() -> None:
     model = view_model(report)
     assert [chip["text"] for chip in model["chips"]] == ["recompiled: f"]
     assert len(model["recompiles"]) == 2
+
+
+def test_what_a_resume_function_receives_has_its_own_shape() -> None:
+    def f(X: torch.Tensor, y: torch.Tensor, x_: torch.Tensor) -> torch.Tensor:
+        Z = X + 1
+        z = y * 2
+        _w = x_ * 3
+        torch._dynamo.graph_break()
+        return Z * 2 + z + _w
+
+    report = explain(f, backend="eager")(torch.ones(3), torch.ones(4, 3), torch.ones(1))
+    (resume,) = (frame for frame in report.frames if frame.kind == "resume")
+    (receives,) = (part["body"] for part in view_model(report)["details"][resume.id]["parts"] if part["key"] == "receives")
+    values = {row[0]: row[1] for row in receives}
+    assert [values[name] for name in ("Z", "z", "_w")] == ["f32[3] cpu", "f32[4, 3] cpu", "f32[1] cpu"]

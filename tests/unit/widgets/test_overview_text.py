@@ -9,7 +9,20 @@ import pytest
 from samples import broken, frame, graph, huge, loop, many, model
 from samples import report as sample
 
-from dynascope.compiler.report import Break, BreakCost, Excerpt, Fix, Frame, Hit, Profile, Report, Segment, Source
+from dynascope.compiler.report import (
+    Break,
+    BreakCost,
+    Excerpt,
+    Fix,
+    Frame,
+    Graph,
+    Hit,
+    Profile,
+    Recompile,
+    Report,
+    Segment,
+    Source,
+)
 from dynascope.compiler.report.causes import causes
 from dynascope.widgets.drawing.split_graph import whole_picture
 from dynascope.widgets.labels.causes import CauseWords, first_words
@@ -261,3 +274,57 @@ def test_a_listing_cuts_between_names_never_across_them() -> None:
     assert listing([], 10) == ""
     long = "Region" * 10
     assert listing([long, "beta"], 40) == f"{shorten(long, 20)}, beta"
+
+
+def with_all_cached(report: Report) -> Report:
+    frames = [replace(f, status="cached") for f in report.frames]
+    summary = replace(report.summary, breaks=0, recompiles=0, cached=len(frames))
+    return replace(report, frames=frames, breaks=[], recompiles=[], summary=summary)
+
+
+def test_unknown_breaks_are_never_called_none() -> None:
+    report = with_all_cached(model())
+    text = to_text(report)
+    assert f"Do this first: unknown (graph breaks unknown, no recompile; {len(report.frames)} frames cached)." in text
+    assert "No graph break" not in text
+    assert shown(report)["well"] == ""
+
+
+def test_what_is_wrong_without_a_cause_is_said() -> None:
+    report = with_all_cached(model())
+    report.summary = replace(report.summary, cached=0, failed=1, skipped=2)
+    assert shown(report)["first"] == "nothing: no graph break, no recompile; 1 frame failed; 2 frames skipped."
+
+
+def test_the_first_sentence_and_its_click_lead_to_one_break() -> None:
+    library = "/usr/lib/python3/site-packages/lib/x.py"
+    frames = [
+        Frame(id=f"f{i}", compile_id=f"{i}/0", name=f"n{i}", code_name="c", file=library if i < 10 else "m.py", line=1 + 10 * i)
+        for i in range(14)
+    ]
+    hits = [Hit(frame="f1", line=12, outcome="resumed"), Hit(frame="f2", line=22, outcome="resumed")]
+    breaks = [
+        Break(id="b0", file=library, line=12, function="n1", source="a()", type="T", reason="r", hits=hits),
+        Break(id="b1", file="m.py", line=121, function="n12", source="z()", type="T", reason="r",
+              hits=[Hit(frame="f12", line=121, outcome="resumed")]),
+    ]  # fmt: skip
+    found = shown(Report(frames=frames, breaks=breaks))
+    assert "x.py:12" in found["first"]
+    assert found["first_id"] == "b0"
+    assert [place["id"] for place in found["causes"][0]["places"]] == ["b1", "b0"]
+
+
+def test_a_graph_stops_at_its_own_break() -> None:
+    frames = [frame("f0", "0/0", "g", 1, graph="g0"), frame("f1", "1/0", "f", 10, graph="g1"),
+              frame("f2", "1/1", "f", 10, graph="g2", recompile_of="f1")]  # fmt: skip
+    graphs = [Graph(id=f"g{n}", frame=f"f{n}", ops=1, end="break", break_="b1" if n == 1 else "b0") for n in range(3)]
+    hits = [Hit(frame="f0", line=2, outcome="resumed"), Hit(frame="f2", line=12, outcome="resumed")]
+    breaks = [
+        Break(id="b0", file="lib.py", line=5, function="k", source="print()", hits=hits),
+        Break(id="b1", file=frames[1].file, line=14, function="f", source="pdb()",
+              hits=[Hit(frame="f1", line=14, outcome="resumed")]),
+    ]  # fmt: skip
+    report = Report(frames=frames, graphs=graphs, breaks=breaks, recompiles=[Recompile(frame="f2", of="f1")])
+    arrows = whole_picture(report, Places(report))["arrows"]
+    assert ("g1", "b1") in [(a["source"], a["target"]) for a in arrows]
+    assert ("g1", "b0") not in [(a["source"], a["target"]) for a in arrows]

@@ -128,3 +128,10 @@ def test_words() -> None:
     assert cut("f", 100) == "f"
     assert len(wrapped("one two three four five six seven eight nine ten " * 5, 120, 11)) == 2
     assert rounded([[0, 0], [0, 50], [50, 50]]) == "M0 0L0.0 43.0Q0 50 7.0 50.0L50 50"
+
+
+def test_a_hostile_compile_id_is_harmless() -> None:
+    report = one_break()
+    for frame in report.frames:
+        frame.compile_id = "0\x01/\u202e0"
+    xml.dom.minidom.parseString(to_svg(report))

@@ -8,8 +8,8 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 from unit.compiler.test_rank_reports import PLANTED, made, record, with_difference
 
-from dynascope.compiler.ranks import Difference, Rank, RanksReport, RunTimeSkew, StepTime, merge
-from dynascope.compiler.report import Graph, Node, Report, StackEntry
+from dynascope.compiler.ranks import Difference, Rank, RankGroup, RanksReport, RunTimeSkew, StepTime, merge
+from dynascope.compiler.report import Graph, Node, Report, StackEntry, Summary
 from dynascope.compiler.report.outline import MIME
 from dynascope.widgets.labels.rank_words import ranges
 from dynascope.widgets.labels.words import Places
@@ -198,3 +198,11 @@ def test_collectives_are_nodes_of_their_own_kind() -> None:
     report = Report(graphs=[Graph(id="g0", frame="f0", ops=3, nodes=nodes)])
     body = fx_body(report.graphs[0], Places(report))
     assert [node["kind"] for node in body["nodes"]] == ["collective", "collective", "point"]
+
+
+def test_the_breaks_of_cached_code_are_unknown() -> None:
+    own = Report(compiled=["f"], summary=Summary(frames=1, cached=1, unknown_breaks=2))
+    ranks = [Rank(rank=n, group=0, status="finished") for n in range(2)]
+    report = RanksReport(ranks=ranks, groups=[RankGroup(ranks=[0, 1], report=own)])
+    assert "0 graphs · graph breaks unknown · 0 skipped" in report.headline()
+    assert ranks_model(report)["groups"][0]["counts"] == "0 graphs · graph breaks unknown · 0 skipped"

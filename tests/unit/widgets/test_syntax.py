@@ -65,3 +65,9 @@ def test_continued_expressions_are_no_magics_and_a_form_feed_begins_no_line() ->
     assert methods(dict(enumerate(text.split("\n"), 1))) == [("f", 5, 8, "A")]
     assert methods({1: "%time f()", 2: "class A:", 3: "    def f(a): return (a", 4: "      % 2)"}) == [("f", 3, 4, "A")]
     assert methods({1: "\f", 2: "class A:", 3: "    def f(self): pass"}) == [("f", 3, 3, "A")]
+
+
+def test_a_report_is_shown_without_warnings_of_the_source() -> None:
+    """These tests turn warnings into errors, as `-W error` does."""
+    assert methods({1: "class K:", 2: "    def f(self):", 3: "        return '\\d'"}) == [("f", 2, 3, "K")]
+    assert span("g('\\d') + 1", 0, None) == (0, 11)
