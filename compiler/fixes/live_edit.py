@@ -2,11 +2,11 @@
 
 The edited text is compiled under the file's own name.  Each existing function of the file gets the code object of the same
 function in the new text; its identity, references, closure and decorators stay the same.  A statement that an edit adds to the
-module (a helper, an import) is run in the namespace of the file's functions.  A method that an edit adds is set on its class,
-and a decorator that an edit adds is applied to the object bound to the function's name.  The code of a function that holds
-a cell's own statements is made from the edited cell by the maker registered for it (`from_text`); of the statements that an
-edit adds to such a cell, only imports are run.  Everything is undone exactly, also after an interrupt, and the compiler forgets
-the code.
+module (a helper, an import) is run in the namespace of the file's functions; one that it changes is not run again.  A method
+that an edit adds is set on its class, and a decorator that an edit adds is applied to the object bound to the function's name.
+The code of a function that holds a cell's own statements is made from the edited cell by the maker registered for it
+(`from_text`); of the statements that an edit adds to such a cell, only imports are run.  Everything is undone exactly, also
+after an interrupt, and the compiler forgets the code.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ for _name in __future__.all_feature_names:
     _FUTURE |= getattr(__future__, _name).compiler_flag
 _IMPORT = "import torch\n"
 _IMPORTS = (ast.Import, ast.ImportFrom)
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _IS_FUNCTION = 0x2  # CO_NEWLOCALS: code of a function, not of a class or module
 
 
@@ -169,7 +170,7 @@ class _FileChange:
         """Run new statements of a module, add new methods to a class, and apply new decorators."""
         known, kept = {ast.dump(statement) for statement in old}, {ast.dump(statement) for statement in new}
         edited = [statement for statement in old if ast.dump(statement) not in kept]
-        defined = {s.name: s for s in old if isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))}
+        defined = {s.name: s for s in old if isinstance(s, _DEFINITIONS)}
         for statement in new:
             if ast.dump(statement) in known:
                 continue
@@ -183,6 +184,8 @@ class _FileChange:
             elif owner is namespace:
                 runs = isinstance(statement, _IMPORTS) or not self.is_compiled_itself
                 if runs and not _stands_for(statement, edited):
+                    if hasattr(statement, "body") and not isinstance(statement, _DEFINITIONS):
+                        raise NotApplicable("it changes a block of the module that has already run")
                     self._execute(statement, namespace, undo)
             elif isinstance(statement, ast.FunctionDef):
                 self._add_method(statement, namespace, owner, undo)
@@ -196,7 +199,7 @@ class _FileChange:
             raise NotApplicable(f"it changes the defaults of {new.name}")
         before, after = [list(map(ast.dump, node.decorator_list)) for node in (old, new)]
         added = len(after) - len(before)
-        if added == 0 and before == after:
+        if before == after:
             return
         if added <= 0 or after[added:] != before:
             raise NotApplicable(f"it changes the decorators of {new.name}")
@@ -302,10 +305,17 @@ def _stands_for(statement: ast.stmt, edited: list[ast.stmt]) -> bool:
 
 
 def _names_bound(statement: ast.stmt) -> list[str]:
-    names = [getattr(statement, "name", None)] if hasattr(statement, "name") else []
-    for node in ast.walk(statement) if not hasattr(statement, "name") else ():
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+    """The names that a statement of a module binds there."""
+    names: list[str] = []
+    todo: list[ast.AST] = [statement]
+    while todo:
+        node = todo.pop(0)
+        if isinstance(node, _DEFINITIONS):
+            names.append(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names.append(node.id)
         elif isinstance(node, ast.alias):
             names.append(node.asname or node.name.partition(".")[0])
-    return [name for name in names if name]
+        elif not isinstance(node, ast.Lambda):
+            todo += ast.iter_child_nodes(node)
+    return names

@@ -16,6 +16,10 @@ from dynascope.compiler.source.lines import CellResolver, split_lines
 from dynascope.compiler.source.origin import is_users
 
 _MARK = MARK.removeprefix("torch")
+#: expressions whose parts may run never, later or repeatedly
+_CONDITIONAL = (
+    ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.IfExp, ast.BoolOp
+)  # fmt: skip
 _BYTE_ORDER_MARK = "\ufeff"
 _HEADER = "# dynascope: also needed: {}\n"
 
@@ -41,8 +45,8 @@ def marked_calls(text: str, function: str, marks: Iterable[str], known: Mapping[
 
     `import torch` is added if neither the text nor `known` has it.  After `c = torch.compile(f)`, calls of c count as calls of
     f.  None if that cannot be done safely: the text cannot be parsed, does not define exactly one such function, or never calls
-    it; a call is in a lambda or comprehension, or not in an expression statement, unannotated assignment or return that starts
-    its line; or a call passes a marked argument as anything but a plain name.
+    it; a call is in a lambda, a comprehension or a condition, or not in an expression statement, unannotated assignment or
+    return that starts its line; or a call passes a marked argument as anything but a plain name.
     """
     if parsed(text) is None:
         return None
@@ -78,10 +82,10 @@ def _compiled_from(tree: ast.AST, function: str) -> Iterator[str]:
 
 
 def _direct_calls(node: ast.AST) -> Iterator[ast.Call]:
-    """The calls in a statement, except those inside a lambda or a comprehension."""
+    """The calls in a statement that are made once and under no condition."""
     if isinstance(node, ast.Call):
         yield node
-    if not isinstance(node, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+    if not isinstance(node, _CONDITIONAL):
         for child in ast.iter_child_nodes(node):
             yield from _direct_calls(child)
 

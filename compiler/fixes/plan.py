@@ -79,7 +79,9 @@ class Plan:
         missing = [name for name in values if not config.has_dynamo_setting(name)]
         if missing:
             raise NotApplicable(f"this torch has no {DYNAMO}{missing[0]}")
-        live = {name: set(map(resolved, v)) if isinstance(v, list) else v for name, v in values.items()}
+        live = {
+            name: {*config.dynamo_setting(name), *map(resolved, v)} if isinstance(v, list) else v for name, v in values.items()
+        }
         with live_edit.in_force(self.originals, self.texts, helpers), config.dynamo_config(**live):
             yield
 

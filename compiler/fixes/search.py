@@ -149,8 +149,10 @@ class Search:
                 self._stopped(TIME_LIMIT)
                 self._seconds *= 1.5  # more time, to prove what was found so far
                 self._trials.deadline = self._started + self._seconds
+                if self._steps:
+                    self._cut_back()
                 while not self._settle():
-                    pass
+                    self._cut_back()
             self._finish()
         except (OutOfTime, TookTooLong):
             pass
@@ -200,7 +202,7 @@ class Search:
 
     def _stopped(self, reason: str) -> None:
         self.found.is_complete, self._why_stopped = False, reason
-        self.found.notes.append(f"{reason[0].upper()}{reason[1:]}: not every change was tried")
+        self.found.notes.append(f"{reason[0].upper()}{reason[1:]}: not every change was tried and confirmed")
 
     def _tick(self) -> None:
         if time.perf_counter() - self._started > self._seconds:
@@ -238,8 +240,7 @@ class Search:
         """Add, drop and prove steps until those that remain are proved."""
         while True:
             self._extend()
-            self._cut_back()
-            if self._settle():
+            if not self._cut_back() and self._settle():
                 break
 
     def _extend(self) -> None:
@@ -247,10 +248,10 @@ class Search:
         while (better := self._improved(self._steps[-1])) is not None:
             self._steps.append(better)
 
-    def _cut_back(self) -> None:
-        """Drop the steps after the best one: they only uncover other breaks."""
+    def _cut_back(self) -> bool:
+        """Drop the steps after the best one: they only uncover other breaks; returns whether that allows other changes."""
         best = min(range(len(self._steps)), key=lambda number: self._steps[number].badness)
-        self._drop_from(best + 1, "it only uncovers another graph break, for which no fix was found")
+        return self._drop_from(best + 1, "it only uncovers another graph break, for which no fix was found")
 
     def _settle(self) -> bool:
         """Prove all steps together; if that fails, drop the first that does not hold, and those after it, and return False."""
@@ -290,11 +291,12 @@ class Search:
                 if smaller.badness > last.badness:
                     continue
                 self._prover.compare(plan, smaller.ran.observed)
-                self._prove(smaller)
+                proof = self._prove(smaller)
             except (NotApplicable, Refused):
                 continue
             step.fix.verdict, step.fix.chosen, step.fix.reason = "refused", False, "not needed with the changes after it"
             self._steps = [*kept, smaller]
+            self._proved(proof)  # what is taken for granted stands at the first step, which may be another one now
             self._leave_out()
             return
 
@@ -332,8 +334,11 @@ class Search:
                 without = f"{_NO_GRADIENTS} ({failing})" if failing else ""
                 step.fix.assumption = ". ".join(filter(None, [step.fix.assumption.rstrip("."), without]))
 
-    def _drop_from(self, number: int, reason: str) -> None:
-        """Refuse a step and those after it, which build on it and may be tried again."""
+    def _drop_from(self, number: int, reason: str) -> bool:
+        """Refuse a step and those after it, which build on it and may be tried again.
+
+        Returns whether there are changes that were not tried because of these steps.
+        """
         # the changes that were not tried because of these steps will be tried, and then listed again
         again = {fix.id for step in self._steps[number:] for fix in step.instead}
         self.found.fixes = [fix for fix in self.found.fixes if fix.id not in again]
@@ -348,6 +353,7 @@ class Search:
         if number < len(self._steps):
             self._given_up.clear()
         del self._steps[number:]
+        return bool(again)
 
     def _confirm(self) -> None:
         """Run the calls with the run's backend, too; refuse all changes if the results differ.

@@ -81,6 +81,11 @@ def has_dynamo_setting(name: str) -> bool:
     return hasattr(importlib.import_module("torch._dynamo.config"), name)
 
 
+def dynamo_setting(name: str) -> Any:
+    """The value in torch._dynamo.config; raises AttributeError if this torch lacks it."""
+    return getattr(importlib.import_module("torch._dynamo.config"), name)
+
+
 @contextlib.contextmanager
 def dynamo_config(**values: Any) -> Iterator[None]:
     """Set these values in torch._dynamo.config for the duration; restored exactly."""

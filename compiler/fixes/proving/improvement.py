@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from dynascope.compiler.fixes.plan import Plan
 from dynascope.compiler.fixes.problem import TRIES
@@ -116,18 +116,41 @@ def _line_before(b: Break, plan: Plan, earlier: Plan) -> int | None:
 
 
 def caught_in_graph(report: Report, text: Callable[[str], str]) -> list[str]:
-    """What is taken for granted if operations of a graph stand in a `try`: its `except` is no part of the graph.
+    """What is taken for granted if operations of a graph stand in a `try`, or are called there: the graph has no `except`.
 
     `text` returns the text of a file.
     """
-    places = {(n.file, n.line) for g in report.graphs for n in g.nodes if n.file and n.line and origin(n.file) == "user"}
-    for file in sorted({file for file, _ in places}):
+    places = {g.id: [(n.file, n.line) for n in g.nodes if n.file and n.line] for g in report.graphs}
+    files = {file for found in places.values() for file, _ in found} | {f.file for f in report.frames if f.graph}
+    for file in sorted(file for file in files if origin(file) == "user"):
         with contextlib.suppress(SyntaxError, ValueError):
-            for node in ast.walk(ast.parse(text(file))):
-                body = node.body if isinstance(node, TRIES) and node.handlers else []
-                if any(body[0].lineno <= line <= (body[-1].end_lineno or line) for f, line in places if body and f == file):
-                    return ["No operation in a try block raises an exception: compiled code does not catch it"]
+            tree = ast.parse(text(file))
+            lines = {line for found in places.values() for f, line in found if f == file}
+            traced = {f.line: places.get(f.graph or "", []) for f in report.frames if f.file == file}
+            if any(lines & set(_lines(body)) for body in _tried(tree)) or any(_calls_in_a_try(tree, file, traced)):
+                return ["No operation in a try block raises an exception: compiled code does not catch it"]
     return []
+
+
+def _tried(tree: ast.AST) -> list[list[ast.stmt]]:
+    """The bodies of the `try` statements that catch exceptions."""
+    return [node.body for node in ast.walk(tree) if isinstance(node, TRIES) and node.handlers]
+
+
+def _lines(body: list[ast.stmt]) -> range:
+    return range(body[0].lineno, (body[-1].end_lineno or body[-1].lineno) + 1)
+
+
+def _calls_in_a_try(tree: ast.AST, file: str, traced: dict[int, list[tuple[str, int]]]) -> Iterator[bool]:
+    """For each function with a call in a `try`: whether its graph has operations of other functions.
+
+    `traced`: first line of a function -> the places of its graph's operations.
+    """
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+            others = [at for at in traced.get(first, []) if at[0] != file or at[1] not in _lines(node.body)]
+            yield bool(others) and any(isinstance(n, ast.Call) for body in _tried(node) for s in body for n in ast.walk(s))
 
 
 def eager_frames(report: Report) -> int:

@@ -121,7 +121,11 @@ def _messages(observed: Observed) -> Iterator[None]:
     class Collect(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             if not record.name.startswith("torch."):
-                observed.logged.append(f"{record.name} {record.levelname}: {record.getMessage()}")
+                try:
+                    message = record.getMessage()
+                except Exception:  # the arguments do not fit: the program's own handlers would say so, and go on
+                    message = f"{record.msg!r} {record.args!r}"
+                observed.logged.append(f"{record.name} {record.levelname}: {message}")
 
     others = [v for v in list(logging.root.manager.loggerDict.values()) if isinstance(v, logging.Logger)]
     kept = [

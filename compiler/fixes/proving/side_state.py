@@ -131,7 +131,7 @@ def _entries(owner: Any) -> Iterator[tuple[str, Any]]:
         contents = object_state.contents_of(owner)
         yield ".length", len(contents) // (2 if isinstance(owner, dict) else 1)
         if isinstance(owner, dict):
-            yield from ((f"[{key!r:.60}]", value) for key, value in list(dict.items(owner)) if isinstance(key, PLAIN))
+            yield from ((f"[{key!r}]", value) for key, value in list(dict.items(owner)) if isinstance(key, PLAIN))
         elif not isinstance(owner, set):
             yield from ((f"[{i}]", value) for i, value in enumerate(contents))
     elif object_state.is_generator(owner):
@@ -152,7 +152,7 @@ def _flat(name: str, value: Any, known: set[int], depth: int = 0) -> Iterator[tu
     if isinstance(value, (tuple, list, dict)) and id(value) not in known and depth < _DEEPEST and len(value) <= _LONGEST:
         items = dict.items(value) if isinstance(value, dict) else enumerate(value)
         for key, inner in [item for item in items if isinstance(item[0], PLAIN)]:
-            yield from _flat(f"{name}[{key!r:.60}]", inner, known, depth + 1)
+            yield from _flat(f"{name}[{key!r}]", inner, known, depth + 1)
 
 
 def _name(owner: Any, number: int) -> str:
@@ -163,4 +163,4 @@ def _name(owner: Any, number: int) -> str:
 
 def _shown(name: str) -> str:
     kind, _, rest = name.split(" ", 2)
-    return f"{kind}{rest}"
+    return f"{kind}{rest}" if len(rest) <= 200 else f"{kind}{rest[:199]}…"

@@ -39,7 +39,10 @@ def variations_for(plan: Plan, call: KeptCall, args: tuple[Any, ...], kwargs: di
     tested = _tested(plan)
     if not tested:
         return []
-    values = dict(_arguments(call, args, kwargs))
+    try:
+        values = dict(_arguments(call, args, kwargs))
+    except (TypeError, ValueError):  # the call's arguments do not fit, or its target has no signature
+        return []
     places: dict[str, _Places] = {}
     for namespace, name in _found(call, args, kwargs, set(tested)):
         places.setdefault(name, []).append((namespace, name))

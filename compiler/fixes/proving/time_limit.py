@@ -23,7 +23,8 @@ class TookTooLong(BaseException):
 def time_limit(seconds: float) -> Iterator[None]:
     """Raise TookTooLong in this thread after `seconds`, between two bytecode instructions.
 
-    Python discards exceptions in a weak reference's callback and in `__del__`; TookTooLong is then raised again.
+    Python discards exceptions in a weak reference's callback and in `__del__`; TookTooLong is then raised again.  If the
+    program itself catches it (with a bare `except:`), it is not.
     """
     if seconds == math.inf:
         yield

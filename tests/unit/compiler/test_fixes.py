@@ -30,6 +30,7 @@ from dynascope.compiler.fixes import patch, search, setting_changes
 from dynascope.compiler.fixes.calls import KeptCall, KeptCalls
 from dynascope.compiler.fixes.candidate import Candidate, Problem
 from dynascope.compiler.fixes.plan import Plan
+from dynascope.compiler.fixes.proving import tested_values
 from dynascope.compiler.fixes.proving.caller_changes import numbers_as_tensors
 from dynascope.compiler.fixes.proving.fake_check import WrongFake, checking_backend
 from dynascope.compiler.fixes.proving.improvement import captures_more, gain, recompile_key
@@ -1588,3 +1589,174 @@ def test_a_search_is_silent_about_the_source(tmp_path: Path, monkeypatch: pytest
         program = importlib.import_module("with_an_escape")
     report = dynascope.explain(program.f, backend="eager", fix=True, fix_seconds=600)(torch.ones(3))
     assert [fix.verdict for fix in report.fixes or [] if fix.chosen] == ["proved"]
+
+
+def test_a_block_of_the_module_is_not_run_again_and_its_functions_are_restored(module: MakeModule) -> None:
+    made = module("""
+    ran = []
+
+    try:
+        from nowhere_at_all import f
+    except ImportError:
+        def f(x):
+            if x.sum() > 0:
+                y = x + 1
+            else:
+                y = x - 1
+            return y * 2
+
+    if __name__ != "__main__":
+        ran.append(1)
+        def g(x):
+            if x.sum() > 0:
+                y = x + 1
+            else:
+                y = x - 1
+            return y * 3
+    """)
+    for name in ("f", "g"):
+        function = getattr(made, name)
+        code = function.__code__
+        report = fix(function, torch.ones(3))
+        assert [x.verdict for x in report.fixes or () if x.chosen] == ["proved"]
+        assert getattr(made, name) is function
+        assert function.__code__ is code
+    assert made.ran == [1]
+
+
+def test_a_log_call_with_wrong_arguments_does_not_end_the_program(module: MakeModule) -> None:
+    f = module("""
+    import logging
+
+    def f(x):
+        y = x.sin()
+        logging.getLogger("own").warning("sum:", 3)
+        if x.sum() > 0:
+            return y + 1
+        return y * 2
+    """).f
+    report = fix(f, torch.ones(3))
+    assert report.fix_set is not None
+    assert report.fix_set.breaks_before == len(report.breaks)
+
+
+def test_a_step_that_only_uncovers_breaks_is_no_fix_when_the_time_is_over(
+    module: MakeModule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    f = module("""
+    import sys
+
+    def f(x):
+        for i in range(2):
+            print(i)
+            x = x * 2
+            sys.getrefcount(x)
+        return x
+    """).f
+    tick, done = Search._tick, []
+
+    def over_after_the_first_step(search: Search) -> None:
+        if len(search._steps) == 2 and not done:
+            done.append(1)
+            raise OutOfTime
+        tick(search)
+
+    monkeypatch.setattr(Search, "_tick", over_after_the_first_step)
+    report = fix(f, torch.ones(2))
+    assert done
+    assert [x.title for x in report.fixes or () if x.chosen] == []
+
+
+def test_what_was_not_tried_because_of_a_dropped_change_is_tried(module: MakeModule, monkeypatch: pytest.MonkeyPatch) -> None:
+    f = module("""
+    def f(x):
+        for i in range(2):
+            x = x * 2
+            print(i)
+            y = x.sum().item()
+            x = x.sin() + 1
+        return x
+    """).f
+    planted = replacing(
+        "        print(i)\n        y = x.sum().item()\n        x = x.sin() + 1\n    return x\n",
+        "        x = x.sin() + 1\n    print(0)\n    print(1)\n    return x\n",
+        settings={"torch._dynamo.config.reorderable_logging_functions": ["builtins.print"]},
+    )
+    only(monkeypatch, setting_changes._reorderable, lambda problem: planted(problem) if "print" in problem.reason else [])
+    report = fix(f, torch.ones(2))
+    assert [(x.title, x.verdict) for x in report.fixes or () if x.chosen] == [("planted", "proved")]
+
+
+def test_entries_of_a_dict_with_long_keys_are_told_apart() -> None:
+    stats = dict.fromkeys((f"{'a/long/path' * 9}/{name}" for name in ("mean", "norm")), 0.0)
+    state = SideState([stats], [])
+    before = state.read()
+    stats[next(iter(stats))] = 1.0
+    assert state_difference(state.read(), before) is not None
+
+
+def test_inputs_of_few_operations_and_calls_that_do_not_fit_end_no_search(module: MakeModule) -> None:
+    made = module("""
+    import torch
+
+    def f(x, i):
+        y = x.sin()
+        if x.sum() > 0:
+            y = y + 1
+        else:
+            y = y - 1
+        return y + i.to(torch.float32)
+
+    def h(x, mode="a"):
+        if x is not None and mode == "a":
+            return x + 1
+        return x
+    """)
+    report = fix(made.f, torch.ones(2), torch.ones(2).to(torch.uint16))
+    assert [x.verdict for x in report.fixes or () if x.chosen] == ["proved"]
+    call = SimpleNamespace(namespace=None, target=made.h)
+    text = inspect.getsource(made)
+    plan = SimpleNamespace(texts={made.__file__: text.replace("x + 1", "x + 2")}, originals={made.__file__: text})
+    assert tested_values.variations_for(plan, call, (), {}) == []  # type: ignore[arg-type]
+
+
+def test_the_users_own_set_of_functions_stays_in_force(module: MakeModule) -> None:
+    f = module("""
+    import warnings
+
+    def f(x):
+        x = x.sin()
+        warnings.warn("careful")
+        x = x.cos()
+        print("b")
+        return x + 1
+    """).f
+    with torch._dynamo.config.patch(reorderable_logging_functions={warnings.warn}), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        report = fix(f, torch.ones(2))
+    assert [x.settings for x in report.fixes or () if x.chosen] == [
+        {"torch._dynamo.config.reorderable_logging_functions": ["builtins.print"]}
+    ]
+
+
+def test_a_call_in_a_try_is_named_too(module: MakeModule) -> None:
+    f = module("""
+    def inner(x):
+        return x.sin().cos()
+
+    def f(x):
+        try:
+            print("a")
+            y = inner(x)
+        except RuntimeError:
+            y = x
+        return y
+    """).f
+    (chosen,) = [x for x in fix(f, torch.ones(2)).fixes or () if x.chosen]
+    assert "No operation in a try block raises an exception" in chosen.assumption
+
+
+def test_a_mark_is_not_put_before_a_call_that_may_not_be_made() -> None:
+    text = "import torch\ndef f(x): return x + 1\ndef g(x):\n    return f(x) if x is not None else None\n"
+    assert patch.marked_calls(text, "f", ["x, 0"], {}) is None
+    assert patch.marked_calls(text.replace(" if x is not None else None", ""), "f", ["x, 0"], {}) is not None
