@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from dynascope.compiler.report import FixEdit
 
 #: the `kind` of a problem that is a recompile
 RECOMPILE = "recompile"
+
+
+class Condition(NamedTuple):
+    """The text of a condition that the proof forces, in the original program and in the changed one."""
+
+    before: str
+    after: str
 
 
 @dataclass(frozen=True)
@@ -27,7 +34,7 @@ class Candidate:
     edits: tuple[FixEdit, ...] = ()
     settings: Mapping[str, object] = field(default_factory=dict)
     assumption: str = ""
-    tests: tuple[str, ...] = ()
+    tests: tuple[Condition, ...] = ()
     tensors: tuple[str, ...] = ()
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dynascope.compiler.fixes import live_edit
-from dynascope.compiler.fixes.candidate import Candidate
+from dynascope.compiler.fixes.candidate import Candidate, Condition
 from dynascope.compiler.fixes.text_edits import NotApplicable, line_origins, with_edits
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.torch_private import config
@@ -34,7 +34,7 @@ class Plan:
     originals: Mapping[str, str] = field(default_factory=dict)
     assumptions: tuple[str, ...] = ()
     #: conditions in the edited code, as in `Candidate`
-    tests: tuple[str, ...] = ()
+    tests: tuple[Condition, ...] = ()
     #: numbers that become tensors, as in `Candidate`
     tensors: tuple[str, ...] = ()
 

@@ -501,7 +501,7 @@ def test_torch_is_named_as_the_module_names_it() -> None:
 def test_each_branch_that_becomes_part_of_a_choice_is_forced() -> None:
     body = "    if «x.sum() > 0»:\n        return x\n    if x.max() > 3:\n        return -x\n    return x * 2\n"
     [(candidate, _)] = [found for found in offered(branches, HEAD + body) if found[0].title == "Choose with torch.where"]
-    assert candidate.tests == ("x.sum() > 0", "x.max() > 3")
+    assert [test.after for test in candidate.tests] == ["x.sum() > 0", "x.max() > 3"]
 
 
 def test_a_cells_statements() -> None:
@@ -733,3 +733,120 @@ def test_the_column_of_a_call_is_in_characters() -> None:
     marked = problem('import torch\nimport tool\n\ndef f(x):\n    é = "ü"; x = «tool.run(x)»\n    return x\n')
     [candidate] = wraps.called(marked)
     assert '    é = "ü"; x = _traced_tool_run(x)\n' in with_edits(marked.source, candidate.edits)
+
+
+def texts(module: ModuleType, marked: str, **fields: str) -> list[str]:
+    return [text for _, text in offered(module, marked, **fields)]
+
+
+@pytest.mark.parametrize(
+    ("module", "body", "wanted"),
+    [
+        (
+            branches, "    if «2 * float((x - y).pow(2).sum() + y.sum()) > 1000»:\n        x = y\n    return x\n",
+            "torch.where(2 * ((x - y).pow(2).sum() + y.sum()) > 1000, y, x)",
+        ),
+        (
+            branches, "    return x if «int((x * y).sum() + y.sum()) > 3» else y\n",
+            "torch.where(((x * y).sum() + y.sum()).long() > 3, x, y)",
+        ),
+        (scalars, "    return y * «float((x * y).sum() + y.sum())»\n", "return y * ((x * y).sum() + y.sum()).detach()"),
+        (
+            branches, "    if «x.sum() > 0»:\n        r = y + 1\n    elif self.training:\n"
+            "        r = y * 2 if self.fast else y\n    else:\n        r = y * 3\n    return r\n",
+            "torch.where(x.sum() > 0, y + 1, ((y * 2 if self.fast else y) if self.training else y * 3))",
+        ),
+        (
+            branches, "    if «x.sum() > 0»:\n        return x * 2, (h, c)\n    return x, (h, c)\n",
+            "return torch.where(x.sum() > 0, x * 2, x), (h, c)",
+        ),
+        (
+            branches, "    return x if «(a if p else b) < c.sum().item() < 3» else y\n",
+            "torch.logical_and((a if p else b) < c.sum(), c.sum() < 3)",
+        ),
+    ],
+)  # fmt: skip
+def test_parentheses_stay_where_they_mean_something(module: ModuleType, body: str, wanted: str) -> None:
+    assert any(wanted in text for text in texts(module, HEAD + body)), texts(module, HEAD + body)
+
+
+def test_a_condition_that_becomes_a_tensor_is_forced_and_its_precision_named() -> None:
+    body = "    if «x.sum().item() > 1e30»:\n        return x.half()\n    return x * 2\n"
+    candidate, _ = offered(branches, HEAD + body)[0]
+    assert [(test.before, test.after) for test in candidate.tests] == [("x.sum().item() > 1e30", "x.sum() > 1e30")]
+    assert "the precision and the range of the tensor's dtype" in candidate.assumption
+    candidate, _ = offered(branches, HEAD + "    if «torch.equal(x, y)»:\n        return x + 1\n    return x * 2\n")[0]
+    assert [test.after for test in candidate.tests] == ["torch.eq(x, y).all()"]
+    assert "The tensors that torch.equal compares have the same shape." in candidate.assumption
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    ok = i < x.shape[0]\n    if «ok»:\n        r = x[i]\n    else:\n        r = x[0]\n    return r\n",
+        "    if «t.max() < x.shape[1]»:\n        r = F.cross_entropy(x, t)\n    else:\n        r = x.sum()\n    return r\n",
+    ],
+)
+def test_an_index_that_a_condition_guards_is_not_always_used(body: str) -> None:
+    titles = [candidate.title for candidate, _ in offered(branches, "import torch.nn.functional as F\n" + HEAD + body)]
+    assert "Choose with torch.where" not in titles
+
+
+def test_a_number_from_what_may_change_in_place_is_copied() -> None:
+    body = "    scale = «self.total[0].item()»\n    if self.reset:\n        self.total.zero_()\n    return x ** scale + 1\n"
+    assert "scale = self.total[0].detach().clone()" in texts(scalars, HEAD + body)[0]
+    body = "    scale = «t.item()»\n    t.zero_()\n    return x * scale\n"
+    assert "scale = t.detach().clone()" in texts(scalars, HEAD + body)[0]
+    assert "return x * t.detach()\n" in texts(scalars, HEAD + "    return x * «t.item()»\n")[0]
+
+
+@pytest.mark.parametrize(
+    ("module", "text"),
+    [
+        (
+            parts, HEAD + "    y = x.sin()\n    try:\n        for item in items:\n            y = y + 1\n"
+            "            «check(item)»\n            y = y * 2\n    except ValueError:\n"
+            "        return y * 10\n    return y.cos()\n",
+        ),
+        (
+            printing, HEAD + '    y = x.sin()\n    if self.verbose:\n'
+            '        «log.warning("""Values:\n            max %s""", y.max())»\n'
+            "    return y * 2\n",
+        ),
+        (
+            empty_rows, HEAD + "    mask = x < 0\n    if «mask.any()»:\n"
+            "        mask = self.blocked\n        y[mask] = 1\n    return y\n",
+        ),
+    ],
+)  # fmt: skip
+def test_what_would_do_something_else_is_not_offered(module: ModuleType, text: str) -> None:
+    assert texts(module, text) == []
+
+
+def test_later_messages_in_one_line_move_too() -> None:
+    body = '    y = x.sin()\n    «print("first", y.sum())»\n    if self.verbose: print("later")\n    return y * 2\n'
+    for text in texts(printing, HEAD + body):
+        assert text.index('"first"') < text.index('"later"')
+
+
+def test_a_number_of_the_class_stays() -> None:
+    text = (
+        "import torch\n\nclass Net(torch.nn.Module):\n    scale = 1.0\n\n    def restart(self):\n        self.scale = 1.0\n\n"
+        "    def forward(self, x):\n        self.scale *= 0.5\n        return «x * self.scale»\n"
+    )
+    at = problem(text, kind="recompile", reason="self.scale", function="Net.forward")
+    assert counters.candidates(at) == []
+    with_init = text.replace("def restart(self)", "def __init__(self)")
+    assert counters.candidates(problem(with_init, kind="recompile", reason="self.scale", function="Net.forward"))
+
+
+def test_a_return_over_several_lines_after_a_branch() -> None:
+    body = "    if «x.sum() > 0»:\n        return x, x\n    z = x + 1\n    y = z * 2\n"
+    body += "    return (\n        z,\n        y,\n    )\n"
+    assert any("torch.where" in text for text in texts(branches, HEAD + body))
+
+
+def test_the_body_of_a_loop_in_a_suppress_stays_where_it_is() -> None:
+    body = "    y = x.sin()\n    with contextlib.suppress(ValueError):\n        for item in items:\n            y = y + 1\n"
+    body += "            «check(item)»\n            y = y * 2\n    return y.cos()\n"
+    assert not [text for text in texts(parts, HEAD + body) if "def step(" in text or "def run_for(" in text]

@@ -7,7 +7,7 @@ in a call to a helper that replaces the condition's value.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dynascope.compiler.source.lines import split_lines
@@ -46,7 +46,7 @@ def _helper(flag: Any, values: list[bool], number: int) -> Callable[[Any], Any]:
     return force
 
 
-def with_forced(text: str, conditions: tuple[str, ...], changed: list[tuple[int, int]]) -> str | None:
+def with_forced(text: str, conditions: Sequence[str], changed: list[tuple[int, int]]) -> str | None:
     """The text with conditions forced in the top-level statements that contain changed lines.
 
     None if a condition does not occur there, is a `while` condition, or the text cannot be parsed.

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from dynascope.compiler.fixes.calls import KeptCall
+from dynascope.compiler.fixes.candidate import Condition
 from dynascope.compiler.fixes.plan import Plan
 from dynascope.compiler.fixes.proving import forcing, tested_values
 from dynascope.compiler.fixes.proving.fake_check import checking_backend
@@ -186,7 +187,9 @@ class Prover:
 
     # -- conditions ---------------------------------------------------------------------------------------------------
 
-    def _force(self, tests: tuple[str, ...], proof: Proof, is_wanted: Callable[[Variation], bool], agreed: _Agreed) -> None:
+    def _force(
+        self, tests: tuple[Condition, ...], proof: Proof, is_wanted: Callable[[Variation], bool], agreed: _Agreed
+    ) -> None:
         """Compare on all combinations of the sides of these one or two conditions."""
         pair = _forced_pair(agreed.plan, tests)
         if pair is None:  # one of the two conditions is part of the other, or they are in different files
@@ -197,7 +200,7 @@ class Prover:
         forced, new, seen = forcing.Sides(len(tests)), [], []
         with self._trials.eagerly(original, forced.helpers) as run:
             for sides, call, variation in self._forced_cases(len(tests), is_wanted):
-                where = f"where {' and '.join(f'`{test}` is {side}' for test, side in zip(tests, sides, strict=True))}, "
+                where = f"where {' and '.join(f'`{test.before}` is {side}' for test, side in zip(tests, sides, strict=True))}, "
                 case = (id(call), variation.name, where)
                 if case not in agreed.cases:
                     forced.force(sides)
@@ -246,18 +249,18 @@ def _compare(actual: Observed, expected: Observed, agreed: _Agreed, variation: V
         agreed.remark(LOST_CHANGES)
 
 
-def _forcings(plan: Plan) -> list[tuple[str, ...]]:
+def _forcings(plan: Plan) -> list[tuple[Condition, ...]]:
     """The conditions to force, each with the next one, or the only one by itself; raises Refused if one cannot be forced."""
     tests = []
     for test in dict.fromkeys(plan.tests):
         if _forced_pair(plan, (test,)) is not None:
             tests.append(test)
         elif not _is_loop(plan, test):  # the condition of a `while` is not forced, because the loop would not end
-            raise Refused(f"`{test}` cannot be forced, so its other side was not compared")
+            raise Refused(f"`{test.before}` cannot be forced, so its other side was not compared")
     return [(test,) for test in tests] if len(tests) < 2 else list(itertools.pairwise(tests))
 
 
-def _forced_pair(plan: Plan, tests: tuple[str, ...]) -> tuple[Plan, Plan] | None:
+def _forced_pair(plan: Plan, tests: tuple[Condition, ...]) -> tuple[Plan, Plan] | None:
     """Plans for the original and the changed program with the conditions forced; None unless both texts of a file have them."""
     for file, text in plan.texts.items():
         before, after = [], []
@@ -265,12 +268,12 @@ def _forced_pair(plan: Plan, tests: tuple[str, ...]) -> tuple[Plan, Plan] | None
             before.append((edit.first_line, edit.last_line))
         for edit in edits_between(file, text, plan.originals[file]):
             after.append((edit.first_line, edit.last_line))
-        original = forcing.with_forced(plan.originals[file], tests, before)
-        changed = forcing.with_forced(text, tests, after)
+        original = forcing.with_forced(plan.originals[file], [test.before for test in tests], before)
+        changed = forcing.with_forced(text, [test.after for test in tests], after)
         if original is not None and changed is not None:
             return Plan({file: original}, {}, {file: plan.originals[file]}), plan.with_texts({file: changed})
     return None
 
 
-def _is_loop(plan: Plan, test: str) -> bool:
-    return any(forcing.is_while_condition(text, test) for text in plan.originals.values())
+def _is_loop(plan: Plan, test: Condition) -> bool:
+    return any(forcing.is_while_condition(text, test.before) for text in plan.originals.values())

@@ -126,7 +126,8 @@ def _cond(
     start, end = source.whole_lines(branch, *after[-1:])
     changes: list[Change] = [(start, end, text), *torch.changes()]
     title = "Choose with torch.cond"
-    return candidate(problem, source, title, changes, _ONE, conditions.parts(source, branch.test))
+    assumption = _ONE + conditions.precision(source, branch.test)
+    return candidate(problem, source, title, changes, assumption, conditions.parts(source, torch, branch.test))
 
 
 def _one_line(branch: cst.If) -> bool:
@@ -168,7 +169,9 @@ def _function(
         fresh = _fresh_return(source, returned.value)
         if fresh is not None:
             old = source.text_of(returned)
-            at = body.rindex(old)
+            at = body.rfind(old)
+            if at < 0:  # a return over several lines, which are indented differently in the function
+                return None
             body = body[:at] + f"return {fresh}" + body[at + len(old) :]
     return f"{indent}def {name}({', '.join(passed)}):\n{body}"
 
@@ -196,7 +199,7 @@ def _last_values(one: cst.CSTNode) -> list[tuple[str, cst.BaseExpression]]:
 def _fresh_return(source: Source, value: cst.BaseExpression) -> str | None:
     """What a side returns, with the clones that `without_alias` adds; None if there are none."""
     parts = [e.value for e in value.elements] if isinstance(value, cst.Tuple) else [value]
-    texts = [source.text_of(p) for p in parts]
+    texts = [source.argument(p) for p in parts]
     fresh = [without_alias(p, text) for p, text in zip(parts, texts, strict=True)]
     single = "," if isinstance(value, cst.Tuple) and len(parts) == 1 else ""
     return ", ".join(fresh) + single if fresh != texts else None

@@ -17,8 +17,12 @@ from dynascope.compiler.fixes.syntax.source_text import Change, Source, candidat
 from dynascope.compiler.fixes.syntax.torch_names import Torch
 
 _BOTH = "Both sides are computed, and the result is a new tensor of their common shape and type."
-#: methods and functions that take indices
-_PICKING = {"embedding", "gather", "index_select", "narrow", "select", "take", "take_along_dim"}
+#: methods and functions that take indices, or classes that are used as such
+_PICKING = {
+    "cross_entropy", "embedding", "embedding_bag", "gather", "index_add", "index_copy", "index_fill", "index_put",
+    "index_select", "multi_margin_loss", "narrow", "nll_loss", "one_hot", "scatter", "scatter_add", "scatter_reduce", "select",
+    "take", "take_along_dim",
+}  # fmt: skip
 _IDENTITY = {"+=": "0", "-=": "0", "*=": "1", "/=": "1"}
 
 
@@ -45,24 +49,19 @@ def _expression(problem: Problem, source: Source, choice: cst.IfExp) -> list[Can
     condition = conditions.as_tensor(source, torch, choice.test)
     if condition is None or conditions.is_python(choice.test) or is_no_tensor(choice.body) or is_no_tensor(choice.orelse):
         return []
-    tests = conditions.parts(source, choice.test)
-    yes, no = _argument(source, choice.body), _argument(source, choice.orelse)
+    tests = conditions.parts(source, torch, choice.test)
+    precision = conditions.precision(source, choice.test)
+    yes, no = source.argument(choice.body), source.argument(choice.orelse)
     place = (source.start(choice), source.end(choice))
     found: list[Candidate] = []
     if is_pure(torch, choice.body, choice.orelse) and not _guards_an_index(source, choice, [choice]):
         changes: list[Change] = [(*place, f"{torch('where')}({condition}, {yes}, {no})"), *torch.changes()]
-        found += candidate(problem, source, "Choose with torch.where", changes, _BOTH, tests)
+        found += candidate(problem, source, "Choose with torch.where", changes, _BOTH + precision, tests)
     if is_pure(torch, choice.body, choice.orelse, unknown=True):
         yes, no = without_alias(choice.body, yes), without_alias(choice.orelse, no)
         changes = [(*place, f"{torch('cond')}({condition}, lambda: {yes}, lambda: {no})"), *torch.changes()]
-        found += candidate(problem, source, "Choose with torch.cond", changes, _ONE, tests)
+        found += candidate(problem, source, "Choose with torch.cond", changes, _ONE + precision, tests)
     return found
-
-
-def _argument(source: Source, value: cst.BaseExpression) -> str:
-    """The text of a value as an argument of a call."""
-    text = source.text_of(value)
-    return f"({text})" if isinstance(value, cst.Tuple | cst.NamedExpr | cst.GeneratorExp) and not text.startswith("(") else text
 
 
 @dataclass
@@ -82,8 +81,9 @@ def _with_where(problem: Problem, source: Source, branch: cst.If) -> list[Candid
         return []
     changes = [*changes, *torch.changes()]
     chosen = [n for s in sides for n in (s, *source.inside(s, cst.If)) if isinstance(n, cst.If)]
-    tests = tuple(part for n in chosen for part in conditions.parts(source, n.test))
-    return candidate(problem, source, "Choose with torch.where", changes, _BOTH, tests)
+    tests = tuple(part for n in chosen for part in conditions.parts(source, torch, n.test))
+    assumption = _BOTH + conditions.precision(source, *(n.test for n in chosen))
+    return candidate(problem, source, "Choose with torch.where", changes, assumption, tests)
 
 
 def _guards_an_index(source: Source, choice: cst.If | cst.IfExp, sides: list[cst.CSTNode]) -> bool:
@@ -99,8 +99,10 @@ def _guards_an_index(source: Source, choice: cst.If | cst.IfExp, sides: list[cst
     calls = [(c, c.args) for s in sides for c in source.inside(s, cst.Call) if _picks(c)]
     for node, parts in (*items, *calls):
         (known if any(source.is_inside(node, test) for test in tests) else indices).update(uses(*parts).reads)
-    for one in reversed(list(source.inside(source.scope_of(choice), cst.Assign))):  # `n = i + 1` above, and `x[n]`
+    # `n = i + 1` above, and `x[n]`; `ok = i < len(x)` above, and `if ok`
+    for one in reversed(list(source.inside(source.scope_of(choice), cst.Assign))):
         indices |= uses(one.value).reads if uses(one).writes & indices else set()
+        asked |= uses(one.value).reads if uses(one).writes & asked else set()
     return bool(indices & (asked - known))
 
 
@@ -168,7 +170,7 @@ def _side_value(source: Source, torch: Torch, side: list[cst.CSTNode], name: str
             if target in done or uses(node).reads & done or is_no_tensor(node) or not is_pure(torch, node):
                 raise Refused
             if target == name:
-                value = _Value(_argument(source, node), (node,), operator)
+                value = _Value(source.argument(node), (node,), operator)
         done |= {target for target, _ in pairs}
     return value
 
@@ -203,14 +205,20 @@ def _chosen(source: Source, torch: Torch, test: cst.BaseExpression, yes: str, no
     if yes == no:
         return yes
     if conditions.is_python(test):
+        yes = f"({yes})" if _is_loose(yes) else yes
         return f"({yes} if {source.text_of(test)} else {no})"
-    swapped = isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not) and condition is None
-    if swapped and isinstance(test, cst.UnaryOperation):
+    if condition is None and isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
         return _chosen(source, torch, test.expression, no, yes)
     condition = condition or conditions.as_tensor(source, torch, test)
     if condition is None or not is_pure(torch, test):
         raise Refused
     return f"{torch('where')}({condition}, {yes}, {no})"
+
+
+def _is_loose(text: str) -> bool:
+    """Whether an expression that is followed by `if` must be in parentheses: it is `a if b else c` or a lambda."""
+    expression = cst.parse_expression(f"({text})")
+    return isinstance(expression, cst.IfExp | cst.Lambda) and len(expression.lpar) == 1
 
 
 def _assignments(made: list[tuple[str, _Value]]) -> list[str]:
@@ -278,7 +286,7 @@ def _returned(source: Source, torch: Torch, block: list[cst.CSTNode]) -> list[st
         single = isinstance(value, cst.Tuple) and len(parts) == 1
         if single or is_starred(value) or any(not is_pure(torch, p) for p in parts):
             raise Refused
-        return [source.text_of(p) for p in parts]
+        return [source.argument(p) for p in parts]
     if isinstance(first, cst.If):
         yes = _returned(source, torch, statements(first.body))
         other = [first.orelse] if isinstance(first.orelse, cst.If) else statements(first.orelse)

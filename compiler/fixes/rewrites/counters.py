@@ -9,7 +9,7 @@ import libcst as cst
 
 from dynascope.compiler.fixes.candidate import RECOMPILE, Candidate, Problem
 from dynascope.compiler.fixes.syntax.conditions import grouped
-from dynascope.compiler.fixes.syntax.flow import shared_names
+from dynascope.compiler.fixes.syntax.flow import shared_names, statements
 from dynascope.compiler.fixes.syntax.names import bound_in, dotted, parameters, uses
 from dynascope.compiler.fixes.syntax.source_text import Change, Source, candidate, parse
 from dynascope.compiler.fixes.syntax.torch_names import Torch
@@ -33,6 +33,8 @@ def candidates(problem: Problem) -> list[Candidate]:
         assumption = f"{name} is a tensor; int() or float() of it gives the number."
         path, _, last = name.rpartition(".")
         name, owners = f"self.{last}", _classes(source, path, function)
+        if any(_is_of_the_class(source, owner, last) for owner in owners):
+            return []  # objects have the number of the class at first, which stays one
     else:
         owners = [_home(source, function, name.split(".")[0])]
     numbers = _values(source, name, owners)
@@ -75,6 +77,16 @@ def _function_at(source: Source, line: int) -> cst.FunctionDef | cst.Module:
     """The innermost function that has this line, its decorators included, or else the module."""
     around = [f for f in source.all_of(cst.FunctionDef) if source.first_line(f) <= line <= source.lines(f)[1]]
     return around[-1] if around else source.module
+
+
+def _is_of_the_class(source: Source, owner: cst.CSTNode, name: str) -> bool:
+    """Whether the body of a class binds this attribute, and no `__init__` of the class does."""
+    if not isinstance(owner, cst.ClassDef):
+        return False
+    own = [s for s in statements(owner.body) if not isinstance(s, cst.FunctionDef | cst.ClassDef)]
+    made = [f for f in source.inside(owner, cst.FunctionDef) if f.name.value == "__init__"]
+    targets = {dotted(t.target) for f in made for a in source.inside(f, cst.Assign) for t in a.targets}
+    return name in uses(*own).writes and f"self.{name}" not in targets
 
 
 def _home(source: Source, node: cst.CSTNode, name: str) -> cst.CSTNode:

@@ -46,6 +46,8 @@ def candidates(problem: Problem) -> list[Candidate]:
     body = statements(branch.body)
     if selected is None or not body or not isinstance(branch.body, cst.IndentedBlock):
         return []
+    if uses(selected).reads & uses(*body).writes:
+        return []  # another mask, or other rows, from there on
     is_mask = bool({n.value for n in source.inside(branch.test, cst.Name)} & _OF_VALUES)
     if is_mask and any(_makes_numbers(n, selected) for n in source.inside(branch, cst.Call, cst.BinaryOperation)):
         return []

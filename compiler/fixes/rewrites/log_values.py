@@ -93,6 +93,8 @@ def _local(
     lines = [f"{name} = {_number(name, _inner(source, call)[1])}"]
     changes: list[Change] = [_kept(source, call)]
     for one in moving:
+        if any("\n" in source.text_of(text) for text in source.inside(one, cst.SimpleString, cst.FormattedString)):
+            return []  # another indentation would change the text
         lines += [line.removeprefix(indent) for line in source.lines_text(one).rstrip("\n").split("\n")]
         changes.append((*source.whole_lines(one), ""))
     if isinstance(returned, cst.Return) and returned.value is not None and name in uses(returned.value).reads:
@@ -137,14 +139,14 @@ def _return_with(source: Source, last: cst.CSTNode, returned: cst.Return, name: 
     for element in value.elements:
         part = element.value
         if dotted(part) or name in uses(part).reads:
-            parts.append(source.text_of(part))
+            parts.append(source.argument(part))
         else:
             new = unused_name(source, "result", *taken)
             taken.append(new)
             above.append(f"{new} = {source.text_of(part)}")
             parts.append(new)
     start, end = source.whole_lines(last)
-    text = [*above, *lines, f"return {', '.join(parts)}"]
+    text = [*above, *lines, f"return {', '.join(parts)}{',' if len(parts) == 1 else ''}"]
     return [(start, end, "".join(f"{indent}{line}\n" for line in text))]
 
 

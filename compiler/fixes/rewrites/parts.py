@@ -15,7 +15,6 @@ from dynascope.compiler.fixes.syntax.flow import (
     read_first,
     read_later,
     shared_names,
-    small,
     statements,
     targets_of,
 )
@@ -115,7 +114,7 @@ def _whole(source: Source, block: _Block) -> str | None:
         return None
     part = _part(source, [block], unused_name(source, "run_" + _TITLES[type(block).__name__].split(" ")[0]))
     lines = indented(source.lines_text(block), source.indent_unit)
-    if part is None or lines is None:
+    if part is None or lines is None or _is_seen_after_an_exception(source, block, part):
         return None
     indent, inner = source.indent(block), source.indent(block) + source.indent_unit
     end = f"{inner}{part.returned()}\n" if part.results else ""
@@ -155,12 +154,36 @@ def _body(source: Source, block: _Block) -> _Body | None:
         return None
     turns = targets_of(block) if isinstance(block, cst.For) else set()
     part = _part(source, run, unused_name(source, "step"), turns)
-    if part is None:
+    several = (
+        sum(
+            len(s.body)
+            for r in run
+            for s in (r, *source.inside(r, cst.SimpleStatementLine))
+            if isinstance(s, cst.SimpleStatementLine)
+        )
+        > 1
+    )
+    if part is None or (several and _is_seen_after_an_exception(source, block, part)):
         return None
     if isinstance(block, cst.Try):
         written = uses(*run).writes
         seen = uses(*block.handlers, block.finalbody).reads
         handled = [h for h in block.handlers if not leaves(statements(h.body))]
-        if written & seen or (handled and part.results and len(small(run)) > 1):
+        if written & seen or (handled and part.results and several):
             return None  # after an exception, code may read what was assigned before it
     return _Body(part, run)
+
+
+def _is_seen_after_an_exception(source: Source, block: _Block, part: _Part) -> bool:
+    """Whether a `try` or `suppress` around the block lets code go on that reads what the block has assigned by then."""
+    written = uses(block).writes
+    for outer in source.ancestors(block):
+        if isinstance(outer, cst.FunctionDef):
+            break
+        if isinstance(outer, cst.Try | cst.TryStar) and source.is_inside(block, outer.body):
+            goes_on = any(not leaves(statements(h.body)) for h in outer.handlers)
+            if written & uses(*outer.handlers, outer.finalbody).reads or (goes_on and part.results):
+                return True
+        if isinstance(outer, cst.With) and part.results and any("suppress" in source.text_of(i) for i in outer.items):
+            return True
+    return False

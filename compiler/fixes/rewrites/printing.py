@@ -152,7 +152,8 @@ def _moved(problem: Problem, source: Source, statement: cst.CSTNode) -> list[Can
         return []
     block: list[cst.CSTNode] = list(scope.body.body)
     rest = block[block.index(outermost) :]
-    later = [s for s in source.inside(scope, cst.SimpleStatementLine) if is_observer(source, s) and source.scope_of(s) is scope]
+    lines: list[cst.CSTNode] = [*source.inside(scope, cst.SimpleStatementLine), *source.inside(scope, cst.If)]
+    later = [s for s in lines if is_observer(source, s) and source.scope_of(s) is scope]
     later = [s for s in later if source.start(s) >= source.start(rest[0])]
     tops = sorted({_outermost(source, s) for s in later}, key=source.start)
     if not tops or any(at_top(source, scope, t) is None for t in tops) or not _something_follows(source, rest, tops):
@@ -274,6 +275,8 @@ def _one_by_one(source: Source, scope: cst.FunctionDef, tops: list[cst.CSTNode])
             taken.append(name)
             lines.append(f"{name} = {text}")
             names.append((source.start(leaf), source.end(leaf), name))
+        if any("\n" in source.text_of(text) for text in source.inside(top, cst.SimpleString, cst.FormattedString)):
+            return None  # another indentation would change the text
         indent = source.indent(top)
         kept = [line.removeprefix(indent) for line in (_edited(source, top, names) + _comment(source, top)).split("\n")]
         if uses(cst.parse_statement("\n".join(kept) + "\n")).reads & rewritten:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from dynascope.compiler.fixes.candidate import Candidate, Problem
+from dynascope.compiler.fixes.candidate import Candidate, Condition, Problem
 from dynascope.compiler.fixes.syntax import conditions
 from dynascope.compiler.fixes.syntax.effects import is_pure
 from dynascope.compiler.fixes.syntax.flow import small, statements
@@ -12,6 +12,7 @@ from dynascope.compiler.fixes.syntax.names import dotted
 from dynascope.compiler.fixes.syntax.source_text import Source, candidate, parse
 from dynascope.compiler.fixes.syntax.torch_names import Torch
 
+_VALUES_LOST = ", with the message's text but not its values"
 _GPU = "on a GPU the error is reported at a later synchronization"
 
 
@@ -36,8 +37,11 @@ def _assert(problem: Problem, source: Source, node: cst.Assert) -> list[Candidat
         return []
     message = _message(source, node.msg)
     changes = [(source.start(node), source.end(node), _call(torch, good, message)), *torch.changes()]
-    assumption = f"Raises RuntimeError instead of AssertionError{_shortened(node.msg)}; {_GPU}."
-    return candidate(problem, source, "Assert inside the graph", changes, assumption, conditions.parts(source, node.test))
+    precision = conditions.precision(source, node.test)
+    assumption = f"Raises RuntimeError instead of AssertionError{_shortened(node.msg)}; {_GPU}.{precision}"
+    return candidate(
+        problem, source, "Assert inside the graph", changes, assumption, conditions.parts(source, torch, node.test)
+    )
 
 
 def _raise(problem: Problem, source: Source, branch: cst.If) -> list[Candidate]:
@@ -45,7 +49,8 @@ def _raise(problem: Problem, source: Source, branch: cst.If) -> list[Candidate]:
         return []
     torch = Torch(source, source.scope_of(branch))
     lines, shortened = source.comments(*source.lines(branch)), ""
-    tests: list[str] = []
+    tests: list[Condition] = []
+    precision = ""
     kinds: list[str] = []
     at: cst.If | None = branch
     while at is not None:
@@ -58,9 +63,11 @@ def _raise(problem: Problem, source: Source, branch: cst.If) -> list[Candidate]:
             return []
         text = error.args[0].value if isinstance(error, cst.Call) and error.args else None
         lines.append(_call(torch, good, _message(source, text)))
-        tests += conditions.parts(source, at.test)
+        tests += conditions.parts(source, torch, at.test)
+        precision = precision or conditions.precision(source, at.test)
         kinds.append(dotted(error.func if isinstance(error, cst.Call) else error) or "another exception")
-        shortened = shortened or _shortened(text)
+        has_more = isinstance(error, cst.Call) and len(error.args) > 1
+        shortened = shortened or (_VALUES_LOST if has_more else _shortened(text))
         if at.orelse is not None and not isinstance(at.orelse, cst.If):
             return []
         at = at.orelse
@@ -71,7 +78,9 @@ def _raise(problem: Problem, source: Source, branch: cst.If) -> list[Candidate]:
     first = (
         f"Raises RuntimeError instead of {' and '.join(changed)}" if changed else "Raises RuntimeError from inside the graph"
     )
-    return candidate(problem, source, "Assert inside the graph", changes, f"{first}{shortened}; {_GPU}.", tuple(tests))
+    return candidate(
+        problem, source, "Assert inside the graph", changes, f"{first}{shortened}; {_GPU}.{precision}", tuple(tests)
+    )
 
 
 def _call(torch: Torch, good: str, message: str) -> str:
@@ -113,4 +122,4 @@ def _constant_parts(source: Source, text: cst.BaseExpression) -> str:
 
 def _shortened(text: cst.BaseExpression | None) -> str:
     constant = text is None or (isinstance(text, cst.SimpleString | cst.ConcatenatedString) and "f" not in _prefixes(text))
-    return "" if constant else ", with the message's text but not its values"
+    return "" if constant else _VALUES_LOST

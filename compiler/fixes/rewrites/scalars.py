@@ -6,6 +6,7 @@ import libcst as cst
 
 from dynascope.compiler.fixes.candidate import Candidate, Problem
 from dynascope.compiler.fixes.syntax.conditions import grouped, number_of
+from dynascope.compiler.fixes.syntax.effects import changed_in_place
 from dynascope.compiler.fixes.syntax.names import dotted, parameters
 from dynascope.compiler.fixes.syntax.source_text import Change, Source, candidate, parse
 from dynascope.compiler.fixes.syntax.torch_names import Torch
@@ -95,7 +96,13 @@ class _Flow:
         inner, kind = number_of(call) or (call, "")
         text = grouped(inner, self.source.text_of(inner))
         tail = {"int": ".long()", "bool": ".bool()", "float": ending}.get(kind, "")
-        return self.source.start(call), self.source.end(call), f"{text}.detach(){tail}"
+        copied = ".clone()" if self._may_change(inner) else ""
+        return self.source.start(call), self.source.end(call), f"{text}.detach(){copied}{tail}"
+
+    def _may_change(self, value: cst.BaseExpression) -> bool:
+        """Whether a tensor may be changed in place later: a number would keep the old value."""
+        is_kept = isinstance(value, cst.Attribute | cst.Subscript)
+        return is_kept or (isinstance(value, cst.Name) and changed_in_place({value.value}, self.scope))
 
     def is_number(self, node: cst.BaseExpression) -> bool:
         """Whether an expression is a Python number, as far as the text shows."""

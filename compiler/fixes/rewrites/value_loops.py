@@ -54,7 +54,10 @@ def _while_loop(
     text += f"{indent}{values} = {torch('while_loop')}({more}, {turn}, ({values}))\n"
     start, end = source.whole_lines(loop)
     changes = [(start, end, text), *torch.changes()]
-    return candidate(problem, source, "Loop with torch.while_loop", changes, _ASSUMPTION, conditions.parts(source, loop.test))
+    assumption = _ASSUMPTION + conditions.precision(source, loop.test)
+    return candidate(
+        problem, source, "Loop with torch.while_loop", changes, assumption, conditions.parts(source, torch, loop.test)
+    )
 
 
 def _computes(torch: Torch, body: list[cst.CSTNode]) -> bool:

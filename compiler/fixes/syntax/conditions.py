@@ -6,6 +6,7 @@ import ast
 
 import libcst as cst
 
+from dynascope.compiler.fixes.candidate import Condition
 from dynascope.compiler.fixes.syntax.names import dotted
 from dynascope.compiler.fixes.syntax.source_text import Source
 from dynascope.compiler.fixes.syntax.torch_names import Torch
@@ -139,12 +140,20 @@ def _comparison(source: Source, torch: Torch, test: cst.Comparison) -> str | Non
     parts, left = [], test.left
     for link in test.comparisons:
         operator = source.text_of(link.operator).strip()
-        parts.append(f"{without_numbers(source, left)} {operator} {without_numbers(source, link.comparator)}")
+        parts.append(f"{_operand(source, left)} {operator} {_operand(source, link.comparator)}")
         left = link.comparator
     joined = parts[0]
     for part in parts[1:]:
         joined = f"{torch('logical_and')}({joined}, {part})"
     return joined
+
+
+def _operand(source: Source, expression: cst.BaseExpression) -> str:
+    """The text of an operand of a comparison."""
+    text = without_numbers(source, expression)
+    is_loose = isinstance(expression, cst.IfExp | cst.Lambda | cst.NamedExpr | cst.BooleanOperation | cst.Comparison)
+    is_not = isinstance(expression, cst.UnaryOperation) and isinstance(expression.operator, cst.Not)
+    return f"({text})" if is_loose or is_not else text
 
 
 def without_numbers(source: Source, expression: cst.BaseExpression) -> str:
@@ -171,21 +180,34 @@ def number_changes(source: Source, expression: cst.CSTNode) -> list[tuple[int, i
     return found
 
 
-def parts(source: Source, test: cst.BaseExpression) -> tuple[str, ...]:
-    """The operands of `and`, `or` and `not` in a condition, or the condition itself, whose text `as_tensor` keeps."""
+def parts(source: Source, torch: Torch, test: cst.BaseExpression) -> tuple[Condition, ...]:
+    """The operands of `and`, `or` and `not` in a condition on values, or the condition itself, as `as_tensor` writes them."""
     if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
-        return parts(source, test.expression)
+        return parts(source, torch, test.expression)
     if isinstance(test, cst.BooleanOperation):
-        return (*parts(source, test.left), *parts(source, test.right))
-    number = number_of(test)
-    if number is not None:
-        return parts(source, number[0])
+        return (*parts(source, torch, test.left), *parts(source, torch, test.right))
+    if is_python(test):
+        return ()
+    before = after = source.text_of(test)
     chained = isinstance(test, cst.Comparison) and len(test.comparisons) > 1
-    if isinstance(test, cst.Call):
-        name = test.func.attr.value if isinstance(test.func, cst.Attribute) else dotted(test.func)
-        if name in _ELEMENTWISE or (isinstance(test.func, cst.Name) and name in ("any", "all")):
-            return ()
-    return () if is_python(test) or chained or number_changes(source, test) else (_one_line(source.text_of(test)),)
+    if chained or number_changes(source, test) or (isinstance(test, cst.Call) and _elementwise(source, torch, test)):
+        number = number_of(test)
+        after = source.text_of(number[0]) if number is not None else as_tensor(source, torch, test) or ""
+    return (Condition(_one_line(before), _one_line(after)),) if after else ()
+
+
+def precision(source: Source, *tests: cst.BaseExpression) -> str:
+    """What is taken for granted about the numbers in these conditions, as a sentence after a space; "" for nothing."""
+    words = ""
+    if any(number_changes(source, test) for test in tests):
+        words += " The condition has the precision and the range of the tensor's dtype instead of Python's."
+    if any(_is_equal(call) for test in tests for call in (test, *source.inside(test, cst.Call))):
+        words += " The tensors that torch.equal compares have the same shape."
+    return words
+
+
+def _is_equal(node: cst.CSTNode) -> bool:
+    return isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value == "equal"
 
 
 def _one_line(text: str) -> str:
@@ -200,9 +222,8 @@ def not_in_place(source: Source, *nodes: cst.CSTNode) -> list[tuple[int, int, st
         node = pending.pop()
         if isinstance(node, cst.AugAssign) and isinstance(node.target, cst.Name):
             name, operator = node.target.value, source.text_of(node.operator).strip().removesuffix("=")
-            value = (
-                grouped(node.value, source.text_of(node.value)) if not _is_simple(node.value) else source.text_of(node.value)
-            )
+            value = source.text_of(node.value)
+            value = value if _is_simple(node.value) else grouped(node.value, value)
             found.append((source.start(node), source.end(node), f"{name} = {name} {operator} {value}"))
         pending.extend(node.children)
     return found
@@ -213,19 +234,11 @@ def _is_simple(value: cst.BaseExpression) -> bool:
 
 
 def grouped(expression: cst.BaseExpression, text: str) -> str:
-    """Text that can be followed by `.method()`: in parentheses unless it is a name, a call or the like."""
-    if isinstance(expression, cst.Name | cst.Attribute | cst.Call | cst.Subscript) or text.startswith("("):
-        return text if not text.startswith("(") or _closes_at_end(text) else f"({text})"
-    return f"({text})"
+    """Text that can be followed by `.method()`: in parentheses unless the expression is a name, a call or the like.
 
-
-def _closes_at_end(text: str) -> bool:
-    depth = 0
-    for at, letter in enumerate(text):
-        depth += {"(": 1, ")": -1}.get(letter, 0)
-        if depth == 0:
-            return at == len(text) - 1 or text[at + 1] in ".[("
-    return False
+    `text` is the expression's own text, which never has parentheses around it.
+    """
+    return text if isinstance(expression, cst.Name | cst.Attribute | cst.Call | cst.Subscript) else f"({text})"
 
 
 def negated(source: Source, torch: Torch, test: cst.BaseExpression) -> str | None:

@@ -15,7 +15,7 @@ from typing import TypeVar
 import libcst as cst
 from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
-from dynascope.compiler.fixes.candidate import Candidate, Problem
+from dynascope.compiler.fixes.candidate import Candidate, Condition, Problem
 from dynascope.compiler.report import FixEdit
 from dynascope.compiler.source.lines import split_lines
 
@@ -83,6 +83,11 @@ class Source:
     def text_of(self, node: cst.CSTNode) -> str:
         """The node's own text, with `\\n` as line ends."""
         return _LINE_END.sub("\n", self.text[self.start(node) : self.end(node)])
+
+    def argument(self, value: cst.BaseExpression) -> str:
+        """The text of a value as an argument of a call, or an element of a tuple."""
+        text = self.text_of(value)
+        return f"({text})" if isinstance(value, cst.Tuple | cst.NamedExpr | cst.GeneratorExp) else text
 
     def line_of(self, offset: int) -> int:
         return bisect.bisect_right(self._line_starts, offset)
@@ -245,7 +250,7 @@ def candidate(
     title: str,
     changes: Iterable[Change],
     assumption: str = "",
-    tests: tuple[str, ...] = (),
+    tests: tuple[Condition, ...] = (),
     settings: Mapping[str, object] | None = None,
 ) -> list[Candidate]:
     """The candidate that makes these changes, in a list; an empty list if the new text is invalid or equals the old one."""
