@@ -28,7 +28,7 @@ import dynascope
 from dynascope.compiler.driver import fixing
 from dynascope.compiler.fixes import patch, search, setting_changes
 from dynascope.compiler.fixes.calls import KeptCall, KeptCalls
-from dynascope.compiler.fixes.candidate import Candidate, Problem
+from dynascope.compiler.fixes.candidate import Candidate, Condition, Problem
 from dynascope.compiler.fixes.plan import Plan
 from dynascope.compiler.fixes.proving import tested_values
 from dynascope.compiler.fixes.proving.caller_changes import numbers_as_tensors
@@ -80,7 +80,8 @@ def fix(function: Any, *args: Any, fix_seconds: float = 600, **settings: Any) ->
 
 
 def replacing(before: str, after: str, **fields: Any) -> Callable[[Problem], list[Candidate]]:
-    """A source of candidates that replaces one text of the file, wherever the break is."""
+    """A source of candidates that replaces one text of the file, wherever the break is; `tests` have texts of conditions."""
+    fields["tests"] = tuple(Condition(text, text) for text in fields.get("tests", ()))
 
     def candidates(problem: Problem) -> list[Candidate]:
         lines = problem.source.splitlines(keepends=True)
@@ -661,7 +662,7 @@ def test_methods_closures_and_modules(module: MakeModule, monkeypatch: pytest.Mo
         one, other = (lines[number + k].partition("=")[2].strip() for k in (1, 3))
         after = f"{indent}y = torch.where(x.sum() > 0, {one}, {other})\n"
         edit = FixEdit(problem.file, number + 1, number + 4, "".join(lines[number : number + 4]), after)
-        return [Candidate("rewrite", "where", (edit,), tests=("x.sum() > 0",))]
+        return [Candidate("rewrite", "where", (edit,), tests=(Condition("x.sum() > 0", "x.sum() > 0"),))]
 
     only(monkeypatch, where)
     inner, net = made.outer(torch.tensor(2.0)), made.Net()
@@ -781,7 +782,7 @@ def test_state_outside_of_the_arguments(module: MakeModule, monkeypatch: pytest.
                 kept.insert(0, "        last\n")
             text = [*lines[:start], good, *kept]
             edit = FixEdit(problem.file, 1, len(lines), "".join(lines), "".join(text))
-            return [Candidate("rewrite", "planted", (edit,), tests=("x.sum() > 0",))]
+            return [Candidate("rewrite", "planted", (edit,), tests=(Condition("x.sum() > 0", "x.sum() > 0"),))]
 
         only(monkeypatch, source)
         report = fix(made.f, torch.ones(3))
