@@ -24,7 +24,7 @@ def gather(client: Any) -> RanksReport:
             record.rank.rank = number
         records.append(record)
     if not records:
-        raise LookupError("no engine has a report yet: run a cell under %%px with %%compile in it")
+        raise LookupError("no engine has a report yet: run a cell that begins with %%px, followed by %%compile")
     return merge(records, world_size=max(len(answers), *(r.rank.rank + 1 for r in records)))
 
 

@@ -23,7 +23,7 @@ def parsed(text: str) -> ast.Module | None:
 
 
 def with_edits(text: str, edits: Iterable[FixEdit]) -> str:
-    """The text with these edits; raises NotApplicable if its lines are not those that an edit replaces, or if edits overlap."""
+    """The text with these edits; raises NotApplicable if the lines that an edit replaces have changed, or if edits overlap."""
     lines = split_lines(text)
     last_replaced = len(lines) + 1
     for edit in sorted(edits, key=lambda edit: (edit.first_line, edit.last_line), reverse=True):

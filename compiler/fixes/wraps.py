@@ -42,7 +42,7 @@ def _decorated(problem: Problem, tree: ast.Module, torch: str) -> list[Candidate
 
 
 def _called(problem: Problem, tree: ast.Module, torch: str) -> list[Candidate]:
-    """Wrap the imported function that is called at the break, once for all calls below the wrapped function."""
+    """Wrap the imported function that is called at the break; a wrapper that an earlier fix has made is used again."""
     lines = [line.rstrip("\n") for line in split_lines(problem.source)]
     calls = [
         node

@@ -35,7 +35,7 @@ class Tried:
 
     #: description of the arguments
     arguments: str
-    #: the report of what the recorded call compiled; None: the input was not called, or the user interrupted the call
+    #: the report of what the recorded call compiled; None: no call was made, or the user interrupted it
     seen: Report | None = None
     first_seconds: float | None = None
     measured: Measured | None = None

@@ -10,7 +10,7 @@ from dynascope.shell import cell_number, raw_cell
 
 
 def use_raw_texts(shell: Any, report: Report, ran: str) -> None:
-    """Replace the fixed texts in `report`, where magics are comments or calls, by fixed texts of the cells as users wrote them.
+    """Make the fixed texts in `report` those of the cells as the user wrote them; their magics were comments or calls so far.
 
     A cell is left out if its raw text is unknown or a change does not apply to it; the patch still shows its fixes.  `ran`: the
     file of the cell that ran; if the fixes need `dynamic=True`, this becomes an option of its magic.

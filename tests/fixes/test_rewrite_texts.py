@@ -850,3 +850,10 @@ def test_the_body_of_a_loop_in_a_suppress_stays_where_it_is() -> None:
     body = "    y = x.sin()\n    with contextlib.suppress(ValueError):\n        for item in items:\n            y = y + 1\n"
     body += "            «check(item)»\n            y = y * 2\n    return y.cos()\n"
     assert not [text for text in texts(parts, HEAD + body) if "def step(" in text or "def run_for(" in text]
+
+
+def test_a_condition_of_several_lines_is_put_in_parentheses() -> None:
+    body = "    if (\n        «x.sum()\n        > 0»\n    ):\n        a, b = x, y\n"
+    body += "    else:\n        a, b = y, x\n    return a, b\n"
+    made = texts(branches, HEAD + body)
+    assert any("condition = (x.sum()\n        > 0)\n" in text for text in made), made

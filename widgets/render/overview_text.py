@@ -14,8 +14,8 @@ from dynascope.widgets.wire import CallRow, CausePlace, CauseRow, Overview
 
 #: lines of a screen
 SCREEN = 45
-#: the causes have at most this many lines, one less for each line but the first above and below the overview; the calls have
-#: the rest
+#: lines for the causes, if only one line is above or below the overview; each further line there takes one away, and the
+#: calls get what is left of the screen
 CAUSES = 20
 #: causes that are shown with their places (one less if there are more than MANY causes), and functions named in one line
 PLACED, MANY, FUNCTIONS = 4, 6, 5

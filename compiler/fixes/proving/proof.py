@@ -67,7 +67,8 @@ class _Agreed:
     """The cases in which a plan has agreed with eager, and remarks on them."""
 
     plan: Plan
-    #: (id of the call, name of the variation, what was forced or "without torch.compile, ", else "")
+    #: (id of the call, name of the variation, how a refusal's sentence begins: with the forced conditions, with "without
+    #: torch.compile, ", or with "")
     cases: set[tuple[int, str, str]] = field(default_factory=set)
     remarks: list[str] = field(default_factory=list)
 
@@ -119,10 +120,9 @@ class Prover:
         `recompiles`, on inputs that are made to require gradients.
         """
         proof = Proof()
-        levels = {False: (True, recompiles), True: (recompiles and gradients,) * 2}
 
         def is_wanted(variation: Variation) -> bool:
-            return levels[variation.gradients][variation.recompiles]
+            return recompiles and gradients if variation.gradients else recompiles or not variation.recompiles
 
         agreed = self._agreed.setdefault(id(plan), _Agreed(plan))
         proof.remarks = agreed.remarks

@@ -122,7 +122,7 @@ def _assigning(source: Source, torch: Torch, branch: cst.If) -> list[Change] | N
         condition = conditions.as_tensor(source, torch, branch.test)
         if condition is not None and len(names) > 1 and isinstance(source.scope_of(branch), cst.FunctionDef):
             name = unused_name(source, "condition")
-            hoisted, condition = [f"{name} = {condition}"], name
+            hoisted, condition = [f"{name} = {conditions.in_one_statement(condition)}"], name
         made = [(n, _value_of(source, torch, branch, n, before, condition)) for n in names]
     except Refused:
         return None

@@ -144,7 +144,7 @@ def _classes(source: Source, path: str, place: cst.CSTNode) -> list[cst.ClassDef
 def _given(source: Source, function: cst.FunctionDef, name: str) -> list[cst.BaseExpression]:
     """The arguments for this parameter that may differ from call to call, in calls of the function by its own name.
 
-    None if the parameter is not taken by position, or the name may stand for another function.
+    Empty if the parameter is not taken by position, or the name may stand for another function.
     """
     order = [p.name.value for p in (*function.params.posonly_params, *function.params.params)]
     called = function.name.value

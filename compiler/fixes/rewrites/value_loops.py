@@ -49,7 +49,7 @@ def _while_loop(
     values = f"{names}," if len(carried) == 1 else names
     header = "".join(f"{indent}{c}\n" for c in source.comments(source.lines(loop)[0], source.lines(body[0])[0] - 1))
     lines = source.lines_text(*body, changes=conditions.not_in_place(source, *body))
-    text = f"{header}{indent}def {more}({names}):\n{indent}{unit}return {test}\n"
+    text = f"{header}{indent}def {more}({names}):\n{indent}{unit}return {conditions.in_one_statement(test)}\n"
     text += f"{indent}def {turn}({names}):\n{lines}{inner}return {values}\n"
     text += f"{indent}{values} = {torch('while_loop')}({more}, {turn}, ({values}))\n"
     start, end = source.whole_lines(loop)

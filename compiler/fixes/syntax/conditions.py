@@ -206,6 +206,11 @@ def precision(source: Source, *tests: cst.BaseExpression) -> str:
     return words
 
 
+def in_one_statement(text: str) -> str:
+    """The text of an expression as a statement's value: in parentheses if it has several lines."""
+    return f"({text})" if "\n" in text else text
+
+
 def _is_equal(node: cst.CSTNode) -> bool:
     return isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value == "equal"
 
