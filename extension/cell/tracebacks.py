@@ -214,8 +214,9 @@ def _show_syntax_error(shell: Any, error: SyntaxError) -> None:
 
     def show_once(filename: str | None = None, running_compiled_code: bool = False) -> None:
         _syntax_errors.close()
-        formatter = shell.SyntaxTB
-        lines = formatter.structured_traceback(type(error), error, traceback.extract_tb(trimmed(error.__traceback__)))
+        formatter, places = shell.SyntaxTB, traceback.extract_tb(trimmed(error.__traceback__))
+        is_running = any(origin(place.filename) == "user" for place in places)  # or else Python has refused the cell's text
+        lines = formatter.structured_traceback(type(error), error, places if is_running else [])
         shown = [_with_source_names(shell, line) for line in lines]
         with patched(vars(formatter), {"structured_traceback": lambda *args: shown}):
             shell.showsyntaxerror(filename, running_compiled_code)

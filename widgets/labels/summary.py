@@ -14,7 +14,12 @@ from dynascope.compiler.report import Graph, GraphSplit, Report, Summary, byte_t
 def headline(report: Report) -> str:
     """The headline: `f: 2 graphs · 1 graph break · 1 resume function · 0 skipped · compiled in 0.80 s`."""
     s = report.summary
-    parts = [plural(s.graphs, "graph"), breaks(s), plural(s.resumes, "resume function"), f"{s.skipped} skipped"]
+    parts = [plural(s.graphs, "graph"), breaks(s)]
+    if s.breaks and s.unexpected != s.breaks:
+        parts[-1] += f" ({s.breaks - s.unexpected} allowed)"
+    if s.breaks and s.unknown_breaks:
+        parts[-1] += f" and {s.unknown_breaks} at {'an unknown place' if s.unknown_breaks == 1 else 'unknown places'}"
+    parts += [plural(s.resumes, "resume function"), f"{s.skipped} skipped"]
     if s.recompiles:
         parts.append(plural(s.recompiles, "recompile"))
     if any(r.refused_by for r in report.recompiles):
@@ -39,15 +44,9 @@ def headline(report: Report) -> str:
 
 
 def breaks(s: Summary) -> str:
-    """The number of graph breaks: `2 graph breaks (1 allowed)`, `graph breaks unknown`."""
-    if not s.breaks and (s.cached or s.unknown_breaks):  # the breaks of cached code are unknown: never "no breaks"
-        return "graph breaks unknown"
-    words = plural(s.breaks, "graph break")
-    if s.breaks and s.unexpected != s.breaks:
-        words += f" ({s.breaks - s.unexpected} allowed)"
-    if s.breaks and s.unknown_breaks:
-        words += f" and {s.unknown_breaks} at {'an unknown place' if s.unknown_breaks == 1 else 'unknown places'}"
-    return words
+    """The number of graph breaks at known places: `2 graph breaks`, or `graph breaks unknown`."""
+    is_unknown = not s.breaks and (s.cached or s.unknown_breaks)  # the breaks of cached code are unknown: never "no breaks"
+    return "graph breaks unknown" if is_unknown else plural(s.breaks, "graph break")
 
 
 def nothing_to_do(report: Report) -> str:
