@@ -857,3 +857,12 @@ def test_a_condition_of_several_lines_is_put_in_parentheses() -> None:
     body += "    else:\n        a, b = y, x\n    return a, b\n"
     made = texts(branches, HEAD + body)
     assert any("condition = (x.sum()\n        > 0)\n" in text for text in made), made
+
+
+def test_numbers_by_themselves_as_conditions() -> None:
+    body = "    if «{}»:\n        return x + 1\n    return x * 2\n"
+    candidate, text = offered(branches, HEAD + body.format("x.any().item()"))[0]
+    assert "torch.where(x.any(), x + 1, x * 2)" in text
+    assert "precision" not in candidate.assumption
+    assert "torch.where(x.sum().long() != 0, x + 1, x * 2)" in texts(branches, HEAD + body.format("int(x.sum())"))[0]
+    assert "torch.where(x.sum().long() != 0, x * 2, x + 1)" in texts(branches, HEAD + body.format("not int(x.sum())"))[0]

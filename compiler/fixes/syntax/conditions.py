@@ -103,6 +103,8 @@ def as_tensor(source: Source, torch: Torch, test: cst.BaseExpression) -> str | N
     if isinstance(test, cst.Comparison):
         return _comparison(source, torch, test)
     number = number_of(test)
+    if number is not None and number[1] == "int" and not is_boolean(number[0]):  # `int(0.5)` is false
+        return f"{without_numbers(source, test)} != 0"
     if number is not None:
         return as_tensor(source, torch, number[0])
     if isinstance(test, cst.NamedExpr | cst.IfExp | cst.Lambda | cst.Tuple | cst.List | cst.Dict | cst.BaseString):
@@ -199,7 +201,7 @@ def parts(source: Source, torch: Torch, test: cst.BaseExpression) -> tuple[Condi
 def precision(source: Source, *tests: cst.BaseExpression) -> str:
     """What is taken for granted about the numbers in these conditions, as a sentence after a space; "" for nothing."""
     words = ""
-    if any(number_changes(source, test) for test in tests):
+    if any(number_of(test) is None and number_changes(source, test) for test in tests):  # by itself, only 0 is false
         words += " The condition has the precision and the range of the tensor's dtype instead of Python's."
     if any(_is_equal(call) for test in tests for call in (test, *source.inside(test, cst.Call))):
         words += " The tensors that torch.equal compares have the same shape."
@@ -251,7 +253,7 @@ def negated(source: Source, torch: Torch, test: cst.BaseExpression) -> str | Non
     if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
         return as_tensor(source, torch, test.expression)
     number = number_of(test)
-    if number is not None:
+    if number is not None and number[1] != "int":
         return negated(source, torch, number[0])
     condition = as_tensor(source, torch, test)
     if condition is None:
