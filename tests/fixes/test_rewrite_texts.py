@@ -797,6 +797,8 @@ def test_a_number_from_what_may_change_in_place_is_copied() -> None:
     assert "scale = self.total[0].detach().clone()" in texts(scalars, HEAD + body)[0]
     body = "    scale = «t.item()»\n    t.zero_()\n    return x * scale\n"
     assert "scale = t.detach().clone()" in texts(scalars, HEAD + body)[0]
+    body = "    last = «self.total.item()»\n    y = x * 2\n    self.total.zero_()\n    log.append(last)\n    return y * 2\n"
+    assert "last = self.total.detach().clone()" in texts(log_values, HEAD + body)[0]
     assert "return x * t.detach()\n" in texts(scalars, HEAD + "    return x * «t.item()»\n")[0]
 
 

@@ -1,4 +1,4 @@
-"""A number that is only kept, for a log perhaps, stays a tensor until the end of the function, or for good."""
+"""A number that is only kept, for a log perhaps, stays a tensor until the end of the function."""
 
 from __future__ import annotations
 
@@ -8,20 +8,16 @@ from dynascope.compiler.fixes.candidate import Candidate, Problem
 from dynascope.compiler.fixes.rewrites.branch_parts import is_starred
 from dynascope.compiler.fixes.rewrites.printing import at_the_end, at_top, is_observer
 from dynascope.compiler.fixes.syntax.conditions import grouped, number_of
-from dynascope.compiler.fixes.syntax.effects import computes
+from dynascope.compiler.fixes.syntax.effects import computes, may_change_in_place
 from dynascope.compiler.fixes.syntax.flow import small
 from dynascope.compiler.fixes.syntax.names import dotted, unused_name, uses
 from dynascope.compiler.fixes.syntax.source_text import Change, Source, candidate, parse
 
 _LATER = "The number is taken after the last tensor operation of the function."
-_TENSOR = "{} is a tensor without dimensions; float() of it, where it is read, gives the number."
 
 
 def candidates(problem: Problem) -> list[Candidate]:
-    """`loss = x.item()`, `self.loss = x.item()` and `losses.append(x.item())`: the number is taken at the end.
-
-    For the last two forms, another candidate keeps the tensor instead.
-    """
+    """`loss = x.item()`, `self.loss = x.item()` and `losses.append(x.item())`: the number is taken at the end."""
     source = parse(problem.source)
     if source is None:
         return []
@@ -38,11 +34,9 @@ def candidates(problem: Problem) -> list[Candidate]:
         if isinstance(target, cst.Name):
             return _local(problem, source, scope, statement, call, target.value)
         if isinstance(target, cst.Attribute | cst.Subscript):
-            return [*_stored_later(problem, source, scope, statement, call), *_stored_tensor(problem, source, call, target)]
+            return _stored_later(problem, source, scope, statement, call)
     if isinstance(kept, cst.Expr) and isinstance(kept.value, cst.Call) and _appends(kept.value, call):
-        base = kept.value.func
-        assert isinstance(base, cst.Attribute)
-        return [*_stored_later(problem, source, scope, statement, call), *_stored_tensor(problem, source, call, base.value)]
+        return _stored_later(problem, source, scope, statement, call)
     return []
 
 
@@ -54,7 +48,8 @@ def _appends(call: cst.Call, number: cst.Call) -> bool:
 def _inner(source: Source, call: cst.Call) -> tuple[str, str]:
     """The detached tensor that a number is taken from, and the conversion: "item", "float", "int" or "bool"."""
     inner, kind = number_of(call) or (call, "item")
-    return f"{grouped(inner, source.text_of(inner))}.detach()", kind
+    copied = ".clone()" if may_change_in_place(inner, source.scope_of(call)) else ""
+    return f"{grouped(inner, source.text_of(inner))}.detach(){copied}", kind
 
 
 def _number(name: str, kind: str) -> str:
@@ -179,8 +174,3 @@ def _stored_later(
         return []
     changes = [(start, end, f"{indent}{name} = {tensor}\n"), *ending]
     return candidate(problem, source, "Take the number at the end", changes, _LATER)
-
-
-def _stored_tensor(problem: Problem, source: Source, call: cst.Call, target: cst.BaseExpression) -> list[Candidate]:
-    what = source.text_of(target)
-    return candidate(problem, source, "Keep the detached tensor", [_kept(source, call)], _TENSOR.format(what))

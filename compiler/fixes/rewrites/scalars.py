@@ -6,7 +6,7 @@ import libcst as cst
 
 from dynascope.compiler.fixes.candidate import Candidate, Problem
 from dynascope.compiler.fixes.syntax.conditions import grouped, number_of
-from dynascope.compiler.fixes.syntax.effects import changed_in_place
+from dynascope.compiler.fixes.syntax.effects import may_change_in_place
 from dynascope.compiler.fixes.syntax.names import dotted, parameters
 from dynascope.compiler.fixes.syntax.source_text import Change, Source, candidate, parse
 from dynascope.compiler.fixes.syntax.torch_names import Torch
@@ -42,17 +42,13 @@ def candidates(problem: Problem) -> list[Candidate]:
     calls = [n for n in source.inside(statement, cst.Call) if number_of(n) is not None and source.statement_of(n) is statement]
     flows = [(n, _Flow(source, scope)) for n in calls]  # one for each: if it does not feed, the edits that it needs are dropped
     flows = [(n, flow) for n, flow in flows if flow.is_outermost_number(n) and flow.feeds(n)]
-    if not any(found is n or found in _inside(n) for n, _ in flows):
+    if not any(source.is_inside(found, n) for n, _ in flows):
         return []
     made: list[Candidate] = []
     for ending in ("", ".float()") if any((number_of(n) or (n, ""))[1] == "float" for n, _ in flows) else ("",):
         changes = [c for n, flow in flows for c in (flow.change(n, ending), *flow.functions, *flow.torch.changes())]
         made += candidate(problem, source, "Keep the value in a tensor", dict.fromkeys(changes), _ASSUMPTION)
     return made
-
-
-def _inside(node: cst.CSTNode) -> list[cst.CSTNode]:
-    return [node, *(n for child in node.children for n in _inside(child))]
 
 
 class _Flow:
@@ -96,13 +92,8 @@ class _Flow:
         inner, kind = number_of(call) or (call, "")
         text = grouped(inner, self.source.text_of(inner))
         tail = {"int": ".long()", "bool": ".bool()", "float": ending}.get(kind, "")
-        copied = ".clone()" if self._may_change(inner) else ""
+        copied = ".clone()" if may_change_in_place(inner, self.scope) else ""
         return self.source.start(call), self.source.end(call), f"{text}.detach(){copied}{tail}"
-
-    def _may_change(self, value: cst.BaseExpression) -> bool:
-        """Whether a tensor may be changed in place later: a number would keep the old value."""
-        is_kept = isinstance(value, cst.Attribute | cst.Subscript)
-        return is_kept or (isinstance(value, cst.Name) and changed_in_place({value.value}, self.scope))
 
     def is_number(self, node: cst.BaseExpression) -> bool:
         """Whether an expression is a Python number, as far as the text shows."""

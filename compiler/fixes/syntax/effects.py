@@ -95,6 +95,12 @@ def changed_in_place(names: set[str], *nodes: cst.CSTNode) -> bool:
     return watch.found
 
 
+def may_change_in_place(value: cst.BaseExpression, scope: cst.CSTNode) -> bool:
+    """Whether the tensor that is the value of an expression may be changed in place later; a number keeps the old value."""
+    is_view = isinstance(value, cst.Attribute | cst.Subscript)
+    return is_view or (isinstance(value, cst.Name) and changed_in_place({value.value}, scope))
+
+
 class _InPlace(cst.CSTVisitor):
     def __init__(self, names: set[str]) -> None:
         self.names, self.found = names, False
