@@ -12,7 +12,7 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -29,6 +29,7 @@ from dynascope.compiler.validate import why_not_savable
 from dynascope.docs_tests.pages import DEFAULT_TIMEOUT, PageError
 from dynascope.launch import RankRun, launch, wants_torchrun
 from dynascope.runs.saving import save
+from dynascope.widgets.render.terminal import is_open
 
 USAGE, FAILED, INTERRUPTED = 2, 1, 130
 _SUFFIXES = ".html, .json, .svg, .txt or, except for several ranks, .dot"
@@ -133,9 +134,9 @@ def _run(chosen: argparse.Namespace) -> int:
     mark_recorded()
     if is_rank:
         return _run_rank(chosen)
-    out, err = sys.stdout, sys.stderr  # the script may replace them
+    out, err = sys.stdout, sys.stderr
     report, status = run_script(chosen.script, chosen.arguments, module=chosen.module)
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    with _restored(out, err):
         return _finish(report, status, chosen)
 
 
@@ -146,9 +147,23 @@ def _run_rank(chosen: argparse.Namespace) -> int:
     rank = RankRun(chosen.ranks_dir)
     out, err = sys.stdout, sys.stderr
     report, status = run_script(chosen.script, chosen.arguments, module=chosen.module, started=rank.start)
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    with _restored(out, err):
         whole = rank.end(report, status, reports=not chosen.launched)
         return status if whole is None else _finish(whole, status, chosen)
+
+
+@contextlib.contextmanager
+def _restored(out: TextIO, err: TextIO) -> Iterator[None]:
+    """Print to these streams again, after a script that may have replaced its own.
+
+    What the script has not flushed yet is printed first.  A stream that the script has detached or closed stays replaced.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    out, err = out if is_open(out) else sys.stdout, err if is_open(err) else sys.stderr
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        yield
 
 
 def _check_script(chosen: argparse.Namespace, *, of_ranks: bool = False) -> None:
@@ -210,7 +225,7 @@ def _print(text: str, stream: TextIO) -> None:
 
     A character that the stream cannot encode becomes a question mark.  Nothing is printed if the script has closed the stream.
     """
-    if stream.closed:
+    if not is_open(stream):
         return
     text = text.rstrip("\n") + "\n"
     try:
@@ -224,29 +239,48 @@ def _print(text: str, stream: TextIO) -> None:
 
 
 def _fix(chosen: argparse.Namespace) -> int:
-    from dynascope.compiler.fixes import patch
-    from dynascope.compiler.fixes.text_edits import NotApplicable
     from dynascope.script import run_script
     from dynascope.widgets.render.text import takes_colours, to_text
 
     _check_script(chosen)
-    with contextlib.redirect_stdout(sys.stderr):  # only the patch goes to stdout
+    out, err = sys.stdout, sys.stderr
+    with contextlib.redirect_stdout(err):  # only the patch goes to stdout
         report, status = run_script(chosen.script, chosen.arguments, module=chosen.module, fix_seconds=chosen.fix_seconds)
-    _print(to_text(report, colour=takes_colours(sys.stderr)), sys.stderr)
-    if chosen.save_as and (wrong := save(report, chosen.save_as)) is not None:
-        _print(f"-o {chosen.output}: {wrong}", sys.stderr)
-        status = status or FAILED
-    if not report.patch():
-        return status
-    if not chosen.apply:
-        sys.stdout.write(report.patch())
-        return status
+    with _restored(out, err):
+        _print(to_text(report, colour=takes_colours(sys.stderr)), sys.stderr)
+        if chosen.save_as and (wrong := save(report, chosen.save_as)) is not None:
+            _print(f"-o {chosen.output}: {wrong}", sys.stderr)
+            status = status or FAILED
+        if report.patch():
+            _deliver(report, apply=chosen.apply)
+    return status
+
+
+def _deliver(report: Any, *, apply: bool) -> None:
+    """Print the patch of a report, or apply it."""
+    from dynascope.compiler.fixes import patch
+    from dynascope.compiler.fixes.text_edits import NotApplicable
+
+    if not apply:
+        _print_patch(report.patch(), sys.stdout)
+        return
     try:
         written = patch.apply(report.fix_set.edits)
     except (NotApplicable, OSError, UnicodeError) as reason:
         raise UsageError(f"--apply: {reason}") from None
     _print("\n".join(f"fixed: {file}" for file in written), sys.stderr)
-    return status
+
+
+def _print_patch(text: str, stream: TextIO) -> None:
+    """Print a patch as it would be in a file: in UTF-8 and with its own line ends, whatever those of the stream."""
+    if not is_open(stream):
+        return
+    stream.flush()
+    if hasattr(stream, "buffer"):
+        stream.buffer.write(text.encode())
+        stream.buffer.flush()
+    else:
+        stream.write(text)
 
 
 # -- report ---------------------------------------------------------------------------------------

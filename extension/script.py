@@ -46,8 +46,7 @@ def run_script(
     except KeyboardInterrupt:
         status = 130
     except BaseException as error:
-        _show(error.with_traceback(_own_frames(error, file)))
-        status = 1
+        status = _show(error.with_traceback(_own_frames(error, file)))
     return recording.report, status
 
 
@@ -94,14 +93,20 @@ def _set_first_path(folder: str) -> None:
         sys.path[0] = folder
 
 
-def _show(error: BaseException) -> None:
-    """Show an exception as Python does when it ends a script."""
+def _show(error: BaseException) -> int:
+    """Show an exception as Python does when it ends a script; returns the exit status."""
     with contextlib.suppress(Exception):  # the script may have replaced or closed it
         sys.stdout.flush()
+    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__  # for `pdb.pm()` in a hook
+    if sys.version_info >= (3, 12):
+        sys.last_exc = error
     try:
         sys.excepthook(type(error), error, error.__traceback__)
-    except Exception:  # raised by a hook of the script
+    except SystemExit as ended:
+        return _exit_status(ended.code)
+    except BaseException:  # raised by a hook of the script
         traceback.print_exc()  # prints the error, too: it is the context
+    return 1
 
 
 def _own_frames(error: BaseException, file: Path | None) -> types.TracebackType | None:

@@ -168,7 +168,8 @@ class View(anywidget.AnyWidget):
         bundle = super()._repr_mimebundle_(**kwargs)
         data = bundle[0] if isinstance(bundle, tuple) else bundle
         if data is not None:
-            # shown only without the view; below an empty output that will be filled later, a second text is noise
+            # front ends show this text only if they cannot show the view; while the view is empty, the run has another output
+            # for the text, which is filled when it ends (`runs/display.py`)
             data["text/plain"] = repr(self) if self.content else ""
         return bundle
 

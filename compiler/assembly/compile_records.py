@@ -88,7 +88,7 @@ class CompileRecord:
     started: bool = False
     #: whether its end is recorded: an event that starts a compile with the same id then opens another record
     closed: bool = False
-    #: whether stacks in the texts of its process mark columns; in an entry without marks, nothing is then marked
+    #: whether stacks in the texts of its process mark columns: only then does an entry without marks say that nothing is marked
     marks_columns: bool = False
     #: whether its last step is recorded, and its thread has started another compile since
     over: bool = False
@@ -320,9 +320,10 @@ class CompileRecords:
             record.aot_graphs.setdefault(name, []).append(text)
 
     def _stack(self, entries: Iterable[dict[str, Any]] | None) -> list[dict[str, Any]]:
-        """A record's stack with the files' names; in records that torch makes live they are interned, "?" if not in the table.
+        """A record's stack with file names.
 
-        For a log, the log reader has looked up the strings.
+        In a live run, torch writes the numbers of interned strings, which are looked up here ("?" if unknown); for a log, the
+        log reader has looked them up.
         """
         names = ((e, e["filename"]) for e in entries or ())
         return [{**e, "filename": self._strings.get(f, "?") if isinstance(f, int) else str(f)} for e, f in names]

@@ -58,7 +58,7 @@ def _refusal(report: Report, kept: KeptCalls) -> str | None:
     if report.error is not None:
         return "the run ended with an error"
     if any(call.namespace is not None for call in kept.calls):
-        return "a cell's statements start again from the values that their names had before the run"
+        return "a cell's statements would be repeated with its variables as they were before the run: a first call again"
     if kept.is_full:
         return "too many calls compiled something"
     return next(iter(kept.refusals), None if kept.calls else "nothing that this run compiles was called")

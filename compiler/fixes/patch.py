@@ -17,9 +17,7 @@ from dynascope.compiler.source.origin import is_users
 
 _MARK = MARK.removeprefix("torch")
 #: expressions whose parts may run never, later or repeatedly
-_CONDITIONAL = (
-    ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.IfExp, ast.BoolOp
-)  # fmt: skip
+_LATER = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _BYTE_ORDER_MARK = "\ufeff"
 _HEADER = "# dynascope: also needed: {}\n"
 
@@ -85,9 +83,16 @@ def _direct_calls(node: ast.AST) -> Iterator[ast.Call]:
     """The calls in a statement that are made once and under no condition."""
     if isinstance(node, ast.Call):
         yield node
-    if not isinstance(node, _CONDITIONAL):
-        for child in ast.iter_child_nodes(node):
-            yield from _direct_calls(child)
+    for child in _always_evaluated(node):
+        yield from _direct_calls(child)
+
+
+def _always_evaluated(node: ast.AST) -> Iterable[ast.AST]:
+    if isinstance(node, ast.BoolOp):
+        return node.values[:1]
+    if isinstance(node, ast.IfExp):
+        return [node.test]
+    return () if isinstance(node, _LATER) else ast.iter_child_nodes(node)
 
 
 def with_settings(text: str, settings: Mapping[str, object], known: Mapping[str, str]) -> str:

@@ -199,6 +199,6 @@ def _taken(
                 with profiling.profiler_mark(CALL):
                     entry(*args, **kwargs)
     calls = read_calls(plain_events(trace), Report())[_WARM_UP:]
-    # graphs are not marked here: from a region's graph on, everything is a prologue labeled "return", and not counted
+    # graphs are not marked here, so code of a region may be labeled "return", as if a graph had run before it: not counted
     counted = [[s for s in call.slices if s.kind == "lookup" or (s.kind == "prologue" and not s.label)] for call in calls]
     return min(sum(s.duration for s in slices) for slices in counted) * 1e-9

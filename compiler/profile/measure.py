@@ -190,7 +190,7 @@ def _is_used(kind: str) -> bool:
 
 
 def _waiter() -> Callable[[], None]:
-    """A function that waits until the accelerator has finished all work; `nothing` if the program uses none."""
+    """A function that waits until the current accelerator has finished all work; `nothing` if the program uses none."""
     import torch
 
     accelerator = torch.accelerator.current_accelerator()

@@ -6,6 +6,7 @@ Callers that compare times disable Python's garbage collector meanwhile (`no_col
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import json
 import os
@@ -58,10 +59,10 @@ def quartiles(values: list[float]) -> list[float]:
 
 
 def waiter(device: str) -> Callable[[], None]:
-    """A function that waits until the device has finished; `nothing` for the CPU."""
+    """A function that waits until the device (`cuda`: the current one) has finished; `nothing` for the CPU."""
     import torch
 
-    return nothing if torch.device(device).type == "cpu" else torch.accelerator.synchronize
+    return nothing if torch.device(device).type == "cpu" else functools.partial(torch.accelerator.synchronize, device)
 
 
 def nothing() -> None:

@@ -2,8 +2,8 @@
 
 Each function in `POINTS` installs one hook and returns a function that removes it.  If a hook does not fit the installed
 torch, its function raises: the hook is left out, and `report.hooks` has the reason.  torch's functions are observed from inside
-(`watched_functions`), so that no frame of dynascope's is on the stack while torch, a backend or the user's code runs, except
-where torch makes the content of a record that is read.
+(`watched_functions`), so that no frame of dynascope's is on the stack while torch, a backend or the user's code runs.  One
+exception: torch's functions that make the content of a trace record may run below `sift` (`_quiet_trace`).
 """
 
 from __future__ import annotations
@@ -77,9 +77,9 @@ def _quiet_trace(hooks: Hooks) -> Undo:
     """Keep torch from making numerous or large trace records that are not read: they would be most of the cost of a recording.
 
     Not made are the kinds in `NOT_MADE_LIVE`, bytecode that no recording keeps, and chromium events, which are read before
-    torch makes records of them; those of shapes and graph breaks are made smaller.  torch's modules import `trace_structured`
-    by name, so the function's code is replaced.  It stays as it is if another handler reads the trace, such as that of the
-    user's TORCH_TRACE log.
+    torch makes records of them.  Records of shapes and of graph breaks are made, but smaller.  torch's modules import
+    `trace_structured` by name, so the function's code is replaced.  It stays as it is if another handler reads the trace, such
+    as that of the user's TORCH_TRACE log.
     """
     from torch._logging import _internal
 
@@ -138,7 +138,7 @@ def _frames(hooks: Hooks) -> Undo:
     def end(result: Any, frame: Any, failed: bool) -> None:
         error, attempts = sys.exc_info()[1] if failed else None, hooks.attempts()
         if not any(attempt.frame is frame for attempt in attempts):
-            return  # the frame's start was not observed, or its end was, and an interrupt came while it returned
+            return  # its start was not observed; or this is its second end, by an interrupt after the first
         while (attempt := attempts.pop()).frame is not frame:
             pass  # the end of this attempt was not observed, because of an interrupt
         compiled = getattr(result, "guarded_code", None) is not None

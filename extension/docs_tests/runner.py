@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dynascope.compiler.report import plural
 from dynascope.compiler.source.origin import is_users
 from dynascope.docs_tests.compare import EXPECTATION_ERROR, compare, error_name
 from dynascope.docs_tests.normalize import normalize
@@ -164,7 +165,7 @@ def _execute(page: Page, work: Any, folder: str, limits: list[float | None], bef
         what = f"the kernel died ({error.how})"
         return started, [_problem(page, started[-1] if started else None, what, detail=error.written)]
     except RuntimeError as error:
-        return started, [Problem(str(page.path), f"no kernel: {(str(error).splitlines() or ['it did not start'])[0]}")]
+        return started, [Problem(str(page.path), f"the page was not run: {(str(error).splitlines() or ['no kernel'])[0]}")]
     return started, []
 
 
@@ -263,7 +264,7 @@ def _trimmed(blocks: list[str]) -> str:
     kept: list[str] = []
     for library, group in itertools.groupby(blocks[1:-1], is_library):
         frames = [block.strip("\n") for block in group]
-        kept += [f"... {len(frames)} frames in libraries ..."] if library else frames
+        kept += [f"... {plural(len(frames), 'frame')} in libraries ..."] if library else frames
     lines = blocks[-1].strip().splitlines() if blocks else []
     if len(lines) > 30:
         lines = [*lines[:20], f"... {len(lines) - 25} lines ...", *lines[-5:]]

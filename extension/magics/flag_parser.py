@@ -134,7 +134,8 @@ def command_line(magic: str, settings: Settings, defaults: Settings) -> str:
         elif kind == REPEAT:
             values = [str(item) for item in value]
         else:
-            values = [str(value).lower() if isinstance(value, bool) else str(value).removesuffix(".0")]
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            values = [text.removesuffix(".0") if isinstance(value, float) else text]
         words += [word for item in values for word in (flag, shlex.quote(item))]
     return " ".join(words)
 

@@ -26,7 +26,10 @@ from dynascope.compiler.fixes.rewrites import (
     scalars,
     value_loops,
 )
-from dynascope.compiler.fixes.syntax.effects import changed_in_place
+from dynascope.compiler.fixes.syntax.effects import changed_in_place, is_pure_call
+from dynascope.compiler.fixes.syntax.flow import bound_before
+from dynascope.compiler.fixes.syntax.source_text import parse
+from dynascope.compiler.fixes.syntax.torch_names import Torch
 from dynascope.compiler.fixes.text_edits import with_edits
 
 BRANCH = "Data-dependent branching"
@@ -540,6 +543,9 @@ def test_marks_stand_before_the_calls() -> None:
     assert marked("f(a)\nc = t.compile(f)\nfor b in a:\n    y = c(n=2, x=b)\n") == (
         f"{mark.format('a')}f(a)\nc = t.compile(f)\nfor b in a:\n    {mark.format('b')}    y = c(n=2, x=b)\n"
     )
+    assert marked("y = f(a) or 0\n") == f"{mark.format('a')}y = f(a) or 0\n"
+    assert marked("y = 1 if f(a) else 0\n") == f"{mark.format('a')}y = 1 if f(a) else 0\n"
+    assert marked("y = a or f(a)\n") is None
     others = ["f(t.ones(3))", "f(a)\nf(2)", "a = 1; f(a)", "for a in b: f(a)", "while f(a): pass", "[f(a) for a in b]", "f(*a)"]
     assert [marked(f"{other}\n") for other in [*others, "f(n=1)", "g(a)"]] == [None] * 9
 
@@ -783,6 +789,21 @@ def test_a_condition_that_becomes_a_tensor_is_forced_and_its_precision_named() -
 @pytest.mark.parametrize(
     "body",
     [
+        "    idx = torch.arange(2)\n    h = torch.sin(x)\n    if «h.sum() > 0»:\n        r = h[idx]\n"
+        "    elif h.sum() < -5:\n        r = h[idx] * 3\n    else:\n        r = h[idx] * 2\n    return r\n",
+        "    i = x.argmax()\n    h = x.sin()\n    if «h.sum() > 0»:\n        r = h[i]\n"
+        "    else:\n        r = h[0]\n    return r\n",
+        "    if «x.mean() > 0»:\n        r = F.cross_entropy(x, y)\n    else:\n        r = x.sum()\n    return r\n",
+    ],
+)
+def test_an_index_that_no_condition_asks_about_may_be_used(body: str) -> None:
+    titles = [candidate.title for candidate, _ in offered(branches, "import torch.nn.functional as F\n" + HEAD + body)]
+    assert "Choose with torch.where" in titles
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
         "    ok = i < x.shape[0]\n    if «ok»:\n        r = x[i]\n    else:\n        r = x[0]\n    return r\n",
         "    if «t.max() < x.shape[1]»:\n        r = F.cross_entropy(x, t)\n    else:\n        r = x.sum()\n    return r\n",
     ],
@@ -796,6 +817,10 @@ def test_a_number_from_what_may_change_in_place_is_copied() -> None:
     body = "    scale = «self.total[0].item()»\n    if self.reset:\n        self.total.zero_()\n    return x ** scale + 1\n"
     assert "scale = self.total[0].detach().clone()" in texts(scalars, HEAD + body)[0]
     body = "    scale = «t.item()»\n    t.zero_()\n    return x * scale\n"
+    assert "scale = t.detach().clone()" in texts(scalars, HEAD + body)[0]
+    for view in ("self.total.detach()", "x[0].view(())"):
+        assert f"{view}.detach().clone()" in texts(scalars, HEAD + f"    return x * «{view}.item()»\n")[0]
+    body = "    t = self.total\n    scale = «t.item()»\n    self.total.zero_()\n    return x * scale\n"
     assert "scale = t.detach().clone()" in texts(scalars, HEAD + body)[0]
     body = "    last = «self.total.item()»\n    y = x * 2\n    self.total.zero_()\n    log.append(last)\n    return y * 2\n"
     assert "last = self.total.detach().clone()" in texts(log_values, HEAD + body)[0]
@@ -811,9 +836,23 @@ def test_a_number_from_what_may_change_in_place_is_copied() -> None:
             "        return y * 10\n    return y.cos()\n",
         ),
         (
+            parts, HEAD + "    y = x.sin()\n    for i in range(2):\n        try:\n            if Log.flag: y = y + 1\n"
+            "            «check(y)»\n        except ValueError:\n            pass\n"
+            "        if i > 5: return y\n    return y.cos()\n",
+        ),
+        (
+            parts, HEAD + "    y = x.sin()\n    for i in range(2):\n        with contextlib.suppress(ValueError):\n"
+            "            y = y + 1\n            «check(y)»\n            y = y * 2\n"
+            "        if i > 5: return y\n    return y.cos()\n",
+        ),
+        (
             printing, HEAD + '    y = x.sin()\n    if self.verbose:\n'
-            '        «log.warning("""Values:\n            max %s""", y.max())»\n'
+            '        «log.warning("""Values:\nmax %s""", y.max())»\n'
             "    return y * 2\n",
+        ),
+        (
+            empty_rows, HEAD + "    if «(x < 0).any()»:\n"
+            "        x = x.masked_fill(x < 0, 0)\n        y[x < 0] = 1\n    return y, x\n",
         ),
         (
             empty_rows, HEAD + "    mask = x < 0\n    if «mask.any()»:\n"
@@ -823,6 +862,40 @@ def test_a_number_from_what_may_change_in_place_is_copied() -> None:
 )  # fmt: skip
 def test_what_would_do_something_else_is_not_offered(module: ModuleType, text: str) -> None:
     assert texts(module, text) == []
+
+
+@pytest.mark.parametrize(
+    "above",
+    [
+        "    for y in items:\n        pass\n    else:\n        z = x + 1\n",
+        "    flag and (y := x + 1)\n    z = x + 1\n",
+    ],
+)
+def test_a_name_that_may_be_unbound_is_not_bound(above: str) -> None:
+    source = parse(f"def f(x, items, flag):\n{above}        return z\n".replace("        return", "    return"))
+    assert source is not None
+    inside = [s for s in source.all_of(cst.SimpleStatementLine) if "z = x + 1" in source.text_of(s)]
+    assert "y" not in bound_before(source, inside[0])
+
+
+def test_a_method_of_a_module_in_a_list_may_do_anything() -> None:
+    source = parse("def f(self, x):\n    self.block.forward(x)\n    self.blocks[0].forward(x)\n    x[0].sum()\n")
+    assert source is not None
+    torch_names = Torch(source, source.module)
+    calls = {source.text_of(call): is_pure_call(torch_names, call) for call in source.all_of(cst.Call)}
+    assert calls == {"self.block.forward(x)": False, "self.blocks[0].forward(x)": False, "x[0].sum()": True}
+
+
+def test_a_text_of_several_lines_moves_as_it_is() -> None:
+    body = '    y = x.sin()\n    if self.verbose:\n        «log.warning("""Values:\n            max %s""", y.max())»\n'
+    body += "    return y * 2\n"
+    [moved, *_] = texts(printing, HEAD + body)
+    assert '"""Values:\n            max %s"""' in moved
+
+
+def test_the_mask_that_a_statement_replaces_is_not_used_any_more() -> None:
+    body = "    if «(y < 0).any()»:\n        y = y.masked_fill(y < 0, 0)\n    return y\n"
+    assert "    y = y.masked_fill(y < 0, 0)\n    return y\n" in texts(empty_rows, HEAD + body)[0]
 
 
 def test_later_messages_in_one_line_move_too() -> None:
@@ -839,7 +912,8 @@ def test_a_number_of_the_class_stays() -> None:
     at = problem(text, kind="recompile", reason="self.scale", function="Net.forward")
     assert counters.candidates(at) == []
     with_init = text.replace("def restart(self)", "def __init__(self)")
-    assert counters.candidates(problem(with_init, kind="recompile", reason="self.scale", function="Net.forward"))
+    for made in (with_init, with_init.replace("self.scale = 1.0", "self.scale: float = 1.0")):
+        assert counters.candidates(problem(made, kind="recompile", reason="self.scale", function="Net.forward"))
 
 
 def test_a_return_over_several_lines_after_a_branch() -> None:
@@ -851,7 +925,7 @@ def test_a_return_over_several_lines_after_a_branch() -> None:
 def test_the_body_of_a_loop_in_a_suppress_stays_where_it_is() -> None:
     body = "    y = x.sin()\n    with contextlib.suppress(ValueError):\n        for item in items:\n            y = y + 1\n"
     body += "            «check(item)»\n            y = y * 2\n    return y.cos()\n"
-    assert not [text for text in texts(parts, HEAD + body) if "def step(" in text or "def run_for(" in text]
+    assert not [text for text in texts(parts, HEAD + body) if "def step(" in text or "def run_loop(" in text]
 
 
 def test_a_condition_of_several_lines_is_put_in_parentheses() -> None:
@@ -866,5 +940,10 @@ def test_numbers_by_themselves_as_conditions() -> None:
     candidate, text = offered(branches, HEAD + body.format("x.any().item()"))[0]
     assert "torch.where(x.any(), x + 1, x * 2)" in text
     assert "precision" not in candidate.assumption
+    assert [(test.before, test.after) for test in candidate.tests] == [("x.any()", "x.any()")]
+    assert "precision" not in offered(branches, HEAD + body.format("not x.any().item()"))[0][0].assumption
+    candidate, _ = offered(branches, HEAD + body.format("bool(x.sum().item() > 1e30)"))[0]
+    assert [(test.before, test.after) for test in candidate.tests] == [("x.sum().item() > 1e30", "x.sum() > 1e30")]
+    assert "the precision and the range" in candidate.assumption
     assert "torch.where(x.sum().long() != 0, x + 1, x * 2)" in texts(branches, HEAD + body.format("int(x.sum())"))[0]
     assert "torch.where(x.sum().long() != 0, x * 2, x + 1)" in texts(branches, HEAD + body.format("not int(x.sum())"))[0]

@@ -194,6 +194,41 @@ def test_a_script_that_replaces_its_output_keeps_it_for_itself(tmp_path: Path) -
     assert (tmp_path / "out.txt").read_text() == "tensor([2.])\nend\n"
 
 
+def test_a_script_that_wraps_its_output_anew(tmp_path: Path) -> None:
+    """A detached stream, a buffered one, one without `closed`: the report stands below what the script has printed."""
+    compiled = "torch.compile(lambda x: x + 1, backend='eager')(torch.ones(1))\nprint('from the script')\n"
+    for wrapped in ("sys.stdout.detach()", "sys.stdout.buffer"):
+        (tmp_path / "script.py").write_text(
+            f"import io, sys, torch\nsys.stdout = io.TextIOWrapper({wrapped}, encoding='utf-8')\n{compiled}"
+        )
+        done = call("run", "script.py", folder=tmp_path)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.startswith("from the script\n")
+        assert "1 graph · 0 graph breaks" in done.stdout
+    (tmp_path / "script.py").write_text(
+        "import sys, torch\n\nclass Tee:\n    def __init__(self, file): self.file = file\n"
+        "    def write(self, text): self.file.write(text)\n    def flush(self): self.file.flush()\n"
+        "    def isatty(self): return False\n\nsys.stderr = Tee(open('err.txt', 'w'))\n" + compiled
+    )
+    done = call("fix", "script.py", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (done.stdout, (tmp_path / "err.txt").read_text()) == ("", "")
+    assert "1 graph · 0 graph breaks" in done.stderr
+
+
+def test_a_patch_is_printed_whatever_the_encoding_of_the_output(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(
+        "import torch  # größe\n\n@torch.compile(backend='eager')\ndef f(x):\n    y = x.sin()\n    print('y')\n"
+        "    return y + 1\n\nf(torch.ones(3))\n",
+        encoding="utf-8",
+    )
+    command = [sys.executable, "-m", "dynascope", "fix", "script.py"]
+    variables = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, env=variables, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "größe".encode() in done.stdout
+
+
 def test_a_script_that_closes_its_output_ends_as_it_would(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text("import sys\nsys.stdout.close()\n1 / 0\n")
     done = call("run", "script.py", folder=tmp_path)
@@ -220,6 +255,18 @@ def test_a_script_has_the_names_that_python_gives_it_and_its_own_hook_for_errors
     assert done.stdout.startswith(plain.stdout)
     assert plain.stdout.splitlines() == ["module SourceFileLoader None", "HOOK ZeroDivisionError ['<module>']"]
     assert (done.returncode, done.stderr) == (plain.returncode, plain.stderr)
+
+
+def test_a_hook_that_exits_gives_the_status_and_there_is_a_report(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(
+        "import sys\n"
+        "def hook(kind, error, trace):\n    print('hook', repr(sys.last_value))\n    sys.exit(3)\n"
+        "sys.excepthook = hook\n1 / 0\n"
+    )
+    done = call("run", "-o", "report.json", "script.py", folder=tmp_path)
+    assert (done.returncode, done.stderr.splitlines()[:1]) == (3, [])
+    assert done.stdout.startswith("hook ZeroDivisionError('division by zero')\n")
+    assert (tmp_path / "report.json").is_file()
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="PYTHONSAFEPATH is of Python 3.11")

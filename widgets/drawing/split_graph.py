@@ -54,7 +54,7 @@ def whole_picture(report: Report, places: Places) -> Picture:
     first: dict[str, str] = {}
     for f in report.frames:
         before = f.recompile_of
-        if before in known and known[before].status != "ignored":
+        if before in known and "ignored" not in (f.status, known[before].status):
             first[f.id] = first.get(before, before)
     visible = [f for f in report.frames if f.status != "ignored" and f.id not in first]
     return _Drawing(report, places, visible, {}, first=first).picture()

@@ -43,7 +43,8 @@ class OverviewText(Terminal):
         if self.shown["well"]:
             well = self.wrap(self.shown["well"], " " * 15, 2)
             first += [f"{'Compiled well: ':>15}{well[0].lstrip()}", *well[1:]]
-        out = ["", *first, "", *self.causes(CAUSES - max(0, used - 1))]
+        causes = self.causes(CAUSES - max(0, used - 1))
+        out = ["", *first, *(["", *causes] if causes else [])]
         foot = ["", self.paint("More about the breaks: print(report.details())", "soft")]
         return [*out, "", *self.calls(SCREEN - used - len(out) - len(foot) - 1), *foot]
 

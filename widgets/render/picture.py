@@ -31,7 +31,9 @@ def to_svg(report: Report) -> str:
 
 def _sentence(why: str) -> str:
     size = 'width="900" height="40" viewBox="0 0 900 40"'
-    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="{SANS}" font-size="12">{_text(14, 24, why)}</svg>'
+    background = f'<rect width="100%" height="100%" rx="8" fill="{LIGHT["bg"]}"/>'
+    text = _text(14, 24, cut(why, 872, 12))
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="{SANS}" font-size="12">{background}{text}</svg>'
 
 
 def svg(title: str, picture: Picture, *, titled: bool = True) -> str:

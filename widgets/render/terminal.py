@@ -6,12 +6,21 @@ import re
 import shutil
 import textwrap
 from collections.abc import Callable
+from typing import TextIO
 
 from dynascope.widgets.guarded import guarded
 from dynascope.widgets.labels.advice import compiler_text
 
 _CODES = {"bold": "1", "soft": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
 _SENTENCES = re.compile(r"(?<=[.!?]) (?=[A-Z])")
+
+
+def is_open(stream: TextIO | None) -> bool:
+    """Whether text can be written to a stream: programs replace, close and detach `sys.stdout`, and it may be None."""
+    try:
+        return stream is not None and not getattr(stream, "closed", False)
+    except ValueError:  # detached
+        return False
 
 
 def columns(width: int | None) -> int:

@@ -48,7 +48,7 @@ from dynascope.widgets.model.compile_time import compile_time_line
 from dynascope.widgets.model.overview import overview
 from dynascope.widgets.model.timeline import timeline
 from dynascope.widgets.render.overview_text import OverviewText
-from dynascope.widgets.render.terminal import Terminal, columns
+from dynascope.widgets.render.terminal import Terminal, columns, is_open
 
 #: at most this many breaks, frames and recompiles are shown in full
 MOST = 12
@@ -56,7 +56,7 @@ MOST = 12
 
 def takes_colours(stream: TextIO) -> bool:
     """Whether the stream is an open terminal that takes colors (`NO_COLOR` is not set, and `TERM` is not "dumb")."""
-    return not stream.closed and stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    return is_open(stream) and stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
 
 def to_text(report: Report, colour: bool = False, width: int | None = None) -> str:

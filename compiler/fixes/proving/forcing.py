@@ -1,7 +1,8 @@
 """Forces conditions of a program, so that a changed branch is compared with eager on both sides.
 
 In the edited text and in the original, each occurrence of a condition in a top-level statement that the edits touch is wrapped
-in a call to a helper that replaces the condition's value.
+in a call to a helper that replaces the condition's value.  If the edits rewrite the condition, only those in changed lines are:
+elsewhere, one text would have it and the other would not.
 """
 
 from __future__ import annotations
@@ -46,34 +47,37 @@ def _helper(flag: Any, values: list[bool], number: int) -> Callable[[Any], Any]:
     return force
 
 
-def with_forced(text: str, conditions: Sequence[str], changed: list[tuple[int, int]]) -> str | None:
-    """The text with conditions forced in the top-level statements that contain changed lines.
+def with_forced(text: str, conditions: Sequence[tuple[str, bool]], changed: list[tuple[int, int]]) -> str | None:
+    """The text with conditions forced in the top-level statements that contain changed lines, or in these lines alone.
 
-    None if a condition does not occur there, is a `while` condition, or the text cannot be parsed.
+    Args:
+        text: the original or the edited text.
+        conditions: the text of each, and whether the edits rewrite it.
+        changed: the first and the last line of each change, counted from 1.
+
+    Returns:
+        None if a condition does not occur there or is part of a `while` condition, or the text cannot be parsed.
     """
     made: str | None = text
-    for number, condition in enumerate(conditions):
-        made = None if made is None else _with_one_forced(made, condition, changed, _HELPER.format(number))
+    for number, (condition, is_rewritten) in enumerate(conditions):
+        made = None if made is None else _with_one_forced(made, condition, changed, is_rewritten, _HELPER.format(number))
     return made
 
 
-def _with_one_forced(text: str, condition: str, changed: list[tuple[int, int]], helper: str) -> str | None:
-    """`with_forced` for one condition; None for a `while` condition, because the forced loop would not end."""
+def _with_one_forced(text: str, condition: str, changed: list[tuple[int, int]], is_rewritten: bool, helper: str) -> str | None:
+    """`with_forced` for one condition; None for part of a `while` condition, because the forced loop would not end."""
     try:
         tree, wanted = ast.parse(text), ast.dump(ast.parse(condition.strip(), mode="eval").body)
     except (SyntaxError, ValueError):
         return None
-    spans = [
-        (node.lineno, node.end_lineno or node.lineno)
-        for node in tree.body
-        if any(node.lineno <= last and first <= (node.end_lineno or node.lineno) for first, last in changed)
-    ]
-    loops = {id(node.test) for node in ast.walk(tree) if isinstance(node, ast.While)}
+    touched = [(n.lineno, n.end_lineno or n.lineno) for n in tree.body if _overlaps(n, changed)]
+    spans = changed if is_rewritten else touched
+    loops = {id(part) for node in ast.walk(tree) if isinstance(node, ast.While) for part in ast.walk(node.test)}
     found = [
         node
         for node in ast.walk(tree)
         if isinstance(node, ast.expr)
-        and any(first <= node.lineno <= last for first, last in spans)
+        and _overlaps(node, spans)
         and not isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del))
         and ast.dump(node) == wanted
     ]
@@ -82,11 +86,16 @@ def _with_one_forced(text: str, condition: str, changed: list[tuple[int, int]], 
     return _wrapped(text, found, helper)
 
 
-def is_while_condition(text: str, condition: str) -> bool:
-    """Whether this is the condition of a `while` in the text."""
+def _overlaps(node: ast.stmt | ast.expr, spans: list[tuple[int, int]]) -> bool:
+    return any(node.lineno <= last and first <= (node.end_lineno or node.lineno) for first, last in spans)
+
+
+def is_in_while_condition(text: str, condition: str) -> bool:
+    """Whether this is the condition of a `while` in the text, or part of one."""
     try:
         wanted = ast.dump(ast.parse(condition.strip(), mode="eval").body)
-        return any(isinstance(node, ast.While) and ast.dump(node.test) == wanted for node in ast.walk(ast.parse(text)))
+        tests = [node.test for node in ast.walk(ast.parse(text)) if isinstance(node, ast.While)]
+        return any(ast.dump(part) == wanted for test in tests for part in ast.walk(test))
     except (SyntaxError, ValueError):
         return False
 

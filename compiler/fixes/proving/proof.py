@@ -268,12 +268,12 @@ def _forced_pair(plan: Plan, tests: tuple[Condition, ...]) -> tuple[Plan, Plan] 
             before.append((edit.first_line, edit.last_line))
         for edit in edits_between(file, text, plan.originals[file]):
             after.append((edit.first_line, edit.last_line))
-        original = forcing.with_forced(plan.originals[file], [test.before for test in tests], before)
-        changed = forcing.with_forced(text, [test.after for test in tests], after)
+        original = forcing.with_forced(plan.originals[file], [(t.before, t.before != t.after) for t in tests], before)
+        changed = forcing.with_forced(text, [(t.after, t.before != t.after) for t in tests], after)
         if original is not None and changed is not None:
             return Plan({file: original}, {}, {file: plan.originals[file]}), plan.with_texts({file: changed})
     return None
 
 
 def _is_loop(plan: Plan, test: Condition) -> bool:
-    return any(forcing.is_while_condition(text, test.before) for text in plan.originals.values())
+    return any(forcing.is_in_while_condition(text, test.before) for text in plan.originals.values())

@@ -147,7 +147,10 @@ class Trials:
     def eagerly(
         self, plan: Plan | None = None, helpers: Mapping[str, Any] | None = None
     ) -> Iterator[Callable[[KeptCall, Variation], Observed]]:
-        """Yields a function that runs a call in eager mode, without a plan or (to force conditions) with the edits of one."""
+        """Yields a function that runs a call in eager mode, without a plan or with the edits of one.
+
+        `helpers`: names that the edited text uses; the proof so forces a condition to be true or false (`forcing.Sides`).
+        """
         import torch
 
         edits = contextlib.nullcontext() if plan is None else plan.in_force(helpers)

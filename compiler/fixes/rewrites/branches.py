@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import libcst as cst
@@ -23,6 +24,8 @@ _PICKING = {
     "index_select", "multi_margin_loss", "narrow", "nll_loss", "one_hot", "scatter", "scatter_add", "scatter_reduce", "select",
     "take", "take_along_dim",
 }  # fmt: skip
+#: those of these functions whose first argument is the index
+_INDEX_FIRST = {"embedding", "embedding_bag", "one_hot"}
 _IDENTITY = {"+=": "0", "-=": "0", "*=": "1", "/=": "1"}
 
 
@@ -96,18 +99,24 @@ def _guards_an_index(source: Source, choice: cst.If | cst.IfExp, sides: list[cst
         for s in sides
         for n in source.inside(s, cst.Subscript)
     ]
-    calls = [(c, c.args) for s in sides for c in source.inside(s, cst.Call) if _picks(c)]
+    torch = Torch(source, source.scope_of(choice))
+    calls = [(c, _picking_arguments(torch, c)) for s in sides for c in source.inside(s, cst.Call)]
     for node, parts in (*items, *calls):
         (known if any(source.is_inside(node, test) for test in tests) else indices).update(uses(*parts).reads)
     # `n = i + 1` above, and `x[n]`; `ok = i < len(x)` above, and `if ok`
     for one in reversed(list(source.inside(source.scope_of(choice), cst.Assign))):
         indices |= uses(one.value).reads if uses(one).writes & indices else set()
-        asked |= uses(one.value).reads if uses(one).writes & asked else set()
-    return bool(indices & (asked - known))
+        compares = isinstance(one.value, cst.Comparison) or any(source.inside(one.value, cst.Comparison))
+        asked |= uses(one.value).reads if compares and uses(one).writes & asked else set()
+    return bool(indices & (asked - known - torch.imports.keys()))
 
 
-def _picks(call: cst.Call) -> bool:
-    return isinstance(call.func, cst.Attribute) and call.func.attr.value in _PICKING
+def _picking_arguments(torch: Torch, call: cst.Call) -> Sequence[cst.Arg]:
+    """The arguments of a call that may be indices or classes: for `_PICKING`, but not the `x` of `torch.gather(x, 0, i)`."""
+    if not isinstance(call.func, cst.Attribute) or call.func.attr.value not in _PICKING:
+        return ()
+    is_data_first = torch.is_torch(call.func) is not None and call.func.attr.value not in _INDEX_FIRST
+    return call.args[1:] if is_data_first else call.args
 
 
 def _assigning(source: Source, torch: Torch, branch: cst.If) -> list[Change] | None:

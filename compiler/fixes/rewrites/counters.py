@@ -85,7 +85,8 @@ def _is_of_the_class(source: Source, owner: cst.CSTNode, name: str) -> bool:
         return False
     own = [s for s in statements(owner.body) if not isinstance(s, cst.FunctionDef | cst.ClassDef)]
     made = [f for f in source.inside(owner, cst.FunctionDef) if f.name.value == "__init__"]
-    targets = {dotted(t.target) for f in made for a in source.inside(f, cst.Assign) for t in a.targets}
+    targets = {dotted(t.target) for f in made for t in source.inside(f, cst.AssignTarget)}
+    targets |= {dotted(a.target) for f in made for a in source.inside(f, cst.AnnAssign) if a.value is not None}
     return name in uses(*own).writes and f"self.{name}" not in targets
 
 

@@ -46,14 +46,14 @@ def candidates(problem: Problem) -> list[Candidate]:
     body = statements(branch.body)
     if selected is None or not body or not isinstance(branch.body, cst.IndentedBlock):
         return []
-    if uses(selected).reads & uses(*body).writes:
-        return []  # another mask, or other rows, from there on
     is_mask = bool({n.value for n in source.inside(branch.test, cst.Name)} & _OF_VALUES)
     if is_mask and any(_makes_numbers(n, selected) for n in source.inside(branch, cst.Call, cst.BinaryOperation)):
         return []
     torch, later = Torch(source, source.scope_of(branch)), read_later(source, branch)
     of_rows: set[str] = set()
     for one in small(body):
+        if uses(one).reads & uses(selected).reads & of_rows:
+            return []  # it is another mask, or other rows, by then
         if not _does_nothing(torch, one, selected, later) or not _is_safe(torch, source, one, selected, of_rows):
             return []
         of_rows |= uses(one).writes

@@ -88,8 +88,8 @@ def _local(
     lines = [f"{name} = {_number(name, _inner(source, call)[1])}"]
     changes: list[Change] = [_kept(source, call)]
     for one in moving:
-        if any("\n" in source.text_of(text) for text in source.inside(one, cst.SimpleString, cst.FormattedString)):
-            return []  # another indentation would change the text
+        if not source.can_be_indented(one, source.indent(scope.body.body[0])):
+            return []
         lines += [line.removeprefix(indent) for line in source.lines_text(one).rstrip("\n").split("\n")]
         changes.append((*source.whole_lines(one), ""))
     if isinstance(returned, cst.Return) and returned.value is not None and name in uses(returned.value).reads:

@@ -154,16 +154,11 @@ def _body(source: Source, block: _Block) -> _Body | None:
         return None
     turns = targets_of(block) if isinstance(block, cst.For) else set()
     part = _part(source, run, unused_name(source, "step"), turns)
-    several = (
-        sum(
-            len(s.body)
-            for r in run
-            for s in (r, *source.inside(r, cst.SimpleStatementLine))
-            if isinstance(s, cst.SimpleStatementLine)
-        )
-        > 1
-    )
-    if part is None or (several and _is_seen_after_an_exception(source, block, part)):
+    lines = [s for r in run for s in (r, *source.inside(r, cst.SimpleStatementLine, cst.SimpleStatementSuite))]
+    several = sum(len(s.body) for s in lines if isinstance(s, cst.SimpleStatementLine | cst.SimpleStatementSuite)) > 1
+    if part is None:
+        return None
+    if several and (_is_seen_after_an_exception(source, block, part) or (part.results and _suppresses(source, block))):
         return None
     if isinstance(block, cst.Try):
         written = uses(*run).writes
@@ -184,6 +179,11 @@ def _is_seen_after_an_exception(source: Source, block: _Block, part: _Part) -> b
             goes_on = any(not leaves(statements(h.body)) for h in outer.handlers)
             if written & uses(*outer.handlers, outer.finalbody).reads or (goes_on and part.results):
                 return True
-        if isinstance(outer, cst.With) and part.results and any("suppress" in source.text_of(i) for i in outer.items):
+        if part.results and _suppresses(source, outer):
             return True
     return False
+
+
+def _suppresses(source: Source, block: cst.CSTNode) -> bool:
+    """Whether a block is a `with suppress(...)`."""
+    return isinstance(block, cst.With) and any("suppress" in source.text_of(item) for item in block.items)

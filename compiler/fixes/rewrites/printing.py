@@ -275,8 +275,8 @@ def _one_by_one(source: Source, scope: cst.FunctionDef, tops: list[cst.CSTNode])
             taken.append(name)
             lines.append(f"{name} = {text}")
             names.append((source.start(leaf), source.end(leaf), name))
-        if any("\n" in source.text_of(text) for text in source.inside(top, cst.SimpleString, cst.FormattedString)):
-            return None  # another indentation would change the text
+        if not source.can_be_indented(top, source.indent(scope.body.body[0])):
+            return None
         indent = source.indent(top)
         kept = [line.removeprefix(indent) for line in (_edited(source, top, names) + _comment(source, top)).split("\n")]
         if uses(cst.parse_statement("\n".join(kept) + "\n")).reads & rewritten:

@@ -50,7 +50,7 @@ def _raise(problem: Problem, source: Source, branch: cst.If) -> list[Candidate]:
     torch = Torch(source, source.scope_of(branch))
     lines, shortened = source.comments(*source.lines(branch)), ""
     tests: list[Condition] = []
-    precision = ""
+    asked: list[cst.BaseExpression] = []
     kinds: list[str] = []
     at: cst.If | None = branch
     while at is not None:
@@ -64,7 +64,7 @@ def _raise(problem: Problem, source: Source, branch: cst.If) -> list[Candidate]:
         text = error.args[0].value if isinstance(error, cst.Call) and error.args else None
         lines.append(_call(torch, good, _message(source, text)))
         tests += conditions.parts(source, torch, at.test)
-        precision = precision or conditions.precision(source, at.test)
+        asked.append(at.test)
         kinds.append(dotted(error.func if isinstance(error, cst.Call) else error) or "another exception")
         has_more = isinstance(error, cst.Call) and len(error.args) > 1
         shortened = shortened or (_VALUES_LOST if has_more else _shortened(text))
@@ -79,7 +79,12 @@ def _raise(problem: Problem, source: Source, branch: cst.If) -> list[Candidate]:
         f"Raises RuntimeError instead of {' and '.join(changed)}" if changed else "Raises RuntimeError from inside the graph"
     )
     return candidate(
-        problem, source, "Assert inside the graph", changes, f"{first}{shortened}; {_GPU}.{precision}", tuple(tests)
+        problem,
+        source,
+        "Assert inside the graph",
+        changes,
+        f"{first}{shortened}; {_GPU}.{conditions.precision(source, *asked)}",
+        tuple(tests),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 import libcst as cst
 
@@ -183,25 +184,40 @@ def number_changes(source: Source, expression: cst.CSTNode) -> list[tuple[int, i
 
 
 def parts(source: Source, torch: Torch, test: cst.BaseExpression) -> tuple[Condition, ...]:
-    """The operands of `and`, `or` and `not` in a condition on values, or the condition itself, as `as_tensor` writes them."""
-    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
-        return parts(source, torch, test.expression)
-    if isinstance(test, cst.BooleanOperation):
-        return (*parts(source, torch, test.left), *parts(source, torch, test.right))
-    if is_python(test):
-        return ()
-    before = after = source.text_of(test)
-    chained = isinstance(test, cst.Comparison) and len(test.comparisons) > 1
-    if chained or number_changes(source, test) or (isinstance(test, cst.Call) and _elementwise(source, torch, test)):
-        number = number_of(test)
-        after = source.text_of(number[0]) if number is not None else as_tensor(source, torch, test) or ""
-    return (Condition(_one_line(before), _one_line(after)),) if after else ()
+    """The operands of `and`, `or` and `not` in a condition, or the condition itself, without those that no values decide.
+
+    Each with its text now, and its text in the changed code.
+    """
+    found = []
+    for operand in _operands(test):
+        before = after = source.text_of(operand)
+        elementwise = isinstance(operand, cst.Call) and _elementwise(source, torch, operand) is not None
+        if elementwise or isinstance(operand, cst.Comparison):
+            after = as_tensor(source, torch, operand) or ""
+        if after and not is_python(operand):
+            found.append(Condition(_one_line(before), _one_line(after)))
+    return tuple(found)
+
+
+def _operands(test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    """The operands of `and`, `or` and `not` in a condition, or the condition itself; `x` for `x.item()` and `bool(x)`."""
+    number = number_of(test)
+    if number is not None:
+        yield from _operands(number[0])
+    elif isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+        yield from _operands(test.expression)
+    elif isinstance(test, cst.BooleanOperation):
+        yield from _operands(test.left)
+        yield from _operands(test.right)
+    else:
+        yield test
 
 
 def precision(source: Source, *tests: cst.BaseExpression) -> str:
-    """What is taken for granted about the numbers in these conditions, as a sentence after a space; "" for nothing."""
+    """What is taken for granted about these conditions: sentences, each with a space before it; "" for nothing."""
     words = ""
-    if any(number_of(test) is None and number_changes(source, test) for test in tests):  # by itself, only 0 is false
+    # a number by itself needs no assumption: in every precision, it is false for 0 alone
+    if any(number_changes(source, operand) for test in tests for operand in _operands(test)):
         words += " The condition has the precision and the range of the tensor's dtype instead of Python's."
     if any(_is_equal(call) for test in tests for call in (test, *source.inside(test, cst.Call))):
         words += " The tensors that torch.equal compares have the same shape."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import libcst as cst
+from libcst import matchers
 
 from dynascope.compiler.fixes.syntax.names import dotted, parameters, uses
 from dynascope.compiler.fixes.syntax.source_text import Source
@@ -17,6 +18,11 @@ _PURE_BUILTINS = frozenset({
 _CHANGING_METHODS = frozenset({
     "append", "extend", "update", "pop", "popitem", "insert", "remove", "discard", "clear", "setdefault", "write",
     "writelines", "flush", "put", "send", "close", "backward", "step", "zero_grad", "register_hook",
+})  # fmt: skip
+#: methods whose result may share the memory of their tensor
+_SAME_MEMORY = frozenset({
+    "contiguous", "cpu", "cuda", "detach", "double", "expand", "flatten", "float", "half", "long", "narrow", "reshape",
+    "select", "squeeze", "t", "to", "transpose", "type_as", "unsqueeze", "view", "view_as",
 })  # fmt: skip
 _RANDOM = ("rand", "dropout", "bernoulli", "multinomial", "normal", "poisson", "seed", "exponential", "uniform", "rrelu")
 _CHANGING_TORCH = ("set_", "save", "manual_", "seed", "compile", "_assert", "_check", "load")
@@ -77,15 +83,22 @@ def is_pure_call(torch: Torch, call: cst.Call, unknown: bool = False) -> bool:
         changes = (method.endswith("_") and not method.endswith("__")) or method in _CHANGING_METHODS
         if changes or any(word in method for word in _RANDOM):
             return False
-        root = dotted(function).split(".")[0]
+        root = _root(function)
         if root in ("logging", "logger", "warnings", "sys", "os", "time", "random"):
             return False
         return unknown or (root not in ("self", "cls", "super") and root not in torch.imports)
     return unknown
 
 
+def _root(expression: cst.BaseExpression) -> str:
+    """The name with which an expression such as `self.blocks[0].forward` begins; "" if it begins otherwise."""
+    while isinstance(expression, cst.Attribute | cst.Subscript):
+        expression = expression.value
+    return expression.value if isinstance(expression, cst.Name) else ""
+
+
 def changed_in_place(names: set[str], *nodes: cst.CSTNode) -> bool:
-    """Whether code changes what one of these names is bound to, by `x += 1`, `x[0] = 1`, `x.add_(1)` or the like.
+    """Whether code changes an object that one of these names is bound to, by `x += 1`, `x[0] = 1`, `x.add_(1)` or the like.
 
     A function to which `x` is passed is assumed not to change it.
     """
@@ -95,10 +108,22 @@ def changed_in_place(names: set[str], *nodes: cst.CSTNode) -> bool:
     return watch.found
 
 
-def may_change_in_place(value: cst.BaseExpression, scope: cst.CSTNode) -> bool:
-    """Whether the tensor that is the value of an expression may be changed in place later; a number keeps the old value."""
-    is_view = isinstance(value, cst.Attribute | cst.Subscript)
-    return is_view or (isinstance(value, cst.Name) and changed_in_place({value.value}, scope))
+def may_change_in_place(value: cst.BaseExpression, scope: cst.CSTNode, aliases: frozenset[str] = frozenset()) -> bool:
+    """Whether the tensor that is the value of an expression may be changed in place somewhere in `scope`.
+
+    Code that keeps this tensor instead of its number (`x` for `x.item()`) must then clone it: the number keeps the old value.
+    `aliases`: names that are known to be bound to the tensor.
+    """
+    while isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute) and value.func.attr.value in _SAME_MEMORY:
+        value = value.func.value
+    if not isinstance(value, cst.Name):
+        return isinstance(value, cst.Attribute | cst.Subscript)
+    if value.value in aliases:
+        return False
+    assigns: list[cst.Assign] = matchers.findall(scope, matchers.Assign())  # type: ignore[assignment]
+    bound = [one.value for one in assigns if value.value in uses(one).writes]
+    known = aliases | {value.value}
+    return changed_in_place({value.value}, scope) or any(may_change_in_place(other, scope, known) for other in bound)
 
 
 class _InPlace(cst.CSTVisitor):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import libcst as cst
+from libcst import matchers
 
 from dynascope.compiler.fixes.syntax.names import Uses, dotted, parameters, uses
 from dynascope.compiler.fixes.syntax.source_text import STATEMENTS, Source
@@ -44,8 +45,13 @@ def certainly_bound(block: Sequence[cst.CSTNode]) -> set[str]:
                 certainly_bound(statements(one.body)) if not one.handlers else set()
             )
         elif not isinstance(one, cst.For | cst.While | cst.Match):  # no case of a `match` need fit
-            bound |= uses(one).writes
+            bound |= uses(one).writes - _walrus_names(one)
     return bound
+
+
+def _walrus_names(statement: cst.CSTNode) -> set[str]:
+    """Names that `:=` binds in a statement: perhaps not in every case, as in `a and (b := c)`."""
+    return {dotted(one.target) for one in matchers.findall(statement, matchers.NamedExpr())}  # type: ignore[attr-defined]
 
 
 def _deleted(*nodes: cst.CSTNode) -> set[str]:
@@ -89,8 +95,8 @@ def bound_before(source: Source, statement: cst.CSTNode) -> set[str]:
             earlier = block[: block.index(at)]
             found |= certainly_bound(earlier) - deleted
             deleted |= _deleted(*earlier)
-        at = source.parent(at)
-        if isinstance(at, cst.For):
+        inner, at = at, source.parent(at)
+        if isinstance(at, cst.For) and inner is at.body:
             found |= targets_of(at) - deleted
     return found | (bound - deleted)
 

@@ -123,6 +123,12 @@ class Source:
         text = _LINE_END.sub("\n", text)
         return text if text.endswith("\n") else text + "\n"
 
+    def can_be_indented(self, statement: cst.CSTNode, indent: str) -> bool:
+        """Whether a statement can move to lines with this indentation: not if that changes a text of several lines in it."""
+        texts = [self.text_of(text) for text in self.inside(statement, cst.SimpleString, cst.FormattedString)]
+        following = [line for text in texts for line in text.split("\n")[1:]]
+        return not following or (self.indent(statement) == indent and all(line.startswith(indent) for line in following))
+
     def is_elif(self, branch: cst.CSTNode) -> bool:
         """Whether an `if` is the `elif` of another."""
         return isinstance(branch, cst.If) and isinstance(self.parent(branch), cst.If)

@@ -40,7 +40,7 @@ from dynascope.compiler.fixes.proving.time_limit import TookTooLong
 from dynascope.compiler.fixes.proving.trial import Trials
 from dynascope.compiler.fixes.proving.variations import recorded, variations
 from dynascope.compiler.fixes.result import annotate_fixes
-from dynascope.compiler.fixes.rewrites import log_values, raise_checks
+from dynascope.compiler.fixes.rewrites import log_values, raise_checks, value_loops
 from dynascope.compiler.fixes.search import Found, OutOfTime, Search
 from dynascope.compiler.fixes.text_edits import edits_between
 from dynascope.compiler.recording.recording import observe
@@ -892,6 +892,39 @@ def test_conditions_in_two_files_are_forced_by_themselves(module: MakeModule) ->
     chosen = [x for x in report.fixes or () if x.chosen]
     assert len(chosen) == 2
     assert "with a condition forced" in chosen[0].reason
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if bool(x.sum().item() > 3):\n    return x * 2\nreturn x + 1",
+        "if bool(x.sum() > 3 and x.max() < 9):\n    return x * 2\nreturn x + 1",
+        "some = (x > 1).any()\nif some.item():\n    y = x * 2\nelse:\n    y = x + 1\nreturn y, some",
+        "y = x * 1\nif x.sum().item() > 0:\n    y = x * 2\nz = y.cos()\nif x.sum().item() > 0:\n    z = z * 3\nreturn y + z",
+    ],
+)
+def test_conditions_of_numbers_are_forced_in_both_programs(module: MakeModule, body: str) -> None:
+    report = fix(module(f"import torch\n\ndef f(x):\n{textwrap.indent(body, '    ')}\n").f, torch.ones(3))
+    assert report.fix_set is not None
+    assert report.fix_set.breaks_after == 0, [(x.title, x.verdict, x.reason) for x in report.fixes or ()]
+    [chosen, *_] = [x for x in report.fixes or () if x.chosen]
+    assert "condition forced" in chosen.reason
+
+
+def test_no_part_of_the_condition_of_a_loop_is_forced(module: MakeModule, monkeypatch: pytest.MonkeyPatch) -> None:
+    f = module("""
+        import torch
+
+        def f(x):
+            n = torch.zeros((), dtype=torch.int64)
+            while x.sum().item() < 100 and n.item() < 10:
+                x = x * 2
+                n = n + 1
+            return x
+        """).f
+    only(monkeypatch, value_loops.candidates)
+    [tried, *_] = fix(f, torch.ones(3, dtype=torch.int64), fix_seconds=120).fixes or ()
+    assert tried.verdict == "proved", tried.reason
 
 
 def test_a_wrong_gradient_is_refused_where_gradients_may_be_asked_for(module: MakeModule) -> None:

@@ -57,6 +57,15 @@ class Kept:
         return run
 
 
+def test_a_graph_is_timed_on_its_own_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second GPU is not the current one."""
+    waited: list[Any] = []
+    monkeypatch.setattr(torch.accelerator, "synchronize", waited.append)
+    for device in ("cpu", "cuda:1"):
+        timing.waiter(device)()
+    assert waited == ["cuda:1"]
+
+
 def arithmetic(x: torch.Tensor) -> Any:
     y = -x @ W + 2 * x**2 - x // 3 % 2
     y += 1

@@ -220,6 +220,9 @@ def test_a_setting_that_no_flag_gives_has_no_line():
     )
     for name in ("nested_graph_breaks", "dynamic"):
         assert command_line("%%compile", defaults.replace(**{name: None}), defaults) == ""
+    assert command_line("%%compile", defaults.replace(backend="my.0", fix_seconds=2.0), defaults) == (
+        "%%compile --backend my.0 --fix-seconds 2"
+    )
 
 
 def test_every_option_has_a_flag_and_help(shell):
