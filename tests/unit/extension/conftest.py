@@ -60,6 +60,7 @@ def shell() -> Iterator[Shell]:
     made = Shell()
     for name in [n for n in made.ns if not n.startswith("_") and n not in CLEAN]:  # __compiled_fn... are Dynamo's own
         del made.ns[name]
+    made.ip.compile.reset_compiler_flags()  # a cell's `__future__` imports are in force in all later cells
     made.ip.run_line_magic("colors", "nocolor")
     made.ip.run_line_magic("load_ext", "dynascope")
     made.ns["torch"] = torch
