@@ -23,7 +23,7 @@ def syntax_tree(text: str) -> ast.Module:
 
 @contextlib.contextmanager
 def no_syntax_warnings() -> Iterator[None]:
-    """Keep Python from warning of invalid escape sequences and the like: it has done so, or not, when it compiled the program.
+    """Keep Python from warning of invalid escape sequences and the like: any such warning was due when it compiled the program.
 
     In other threads than the main one this does nothing, because the filters of warnings belong to all threads.
     """

@@ -27,14 +27,14 @@ from dynascope.compiler.ranks import RanksReport
 from dynascope.compiler.report import message_of
 
 _DYNAMO = "torch._dynamo"
-#: pid of the process that is recorded already, by `begin` or by `dynascope run`; a fork has another pid
+#: pid of the process in which `begin` does nothing, because `mark_recorded` was called there; a fork has another pid
 _recorded: int | None = None
 #: the error that ended the target of this child process, if one did
 _ended_by: list[BaseException | None] = []
 
 
 def mark_recorded() -> None:
-    """Note that this process is recorded: `begin` does nothing in it from now on."""
+    """Make `begin` do nothing in this process from now on: it is recorded already, or is not to be recorded."""
     global _recorded
     _recorded = os.getpid()
 
@@ -167,6 +167,8 @@ class RanksRecording:
     @property
     def report(self) -> RanksReport:
         """The RanksReport of the processes; raises LookupError inside the block, and if none of the processes was a rank."""
+        if self._active:
+            raise LookupError("the report of the processes is made when the block ends: ask for it after the block")
         if self._report is None:
             raise LookupError(
                 "no process of the block was a rank: a rank has RANK and WORLD_SIZE in its environment, or a process group"

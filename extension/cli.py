@@ -231,8 +231,26 @@ def _print(text: str, stream: TextIO) -> None:
     try:
         stream.write(text)
     except UnicodeEncodeError:  # redirected output on Windows, for example
-        stream.write(text.encode(stream.encoding, "replace").decode(stream.encoding))
+        encoding = getattr(stream, "encoding", None) or "ascii"
+        stream.write(text.encode(encoding, "replace").decode(encoding))
     stream.flush()
+
+
+@contextlib.contextmanager
+def _stdout_on_stderr() -> Iterator[None]:
+    """Print what goes to stdout to where stderr goes: a stream of its own, which a script may close, wrap or detach."""
+    err = sys.stderr
+    try:
+        stream: TextIO = open(os.dup(err.fileno()), "w", buffering=1, encoding=err.encoding, errors="backslashreplace")  # noqa: SIM115
+    except (AttributeError, OSError, ValueError):  # stderr is no file
+        stream = err
+    with contextlib.redirect_stdout(stream):
+        yield
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()  # that of the script
+    if stream is not err:
+        with contextlib.suppress(Exception):
+            stream.close()
 
 
 # -- fix ------------------------------------------------------------------------------------------
@@ -244,7 +262,7 @@ def _fix(chosen: argparse.Namespace) -> int:
 
     _check_script(chosen)
     out, err = sys.stdout, sys.stderr
-    with contextlib.redirect_stdout(err):  # only the patch goes to stdout
+    with _stdout_on_stderr():  # stdout is for the patch
         report, status = run_script(chosen.script, chosen.arguments, module=chosen.module, fix_seconds=chosen.fix_seconds)
     with _restored(out, err):
         _print(to_text(report, colour=takes_colours(sys.stderr)), sys.stderr)

@@ -1,7 +1,7 @@
 """Collects the outcome of one replay: the call's result, its effects on arguments and modules, and gradients.
 
-The modules are those that the target or its arguments can reach.  Gradients are collected for the tensors and parameters that
-either can reach, if they require gradients: those of the result, and those that the call leaves in `.grad`.
+The modules are those that the target or its arguments can reach.  Gradients are those of the result with respect to the tensors
+and parameters that either can reach and that require gradients, and those that the call leaves in their `.grad`.
 """
 
 from __future__ import annotations
@@ -129,7 +129,10 @@ class _Before:
         )
 
     def _of_modules(self) -> Iterator[Part]:
-        """The parameters, buffers, numbers and strings in the modules, with their names; private attributes are left out."""
+        """The parameters, buffers, numbers and strings in the modules, with their names.
+
+        Private numbers and strings of torch's own modules are left out.
+        """
         done: set[int] = set()
         for module in self._modules:
             own, kind = vars(module), type(module).__name__

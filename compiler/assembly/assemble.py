@@ -76,7 +76,7 @@ class _Assembly:
         self.wrappers: set[str] = set()
         #: each frame, except cached ones, with its record
         self.made: list[tuple[CompileRecord, Frame]] = []
-        #: files whose lines are those of the disk
+        #: files whose cached lines have been checked against the disk
         self.checked: set[str] = set()
 
     def report(self) -> Report:

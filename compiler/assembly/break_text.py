@@ -147,7 +147,8 @@ def stack_of(text: str) -> list[Location]:
         elif entries and not line.startswith("    "):
             break
     # Python omits the marks where they would cover the whole line, and below some calls (see `source.lines.caret_columns`).  So
-    # if any entry has marks, nothing is marked in an entry without them.  (torch before 2.13 prints none at all.)
+    # if any entry has marks, one without them gets (0, None), "nothing is marked"; otherwise all stay None, unknown (torch
+    # before 2.13 prints no marks)
     if any(e.carets for e in entries):
         for e in entries:
             e.carets = e.carets or (0, None)

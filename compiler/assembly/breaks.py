@@ -168,7 +168,10 @@ class BreakTable:
         return broken.id
 
     def add(self, broken: Break, hit: Hit) -> None:
-        """Add a hit to its break, which has the worst outcome and the flags of that hit, or else those of a region."""
+        """Add a hit to its break, which has the worst outcome of its hits.
+
+        It has the flags of the first hit with this outcome, or of one that a region set, if none did so for the others.
+        """
         flags, worse = self._flags[id(hit)], _WORSE[hit.outcome] > _WORSE[broken.outcome]
         broken.hits.append(hit)
         if worse or len(broken.hits) == 1 or (not broken.region.is_region and flags.region.is_region):

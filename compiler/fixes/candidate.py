@@ -23,7 +23,7 @@ class Condition(NamedTuple):
 class Candidate:
     """One change to try.  `assumption` says in one sentence what the change takes for granted, or is empty.
 
-    `tests`: the source of conditions in the changed code; the proof forces each to both sides, except that of a `while`.
+    `tests`: conditions; the proof forces each to both sides, in the original and in the changed code, except that of a `while`.
     `tensors`: numbers (an argument, `self.steps`, a global) that the change turns into tensors in code that the repeated calls
     do not run (`__init__`, the caller); a trial turns them into tensors itself.
     """

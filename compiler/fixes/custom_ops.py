@@ -58,7 +58,7 @@ def _candidate(problem: Problem, node: ast.FunctionDef, torch: str, schema: str,
     fake = (
         f"\n\n@{node.name}.register_fake\n"
         f"def {node.name}_fake({signature}):\n"
-        f"    return {guess.format(x=names[0]).replace('torch.', f'{torch}.')}\n"
+        f"    return {guess.replace('torch.', f'{torch}.').format(x=names[0])}\n"
     )
     if node.lineno == node.end_lineno:
         edits: tuple[FixEdit, ...] = (FixEdit(problem.file, node.lineno, node.lineno, first, f"{decorator}\n{first}\n{fake}"),)

@@ -490,7 +490,8 @@ class Search:
             self._refused.append((candidate, step.plan))
             return None
         fix.reason = "proved on the inputs of the recorded sizes only"
-        return _Step(plan, ran, candidate, fix, "" if reason is None else gain(ran.report, step.ran.report))
+        stays = "The graph break stays" if fix.recompile is None else "The recompiles stay"
+        return _Step(plan, ran, candidate, fix, "" if reason is None else gain(ran.report, step.ran.report, stays))
 
     def _fix_of(self, candidate: Candidate, step: _Step) -> Fix:
         return Fix(

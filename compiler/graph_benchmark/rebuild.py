@@ -161,7 +161,7 @@ def _moved(
     """The target and arguments of a call, with `device` in place of each device among them."""
     if op == "call_function" and target.endswith("._enter_autocast"):
         return target, (device.partition(":")[0], *args[1:]), kwargs
-    if op == "call_method" and target == "cuda":
+    if op == "call_method" and target in ("cpu", "cuda", "xpu"):
         return "to", (args[0], device), {}
     if op == "call_method" and target == "to":
         args = (args[0], *(device if isinstance(a, str) else a for a in args[1:]))

@@ -60,7 +60,7 @@ def try_region(report: Report, id: str, backend: str | None) -> RegionTrial:
 def _seconds(backend: str, first_call: Callable[[], Any]) -> float:
     """Seconds of a first call, which compiles."""
     failed: Exception | None = None
-    with config.from_scratch():  # not left by an exception: torch would keep the caches that it deletes here
+    with config.from_scratch():  # let no exception leave the block: torch would then keep the caches that it made on disk
         start = time.perf_counter()
         try:
             first_call()

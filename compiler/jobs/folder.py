@@ -1,6 +1,6 @@
 """Reads the folder of a job into one RanksReport: files of ranks, or TORCH_TRACE logs, one for each rank.
 
-The ranks are read one after the other, in several processes if the logs are large; their Reports are not kept.  A file that
+Ranks are read one at a time, or by several processes if the logs are large; no Report is kept meanwhile.  A file that
 cannot be read is left out, and the notes name it.
 """
 
@@ -85,7 +85,7 @@ def read_job(folder: str | Path, *, world_size: int | None = None) -> RanksRepor
     else:
         raise FileNotFoundError(f"no ranks in {folder}: run the job with dynascope run, or with TORCH_TRACE={folder}")
     if not found:
-        raise ValueError(f"no rank in {folder} can be read: {notes[0] if notes else 'its files are empty'}")
+        raise ValueError(f"no rank in {folder} can be read: {notes[-1] if notes else 'its files are empty'}")
     return merge(_one_each(_one_job(found, notes), notes), world_size=world_size, notes=notes)
 
 

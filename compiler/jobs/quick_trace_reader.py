@@ -4,7 +4,7 @@
 ranks: times, answers of caches, schedules, settings.  It skips everything else.  Ranks with equal hashes have equal structures.
 
 A log with a damaged record or line is parsed in full, so that the damage is counted.  Records that are missing, repeated or out
-of order are counted only in the logs that are parsed; one of a hashed kind changes the hash.
+of order are counted only in the logs that are parsed; such a record changes the hash if its kind is hashed.
 """
 
 from __future__ import annotations

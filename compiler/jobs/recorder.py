@@ -45,7 +45,7 @@ class RankRecorder:
     def __init__(self, folder: str | Path, recording: Any) -> None:
         self.folder = Path(folder)
         self._recording = recording
-        self._events = recording.events  # this very list: when the recording ends, it drops its own
+        self._events = recording.events  # this list itself: when the recording ends, its `events` are a new, empty list
         self._main = threading.main_thread().ident or 0
         self._started = time.time()
         self._job = identity.job()

@@ -131,7 +131,7 @@ def _measure(entry: Callable[..., Any], prepare: Prepare, calls: int, result: Me
     # these calls may still compile: a guard can fail on the second call
     warm_up = timed_calls(_prepared(entry, prepare, fully=True), wait, 2)
     known = caches.compiles()
-    is_harmless = not result.notes  # side effects that cannot be undone: make as few calls as possible
+    is_harmless = not result.notes  # the notes so far are effects that cannot be undone: if there are any, make few calls
     turns = timing.turns(calls, TURNS if is_harmless and warm_up[1] <= SLOW else 1)
     result.turns = len(turns)
     result.warm_up = max(1, min(WARM_UP if is_harmless else 3, int(WARM_BUDGET / warm_up[1])))

@@ -42,7 +42,7 @@ class Side:
     structure: Structure
     names: GroupNames = dataclasses.field(default_factory=dict)
     finished: bool = True
-    #: the rank's number in the job and on its machine; two constants are equal if each is one of its own side's
+    #: the rank's numbers, in the job and on its machine; unequal constants count as equal if each is a number of its own side
     numbers: frozenset[int | None] = frozenset()
 
 

@@ -37,8 +37,8 @@ class Normal:
 
     def text(self, text: str) -> str:
         """The text without folders; addresses, ids and the like (`_VOLATILE`) and device numbers are replaced."""
-        text = _VOLATILE.sub(_replace_volatile, text)
         text = _PATH.sub(lambda m: m["name"], text) if "/" in text or "\\" in text else text
+        text = _VOLATILE.sub(_replace_volatile, text)
         return _DEVICE.sub(self._device, text) if ":" in text or "index=" in text else text
 
     def code(self, code: str) -> str:

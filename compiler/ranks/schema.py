@@ -136,7 +136,7 @@ class Difference:
     kind: DifferenceKind
     #: index of the group that differs; None: the ranks that differ can be of several groups
     group: int | None = None
-    #: index of the group that is the reference, or has it; None: the reference can be ranks of several groups
+    #: index of the group that is the reference, or that contains the reference ranks; None: these can be of several groups
     reference: int | None = None
     #: the ranks that differ, if they are not a whole group
     ranks: list[int] = field(default_factory=list)

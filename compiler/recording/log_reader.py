@@ -205,7 +205,7 @@ class _Payload:
     def _hash(self, text: bytes) -> hashlib._Hash:
         """The hash of everything hashed so far, followed by this text."""
         combined = self.hash.copy()
-        # the line end of the last line that was hashed, if another one follows
+        # `_text` leaves out the last line end; if more lines follow, that line end belongs to the payload
         combined.update(b"\n" + text if self.hashed and self.lines else text)
         return combined
 

@@ -1,7 +1,7 @@
 """Clones the tensors among a call's arguments, so that a replay does not change the originals' autograd history.
 
-A clone has the values, device, dtype, `requires_grad`, `is_leaf` and `grad` of its original.  Clones of plain strided tensors
-also have the strides and offset, and share memory where the originals do.  A tensor that occurs twice has one clone.
+A clone has its original's values, device, dtype, `requires_grad`, `is_leaf` and, for a leaf, `grad`.  Clones of plain strided
+tensors also have the strides and offset, and share memory where the originals do.  A tensor that occurs twice has one clone.
 Parameters are not cloned, because compiled code is bound to them; their state is restored.  Tensors with a `__del__` method
 are not cloned, either.
 """

@@ -8,7 +8,7 @@ from typing import Any
 
 from dynascope.compiler.replay.replay import RecordedCall
 
-#: attribute of a wrapper that watches an entry point: the entry point
+#: name of the attribute in which a wrapper that watches an entry point keeps the entry point
 _ENTRY = "_dynascope_entry"
 
 

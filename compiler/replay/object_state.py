@@ -302,7 +302,7 @@ def _set_history(tensor: Any, before: Any) -> None:
 
 
 def storage_of(tensor: Any) -> Any:
-    """The tensor's storage; None if it has no single storage, or an empty one."""
+    """The tensor's storage; None for a tensor without a single storage or on the meta device, and if the storage is empty."""
     import torch
 
     if hasattr(type(tensor), "__tensor_flatten__") or tensor.layout is not torch.strided or tensor.device.type == "meta":
@@ -317,7 +317,7 @@ def storage_state(storage: Any) -> State:
 
 
 def fingerprint(tensor: Any) -> tuple[Any, ...]:
-    """A value that changes when the tensor does, also where its version stays: when `tensor.data` is changed or replaced."""
+    """A value that changes when the tensor does, even if its version does not: when `tensor.data` is changed or replaced."""
     storage = storage_of(tensor)
     return tensor_state.version_of(tensor), tensor.shape, None if storage is None else int(_words(storage).sum())
 

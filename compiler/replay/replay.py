@@ -148,7 +148,8 @@ _CODE = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, type)
 def _is_data(value: Any) -> bool:
     """Whether an object's contents belong to the arguments.
 
-    Those of code, modules, and objects of torch or dynascope do not: they stay as the recorded call left them.
+    Those of code, modules, and objects of torch or dynascope do not: except for cloned tensors, they stay as the recorded call
+    left them.
     """
     import torch
 

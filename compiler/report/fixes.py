@@ -19,8 +19,8 @@ FixSettings = dict[str, bool | int | float | str | list[str] | None]
 class FixEdit:
     """Lines of one file that are replaced.
 
-    `last_line` is `first_line - 1` if lines are only added.  The line numbers refer to the text with the fixes chosen before
-    this one applied; in `FixSet.edits`, to the original text.
+    `last_line` is `first_line - 1` if lines are only added.  The line numbers refer to the text in which all fixes chosen
+    earlier have already been made; in `FixSet.edits`, they refer to the original text.
     """
 
     file: str

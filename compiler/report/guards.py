@@ -45,8 +45,8 @@ class Guard:
     origin: GuardOrigin = "unknown"
     #: the function of torch that needed the guard ("infer_size"), or torch's words for the reason
     asked_by: str | None = None
-    #: number of guards of the site that are shown as this one, the first of them: those that differ only in indices, or, if
-    #: Dynamo adds this kind for itself (TYPE_MATCH), all of the kind
+    #: how many guards of the site this one stands for, itself included: those that differ only in indices, or, if Dynamo adds
+    #: this kind for itself (TYPE_MATCH), all of the kind
     count: int = 1
 
 

@@ -176,7 +176,7 @@ class Hooks:
         calls[id(frame)] = frame.f_code, self._calls[uid]
 
     def call(self) -> int | None:
-        """The number, from 1, of the innermost call in progress among all calls of its compiled function; None without one."""
+        """The innermost call in progress, by its number (from 1) among the calls of its compiled function; None without one."""
         calls: dict[int, tuple[CodeType, int]] = getattr(self._local, "calls", {})
         frame: FrameType | None = sys._getframe(1) if calls else None
         while frame is not None:

@@ -79,7 +79,7 @@ class Evaluation:
 
 @contextlib.contextmanager
 def evaluations(use: Callable[[Evaluation], None]) -> Iterator[None]:
-    """During the block, call `use` once for each version that was compiled before it, when this thread first enters that one.
+    """During the block, call `use` once for each version compiled before the block, when this thread first enters the version.
 
     The guards can be evaluated only while a frame is entered: they check its locals and torch's state (grad mode, autocast).
     Python's profile function observes the entry; if the program has set one itself, nothing is called.

@@ -19,8 +19,8 @@ VIEW = "application/vnd.jupyter.widget-view+json"
 #: replacements in every text: addresses and paths of the machine
 _MACHINE_PATTERNS = [
     (re.compile(r"\b0x[0-9a-fA-F]{8,16}\b"), "0x…"),
-    # A path is tried from its beginning only, or where a match before it ended: a search from each character of a base64 image
-    # takes seconds.
+    # A path is matched only from its beginning, or from the end of the previous match: a search from each character of a
+    # base64 image takes seconds.
     (re.compile(r"(?:(?<![^\s'\"(<>])|(?<=\d\.py))[^\s'\"(<>]*?[/\\]ipykernel_\d+[/\\]\d+\.py"), "<cell>"),
     (re.compile(r"(?:(?<![^\s'\"`(<>])|(?<=-packages[/\\]))[^\s'\"`(<>]*?[/\\](?:site-packages|dist-packages)[/\\]"), ""),
     (re.compile(r"(?:(?<![^\s'\"`(<>])|(?<=\d[/\\]))[^\s'\"`(<>]*?[/\\]lib[/\\]python3\.\d+[/\\]"), ""),

@@ -110,14 +110,14 @@ def _value(text: str) -> Any:
         return text.lower() == "true"
     try:
         return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         return text
 
 
 def command_line(magic: str, settings: Settings, defaults: Settings) -> str:
     """The magic's line that gives these settings under these defaults; callables and empty containers are left out.
 
-    It is "" if no line gives them: no flag sets an option to None where %config has set its default.
+    It is "" if no line can: where %config has given an option a default, no flag sets the option back to None.
     """
     words = [magic]
     for f in fields():

@@ -139,8 +139,8 @@ class ActiveRegions:
         plain, with_region = compiled(tree), compiled(rewritten(tree, [span]))
         if plain is None or with_region is None:
             return False
-        if plain.co_code != code.co_code or with_region.co_freevars != code.co_freevars:
-            return False
+        if _content(plain) != _content(code) or with_region.co_freevars != code.co_freevars:
+            return False  # the file has changed since
         self._elsewhere.update({(code.co_filename, line): requested for line in span.with_lines})
         self._functions.append((function, code, with_region))
         self._needs_trace.append((requested, {(code.co_filename, code.co_name)}))
@@ -235,7 +235,7 @@ class ActiveRegions:
                 report.notes.append(f"{found} had no effect: {found.target} was not traced in this run.")
 
     def _annotate_call(self, report: Report, broken: Break) -> None:
-        """Set a break's region if each call that compiled a frame of the break was made by the cell's own statements in it."""
+        """Set a break's region if all calls that compiled its frames came from the cell's own statements in that region."""
         around = {self.eager.frames.get(str(report.frame(hit.frame).compile_id)) for hit in broken.hits}
         found = next((r for r in self.regions if around == {str(r)} and r.flag == broken.error_on_graph_break), None)
         if found is not None:
@@ -270,3 +270,9 @@ def _refuse_suspendable(requested: Region, name: str) -> NoReturn:
 
 def _has_region(code: CodeType) -> bool:
     return any(name in c.co_names for c in nested_code(code) for name in (TRACED, EAGER))
+
+
+def _content(code: CodeType) -> tuple[Any, ...]:
+    """What two code objects from the same text have in common: instructions, names and constants, also those of nested code."""
+    constants = [_content(c) if isinstance(c, CodeType) else (type(c), c) for c in code.co_consts]
+    return code.co_code, code.co_names, code.co_varnames, tuple(constants)

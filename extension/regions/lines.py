@@ -115,7 +115,7 @@ def _is_declaration(statement: ast.stmt) -> bool:
 
 
 def _rewrite_definitions(blocks: list[list[ast.stmt]], span: RegionSpan) -> None:
-    """Put the functions of the span among these statements into its region: they may be called after the statements ran."""
+    """Put what the span covers of the definitions in these blocks into its region: they may be called after the blocks ran."""
     for statement in (s for block in blocks for s in own_statements(block)):
         if isinstance(statement, DEFINITIONS):
             _rewrite_definition(statement, span)

@@ -10,7 +10,7 @@ from dynascope.shell import cell_number, raw_cell
 
 
 def use_raw_texts(shell: Any, report: Report, ran: str) -> None:
-    """Make the fixed texts in `report` those of the cells as the user wrote them; their magics were comments or calls so far.
+    """Make the fixed texts in `report` anew from what the user wrote; until now, they have comments or calls for magics.
 
     A cell is left out if its raw text is unknown or a change does not apply to it; the patch still shows its fixes.  `ran`: the
     file of the cell that ran; if the fixes need `dynamic=True`, this becomes an option of its magic.

@@ -93,10 +93,12 @@ def why_nothing_ran(cell: Cell, defined: list[Definition], namespace: Namespace)
             "nothing was compiled: a cell with definitions compiles only what it defines; "
             "put the definitions into a cell of their own to have these statements compiled."
         )
+    nodes = [d.node for d in uncalled]
+    others = [s for s in cell.statements if s not in nodes]  # a definition that calls another one may itself never be called
     for d in uncalled:
-        others = [s for s in cell.statements if s is not d.node]
         if any(isinstance(n, ast.Name) and n.id == d.name for s in others for n in ast.walk(s)):
             target = d.name if d.kind == "function" else "with the name of the module"
             return f"none of the cell's own statements calls {d.name}, so nothing was compiled: use -f {target}."
-    call = uncalled[0].name + ("(...)" if uncalled[0].kind == "function" else "(...)(x)")
+    last = uncalled[-1]  # which may call those above
+    call = last.name + ("(...)" if last.kind == "function" else "(...)(x)")
     return f"the cell calls none of its functions, so nothing was compiled: add a call, {call}, to the cell."

@@ -43,7 +43,7 @@ class EntryPoints:
         #: id of each registered function or class -> (the object, the name of its definition); needed because `retrace`
         #: replaces the code objects of functions, which are the keys of `_function_codes`
         self._registered: dict[int, tuple[Any, str]] = {}
-        #: ids of a bound method's object and function, or twice the id of another callee -> (these objects, the entry point)
+        #: (id of a bound method's object, id of its function), or (id, id) of another callee -> (these objects, entry point)
         self._entries: dict[tuple[int, int], tuple[tuple[Any, ...], Any]] = {}
         #: names of the definitions that the cell has called
         self.called: list[str] = []

@@ -88,7 +88,7 @@ def _functions(namespace: Namespace) -> Iterator[FunctionType]:
 
 
 def _with_held(values: list[Any]) -> Iterator[Any]:
-    """The values, and what the functions, methods and properties among them hold: in closures, or as what they wrap."""
+    """Each value; with a function, also what it wraps or holds in closures; in place of a method or property, what it holds."""
     todo, seen = list(values), set()
     while todo:
         value = todo.pop()

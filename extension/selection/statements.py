@@ -10,7 +10,7 @@ cell.  Two details make that work under Dynamo:
   certainly been assigned gets a check in front: `if _in_y: _in_y = False; if y is <placeholder>: del y`.  The check is always
   safe: it takes effect at most once, and only makes the name unbound again, as it is in the plain cell.  It adds nothing to a
   graph.  Placeholders that are left at the end are removed.  Dynamo cannot trace the `del` of a check.  So if a name may be
-  read inside a compound statement while it is unbound, or before every statement that can bind it, the next statement that
+  read while it is unbound, inside a compound statement or before any statement that can bind it, the next statement that
   binds it starts a new part (`divide`).  An earlier part that does not bind the name itself then needs no placeholder for it,
   and no check.
 * Dynamo skips frames that neither hold a tensor nor name a module of torch or numpy, and a resume function knows the cell's
@@ -46,7 +46,7 @@ from dynascope.selection.global_reads import GlobalReads, names_read
 
 #: the function's parameter, and the prefix of its other local names, the flags
 _IN = "_in"
-#: names of functions that read the frame they are called from or a namespace that is not the function's, or that act on IPython
+#: names of functions that read the frame they are called from or the notebook's namespace, or that act on IPython
 _FRAME_READERS = frozenset(
     ("locals", "globals", "vars", "dir", "eval", "exec", "super", "get_ipython", "breakpoint", "exit", "quit")
 )

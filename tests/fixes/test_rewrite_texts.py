@@ -805,6 +805,12 @@ def test_an_index_that_no_condition_asks_about_may_be_used(body: str) -> None:
     "body",
     [
         "    ok = i < x.shape[0]\n    if «ok»:\n        r = x[i]\n    else:\n        r = x[0]\n    return r\n",
+        "    left = x.shape[0] - i\n    if «left > 0»:\n        r = x[i]\n    else:\n        r = x[0]\n    return r\n",
+        "    ok = i < n\n    every = ok.all()\n    if «every»:\n        r = x[i]\n    else:\n        r = x[0]\n    return r\n",
+        "    ok = i.lt(n)\n    if «ok»:\n        r = x[i]\n    else:\n        r = x[0]\n    return r\n",
+        "    n = i + 1\n    ok = n < len(x)\n    if «ok»:\n        r = x[n]\n    else:\n        r = x[0]\n    return r\n",
+        "    if «(t >= 0).all()»:\n        r = F.cross_entropy(target=t, input=x)\n"
+        "    else:\n        r = x.sum()\n    return r\n",
         "    if «t.max() < x.shape[1]»:\n        r = F.cross_entropy(x, t)\n    else:\n        r = x.sum()\n    return r\n",
     ],
 )

@@ -57,6 +57,10 @@ with dynascope.record_ranks() as job:
     processes = [multiprocessing.get_context("fork").Process(target=train, args=(n,)) for n in range(2)]
     for p in processes: p.start()
     for p in processes: p.join()
+    try:
+        job.report
+    except LookupError as error:
+        assert "after the block" in str(error)
 assert "DYNASCOPE_RANKS" not in os.environ
 job.report.save("job.json")
 print("loaded by torch:", *before)

@@ -205,6 +205,18 @@ def test_a_script_that_wraps_its_output_anew(tmp_path: Path) -> None:
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout.startswith("from the script\n")
         assert "1 graph · 0 graph breaks" in done.stdout
+        done = call("fix", "script.py", folder=tmp_path)
+        assert (done.returncode, done.stdout) == (0, "")
+        assert done.stderr.startswith("from the script\n")
+        assert "1 graph · 0 graph breaks" in done.stderr
+    (tmp_path / "script.py").write_text(
+        "import sys, torch\n\nclass Plain:\n    def __init__(self, file): self.file = file\n"
+        "    def write(self, text): self.file.write(text.encode())\n    def flush(self): self.file.flush()\n\n"
+        "sys.stdout = Plain(sys.stdout.detach())\n" + compiled
+    )
+    done = call("run", "script.py", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "1 graph · 0 graph breaks" in done.stdout
     (tmp_path / "script.py").write_text(
         "import sys, torch\n\nclass Tee:\n    def __init__(self, file): self.file = file\n"
         "    def write(self, text): self.file.write(text)\n    def flush(self): self.file.flush()\n"

@@ -1,8 +1,8 @@
 """Advice on a graph break, and the text to paste into an issue.
 
 Promises: advice uses only what the report knows (the compiler's hints, the outcome, the flag in force); the text of an issue
-has versions, settings, place, code and the compiler's reason, and names the files that the compiler quotes without their
-folders.
+has versions, settings, place, code and the compiler's reason, and leaves out the folders of the files that the compiler
+quotes.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ def unmet(report: Report, expected: Expectation) -> str:
     if name in ("breaks", "unexpected"):
         lines = [f"{_line(b)} ({b.type})" for b in report.breaks if name == "breaks" or b.allowed is not True]
     elif name == "resumes":
-        resumes = [f for f in report.frames if f.kind == "resume" and f.recompile_of is None]  # a recompile is no other one
+        resumes = [f for f in report.frames if f.kind == "resume" and f.recompile_of is None]  # a recompile adds none
         lines = [f"{_at(f)} resume in {f.name}" for f in resumes]
     elif name == "recompiles":
         places = Places(report)

@@ -82,7 +82,7 @@ def repeat_words(block: RepeatedBlock, report: Report, places: Places) -> str:
         each = by_itself + seconds(t.blocks_seconds) if t.blocks_seconds is not None else ""
         return sentence + (
             f"As one region (torch.compiler.nested_compile_region), {t.backend} compiled this graph in "
-            f"{seconds(t.region_seconds)} instead of {seconds(t.seconds)}{each}; without gradients and without caches."
+            f"{seconds(t.region_seconds)} instead of {seconds(t.seconds)}{each}; without gradients or caches in each case."
         )
     how = "" if report.from_file else f'; report.try_region("{block.graphs[0]}") measures it'
     return f"{sentence}What one region for it (torch.compiler.nested_compile_region) would save is unknown{how}."

@@ -78,5 +78,5 @@ def switch_words(switch: GuardSwitch) -> tuple[str, str, str]:
     else:
         less = gains(switch)
         gain = f"{time_text(less)} a call less, of {time_text(switch.before)}" if less else "gains next to nothing"
-    unsafe = "Unsafe: silently wrong results unless " if is_unsafe(switch) else "Takes for granted: "
+    unsafe = "Unsafe: silently wrong results unless this holds: " if is_unsafe(switch) else "Takes for granted: "
     return how.format(switch.name), gain, unsafe + assumption

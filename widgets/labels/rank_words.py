@@ -18,7 +18,7 @@ from dynascope.widgets.labels.words import capped
 _OUTCOMES = {
     "compiled": "compiled it", "empty": "found nothing to compile in it", "skipped": "skipped it",
     "failed": "could not compile it",
-    "cached": "had it compiled before", "unfinished": "did not finish it", "ignored": "ignored it",
+    "cached": "had compiled it before", "unfinished": "did not finish it", "ignored": "ignored it",
 }  # fmt: skip
 _CACHES = {"hit": "took it from the compiler's cache", "miss": "compiled it", "bypass": "could not use the compiler's cache"}
 _ANOTHER = {

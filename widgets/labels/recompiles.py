@@ -144,7 +144,7 @@ def limit_words(recompile: Recompile, name: str, places: Places) -> str:
     """A sentence on a function that reached the recompile limit, and on what follows."""
     limit = f"torch._dynamo.config.{recompile.refused_by}" + (f" = {recompile.limit}" if recompile.limit is not None else "")
     call = call_words(recompile, places)
-    return f"{name} has reached the recompile limit ({limit}): calls that none of its versions fits now run eagerly" + (
+    return f"{name} has reached the recompile limit ({limit}): calls that fit none of its versions now run eagerly" + (
         f" (first at {call})" if call else ""
     )
 

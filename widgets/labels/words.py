@@ -71,7 +71,7 @@ def printable(text: object, limit: int | None = None) -> str:
 
 
 def as_overwritten(text: str) -> str:
-    """The text as a terminal shows it: of a line that `\\r` begins anew, as progress bars do, only what was written last."""
+    """The text as a terminal shows it: of a line overwritten with `\\r`, as by a progress bar, only what was written last."""
     return "\n".join(line[:-1].rpartition("\r")[2] + line[-1:] for line in text.split("\n"))
 
 

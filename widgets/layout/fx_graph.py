@@ -1,7 +1,7 @@
 """The layout of FX graphs: rows by longest path, order by barycenter, x by neighbors; in almost linear time.
 
-Promises: boxes never overlap; 10,000 boxes take less than a second.  Edges run through gaps between boxes, but the longest run
-along a lane beside the drawing if too many are long.  Parts that no edge joins are side by side where there is room, and tall
+Promises: boxes never overlap; 10,000 boxes take less than a second.  Edges run through gaps between boxes, but if too many are
+long, the longest ones take lanes beside the drawing.  Parts that no edge joins are side by side where there is room, and tall
 parts are cut into columns (`wrap`).
 """
 
@@ -17,7 +17,7 @@ COLUMN_GAP = 16.0
 Arc = tuple[int, int]
 
 
-#: about as many entries as a large report has graphs and folds: each is placed again whenever a growing report is redrawn
+#: about as many entries as a large report has graphs and folds; otherwise, each redraw of a growing report places them again
 @functools.lru_cache(maxsize=512)
 def layout(sizes: tuple[Size, ...], arcs: tuple[Arc, ...], room: float, tall: float) -> Placement[int]:
     """Place boxes of these sizes; in each arc (source, target), the source comes before the target.

@@ -78,7 +78,7 @@ def wrapped(part: Part, room: float, tall: float) -> Placement[int]:
 def _pieces(part: Part) -> list[_Column]:
     """The pieces between all possible cuts, as narrow as their boxes and arrows allow."""
     changes = [0] * (len(part.tops) + 1)
-    crossing = [0] * (len(part.tops) + 1)  # sum of the numbers of the routes that cross: the number, where one does
+    crossing = [0] * (len(part.tops) + 1)  # sum of the numbers of the routes that cross: if only one does, its number
     for number, (first, last) in enumerate(part.spans):
         for sums, value in ((changes, 1), (crossing, number)):
             sums[first + 1] += value

@@ -1,7 +1,7 @@
 """The compile time in the model: its phases to scale, the most expensive ones, and those of one frame.
 
 Promises: a segment's `id` is the id of a frame, or empty; a phase is drawn below the phase that contains it; all phases that
-the report has are drawn, and a note counts the others; time in which nothing was compiled is left out.
+the report has are drawn, and a note counts those that it lacks; time in which nothing was compiled is left out.
 """
 
 from __future__ import annotations

@@ -212,7 +212,7 @@ class _Details:
         if f.code_name and f.code_name != f.name:
             facts.append(["compiler's name", shorten(f.code_name, 120), ""])
         if f.foreign:
-            facts.append(["thread", "another one than the recording's", ""])
+            facts.append(["thread", "not the recording's", ""])
         title = {"resume": "Resume function", "autograd": "Backward"}.get(f.kind, "Frame")
         if f.status not in ("compiled", "ignored"):
             title = f"{f.status.capitalize()} frame"

@@ -37,7 +37,7 @@ def overview(report: Report, places: Places) -> Overview | None:
     owners = Owners(report)
     words = [CauseWords(report, places, cause) for cause in causes(report)]
     rows = [cause_row(number, one, owners) for number, one in enumerate(words)]
-    named = words[0].breaks if words else []  # the first words name the first one; the places are sorted by owner
+    named = words[0].breaks if words else []  # "first" names the first of these; the first of the sorted places may be another
     return {
         "first": printable(first_words(words[0]) if words else nothing_to_do(report), 1000),
         "left": left_words(words[1:]),
@@ -135,7 +135,10 @@ class _Rows:
         self.below(call.calls, depth + 1)
 
     def is_empty(self, call: Call) -> bool:
-        """Whether nothing was captured or happened in a call itself; unless a root, it shares the row of its only callee."""
+        """Whether nothing was captured or happened in a call itself.
+
+        If such a call has only one callee, the two share a row, unless the call is a root or folded.
+        """
         return not call.is_eventful and not call.graphs
 
     def quiet_row(self, quiet: list[Call], depth: int) -> None:

@@ -24,7 +24,7 @@ def is_open(stream: TextIO | None) -> bool:
 
 
 def columns(width: int | None) -> int:
-    """The width of a text that is to have `width` columns, at least 48; None: the terminal's width, at most 110."""
+    """`width`, or if it is None, the terminal's width up to 110; in both cases at least 48."""
     return max(48, min(110, shutil.get_terminal_size((100, 24)).columns) if width is None else width)
 
 

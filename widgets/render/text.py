@@ -56,7 +56,8 @@ MOST = 12
 
 def takes_colours(stream: TextIO) -> bool:
     """Whether the stream is an open terminal that takes colors (`NO_COLOR` is not set, and `TERM` is not "dumb")."""
-    return is_open(stream) and stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    is_terminal = is_open(stream) and getattr(stream, "isatty", bool)()
+    return is_terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
 
 def to_text(report: Report, colour: bool = False, width: int | None = None) -> str:

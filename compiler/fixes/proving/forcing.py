@@ -13,7 +13,7 @@ from typing import Any
 
 from dynascope.compiler.source.lines import split_lines
 
-_HELPER = "__dynascope_force_{}"
+_HELPER = "_dynascope_force_{}"  # not with two underscores, which mean another name in a class
 
 
 class Sides:
@@ -56,7 +56,8 @@ def with_forced(text: str, conditions: Sequence[tuple[str, bool]], changed: list
         changed: the first and the last line of each change, counted from 1.
 
     Returns:
-        None if a condition does not occur there or is part of a `while` condition, or the text cannot be parsed.
+        None if a condition does not occur there, the text cannot be parsed, or the edits touch a `while` condition that has it.
+        In other `while` conditions it is not forced, in either text: the loop might not end.
     """
     made: str | None = text
     for number, (condition, is_rewritten) in enumerate(conditions):
@@ -65,14 +66,16 @@ def with_forced(text: str, conditions: Sequence[tuple[str, bool]], changed: list
 
 
 def _with_one_forced(text: str, condition: str, changed: list[tuple[int, int]], is_rewritten: bool, helper: str) -> str | None:
-    """`with_forced` for one condition; None for part of a `while` condition, because the forced loop would not end."""
+    """`with_forced` for one condition."""
     try:
         tree, wanted = ast.parse(text), ast.dump(ast.parse(condition.strip(), mode="eval").body)
     except (SyntaxError, ValueError):
         return None
     touched = [(n.lineno, n.end_lineno or n.lineno) for n in tree.body if _overlaps(n, changed)]
     spans = changed if is_rewritten else touched
-    loops = {id(part) for node in ast.walk(tree) if isinstance(node, ast.While) for part in ast.walk(node.test)}
+    tests = _while_conditions(tree)
+    in_loops = {id(part) for test in tests for part in ast.walk(test)}
+    edited = {id(part) for test in tests if _overlaps(test, changed) for part in ast.walk(test)}
     found = [
         node
         for node in ast.walk(tree)
@@ -81,20 +84,25 @@ def _with_one_forced(text: str, condition: str, changed: list[tuple[int, int]], 
         and not isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del))
         and ast.dump(node) == wanted
     ]
-    if not found or any(id(node) in loops for node in found):
+    forced = [node for node in found if id(node) not in in_loops]
+    if not forced or any(id(node) in edited for node in found):
         return None
-    return _wrapped(text, found, helper)
+    return _wrapped(text, forced, helper)
 
 
 def _overlaps(node: ast.stmt | ast.expr, spans: list[tuple[int, int]]) -> bool:
     return any(node.lineno <= last and first <= (node.end_lineno or node.lineno) for first, last in spans)
 
 
-def is_in_while_condition(text: str, condition: str) -> bool:
-    """Whether this is the condition of a `while` in the text, or part of one."""
+def _while_conditions(tree: ast.AST) -> list[ast.expr]:
+    return [node.test for node in ast.walk(tree) if isinstance(node, ast.While)]
+
+
+def is_in_while_condition(text: str, condition: str, changed: list[tuple[int, int]]) -> bool:
+    """Whether this is the condition of a `while` in changed lines, or part of one."""
     try:
         wanted = ast.dump(ast.parse(condition.strip(), mode="eval").body)
-        tests = [node.test for node in ast.walk(ast.parse(text)) if isinstance(node, ast.While)]
+        tests = [test for test in _while_conditions(ast.parse(text)) if _overlaps(test, changed)]
         return any(ast.dump(part) == wanted for test in tests for part in ast.walk(test))
     except (SyntaxError, ValueError):
         return False

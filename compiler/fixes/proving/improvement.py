@@ -104,10 +104,10 @@ def operations(report: Report) -> int:
     return report.summary.ops - sum(node.target in ("clone", "detach") for g in report.graphs for node in g.nodes)
 
 
-def gain(after: Report, before: Report) -> str:
-    """What is better although the graph break stays, as a sentence."""
+def gain(after: Report, before: Report, stays: str) -> str:
+    """What is better although the graph break or the recompiles stay, as a sentence."""
     ops = f"{operations(before)} → {operations(after)}"
-    return f"The graph break stays; operations in graphs: {ops}, graphs: {before.summary.graphs} → {after.summary.graphs}"
+    return f"{stays}; operations in graphs: {ops}, graphs: {before.summary.graphs} → {after.summary.graphs}"
 
 
 def _line_before(b: Break, plan: Plan, earlier: Plan) -> int | None:

@@ -276,7 +276,7 @@ def _summary(actual: list[str], expected: list[str]) -> str:
 def _same_in_some_order(actual: list[str], expected: list[str]) -> bool:
     """Whether the texts are the same in some order, except for rounding of the numbers in them.
 
-    Rounding may change how texts are sorted, so their own order is tried, too, among those that differ in numbers alone.
+    Rounding may change how texts are sorted, so those that differ only in numbers are also compared in the order they came in.
     """
     orders: tuple[Callable[[str], str], ...] = (str, _template)
     return any(_same_lines(sorted(actual, key=order), sorted(expected, key=order)) for order in orders)

@@ -116,8 +116,8 @@ class Prover:
     def prove(self, plan: Plan, *, recompiles: bool, gradients: bool = True) -> Proof:
         """Compare on the recorded inputs, on variations and on the sides of conditions; raises Refused or NotApplicable.
 
-        `recompiles`: also on variations for which the compiler works again, which takes longer; `gradients`: also, if
-        `recompiles`, on inputs that are made to require gradients.
+        `recompiles`: also on variations that may need another compile, which takes longer; `gradients`: also, if `recompiles`,
+        on inputs that are made to require gradients.
         """
         proof = Proof()
 
@@ -164,7 +164,7 @@ class Prover:
     def _check_fakes(self, agreed: _Agreed, wanted: list[tuple[KeptCall, Variation, Observed]]) -> None:
         """Compare what custom operators return with what their fake implementations promise.
 
-        The inputs are the recorded ones and those for which the compiler works again, such as other sizes.
+        The inputs are the recorded ones and those that may need another compile, such as other sizes.
         """
         plan = agreed.plan
         static = replace(plan, settings={**plan.settings, "dynamic": False})
@@ -255,7 +255,7 @@ def _forcings(plan: Plan) -> list[tuple[Condition, ...]]:
     for test in dict.fromkeys(plan.tests):
         if _forced_pair(plan, (test,)) is not None:
             tests.append(test)
-        elif not _is_loop(plan, test):  # the condition of a `while` is not forced, because the loop would not end
+        elif not _is_loop(plan, test):  # the condition of a changed `while` is not forced, because the loop would not end
             raise Refused(f"`{test.before}` cannot be forced, so its other side was not compared")
     return [(test,) for test in tests] if len(tests) < 2 else list(itertools.pairwise(tests))
 
@@ -263,11 +263,7 @@ def _forcings(plan: Plan) -> list[tuple[Condition, ...]]:
 def _forced_pair(plan: Plan, tests: tuple[Condition, ...]) -> tuple[Plan, Plan] | None:
     """Plans for the original and the changed program with the conditions forced; None unless both texts of a file have them."""
     for file, text in plan.texts.items():
-        before, after = [], []
-        for edit in edits_between(file, plan.originals[file], text):
-            before.append((edit.first_line, edit.last_line))
-        for edit in edits_between(file, text, plan.originals[file]):
-            after.append((edit.first_line, edit.last_line))
+        before, after = _changed_lines(file, plan.originals[file], text), _changed_lines(file, text, plan.originals[file])
         original = forcing.with_forced(plan.originals[file], [(t.before, t.before != t.after) for t in tests], before)
         changed = forcing.with_forced(text, [(t.after, t.before != t.after) for t in tests], after)
         if original is not None and changed is not None:
@@ -276,4 +272,12 @@ def _forced_pair(plan: Plan, tests: tuple[Condition, ...]) -> tuple[Plan, Plan] 
 
 
 def _is_loop(plan: Plan, test: Condition) -> bool:
-    return any(forcing.is_in_while_condition(text, test.before) for text in plan.originals.values())
+    return any(
+        forcing.is_in_while_condition(original, test.before, _changed_lines(file, original, plan.texts.get(file, original)))
+        for file, original in plan.originals.items()
+    )
+
+
+def _changed_lines(file: str, text: str, other: str) -> list[tuple[int, int]]:
+    """The first and the last line, in `text`, of each place where two texts of a file differ."""
+    return [(edit.first_line, edit.last_line) for edit in edits_between(file, text, other)]

@@ -15,7 +15,7 @@ from dynascope.compiler.fixes.syntax.torch_names import Torch
 
 _ONE = (
     "The sides give tensors of the same shape and type, the result is a new tensor, "
-    "and what only the other side uses gets a gradient of zero instead of none."
+    "and what is used only on the side not taken gets a gradient of zero instead of none."
 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
@@ -18,7 +18,7 @@ from dynascope.compiler.fixes.syntax.source_text import Change, Source, candidat
 from dynascope.compiler.fixes.syntax.torch_names import Torch
 
 _BOTH = "Both sides are computed, and the result is a new tensor of their common shape and type."
-#: methods and functions that take indices, or classes that are used as such
+#: methods and functions that take indices, or class labels that are used as indices
 _PICKING = {
     "cross_entropy", "embedding", "embedding_bag", "gather", "index_add", "index_copy", "index_fill", "index_put",
     "index_select", "multi_margin_loss", "narrow", "nll_loss", "one_hot", "scatter", "scatter_add", "scatter_reduce", "select",
@@ -93,7 +93,7 @@ def _guards_an_index(source: Source, choice: cst.If | cst.IfExp, sides: list[cst
     """Whether a side has an index that a condition asks about: `x[i] if i < len(x) else y` must not compute `x[i]` always."""
     inner: list[cst.If | cst.IfExp] = [*source.inside(choice, cst.If), *source.inside(choice, cst.IfExp)]
     tests = [choice.test, *(n.test for n in inner)]
-    asked, known, indices = uses(*tests).reads, set[str](), set[str]()
+    known, indices = set[str](), set[str]()
     items = [
         (n, [e.slice for e in n.slice if isinstance(e.slice, cst.Index)])
         for s in sides
@@ -103,20 +103,33 @@ def _guards_an_index(source: Source, choice: cst.If | cst.IfExp, sides: list[cst
     calls = [(c, _picking_arguments(torch, c)) for s in sides for c in source.inside(s, cst.Call)]
     for node, parts in (*items, *calls):
         (known if any(source.is_inside(node, test) for test in tests) else indices).update(uses(*parts).reads)
-    # `n = i + 1` above, and `x[n]`; `ok = i < len(x)` above, and `if ok`
-    for one in reversed(list(source.inside(source.scope_of(choice), cst.Assign))):
-        indices |= uses(one.value).reads if uses(one).writes & indices else set()
-        compares = isinstance(one.value, cst.Comparison) or any(source.inside(one.value, cst.Comparison))
-        asked |= uses(one.value).reads if compares and uses(one).writes & asked else set()
-    return bool(indices & (asked - known - torch.imports.keys()))
+    above = [(uses(one).writes, one.value) for one in source.inside(source.scope_of(choice), cst.Assign)]
+    compared = [(names, value) for names, value in above if any(_comparisons(source, value))]
+    asked, not_counted = uses(*tests).reads, known | torch.imports.keys()
+    # `n = len(x) - i` above, `if n > 0` and `x[i]`; `n = i + 1` and `ok = n < len(x)` above, `if ok` and `x[n]`.  With all that
+    # leads to both, nearly every index would count.
+    return bool(indices & _from(asked, above) - not_counted or _from(indices, above) & _from(asked, compared) - not_counted)
+
+
+def _comparisons(source: Source, value: cst.BaseExpression) -> Iterator[cst.CSTNode]:
+    yield from [value] if isinstance(value, cst.Comparison) else source.inside(value, cst.Comparison)
+
+
+def _from(names: set[str], above: list[tuple[set[str], cst.BaseExpression]]) -> set[str]:
+    """These names, and those from whose values assignments make theirs."""
+    found = set(names)
+    for written, value in reversed(above):
+        found |= uses(value).reads if written & found else set()
+    return found
 
 
 def _picking_arguments(torch: Torch, call: cst.Call) -> Sequence[cst.Arg]:
-    """The arguments of a call that may be indices or classes: for `_PICKING`, but not the `x` of `torch.gather(x, 0, i)`."""
+    """The arguments of a call that may be indices or class labels: for `_PICKING`, but not `x` in `torch.gather(x, 0, i)`."""
     if not isinstance(call.func, cst.Attribute) or call.func.attr.value not in _PICKING:
         return ()
-    is_data_first = torch.is_torch(call.func) is not None and call.func.attr.value not in _INDEX_FIRST
-    return call.args[1:] if is_data_first else call.args
+    if torch.is_torch(call.func) is None or call.func.attr.value in _INDEX_FIRST:
+        return call.args
+    return [a for n, a in enumerate(call.args) if (a.keyword.value != "input" if a.keyword is not None else n > 0)]
 
 
 def _assigning(source: Source, torch: Torch, branch: cst.If) -> list[Change] | None:

@@ -34,7 +34,7 @@ def candidates(problem: Problem) -> list[Candidate]:
         path, _, last = name.rpartition(".")
         name, owners = f"self.{last}", _classes(source, path, function)
         if any(_is_of_the_class(source, owner, last) for owner in owners):
-            return []  # objects have the number of the class at first, which stays one
+            return []  # objects start with the class's number, and that one does not become a tensor
     else:
         owners = [_home(source, function, name.split(".")[0])]
     numbers = _values(source, name, owners)
@@ -91,7 +91,7 @@ def _is_of_the_class(source: Source, owner: cst.CSTNode, name: str) -> bool:
 
 
 def _home(source: Source, node: cst.CSTNode, name: str) -> cst.CSTNode:
-    """The function, or else the module, whose name this is in the code at `node`; a class for a name in its own body."""
+    """The function, or else the module, to which the name belongs in the code at `node`; a class for a name in its own body."""
     scope = next(a for a in (node, *source.ancestors(node)) if isinstance(a, cst.FunctionDef | cst.ClassDef | cst.Module))
     while isinstance(scope, cst.FunctionDef) and (name not in bound_in(scope) or name in shared_names(source, scope)):
         scope = source.scope_of(scope)

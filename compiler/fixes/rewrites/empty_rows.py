@@ -126,7 +126,7 @@ def _makes_numbers(node: cst.CSTNode, mask: cst.BaseExpression) -> bool:
 
 
 def _does_nothing(torch: Torch, one: cst.CSTNode, selected: cst.BaseExpression, later: set[str]) -> bool:
-    """Whether a statement changes nothing that is read later if no row is selected, apart from what its values do."""
+    """Whether, if no row is selected, a statement changes nothing that is read later; `_is_safe` checks the values in it."""
     if isinstance(one, cst.Assign) and len(one.targets) == 1:
         target = one.targets[0].target
         if isinstance(target, cst.Subscript):
@@ -143,7 +143,8 @@ def _does_nothing(torch: Torch, one: cst.CSTNode, selected: cst.BaseExpression, 
 def _is_safe(torch: Torch, source: Source, one: cst.CSTNode, selected: cst.BaseExpression, of_rows: set[str]) -> bool:
     """Whether a statement's values have no effects, and raise no exception for lack of rows.
 
-    `of_rows`: the names that statements above bind.  Unknown functions are taken to accept no rows if they are given rows.
+    `of_rows`: the names that statements above bind.  An unknown function that is given rows is taken to have no effects, and
+    to work without any rows, too.
     """
 
     def has_rows(node: cst.CSTNode) -> bool:

@@ -31,7 +31,7 @@ def candidates(problem: Problem) -> list[Candidate]:
 
 
 def observer_at(source: Source, problem: Problem) -> cst.CSTNode | None:
-    """The message statement at a problem, or the outermost `if` with only messages around it; else None."""
+    """The message statement at a problem, or the outermost `if` around it that contains only messages; else None."""
     found: cst.CSTNode | None = source.branch_at(problem) or source.innermost(problem, cst.SimpleStatementLine)
     if found is None or not is_observer(source, found):
         return None
@@ -74,7 +74,7 @@ def _writes(source: Source, call: cst.Call) -> bool:
 def _reorderable(problem: Problem, source: Source, statement: cst.CSTNode) -> list[Candidate]:
     """`print(x.item())` as `print(f"{x}")`, which the compiler moves after the graph, together with the setting for it.
 
-    A tensor that is changed in place after the message is copied, because the message is then printed after the change.
+    If a tensor is changed in place after the message, a copy of it is printed, because the print now runs after the change.
     """
     if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
         return []
@@ -189,8 +189,8 @@ def _loop_of(source: Source, scope: cst.FunctionDef, statement: cst.CSTNode) -> 
 def _something_follows(source: Source, rest: list[cst.CSTNode], tops: list[cst.CSTNode]) -> bool:
     """Whether it is of use and safe to move these messages.
 
-    Not safe: a `return` or `yield` after the first of them, unless it ends the function, or a store that may change what a
-    moved `if` tests.
+    Not safe: after the first of them, a `yield`, a `return` that is not the function's last statement, or a store that may
+    change what a moved `if` tests.
     """
     last = small(rest)[-1:]
     middle = [s for s in rest if s not in tops]

@@ -40,7 +40,7 @@ def candidates(problem: Problem) -> list[Candidate]:
     scope, statement = source.scope_of(found), source.statement_of(found)
     assert statement is not None
     calls = [n for n in source.inside(statement, cst.Call) if number_of(n) is not None and source.statement_of(n) is statement]
-    flows = [(n, _Flow(source, scope)) for n in calls]  # one for each: if it does not feed, the edits that it needs are dropped
+    flows = [(n, _Flow(source, scope)) for n in calls]  # one for each call: if `feeds` fails, its edits are dropped with it
     flows = [(n, flow) for n, flow in flows if flow.is_outermost_number(n) and flow.feeds(n)]
     if not any(source.is_inside(found, n) for n, _ in flows):
         return []
@@ -128,7 +128,7 @@ class _Flow:
         return False
 
     def feeds(self, node: cst.CSTNode) -> bool:
-        """Whether a value is used only in arithmetic with tensors; adds the edits that this needs to `functions`."""
+        """Whether a value is used only in arithmetic with tensors; adds to `functions` the edits that this needs."""
         above = self.source.parent(node)
         if isinstance(above, cst.BinaryOperation):
             other = above.right if above.left is node else above.left

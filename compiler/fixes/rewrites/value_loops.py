@@ -16,7 +16,7 @@ _ASSUMPTION = "Each iteration keeps the shapes and types of what it changes, and
 
 
 def candidates(problem: Problem) -> list[Candidate]:
-    """For `while x.sum() < 100:` and the like, if what it assigns for the next turn or later code is bound before it."""
+    """For `while x.sum() < 100:` and the like, if each assigned name whose value outlives a turn is bound before the loop."""
     source = parse(problem.source)
     if source is None:
         return []

@@ -21,8 +21,9 @@ _CHANGING_METHODS = frozenset({
 })  # fmt: skip
 #: methods whose result may share the memory of their tensor
 _SAME_MEMORY = frozenset({
-    "contiguous", "cpu", "cuda", "detach", "double", "expand", "flatten", "float", "half", "long", "narrow", "reshape",
-    "select", "squeeze", "t", "to", "transpose", "type_as", "unsqueeze", "view", "view_as",
+    "bfloat16", "contiguous", "cpu", "cuda", "detach", "double", "expand", "flatten", "float", "half", "int", "long", "narrow",
+    "permute", "ravel", "reshape", "select", "squeeze", "t", "to", "transpose", "type", "type_as", "unsqueeze", "view",
+    "view_as",
 })  # fmt: skip
 _RANDOM = ("rand", "dropout", "bernoulli", "multinomial", "normal", "poisson", "seed", "exponential", "uniform", "rrelu")
 _CHANGING_TORCH = ("set_", "save", "manual_", "seed", "compile", "_assert", "_check", "load")
@@ -108,22 +109,27 @@ def changed_in_place(names: set[str], *nodes: cst.CSTNode) -> bool:
     return watch.found
 
 
-def may_change_in_place(value: cst.BaseExpression, scope: cst.CSTNode, aliases: frozenset[str] = frozenset()) -> bool:
+def may_change_in_place(value: cst.BaseExpression, scope: cst.CSTNode) -> bool:
     """Whether the tensor that is the value of an expression may be changed in place somewhere in `scope`.
 
     Code that keeps this tensor instead of its number (`x` for `x.item()`) must then clone it: the number keeps the old value.
-    `aliases`: names that are known to be bound to the tensor.
     """
-    while isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute) and value.func.attr.value in _SAME_MEMORY:
-        value = value.func.value
-    if not isinstance(value, cst.Name):
-        return isinstance(value, cst.Attribute | cst.Subscript)
-    if value.value in aliases:
-        return False
     assigns: list[cst.Assign] = matchers.findall(scope, matchers.Assign())  # type: ignore[assignment]
-    bound = [one.value for one in assigns if value.value in uses(one).writes]
-    known = aliases | {value.value}
-    return changed_in_place({value.value}, scope) or any(may_change_in_place(other, scope, known) for other in bound)
+    bound = [(uses(one).writes, one.value) for one in assigns]
+    names: set[str] = set()
+    pending = [value]
+    while pending:
+        one = pending.pop()
+        while isinstance(one, cst.Call) and isinstance(one.func, cst.Attribute) and one.func.attr.value in _SAME_MEMORY:
+            one = one.func.value
+        if isinstance(one, cst.Attribute | cst.Subscript):
+            return True
+        if isinstance(one, cst.Tuple):
+            pending += [element.value for element in one.elements]
+        elif isinstance(one, cst.Name) and one.value not in names:
+            names.add(one.value)
+            pending += [other for written, other in bound if one.value in written]
+    return changed_in_place(names, scope)
 
 
 class _InPlace(cst.CSTVisitor):

@@ -40,7 +40,7 @@ from dynascope.compiler.fixes.proving.time_limit import TookTooLong
 from dynascope.compiler.fixes.proving.trial import Trials
 from dynascope.compiler.fixes.proving.variations import recorded, variations
 from dynascope.compiler.fixes.result import annotate_fixes
-from dynascope.compiler.fixes.rewrites import log_values, raise_checks, value_loops
+from dynascope.compiler.fixes.rewrites import branches, log_values, raise_checks, value_loops
 from dynascope.compiler.fixes.search import Found, OutOfTime, Search
 from dynascope.compiler.fixes.text_edits import edits_between
 from dynascope.compiler.recording.recording import observe
@@ -909,6 +909,39 @@ def test_conditions_of_numbers_are_forced_in_both_programs(module: MakeModule, b
     assert report.fix_set.breaks_after == 0, [(x.title, x.verdict, x.reason) for x in report.fixes or ()]
     [chosen, *_] = [x for x in report.fixes or () if x.chosen]
     assert "condition forced" in chosen.reason
+
+
+WRONG_SIDE = """
+    import torch
+
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            k = 0
+            big = (x == 7.25).any()
+            while {loop}:
+                x = x + 1
+                k = k + 1
+            if big:
+                y = torch.zeros_like(x, dtype=torch.int64)
+            else:
+                y = x * 2
+            return y
+
+        def wait(self, done):
+            while not done:
+                done = True
+    """
+
+
+@pytest.mark.parametrize("loop", ["k < 2", "k < big.dim() + 2"])
+def test_conditions_are_forced_in_methods_and_beside_loops(
+    module: MakeModule, monkeypatch: pytest.MonkeyPatch, loop: str
+) -> None:
+    """`torch.where` gives another dtype on the side that no input reaches."""
+    only(monkeypatch, branches.candidates)
+    tried = [x for x in fix(module(WRONG_SIDE.format(loop=loop)).Model(), torch.ones(3)).fixes or () if "where" in x.title]
+    assert [x.verdict for x in tried] == ["refused"], tried
+    assert "where `big` is True" in tried[0].reason
 
 
 def test_no_part_of_the_condition_of_a_loop_is_forced(module: MakeModule, monkeypatch: pytest.MonkeyPatch) -> None:

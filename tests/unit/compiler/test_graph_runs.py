@@ -26,7 +26,7 @@ from dynascope.compiler.assembly.compile_records import CompileRecords
 from dynascope.compiler.driver.explain import explain
 from dynascope.compiler.events.schema import Trace
 from dynascope.compiler.graph_benchmark import benchmark
-from dynascope.compiler.graph_benchmark.rebuild import RECORDED, NotRunnable, function, rebuild
+from dynascope.compiler.graph_benchmark.rebuild import RECORDED, NotRunnable, _moved, function, rebuild
 from dynascope.compiler.graph_benchmark.synthetic_inputs import SyntheticInputs, index_limits, size
 from dynascope.compiler.profile import timing
 from dynascope.compiler.recording.recording import observe
@@ -64,6 +64,11 @@ def test_a_graph_is_timed_on_its_own_device(monkeypatch: pytest.MonkeyPatch) -> 
     for device in ("cpu", "cuda:1"):
         timing.waiter(device)()
     assert waited == ["cuda:1"]
+
+
+def test_a_graph_is_moved_with_its_calls_of_cpu_and_cuda() -> None:
+    for method in ("cpu", "cuda"):
+        assert _moved("call_method", method, ("x",), {}, "cuda:1") == ("to", ("x", "cuda:1"), {})
 
 
 def arithmetic(x: torch.Tensor) -> Any:

@@ -14,6 +14,7 @@ import referencing
 
 from dynascope.compiler.jobs import rank_file
 from dynascope.compiler.ranks import Rank, RankRecord, RanksReport, merge
+from dynascope.compiler.ranks.normal import Normal
 from dynascope.compiler.report import Break, FailedGuard, Failure, Frame, Graph, Node, Recompile, Report, Summary
 from dynascope.compiler.report.expect import ExpectationFailed
 from tools import generated
@@ -375,3 +376,8 @@ def test_another_order_of_collectives_in_inductors_code_is_found_in_ranks_that_a
     )
     assert not report.alike
     assert "rank 3 differs from the other ranks in compile 2 of 4: block" in str(report)
+
+
+def test_folders_with_numbers_are_removed_too() -> None:
+    texts = {Normal().text(f"skipped in /local/rank{rank}/123456789{rank}/x.py") for rank in range(2)}
+    assert texts == {"skipped in x.py"}

@@ -344,6 +344,15 @@ def test_waiting_inside_a_graph_is_waiting() -> None:
     ]
 
 
+def test_a_call_that_waits_goes_the_same_way_as_one_that_does_not() -> None:
+    events = [*a_call(), event("cudaStreamSynchronize", 130, 150, "runtime", 5), *a_call(100_000), *a_call(200_000)]
+    waiting, *others = read_calls(events, one_break())
+    assert [call.path for call in others] == [waiting.path] * 2
+    profile = profile_of(events, one_break())
+    assert "went the same way" not in " ".join(profile.notes)
+    assert {s.median for s in profile.segments} == {None}, "their slices do not correspond"
+
+
 def test_on_a_device_a_break_costs_what_the_device_stands_idle() -> None:
     (cost,) = profile_of(launched(300), one_break()).breaks
     assert cost.seconds == pytest.approx((780 - 300) * 1e-9)  # less than the 550 of the processor

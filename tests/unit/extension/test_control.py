@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import linecache
 import sys
 import threading
 from collections.abc import Iterator
@@ -59,6 +60,19 @@ def test_third_party_code(shell: Any, tmp_path: Any, monkeypatch: Any) -> None:
         assert all(a is b for a, b in zip(before, objects(), strict=True))
         assert list(vars(shell.ns["block"])) == keys
         assert shell(f"%compile --error-on-graph-break {call}").error is not None  # and it is gone again
+
+
+def test_a_file_that_changed_after_its_import_has_no_region(shell: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    file = tmp_path / "changed_later.py"
+    file.write_text("import torch\n\n\ndef helper(x):\n    return torch.sin(x)\n")
+    shell("import changed_later", "def f(x): return changed_later.helper(x)")
+    file.write_text("import torch\n\n\ndef helper(x):\n    return torch.cos(x)\n")
+    done = shell("%compile --region changed_later.helper=allow f(x)")
+    assert "its source was not found" in done.text
+    file.write_text("import torch\n\n\ndef helper(x):\n    return torch.sin(x)\n")
+    linecache.clearcache()
+    assert torch.equal(shell("%compile --region changed_later.helper=allow f(x)").result, torch.ones(3).sin())
 
 
 @pytest.mark.parametrize(

@@ -154,6 +154,7 @@ M = ["class M(torch.nn.Module):", "    def forward(self, x): return x + 1"]
         ),
         ([*M, "m = M()"], "so nothing was compiled: use -f with the name of the module."),
         (M, "add a call, M(...)(x), to the cell."),
+        (["def helper(x): return x * 2", "def f(x): return helper(x)"], "add a call, f(...), to the cell."),
         (["def f(x): return x + 1", "list(map(f, [x]))"], "statements calls f, so nothing was compiled: use -f f."),
         (["def deco(f): return f", "@deco", "def f(x): return x + 1", "f(x)"], "put the definitions into a cell of their own"),
     ],

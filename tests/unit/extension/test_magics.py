@@ -320,5 +320,6 @@ def test_the_line_of_a_magic_gives_its_settings(shell):
         "--fix-seconds", "0.5",
     ]  # fmt: skip
     assert dict(flag_parser._pair(word, "--options") for word in words if "=" in word) == settings.options
+    assert flag_parser._pair("a={[1]}", "--options") == ("a", "{[1]}")
     done = shell("%%compile --fix-seconds 0.5 --view none --backend eager", "def f(x): return x + 1", "r = f(x)")
     assert done.text == ""

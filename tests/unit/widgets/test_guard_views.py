@@ -166,7 +166,7 @@ def test_what_guards_cost_and_what_switches_would_gain() -> None:
     assert rows[3] == ["    self.layers.*.weight", "9 µs", "36% of the frame's guards (24 guards)", ""]
     first, *others = rows[4:]
     assert first[:2] == ["torch.compiler.set_stance(skip_guard_eval_unsafe=True)", "30 µs a call less, of 50 µs"]
-    assert first[2].startswith("Unsafe: silently wrong results unless ")
+    assert first[2].startswith("Unsafe: silently wrong results unless this holds: ")
     assert [row[1] for row in others] == ["gains next to nothing", "could not be tried: TypeError: x"]
     assert others[0][2].startswith("Takes for granted: ")
 
