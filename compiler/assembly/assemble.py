@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from dynascope.compiler.assembly import data_parallel, graph_text, guard_text, skip_reasons, stages, summary
+from dynascope.compiler.assembly import data_parallel, graph_parser, guard_parser, skip_reasons, stages, summary
 from dynascope.compiler.assembly.breaks import BreakTable
 from dynascope.compiler.assembly.compile_records import CompileRecord, CompileRecords
 from dynascope.compiler.assembly.compile_time.phases import compile_time
@@ -217,7 +217,7 @@ class _Assembly:
             compile_seconds=stages.compile_seconds(metrics),
             phases=stages.metric_seconds(metrics),
             guard_count=metrics.get("guard_count"),
-            guards=guard_text.guards(record.guard_text) if record.guard_text else list(dict.fromkeys(record.added_guards)),
+            guards=guard_parser.guards(record.guard_text) if record.guard_text else list(dict.fromkeys(record.added_guards)),
             bytecode=record.bytecode.get("original"),
             modified_bytecode=record.bytecode.get("modified"),
         )
@@ -242,7 +242,7 @@ class _Assembly:
             return
         graph = Graph(id=f"g{len(self.result.graphs)}", frame=frame.id, ops=0, code=record.graph_text)
         try:
-            graph.nodes, graph.outputs = graph_text.read(record.graph_text)
+            graph.nodes, graph.outputs = graph_parser.read(record.graph_text)
         except ValueError:
             self.records.unread["dynamo_output_graph: unreadable"] += 1
         calls = [n for n in graph.nodes if n.op.startswith("call_")]
@@ -399,7 +399,7 @@ class _Assembly:
 
 def _module(path: str | None) -> str | None:
     """`L['self'].enc.norm1` as the user would write it: `enc.norm1`."""
-    return guard_text.user_expression(path).removeprefix("self.") or None if path else None
+    return guard_parser.user_expression(path).removeprefix("self.") or None if path else None
 
 
 def _end_word(record: CompileRecord) -> str | None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dynascope.compiler.assembly import break_text, skip_reasons
-from dynascope.compiler.assembly.break_text import BreakText
+from dynascope.compiler.assembly import break_parser, skip_reasons
+from dynascope.compiler.assembly.break_parser import BreakText
 from dynascope.compiler.assembly.compile_records import CompileRecord
 from dynascope.compiler.assembly.guards import undecided
 from dynascope.compiler.assembly.region_flags import Flags, RegionFlags
@@ -72,14 +72,14 @@ class BreakTable:
         end = record.graph_end
         if end is not None and not end.graph_break:
             return None
-        texts = [break_text.read(t) for t in record.break_texts]
+        texts = [break_parser.read(t) for t in record.break_texts]
         if end is None and not texts:
             return None
         stack = (list(end.stack) or [end.location]) if end is not None else []
         # torch 2.9 to 2.13: "step_unsupported" ends the graph at the last statement before a block that cannot be resumed; the
         # break is deeper, where the text says, and the rest of the function runs eagerly
         stepped = end is not None and end.reason == "step_unsupported"
-        text = (texts[-1] if stepped and texts else _matching(texts, stack)) or break_text.read(
+        text = (texts[-1] if stepped and texts else _matching(texts, stack)) or break_parser.read(
             _STEPPED if stepped else end.reason if end else ""
         )
         own = stack
@@ -111,7 +111,7 @@ class BreakTable:
 
         The flags that were in force at these breaks are unknown.
         """
-        texts = [break_text.read(t) for t in record.break_texts]
+        texts = [break_parser.read(t) for t in record.break_texts]
         for text in texts[:-1]:
             if text.line is not None and (text.file, text.line) != (texts[-1].file, texts[-1].line):
                 self.hit(frame, self.printed_stack(text, record), text, "skipped", Flags())
@@ -153,7 +153,7 @@ class BreakTable:
     def hit(self, frame: Frame, stack: list[Location], text: BreakText, outcome: Outcome, flags: Flags) -> str:
         entries = [self.entry(e) for e in stack if not is_plumbing(e.file)] or [self.entry(stack[-1])]
         at = entries[-1]
-        first = text.parts[0] if text.parts else break_text.Part(reason="unknown")
+        first = text.parts[0] if text.parts else break_parser.Part(reason="unknown")
         broken = self.known(at, first) or self.new(at, entries, text, first)
         # a text names a resume function after the user's function that it continues; a text without a stack names only the
         # innermost line, so the frame's own line is then unknown
@@ -179,7 +179,7 @@ class BreakTable:
             broken.region, broken.allowed = flags.region, flags.allowed
         broken.outcome = hit.outcome if worse else broken.outcome
 
-    def known(self, at: StackEntry, first: break_text.Part) -> Break | None:
+    def known(self, at: StackEntry, first: break_parser.Part) -> Break | None:
         """The known break of this type at this place; if a column is unknown, the only one on the line."""
         candidates = self._by_place.get((at.file, at.line, first.type), [])
         for broken in candidates:
@@ -210,7 +210,7 @@ class BreakTable:
             source=source.strip(),
         )
 
-    def new(self, at: StackEntry, entries: list[StackEntry], text: BreakText, first: break_text.Part) -> Break:
+    def new(self, at: StackEntry, entries: list[StackEntry], text: BreakText, first: break_parser.Part) -> Break:
         broken = Break(
             id=f"b{len(self.breaks)}",
             file=at.file,

@@ -15,7 +15,7 @@ import math
 import re
 from collections.abc import Container
 
-from dynascope.compiler.assembly import graph_text
+from dynascope.compiler.assembly import graph_parser
 from dynascope.compiler.assembly.compile_records import CompileRecord
 from dynascope.compiler.report import Break, GraphSplit, Node, Report, byte_text, label, plural
 
@@ -34,7 +34,7 @@ def splits(record: CompileRecord) -> list[GraphSplit]:
     """The parts of a graph that was split, with the parameters of each."""
     for split in record.splits:
         try:
-            inputs = [n for n in graph_text.read(split.code)[0] if n.op == "placeholder"]
+            inputs = [n for n in graph_parser.read(split.code)[0] if n.op == "placeholder"]
         except ValueError:
             continue  # the text is damaged: the parameters are unknown
         counted = record.bucketed if record.bucket_limits else {n.name: _bytes(n) for n in inputs if _PARAMETER.search(n.name)}

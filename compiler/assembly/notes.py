@@ -9,7 +9,7 @@ from __future__ import annotations
 import traceback
 
 from dynascope.compiler.assembly.facts import RecordingFacts
-from dynascope.compiler.assembly.guard_text import user_expression
+from dynascope.compiler.assembly.guard_parser import user_expression
 from dynascope.compiler.events.schema import Sizes
 from dynascope.compiler.report import Failure, FlagOrigin, Report, StackEntry, dynamic_words, label, message_of
 from dynascope.compiler.settings import Settings

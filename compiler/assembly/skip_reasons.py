@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dynascope.compiler.assembly import break_text
+from dynascope.compiler.assembly import break_parser
 from dynascope.compiler.assembly.compile_records import CompileRecord
 from dynascope.compiler.events.schema import Error, Location
 
@@ -31,7 +31,7 @@ def error_of(record: CompileRecord) -> Error:
         return end.error
     if end is not None and end.stopped and end.stopped[0].type == "SkipFrame" and not record.error_text:  # torch 2.9
         return Error("SkipFrame", end.stopped[0].message or "the code asked to skip the frame")
-    message = break_text.message_of(record.error_text or "") or str(record.metrics.get("fail_reason") or "")
+    message = break_parser.message_of(record.error_text or "") or str(record.metrics.get("fail_reason") or "")
     return Error(str(record.metrics.get("fail_type") or ""), message)
 
 
@@ -62,7 +62,7 @@ def is_break(record: CompileRecord) -> bool:
     error = error_of(record)
     if nothing_to_compile(record):
         return False
-    return error.type in _BREAKS or any(p.gb_id for p in break_text.read(error.message).parts)
+    return error.type in _BREAKS or any(p.gb_id for p in break_parser.read(error.message).parts)
 
 
 def nothing_to_compile(record: CompileRecord) -> bool:
@@ -71,11 +71,11 @@ def nothing_to_compile(record: CompileRecord) -> bool:
     return any(words in message for words in _NOTHING)
 
 
-def text_of(record: CompileRecord) -> break_text.BreakText:
+def text_of(record: CompileRecord) -> break_parser.BreakText:
     """The compiler's text about what stopped the frame, parsed."""
-    text = break_text.read(record.break_texts[-1] if record.break_texts and is_break(record) else error_of(record).message)
+    text = break_parser.read(record.break_texts[-1] if record.break_texts and is_break(record) else error_of(record).message)
     if not text.stack and record.error_text:
-        text.stack = break_text.stack_of(record.error_text)
+        text.stack = break_parser.stack_of(record.error_text)
     return text
 
 

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dynascope.compiler.assembly.graph_text import ParsedGraph, Statement, parse
+from dynascope.compiler.assembly.graph_parser import ParsedGraph, Statement, parse
 from dynascope.compiler.torch_private.custom_operators import OF_TORCH
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from dynascope.compiler.assembly import guard_text
+from dynascope.compiler.assembly import guard_parser
 from dynascope.compiler.profile.attribution import Call, read_calls
 from dynascope.compiler.profile.profiler_trace import CALL, plain_events
 from dynascope.compiler.profile.timing import profiled
@@ -154,7 +154,7 @@ def _name(source: str | None) -> str:
     """`self.layers.*.weight` for a source of torch's; "" for the roots, which are the frame's locals and globals."""
     if source is None or source in ("L", "G"):
         return ""
-    return _INDEX.sub("*", _INNER.sub("", guard_text.user_expression(source)))
+    return _INDEX.sub("*", _INNER.sub("", guard_parser.user_expression(source)))
 
 
 # -- switches that leave out guards -----------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynascope.compiler.assembly import graph_text
+from dynascope.compiler.assembly import graph_parser
 from dynascope.compiler.report import Excerpt, Frame, Graph, GraphRun, Node, OpTime, Report, Source, Summary
 from dynascope.widgets.model.build import view_model
 from dynascope.widgets.render.page import to_html
@@ -159,7 +159,7 @@ def texts(draw: st.DrawFn) -> str:
 @given(texts())
 @settings(max_examples=150)
 def test_any_text(text: str) -> None:
-    nodes, outputs = graph_text.read(text)
+    nodes, outputs = graph_parser.read(text)
     assert nodes[-1].inputs == outputs
     assert sum(n.name == nodes[-1].name for n in nodes) == 1  # of the output, torch prints no name
     check(report_of(nodes, text))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from dynascope.compiler.assembly import guard_text
+from dynascope.compiler.assembly import guard_parser
 from dynascope.compiler.assembly.compile_records import CompileRecord
 from dynascope.compiler.assembly.guards.places import Place, Places, place_of
 from dynascope.compiler.assembly.guards.symbols import Symbols
@@ -41,14 +41,14 @@ class Version:
                 sizes = shape["sizes"].split(", ")
                 known = sizes[dimension] if dimension < len(sizes) else None
                 return known if known and known.isdigit() else None
-            written, _, value = guard_text.user_expression(condition).partition(" == ")
+            written, _, value = guard_parser.user_expression(condition).partition(" == ")
             if written == name and value:
                 return value
         return None
 
     def length(self, about: str) -> str | None:
         """The length that a container had in the traced call; None: unknown."""
-        conditions = (guard_text.user_expression(c).partition(" == ") for _, c, _ in self.tree.made.get(about, ()))
+        conditions = (guard_parser.user_expression(c).partition(" == ") for _, c, _ in self.tree.made.get(about, ()))
         return next((value for written, _, value in conditions if written == f"len({about})"), None)
 
     def place(self, guard: FailedGuard, condition: str) -> Place | None:
@@ -60,7 +60,7 @@ class Version:
         if guard.kind in _OF_TENSORS:
             return self._pinned(guard) or next((place for kind, _, place in own if kind == "TENSOR_MATCH"), None)
         every = (m for candidates in (own, made.get("", []), *made.values()) for m in candidates)
-        return next((place for _, written, place in every if guard_text.user_expression(written) == condition), None)
+        return next((place for _, written, place in every if guard_parser.user_expression(written) == condition), None)
 
     def first_use(self, guard: FailedGuard) -> Place:
         """Where this version's trace first used the size that another version's guard checks."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from dynascope.compiler.assembly import guard_text
+from dynascope.compiler.assembly import guard_parser
 from dynascope.compiler.assembly.compile_records import CompileRecord
 from dynascope.compiler.assembly.guards.compiled_version import SIZE, Version
 from dynascope.compiler.assembly.guards.places import Place, Places, callers
@@ -38,10 +38,10 @@ class Recompiles:
         refusal = None if began else _REFUSED.search(str(metrics.get("fail_reason")))
         refused_by = None if began else refusal["name"] or refusal["old"] if refusal else "recompile_limit"
         limits = {m["name"]: int(m["value"]) for m in _LIMIT.finditer(str(metrics.get("dynamo_config")))}
-        texts = guard_text.recompile_texts(record.recompile_text or "")
+        texts = guard_parser.recompile_texts(record.recompile_text or "")
         entries_before = metrics.get("cache_size") if refused_by is None else len(texts)
         return Recompile(
-            frame=frame.id, of=before.id if before else None, reasons=[guard_text.without_stack(t) for t in texts],
+            frame=frame.id, of=before.id if before else None, reasons=[guard_parser.without_stack(t) for t in texts],
             failed_guards=self.failed(record, texts, new),
             stack=callers(record.callers, self.cell_of), call=record.call,
             entries=None if entries_before is None else entries_before + (frame.status == "compiled"),
@@ -51,15 +51,15 @@ class Recompiles:
 
     def failed(self, record: CompileRecord, texts: list[str], new: Version) -> list[FailedGuard]:
         """The failed guards, with values and source lines from the versions that they belong to and from the new one."""
-        guards = [guard_text.failed_guard(guard_text.without_stack(text)) for text in texts]
+        guards = [guard_parser.failed_guard(guard_parser.without_stack(text)) for text in texts]
         #: sizes in the failing call, as the failed tensor checks print them
         sizes = {f"{g.source}.size()[{g.dimension}]": g.now for g in guards if g.kind == "size"}
         for guard, text in zip(guards, texts, strict=True):
-            version = guard_text.COMPILE.match(text)
+            version = guard_parser.COMPILE.match(text)
             guard.compile_id = version["id"] if version else None
             old = self._versions.get((record.world, guard.compile_id), Version())
-            printed_condition, _ = guard_text.split_comment(guard_text.COMPILE.sub("", guard_text.without_stack(text)))
-            condition = guard_text.user_expression(printed_condition)
+            printed_condition, _ = guard_parser.split_comment(guard_parser.COMPILE.sub("", guard_parser.without_stack(text)))
+            condition = guard_parser.user_expression(printed_condition)
             about = str(guard.source)
             if guard.kind == "type":
                 guard.before, guard.now = old.tree.types.get(about), new.tree.types.get(about)
@@ -84,5 +84,5 @@ class Recompiles:
         stack = tuple(places.entry(m["file"], int(m["line"]), m["function"]) for m in _STACK.finditer(text))
         if stack:
             return Place(stack, "code")
-        beside = places.printed(guard_text.split_comment(text)[1])
+        beside = places.printed(guard_parser.split_comment(text)[1])
         return beside[0] if len(beside) == 1 else Place()

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from dynascope.compiler.assembly.guard_text import user_expression
+from dynascope.compiler.assembly.guard_parser import user_expression
 from dynascope.compiler.assembly.guards.places import Place, Places, place_of
 from dynascope.compiler.report import Constraint, DynamicCause, GuardSite, Symbol
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dynascope.compiler.assembly import guard_text
+from dynascope.compiler.assembly import guard_parser
 from dynascope.compiler.assembly.guards.places import Place, Places
 from dynascope.compiler.report import Guard, GuardSite, StackEntry
 from dynascope.compiler.source.origin import in_torch
@@ -52,7 +52,7 @@ def read(text: str, places: Places, stacks: Mapping[str, list[list[Any]]], shape
     reader = _Reader(places, stacks, shapes)
     for match in _ENTRY.finditer(text):
         if match["kind"] is None:
-            reader.source, reader.about = match["source"], guard_text.user_expression(match["source"])
+            reader.source, reader.about = match["source"], guard_parser.user_expression(match["source"])
             reader.tree.types[reader.about] = match["type"]
         else:
             reader.add(match["kind"], match["text"], outside=not match["bars"])
@@ -70,24 +70,24 @@ class _Reader:
         self.known: dict[tuple[int, str, str], Guard] = {}
 
     def add(self, kind: str, text: str, outside: bool) -> None:
-        code, comment = guard_text.split_comment(text)
-        if outside and kind in guard_text.ON_SYMBOLS:
-            self.shape(guard_text.user_expression(code), comment)
+        code, comment = guard_parser.split_comment(text)
+        if outside and kind in guard_parser.ON_SYMBOLS:
+            self.shape(guard_parser.user_expression(code), comment)
             return
         places = self.places.printed(comment, self.stacks.get(self.source, ()))
         place = places[0] if places else Place(origin="compiler")
         about = self.about or None
         self.tree.made.setdefault(self.about, []).append((kind, code, place))
-        if kind in guard_text.NOISE:
+        if kind in guard_parser.NOISE:
             if kind in _MARKS:
                 marked = _MARKED.search(code)
                 if marked is not None:
-                    about = guard_text.user_expression(marked["about"])
+                    about = guard_parser.user_expression(marked["about"])
                     self.tree.marked |= {(about, int(d)) for d in marked["dims"].split(",")}
                 return  # not shown: each tensor has several, and most of them say that it is not marked
             self.put(place, Guard(kind=kind, text=self.noise(kind, code, about), source=about), kind)
         else:
-            words = guard_text.as_written(code)
+            words = guard_parser.as_written(code)
             first, _, rest = words.partition(" ")
             self.put(place, Guard(kind=kind, text=words, source=about), f"{_INDEX.sub('*', first)} {rest}")
 
@@ -95,10 +95,10 @@ class _Reader:
         """A condition that Dynamo adds for itself, without addresses."""
         if kind == "TYPE_MATCH":
             return f"type({about}) is {self.tree.types.get(about or '', '?')}"
-        same = _SAME.match(guard_text.user_expression(code))
+        same = _SAME.match(guard_parser.user_expression(code))
         if same is not None:
             return f"{same['about']} is the same object"
-        return guard_text.user_expression(code).partition(" against ")[0][:200]
+        return guard_parser.user_expression(code).partition(" against ")[0][:200]
 
     def shape(self, code: str, comment: str) -> None:
         """Add a condition on symbols; each end of a range has its own place."""

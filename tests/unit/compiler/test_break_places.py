@@ -15,7 +15,7 @@ import pytest
 import torch
 import torch.utils.checkpoint
 
-from dynascope.compiler.assembly.break_text import read, stack_of
+from dynascope.compiler.assembly.break_parser import read, stack_of
 from dynascope.compiler.assembly.breaks import BreakTable
 from dynascope.compiler.assembly.compile_records import CompileRecord
 from dynascope.compiler.assembly.guards.undecided import printed

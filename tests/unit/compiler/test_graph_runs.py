@@ -21,7 +21,7 @@ import torch
 from programs import PROGRAMS
 from torch.utils.checkpoint import checkpoint
 
-from dynascope.compiler.assembly import graph_text
+from dynascope.compiler.assembly import graph_parser
 from dynascope.compiler.assembly.compile_records import CompileRecords
 from dynascope.compiler.driver.explain import explain
 from dynascope.compiler.events.schema import Trace
@@ -565,7 +565,7 @@ def written(*lines: str) -> Graph:
     """A graph of one input, x, as a file could hold it."""
     body = "".join(f"        {line}\n" for line in lines)
     text = f'class GraphModule(torch.nn.Module):\n    def forward(self, x: "f32[3][1]cpu"):\n{body}        return (x,)\n'
-    nodes, outputs = graph_text.read(text)
+    nodes, outputs = graph_parser.read(text)
     return Graph(id="g0", frame="f0", ops=len(lines), nodes=nodes, outputs=outputs, code=text)
 
 
@@ -705,7 +705,7 @@ def test_a_device_that_is_not_here_is_named_and_another_can_be_asked_for() -> No
         "        _exit_autocast = torch.amp.autocast_mode._exit_autocast(_enter_autocast);  _enter_autocast = None\n"
         "        return (w, v)\n"
     )
-    nodes, outputs = graph_text.read(text)
+    nodes, outputs = graph_parser.read(text)
     graph = Graph(id="g0", frame="f0", ops=6, nodes=nodes, outputs=outputs, code=text)
     if not torch.cuda.is_available():
         with pytest.raises(NotRunnable, match="recorded on cuda:0, which is not available here: name another device"):
