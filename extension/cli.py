@@ -32,6 +32,8 @@ from dynascope.runs.saving import save
 from dynascope.widgets.render.terminal import is_open
 
 USAGE, FAILED, INTERRUPTED = 2, 1, 130
+#: streams to which scripts may print until the process ends
+_KEPT: list[TextIO] = []
 _SUFFIXES = ".html, .json, .svg, .txt or, except for several ranks, .dot"
 
 
@@ -238,19 +240,20 @@ def _print(text: str, stream: TextIO) -> None:
 
 @contextlib.contextmanager
 def _stdout_on_stderr() -> Iterator[None]:
-    """Print what goes to stdout to where stderr goes: a stream of its own, which a script may close, wrap or detach."""
+    """Print what goes to stdout to where stderr goes: a stream of its own, which a script may close, wrap or detach.
+
+    It stays open, because the script may print to it at exit.
+    """
     err = sys.stderr
     try:
         stream: TextIO = open(os.dup(err.fileno()), "w", buffering=1, encoding=err.encoding, errors="backslashreplace")  # noqa: SIM115
     except (AttributeError, OSError, ValueError):  # stderr is no file
         stream = err
+    _KEPT.append(stream)
     with contextlib.redirect_stdout(stream):
         yield
         with contextlib.suppress(Exception):
             sys.stdout.flush()  # that of the script
-    if stream is not err:
-        with contextlib.suppress(Exception):
-            stream.close()
 
 
 # -- fix ------------------------------------------------------------------------------------------

@@ -170,7 +170,7 @@ class BreakTable:
     def add(self, broken: Break, hit: Hit) -> None:
         """Add a hit to its break, which has the worst outcome of its hits.
 
-        It has the flags of the first hit with this outcome, or of one that a region set, if none did so for the others.
+        It takes the flags of its first hit, then those of each worse one, and of the first one in a region if it has none yet.
         """
         flags, worse = self._flags[id(hit)], _WORSE[hit.outcome] > _WORSE[broken.outcome]
         broken.hits.append(hit)

@@ -15,7 +15,6 @@ cause of the forward with the same autograd sequence number.
 from __future__ import annotations
 
 import bisect
-import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -87,8 +86,11 @@ class Call:
 
     @property
     def path(self) -> tuple[Any, ...]:
-        """The keys of the slices other than waits: equal for two calls that ran the same code in the same order."""
-        return tuple(key for key, _ in itertools.groupby(s.key for s in self.slices if s.kind != "wait"))
+        """The keys of the slices other than waits: for equal ones, two calls ran the same code in the same order.
+
+        A wait inside a slice cuts it into two.
+        """
+        return tuple(s.key for s in self.slices if s.kind != "wait")
 
 
 def read_calls(events: list[Event], report: Report) -> list[Call]:

@@ -73,7 +73,7 @@ def _segments(drawn: Call, calls: list[Call], report: Report) -> list[Segment]:
         for s in drawn.slices
     ]  # fmt: skip
     # calls that took the same path can differ in their waits; then the slices do not correspond, and medians stay unknown
-    if all([s.kind for s in c.slices] == [s.kind for s in drawn.slices] for c in calls):
+    if all([s.key for s in c.slices] == [s.key for s in drawn.slices] for c in calls):
         for position, segment in enumerate(segments):
             times = [c.slices[position].duration * _SECOND for c in calls]
             segment.median, segment.spread = statistics.median(times), quartiles(times)

@@ -793,6 +793,9 @@ def test_a_condition_that_becomes_a_tensor_is_forced_and_its_precision_named() -
         "    elif h.sum() < -5:\n        r = h[idx] * 3\n    else:\n        r = h[idx] * 2\n    return r\n",
         "    i = x.argmax()\n    h = x.sin()\n    if «h.sum() > 0»:\n        r = h[i]\n"
         "    else:\n        r = h[0]\n    return r\n",
+        "    if «x.sum() > 0»:\n        x = x[idx]\n    return x\n",
+        "    h = self.lin(x)\n    if «h.sum() > 0»:\n        h = h[self.k]\n    return h\n",
+        "    y = x[idx]\n    if «y.sum() > 0»:\n        y = x[idx] * 2\n    return y\n",
         "    if «x.mean() > 0»:\n        r = F.cross_entropy(x, y)\n    else:\n        r = x.sum()\n    return r\n",
     ],
 )
@@ -807,6 +810,7 @@ def test_an_index_that_no_condition_asks_about_may_be_used(body: str) -> None:
         "    ok = i < x.shape[0]\n    if «ok»:\n        r = x[i]\n    else:\n        r = x[0]\n    return r\n",
         "    left = x.shape[0] - i\n    if «left > 0»:\n        r = x[i]\n    else:\n        r = x[0]\n    return r\n",
         "    ok = i < n\n    every = ok.all()\n    if «every»:\n        r = x[i]\n    else:\n        r = x[0]\n    return r\n",
+        "    if «self.i < len(x)»:\n        r = x[self.i]\n    else:\n        r = x[0]\n    return r\n",
         "    ok = i.lt(n)\n    if «ok»:\n        r = x[i]\n    else:\n        r = x[0]\n    return r\n",
         "    n = i + 1\n    ok = n < len(x)\n    if «ok»:\n        r = x[n]\n    else:\n        r = x[0]\n    return r\n",
         "    if «(t >= 0).all()»:\n        r = F.cross_entropy(target=t, input=x)\n"
@@ -826,6 +830,8 @@ def test_a_number_from_what_may_change_in_place_is_copied() -> None:
     assert "scale = t.detach().clone()" in texts(scalars, HEAD + body)[0]
     for view in ("self.total.detach()", "x[0].view(())"):
         assert f"{view}.detach().clone()" in texts(scalars, HEAD + f"    return x * «{view}.item()»\n")[0]
+    body = "    n, s = x.shape[0], x.sum()\n    return x * «s.item()» + n\n"
+    assert "x * s.detach() + n" in texts(scalars, HEAD + body)[0]
     body = "    t = self.total\n    scale = «t.item()»\n    self.total.zero_()\n    return x * scale\n"
     assert "scale = t.detach().clone()" in texts(scalars, HEAD + body)[0]
     body = "    last = «self.total.item()»\n    y = x * 2\n    self.total.zero_()\n    log.append(last)\n    return y * 2\n"

@@ -61,6 +61,8 @@ with dynascope.record_ranks() as job:
         job.report
     except LookupError as error:
         assert "after the block" in str(error)
+    else:
+        raise AssertionError
 assert "DYNASCOPE_RANKS" not in os.environ
 job.report.save("job.json")
 print("loaded by torch:", *before)

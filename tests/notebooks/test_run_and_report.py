@@ -228,6 +228,17 @@ def test_a_script_that_wraps_its_output_anew(tmp_path: Path) -> None:
     assert "1 graph · 0 graph breaks" in done.stderr
 
 
+def test_a_script_prints_to_its_output_until_the_process_ends(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(
+        "import atexit, sys, torch\nout = sys.stdout\natexit.register(lambda: print('bye', file=out))\n"
+        "torch.compile(lambda x: x + 1, backend='eager')(torch.ones(1))\n"
+    )
+    for command, stream in (("run", "stdout"), ("fix", "stderr")):
+        done = call(command, "script.py", folder=tmp_path)
+        assert done.returncode == 0
+        assert getattr(done, stream).endswith("bye\n"), done.stderr
+
+
 def test_a_patch_is_printed_whatever_the_encoding_of_the_output(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(
         "import torch  # größe\n\n@torch.compile(backend='eager')\ndef f(x):\n    y = x.sin()\n    print('y')\n"

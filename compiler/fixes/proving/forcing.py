@@ -1,8 +1,8 @@
 """Forces conditions of a program, so that a changed branch is compared with eager on both sides.
 
-In the edited text and in the original, each occurrence of a condition in a top-level statement that the edits touch is wrapped
-in a call to a helper that replaces the condition's value.  If the edits rewrite the condition, only those in changed lines are:
-elsewhere, one text would have it and the other would not.
+In the edited text and in the original, each occurrence of a condition in a top-level statement that the edits touch, except in
+the condition of a `while`, is wrapped in a call to a helper that replaces the condition's value.  If the edits rewrite the
+condition, only those in changed lines are: elsewhere, one text would have it and the other would not.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def with_forced(text: str, conditions: Sequence[tuple[str, bool]], changed: list
         changed: the first and the last line of each change, counted from 1.
 
     Returns:
-        None if a condition does not occur there, the text cannot be parsed, or the edits touch a `while` condition that has it.
-        In other `while` conditions it is not forced, in either text: the loop might not end.
+        None if a condition does not occur there outside of `while` conditions (a forced loop might not end) or occurs in a
+        changed one, or if the text cannot be parsed.
     """
     made: str | None = text
     for number, (condition, is_rewritten) in enumerate(conditions):

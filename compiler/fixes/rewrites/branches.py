@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
+from libcst import matchers
 
 from dynascope.compiler.fixes.candidate import Candidate, Problem
 from dynascope.compiler.fixes.rewrites.branch_functions import _ONE, with_cond
@@ -13,7 +14,7 @@ from dynascope.compiler.fixes.rewrites.branch_parts import Refused, is_no_tensor
 from dynascope.compiler.fixes.syntax import conditions
 from dynascope.compiler.fixes.syntax.effects import changed_in_place, is_pure
 from dynascope.compiler.fixes.syntax.flow import bound_before, read_later, small, statements
-from dynascope.compiler.fixes.syntax.names import unused_name, uses
+from dynascope.compiler.fixes.syntax.names import dotted, unused_name, uses
 from dynascope.compiler.fixes.syntax.source_text import Change, Source, candidate, parse
 from dynascope.compiler.fixes.syntax.torch_names import Torch
 
@@ -91,36 +92,52 @@ def _with_where(problem: Problem, source: Source, branch: cst.If) -> list[Candid
 
 def _guards_an_index(source: Source, choice: cst.If | cst.IfExp, sides: list[cst.CSTNode]) -> bool:
     """Whether a side has an index that a condition asks about: `x[i] if i < len(x) else y` must not compute `x[i]` always."""
-    inner: list[cst.If | cst.IfExp] = [*source.inside(choice, cst.If), *source.inside(choice, cst.IfExp)]
-    tests = [choice.test, *(n.test for n in inner)]
-    known, indices = set[str](), set[str]()
-    items = [
-        (n, [e.slice for e in n.slice if isinstance(e.slice, cst.Index)])
-        for s in sides
-        for n in source.inside(s, cst.Subscript)
-    ]
     torch = Torch(source, source.scope_of(choice))
-    calls = [(c, _picking_arguments(torch, c)) for s in sides for c in source.inside(s, cst.Call)]
-    for node, parts in (*items, *calls):
-        (known if any(source.is_inside(node, test) for test in tests) else indices).update(uses(*parts).reads)
-    above = [(uses(one).writes, one.value) for one in source.inside(source.scope_of(choice), cst.Assign)]
-    compared = [(names, value) for names, value in above if any(_comparisons(source, value))]
-    asked, not_counted = uses(*tests).reads, known | torch.imports.keys()
-    # `n = len(x) - i` above, `if n > 0` and `x[i]`; `n = i + 1` and `ok = n < len(x)` above, `if ok` and `x[n]`.  With all that
-    # leads to both, nearly every index would count.
-    return bool(indices & _from(asked, above) - not_counted or _from(indices, above) & _from(asked, compared) - not_counted)
+    tests = [n.test for n in (choice, *source.inside(choice, cst.If), *source.inside(choice, cst.IfExp))]
+    asked, known, indices = _names(*tests), set(torch.imports), set[str]()
+    for node, names in _indices(source, torch, *sides):
+        (known if any(source.is_inside(node, test) for test in tests) else indices).update(names)
+    assigns = [(uses(one).writes, one.value) for one in source.inside(source.scope_of(choice), cst.Assign)]
+    # `left = len(x) - i` above, `if left > 0` and `x[i]`; but not `y = x[i]` above and `if y > 0`: that has used the index
+    origins = _origins(asked, [one for one in assigns if source.start(one[1]) < source.start(choice)])
+    used = {name for _, names in _indices(source, torch, *origins) for name in names}
+    if indices & (asked | _names(*origins)) - known - used:
+        return True
+    # `n = i + 1` and `ok = n < len(x)` above, `if ok` and `x[n]`: only by comparisons, as nearly all values depend on `x`
+    compared = [one for one in assigns if matchers.findall(one[1], matchers.Comparison())]
+    indices |= _names(*_origins(indices, assigns))
+    return bool(indices & (asked | _names(*_origins(asked, compared))) - known)
 
 
-def _comparisons(source: Source, value: cst.BaseExpression) -> Iterator[cst.CSTNode]:
-    yield from [value] if isinstance(value, cst.Comparison) else source.inside(value, cst.Comparison)
+def _names(*nodes: cst.CSTNode) -> set[str]:
+    """Names that code reads; `self.x` for an attribute of `self`."""
+    own = matchers.Attribute(value=matchers.Name("self"))
+    return uses(*nodes).reads - {"self"} | {dotted(a) for n in nodes for a in matchers.findall(n, own)}  # type: ignore[arg-type]
 
 
-def _from(names: set[str], above: list[tuple[set[str], cst.BaseExpression]]) -> set[str]:
-    """These names, and those from whose values assignments make theirs."""
-    found = set(names)
-    for written, value in reversed(above):
-        found |= uses(value).reads if written & found else set()
-    return found
+def _indices(source: Source, torch: Torch, *nodes: cst.CSTNode) -> Iterator[tuple[cst.CSTNode, set[str]]]:
+    """Each subscript, and each call that picks by index, in some code, with the names in its indices."""
+    for node in nodes:
+        for one in _with_inner(source, node, cst.Subscript, cst.Call):
+            if isinstance(one, cst.Subscript):
+                yield one, _names(*(e.slice for e in one.slice if isinstance(e.slice, cst.Index)))
+            elif isinstance(one, cst.Call):
+                yield one, _names(*_picking_arguments(torch, one))
+
+
+def _with_inner(source: Source, node: cst.CSTNode, *kinds: type[cst.CSTNode]) -> Iterator[cst.CSTNode]:
+    yield node
+    yield from source.inside(node, *kinds)
+
+
+def _origins(names: set[str], assigns: list[tuple[set[str], cst.BaseExpression]]) -> list[cst.BaseExpression]:
+    """The values that assignments give to these names, and to the names in these values."""
+    found, values = set(names), []
+    for written, value in reversed(assigns):
+        if written & found:
+            found |= _names(value)
+            values.append(value)
+    return values
 
 
 def _picking_arguments(torch: Torch, call: cst.Call) -> Sequence[cst.Arg]:

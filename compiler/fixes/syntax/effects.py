@@ -115,7 +115,7 @@ def may_change_in_place(value: cst.BaseExpression, scope: cst.CSTNode) -> bool:
     Code that keeps this tensor instead of its number (`x` for `x.item()`) must then clone it: the number keeps the old value.
     """
     assigns: list[cst.Assign] = matchers.findall(scope, matchers.Assign())  # type: ignore[assignment]
-    bound = [(uses(one).writes, one.value) for one in assigns]
+    bound = [pair for one in assigns for target in one.targets for pair in _pairs(target.target, one.value)]
     names: set[str] = set()
     pending = [value]
     while pending:
@@ -124,12 +124,17 @@ def may_change_in_place(value: cst.BaseExpression, scope: cst.CSTNode) -> bool:
             one = one.func.value
         if isinstance(one, cst.Attribute | cst.Subscript):
             return True
-        if isinstance(one, cst.Tuple):
-            pending += [element.value for element in one.elements]
-        elif isinstance(one, cst.Name) and one.value not in names:
+        if isinstance(one, cst.Name) and one.value not in names:
             names.add(one.value)
-            pending += [other for written, other in bound if one.value in written]
+            pending += [other for target, other in bound if dotted(target) == one.value]
     return changed_in_place(names, scope)
+
+
+def _pairs(target: cst.BaseExpression, value: cst.BaseExpression) -> list[tuple[cst.BaseExpression, cst.BaseExpression]]:
+    """What an assignment assigns, each with its value: those of `a, b = c, d` one by one."""
+    if isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple) and len(target.elements) == len(value.elements):
+        return [(t.value, v.value) for t, v in zip(target.elements, value.elements, strict=True)]
+    return [(target, value)]
 
 
 class _InPlace(cst.CSTVisitor):
