@@ -811,6 +811,13 @@ def test_an_index_that_no_condition_asks_about_may_be_used(body: str) -> None:
         "    left = x.shape[0] - i\n    if «left > 0»:\n        r = x[i]\n    else:\n        r = x[0]\n    return r\n",
         "    ok = i < n\n    every = ok.all()\n    if «every»:\n        r = x[i]\n    else:\n        r = x[0]\n    return r\n",
         "    if «self.i < len(x)»:\n        r = x[self.i]\n    else:\n        r = x[0]\n    return r\n",
+        "    self.left = len(x) - self.i\n    if «self.left > 0»:\n        r = x[self.i]\n"
+        "    else:\n        r = x[0]\n    return r\n",
+        "    h = x[i.clamp(max=3)]\n    left = h.shape[0] - i\n    if «left > 0»:\n        r = x[i]\n"
+        "    else:\n        r = x[0]\n    return r\n",
+        "    x = x[idx]\n    left = x.shape[0] - idx.max()\n    if «left > 0»:\n        r = x[idx]\n"
+        "    else:\n        r = x[0]\n    return r\n",
+        "    for i in items:\n        if «left > 0»:\n            x = x[i]\n        left = len(x) - i\n    return x\n",
         "    ok = i.lt(n)\n    if «ok»:\n        r = x[i]\n    else:\n        r = x[0]\n    return r\n",
         "    n = i + 1\n    ok = n < len(x)\n    if «ok»:\n        r = x[n]\n    else:\n        r = x[0]\n    return r\n",
         "    if «(t >= 0).all()»:\n        r = F.cross_entropy(target=t, input=x)\n"
@@ -830,6 +837,9 @@ def test_a_number_from_what_may_change_in_place_is_copied() -> None:
     assert "scale = t.detach().clone()" in texts(scalars, HEAD + body)[0]
     for view in ("self.total.detach()", "x[0].view(())"):
         assert f"{view}.detach().clone()" in texts(scalars, HEAD + f"    return x * «{view}.item()»\n")[0]
+    for body in ("n, s = self.stats\n", "pair = self.n, self.s\n    n, s = pair\n", "[n, s] = self.n, self.s\n"):
+        body = f"    {body}    scale = «s.item()»\n    self.stats[1].zero_()\n    return x * scale\n"
+        assert "scale = s.detach().clone()" in texts(scalars, HEAD + body)[0]
     body = "    n, s = x.shape[0], x.sum()\n    return x * «s.item()» + n\n"
     assert "x * s.detach() + n" in texts(scalars, HEAD + body)[0]
     body = "    t = self.total\n    scale = «t.item()»\n    self.total.zero_()\n    return x * scale\n"

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
-from libcst import matchers
 
 from dynascope.compiler.fixes.candidate import Candidate, Problem
 from dynascope.compiler.fixes.rewrites.branch_functions import _ONE, with_cond
@@ -14,19 +12,12 @@ from dynascope.compiler.fixes.rewrites.branch_parts import Refused, is_no_tensor
 from dynascope.compiler.fixes.syntax import conditions
 from dynascope.compiler.fixes.syntax.effects import changed_in_place, is_pure
 from dynascope.compiler.fixes.syntax.flow import bound_before, read_later, small, statements
-from dynascope.compiler.fixes.syntax.names import dotted, unused_name, uses
+from dynascope.compiler.fixes.syntax.guarded_indices import guards_an_index
+from dynascope.compiler.fixes.syntax.names import unused_name, uses
 from dynascope.compiler.fixes.syntax.source_text import Change, Source, candidate, parse
 from dynascope.compiler.fixes.syntax.torch_names import Torch
 
 _BOTH = "Both sides are computed, and the result is a new tensor of their common shape and type."
-#: methods and functions that take indices, or class labels that are used as indices
-_PICKING = {
-    "cross_entropy", "embedding", "embedding_bag", "gather", "index_add", "index_copy", "index_fill", "index_put",
-    "index_select", "multi_margin_loss", "narrow", "nll_loss", "one_hot", "scatter", "scatter_add", "scatter_reduce", "select",
-    "take", "take_along_dim",
-}  # fmt: skip
-#: those of these functions whose first argument is the index
-_INDEX_FIRST = {"embedding", "embedding_bag", "one_hot"}
 _IDENTITY = {"+=": "0", "-=": "0", "*=": "1", "/=": "1"}
 
 
@@ -58,7 +49,7 @@ def _expression(problem: Problem, source: Source, choice: cst.IfExp) -> list[Can
     yes, no = source.argument(choice.body), source.argument(choice.orelse)
     place = (source.start(choice), source.end(choice))
     found: list[Candidate] = []
-    if is_pure(torch, choice.body, choice.orelse) and not _guards_an_index(source, choice, [choice]):
+    if is_pure(torch, choice.body, choice.orelse) and not guards_an_index(source, choice, [choice]):
         changes: list[Change] = [(*place, f"{torch('where')}({condition}, {yes}, {no})"), *torch.changes()]
         found += candidate(problem, source, "Choose with torch.where", changes, _BOTH + precision, tests)
     if is_pure(torch, choice.body, choice.orelse, unknown=True):
@@ -81,72 +72,13 @@ def _with_where(problem: Problem, source: Source, branch: cst.If) -> list[Candid
     torch = Torch(source, source.scope_of(branch))
     sides = [branch, *(source.following(branch) if uses(branch).jumps else [])]
     changes = _assigning(source, torch, branch) or _returning(source, torch, branch)
-    if changes is None or _guards_an_index(source, branch, sides):
+    if changes is None or guards_an_index(source, branch, sides):
         return []
     changes = [*changes, *torch.changes()]
     chosen = [n for s in sides for n in (s, *source.inside(s, cst.If)) if isinstance(n, cst.If)]
     tests = tuple(part for n in chosen for part in conditions.parts(source, torch, n.test))
     assumption = _BOTH + conditions.precision(source, *(n.test for n in chosen))
     return candidate(problem, source, "Choose with torch.where", changes, assumption, tests)
-
-
-def _guards_an_index(source: Source, choice: cst.If | cst.IfExp, sides: list[cst.CSTNode]) -> bool:
-    """Whether a side has an index that a condition asks about: `x[i] if i < len(x) else y` must not compute `x[i]` always."""
-    torch = Torch(source, source.scope_of(choice))
-    tests = [n.test for n in (choice, *source.inside(choice, cst.If), *source.inside(choice, cst.IfExp))]
-    asked, known, indices = _names(*tests), set(torch.imports), set[str]()
-    for node, names in _indices(source, torch, *sides):
-        (known if any(source.is_inside(node, test) for test in tests) else indices).update(names)
-    assigns = [(uses(one).writes, one.value) for one in source.inside(source.scope_of(choice), cst.Assign)]
-    # `left = len(x) - i` above, `if left > 0` and `x[i]`; but not `y = x[i]` above and `if y > 0`: that has used the index
-    origins = _origins(asked, [one for one in assigns if source.start(one[1]) < source.start(choice)])
-    used = {name for _, names in _indices(source, torch, *origins) for name in names}
-    if indices & (asked | _names(*origins)) - known - used:
-        return True
-    # `n = i + 1` and `ok = n < len(x)` above, `if ok` and `x[n]`: only by comparisons, as nearly all values depend on `x`
-    compared = [one for one in assigns if matchers.findall(one[1], matchers.Comparison())]
-    indices |= _names(*_origins(indices, assigns))
-    return bool(indices & (asked | _names(*_origins(asked, compared))) - known)
-
-
-def _names(*nodes: cst.CSTNode) -> set[str]:
-    """Names that code reads; `self.x` for an attribute of `self`."""
-    own = matchers.Attribute(value=matchers.Name("self"))
-    return uses(*nodes).reads - {"self"} | {dotted(a) for n in nodes for a in matchers.findall(n, own)}  # type: ignore[arg-type]
-
-
-def _indices(source: Source, torch: Torch, *nodes: cst.CSTNode) -> Iterator[tuple[cst.CSTNode, set[str]]]:
-    """Each subscript, and each call that picks by index, in some code, with the names in its indices."""
-    for node in nodes:
-        for one in _with_inner(source, node, cst.Subscript, cst.Call):
-            if isinstance(one, cst.Subscript):
-                yield one, _names(*(e.slice for e in one.slice if isinstance(e.slice, cst.Index)))
-            elif isinstance(one, cst.Call):
-                yield one, _names(*_picking_arguments(torch, one))
-
-
-def _with_inner(source: Source, node: cst.CSTNode, *kinds: type[cst.CSTNode]) -> Iterator[cst.CSTNode]:
-    yield node
-    yield from source.inside(node, *kinds)
-
-
-def _origins(names: set[str], assigns: list[tuple[set[str], cst.BaseExpression]]) -> list[cst.BaseExpression]:
-    """The values that assignments give to these names, and to the names in these values."""
-    found, values = set(names), []
-    for written, value in reversed(assigns):
-        if written & found:
-            found |= _names(value)
-            values.append(value)
-    return values
-
-
-def _picking_arguments(torch: Torch, call: cst.Call) -> Sequence[cst.Arg]:
-    """The arguments of a call that may be indices or class labels: for `_PICKING`, but not `x` in `torch.gather(x, 0, i)`."""
-    if not isinstance(call.func, cst.Attribute) or call.func.attr.value not in _PICKING:
-        return ()
-    if torch.is_torch(call.func) is None or call.func.attr.value in _INDEX_FIRST:
-        return call.args
-    return [a for n, a in enumerate(call.args) if (a.keyword.value != "input" if a.keyword is not None else n > 0)]
 
 
 def _assigning(source: Source, torch: Torch, branch: cst.If) -> list[Change] | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import libcst as cst
 from libcst import matchers
 
@@ -124,17 +126,23 @@ def may_change_in_place(value: cst.BaseExpression, scope: cst.CSTNode) -> bool:
             one = one.func.value
         if isinstance(one, cst.Attribute | cst.Subscript):
             return True
-        if isinstance(one, cst.Name) and one.value not in names:
+        if isinstance(one, cst.Tuple | cst.List):
+            pending += [element.value for element in one.elements]
+        elif isinstance(one, cst.Name) and one.value not in names:
             names.add(one.value)
             pending += [other for target, other in bound if dotted(target) == one.value]
     return changed_in_place(names, scope)
 
 
 def _pairs(target: cst.BaseExpression, value: cst.BaseExpression) -> list[tuple[cst.BaseExpression, cst.BaseExpression]]:
-    """What an assignment assigns, each with its value: those of `a, b = c, d` one by one."""
-    if isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple) and len(target.elements) == len(value.elements):
-        return [(t.value, v.value) for t, v in zip(target.elements, value.elements, strict=True)]
-    return [(target, value)]
+    """What an assignment binds, each with its value, or with the whole value if that has no part for each target."""
+    if not isinstance(target, cst.Tuple | cst.List):
+        return [(target, value)]
+    parts: Sequence[cst.BaseExpression] = [value] * len(target.elements)
+    if isinstance(value, cst.Tuple | cst.List) and len(value.elements) == len(target.elements):
+        starred = any(isinstance(e, cst.StarredElement) for e in (*target.elements, *value.elements))
+        parts = parts if starred else [element.value for element in value.elements]
+    return [pair for t, part in zip(target.elements, parts, strict=True) for pair in _pairs(t.value, part)]
 
 
 class _InPlace(cst.CSTVisitor):
