@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import weakref
 
+from dynascope.compiler.assembly.stages import kernels
 from dynascope.compiler.report import Report, plural
 from dynascope.compiler.report import seconds as seconds_text
 from dynascope.compiler.torch_private import caches
@@ -37,6 +38,7 @@ def complete(report: Report) -> None:
         graph = earlier.graph(graph_id)
         graph.backward = "from cache" if backward.from_cache else "compiled"
         graph.backend_code = "\n\n".join(filter(None, [graph.backend_code, backward.code])) or None
+        graph.kernels = kernels(graph.backend_code or "")
         known += 1
     if late:
         seconds = sum(backward.seconds or 0.0 for backward in late)

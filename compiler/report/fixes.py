@@ -65,8 +65,8 @@ class FixSet:
     fixes: list[str] = field(default_factory=list)
     edits: list[FixEdit] = field(default_factory=list)
     settings: FixSettings = field(default_factory=dict)
-    #: the fixes as a unified diff; settings of Dynamo and marks on sizes are statements in it if they fit into a file, and all
-    #: other settings are comments; "" if no file changes
+    #: the fixes as a unified diff; settings of Dynamo and marks on sizes are statements in it where they can be written into a
+    #: file; all other settings and marks are comments; "" if no file changes
     patch: str = ""
     #: file name of each cell that changes -> its new text
     cells: dict[str, str] = field(default_factory=dict)

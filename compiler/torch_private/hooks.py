@@ -122,7 +122,7 @@ def _frames(hooks: Hooks) -> Undo:
     """Observe the outcome of each frame that Dynamo is called for, except frames of torch's that are never traced."""
     from torch._dynamo import bytecode_transformation, convert_frame
 
-    # before Python 3.11, code objects that differ only in lines after their first are equal: Dynamo's cache then returns the
+    # before Python 3.11, code objects whose line numbers differ only after the first one are equal: Dynamo's cache then returns
     # instructions, with the lines, of a function that was compiled earlier, such as an earlier version of the same cell
     instructions = getattr(bytecode_transformation, "_cached_cleaned_instructions", None)
     forget = getattr(instructions, "cache_clear", None) if not hasattr(CodeType, "co_positions") else None

@@ -550,6 +550,15 @@ def test_marks_stand_before_the_calls() -> None:
     assert [marked(f"{other}\n") for other in [*others, "f(n=1)", "g(a)"]] == [None] * 9
 
 
+def test_a_name_that_something_else_binds_stays_where_it_is() -> None:
+    body = "    for i in range(2):\n        x = x * x\n        n = «os.cpu_count()»\n    return x, n\n"
+    [text] = texts(hoist, "import os\n" + HEAD + body)
+    assert "    n = os.cpu_count()\n    for i in range(2):\n        x = x * x\n    return x, n\n" in text
+    for bound in ("def f(x, n):\n", "def f(x):\n    for n in x: pass\n", "def f(x):\n    (n := 3)\n"):
+        [text] = texts(hoist, "import os\nimport torch\n\n\n" + bound + body)
+        assert "    looked_up = os.cpu_count()\n    for i in range(2):\n        x = x * x\n        n = looked_up\n" in text
+
+
 def test_an_import_moves_to_the_others() -> None:
     body = "    for _ in range(2):\n        «import os»  # slow\n        x = x * len(os.sep)\n    return x\n"
     [(_, text)] = offered(hoist, HEAD + body)

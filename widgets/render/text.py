@@ -262,7 +262,7 @@ class _Terminal(Terminal):
         return out
 
     def outcome(self, b: Break) -> str:
-        """A break's outcome; or, if functions other than its own run eagerly because of it, two of these and how many more."""
+        """A break's outcome; or, if another function runs eagerly because of it, the first two that do, and how many more."""
         words = outcome_words(self.report, b)
         if b.outcome == "raised":
             return words + self.forbidden_by(b)

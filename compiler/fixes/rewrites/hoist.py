@@ -7,7 +7,7 @@ import libcst as cst
 from dynascope.compiler.fixes.candidate import Candidate, Problem
 from dynascope.compiler.fixes.syntax.effects import changed_in_place
 from dynascope.compiler.fixes.syntax.flow import bound_before, small
-from dynascope.compiler.fixes.syntax.names import dotted, unused_name, uses
+from dynascope.compiler.fixes.syntax.names import dotted, parameters, unused_name, uses
 from dynascope.compiler.fixes.syntax.source_text import Change, Source, Statement, candidate, parse
 from dynascope.compiler.fixes.syntax.torch_names import imports
 
@@ -139,8 +139,12 @@ def _imported_in(source: Source, scope: cst.FunctionDef) -> set[str]:
 
 
 def _bound_once(source: Source, scope: cst.FunctionDef, names: set[str]) -> bool:
-    targets = [t for t in source.inside(scope, cst.AssignTarget) if source.scope_of(t) is scope and dotted(t.target) in names]
-    return len(targets) == len(names)
+    """Whether a function binds each of these names in one place, and takes none as an argument."""
+    binding = source.inside(scope, cst.AssignTarget, cst.AnnAssign, cst.AugAssign, cst.For, cst.NamedExpr)
+    targets = [b.target for b in binding if source.scope_of(b) is scope]  # type: ignore[attr-defined]
+    targets += [as_name.name for as_name in source.inside(scope, cst.AsName)]
+    found = [n.value for t in targets for n in (t, *source.inside(t, cst.Name)) if isinstance(n, cst.Name) and n.value in names]
+    return len(found) == len(names) and not names & parameters(scope)
 
 
 def _full(source: Source, call: cst.Call) -> str:

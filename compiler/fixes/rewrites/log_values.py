@@ -63,7 +63,7 @@ def _kept(source: Source, call: cst.Call) -> tuple[int, int, str]:
 def _local(
     problem: Problem, source: Source, scope: cst.FunctionDef, statement: cst.SimpleStatementLine, call: cst.Call, name: str
 ) -> list[Candidate]:
-    """Candidates for a local number that only messages, stores to objects and the return value use."""
+    """Candidates for a local number that is used only in messages, in stores to objects and in the return value."""
     top = at_top(source, scope, statement)
     block = list(scope.body.body)
     if top is not statement:

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch._dynamo.utils import compilation_time_metrics
 
+from dynascope.compiler.assembly.stages import kernels
 from dynascope.compiler.driver.explain import explain
 from dynascope.compiler.recording.recording import observe
 
@@ -92,6 +93,7 @@ def test_a_backward_in_a_later_recording_belongs_to_its_forward() -> None:
         loss.backward()
     assert {g.backward for g in first.report.graphs} <= {"compiled", "from cache"}
     assert all((g.backend_code or "").count("def call(") == 2 for g in first.report.graphs)
+    assert [g.kernels for g in first.report.graphs] == [kernels(g.backend_code or "") for g in first.report.graphs]
     assert second.report.summary.graphs == 0
     assert "2 backward graphs compiled" in second.report.notes[0]
 
