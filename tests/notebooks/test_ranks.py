@@ -197,8 +197,7 @@ def test_a_size_that_differs_and_a_recompile_on_one_rank(folder: Path, jobs: Job
 
 def test_a_rank_that_is_killed_has_said_what_it_compiled(folder: Path, jobs: Jobs) -> None:
     done = jobs["killed"]
-    assert done.returncode == 1
-    assert "SIGKILL" in done.stderr or "-9" in done.stderr
+    assert done.returncode == 1  # torchrun names the rank whose end it sees first: rank 0 fails as soon as rank 1 is gone
     report = dynascope.load(folder / "k.json")
     assert report.rank(1).status == "no end"
     assert report.rank(1).at[-1].line in (line_of("time.sleep(3)"), line_of("signal.SIGKILL"))
