@@ -1,5 +1,5 @@
-"""Reads and cleans up what torch keeps in the process: known code objects, compiled code, resume functions, sizes, and tables
-of strings and process groups.
+"""Reads and cleans up what torch keeps in the process: known code objects, compiled code, resume functions, sizes, a patch of
+FX, and tables of strings and process groups.
 """
 
 from __future__ import annotations
@@ -88,6 +88,39 @@ def only_known_codes() -> Iterator[None]:
                 seen, ids = convert_frame.input_codes.seen, {id(code) for code in new}
                 seen[:] = [reference for reference in seen if id(reference()) not in ids]
                 convert_frame.input_codes.seen_ids -= ids
+
+
+@contextlib.contextmanager
+def fx_restored() -> Iterator[None]:
+    """After the block, undo Dynamo's patch of FX if a compile that was interrupted in the block has left it in place.
+
+    While Dynamo compiles a frame, it patches FX so that frames of new GraphModules are skipped.  An interrupt in the few lines
+    before or after the compile leaves the patch in place, and no GraphModule that is made later is compiled as a frame.
+    """
+    before = _fx_is_patched()
+    try:
+        yield
+    finally:
+        if not before and _fx_is_patched():
+            with guarded("FX after an interrupt"):
+                convert_frame: Any = sys.modules["torch._dynamo.convert_frame"]
+                if convert_frame.compile_lock.acquire(blocking=False):  # otherwise another thread compiles a frame now
+                    try:
+                        _graph_module()._forward_from_src = convert_frame.original_forward_from_src
+                    finally:
+                        convert_frame.compile_lock.release()
+
+
+def _fx_is_patched() -> bool:
+    convert_frame = sys.modules.get("torch._dynamo.convert_frame")
+    if convert_frame is not None:
+        with guarded("FX after an interrupt"):
+            return bool(_graph_module()._forward_from_src is convert_frame.fx_forward_from_src_skip_result)
+    return False
+
+
+def _graph_module() -> Any:
+    return sys.modules["torch.fx.graph_module"]
 
 
 # -- sizes ---------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 
 from dynascope.compiler.patching import patched
+from dynascope.compiler.torch_private import caches
 
 #: seconds after which TookTooLong is raised again where Python has discarded it
 _RETRY_SECONDS = 0.02
@@ -38,7 +39,7 @@ def time_limit(seconds: float) -> Iterator[None]:
         else:
             hook(unraisable)
 
-    with patched(sys, {"unraisablehook": on_unraisable}):
+    with caches.fx_restored(), patched(sys, {"unraisablehook": on_unraisable}):
         timer = limit.reach_in(seconds)
         try:
             yield

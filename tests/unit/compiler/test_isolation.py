@@ -13,6 +13,7 @@ import torch
 import torch.utils.checkpoint
 
 from dynascope.compiler.driver.explain import explain
+from dynascope.compiler.fixes.proving.time_limit import TookTooLong, time_limit
 from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.torch_private import hook_installer, hooks
 
@@ -53,6 +54,56 @@ def test_an_interrupt_at_the_end_leaves_no_hook(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(KeyboardInterrupt):
         recording.__exit__(None, None, None)
     assert hook_installer.HOOKS.sinks == []
+
+
+def unpatched_fx() -> bool:
+    """Dynamo patches FX while it compiles a frame."""
+    from torch._dynamo.convert_frame import original_forward_from_src
+
+    return torch.fx.graph_module._forward_from_src is original_forward_from_src
+
+
+def interrupt_next_compile(patch: pytest.MonkeyPatch, error: BaseException) -> None:
+    """Make the next compile raise this after torch has patched FX, and before the `try` that undoes the patch."""
+
+    def interrupted() -> Any:
+        patch.undo()
+        raise error
+
+    patch.setattr("torch._dynamo.convert_frame.setup_compile_debug", interrupted)
+
+
+def test_an_interrupt_around_a_compile_leaves_no_patch_of_fx(monkeypatch: pytest.MonkeyPatch) -> None:
+    layer, x = torch.nn.Linear(3, 3), torch.ones(2, 3)
+    interrupt_next_compile(monkeypatch, KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt), observe():
+        torch.compile(grows, backend="eager")(x)
+    assert unpatched_fx()
+    with observe() as recording, torch._dynamo.compiled_autograd._enable(torch.compile(backend="eager")):
+        layer(x).sum().backward()
+    # with the patch left, these would be the functions that `forward` calls
+    assert [f.code_name for f in recording.report.frames if f.graph] == ["forward"]
+
+
+def test_a_call_that_takes_too_long_leaves_no_patch_of_fx(monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupt_next_compile(monkeypatch, TookTooLong())
+    with pytest.raises(TookTooLong), time_limit(60):
+        torch.compile(grows, backend="eager")(torch.ones(3, 3))
+    assert unpatched_fx()
+
+
+def test_a_recording_in_a_backend_leaves_the_patch_of_the_compile_that_runs() -> None:
+    patched = []
+
+    def backend(module: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Any:
+        with observe():
+            pass
+        patched.append(not unpatched_fx())
+        return module
+
+    torch.compile(grows, backend=backend)(torch.ones(3, 3))
+    assert patched == [True]
+    assert unpatched_fx()
 
 
 def test_threads_that_explain_one_function_leave_its_code() -> None:
