@@ -139,7 +139,8 @@ class ActiveRegions:
         plain, with_region = compiled(tree), compiled(rewritten(tree, [span]))
         if plain is None or with_region is None:
             return False
-        if _content(plain) != _content(code) or with_region.co_freevars != code.co_freevars:
+        # an outer run may have put the function into a region of its own: that code was compiled from this text, too
+        if not (_has_region(code) or _is_like(plain, code)) or with_region.co_freevars != code.co_freevars:
             return False  # the file has changed since
         self._elsewhere.update({(code.co_filename, line): requested for line in span.with_lines})
         self._functions.append((function, code, with_region))
@@ -272,7 +273,15 @@ def _has_region(code: CodeType) -> bool:
     return any(name in c.co_names for c in nested_code(code) for name in (TRACED, EAGER))
 
 
-def _content(code: CodeType) -> tuple[Any, ...]:
-    """What two code objects from the same text have in common: instructions, names and constants, also those of nested code."""
-    constants = [_content(c) if isinstance(c, CodeType) else (type(c), c) for c in code.co_consts]
-    return code.co_code, code.co_names, code.co_varnames, tuple(constants)
+def _is_like(plain: CodeType, code: CodeType) -> bool:
+    """Whether two code objects have the same instructions, names and constants, as have those from the same text.
+
+    The second may have more constants: a run adds an unused one to what it retraces (`driver.retrace`).
+    """
+    if (plain.co_code, plain.co_names, plain.co_varnames) != (code.co_code, code.co_names, code.co_varnames):
+        return False
+    more = len(code.co_consts) - len(plain.co_consts)
+    return more >= 0 and all(
+        _is_like(a, b) if isinstance(a, CodeType) and isinstance(b, CodeType) else (type(a), a) == (type(b), b)
+        for a, b in zip(plain.co_consts, code.co_consts, strict=False)
+    )

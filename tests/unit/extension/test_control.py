@@ -75,6 +75,19 @@ def test_a_file_that_changed_after_its_import_has_no_region(shell: Any, tmp_path
     assert torch.equal(shell("%compile --region changed_later.helper=allow f(x)").result, torch.ones(3).sin())
 
 
+@pytest.mark.parametrize("outer", ["--region helper=error", ""])
+def test_a_run_in_a_run_has_a_region_of_a_function_that_the_outer_one_changed(shell: Any, outer: str) -> None:
+    """The outer run has put the function into a region, or has given it a copy of its code, so that it is traced again."""
+    shell("def helper(x):", "    torch._dynamo.graph_break()", "    return x + 1")
+    shell("%compile helper(x)")
+    code = shell.ns["helper"].__code__
+    inner = "get_ipython().run_line_magic('compile', '--error-on-graph-break --region helper=allow helper(x)')"
+    done = shell(f"%%compile {outer}", inner)
+    assert done.error is None, done.text
+    assert torch.equal(done.result, torch.ones(3) + 1)
+    assert shell.ns["helper"].__code__ is code
+
+
 @pytest.mark.parametrize(
     ("regions", "words"),
     [
