@@ -69,7 +69,7 @@ class Recording:
         self._ended = False
         self._sizes_before: schema.Sizes = {}
         self._times_forgotten = 0
-        self._torch = contextlib.ExitStack()
+        self._at_end = contextlib.ExitStack()
 
     # -- beginning and end ------------------------------------------------------------------------------------
 
@@ -79,12 +79,12 @@ class Recording:
         self.hooks = hook_installer.HOOKS.attach(self._event, hooks.POINTS)
         hook_installer.HOOKS.bytecode += self._keeps_bytecode
         try:
-            self._torch.enter_context(caches.fx_restored())
+            self._at_end.enter_context(caches.fx_restored())
             self._sizes_before, self._times_forgotten = caches.known_sizes(), caches.times_forgotten
         except BaseException:  # an interrupt
             hook_installer.HOOKS.bytecode -= self._keeps_bytecode
             hook_installer.HOOKS.detach(self._event)
-            self._torch.close()
+            self._at_end.close()
             raise
         return self
 
@@ -94,7 +94,7 @@ class Recording:
         finally:  # an interrupt may come at any moment; the hooks are removed in any case
             hook_installer.HOOKS.bytecode -= self._keeps_bytecode
             hook_installer.HOOKS.detach(self._event)
-            self._torch.close()
+            self._at_end.close()
         self._ended = True
         self._report = self._assemble(error)
         late_backwards.complete(self._report)
