@@ -5,15 +5,12 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from dynascope.compiler.driver.regions import region
-from dynascope.compiler.driver.retrace import retracing
-from dynascope.compiler.profile.guard_costs import Compiled
-from dynascope.compiler.replay.last_call import WatchedCall
 from dynascope.compiler.settings import Settings
-from dynascope.compiler.torch_private import caches, config, marks, region_flag
+from dynascope.compiler.torch_private import config, marks, region_flag
 
 
 def compile(model: Any = None, *, error_on_graph_break: bool | None = None, **arguments: Any) -> Any:
@@ -63,24 +60,6 @@ def entry_point(target: Any, settings: Settings) -> Callable[..., Any]:
             return compiled(*args, **kwargs)
 
     return run
-
-
-def compiled_anew(settings: Settings, call: WatchedCall) -> Compiled:
-    """The `Compiled` for a call: compiles its target anew with the backend "eager", to measure guards."""
-
-    @contextlib.contextmanager
-    def compiled(options: Mapping[str, Any], values: Mapping[str, Any]) -> Iterator[Callable[..., Any]]:
-        chosen = settings.replace(
-            backend="eager", mode=None, options=dict(options), fullgraph=False, error_on_graph_break=None, profile=None
-        )
-        with (
-            caches.only_known_codes(), config.quiet_compiler(), environment(chosen), config.dynamo_config(**values),
-            retracing() as trace_anew,
-        ):  # fmt: skip
-            trace_anew(call.target)
-            yield entry_point(call.target, chosen)
-
-    return compiled
 
 
 @contextlib.contextmanager

@@ -12,7 +12,6 @@ in the code that they run and in what they show.  All of them run the code insid
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any
@@ -205,9 +204,8 @@ class Run:
                 self.notes += [] if call is None else [*call.recorded.side_effects, *call.recorded.notes]
             if self.settings.profile is None:
                 return
-            anew = functools.partial(compiling.compiled_anew, self.settings)
             with _unless_fault("the call was not profiled", self.notes):
-                self._measured = self._user_code(measure.measure_last, call, self.settings.profile, anew)
+                self._measured = self._user_code(measure.measure_last, call, self.settings.profile)
             if given is not None and call is not None:
                 with _unless_fault("the inputs were not tried", self.notes):
                     self._tried = self._user_code(inputs.try_inputs, call.target, call.entry, given, self.settings.profile)

@@ -14,12 +14,10 @@ import math
 import statistics
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from dynascope.compiler.profile import timing
-from dynascope.compiler.profile.attribution import read_calls
-from dynascope.compiler.profile.guard_costs import WORTH, Compiled, guard_costs, time_guards, try_switches
 from dynascope.compiler.profile.profiler_trace import CALL, DRAIN, GRAPH, Event, plain_events
 from dynascope.compiler.profile.segments import profile_of
 from dynascope.compiler.profile.timing import (
@@ -34,7 +32,7 @@ from dynascope.compiler.profile.timing import (
 )
 from dynascope.compiler.replay.last_call import WatchedCall
 from dynascope.compiler.replay.replay import Prepare, RecordedCall
-from dynascope.compiler.report import GuardSwitch, GuardTime, Profile, Report, Verdict, message_of, plural, time_text
+from dynascope.compiler.report import Profile, Report, Verdict, message_of, plural, time_text
 from dynascope.compiler.report.measurements import Payback
 from dynascope.compiler.torch_private import caches, hook_installer, marks, profiling
 
@@ -69,9 +67,6 @@ class Measured:
     devices: list[str] = field(default_factory=list)
     #: whether the captured graphs could be located and marked
     marked: bool = True
-    #: the most expensive guards, each with the compile id of its frame
-    guards: list[tuple[str, GuardTime]] = field(default_factory=list)
-    switches: list[GuardSwitch] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     #: why nothing was measured; None: something was
     failed: str | None = None
@@ -82,25 +77,13 @@ class Measured:
         return quartiles(profiled)[0] - quartiles(self.compiled)[0] if profiled and self.compiled else 0.0
 
 
-def measure_last(call: WatchedCall | None, calls: int, compiled: Callable[[WatchedCall], Compiled] | None = None) -> Measured:
-    """Measure a watched call, if there is one.
-
-    `compiled`: returns what compiles the call's target anew; with it, switches that leave out guards are tried if guards cost
-    enough and measuring the call gave no notes.
-    """
+def measure_last(call: WatchedCall | None, calls: int) -> Measured:
+    """Measure a watched call, if there is one."""
     if call is None:
         return Measured(failed="nothing was profiled: nothing that this run compiles was called")
     if not call.returned:
         return Measured(failed="the call was not profiled: it raised")
-    result = measure(call.entry, call.recorded, calls)
-    if compiled is not None and result.failed is None and not result.notes:
-        costs = guard_costs(read_calls(result.events, Report()))
-        if costs is not None and costs.lookups > WORTH:
-            try:
-                result.switches = try_switches(call.recorded, compiled(call))
-            except Exception as error:
-                result.notes.append(f"switches that leave out guards were not tried: {type(error).__name__}: {error}")
-    return result
+    return measure(call.entry, call.recorded, calls)
 
 
 def measure(entry: Callable[..., Any], recorded: RecordedCall, calls: int = DEFAULT_CALLS) -> Measured:
@@ -141,7 +124,6 @@ def _measure(entry: Callable[..., Any], prepare: Prepare, calls: int, result: Me
         _profiled(entry, prepare, wait, count, result)
         with torch.compiler.set_stance("force_eager"):
             result.eager += timed_calls(_prepared(entry, prepare), wait, count, result.warm_up)
-    result.guards = time_guards(_prepared(entry, prepare)())
     compiled = caches.compiles() - known
     if compiled > 0:
         result.notes.append(
@@ -231,11 +213,6 @@ def annotate_profile(report: Report, measured: Measured) -> None:
         return
     profile = report.profile = profile_of(measured.events, report, measured.overhead())
     profile.devices = measured.devices
-    ids = {f.compile_id: f.id for f in report.frames}
-    if profile.guards is not None:
-        guards = [replace(g, frame=ids[id]) for id, g in measured.guards if id in ids]
-        profile.guards.guards = sorted(guards, key=lambda g: -g.seconds)
-        profile.guards.switches = measured.switches
     profile.verdict = verdict(measured, profile, report)
     profile.notes = [*measured.notes, *profile.notes]
     if not measured.marked and any(g.ops for g in report.graphs):

@@ -11,8 +11,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from dynascope.compiler.profile.attribution import Call, Slice, read_calls
-from dynascope.compiler.profile.break_costs import break_costs
-from dynascope.compiler.profile.guard_costs import guard_costs
+from dynascope.compiler.profile.costs import break_costs, guard_costs
 from dynascope.compiler.profile.profiler_trace import Event
 from dynascope.compiler.profile.timing import quartiles
 from dynascope.compiler.report import EagerOp, Profile, Report, Segment

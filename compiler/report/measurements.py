@@ -25,11 +25,6 @@ Payback = Literal["calls", "compile time unknown", "no gain", "slower"]
 PhaseKind = Literal[
     "dynamo", "guards", "backend", "aot", "passes", "lowering", "codegen", "compiler", "autotuning", "cache", "other"
 ]
-#: names of functions of torch.compiler for `guard_filter_fn`, of settings of Dynamo, and of an argument of `set_stance`
-SwitchName = Literal[
-    "skip_guard_on_inbuilt_nn_modules_unsafe", "skip_guard_on_all_nn_modules_unsafe", "skip_guard_on_globals_unsafe",
-    "use_recursive_dict_tags_for_guards", "install_free_tensors", "skip_guard_eval_unsafe",
-]  # fmt: skip
 InputOutcome = Literal["reused", "recompiled", "compiled", "eager", "failed"]
 
 
@@ -186,31 +181,6 @@ class FrameGuards:
 
 
 @dataclass(kw_only=True)
-class GuardTime:
-    """A frame's guards on one object and everything in it, or on objects that differ only in an index (`self.layers.*`)."""
-
-    frame: str
-    source: str
-    guards: int
-    #: time of one evaluation, without the profiler
-    seconds: float
-    #: fraction of the time that evaluating all guards of the frame takes
-    share: float
-
-
-@dataclass(kw_only=True)
-class GuardSwitch:
-    """A documented switch that leaves out guards, tried on the recorded call."""
-
-    name: SwitchName
-    #: seconds of guards and prologue in a call, with the backend "eager": `before` without the switch, `seconds` with it
-    before: float | None = None
-    seconds: float | None = None
-    #: why the switch could not be tried
-    failed: str | None = None
-
-
-@dataclass(kw_only=True)
 class GuardCosts:
     """What guards cost a call."""
 
@@ -222,10 +192,6 @@ class GuardCosts:
     share: float
     #: the most expensive first
     frames: list[FrameGuards] = field(default_factory=list)
-    #: the most expensive first; [] if they could not be timed
-    guards: list[GuardTime] = field(default_factory=list)
-    #: [] if none was tried, for example because guards take too little time to matter
-    switches: list[GuardSwitch] = field(default_factory=list)
 
 
 @dataclass(kw_only=True)

@@ -1,4 +1,4 @@
-"""Run time in words: what breaks cost, whether compiling pays, other inputs, and graphs that were run alone.
+"""Run time in words: what breaks and guards cost, whether compiling pays, other inputs, and graphs that were run alone.
 
 Promises: what is unknown (None) is called unknown or left out.  The text is plain and not yet safe to show (see
 `words.printable`).
@@ -8,8 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dynascope.compiler.report import BreakCost, GraphRun, InputRun, Profile, Report, place, plural, seconds, time_text
+from dynascope.compiler.report import (
+    BreakCost,
+    FrameGuards,
+    GraphRun,
+    GuardCosts,
+    InputRun,
+    Profile,
+    Report,
+    place,
+    plural,
+    seconds,
+    time_text,
+)
 from dynascope.widgets.labels.recompiles import guard_words
+from dynascope.widgets.labels.words import Places
 
 _GAP = (
     "the time from the end of the graph before the break to the start of the graph after it: lookups of guards, prologues of "
@@ -24,6 +37,12 @@ _LOST = "; what fusing the two graphs would gain is unknown and not counted"
 _EAGER_FRAME = (
     "unknown: the break makes Dynamo skip the whole frame, which runs eagerly for {time} a call; how long it would take "
     "compiled is not known"
+)
+#: torch's documented switches; those whose names end in "_unsafe" leave out guards that may fail later
+_SWITCHES = (
+    "torch has switches for guards: torch._dynamo.config.use_recursive_dict_tags_for_guards = True; and, which can give wrong "
+    'results silently, options={"guard_filter_fn": torch.compiler.skip_guard_on_inbuilt_nn_modules_unsafe} (or '
+    "skip_guard_on_all_nn_modules_unsafe, skip_guard_on_globals_unsafe), torch.compiler.set_stance(skip_guard_eval_unsafe=True)"
 )
 
 
@@ -84,6 +103,34 @@ def verdict_words(profile: Profile) -> str:
 
 def _calls(count: int) -> str:
     return f"{count:,} call{'' if count == 1 else 's'}"
+
+
+# -- what guards cost -------------------------------------------------------------------------------
+
+
+def guards_summary(costs: GuardCosts) -> str:
+    """`guards take 48 µs a call, the code around graphs 12 µs (together 23%)`."""
+    return (
+        f"guards take {time_text(costs.lookups)} a call, the code around graphs {time_text(costs.prologue)} "
+        f"(together {100 * costs.share:.0f}%)"
+    )
+
+
+def frame_guards(one: FrameGuards, report: Report, places: Places) -> str:
+    """What a frame's guards cost: `f (0/0): guards 40 µs, the code around the graph 8 µs, 18% of the call`."""
+    frame = next((f for f in report.frames if f.id == one.frame), None)
+    name = "compiled code the report lacks" if frame is None else f"{places.name(frame)} ({frame.compile_id})"
+    times = f", evaluated {one.times:.3g} times a call" if one.times > 1.01 else ""
+    return (
+        f"{name}: guards {time_text(one.lookups)}{times}, the code around the graph {time_text(one.prologue)}, "
+        f"{100 * one.share:.0f}% of the call"
+    )
+
+
+def guard_switches(profile: Profile) -> str:
+    """What torch documents against expensive guards; empty where they take at most a tenth of the call."""
+    costs = profile.guards
+    return _SWITCHES if costs is not None and costs.lookups > 0.1 * profile.median_seconds else ""
 
 
 # -- inputs -----------------------------------------------------------------------------------------

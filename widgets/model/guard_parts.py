@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dynascope.compiler.report import Frame, Guard, Recompile, Report, seconds, site_place, time_text
-from dynascope.widgets.labels.guard_costs import best_switches, guard_time_words, switch_words
 from dynascope.widgets.labels.recompiles import (
     constraint_words,
     failures,
@@ -17,6 +16,7 @@ from dynascope.widgets.labels.recompiles import (
     symbol_words,
     wanted_by,
 )
+from dynascope.widgets.labels.run_time import guard_switches
 from dynascope.widgets.labels.words import Places, printable, shorten
 from dynascope.widgets.model.recompiles import VALUES
 from dynascope.widgets.wire import Part
@@ -47,10 +47,11 @@ def guard_parts(report: Report, frame: Frame, row: list[Frame], places: Places) 
 
 
 def _costs(report: Report, frame: Frame) -> Iterator[list[str]]:
-    """Rows on what a frame's guards cost a call, on those that were timed and, for the most expensive frame, on switches."""
-    costs = report.profile.guards if report.profile is not None else None
+    """Rows on what a frame's guards cost a call and, for the most expensive frame, on torch's switches."""
+    profile = report.profile
+    costs = profile.guards if profile is not None else None
     one = next((f for f in costs.frames if f.frame == frame.id), None) if costs is not None else None
-    if costs is None or one is None:
+    if profile is None or costs is None or one is None:
         return
     times = f", in {one.times:.3g} evaluations" if one.times > 1.01 else ""
     yield [
@@ -60,13 +61,8 @@ def _costs(report: Report, frame: Frame) -> Iterator[list[str]]:
         "",
     ]
     yield ["code around the graph", time_text(one.prologue), "a call", ""]
-    parts = [g for g in costs.guards if g.frame == frame.id]
-    if parts:
-        yield ["one evaluation, timed by itself with warm caches:", "", "", ""]
-    for part in parts:
-        yield [f"    {printable(part.source, 200)}", time_text(part.seconds), guard_time_words(part), ""]
-    if one is costs.frames[0]:
-        yield from ([how, gain, printable(words, 300), ""] for how, gain, words in map(switch_words, best_switches(costs)))
+    if one is costs.frames[0] and guard_switches(profile):
+        yield ["", "", guard_switches(profile), ""]
 
 
 def _version(frame: Frame, recompile: Recompile | None, places: Places) -> list[str]:

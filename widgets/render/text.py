@@ -10,7 +10,7 @@ import os
 from functools import partial
 from typing import TextIO
 
-from dynascope.compiler.report import Break, Report, listed, plural, time_text
+from dynascope.compiler.report import Break, Report, listed, plural
 from dynascope.widgets.guarded import guarded
 from dynascope.widgets.labels.advice import (
     advice,
@@ -24,14 +24,6 @@ from dynascope.widgets.labels.advice import (
 )
 from dynascope.widgets.labels.bands import region_name
 from dynascope.widgets.labels.fixes import diff_lines, fix_words, fixes_summary, refused
-from dynascope.widgets.labels.guard_costs import (
-    best_switches,
-    frame_words,
-    gains,
-    guard_time_words,
-    guards_summary,
-    switch_words,
-)
 from dynascope.widgets.labels.recompiles import (
     compiled_again,
     failures,
@@ -40,7 +32,15 @@ from dynascope.widgets.labels.recompiles import (
     refused_recompiles,
     undecided_words,
 )
-from dynascope.widgets.labels.run_time import cost_words, graphs_alone, input_words, inputs_summary
+from dynascope.widgets.labels.run_time import (
+    cost_words,
+    frame_guards,
+    graphs_alone,
+    guard_switches,
+    guards_summary,
+    input_words,
+    inputs_summary,
+)
 from dynascope.widgets.labels.summary import headline, record_notes, splits
 from dynascope.widgets.labels.words import Places, capped, indent_of, printable, shorten
 from dynascope.widgets.model.build import sorted_breaks
@@ -177,23 +177,11 @@ class _Terminal(Terminal):
             out += self.wrap(f"{at[cost.break_]} {cost_words(cost)}", "    ")
         out += [f"    … and {len(profile.breaks) - MOST} more"] if len(profile.breaks) > MOST else []
         out += self.paint_all(self.wrap(line["first"], "  → "), "green") if line["first"] else []
-        return out + self.guard_costs()
-
-    def guard_costs(self) -> list[str]:
-        """What guards cost, if that is enough to matter, and what switches would gain."""
-        costs = self.report.profile.guards if self.report.profile is not None else None
-        if costs is None or not costs.switches:
-            return []
-        out = self.wrap(guards_summary(self.report), "    ", 3)
-        out += [line for one in costs.frames[:2] for line in self.wrap(frame_words(one, self.report, self.places), "      ", 3)]
-        for part in costs.guards[:2]:
-            out += self.wrap(f"{part.source}: {time_text(part.seconds)}, {guard_time_words(part)}", "        ", 3)
-        for switch in [s for s in best_switches(costs) if gains(s)][:2]:
-            how, gain, words = switch_words(switch)
-            out += self.wrap(f"{how}: {gain}", "      ", 3)
-            out += self.paint_all(
-                self.wrap(words.replace("`", ""), "        "), "red" if words.startswith("Unsafe") else "soft"
-            )
+        if profile.guards is not None and guard_switches(profile):
+            out += self.wrap(guards_summary(profile.guards), "    ", 3)
+            for one in profile.guards.frames[:2]:
+                out += self.wrap(frame_guards(one, self.report, self.places), "      ", 3)
+            out += self.wrap(guard_switches(profile), "      ", 6)
         return out
 
     def compile_time(self) -> list[str]:

@@ -196,8 +196,6 @@ def test_a_fault_in_reading_the_profile_is_a_note(monkeypatch: pytest.MonkeyPatc
         raise ValueError("no call in the profiler's trace")
 
     monkeypatch.setattr(profiles, "profile_of", fails)
-    monkeypatch.setattr(profiles, "try_switches", fails)
-    monkeypatch.setattr(profiles, "WORTH", -1.0)
     monkeypatch.setattr(check, "words", fails)
     monkeypatch.setattr(inputs, "_input_run", fails)
     report = explain(lambda x: x + 1, backend="eager", profile=2, check=True, inputs=[torch.ones(2)])(torch.ones(2))

@@ -1,10 +1,10 @@
-"""Computes what each break costs a call.
+"""Computes what breaks and guards cost a call.
 
-The cost is the time that would be saved without the break *and* its cause (the code that cannot be compiled): the guard
-checks, prologues and eager Python between the graphs before and after the break, and a copy to Python (`.item()`).  The tensor
-ops in the gap would still have to run, inside a graph; how fast is unknown, and so is what fusing the two graphs would gain.
-So the cost is a lower bound; the time of these ops is reported beside it.  If the call used a device, the cost is at most the
-time in which the devices were idle.  The cost of a break that only makes Dynamo skip frames is unknown.
+The cost of a break is the time that would be saved without the break *and* its cause (the code that cannot be compiled): the
+guard checks, prologues and eager Python between the graphs before and after the break, and a copy to Python (`.item()`).  The
+tensor ops in the gap would still have to run, inside a graph; how fast is unknown, and so is what fusing the two graphs would
+gain.  So the cost is a lower bound; the time of these ops is reported beside it.  If the call used a device, the cost is at
+most the time in which the devices were idle.  The cost of a break that only makes Dynamo skip frames is unknown.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dynascope.compiler.profile.timing import quartiles
-from dynascope.compiler.report import BreakCost, CostParts, Report
+from dynascope.compiler.report import BreakCost, CostParts, FrameGuards, GuardCosts, Report
 
 if TYPE_CHECKING:
     from dynascope.compiler.profile.attribution import Call, Slice
@@ -137,3 +137,33 @@ def _runs(slices: list[Slice]) -> list[tuple[int, int]]:
 
 def _median(nanoseconds: Sequence[float]) -> float:
     return statistics.median(nanoseconds) * 1e-9
+
+
+def guard_costs(calls: list[Call]) -> GuardCosts | None:
+    """The costs by frame; None if most calls have no guard checks: this torch does not mark them, or no compiled code ran.
+
+    The totals are medians over the calls, like the shares of a profile.  They are divided among the frames in proportion to the
+    frames' sums over all calls.
+    """
+    frames: dict[str | None, FrameGuards] = {}
+    (lookups, lookup_sum), (prologue, prologue_sum) = _taken(calls, "lookup"), _taken(calls, "prologue")
+    if not lookups:
+        return None
+    for piece in (s for call in calls for s in call.slices if s.kind in ("lookup", "prologue")):
+        one = frames.setdefault(piece.frame, FrameGuards(frame=piece.frame))
+        if piece.kind == "lookup":
+            one.lookups += lookups * piece.duration / lookup_sum
+            one.times += 1 / len(calls)
+        else:
+            one.prologue += prologue * piece.duration / prologue_sum
+    whole = _median([call.duration for call in calls])
+    for one in frames.values():
+        one.share = (one.lookups + one.prologue) / whole
+    ranked = sorted(frames.values(), key=lambda one: -one.lookups - one.prologue)
+    return GuardCosts(lookups=lookups, prologue=prologue, share=(lookups + prologue) / whole, frames=ranked)
+
+
+def _taken(calls: list[Call], kind: str) -> tuple[float, float]:
+    """The time in slices of one kind: median over the calls, in seconds, and sum over all calls, in nanoseconds."""
+    taken = [sum(s.duration for s in call.slices if s.kind == kind) for call in calls]
+    return _median(taken), sum(taken)
