@@ -1,7 +1,6 @@
 """The registry through which a report calls code that it must not import: views, fixes, running a graph by itself.
 
-`dynascope/__init__.py` fills the registry.  Every program that imports torch imports that package (see `dynascope.autoload`),
-so this module imports next to nothing.
+`dynascope/__init__.py` fills the registry.
 """
 
 from __future__ import annotations

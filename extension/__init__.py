@@ -3,9 +3,8 @@
 Importing this package loads neither torch nor IPython; the API is loaded on first use.
 
 `api` is the Python API; `cli` is the command line, for which `script` runs a script and `launch` starts torchrun.  `children`
-records the processes that a launcher starts (in each of them, `autoload` or a hook on `fork` starts the recording), and
-`engines` gathers the reports of ipyparallel's engines.  `pytest_plugin` runs pages as tests and has a fixture for expectations.
-`shell` gets the ids, counts and texts of cells from IPython.
+records the processes that `torch.multiprocessing` starts.  `pytest_plugin` runs pages as tests and has a fixture for
+expectations.  `shell` gets the ids, counts and texts of cells from IPython.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from dynascope.compiler import __version__
 from dynascope.compiler.lowerings import LOWERINGS
 
 if TYPE_CHECKING:
-    from dynascope.api import compile, explain, gather, last, load, observe, record_ranks, region
+    from dynascope.api import compile, explain, last, load, observe, record_ranks, region
 
-__all__ = ["__version__", "compile", "explain", "gather", "last", "load", "observe", "record_ranks", "region"]
+__all__ = ["__version__", "compile", "explain", "last", "load", "observe", "record_ranks", "region"]
 
 LOWERINGS.update(
     html="dynascope.widgets.render.page:to_html",

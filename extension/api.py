@@ -1,4 +1,4 @@
-"""The Python API: `dynascope.explain`, `observe`, `compile`, `region`, `load`, `last`, `gather`, `record_ranks`.
+"""The Python API: `dynascope.explain`, `observe`, `compile`, `region`, `load`, `last`, `record_ranks`.
 
 This layer tells `explain` and `observe` the execution counts of notebook cells, if IPython is running.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dynascope.compiler.driver.pipeline import Run
     from dynascope.compiler.settings import ExplainSettings
 
-__all__ = ["compile", "explain", "gather", "last", "load", "observe", "record_ranks", "region"]
+__all__ = ["compile", "explain", "last", "load", "observe", "record_ranks", "region"]
 
 
 def explain(function: Callable[..., Any], /, **settings: Unpack[ExplainSettings]) -> Callable[..., Report]:
@@ -106,25 +106,9 @@ def record_ranks(folder: str | Path | None = None) -> RanksRecording:
         folder: where the ranks write their files; without it, a folder that is removed after the block.
 
     Returns:
-        A context manager; its `report` is the RanksReport.  Each process records itself because of the environment variable
-        DYNASCOPE_RANKS, which names the folder; set it yourself for a job that you start in another way.
+        A context manager; its `report` is the RanksReport of the processes that `torch.multiprocessing` starts in the block,
+        for a launcher or for you.
     """
     from dynascope.children import RanksRecording
 
     return RanksRecording(folder)
-
-
-def gather(client: Any) -> RanksReport:
-    """The last reports of ipyparallel's engines, as the ranks of one job.
-
-        report = dynascope.gather(client)
-
-    Args:
-        client: an `ipyparallel.Client`, or a view of some of its engines.  dynascope must be installed where they run.
-
-    Raises:
-        LookupError: if no engine has a report yet.
-    """
-    from dynascope.engines import gather
-
-    return gather(client)

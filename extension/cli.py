@@ -16,7 +16,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from dynascope.children import mark_recorded
 from dynascope.compiler import __version__
 from dynascope.compiler.jobs.folder import is_job
 from dynascope.compiler.jobs.identity import process_rank, world_size
@@ -133,7 +132,6 @@ def _run(chosen: argparse.Namespace) -> int:
     is_rank = process_rank() is not None and (chosen.launched or (world_size() or 1) > 1)
     _check_script(chosen, of_ranks=is_rank)
     _check_expected(chosen.expect)
-    mark_recorded()
     if is_rank:
         return _run_rank(chosen)
     out, err = sys.stdout, sys.stderr

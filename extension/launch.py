@@ -15,15 +15,14 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from dynascope.compiler.jobs import folder as job_folder
 from dynascope.compiler.jobs import identity
 from dynascope.compiler.jobs.rank_file import read as read_rank
-from dynascope.compiler.jobs.recorder import VARIABLE, RankRecorder
-from dynascope.compiler.patching import patched
+from dynascope.compiler.jobs.recorder import RankRecorder
 from dynascope.compiler.ranks import RanksReport
 from dynascope.compiler.report import Report
 
@@ -58,9 +57,9 @@ class RankRun:
     """This process as one rank of a job: writes its file into the folder, and reports unless another rank or `launch` does."""
 
     def __init__(self, ranks_dir: str | None) -> None:
-        given = ranks_dir or os.environ.get(VARIABLE)
-        self.folder = Path(given).absolute() if given else _default_folder()  # the program may change the directory
-        self.folder_is_default = not given
+        # the program may change the directory
+        self.folder = Path(ranks_dir).absolute() if ranks_dir else _default_folder()
+        self.folder_is_default = not ranks_dir
         self._recorder: RankRecorder | None = None
 
     def start(self, recording: Any) -> None:
@@ -174,15 +173,20 @@ def launch(
     if chosen.no_python:
         parser.error("--no-python: dynascope records Python programs")
     check(chosen)
-    own = ["run", "--launched", *(["-m"] if chosen.module else []), chosen.training_script, *chosen.training_script_args]
-    chosen.training_script, chosen.training_script_args, chosen.module, chosen.run_path = "dynascope", own, True, False
-    with _folder_of_job(chosen.ranks_dir) as folder:
+    folder = Path(chosen.ranks_dir or tempfile.mkdtemp(prefix="dynascope-ranks-")).absolute()
+    own = ["run", "--launched", "--ranks-dir", str(folder), *(["-m"] if chosen.module else []), chosen.training_script]
+    chosen.training_script_args = [*own, *chosen.training_script_args]
+    chosen.training_script, chosen.module, chosen.run_path = "dynascope", True, False
+    try:
         status = _torchrun(torchrun, chosen)
         try:
             job = job_folder.read_job(folder)
         except (ValueError, OSError) as error:
             print(f"dynascope: no report: {error}", file=sys.stderr)
             return None, status, chosen
+    finally:
+        if not chosen.ranks_dir:
+            shutil.rmtree(folder, ignore_errors=True)
     alone = job.groups[0].report if len(job.ranks) == 1 and job.groups else None
     return alone or job, status, chosen
 
@@ -194,18 +198,6 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ranks-dir", metavar="DIR", help="Folder for the files of the ranks; with several machines, one that they share."
     )
-
-
-@contextlib.contextmanager
-def _folder_of_job(given: str | None) -> Iterator[Path]:
-    """The folder into which the ranks write, given or temporary; an environment variable passes its path to them."""
-    folder = Path(given).absolute() if given else Path(tempfile.mkdtemp(prefix="dynascope-ranks-"))
-    try:
-        with patched(os.environ, {VARIABLE: str(folder)}):
-            yield folder
-    finally:
-        if not given:
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _torchrun(torchrun: Any, chosen: argparse.Namespace) -> int:

@@ -24,8 +24,6 @@ from dynascope.compiler.ranks.structure import steps_of
 from dynascope.compiler.report import Report, StackEntry, first_line
 from dynascope.compiler.source.origin import is_users
 
-#: environment variable: the folder into which ranks write; `dynascope run` and `record_ranks` set it for their processes
-VARIABLE = "DYNASCOPE_RANKS"
 #: seconds between two checks of the rank
 _INTERVAL = 0.25
 #: seconds after which the file of a rank that does not move is written again

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dynascope import children, cli, launch
+from dynascope import cli, launch
 from dynascope.cli import main
 from dynascope.compiler.jobs import identity
 from dynascope.compiler.jobs.folder import read_job
@@ -150,13 +150,12 @@ def test_paths_hold_in_a_program_that_changes_the_directory(
 ) -> None:
     (tmp_path / "train.py").write_text("import os\nos.chdir('..')\nraise SystemExit(0 if 'RANK' in os.environ else int('x'))\n")
     monkeypatch.chdir(tmp_path)
-    for name, value in {"RANK": "0", "WORLD_SIZE": "1", "DYNASCOPE_RANKS": "ranks"}.items():
+    for name, value in {"RANK": "0", "WORLD_SIZE": "1"}.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(children, "_recorded", None)
     monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setattr(sys, "argv", [])
-    assert main(["run", "--launched", "train.py"]) == 0  # a single rank of our launcher writes its file
+    assert main(["run", "--launched", "--ranks-dir", "ranks", "train.py"]) == 0  # a single rank of our launcher writes its file
     (rank,) = read_job(tmp_path / "ranks").ranks
     assert rank.status == "finished"
     monkeypatch.chdir(tmp_path)
