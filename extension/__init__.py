@@ -32,7 +32,6 @@ LOWERINGS.update(
     headline="dynascope.widgets.labels.summary:headline",
     unmet="dynascope.widgets.labels.comparisons:unmet",
     fixed="dynascope.compiler.fixes.session:fixed",
-    try_region="dynascope.compiler.graph_benchmark.region_trial:try_region",
     run_graph="dynascope.compiler.graph_benchmark.benchmark:run_in_report",
     **{
         "ranks html": "dynascope.widgets.render.ranks_page:to_html",

@@ -300,17 +300,6 @@ class AutotuneChoice:
 
 
 @dataclass(kw_only=True)
-class RegionTrial:
-    """Compile times, without caches, of a graph as it is and with its repeated block as a `nested_compile_region`."""
-
-    backend: str
-    seconds: float
-    region_seconds: float
-    #: with only the blocks compiled (one compile, whose code all blocks share) and the rest run eagerly; None: not measured
-    blocks_seconds: float | None = None
-
-
-@dataclass(kw_only=True)
 class RepeatedBlock:
     """A block of operations that was compiled several times: in one graph, or in several that are equal."""
 
@@ -321,15 +310,11 @@ class RepeatedBlock:
     graphs: list[str] = field(default_factory=list)
     #: paths of the modules that are one block each ("layers.0", "layers.1"); [] if unknown
     modules: list[str] = field(default_factory=list)
-    #: the first operation of the first copy, in the first graph
-    first_node: str | None = None
     #: up to five functions that the block's operations are in, in order
     functions: list[str] = field(default_factory=list)
     file: str | None = None
     line: int | None = None
     cell: int | None = None
-    #: what compiling the block only once would save; only after `report.try_region`
-    trial: RegionTrial | None = None
 
 
 @dataclass(kw_only=True)

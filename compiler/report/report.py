@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from dynascope.compiler.lowerings import lower
 from dynascope.compiler.report import expect, serialization
 from dynascope.compiler.report.diff import Diff, diff
-from dynascope.compiler.report.measurements import GraphRun, RegionTrial
+from dynascope.compiler.report.measurements import GraphRun
 from dynascope.compiler.report.schema import Break, Frame, Graph, ReportData
 from dynascope.compiler.settings import SAVE_SUFFIXES
 
@@ -206,28 +206,6 @@ class Report(ReportData):
         """
         run: GraphRun = lower("run_graph", self, id, device=device, backend=backend, calls=calls)
         return run
-
-    def try_region(self, id: str, *, backend: str | None = None) -> RegionTrial:
-        """Measure what compiling the repeated block of a graph only once would save.
-
-        The graph is compiled as it is, and with the block as a region (nested_compile_region). Then the block is compiled by
-        itself while the rest runs eagerly (regional compilation: `block.compile()`). All compiles are from scratch, on
-        synthetic data and without gradients, so this takes longer than the recorded compile. What Dynamo would save is not
-        measured.
-
-        Args:
-            id: id of the graph ("g0"); its block is in `report.compile_time.repeats`.
-            backend: the backend that compiles the graph; None: the same choice as in `run_graph`.
-
-        Returns:
-            A RegionTrial: the seconds of these three compiles. It is also kept in the block's `trial`, and every view shows it.
-
-        Raises:
-            KeyError: there is no graph with this id.
-            ValueError: no block repeats in the graph, or the graph cannot be compiled again; one sentence says why.
-        """
-        trial: RegionTrial = lower("try_region", self, id, backend)
-        return trial
 
     # -- fixes ----------------------------------------------------------------------------------
 

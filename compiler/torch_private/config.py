@@ -110,18 +110,6 @@ def no_caches() -> Iterator[None]:
         yield
 
 
-@contextlib.contextmanager
-def from_scratch() -> Iterator[None]:
-    """Compile without the caches of earlier compiles, in memory and on disk.
-
-    The caches that the block makes on disk are deleted after it, unless it raises.
-    """
-    utils = importlib.import_module("torch._inductor.utils")
-    fresh = getattr(utils, "fresh_cache", None) or utils.fresh_inductor_cache
-    with no_caches(), fresh():
-        yield
-
-
 def refusals() -> tuple[type[BaseException], ...]:
     """The exceptions that Dynamo raises if it, or a backend, refuses the user's code."""
     import torch._dynamo.exc as exc

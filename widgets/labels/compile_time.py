@@ -58,7 +58,7 @@ def choice_words(choice: AutotuneChoice) -> tuple[str, str, str]:
 
 
 def repeat_words(block: RepeatedBlock, report: Report, places: Places) -> str:
-    """What repeats, how often, and what is known about compiling it only once."""
+    """What repeats, how often, and how to compile it only once."""
     numbers = {g.id: n for n, g in enumerate(report.graphs)}
     graphs = [numbers[g] for g in block.graphs if g in numbers]
     about = [f"{block.modules[0]} … {block.modules[-1]}"] if block.modules else []
@@ -72,20 +72,11 @@ def repeat_words(block: RepeatedBlock, report: Report, places: Places) -> str:
         listed = ", ".join(map(str, graphs[:8])) + (", …" if len(graphs) > 8 else "")
         return f"Graphs {listed} are equal: {plural(block.ops, 'operation')}{where} compiled {block.count} times{took}."
     number = graphs[0] if graphs else "?"
-    sentence = (
+    return (
         f"The same block of {plural(block.ops, 'operation')}{where} was compiled {block.count} times in graph {number}: "
-        f"{100 * block.share:.0f}% of the graph. "
+        f"{100 * block.share:.0f}% of the graph. As a region (torch.compiler.nested_compile_region), it would be compiled "
+        "once; what that would save is unknown."
     )
-    if block.trial is not None:
-        t = block.trial
-        by_itself = "; with each block compiled by itself (block.compile()) and the rest eager, in "
-        each = by_itself + seconds(t.blocks_seconds) if t.blocks_seconds is not None else ""
-        return sentence + (
-            f"As one region (torch.compiler.nested_compile_region), {t.backend} compiled this graph in "
-            f"{seconds(t.region_seconds)} instead of {seconds(t.seconds)}{each}; without gradients or caches in each case."
-        )
-    how = "" if report.from_file else f'; report.try_region("{block.graphs[0]}") measures it'
-    return f"{sentence}What one region for it (torch.compiler.nested_compile_region) would save is unknown{how}."
 
 
 def missing_words(time: CompileTime, choices: int) -> list[str]:

@@ -30,7 +30,7 @@ def repeated_blocks(graphs: list[Graph], frames: list[Frame], cell_of: CellResol
     shown = {f.id for f in frames if f.status != "ignored"}
     same: dict[tuple[object, ...], list[Graph]] = {}
     for graph in graphs:
-        nodes = operations(graph)
+        nodes = _operations(graph)
         runs = repeats([_token(n) for n in nodes])
         for start, length, count in runs:
             turns = [nodes[at : at + length] for at in range(start, start + length * count, length)]
@@ -39,11 +39,11 @@ def repeated_blocks(graphs: list[Graph], frames: list[Frame], cell_of: CellResol
             same.setdefault(tuple(_token(n) for n in nodes), []).append(graph)
     for equal in same.values():
         if len(equal) >= _TIMES:
-            blocks.append(_block([operations(g) for g in equal], equal, 1.0, cell_of))
+            blocks.append(_block([_operations(g) for g in equal], equal, 1.0, cell_of))
     return sorted(blocks, key=lambda b: -b.count * b.ops)
 
 
-def operations(graph: Graph) -> list[Node]:
+def _operations(graph: Graph) -> list[Node]:
     """The nodes of a graph that compute something, in order."""
     return [n for n in graph.nodes if n.op.startswith("call_")]
 
@@ -88,8 +88,8 @@ def _block(turns: list[list[Node]], graphs: list[Graph], share: float, cell_of: 
     known = [m for m in modules if m is not None]
     return RepeatedBlock(
         count=len(turns), ops=len(turns[0]), share=round(share, 4), graphs=[g.id for g in graphs],
-        modules=known if len(set(known)) == len(turns) else [], functions=list(functions)[:5], first_node=turns[0][0].name,
-        file=file, line=line, cell=cell_of(file) if file is not None else None,
+        modules=known if len(set(known)) == len(turns) else [], functions=list(functions)[:5], file=file, line=line,
+        cell=cell_of(file) if file is not None else None,
     )  # fmt: skip
 
 

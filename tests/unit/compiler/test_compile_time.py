@@ -19,13 +19,10 @@ from torch._dynamo.utils import compilation_time_metrics, dynamo_timed, get_chro
 from dynascope.compiler.assembly.assemble import assemble
 from dynascope.compiler.assembly.facts import RecordingFacts
 from dynascope.compiler.events.chromium import timed
-from dynascope.compiler.events.schema import Timed, Trace
-from dynascope.compiler.graph_benchmark.benchmark import Case
-from dynascope.compiler.graph_benchmark.region_trial import block_by_block, with_region
+from dynascope.compiler.events.schema import Timed
 from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.recording.trace_files import load
 from dynascope.compiler.report import AutotuneChoice, CompileTime, Report
-from dynascope.compiler.torch_private import isolated_run
 
 TRACES = Path(__file__).parents[2] / "traces"
 WHOLE = TRACES / "compile_time-2.13.0.log.gz"
@@ -261,7 +258,7 @@ def test_what_autotuning_did_not_note_is_unknown(statistics: Any, damaged: int, 
 # -- repeated blocks --------------------------------------------------------------------------------
 
 
-def test_a_block_that_repeats_is_found_and_one_region_for_it_is_measured() -> None:
+def test_a_block_that_repeats_is_found() -> None:
     torch._dynamo.reset()
     with observe() as recording:
         torch.compile(torch.nn.Sequential(*(Block() for _ in range(5))), backend="eager")(torch.ones(2, 4))
@@ -270,10 +267,6 @@ def test_a_block_that_repeats_is_found_and_one_region_for_it_is_measured() -> No
     assert (block.count, block.ops, block.share, block.graphs) == (5, 3, 1.0, ["g0"])
     assert [m.rpartition(".")[2] for m in block.modules] == [str(i) for i in range(5)]
     assert block.functions == ["Block.forward"]
-    trial = report.try_region("g0", backend="aot_eager")
-    assert block.trial is trial
-    assert trial.seconds > 0 < trial.region_seconds
-    assert trial.blocks_seconds
     assert Report.from_dict(report.to_dict()) == report
 
 
@@ -285,8 +278,6 @@ def test_equal_graphs_are_found() -> None:
             torch._dynamo.reset()
     (block,) = time_of(recording.report).repeats
     assert (block.count, block.graphs, block.share) == (3, ["g0", "g1", "g2"], 1.0)
-    with pytest.raises(ValueError, match="no block of operations repeats in g0"):
-        recording.report.try_region("g0")
 
 
 def scaled(x: torch.Tensor, by: float) -> torch.Tensor:
@@ -306,43 +297,3 @@ def test_blocks_with_other_constants_or_shapes_are_not_equal() -> None:
     with observe() as recording:
         torch.compile(f, backend="eager")(torch.ones(2, 4))
     assert time_of(recording.report).repeats == []
-
-
-def test_the_region_computes_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    torch._dynamo.reset()
-    with observe() as recording:
-        torch.compile(torch.nn.Sequential(*(Block() for _ in range(4)), torch.nn.Tanh()), backend="eager")(torch.ones(2, 4))
-    case = Case(recording.report.graphs[0], None)
-    region = with_region(case.rebuild(), 0, time_of(recording.report).repeats[0])
-    assert sum("invoke_subgraph" in str(n.target) for n in region.graph.nodes) == 4
-    with torch.no_grad():
-        torch.testing.assert_close(region(*case.inputs), case.module(*case.inputs))
-        compiled: list[torch.fx.GraphModule] = []
-
-        def noting(backend: str, gm: torch.fx.GraphModule, inputs: list[Any]) -> Any:
-            compiled.append(gm)
-            return gm.forward
-
-        monkeypatch.setattr(isolated_run, "compiled_graph", noting)
-        blocks = block_by_block(region, "eager")
-        torch.testing.assert_close(blocks(*case.inputs), case.module(*case.inputs))
-        assert [sum(n.op.startswith("call_") for n in gm.graph.nodes) for gm in compiled] == [3]  # one block, for all four
-
-
-def test_why_a_cache_was_bypassed() -> None:
-    def lookup(name: str, payload: str) -> Trace:
-        ids = {"frame_id": 0, "frame_compile_id": 0}
-        return Trace({"artifact": {"name": name, "encoding": "json"}, **ids}, payload, compile_id="0/0")
-
-    start = Trace({"dynamo_start": {"stack": []}, "frame_id": 0, "frame_compile_id": 0}, compile_id="0/0")
-    lookups = [
-        lookup("fx_graph_cache_bypass", '{"cache_bypass_reason": "Can\'t cache HigherOrderOperator"}'),
-        lookup("fx_graph_cache_bypass", '{"cache_bypass_reason": [1], "time_saved_ns": "x"}'),
-        lookup("aotautograd_cache_hit", '{"time_saved_ns": 2500000000}'),
-        lookup("aotautograd_cache_miss", "{damaged"),
-    ]
-    time = time_of(assemble([start, *made(random.Random(0)), *lookups]))
-    assert [(c.cache, c.outcome, c.reason, c.saved_seconds) for c in time.caches] == [
-        ("FX graph", "bypass", "Can't cache HigherOrderOperator", None), ("FX graph", "bypass", None, None),
-        ("AOTAutograd", "hit", None, 2.5), ("AOTAutograd", "miss", None, None),
-    ]  # fmt: skip
