@@ -1,10 +1,10 @@
 """The Report: plain data about one recording.
 
 `schema` has the recorded data, `guards` the data on guards and symbols, `measurements` the measured data, `fixes` the results
-of `--fix`, and `report` the Report with its methods.  `serialization` converts a Report to and from JSON-ready data, `upgrade`
-converts data of schema 1.  `diff` compares two reports, `expect` compares one with expected counts.  `call_tree` groups the
-frames of a large report by function, and `causes` its graph breaks and recompiles by cause.  `outline` has the few facts that
-docs tests compare, and `formatting` turns numbers and places into text.
+of `--fix`, and `report` the Report with its methods.  `serialization` converts a Report to and from JSON-ready data.  `diff`
+compares two reports, `expect` compares one with expected counts.  `call_tree` groups the frames of a large report by function,
+and `causes` its graph breaks and recompiles by cause.  `outline` has the few facts that docs tests compare, and `formatting`
+turns numbers and places into text.
 """
 # ruff: noqa: F403
 

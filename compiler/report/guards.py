@@ -7,7 +7,7 @@ from typing import Literal
 
 FailedGuardKind = Literal[
     "size", "dtype", "rank", "stride", "requires_grad", "tensor class", "device", "not a tensor", "type", "object", "length",
-    "not empty", "global state", "value", "range", "minimum", "none", "new attribute", "none found", "expression", "text",
+    "not empty", "global state", "value", "range", "minimum", "none", "new attribute", "none found", "expression",
     "unknown",
 ]  # fmt: skip
 #: what needed a guard.  "code": the program read the value (a branch, a Python number that is used); "operation": an
@@ -127,7 +127,7 @@ class FailedGuard:
     """Why compiled code could not be used again: what it expected, and what it got."""
 
     #: what the guard checks; "none found": all guards held when Dynamo looked for the reason; "expression": only `text` is
-    #: known, the compiler's expression; "text": only `text` is known, a sentence (reports of schema 1)
+    #: known, the compiler's expression
     kind: FailedGuardKind = "unknown"
     #: the guarded expression, as the user would write it ("x", "self.scale"), or the name of a global state
     source: str | None = None

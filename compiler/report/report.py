@@ -72,13 +72,13 @@ class Report(ReportData):
         """Load a report from the data that `to_dict` returned.
 
         Args:
-            data: data of schema 2, or of schema 1, which is upgraded. Unknown keys are ignored; `data` is not changed.
+            data: data of schema 2. Unknown keys are ignored; `data` is not changed.
 
         Returns:
             A new Report, marked as loaded.
 
         Raises:
-            ValueError: the data is not a report, or has a newer schema. The message is one line that says where the error is.
+            ValueError: the data is not a report, or has another schema. The message is one line that says where the error is.
 
         Example:
             report = Report.from_dict(json.loads(Path("report.json").read_text()))

@@ -1,7 +1,7 @@
 """Converts a Report to JSON-ready data and back, with validation, and makes the JSON Schema of the data.
 
 Data that is not a report raises a ValueError with a one-line message.  Unknown keys are ignored, so that reports of later
-versions with additional keys can be loaded.  Reports of schema 1 are upgraded.
+versions with additional keys can be loaded.  Another schema is refused.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import Any
 from dynascope.compiler.report.guards import GuardSite, Symbol
 from dynascope.compiler.report.measurements import AutotuneChoice, CacheLookup, CompilePhase, PhaseTotal, RepeatedBlock
 from dynascope.compiler.report.schema import SCHEMA, ReportData
-from dynascope.compiler.report.upgrade import from_schema_1
 
 #: name of a field, and its key in the data: `break` is a keyword in Python
 _FIELD, _KEY = "break_", "break"
@@ -37,18 +36,17 @@ def to_dict(report: ReportData) -> dict[str, Any]:
 
 
 def from_dict(data: dict[str, Any]) -> ReportData:
-    """The report from the data that `to_dict` returned; raises ValueError if it is not a report or has a newer schema."""
+    """The report from the data that `to_dict` returned; raises ValueError if it is not a report or has another schema."""
     if not isinstance(data, dict) or "schema" not in data:
         raise ValueError("not a dynascope report: no 'schema' in it")
     import msgspec  # on first use: `import dynascope` stays light
 
     schema = data["schema"]
-    if schema not in (1, SCHEMA) or isinstance(schema, bool):
+    if schema != SCHEMA:
         update = ": update dynascope" if type(schema) is int and schema > SCHEMA else ""
-        raise ValueError(f"report of schema {schema!r}; this dynascope reads schemas 1 and {SCHEMA}{update}")
+        raise ValueError(f"report of schema {schema!r}; this dynascope reads schema {SCHEMA}{update}")
     try:
-        renamed = {k: v if k == "settings" else _renamed(v) for k, v in data.items()}
-        return msgspec.convert(from_schema_1(renamed) if schema == 1 else renamed, ReportData)
+        return msgspec.convert({k: v if k == "settings" else _renamed(v) for k, v in data.items()}, ReportData)
     except msgspec.ValidationError as error:
         raise ValueError(f"not a dynascope report: {str(error).replace(_FIELD, _KEY)}") from None
     except RecursionError:

@@ -28,7 +28,7 @@ def shown(chromium: Browser, tmp_path: Path) -> Iterator[Shown]:
     report.inputs = [
         InputRun(arguments="float32[64, 64]", seconds=1e-3),
         InputRun(arguments="<img src=x onerror=alert(1)>", outcome="recompiled", frames=["f1"], recompiles=1,
-                 compile_seconds=0.8, failed_guards=[FailedGuard(kind="text", text="x had another size; " * 12)]),
+                 compile_seconds=0.8, failed_guards=[FailedGuard(kind="expression", text="x had another size; " * 12)]),
     ]  # fmt: skip
     path = tmp_path / "page.html"
     path.write_text(to_html(report), "utf-8")

@@ -44,7 +44,6 @@ _GUARDS: dict[FailedGuardKind, str] = {
     "new attribute": "{source} had no attribute {now} of its own when it was compiled, and has one now",
     "none found": "no reason found: all guards held when Dynamo looked for it (as when threads compile at the same time)",
     "expression": "this no longer held: {text}",
-    "text": "{text}",
     "unknown": "a guard failed",
 }
 #: words for failed guards whose value in the call is known

@@ -1,11 +1,10 @@
-"""The Report as a contract: validated when it is loaded, described by a JSON Schema, and reports of schema 1 still load."""
+"""The Report as a contract: validated when it is loaded, and described by a JSON Schema."""
 
 from __future__ import annotations
 
 import copy
 import io
 import json
-import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,20 +16,14 @@ from programs import PROGRAMS
 
 import dynascope
 from dynascope.cli import main
-from dynascope.compiler.report import FlagOrigin, InlinedFunction, Report
+from dynascope.compiler.report import InlinedFunction, Report
 from dynascope.runs.display import Display
-from dynascope.widgets.labels.bands import region_name
-from dynascope.widgets.labels.recompiles import guard_words, recompile_words
-from dynascope.widgets.labels.run_time import cost_method, first_to_fix, input_words, verdict_words
-from dynascope.widgets.labels.summary import headline
-from dynascope.widgets.labels.words import Places
+from dynascope.widgets.labels.recompiles import guard_words
 from dynascope.widgets.model.build import view_model
-from dynascope.widgets.render.text import to_text
 from tools import generated
 
-SAVED = sorted((Path(__file__).parent / "saved_reports").glob("*.json"))
-TRACES = sorted((Path(__file__).parent / "profiler_traces").glob("*.json"))
-OLD = [*SAVED, *(path for path in TRACES if json.loads(path.read_text(encoding="utf-8"))["report"]["schema"] == 1)]
+#: holds a report with graph breaks
+RECORDED = Path(__file__).parent / "profiler_traces" / "eager_cpu.json"
 
 
 @pytest.fixture(scope="module")
@@ -41,11 +34,11 @@ def schema() -> jsonschema.Draft202012Validator:
     return jsonschema.Draft202012Validator(found)
 
 
-def old(path: Path) -> dict[str, Any]:
-    """A report that was saved in schema 1."""
-    data = json.loads(path.read_text(encoding="utf-8"))
-    found: dict[str, Any] = data.get("report", data)
-    return found
+@pytest.fixture
+def saved() -> dict[str, Any]:
+    """The data of a report."""
+    data: dict[str, Any] = json.loads(RECORDED.read_text(encoding="utf-8"))["report"]
+    return data
 
 
 def test_the_schema_of_the_docs_is_current() -> None:
@@ -103,35 +96,17 @@ def test_reports_of_programs_are_valid(program: Any, schema: jsonschema.Draft202
         ({"hooks": {"frames": []}}, "Expected `bool | str`, got `array` - at `$.hooks[...]`"),
     ],
 )
-@pytest.mark.parametrize("number", [1, 2])
-def test_what_is_no_report_is_one_line_with_the_place(number: int, change: dict[str, Any], message: str) -> None:
+def test_what_is_no_report_is_one_line_with_the_place(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match="not a dynascope report") as caught:
-        Report.from_dict({"schema": number, **change})
+        Report.from_dict({"schema": 2, **change})
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("number", [0, 3, "2", None, True, [2]])
+@pytest.mark.parametrize("number", [0, 1, 3, "2", None, True, [2]])
 def test_other_schemas_are_refused(number: Any) -> None:
-    with pytest.raises(ValueError, match="reads schemas 1 and 2" + (": update dynascope$" if number == 3 else "$")):
+    with pytest.raises(ValueError, match="reads schema 2" + (": update dynascope$" if number == 3 else "$")):
         Report.from_dict({"schema": number})
-
-
-def outcome(data: dict[str, Any]) -> str:
-    """The headline of what can be loaded, or the error's message."""
-    try:
-        return Report.from_dict(data).headline()
-    except ValueError as error:
-        return str(error)
-
-
-def test_wrong_types_anywhere_in_old_data_are_one_line() -> None:
-    """Whatever stands in the place of a part, the upgrade leaves it to the validation."""
-    data = old(next(p for p in SAVED if p.stem == "profiled"))
-    for name in data:
-        for wrong in (7, "text", [7], [[]], {"a": 1}, None):
-            for broken in ({**data, name: wrong}, {**data, "profile": {**data["profile"], "breaks": wrong, "verdict": wrong}}):
-                assert "\n" not in outcome(broken)
 
 
 def test_deep_data_is_one_line() -> None:
@@ -147,50 +122,6 @@ def test_unknown_keys_are_passed_over() -> None:
         {"schema": 2, "weather": 3, "summary": {"graphs": 1, "moons": 2}, "previous": {}, "loaded": False}
     )
     assert (report.summary.graphs, report.previous, report.loaded) == (1, None, True)
-
-
-@pytest.mark.parametrize("path", OLD, ids=lambda p: p.stem)
-def test_reports_of_schema_1_load_and_are_valid_in_schema_2(path: Path, schema: jsonschema.Draft202012Validator) -> None:
-    data = old(path)
-    before = copy.deepcopy(data)
-    report = Report.from_dict(data)
-    assert data == before
-    assert report.schema == 2
-    plain = json.loads(json.dumps(report.to_dict()))
-    schema.validate(plain)
-    assert Report.from_dict(plain) == report
-    assert view_model(report)["headline"] == headline(report)
-    assert to_text(report)
-
-
-@pytest.mark.parametrize("path", OLD, ids=lambda p: p.stem)
-def test_the_sentences_of_schema_1_are_the_views_now(path: Path) -> None:
-    data = old(path)
-    report = Report.from_dict(data)
-    places = Places(report)
-    for was, found in zip(data["breaks"], report.breaks, strict=True):
-        shown = region_name(found, places)
-        assert (shown or {"run": "this run", "default": "default"}.get(found.region.kind)) == was["region"]
-    for was, again in zip(data["recompiles"], report.recompiles, strict=True):
-        assert recompile_words(again) == was["words"]
-    for was, run in zip(data.get("inputs", ()), report.inputs or (), strict=True):
-        assert input_words(run) == was["words"]
-    if report.profile is not None and "profile" in data:
-        numbers = re.compile(r"\d[\d.,]*(?: \w+)?")  # the sentence has been written anew
-        assert numbers.findall(verdict_words(report.profile)) == numbers.findall(data["profile"]["verdict"]["words"])
-        assert first_to_fix(report.profile, report) == data["profile"]["first"].replace(" %", "%")
-        for was, cost in zip(data["profile"]["breaks"], report.profile.breaks, strict=True):
-            assert cost_method(cost) == was["how"]
-
-
-def test_old_regions_become_structures() -> None:
-    found = {p.stem: Report.from_dict(old(p)) for p in SAVED}
-    assert [b.region for b in found["stopped"].breaks] == [
-        FlagOrigin(kind="with", file="model.py", line=29), FlagOrigin(kind="decorator", name="allowed"), FlagOrigin(kind="run"),
-    ]  # fmt: skip
-    assert [b.region.name for b in found["options"].breaks if b.region.kind == "option"] == ["6", "inner"]
-    assert [(r.first, r.last, r.set_by.name) for r in found["options"].sources[0].regions][-1] == (6, 6, "6")
-    assert found["dynamic"].breaks[0].region == FlagOrigin()
 
 
 def test_a_recompiles_guards_are_facts() -> None:
@@ -237,19 +168,22 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     return made
 
 
-def test_text_is_plain_also_where_stdout_is_a_terminal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_text_is_plain_also_where_stdout_is_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, saved: dict[str, Any]
+) -> None:
     terminal(monkeypatch)
-    report = Report.from_dict(old(next(p for p in SAVED if p.stem == "regions")))
+    report = Report.from_dict(saved)
     assert "\x1b" not in str(report)
     assert "\x1b" not in report.save(tmp_path / "report.txt").read_text(encoding="utf-8")
 
 
-def test_the_command_and_the_terminal_display_are_coloured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_and_the_terminal_display_are_coloured(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, saved: dict[str, Any]
+) -> None:
     shown = terminal(monkeypatch)
-    path = next(p for p in SAVED if p.stem == "regions")
-    assert main(["report", str(path)]) == 0
+    assert main(["report", str(Report.from_dict(saved).save(tmp_path / "report.json"))]) == 0
     assert "\x1b[" in shown.getvalue()
     display = Display(None, "text")
-    assert "\x1b[" in display._mimebundle(Report.from_dict(old(path)))["text/plain"]
+    assert "\x1b[" in display._mimebundle(Report.from_dict(saved))["text/plain"]
     monkeypatch.setenv("NO_COLOR", "1")
-    assert "\x1b[" not in display._mimebundle(Report.from_dict(old(path)))["text/plain"]
+    assert "\x1b[" not in display._mimebundle(Report.from_dict(saved))["text/plain"]

@@ -316,9 +316,9 @@ def _retyped(line: bytes, chance: random.Random) -> bytes:
         ("empty.log", "", "no trace records"),
         ("other.log", "hello\nworld\n", "no trace records"),
         ("report.json", "{", "not a saved report"),
-        ("old.json", '{"schema": 99}', "schema 99"),
+        ("old.json", '{"schema": 1}', "report of schema 1; this dynascope reads schema 2$"),
         ("list.json", "[]", "not a dynascope report"),
-        ("frames.json", '{"schema": 1, "frames": "xy"}', r"Expected `array`, got `str` - at `\$\.frames`"),
+        ("frames.json", '{"schema": 2, "frames": "xy"}', r"Expected `array`, got `str` - at `\$\.frames`"),
         ("deep.json", "[" * 100_000, "not a saved report"),
     ],
 )

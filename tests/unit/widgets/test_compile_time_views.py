@@ -133,7 +133,7 @@ def test_a_repeated_block_is_said_with_what_compiles_it_once() -> None:
     )
     report = Report(compile_time=CompileTime(seconds=1.0, repeats=[block]))
     text = " ".join(report.details().split())
-    assert "compiled 24 times in graph ?: 99% of the graph. As a region (torch.compiler.nested_compile_region), it would" in text
+    assert "compiled 24 times in graph ?: 99% of the graph. As a region (torch.compiler.nested_compile_region), it" in text
 
 
 def test_the_trace_for_perfetto_is_that_of_torch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
