@@ -73,9 +73,9 @@ def load(path: str | Path, *, strict: bool = False) -> Report | RanksReport:
 
     Args:
         path: a file or a folder.
-        strict: raise ValueError if a record is unknown, damaged or missing (for a saved report: if one was when the report was
-            made), or if a report of ranks has notes (for example, on a file that was left out).  Without `strict`, such
-            records are only counted.
+        strict: raise ValueError if a record is unknown or damaged (for a saved report: if one was when the report was made), or
+            if a report of ranks has notes (for example, on a file that was left out).  Without `strict`, such records are only
+            counted.
 
     Returns:
         A RanksReport for files of ranks, logs of several ranks or a saved RanksReport; otherwise a Report.

@@ -78,7 +78,7 @@ def build_parser() -> argparse.ArgumentParser:
     report.add_argument("trace", metavar="TRACE_DIR")
     report.add_argument(
         "--strict", action="store_true",
-        help="Fail if a record is unknown, damaged or missing, or if the report of ranks has notes.",
+        help="Fail if a record is unknown or damaged, or if the report of ranks has notes.",
     )  # fmt: skip
     report.add_argument("-o", "--output", metavar="PATH", help=f"Save the report instead of printing it: {_SUFFIXES}.")
     report.add_argument("--expect", metavar="TERMS", help="Fail unless these terms hold: ranks=alike, breaks<=1, ...")

@@ -31,10 +31,6 @@ def _flag(value: Any) -> bool:
     return isinstance(value, bool)
 
 
-def _texts(value: Any) -> bool:
-    return isinstance(value, list) and all(map(_text, value))
-
-
 def _stack(value: Any) -> bool:
     return isinstance(value, list) and all(map(_stack_entry, value))
 
@@ -60,8 +56,8 @@ _IDS = ("frame_id", "frame_compile_id", "compiled_autograd_id")
 _METRICS: dict[str, _Test] = {
     "co_name": _text, "co_filename": _text, "co_firstlineno": _integer, "compile_id": _text, "cudagraph_skip_reason": _text,
     "fail_type": _text, "fail_reason": _text, "fail_user_frame_filename": _text, "fail_user_frame_lineno": _integer,
-    "graph_op_count": _integer, "guard_count": _integer, "is_forward": _flag, "cache_size": _integer,
-    "dynamo_config": _text, "restart_reasons": _texts, "entire_frame_compile_time_s": _number,
+    "guard_count": _integer, "is_forward": _flag, "cache_size": _integer,
+    "dynamo_config": _text, "entire_frame_compile_time_s": _number,
     "backend_compile_time_s": _number, "inductor_compile_time_s": _number, "code_gen_time_s": _number,
     "dynamo_cumulative_compile_time_us": _number, "aot_autograd_cumulative_compile_time_us": _number,
     "inductor_cumulative_compile_time_us": _number, "triton_compile_time_us": _number,

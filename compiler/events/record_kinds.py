@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from typing import Any
 
-#: kept as parts of a compile, for `assembly` or `recording.missing_records`
+#: kept as parts of a compile
 USED = frozenset({
     "dynamo_start", "dynamo_output_graph", "dynamo_cpp_guards_str", "compilation_metrics", "bwd_compilation_metrics",
     "artifact", "aot_forward_graph", "aot_backward_graph", "aot_joint_graph", "aot_inference_graph",
-    "inductor_output_code", "compiled_autograd_graph", "optimize_ddp_split_graph", "optimize_ddp_split_child",
+    "inductor_output_code", "compiled_autograd_graph", "optimize_ddp_split_child",
     "create_symbol", "create_unbacked_symbol", "guard_added_fast", "symbolic_shape_specialization", "chromium_event",
     "guard_on_data_dependent_error",
 })  # fmt: skip
@@ -30,7 +30,7 @@ SHAPES = frozenset({"create_symbol", "create_unbacked_symbol", "guard_added_fast
 NOT_MADE_LIVE = frozenset({
     "str", "describe_tensor", "describe_storage", "describe_source", "guard_added",
     "propagate_real_tensors_provenance", "expression_created", "dump_file", "link", "torch_version", "exported_program",
-    "dynamo_side_effects", "propagate_real_tensors",
+    "dynamo_side_effects", "propagate_real_tensors", "optimize_ddp_split_graph",
 })  # fmt: skip
 #: known, but not kept as part of a compile, and not counted as unread; some of them are read where they belong to no compile
 #: (`OUTSIDE`), and `str` is handled separately

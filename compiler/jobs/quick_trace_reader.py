@@ -3,8 +3,8 @@
 `scan` hashes what determines a rank's structure (graphs, breaks, recompiles, outcomes) and reads what may differ between equal
 ranks: times, answers of caches, schedules, settings.  It skips everything else.  Ranks with equal hashes have equal structures.
 
-A log with a damaged record or line is parsed in full, so that the damage is counted.  Records that are missing, repeated or out
-of order are counted only in the logs that are parsed; such a record changes the hash if its kind is hashed.
+A log with a damaged record or line is parsed in full, so that the damage is counted.  Records that are repeated or out of order
+are counted only in the logs that are parsed; such a record changes the hash if its kind is hashed.
 """
 
 from __future__ import annotations

@@ -2,6 +2,6 @@
 
 `assembly` makes a Report of the events of either; facts that a source does not have stay unknown.  For a live recording,
 `cache_hits` finds code that was compiled before it, and `late_backwards` completes the report if backward graphs are compiled
-later.  For logs, `log_reader` reads the records, `processes` finds processes, ranks and runs, `missing_records` detects records
-that are missing, and `outside_compiles` notes exports whose graph is not in the log.
+later.  For logs, `log_reader` reads the records, `processes` finds processes, ranks and runs, and `outside_compiles`
+notes exports whose graph is not in the log.
 """

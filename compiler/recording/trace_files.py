@@ -1,7 +1,7 @@
 """Reads TORCH_TRACE logs and saved reports, without torch.
 
-Records that are unknown, damaged or missing are counted by kind in `report.unread`; with `strict=True` they are an error.  The
-known kinds of records are in `events.record_kinds`.  If a folder holds several runs, the report is that of the last one.
+Records that are unknown or damaged are counted by kind in `report.unread`; with `strict=True` they are an error.  The known
+kinds of records are in `events.record_kinds`.  If a folder holds several runs, the report is that of the last one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from dynascope.compiler.assembly.facts import RecordingFacts
 from dynascope.compiler.events.record_kinds import OUTSIDE, record_compile_id
 from dynascope.compiler.events.schema import Trace
 from dynascope.compiler.recording.log_reader import LogRecord, read_log
-from dynascope.compiler.recording.missing_records import MissingRecords
 from dynascope.compiler.recording.outside_compiles import OutsideCompiles
 from dynascope.compiler.recording.processes import LoggedProcess, Run, runs
 from dynascope.compiler.report import Report, listed
@@ -32,7 +31,7 @@ def load(path: str | Path, *, strict: bool = False) -> Report:
     """The Report of a TORCH_TRACE log, of a folder of logs (one for each process), or of a saved report (.json).
 
     Raises FileNotFoundError if there is no such file or no log in the folder, and ValueError if nothing can be read or, with
-    `strict`, if a record is unknown, damaged or missing; each message is one line.
+    `strict`, if a record is unknown or damaged; each message is one line.
     """
     path = Path(path)
     if path.is_dir():
@@ -66,7 +65,7 @@ def load_traces(files: list[Path]) -> Report:
     log = _Log(found[-1])
     report = assemble(log.events(), RecordingFacts(origin="trace"))
     report.versions = {"dynascope": __version__, "torch": log.torch_version, "python": None}
-    report.unread = dict(Counter(report.unread) + log.problems + log.missing.problems())
+    report.unread = dict(Counter(report.unread) + log.problems)
     report.notes += [*_about_runs(found), *log.outside.notes()]
     return report
 
@@ -77,7 +76,6 @@ class _Log:
     def __init__(self, run: Run) -> None:
         self.run = run
         self.problems: Counter[str] = Counter()
-        self.missing = MissingRecords()
         self.outside = OutsideCompiles()
         self.torch_version: str | None = None
 
@@ -89,7 +87,6 @@ class _Log:
                 index, process = _writer(record, in_file)
                 if process is None:
                     continue
-                self.missing.add(record, index)
                 self.outside.add(record.name, record.metadata)
                 self.version(record)
                 if record.read:

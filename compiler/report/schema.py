@@ -425,7 +425,7 @@ class ReportData:
     #: remarks for the user, one sentence each
     notes: list[str] = field(default_factory=list)
     late_backwards: list[LateBackward] = field(default_factory=list)
-    #: number of log records that are unknown, damaged or missing, by kind
+    #: number of log records that are unknown or damaged, by kind
     unread: dict[str, int] = field(default_factory=dict)
     #: source of the events: "live": a recording; "trace": TORCH_TRACE logs; "partial": a recording that was interrupted
     origin: Literal["live", "trace", "partial"] = "live"

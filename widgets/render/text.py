@@ -129,7 +129,7 @@ class _Terminal(Terminal):
         return out
 
     def notes(self, most: int = 12) -> list[str]:
-        """All notes on missing records, because of which the report may be wrong, and the first of the other notes."""
+        """All notes on unread records, because of which the report may be wrong, and the first of the other notes."""
         lost = record_notes(self.report)
         own = self.report.notes
         others = [*own[:8], *splits(self.report), *own[8:]]

@@ -26,8 +26,8 @@ GRAPH = """class GraphModule(torch.nn.Module):
         return (add,)
 """
 METRICS: dict[str, Any] = {
-    "co_name": "f", "co_filename": "/home/user/program.py", "co_firstlineno": 3, "guard_count": 2, "graph_op_count": 1,
-    "entire_frame_compile_time_s": 0.5, "fail_type": None, "restart_reasons": [], "is_forward": True,
+    "co_name": "f", "co_filename": "/home/user/program.py", "co_firstlineno": 3, "guard_count": 2,
+    "entire_frame_compile_time_s": 0.5, "fail_type": None, "is_forward": True,
 }  # fmt: skip
 
 
@@ -182,13 +182,12 @@ def test_the_command_can_be_strict(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "payload damaged" in capsys.readouterr().err
 
 
-def test_every_record_that_is_deleted_moved_or_doubled_is_missed(tmp_path: Path) -> None:
+def test_every_record_that_is_moved_or_doubled_is_counted(tmp_path: Path) -> None:
     text = Log().compile(0).compile(0, 1).compile(1).text()
     whole = text.rstrip("\n").replace("\n\t", "\x00").split("\n")
     intact = load(Log().compile(0).compile(0, 1).compile(1).write(tmp_path / "a.log"))
     assert intact.unread == {}
-    variants = {f"without {i}": [*whole[:i], *whole[i + 1 :]] for i in range(len(whole))}
-    variants |= {f"{i} twice": [*whole, whole[i]] for i in range(len(whole))}
+    variants = {f"{i} twice": [*whole, whole[i]] for i in range(len(whole))}
     variants |= {f"{i} first": [whole[i], *whole[:i], *whole[i + 1 :]] for i in range(1, len(whole))}
     for name, records in variants.items():
         (tmp_path / "a.log").write_text("\n".join(records).replace("\x00", "\n\t") + "\n", encoding="utf-8")

@@ -119,28 +119,3 @@ def test_what_a_torch_does_not_log_about_guards_is_unknown(log: Path) -> None:
     assert report.profile is None
     saved = Report.from_dict(json.loads(json.dumps(report.to_dict())))
     assert not re.search(r"\bNone (?:before|now|when|in this)|\bis None now\b", to_details(saved))
-
-
-@pytest.mark.parametrize(
-    ("name", "compile_id", "kinds", "missing"),
-    [
-        ("training-2.13.0", "0/0", ("dynamo_start", "compilation_metrics"), "missing: dynamo_start"),
-        ("breaks-2.9.1", "7/0", ("dynamo_start", "compilation_metrics"), "missing: dynamo_start"),
-        ("errors-2.13.0", "0/0", ("dynamo_output_graph",), "missing: dynamo_output_graph"),
-    ],
-)
-def test_deleted_records_of_a_compile_are_missed(
-    name: str, compile_id: str, kinds: tuple[str, ...], missing: str, tmp_path: Path
-) -> None:
-    """Without its start and its metrics a compile looks exported, or is gone; a failed one has no count of operations."""
-    log = gzip.decompress((TRACES / f"{name}.log.gz").read_bytes()).decode()
-    frame, _, number = compile_id.partition("/")
-    of_compile = f'"frame_id": {frame}, "frame_compile_id": {number},'
-    kept = [
-        record
-        for record in re.split(r"\n(?!\t)", log)
-        if not (of_compile in record and any(f' {{"{kind}"' in record for kind in kinds))
-    ]
-    file = tmp_path / "log.log"
-    file.write_text("\n".join(kept))
-    assert missing in load(file).unread
