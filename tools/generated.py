@@ -17,8 +17,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from dynascope.compiler import ranks
-from dynascope.compiler.report.serialization import json_schema
+from dynascope.compiler import report
+from dynascope.compiler.ranks import report as ranks_report
+from dynascope.compiler.report.data import json_schema
 from dynascope.compiler.settings import CHOICE, PAIRS, REPEAT, SWITCH, Settings, option_flag
 from tools.environment import CONSTRAINTS, ROOT
 
@@ -80,13 +81,13 @@ def _help(f: dataclasses.Field[Any]) -> str:
 
 
 def json_schema_text(present: str = "") -> str:
-    """The JSON Schema of a saved report, from the dataclasses of `dynascope.compiler.report`."""
-    return schema_text(json_schema())
+    """The JSON Schema of a saved report, from the types of `dynascope.compiler.report`."""
+    return schema_text(json_schema(report.Report, "schema", report.SCHEMA))
 
 
 def ranks_schema_text(present: str = "") -> str:
     """The JSON Schema of a saved report of ranks."""
-    return schema_text(ranks.serialization.json_schema(ranks.RanksReport))
+    return schema_text(json_schema(ranks_report.RanksReport, "ranks_schema", ranks_report.SCHEMA))
 
 
 def schema_text(schema: dict[str, Any]) -> str:

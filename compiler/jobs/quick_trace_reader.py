@@ -15,9 +15,11 @@ import json
 import re
 import zlib
 from collections import defaultdict
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from dynascope.compiler.events.field_types import remove_wrong_types
 from dynascope.compiler.events.record_kinds import IGNORED, USED, record_compile_id, record_name
@@ -229,10 +231,9 @@ def _like(seen: Known, found: Scan, path: Path) -> RankRecord:
     return RankRecord(
         rank=rank,
         structure=replace(seen.structure, schedules=_schedules(seen.steps, found)),
-        report=lambda: load_traces([path]),
         settings=found.settings,
         versions={**seen.versions, "torch": found.torch},
-    )
+    ).reading(lambda: load_traces([path]))
 
 
 def _schedules(steps: list[tuple[str, int]], found: Scan) -> list[str]:

@@ -6,7 +6,6 @@ that it wrote.  If two ranks are equal, the Report of only one of them is read.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import threading
@@ -14,9 +13,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from dynascope.compiler.ranks import RankRecord
 from dynascope.compiler.ranks.schema import Rank
-from dynascope.compiler.ranks.structure import GroupNames, Structure, steps_of, structure
+from dynascope.compiler.ranks.structure import GroupNames, steps_of, structure
 from dynascope.compiler.report import Report, first_line
 
 SUFFIX = ".rank"
@@ -50,16 +51,9 @@ def record_of(
     if report.error is not None and rank.error is None and not report.error.caught:
         rank.error = f"{report.error.type}: {first_line(report.error.message)}"
     return RankRecord(
-        rank=rank,
-        structure=structure(report, names, finished=finished),
-        report=lambda: report,
-        names=names or {},
-        versions=report.versions,
-        settings=settings or {},
-        environment=environment,
-        world_size=world_size,
-        job=job,
-    )
+        rank=rank, structure=structure(report, names, finished=finished), names=names or {}, versions=report.versions,
+        settings=settings or {}, environment=environment, world_size=world_size, job=job,
+    ).reading(lambda: report)  # fmt: skip
 
 
 def cache_answer(answers: Any) -> str:
@@ -107,45 +101,21 @@ def file_name(rank: Rank) -> str:
 
 def head(record: RankRecord) -> dict[str, Any]:
     """The data of the first line of the file: everything but the Report."""
-    return {
-        "dynascope_rank": VERSION,
-        "rank": dataclasses.asdict(record.rank),
-        "structure": dataclasses.asdict(record.structure),
-        "names": {name: list(value) for name, value in record.names.items()},
-        "versions": record.versions,
-        "settings": record.settings,
-        "environment": record.environment,
-        "world_size": record.world_size,
-        "job": record.job,
-    }
+    return {"dynascope_rank": VERSION, **msgspec.to_builtins(record)}
 
 
 def from_head(head: Any, report: Callable[[], Report]) -> RankRecord:
     """The record that the data of a first line describes; raises ValueError if it is damaged or of another version."""
-    import msgspec  # on first use: `import dynascope` stays light
-
     try:
         if head["dynascope_rank"] != VERSION:
             raise ValueError("written by another version of dynascope")
-        return RankRecord(
-            rank=msgspec.convert(head["rank"], Rank),
-            structure=msgspec.convert(head["structure"], Structure),
-            report=report,
-            names=msgspec.convert(head.get("names") or {}, dict[str, tuple[str | None, list[int] | None]]),
-            versions=msgspec.convert(head.get("versions") or {}, dict[str, str | None]),
-            settings=msgspec.convert(head.get("settings") or {}, dict[str, Any]),
-            environment=msgspec.convert(head.get("environment"), dict[str, str] | None),
-            world_size=msgspec.convert(head.get("world_size"), int | None),
-            job=msgspec.convert(head.get("job"), str | None),
-        )
+        return msgspec.convert(head, RankRecord).reading(report)
     except (KeyError, TypeError, msgspec.MsgspecError) as error:
         raise ValueError(f"not the file of a rank, or damaged: {first_line(str(error))}") from None
 
 
 def read(path: Path) -> RankRecord:
     """The record in the file of a rank; its Report is read on demand.  Raises ValueError if the first line is damaged."""
-    import msgspec
-
     with path.open("rb") as file:
         line = file.readline()
     try:
@@ -156,8 +126,6 @@ def read(path: Path) -> RankRecord:
 
 def read_report(path: Path) -> Report:
     """The Report in the file of a rank; raises ValueError if it is damaged."""
-    import msgspec
-
     with path.open("rb") as file:
         file.readline()
         line = file.readline()

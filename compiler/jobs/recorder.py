@@ -8,7 +8,6 @@ takes at most about a twentieth of the time.
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 import threading
 import time
@@ -16,6 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import Any
+
+from msgspec.structs import replace
 
 from dynascope.compiler.jobs import identity, rank_file
 from dynascope.compiler.ranks import RankRecord
@@ -115,7 +116,7 @@ class RankRecorder:
     def _write(self, report: Report, status: RankStatus, error: str | None) -> None:
         if self._rank is None:
             return
-        rank = dataclasses.replace(self._rank, status=status, error=error, started=self._started)
+        rank = replace(self._rank, status=status, error=error, started=self._started)
         record = rank_file.record_of(
             rank,
             report,

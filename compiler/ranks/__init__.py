@@ -1,9 +1,9 @@
 """The RanksReport: what the ranks of one job compiled, as plain data; needs neither torch nor the ranks' files.
 
-`report` has the RanksReport with its methods, `schema` its parts, and `serialization` converts it to and from JSON-ready data.
-`merge` makes the RanksReport of many ranks.  `structure` reduces the Report of one rank to hashes of its compiles, with
-`normal`, which replaces what differs between equal ranks.  `compare` finds the first compile in which two groups of ranks
-differ, and `collectives` reads the collectives of a graph.
+`report` has the RanksReport with its methods, and `schema` its parts.  `merge` makes the RanksReport of many ranks.
+`structure` reduces the Report of one rank to hashes of its compiles, with `normal`, which replaces what differs between
+equal ranks.  `compare` finds the first compile in which two groups of ranks differ, and `collectives` reads the collectives of
+a graph.
 """
 
 from dynascope.compiler.ranks.merge import RankRecord as RankRecord

@@ -20,6 +20,7 @@ from dynascope.compiler.ranks.report import RanksReport
 from dynascope.compiler.ranks.schema import Difference, DifferenceKind, Rank, RankGroup, RunTimeSkew, StepSummary, StepTime
 from dynascope.compiler.ranks.structure import GroupNames, Structure, steps_of
 from dynascope.compiler.report import Report
+from dynascope.compiler.report.data import Part
 
 #: groups whose Report is kept and compared; more would say little and cost much
 MOST_GROUPS = 32
@@ -29,22 +30,24 @@ _MOST_STEPS = 1000
 _SLOW_SECONDS, _SLOW_TIMES = 0.5, 1.5
 
 
-@dataclass
-class RankRecord:
+class RankRecord(Part, kw_only=True, dict=True):
     """What one rank wrote.  Its hashes are read at once, its Report on demand."""
 
     rank: Rank
     structure: Structure
-    #: reads the Report; raises ValueError or OSError if it is damaged
-    report: Callable[[], Report]
-    names: GroupNames = field(default_factory=dict)
-    versions: dict[str, str | None] = field(default_factory=dict)
-    settings: dict[str, Any] = field(default_factory=dict)
+    names: GroupNames = {}
+    versions: dict[str, str | None] = {}
+    settings: dict[str, Any] = {}
     #: None: not recorded, as in a log
     environment: dict[str, str] | None = None
     world_size: int | None = None
     #: identifies the job: equal for all its ranks; None: not known
     job: str | None = None
+
+    def reading(self, report: Callable[[], Report]) -> RankRecord:
+        """Set the function that reads the Report; it raises ValueError or OSError if the Report is damaged."""
+        self.report = report
+        return self
 
 
 @dataclass

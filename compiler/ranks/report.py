@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from dynascope.compiler.lowerings import lower
-from dynascope.compiler.ranks import serialization
 from dynascope.compiler.ranks.schema import SOFT_KINDS, Difference, Rank, RankGroup, RunTimeSkew, StepTime
+from dynascope.compiler.report.data import Part, load
 from dynascope.compiler.report.expect import Expectation, ExpectationFailed, check, parse
 from dynascope.compiler.report.report import Report
 
@@ -20,23 +21,22 @@ SCHEMA = 1
 ALIKE = ("ranks=alike", "ranks==alike")
 
 
-@dataclass(kw_only=True)
-class RanksReport:
+class RanksReport(Part, kw_only=True, omit_defaults=False):
     """What all ranks of a job compiled: groups of equal ranks, the first difference of each group, and what else differs."""
 
     #: version of this format; the name of the field distinguishes a RanksReport from a Report
     ranks_schema: int = SCHEMA
     world_size: int = 0
-    versions: dict[str, str | None] = field(default_factory=dict)
-    ranks: list[Rank] = field(default_factory=list)
+    versions: dict[str, str | None] = {}
+    ranks: list[Rank] = []
     #: groups of ranks that compiled the same, the largest first; the first group is the reference
-    groups: list[RankGroup] = field(default_factory=list)
-    differences: list[Difference] = field(default_factory=list)
+    groups: list[RankGroup] = []
+    differences: list[Difference] = []
     #: steps in which one rank took much longer than the others of its group
-    slow: list[StepTime] = field(default_factory=list)
+    slow: list[StepTime] = []
     #: graphs for which Inductor's estimate of the run time differs between ranks, the largest difference first
-    skew: list[RunTimeSkew] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    skew: list[RunTimeSkew] = []
+    notes: list[str] = []
 
     # -- looking up ---------------------------------------------------------------------------
 
@@ -65,12 +65,19 @@ class RanksReport:
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON-ready data."""
-        return serialization.to_dict(self)
+        data: dict[str, Any] = msgspec.to_builtins(self)
+        return data
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> RanksReport:
         """Load a report from the data that `to_dict` returned; raises ValueError with a one-line message if it is not one."""
-        return serialization.from_dict(cls, data)
+        report = load(cls, data, "report of ranks", "ranks_schema", SCHEMA)
+        for rank in report.ranks:
+            if rank.group is not None and not 0 <= rank.group < len(report.groups):
+                raise ValueError(
+                    f"not a dynascope report of ranks: rank {rank.rank} is in group {rank.group}, which is missing"
+                )
+        return report
 
     def save(self, path: str | Path) -> Path:
         """Write the report to a file: .html, .json, .svg or .txt; raises ValueError for any other suffix."""

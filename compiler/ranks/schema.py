@@ -1,4 +1,4 @@
-"""The parts of a RanksReport, as plain dataclasses.
+"""The parts of a RanksReport, as plain data.
 
 `None` means unknown or not applicable.  A *step* is one compile of a rank; steps are numbered from 0, thread by
 thread, in the order in which they began.
@@ -6,10 +6,10 @@ thread, in the order in which they began.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal
 
 from dynascope.compiler.report import Report, StackEntry
+from dynascope.compiler.report.data import Part
 
 #: how the rank ended, as far as its file shows; "no end": the file lacks the end, because the rank was killed or is still
 #: running; "missing": the rank has no file that can be read
@@ -22,8 +22,7 @@ DifferenceKind = Literal[
 SOFT_KINDS = frozenset({"settings", "environment", "cache"})
 
 
-@dataclass(kw_only=True)
-class Collective:
+class Collective(Part, kw_only=True):
     """One collective operation in a graph."""
 
     #: the operation, without its overload: "all_reduce", "all_gather_into_tensor"
@@ -44,8 +43,7 @@ class Collective:
     backward: bool = False
 
 
-@dataclass(kw_only=True)
-class Rank:
+class Rank(Part, kw_only=True):
     """One process of the job."""
 
     rank: int
@@ -55,7 +53,7 @@ class Rank:
     #: the error that ended the rank, in one line
     error: str | None = None
     #: the user's code that ran when the rank last wrote its file, as a stack, outermost first
-    at: list[StackEntry] = field(default_factory=list)
+    at: list[StackEntry] = []
     #: seconds that the rank had spent at that place
     at_seconds: float | None = None
     #: the function that was being compiled when the rank last wrote its file
@@ -78,17 +76,16 @@ class Rank:
     #: seconds that all compiles of the rank took together
     compile_seconds: float = 0.0
     #: compile time of each step, in seconds
-    seconds: list[float | None] = field(default_factory=list)
+    seconds: list[float | None] = []
     #: answer of the compiler's caches for each step: "hit", "miss" or "bypass"; "" if no cache was asked
-    caches: list[str] = field(default_factory=list)
+    caches: list[str] = []
     #: for each step, Inductor's estimate of the run time of each of its graphs, in seconds; []: not logged
-    run_times: list[list[float]] = field(default_factory=list)
+    run_times: list[list[float]] = []
     #: number of log records that could not be used, by kind
-    unread: dict[str, int] = field(default_factory=dict)
+    unread: dict[str, int] = {}
 
 
-@dataclass(kw_only=True)
-class StepSummary:
+class StepSummary(Part, kw_only=True):
     """One step of a group: a compile that is the same on all its ranks."""
 
     #: id of the frame in the group's report
@@ -104,23 +101,21 @@ class StepSummary:
     hash: str = ""
     #: number of graphs into which DDPOptimizer split the step's graph, one for each bucket of gradients; 0: not split
     splits: int = 0
-    collectives: list[Collective] = field(default_factory=list)
+    collectives: list[Collective] = []
 
 
-@dataclass(kw_only=True)
-class RankGroup:
+class RankGroup(Part, kw_only=True):
     """Ranks that compiled the same code in the same order."""
 
     ranks: list[int]
-    steps: list[StepSummary] = field(default_factory=list)
+    steps: list[StepSummary] = []
     #: the Report of one rank of the group; None: it was left out, or is damaged
     report: Report | None = None
     #: ids of the frames whose graphs contain the number of the rank as a constant, so that the ranks have different graphs
-    rank_constants: list[str] = field(default_factory=list)
+    rank_constants: list[str] = []
 
 
-@dataclass(kw_only=True)
-class GuardPair:
+class GuardPair(Part, kw_only=True):
     """A guard of one step that differs between two groups."""
 
     #: the guard in the group that differs; None: the group has no such guard
@@ -129,8 +124,7 @@ class GuardPair:
     there: str | None = None
 
 
-@dataclass(kw_only=True)
-class Difference:
+class Difference(Part, kw_only=True):
     """A difference between a group, or some ranks, and the reference: the largest group, or the most frequent value."""
 
     kind: DifferenceKind
@@ -139,7 +133,7 @@ class Difference:
     #: index of the group that is the reference, or that contains the reference ranks; None: these can be of several groups
     reference: int | None = None
     #: the ranks that differ, if they are not a whole group
-    ranks: list[int] = field(default_factory=list)
+    ranks: list[int] = []
     #: number of the first step that differs; None: the difference is not in a step, or the step is unknown
     step: int | None = None
     #: id of the step's frame in the group's report
@@ -166,11 +160,10 @@ class Difference:
     #: number of the collective among all collectives of the rank, from 0; None: the difference is not in one collective
     position: int | None = None
     #: guards of the step that differ between the group and the reference
-    guards: list[GuardPair] = field(default_factory=list)
+    guards: list[GuardPair] = []
 
 
-@dataclass(kw_only=True)
-class StepTime:
+class StepTime(Part, kw_only=True):
     """A step whose compile took one rank much longer than the other ranks of its group."""
 
     #: index of the group
@@ -186,8 +179,7 @@ class StepTime:
     waited: float
 
 
-@dataclass(kw_only=True)
-class RunTimeSkew:
+class RunTimeSkew(Part, kw_only=True):
     """A graph for which Inductor's estimate of the run time differs between ranks."""
 
     #: number of the graph among the graphs of a rank that have an estimate, from 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
@@ -18,6 +18,7 @@ from dynascope.compiler.ranks import collectives
 from dynascope.compiler.ranks.normal import Normal, basename
 from dynascope.compiler.ranks.schema import Collective
 from dynascope.compiler.report import Break, Frame, Graph, Recompile
+from dynascope.compiler.report.data import Part
 from dynascope.compiler.report.schema import ReportData
 
 #: process groups: torch's name -> (the name that the program gave it, the ranks)
@@ -25,23 +26,22 @@ GroupNames = dict[str, tuple[str | None, list[int] | None]]
 _INTEGER = re.compile(r"(?<![\w.'\"#])-?\d+(?![\w.'\"#])")
 
 
-@dataclass
-class Structure:
+class Structure(Part, kw_only=True):
     """The hashes of one rank."""
 
     #: hash of each step
-    steps: list[str] = field(default_factory=list)
+    steps: list[str] = []
     #: hash of each step without the integers in the code of its graph
-    loose: list[str] = field(default_factory=list)
+    loose: list[str] = []
     #: the integers in the code of each step's graph, in order
-    constants: list[list[int]] = field(default_factory=list)
+    constants: list[list[int]] = []
     #: hash of the collectives in each step's forward; "": there are none
-    forward: list[str] = field(default_factory=list)
+    forward: list[str] = []
     #: hash of the collectives in each step's backward; "": there are none, or the backward was not compiled
-    backward: list[str] = field(default_factory=list)
+    backward: list[str] = []
     #: kinds of the collectives of each step in the order of Inductor's code, separated by spaces; "": there are none, or the
     #: order is unknown.  Not part of `key`: a report lacks Inductor's code if it came from a cache
-    schedules: list[str] = field(default_factory=list)
+    schedules: list[str] = []
 
     @property
     def key(self) -> str:

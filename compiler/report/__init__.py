@@ -1,7 +1,7 @@
 """The Report: plain data about one recording.
 
 `schema` has the recorded data, `guards` the data on guards and symbols, `measurements` the measured data, `fixes` the results
-of `--fix`, and `report` the Report with its methods.  `serialization` converts a Report to and from JSON-ready data.  `diff`
+of `--fix`, and `report` the Report with its methods.  `data` has the base of all parts.  `diff`
 compares two reports, `expect` compares one with expected counts.  `call_tree` groups the frames of a large report by function,
 and `causes` its graph breaks and recompiles by cause.  `outline` has the few facts that docs tests compare, and `formatting`
 turns numbers and places into text.

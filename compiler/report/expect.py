@@ -6,16 +6,16 @@ what was found and where.
 
 from __future__ import annotations
 
-import dataclasses
 import operator
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from dynascope.compiler.lowerings import lower
 from dynascope.compiler.report.schema import ReportData, Summary
 
 #: names that can be expected
-COUNTS = tuple(f.name for f in dataclasses.fields(Summary) if f.name not in ("compile_seconds", "unknown_breaks"))
+COUNTS = tuple(name for name in Summary.__struct_fields__ if name not in ("compile_seconds", "unknown_breaks"))
 _TERM = re.compile(r"^\s*(?P<name>\w+)\s*(?P<sign><=|>=|==|=)\s*(?P<number>\d+)\s*$")
 _SIGNS: dict[str, Callable[[int, int], bool]] = {"=": operator.eq, "==": operator.eq, "<=": operator.le, ">=": operator.ge}
 
@@ -24,7 +24,7 @@ class ExpectationFailed(AssertionError):
     """A report does not have the expected counts."""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Expectation:
     """One expectation, such as `breaks<=1`."""
 

@@ -5,8 +5,9 @@ A change is a fix only if its verdict is "proved"; otherwise `reason` says why i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal
+
+from dynascope.compiler.report.data import Part
 
 FixVerdict = Literal["proved", "refused", "untried"]
 FixKind = Literal["setting", "wrap", "rewrite"]
@@ -15,8 +16,7 @@ FixKind = Literal["setting", "wrap", "rewrite"]
 FixSettings = dict[str, bool | int | float | str | list[str] | None]
 
 
-@dataclass
-class FixEdit:
+class FixEdit(Part):
     """Lines of one file that are replaced.
 
     `last_line` is `first_line - 1` if lines are only added.  The line numbers refer to the text in which all fixes chosen
@@ -30,8 +30,7 @@ class FixEdit:
     after: str = ""
 
 
-@dataclass(kw_only=True)
-class Fix:
+class Fix(Part, kw_only=True):
     """One change that was considered for one graph break or recompile."""
 
     id: str
@@ -41,8 +40,8 @@ class Fix:
     recompile: str | None = None
     kind: FixKind = "rewrite"
     title: str = ""
-    edits: list[FixEdit] = field(default_factory=list)
-    settings: FixSettings = field(default_factory=dict)
+    edits: list[FixEdit] = []
+    settings: FixSettings = {}
     verdict: FixVerdict = "untried"
     #: why the change is not proved; if it is, what was compared
     reason: str = ""
@@ -57,19 +56,18 @@ class Fix:
     graphs_after: int | None = None
 
 
-@dataclass(kw_only=True)
-class FixSet:
+class FixSet(Part, kw_only=True):
     """The chosen fixes, applied together."""
 
     #: ids of the fixes, in the order in which they are applied
-    fixes: list[str] = field(default_factory=list)
-    edits: list[FixEdit] = field(default_factory=list)
-    settings: FixSettings = field(default_factory=dict)
+    fixes: list[str] = []
+    edits: list[FixEdit] = []
+    settings: FixSettings = {}
     #: the fixes as a unified diff; settings of Dynamo and marks on sizes are statements in it where they can be written into a
     #: file; all other settings and marks are comments; "" if no file changes
     patch: str = ""
     #: file name of each cell that changes -> its new text
-    cells: dict[str, str] = field(default_factory=dict)
+    cells: dict[str, str] = {}
     #: counts of the repeated calls without and with the fixes
     breaks_before: int = 0
     breaks_after: int = 0
@@ -85,4 +83,4 @@ class FixSet:
     #: whether the search ended by itself, not because of the time limit or an interrupt
     is_complete: bool = True
     #: sentences for the user
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = []

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal
+
+from dynascope.compiler.report.data import Part
 
 FailedGuardKind = Literal[
     "size", "dtype", "rank", "stride", "requires_grad", "tensor class", "device", "not a tensor", "type", "object", "length",
@@ -18,8 +19,7 @@ GuardOrigin = Literal["code", "operation", "compiler", "unknown"]
 DynamicCause = Literal["automatic", "marked", "setting", "data", "unknown"]
 
 
-@dataclass(kw_only=True, unsafe_hash=True)
-class StackEntry:
+class StackEntry(Part, kw_only=True):
     """One entry of the program's stack; stacks are lists of entries, outermost first."""
 
     file: str
@@ -31,9 +31,11 @@ class StackEntry:
     cell: int | None = None
     source: str = ""
 
+    def __hash__(self) -> int:
+        return hash((self.file, self.line, self.function, self.column))
 
-@dataclass(kw_only=True)
-class Guard:
+
+class Guard(Part, kw_only=True):
     """A condition under which compiled code may be used again."""
 
     #: the compiler's name for this kind of guard (TENSOR_MATCH, EQUALS_MATCH); SHAPE for a condition on symbols
@@ -50,8 +52,7 @@ class Guard:
     count: int = 1
 
 
-@dataclass(kw_only=True)
-class GuardSite:
+class GuardSite(Part, kw_only=True):
     """A line in a frame's code, or in code that it calls, and the guards that tracing the line made.
 
     A line without guards is a site if it calls one that has guards.
@@ -63,7 +64,7 @@ class GuardSite:
     caller: int | None = None
     #: whether the line is in torch's code (an nn.Linear); the line of the program is then that of a caller
     in_torch: bool = False
-    guards: list[Guard] = field(default_factory=list)
+    guards: list[Guard] = []
 
 
 def site_stack(sites: list[GuardSite], index: int) -> list[int]:
@@ -79,8 +80,7 @@ def site_place(sites: list[GuardSite], index: int) -> StackEntry | None:
     return next((sites[i].at for i in reversed(site_stack(sites, index)) if not sites[i].in_torch), None)
 
 
-@dataclass(kw_only=True)
-class Constraint:
+class Constraint(Part, kw_only=True):
     """A condition on symbols that must hold for the compiled code, and the line that needed it."""
 
     #: the condition as the compiler writes it ("Eq(s77, 5)")
@@ -91,13 +91,12 @@ class Constraint:
     value: str | None = None
     #: the line that needed the condition
     at: StackEntry | None = None
-    stack: list[StackEntry] = field(default_factory=list)
+    stack: list[StackEntry] = []
     origin: GuardOrigin = "unknown"
     asked_by: str | None = None
 
 
-@dataclass(kw_only=True)
-class Symbol:
+class Symbol(Part, kw_only=True):
     """A symbol that stood for a size or a number when a frame was traced."""
 
     name: str
@@ -113,8 +112,8 @@ class Symbol:
     dynamic: DynamicCause = "unknown"
     #: the line of the first use, where the symbol was created
     at: StackEntry | None = None
-    stack: list[StackEntry] = field(default_factory=list)
-    constraints: list[Constraint] = field(default_factory=list)
+    stack: list[StackEntry] = []
+    constraints: list[Constraint] = []
 
     @property
     def value(self) -> str | None:
@@ -122,8 +121,7 @@ class Symbol:
         return next((c.value for c in self.constraints if c.value is not None), None)
 
 
-@dataclass(kw_only=True)
-class FailedGuard:
+class FailedGuard(Part, kw_only=True):
     """Why compiled code could not be used again: what it expected, and what it got."""
 
     #: what the guard checks; "none found": all guards held when Dynamo looked for the reason; "expression": only `text` is
@@ -145,6 +143,6 @@ class FailedGuard:
     #: the line that made the guard; None: unknown
     at: StackEntry | None = None
     #: the stack at that line; [] if it would only repeat `at`
-    stack: list[StackEntry] = field(default_factory=list)
+    stack: list[StackEntry] = []
     origin: GuardOrigin = "unknown"
     asked_by: str | None = None

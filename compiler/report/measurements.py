@@ -7,9 +7,11 @@ messages are text.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal
 
+from msgspec import field
+
+from dynascope.compiler.report.data import Part
 from dynascope.compiler.report.guards import FailedGuard
 
 SegmentKind = Literal["graph", "gap", "lookup", "prologue", "wait", "unaccounted", "kernel", "copy"]
@@ -28,8 +30,7 @@ PhaseKind = Literal[
 InputOutcome = Literal["reused", "recompiled", "compiled", "eager", "failed"]
 
 
-@dataclass(kw_only=True)
-class OpTime:
+class OpTime(Part, kw_only=True):
     """One operation of a graph that was run alone: the median of its times."""
 
     #: name of the graph's node
@@ -37,8 +38,7 @@ class OpTime:
     seconds: float
 
 
-@dataclass(kw_only=True)
-class GraphRun:
+class GraphRun(Part, kw_only=True):
     """One graph that was run on its own, eagerly and compiled, on synthetic data of the recorded shapes.
 
     It runs without gradients, unless the graph itself takes derivatives (`torch.func`).
@@ -50,23 +50,22 @@ class GraphRun:
     calls: int
     #: median time of a call, and its spread; eager and compiled calls alternate
     eager_seconds: float
-    eager_spread: list[float] = field(default_factory=list)
+    eager_spread: list[float] = []
     #: None: the backend could not compile the graph (a note says why)
     compiled_seconds: float | None = None
-    compiled_spread: list[float] = field(default_factory=list)
+    compiled_spread: list[float] = []
     #: `eager_seconds` / `compiled_seconds`
     speed_up: float | None = None
     #: the most bytes that torch's allocators held during a call, besides the inputs; None: unknown
     eager_peak_bytes: int | None = None
     compiled_peak_bytes: int | None = None
     #: each operation of the eager graph, in order
-    ops: list[OpTime] = field(default_factory=list)
+    ops: list[OpTime] = []
     #: how far the figures can be trusted, one sentence each
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = []
 
 
-@dataclass(kw_only=True)
-class InputRun:
+class InputRun(Part, kw_only=True):
     """One of several inputs: what the compiler did because of it, and what a call with it takes.  None: unknown."""
 
     #: `float32[7, 3], scale=2`
@@ -75,30 +74,29 @@ class InputRun:
     #: compiled code runs, for example because of the recompile limit), failed (see `error`)
     outcome: InputOutcome = "reused"
     #: frames that the compiler worked on because of this input, and the number of recompiles
-    frames: list[str] = field(default_factory=list)
+    frames: list[str] = []
     recompiles: int = 0
     #: the guard that failed, for each recompile
-    failed_guards: list[FailedGuard] = field(default_factory=list)
+    failed_guards: list[FailedGuard] = []
     #: why the call runs eagerly, in the compiler's words
-    reasons: list[str] = field(default_factory=list)
+    reasons: list[str] = []
     compile_seconds: float = 0.0
     #: time of the first compiled call with this input, including the compile; an eager call comes before it
     first_seconds: float | None = None
     #: median time of a later call, and the spread
     seconds: float | None = None
-    spread: list[float] = field(default_factory=list)
+    spread: list[float] = []
     #: median time of a call in eager mode
     eager_seconds: float | None = None
     #: the graphs that a call with this input runs, each once, in order
-    graphs: list[str] = field(default_factory=list)
+    graphs: list[str] = []
     #: whether compiling for this input pays off; None: nothing was compiled for it, or the calls were not timed
     payback: Payback | None = None
     payback_calls: int | None = None
     error: str | None = None
 
 
-@dataclass(kw_only=True)
-class EagerOp:
+class EagerOp(Part, kw_only=True):
     """One kind of eager op in a gap."""
 
     name: str
@@ -106,8 +104,7 @@ class EagerOp:
     count: int = 1
 
 
-@dataclass(kw_only=True)
-class Segment:
+class Segment(Part, kw_only=True):
     """One stretch of a call on one lane.  The segments of the first lane follow one another, with no time between them."""
 
     #: graph, gap (eager code and its ops), lookup (guards are checked to find compiled code), prologue (code of a compiled
@@ -125,15 +122,14 @@ class Segment:
     break_: str | None = None
     #: median duration over all calls that took the same path, and its spread
     median: float | None = None
-    spread: list[float] = field(default_factory=list)
+    spread: list[float] = []
     #: the eager ops of a gap, slowest first
-    ops: list[EagerOp] = field(default_factory=list)
+    ops: list[EagerOp] = []
     #: number of eager ops that ran in a gap, including those that `ops` leaves out; None: not a gap, or unknown
     op_count: int | None = None
 
 
-@dataclass(kw_only=True)
-class CostParts:
+class CostParts(Part, kw_only=True):
     """The parts of a break's cost: seconds in a call, each the median over the calls."""
 
     lookups: float = 0.0
@@ -142,8 +138,7 @@ class CostParts:
     synchronisation: float = 0.0
 
 
-@dataclass(kw_only=True)
-class BreakCost:
+class BreakCost(Part, kw_only=True):
     """What one break costs a call."""
 
     break_: str
@@ -151,7 +146,7 @@ class BreakCost:
     seconds: float | None
     #: fraction of the call's time
     share: float | None = None
-    spread: list[float] = field(default_factory=list)
+    spread: list[float] = []
     #: how `seconds` was computed
     method: CostMethod = "gap"
     #: number of calls that `seconds` is the median of
@@ -165,8 +160,7 @@ class BreakCost:
     times: float = 0.0
 
 
-@dataclass(kw_only=True)
-class FrameGuards:
+class FrameGuards(Part, kw_only=True):
     """What the guards of one compiled frame, and the code around its graph, take of a call; the frames add up to the totals."""
 
     #: None: the compiled code is not in the report, or the lookup found no compiled code
@@ -180,8 +174,7 @@ class FrameGuards:
     times: float = 0.0
 
 
-@dataclass(kw_only=True)
-class GuardCosts:
+class GuardCosts(Part, kw_only=True):
     """What guards cost a call."""
 
     #: median seconds of a call that go to evaluating guards (the profiler's "TorchDynamo Cache Lookup"), and to the code around
@@ -191,11 +184,10 @@ class GuardCosts:
     #: fraction of the call's time that both take together
     share: float
     #: the most expensive first
-    frames: list[FrameGuards] = field(default_factory=list)
+    frames: list[FrameGuards] = []
 
 
-@dataclass(kw_only=True)
-class Verdict:
+class Verdict(Part, kw_only=True):
     """Eager against compiled, timed without the profiler; None: unknown."""
 
     eager_seconds: float | None = None
@@ -208,31 +200,29 @@ class Verdict:
     payback_calls: int | None = None
 
 
-@dataclass(kw_only=True)
-class Profile:
+class Profile(Part, kw_only=True):
     """Where the time of a call goes, from `calls` more calls under torch.profiler."""
 
     calls: int
     #: median time of a call under the profiler, and its spread
     median_seconds: float
-    spread: list[float] = field(default_factory=list)
-    lanes: list[str] = field(default_factory=list)
-    segments: list[Segment] = field(default_factory=list)
+    spread: list[float] = []
+    lanes: list[str] = []
+    segments: list[Segment] = []
     #: shares of a call, from medians over the calls: graphs, gaps, lookups, prologue, waiting, unaccounted, device busy
-    shares: dict[str, float] = field(default_factory=dict)
+    shares: dict[str, float] = {}
     #: the most expensive first; unknown ones last
-    breaks: list[BreakCost] = field(default_factory=list)
+    breaks: list[BreakCost] = []
     verdict: Verdict = field(default_factory=Verdict)
     #: None: no guard was evaluated in the call, or this torch does not mark the evaluation of guards
     guards: GuardCosts | None = None
     #: names of the CPU and of the accelerators, if the program uses any
-    devices: list[str] = field(default_factory=list)
+    devices: list[str] = []
     #: what repeating the call could not undo, and how far the figures can be trusted
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = []
 
 
-@dataclass(kw_only=True)
-class CompilePhase:
+class CompilePhase(Part, kw_only=True):
     """One phase of the compiler, from beginning to end; in a list, nested phases follow the phase that contains them."""
 
     #: as the compiler names it ("bytecode_tracing")
@@ -251,8 +241,7 @@ class CompilePhase:
     backward: bool = False
 
 
-@dataclass(kw_only=True)
-class PhaseTotal:
+class PhaseTotal(Part, kw_only=True):
     """All phases of one name and kind; in `seconds`, time of a phase nested in one of the same name is counted once."""
 
     name: str
@@ -264,8 +253,7 @@ class PhaseTotal:
     self_seconds: float = 0.0
 
 
-@dataclass(kw_only=True)
-class CacheLookup:
+class CacheLookup(Part, kw_only=True):
     """One lookup in a cache of the compiler."""
 
     cache: Literal["AOTAutograd", "FX graph"]
@@ -279,8 +267,7 @@ class CacheLookup:
     saved_seconds: float | None = None
 
 
-@dataclass(kw_only=True)
-class AutotuneChoice:
+class AutotuneChoice(Part, kw_only=True):
     """One operation for which Inductor timed several kernels, as recorded by Inductor."""
 
     #: the operation ("mm"), and the shapes and dtypes of its inputs ("64x64, 64x64", "float32, float32")
@@ -299,57 +286,54 @@ class AutotuneChoice:
     frame: str | None = None
 
 
-@dataclass(kw_only=True)
-class RepeatedBlock:
+class RepeatedBlock(Part, kw_only=True):
     """A block of operations that was compiled several times: in one graph, or in several that are equal."""
 
     count: int
     #: number of operations in one copy, and the fraction of the graphs' operations that are in a copy
     ops: int
     share: float = 0.0
-    graphs: list[str] = field(default_factory=list)
+    graphs: list[str] = []
     #: paths of the modules that are one block each ("layers.0", "layers.1"); [] if unknown
-    modules: list[str] = field(default_factory=list)
+    modules: list[str] = []
     #: up to five functions that the block's operations are in, in order
-    functions: list[str] = field(default_factory=list)
+    functions: list[str] = []
     file: str | None = None
     line: int | None = None
     cell: int | None = None
 
 
-@dataclass(kw_only=True)
-class CompileTime:
+class CompileTime(Part, kw_only=True):
     """Where the time of the compiles went, from the events that the compiler writes for its own time line."""
 
     #: sum of the outermost phases over all threads
     seconds: float = 0.0
-    lanes: list[str] = field(default_factory=list)
+    lanes: list[str] = []
     #: sorted by lane and start; only the longest if there are very many
-    phases: list[CompilePhase] = field(default_factory=list)
+    phases: list[CompilePhase] = []
     #: number of phases that are left out of `phases`; `totals` includes them
     left_out: int = 0
     #: one entry for each name and kind of phases, sorted by name and kind, so that reports of one program have the same order
-    totals: list[PhaseTotal] = field(default_factory=list)
+    totals: list[PhaseTotal] = []
     #: names of phases that began and have no recorded end: their time is not counted
-    unfinished: list[str] = field(default_factory=list)
-    caches: list[CacheLookup] = field(default_factory=list)
+    unfinished: list[str] = []
+    caches: list[CacheLookup] = []
     #: the choices that Inductor made by timing; those taken from a cache are not listed
-    autotuning: list[AutotuneChoice] = field(default_factory=list)
+    autotuning: list[AutotuneChoice] = []
     #: the blocks that were compiled several times, the largest first
-    repeats: list[RepeatedBlock] = field(default_factory=list)
+    repeats: list[RepeatedBlock] = []
 
 
-@dataclass(kw_only=True)
-class Check:
+class Check(Part, kw_only=True):
     """Compiled against eager: the outcome of `--check`."""
 
     #: None: nothing could be compared, or differences are inconclusive
     agrees: bool | None = None
     #: how many tensors, arrays, numbers and strings were compared, by part: "values", "effects" and "gradients"; numbers and
     #: strings in modules count only if the call changed them
-    compared: dict[str, int] = field(default_factory=dict)
-    differences: list[str] = field(default_factory=list)
+    compared: dict[str, int] = {}
+    differences: list[str] = []
     #: why `agrees` is None; else empty
     why_not: str = ""
     #: classes of returned values, and names of tensors, that could not be compared
-    not_compared: list[str] = field(default_factory=list)
+    not_compared: list[str] = []

@@ -1,7 +1,7 @@
 """The Report: everything that one recording learned, as plain data, with methods to look up, compare, save and show it.
 
 The names of the fields are a contract (schema 2): `report.to_dict()` is what is saved, what the views show and what tests
-compare.  Apart from `live_fixes`, a Report holds strings, numbers, lists, dicts and the dataclasses of this package.  It keeps
+compare.  Apart from `live_fixes`, a Report holds strings, numbers, lists, dicts and the parts of this package.  It keeps
 none of the user's tensors, modules or code objects alive.
 """
 
@@ -10,15 +10,17 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import msgspec
+
 from dynascope.compiler.lowerings import lower
-from dynascope.compiler.report import expect, serialization
+from dynascope.compiler.report import expect
+from dynascope.compiler.report.data import load
 from dynascope.compiler.report.diff import Diff, diff
 from dynascope.compiler.report.measurements import GraphRun
-from dynascope.compiler.report.schema import Break, Frame, Graph, ReportData
+from dynascope.compiler.report.schema import SCHEMA, Break, Frame, Graph, ReportData
 from dynascope.compiler.settings import SAVE_SUFFIXES
 
 if TYPE_CHECKING:
@@ -27,20 +29,21 @@ if TYPE_CHECKING:
 Identified = TypeVar("Identified", Frame, Graph, Break)
 
 
-@dataclass(kw_only=True)
-class Report(ReportData):
+class Report(ReportData, kw_only=True, dict=True, weakref=True):
     """What the compiler did during one recording."""
 
-    #: the report of the previous run of the same cell; not part of the data
-    previous: Report | None = field(default=None, compare=False, repr=False)
-    #: graph id -> name of a later stage's artifact -> the texts of the artifact, one for each graph that the backend compiled
-    #: (forward, backward); the artifacts are "fx_graph_runnable" (a script), "after_pre_grad_graph" and
-    #: "inductor_post_grad_graph".  Not part of the data
-    stage_texts: dict[str, dict[str, list[str]]] = field(default_factory=dict, compare=False, repr=False)
-    #: the proved fixes, and a weak reference to the function that was compiled, for `fixed()`; not part of the data
-    live_fixes: Any = field(default=None, compare=False, repr=False)
-    #: whether the report was loaded from saved data; not part of the data
-    loaded: bool = field(default=False, compare=False, repr=False)
+    def __post_init__(self) -> None:
+        # these belong to the session: they are neither saved nor compared
+        #: the report of the previous run of the same cell
+        self.previous: Report | None = None
+        #: graph id -> name of a later stage's artifact -> the texts of the artifact, one for each graph that the backend
+        #: compiled (forward, backward); the artifacts are "fx_graph_runnable" (a script), "after_pre_grad_graph" and
+        #: "inductor_post_grad_graph"
+        self.stage_texts: dict[str, dict[str, list[str]]] = {}
+        #: the proved fixes, and a weak reference to the function that was compiled, for `fixed()`
+        self.live_fixes: Any = None
+        #: whether the report was loaded from saved data
+        self.loaded = False
 
     # -- looking up ---------------------------------------------------------------------------
 
@@ -65,7 +68,8 @@ class Report(ReportData):
             data = report.to_dict()
             breaks = [b["line"] for b in data["breaks"]]
         """
-        return serialization.to_dict(self)
+        data: dict[str, Any] = msgspec.to_builtins(self)
+        return data
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Report:
@@ -84,8 +88,9 @@ class Report(ReportData):
             report = Report.from_dict(json.loads(Path("report.json").read_text()))
             print(report.headline())
         """
-        loaded = serialization.from_dict(data)
-        return cls(**{f.name: getattr(loaded, f.name) for f in fields(loaded)}, loaded=True)
+        report = load(cls, data, "report", "schema", SCHEMA)
+        report.loaded = True
+        return report
 
     def save(self, path: str | Path) -> Path:
         """Write the report to a file.

@@ -1,4 +1,4 @@
-"""The data of a Report (`ReportData`) and its recorded parts, such as frames, graphs and breaks, as plain dataclasses.
+"""The data of a Report (`ReportData`) and its recorded parts, such as frames, graphs and breaks, as plain data.
 
 `None` means *unknown* or *does not apply*; for a flag, it never means False.  Line numbers start at 1 (0: unknown); columns
 start at 0 and count characters (`ast` counts bytes); times are seconds.  Import these names from `dynascope.compiler.report`.
@@ -6,9 +6,11 @@ start at 0 and count characters (`ast` counts bytes); times are seconds.  Import
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal
 
+from msgspec import field
+
+from dynascope.compiler.report.data import Part
 from dynascope.compiler.report.fixes import Fix, FixSet
 from dynascope.compiler.report.guards import FailedGuard, GuardSite, StackEntry, Symbol
 from dynascope.compiler.report.measurements import Check, CompileTime, GraphRun, InputRun, Profile
@@ -27,8 +29,7 @@ Backward = Literal["none", "pending", "compiled", "from cache"]
 FlagOriginKind = Literal["default", "run", "with", "decorator", "option", "unknown"]
 
 
-@dataclass(kw_only=True)
-class FlagOrigin:
+class FlagOrigin(Part, kw_only=True):
     """What set the `error_on_graph_break` that is in force at a place."""
 
     #: "default": torch; "run": the settings of the run; "with": a `with` block; "decorator"; "option": a `--region` option
@@ -46,20 +47,18 @@ class FlagOrigin:
         return self.kind in ("with", "decorator", "option")
 
 
-@dataclass(kw_only=True)
-class Resume:
+class Resume(Part, kw_only=True):
     """Where a resume function continues, and what Dynamo passes to it."""
 
     line: int
     column: int | None = None
     #: names of the locals that Dynamo passes to it; [] if there are none, or if they are unknown
-    locals: list[str] = field(default_factory=list)
+    locals: list[str] = []
     #: number of values on Python's value stack that Dynamo passes to it; they have no names
     stack: int | None = None
 
 
-@dataclass(kw_only=True)
-class InlinedFunction:
+class InlinedFunction(Part, kw_only=True):
     """A function that was traced into the graph of another frame."""
 
     #: name with the class of a method ("Block.forward")
@@ -70,8 +69,7 @@ class InlinedFunction:
     cell: int | None = None
 
 
-@dataclass(kw_only=True)
-class Frame:
+class Frame(Part, kw_only=True):
     """One compile of a Python code object: in the recording, or before it if the code ran in the recording."""
 
     id: str
@@ -107,17 +105,17 @@ class Frame:
     resume: Resume | None = None
     compile_seconds: float | None = None
     #: phase of the compile ("dynamo", "AOTAutograd", "backend", "inductor", "code generation", "triton") -> its seconds
-    phases: dict[str, float] = field(default_factory=dict)
-    guards: list[str] = field(default_factory=list)
+    phases: dict[str, float] = {}
+    guards: list[str] = []
     guard_count: int | None = None
     #: the frame's guards by the line that made them
-    guard_sites: list[GuardSite] = field(default_factory=list)
+    guard_sites: list[GuardSite] = []
     #: the symbols in the frame's shapes
-    symbols: list[Symbol] = field(default_factory=list)
+    symbols: list[Symbol] = []
     #: inputs that were traced with symbolic sizes from the start, because runs before the recording had other sizes or values
-    dynamic_before: list[str] = field(default_factory=list)
+    dynamic_before: list[str] = []
     #: functions that were traced into this frame's graph; only those with an operation on their own lines are known
-    inlined: list[InlinedFunction] = field(default_factory=list)
+    inlined: list[InlinedFunction] = []
     fullgraph: bool | None = None
     error_on_graph_break: bool | None = None
     thread: int | None = None
@@ -128,8 +126,7 @@ class Frame:
     modified_bytecode: str | None = None
 
 
-@dataclass(kw_only=True)
-class Node:
+class Node(Part, kw_only=True):
     """One node of an FX graph."""
 
     name: str
@@ -137,7 +134,7 @@ class Node:
     op: str
     target: str
     #: names of the nodes that are arguments of this one
-    inputs: list[str] = field(default_factory=list)
+    inputs: list[str] = []
     #: the place according to the compiler: in the user's code, or in torch's code for the operations inside a function of torch
     file: str | None = None
     line: int | None = None
@@ -153,71 +150,67 @@ class Node:
     module: str | None = None
 
 
-@dataclass(kw_only=True)
-class GraphSplit:
+class GraphSplit(Part, kw_only=True):
     """One of the graphs into which DDPOptimizer split a graph; there is one for each bucket of gradients."""
 
     name: str
     code: str = ""
     #: names of the module's parameters among the inputs; if `Graph.bucket_limits` are known, only those that DDP counts, which
     #: are neither frozen nor ignored
-    parameters: list[str] = field(default_factory=list)
+    parameters: list[str] = []
     #: bytes of these parameters
     parameter_bytes: int | None = None
 
 
-@dataclass(kw_only=True)
-class Kernel:
+class Kernel(Part, kw_only=True):
     """A kernel, or a function of a library, that Inductor's code for a graph calls."""
 
     name: str
     #: how often the code calls the kernel for these nodes
     count: int = 1
     #: the ATen ops that the kernel computes, as far as comments in the code name them
-    ops: list[str] = field(default_factory=list)
+    ops: list[str] = []
     #: the nodes of the graph that these ops come from
-    nodes: list[str] = field(default_factory=list)
+    nodes: list[str] = []
 
 
-@dataclass(kw_only=True)
-class Graph:
+class Graph(Part, kw_only=True):
     """An FX graph captured from one frame, with the results of later stages."""
 
     id: str
     frame: str
     #: number of nodes other than placeholder, get_attr and output; None: compiled before the recording
     ops: int | None
-    nodes: list[Node] = field(default_factory=list)
+    nodes: list[Node] = []
     code: str = ""
-    inputs: list[str] = field(default_factory=list)
-    outputs: list[str] = field(default_factory=list)
+    inputs: list[str] = []
+    outputs: list[str] = []
     #: how the graph ended: "return", "break", or the compiler's word for another end
     end: str | None = None
     #: id of the break that ended the graph
     break_: str | None = None
     #: the graphs into which DDPOptimizer split the graph
-    splits: list[GraphSplit] = field(default_factory=list)
+    splits: list[GraphSplit] = []
     #: bytes that fill DDP's first bucket, which belongs to the last split, and bytes that fill any other bucket; []: unknown
-    bucket_limits: list[int] = field(default_factory=list)
+    bucket_limits: list[int] = []
     aot_forward: str | None = None
     aot_backward: str | None = None
     backend_code: str | None = None
     #: the kernels that `backend_code` calls, in order; [] if the backend is not Inductor
-    kernels: list[Kernel] = field(default_factory=list)
+    kernels: list[Kernel] = []
     backward: Backward = "none"
     from_cache: bool | None = None
     #: cache of the compiler -> its different answers ("hit", "miss", "bypass"), as in {"aot": "bypass", "fx": "miss, hit"}
-    caches: dict[str, str] = field(default_factory=dict)
+    caches: dict[str, str] = {}
     #: sentences on later stages, such as skipped CUDA graphs, and on unrolled loops
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = []
     #: known values of the symbols in the graph's shapes when it was captured: {"s77": 8}
-    sizes: dict[str, int | float] = field(default_factory=dict)
+    sizes: dict[str, int | float] = {}
     #: the result of `report.run_graph`; None: it was not called for this graph
     run: GraphRun | None = None
 
 
-@dataclass(kw_only=True)
-class Hit:
+class Hit(Part, kw_only=True):
     """One frame that ran into a break."""
 
     frame: str
@@ -226,11 +219,10 @@ class Hit:
     outcome: Outcome
     #: ids of the frames of the resume functions made for the break (two functions after a data-dependent `if`), recompiles
     #: included
-    resumes: list[str] = field(default_factory=list)
+    resumes: list[str] = []
 
 
-@dataclass(kw_only=True)
-class Undecided:
+class Undecided(Part, kw_only=True):
     """A condition or a number that depends on data, so that tracing could not evaluate it."""
 
     #: the condition or number in the compiler's symbols ("u0 > 3"); the frame's `symbols` say what u0 is
@@ -238,11 +230,10 @@ class Undecided:
     #: what tracing needed: "condition": whether the expression is true; "integer": its value
     needed: Literal["condition", "integer"] = "condition"
     #: the calls of `torch._check` that the compiler suggests, in the program's names; [] if it suggests none
-    checks: list[str] = field(default_factory=list)
+    checks: list[str] = []
 
 
-@dataclass(kw_only=True)
-class Break:
+class Break(Part, kw_only=True):
     """One place in the user's code where a graph had to stop."""
 
     id: str
@@ -254,13 +245,13 @@ class Break:
     function: str = ""
     cell: int | None = None
     source: str = ""
-    gb_ids: list[str] = field(default_factory=list)
+    gb_ids: list[str] = []
     type: str = ""
     reason: str = ""
     explanation: str = ""
-    hints: list[str] = field(default_factory=list)
+    hints: list[str] = []
     #: URL of torch's page on each GB id
-    urls: list[str] = field(default_factory=list)
+    urls: list[str] = []
     #: the worst outcome among its hits
     outcome: Outcome = "resumed"
     #: value of `error_on_graph_break` at the break; None: unknown
@@ -272,16 +263,15 @@ class Break:
     allowed: bool | None = None
     #: whether the break was absent when the same calls were traced again from the state that they had left; None: unknown
     first_call_only: bool | None = None
-    stack: list[StackEntry] = field(default_factory=list)
-    hits: list[Hit] = field(default_factory=list)
+    stack: list[StackEntry] = []
+    hits: list[Hit] = []
     #: the compiler's whole message
     text: str = ""
     #: the expression that depends on data, if that is the reason for the break; None: another reason, or unknown
     undecided: Undecided | None = None
 
 
-@dataclass(kw_only=True)
-class Recompile:
+class Recompile(Part, kw_only=True):
     """A frame compiled again because a guard failed, or refused because it had been compiled too often."""
 
     #: id of the frame
@@ -289,11 +279,11 @@ class Recompile:
     #: id of the frame of the previous compile
     of: str | None
     #: the compiler's reasons, one for each compiled version that was tried
-    reasons: list[str] = field(default_factory=list)
+    reasons: list[str] = []
     #: the reasons as structured facts
-    failed_guards: list[FailedGuard] = field(default_factory=list)
+    failed_guards: list[FailedGuard] = []
     #: stack of the call that needed the recompile, outermost first
-    stack: list[StackEntry] = field(default_factory=list)
+    stack: list[StackEntry] = []
     #: number of that call, from 1, among the calls of the compiled function in this recording (with those of a recording
     #: around it, if there is one)
     call: int | None = None
@@ -306,8 +296,7 @@ class Recompile:
     refused_by: str | None = None
 
 
-@dataclass(kw_only=True)
-class Failure:
+class Failure(Part, kw_only=True):
     """The error that ended the run, or that the user's code caught."""
 
     type: str
@@ -322,19 +311,17 @@ class Failure:
     #: whether the user's code caught the error and continued
     caught: bool = False
     #: the places outside torch, in the user's code or a library, that the error passed through, outermost first; [] if unknown
-    calls: list[StackEntry] = field(default_factory=list)
+    calls: list[StackEntry] = []
 
 
-@dataclass(kw_only=True)
-class Excerpt:
+class Excerpt(Part, kw_only=True):
     """Successive lines of a source; `line` is the number of the first."""
 
     line: int
     text: str
 
 
-@dataclass(kw_only=True)
-class RegionLines:
+class RegionLines(Part, kw_only=True):
     """Lines for which a region set `error_on_graph_break`."""
 
     first: int
@@ -343,8 +330,7 @@ class RegionLines:
     set_by: FlagOrigin
 
 
-@dataclass(kw_only=True)
-class Source:
+class Source(Part, kw_only=True):
     """The text of one file or cell that the report refers to, as excerpts."""
 
     file: str
@@ -352,12 +338,11 @@ class Source:
     label: str
     cell: int | None = None
     #: excerpts in order of their lines; they do not overlap
-    excerpts: list[Excerpt] = field(default_factory=list)
-    regions: list[RegionLines] = field(default_factory=list)
+    excerpts: list[Excerpt] = []
+    regions: list[RegionLines] = []
 
 
-@dataclass(kw_only=True)
-class LateBackward:
+class LateBackward(Part, kw_only=True):
     """A backward graph that was compiled in the recording, while its forward was compiled before the recording."""
 
     compile_id: str
@@ -366,8 +351,7 @@ class LateBackward:
     from_cache: bool = False
 
 
-@dataclass(kw_only=True)
-class Summary:
+class Summary(Part, kw_only=True):
     """The counts of a report; `ignored` frames are not counted."""
 
     frames: int = 0
@@ -389,27 +373,26 @@ class Summary:
     unknown_breaks: int = 0
 
 
-@dataclass(kw_only=True)
-class ReportData:
+class ReportData(Part, kw_only=True, omit_defaults=False):
     """All facts of one recording: the data that is saved, loaded and compared."""
 
     schema: int = SCHEMA
-    versions: dict[str, str | None] = field(default_factory=dict)
+    versions: dict[str, str | None] = {}
     #: names of the functions and modules that were compiled, or ["the cell's statements"]
-    compiled: list[str] = field(default_factory=list)
-    settings: dict[str, Setting] = field(default_factory=dict)
+    compiled: list[str] = []
+    settings: dict[str, Setting] = {}
     #: name of each hook into torch -> True, or why it is not installed; also the names of parts that this torch lacks and of
     #: hooks that failed, with the error
-    hooks: dict[str, bool | str] = field(default_factory=dict)
+    hooks: dict[str, bool | str] = {}
     summary: Summary = field(default_factory=Summary)
-    frames: list[Frame] = field(default_factory=list)
-    graphs: list[Graph] = field(default_factory=list)
-    breaks: list[Break] = field(default_factory=list)
+    frames: list[Frame] = []
+    graphs: list[Graph] = []
+    breaks: list[Break] = []
     #: graph breaks in the code of DDP and FSDP that wraps a module; they split no graph and are not among `breaks`
-    wrapper_breaks: list[Break] = field(default_factory=list)
-    recompiles: list[Recompile] = field(default_factory=list)
+    wrapper_breaks: list[Break] = []
+    recompiles: list[Recompile] = []
     error: Failure | None = None
-    sources: list[Source] = field(default_factory=list)
+    sources: list[Source] = []
     #: where the time of the compiles went; None: the compiler recorded no times, or nothing was compiled
     compile_time: CompileTime | None = None
     #: where the time of a call goes; only with `--profile`
@@ -423,9 +406,9 @@ class ReportData:
     #: the proved fixes that were chosen together; only with `--fix`
     fix_set: FixSet | None = None
     #: remarks for the user, one sentence each
-    notes: list[str] = field(default_factory=list)
-    late_backwards: list[LateBackward] = field(default_factory=list)
+    notes: list[str] = []
+    late_backwards: list[LateBackward] = []
     #: number of log records that are unknown or damaged, by kind
-    unread: dict[str, int] = field(default_factory=dict)
+    unread: dict[str, int] = {}
     #: source of the events: "live": a recording; "trace": TORCH_TRACE logs; "partial": a recording that was interrupted
     origin: Literal["live", "trace", "partial"] = "live"

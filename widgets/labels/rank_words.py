@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from dynascope.compiler.ranks import SOFT_KINDS, Difference, Rank, RanksReport, RunTimeSkew, StepTime
 from dynascope.compiler.report import Report, label, listed, plural, seconds, time_text

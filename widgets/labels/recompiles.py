@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+from msgspec.structs import asdict
+
 from dynascope.compiler.report import (
     Break,
     Constraint,
@@ -73,7 +75,7 @@ def guard_words(guard: FailedGuard) -> str:
     words = _GUARDS[guard.kind]
     if guard.kind in _KNOWN_NOW and None not in ((guard.before, guard.now) if guard.kind == "type" else (guard.actual,)):
         words = _KNOWN_NOW[guard.kind]
-    return words.format(**vars(guard))
+    return words.format(**asdict(guard))
 
 
 def recompile_words(recompile: Recompile) -> list[str]:

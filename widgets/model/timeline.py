@@ -7,9 +7,10 @@ kind within each hundredth of the call: widths stay true, but the order inside a
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from itertools import groupby
+
+from msgspec.structs import asdict, replace
 
 from dynascope.compiler.report import BreakCost, Profile, Report, Segment, time_text
 from dynascope.widgets.drawing.palette import graph_tone
@@ -66,7 +67,7 @@ def cost_facts(cost: BreakCost) -> list[list[str]]:
     facts = [["run time", cost_words(cost), ""]]
     if cost.times > 1:
         facts.append(["reached", f"{cost.times:g} times a call", ""])
-    for name, value in vars(cost.parts).items() if cost.parts else ():
+    for name, value in asdict(cost.parts).items() if cost.parts else ():
         if value > 0:
             facts.append([f"  {name}", time_text(value), ""])
     if cost.ops_seconds > 0:
@@ -109,11 +110,11 @@ def _merged(run: list[Segment]) -> Iterator[tuple[Segment, str]]:
     for part in filter(None, parts):
         longest = max(part, key=lambda s: s.duration)
         if len(part) == 1:
-            yield dataclasses.replace(longest, start=at), ""
+            yield replace(longest, start=at), ""
         else:
             label = f"{len(part)} short stretches within {within} like {longest.label!r}; their order is not drawn"
             taken = sum(s.duration for s in part)
-            yield dataclasses.replace(longest, start=at, duration=taken, median=None, ops=[]), label
+            yield replace(longest, start=at, duration=taken, median=None, ops=[]), label
         at += sum(s.duration for s in part)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from dynascope.compiler.assembly.guard_parser import user_expression
 from dynascope.compiler.assembly.guards.places import Place, Places, place_of

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec.structs import replace
 
 from dynascope.compiler.assembly import guard_parser
 from dynascope.compiler.assembly.guards.places import Place, Places
@@ -127,7 +128,7 @@ class _Reader:
         known = self.sites.get(stack)
         if known is None:
             caller = self.tree.sites.index(self.site(stack[:-1])) if len(stack) > 1 else None
-            at = dataclasses.replace(stack[-1], source="") if stack else None  # the report has the text of lines once
+            at = replace(stack[-1], source="") if stack else None  # the report has the text of lines once
             known = self.sites[stack] = GuardSite(at=at, caller=caller, in_torch=at is not None and in_torch(at.file))
             self.tree.sites.append(known)
         return known

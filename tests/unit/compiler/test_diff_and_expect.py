@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import linecache
-from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
+from msgspec.structs import replace
 
 from dynascope.compiler.driver.explain import explain
 from dynascope.compiler.recording.recording import observe

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import importlib
 import json
 import os
@@ -18,6 +17,7 @@ from typing import Any
 
 import pytest
 import torch
+from msgspec.structs import replace
 
 from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.recording.trace_files import load
@@ -99,8 +99,8 @@ def shape(report: Report) -> dict[str, Any]:
 def without_columns(guard: FailedGuard) -> FailedGuard:
     """A failed guard as a file knows it: the columns of its lines are not in the records."""
     unknown = {"column": None, "end_column": None}
-    at = guard.at and dataclasses.replace(guard.at, **unknown)
-    return dataclasses.replace(guard, at=at, stack=[dataclasses.replace(e, **unknown) for e in guard.stack])
+    at = guard.at and replace(guard.at, **unknown)
+    return replace(guard, at=at, stack=[replace(e, **unknown) for e in guard.stack])
 
 
 def callers(report: Report) -> list[Any]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from dynascope.compiler.report import (
     Break,
@@ -497,9 +499,8 @@ def hostile() -> Report:
     long = "A" * 50_000 + EVIL + "Z" * 50_000
 
     def spoil(thing: Any) -> None:
-        for f in dataclasses.fields(thing):
-            value = getattr(thing, f.name)
-            if f.name in (
+        for name, value in asdict(thing).items():
+            if name in (
                 "name",
                 "code_name",
                 "reason",
@@ -513,14 +514,14 @@ def hostile() -> Report:
                 "code",
                 "backend_code",
             ):
-                setattr(thing, f.name, EVIL if value is not None else None)
-            elif f.name in ("hints", "guards", "locals", "reasons", "words", "inputs", "outputs"):
-                setattr(thing, f.name, [EVIL] * 2)
-            elif dataclasses.is_dataclass(value):
+                setattr(thing, name, EVIL if value is not None else None)
+            elif name in ("hints", "guards", "locals", "reasons", "words", "inputs", "outputs"):
+                setattr(thing, name, [EVIL] * 2)
+            elif isinstance(value, Struct):
                 spoil(value)
             elif isinstance(value, list):
                 for item in value:
-                    if dataclasses.is_dataclass(item):
+                    if isinstance(item, Struct):
                         spoil(item)
 
     for part in (*r.frames, *r.graphs, *r.breaks):

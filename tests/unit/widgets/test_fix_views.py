@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from msgspec.structs import replace
 from samples import fixed, one_break, recompiled
 
 from dynascope.compiler.report import Fix

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 
 import pytest
 import torch
+from msgspec.structs import replace
 from samples import CELL, recompiled
 
 from dynascope.compiler.driver.explain import explain
@@ -36,7 +36,7 @@ def known() -> Report:
     """A recompile whose line, call and cost are known, with the guards and symbols of its frames."""
     report = recompiled()
     again = report.recompiles[0]
-    again.failed_guards[0] = dataclasses.replace(again.failed_guards[0], actual="3", at=AT, origin="code", compile_id="0/0")
+    again.failed_guards[0] = replace(again.failed_guards[0], actual="3", at=AT, origin="code", compile_id="0/0")
     again.call, again.entries, again.limit = 2, 2, 8
     again.stack = [StackEntry(file=CELL, line=5, function="<module>", cell=3)]
     value = Guard(kind="EQUALS_MATCH", text="n == 2", source="n", origin="code")
@@ -52,7 +52,7 @@ def known() -> Report:
 def limited() -> Report:
     """The same, and a third call that the compiler refused."""
     report = known()
-    refused = dataclasses.replace(report.frames[1], id="f2", compile_id="0/2", graph=None, status="skipped", recompile_of=None)
+    refused = replace(report.frames[1], id="f2", compile_id="0/2", graph=None, status="skipped", recompile_of=None)
     report.frames.append(refused)
     report.recompiles.append(
         Recompile(
@@ -185,8 +185,8 @@ def test_torch_has_the_switches_that_are_named() -> None:
 
 def test_a_function_has_one_chip_however_often_it_recompiles() -> None:
     report = known()
-    report.frames.append(dataclasses.replace(report.frames[1], id="f2", compile_id="0/2", graph=None, recompile_of="f1"))
-    report.recompiles.append(dataclasses.replace(report.recompiles[0], frame="f2", of="f1"))
+    report.frames.append(replace(report.frames[1], id="f2", compile_id="0/2", graph=None, recompile_of="f1"))
+    report.recompiles.append(replace(report.recompiles[0], frame="f2", of="f1"))
     model = view_model(report)
     assert [chip["text"] for chip in model["chips"]] == ["recompiled: f"]
     assert len(model["recompiles"]) == 2

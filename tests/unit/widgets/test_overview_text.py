@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 from samples import broken, frame, graph, huge, loop, many, model
 from samples import report as sample
 

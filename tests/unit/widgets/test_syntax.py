@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
+from msgspec.structs import replace
 from samples import one_break
 
 from dynascope.widgets.labels.syntax import methods, span
@@ -40,9 +39,7 @@ def test_columns_of_a_text_with_another_indentation_are_not_shown() -> None:
     assert fits["breaks"][0]["code"] == "torch._dynamo.graph_break()"
     assert fits["details"]["b0"]["copy"] == "In[3]:4:5"
     for source in report.sources:
-        source.excerpts = [
-            dataclasses.replace(e, text="\n".join("    " + row for row in e.text.split("\n"))) for e in source.excerpts
-        ]
+        source.excerpts = [replace(e, text="\n".join("    " + row for row in e.text.split("\n"))) for e in source.excerpts]
     model = view_model(report)
     assert b.column == 4
     assert model["breaks"][0]["code"] == "torch._dynamo.graph_break()"
