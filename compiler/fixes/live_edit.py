@@ -21,6 +21,8 @@ from dataclasses import replace
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+from msgspec import structs
+
 from dynascope.compiler.fixes.candidate import Candidate
 from dynascope.compiler.fixes.text_edits import NotApplicable
 from dynascope.compiler.patching import ABSENT, own, put
@@ -240,7 +242,9 @@ def _added() -> Iterator[None]:
 def without_known_import(candidate: Candidate) -> Candidate:
     """The candidate without its `import torch`, where the functions of the file have torch already (from another cell)."""
     edits = [
-        replace(e, after=e.after.removeprefix(_IMPORT)) if not e.before.startswith(_IMPORT) and _knows_torch(e.file) else e
+        e
+        if e.before.startswith(_IMPORT) or not _knows_torch(e.file)
+        else structs.replace(e, after=e.after.removeprefix(_IMPORT))
         for e in candidate.edits
     ]
     return replace(candidate, edits=tuple(edit for edit in edits if edit.before != edit.after))

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from msgspec.structs import asdict
 
 from dynascope.compiler.accuracy.outcome import _gradients
 from dynascope.compiler.driver.explain import explain
@@ -27,7 +28,7 @@ def fresh_torch() -> None:
 def checked(function: Callable[..., Any], *args: Any, backend: Any = "eager") -> dict[str, Any]:
     report = explain(function, backend=backend, check=True)(*args)
     assert report.check is not None
-    return {**vars(report.check), "words": next(note for note in report.notes if note.startswith("check: "))}
+    return {**asdict(report.check), "words": next(note for note in report.notes if note.startswith("check: "))}
 
 
 @dataclasses.dataclass

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from msgspec import structs
 
 import dynascope
 from dynascope.compiler.driver import fixing
@@ -1484,7 +1485,8 @@ def test_places_above_which_lines_were_added() -> None:
     again, before = (SimpleNamespace(frame=frame, failed_guards=[]) for frame in "32")
     assert recompile_key(again, report, plan) == recompile_key(before, report, Plan())  # type: ignore[arg-type]
     report.profile = SimpleNamespace(breaks=[SimpleNamespace(break_="b0", seconds=1.0)])
-    step = SimpleNamespace(plan=plan, ran=SimpleNamespace(report=SimpleNamespace(breaks=[replace(other, line=2), moved])))
+    other = structs.replace(other, line=2)
+    step = SimpleNamespace(plan=plan, ran=SimpleNamespace(report=SimpleNamespace(breaks=[other, moved])))
     assert Search._ordered(SimpleNamespace(_report=report), step)[0] is moved  # type: ignore[arg-type]
 
 
