@@ -22,7 +22,7 @@ from dynascope.compiler.jobs.identity import process_rank, world_size
 from dynascope.compiler.ranks import RanksReport
 from dynascope.compiler.ranks.report import ALIKE, read_terms
 from dynascope.compiler.ranks.report import SUFFIXES as RANKS_SUFFIXES
-from dynascope.compiler.report import Report
+from dynascope.compiler.report import Report, encodable
 from dynascope.compiler.settings import SAVE_SUFFIXES
 from dynascope.compiler.validate import why_not_savable
 from dynascope.docs_tests.pages import DEFAULT_TIMEOUT, PageError
@@ -221,19 +221,13 @@ def _expected(report: Any, expected: str | None) -> int:
 
 
 def _print(text: str, stream: TextIO) -> None:
-    """Print in one write, so that the output of several ranks does not interleave.
+    """Print in one write, so that the output of several ranks does not interleave, in characters that the stream can encode.
 
-    A character that the stream cannot encode becomes a question mark.  Nothing is printed if the script has closed the stream.
+    Nothing is printed if the script has closed the stream.
     """
-    if not is_open(stream):
-        return
-    text = text.rstrip("\n") + "\n"
-    try:
-        stream.write(text)
-    except UnicodeEncodeError:  # redirected output on Windows, for example
-        encoding = getattr(stream, "encoding", None) or "ascii"
-        stream.write(text.encode(encoding, "replace").decode(encoding))
-    stream.flush()
+    if is_open(stream):
+        stream.write(encodable(text.rstrip("\n") + "\n", stream))
+        stream.flush()
 
 
 @contextlib.contextmanager

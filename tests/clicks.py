@@ -29,6 +29,8 @@ class Clicks:
     def __init__(self) -> None:
         self.loop = Loop()
         self.views: list[Any] = []
+        #: the updates of earlier displays: a kernel sends them to the front end, a terminal would print them
+        self.updates: list[Any] = []
 
     def view(self) -> Any:
         return self.views[-1]
@@ -59,16 +61,24 @@ def clicks(ip: Any) -> Iterator[Clicks]:
     ip.get_parent = dict
     view = next(c for c in ip.configurables if type(c).__name__ == "DynascopeMagics").view
     ip.run_line_magic("config", "DynascopeMagics.view = 'widget'")
-    attach = rerun.attach
+    attach, publish = rerun.attach, ip.display_pub.publish
+
+    def published(data: Any, *args: Any, **kwargs: Any) -> None:
+        if kwargs.get("update"):
+            made.updates.append(data)
+        else:
+            publish(data, *args, **kwargs)
 
     def attached(run: Any, display: Any) -> None:
         attach(run, display)
         made.views.append(display.view)
 
     rerun.attach = attached  # type: ignore[assignment]
+    ip.display_pub.publish = published
     try:
         yield made
     finally:
         rerun.attach = attach
+        del ip.display_pub.publish
         ip.run_line_magic("config", f"DynascopeMagics.view = {view!r}")
         del ip.kernel, ip.get_parent

@@ -40,8 +40,9 @@ class View(anywidget.AnyWidget):
     Traits that the kernel may set: `selected` (an id such as "b0"; also set by clicks), `settings` (what the controls show),
     `busy` (whether the buttons are disabled, because a run is queued or code is running), `running` (whether something that a
     button started is running), `can_run_again` (if False, there are no controls for another run), `devices` (on which a graph
-    can run alone), `edited` (whether the cell has run again with another text), `command` (the equivalent magic line) and
-    `diff` (`{"summary": str, "lines": [str], "times": str, ...}` or None).
+    can run alone), `edited` (whether the cell has run again with another text), `command` (the equivalent magic line), `diff`
+    (`{"summary": str, "lines": [str], "times": str, ...}` or None) and `fallback` (the class of the static output that the view
+    hides while it is shown).
     """
 
     _esm = es_module()
@@ -62,6 +63,7 @@ class View(anywidget.AnyWidget):
     now = traitlets.Dict().tag(sync=True)
     status = traitlets.Dict().tag(sync=True)
     printed: Any = traitlets.List().tag(sync=True)
+    fallback = traitlets.Unicode("").tag(sync=True)
 
     def __init__(self, report: Report | None = None, **traits: Any) -> None:
         self._callbacks: list[Request] = []
@@ -168,8 +170,8 @@ class View(anywidget.AnyWidget):
         bundle = super()._repr_mimebundle_(**kwargs)
         data = bundle[0] if isinstance(bundle, tuple) else bundle
         if data is not None:
-            # front ends show this text only if they cannot show the view; while the view is empty, the run has another output
-            # for the text, which is filled when it ends (`runs/display.py`)
+            # front ends show this text only if they cannot show the view; an empty view needs none, because the run shows the
+            # report in another output when it ends (`runs/display.py`)
             data["text/plain"] = repr(self) if self.content else ""
         return bundle
 

@@ -12,6 +12,7 @@ from dynascope.compiler.lowerings import lower
 from dynascope.compiler.ranks.schema import SOFT_KINDS, Difference, Rank, RankGroup, RunTimeSkew, StepTime
 from dynascope.compiler.report.data import Part, load
 from dynascope.compiler.report.expect import Expectation, ExpectationFailed, check, parse
+from dynascope.compiler.report.formatting import encodable
 from dynascope.compiler.report.report import Report
 
 #: suffixes of the files that `save` can write
@@ -123,7 +124,7 @@ class RanksReport(Part, kw_only=True, omit_defaults=False):
 
     def headline(self) -> str:
         """One line: `4 ranks: 0-2 alike; 3 differs`."""
-        return str(lower("ranks headline", self))
+        return encodable(lower("ranks headline", self))
 
     def to_html(self) -> str:
         """A stand-alone page, interactive without a network."""
@@ -138,7 +139,7 @@ class RanksReport(Part, kw_only=True, omit_defaults=False):
         return lower("ranks view", self)
 
     def __str__(self) -> str:
-        return str(lower("ranks txt", self))
+        return encodable(lower("ranks txt", self))
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
         bundle: dict[str, Any] = lower("ranks mimebundle", self)

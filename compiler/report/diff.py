@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from dynascope.compiler.lowerings import lower
-from dynascope.compiler.report.formatting import dynamic_words
+from dynascope.compiler.report.formatting import dynamic_words, encodable
 from dynascope.compiler.report.schema import Break, ReportData, Setting, Source
 
 _DEFINED = re.compile(r"^\s*(?:async\s+)?def\s+(\w+)")
@@ -68,7 +68,7 @@ class Diff:
         return str(lower("diff times", self))
 
     def __str__(self) -> str:
-        return "\n".join([*self.lines, self.times])
+        return encodable("\n".join([*self.lines, self.times]))
 
     def to_dict(self) -> dict[str, Any]:
         """The changes as JSON-ready data, with the sentences; breaks are named by their place."""

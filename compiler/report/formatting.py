@@ -5,12 +5,20 @@ from __future__ import annotations
 import itertools
 import os
 import re
+import sys
 from collections.abc import Collection
+from typing import Any
 
 from dynascope.compiler.report.schema import Break, Frame
 
 #: why the graphs of a report from a file cannot be run
 ONLY_WHERE_RECORDED = "graphs can be run only where they were recorded, and this report was read from a file"
+
+#: what `encodable` writes for the signs of our own texts
+_PLAIN = {
+    "…": "...", "·": "-", "→": "->", "µ": "u", "×": "x", "–": "-", "—": "-", "│": "|",
+    "✂": "*", "✗": "x", "✓": "ok", "↻": "~", "▦": "#", "◆": "*", "◇": "o",
+}  # fmt: skip
 
 
 def plural(n: int, word: str) -> str:
@@ -30,6 +38,20 @@ def message_of(error: BaseException | None) -> str:
         return str(error)
     except Exception:
         return "(its message cannot be shown)"
+
+
+def encodable(text: str, stream: Any = None) -> str:
+    """`text` as a stream (if None, `sys.stdout`) can encode it: our own signs become plain ones, others question marks.
+
+    The encoding is often not UTF-8 where output is redirected on Windows, or where `PYTHONIOENCODING` says so.
+    """
+    encoding = getattr(sys.stdout if stream is None else stream, "encoding", None) or "utf-8"
+
+    def plain(match: re.Match[str]) -> str:
+        known = match[0].encode(encoding, "ignore")
+        return match[0] if known else _PLAIN.get(match[0], "?")
+
+    return re.sub(r"[^\x00-\x7f]", plain, text)
 
 
 def first_line(text: str) -> str:

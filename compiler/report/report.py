@@ -19,6 +19,7 @@ from dynascope.compiler.lowerings import lower
 from dynascope.compiler.report import expect
 from dynascope.compiler.report.data import load
 from dynascope.compiler.report.diff import Diff, diff
+from dynascope.compiler.report.formatting import encodable
 from dynascope.compiler.report.measurements import GraphRun
 from dynascope.compiler.report.schema import SCHEMA, Break, Frame, Graph, ReportData
 from dynascope.compiler.settings import SAVE_SUFFIXES
@@ -122,7 +123,7 @@ class Report(ReportData, kw_only=True, dict=True, weakref=True):
 
     def headline(self) -> str:
         """The one line that is always shown: `f: 2 graphs · 1 graph break · ... · compiled in 0.84 s`."""
-        return str(lower("headline", self))
+        return encodable(lower("headline", self))
 
     def details(self) -> str:
         """The report as text, with its compile time; of a large report, `print(report)` shows only an overview.
@@ -130,7 +131,7 @@ class Report(ReportData, kw_only=True, dict=True, weakref=True):
         Example:
             print(report.details())
         """
-        return str(lower("details", self))
+        return encodable(lower("details", self))
 
     def compile_trace(self) -> dict[str, Any]:
         """The compile time as a trace for Perfetto (https://ui.perfetto.dev) and chrome://tracing, as JSON-ready data.
@@ -262,7 +263,7 @@ class Report(ReportData, kw_only=True, dict=True, weakref=True):
         return lower("graphviz", self)
 
     def __str__(self) -> str:
-        return str(lower("txt", self))
+        return encodable(lower("txt", self))
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         bundle: dict[str, str] = lower("mimebundle", self)

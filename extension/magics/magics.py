@@ -13,6 +13,7 @@ from IPython.core.magic_arguments import argument, magic_arguments
 from dynascope.cell.source import Cell, read_cell, read_expression
 from dynascope.cell.tracebacks import show_trimmed
 from dynascope.compiler.driver.latest import last
+from dynascope.compiler.report import encodable
 from dynascope.compiler.settings import Settings
 from dynascope.magics.flag_parser import OBSERVE, command_line, config_traits, describe_defaults, settings_from, with_arguments
 from dynascope.runs import rerun
@@ -89,7 +90,7 @@ class DynascopeMagics(Magics):
             raise UsageError("no fixes were looked for: run the cell with %%compile --fix")
         found = latest_fixed_cell(report)
         if found is None:
-            print(fixes_summary(report) or "There is no graph break to fix.")
+            print(encodable(fixes_summary(report)) or "There is no graph break to fix.")
         else:
             text, others = found
             shell: Any = self.shell

@@ -1,9 +1,9 @@
 """Decides where and when a report is shown.
 
-In a kernel, two outputs are made before the code runs: an empty one, which gets the static picture at the end, and the live
-view, which `--view static` omits.  The static picture is what a saved notebook shows without a kernel.  The report is displayed
-once, at the end, with `--view text`, and in a terminal or under `%%capture`, where an update would print it again.  If a report
-cannot be shown, one line says so, and the cell ends as it would without a view.
+The report is displayed once, when the code has run: not every front end takes updates of an earlier output.  In a kernel, a
+live view is displayed before the code runs, unless `--view` says otherwise; while it is shown, it hides the report's static
+output, which is what a saved notebook shows without a kernel.  If a report cannot be shown, one line says so, and the cell ends
+as it would without a view.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
+from uuid import uuid4
 
-from dynascope.compiler.report import Report
+from dynascope.compiler.report import Report, encodable
 from dynascope.compiler.report.outline import MIME, outline
 from dynascope.shell import cell_id, is_captured, is_kernel, is_live, request_id
 from dynascope.widgets.guarded import guarded
@@ -35,40 +36,27 @@ class Display:
         self.shell = shell
         self.kind = _kind(shell, view)
         self.view: Any = None
-        self._static: Any = None
+        #: the displayed report: a rerun from the view replaces it
+        self._shown: Any = None
         self._last_progress = 0.0
         self._next_drawing = 0.0
         #: returns the report so far; set by the code that records the run
         self.so_far: Callable[[], Report] | None = None
 
     def start(self) -> None:
-        """Make the outputs that `finish` fills; called before the code runs.  A rerun uses those of the first run."""
-        is_rerun = self.view is not None
-        if not is_rerun and is_live(self.shell) and self.kind not in ("none", "text"):
-            self._make_outputs()
-        if self.view is None:
-            return
-        self.view.busy = True
-        self.view.progress({"frames": 0, "graphs": 0, "breaks": 0, "seconds": 0.0})
-        self._next_drawing = time.monotonic() + _DRAW_EVERY
-        if not is_rerun:
+        """Display the live view, before the code runs.  A rerun uses that of the first run."""
+        if self.kind == "widget" and self.view is None:
             from IPython.display import display
 
-            _close_earlier_views(self.shell, self.view)
-            display(self.view)
-
-    def _make_outputs(self) -> None:
-        from IPython.display import display
-
-        from dynascope.widgets.render.static_output import empty_html
-
-        # without a widget, the empty output needs no CSS rules that hide it
-        html = empty_html() if self.kind == "widget" else ""
-        self._static = display({"text/html": html, "text/plain": ""}, raw=True, display_id=True)
-        if self.kind == "widget":
             from dynascope.widgets.view import View
 
-            self.view = View(busy=True)
+            self.view = View(busy=True, fallback=f"dyn-{uuid4().hex}")
+            _close_earlier_views(self.shell, self.view)
+            display(self.view)
+        if self.view is not None:
+            self.view.busy = True
+            self.view.progress({"frames": 0, "graphs": 0, "breaks": 0, "seconds": 0.0})
+            self._next_drawing = time.monotonic() + _DRAW_EVERY
 
     def progress(self, state: dict[str, Any]) -> None:
         """Send the progress of the compiler to the browser and draw the report so far, neither too often."""
@@ -111,23 +99,24 @@ class Display:
         self._publish({"text/plain": text})
 
     def _publish(self, bundle: dict[str, Any]) -> None:
-        if self._static is not None:
-            self._static.update(bundle, raw=True)
-            return
-        from IPython.display import publish_display_data
+        from IPython.display import display
 
-        publish_display_data(data=bundle)
+        if self._shown is None:
+            self._shown = display(bundle, raw=True, display_id=True)
+        else:
+            self._shown.update(bundle, raw=True)
 
     def _mimebundle(self, report: Report) -> dict[str, Any]:
         if self.kind == "text":
             from dynascope.widgets.render.text import takes_colours, to_text
 
-            return {"text/plain": to_text(report, colour=takes_colours(sys.stdout))}
+            return {"text/plain": encodable(to_text(report, colour=takes_colours(sys.stdout)))}
         from dynascope.widgets.render.static_output import to_mimebundle
 
         # docs tests compare the outline; no front end shows it
         outlined = guarded("The outline", lambda: {MIME: outline(report.to_dict())}, lambda why: {})
-        return {**to_mimebundle(report, self.view and self.view.content), **outlined}
+        made = to_mimebundle(report, self.view.content, self.view.fallback) if self.view else to_mimebundle(report)
+        return {**made, **outlined}
 
 
 def _close_earlier_views(shell: Any, view: Any) -> None:

@@ -65,7 +65,9 @@ class Output:
                 return getattr(before, name)  # the kernel may use attributes of its own publisher meanwhile
 
             def publish(self, data: Any, *args: Any, **kwargs: Any) -> None:
-                if not kwargs.get("update"):
+                if kwargs.get("update"):  # of what a cell displayed, such as the report of the first run
+                    before.publish(data, *args, **kwargs)
+                else:
                     output.add("data", str(data.get("text/plain", "")) + "\n")
 
             def clear_output(self, wait: bool = False) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Frame, Page, expect
 
 from browser.lab import shot_path
 from browser.view_pages import Shown, grave_faults, sample
@@ -267,30 +267,30 @@ def test_a_fold_opens_in_place_and_folds_again_where_no_kernel_is(open_page: Ope
 
 
 HOSTS = {
-    "vscode": ("<body class='vscode-body vscode-dark' style='--vscode-editor-background:#1e1e1e;"
-               "--vscode-editor-foreground:#d4d4d4;background:#1e1e1e'>", "dark", "rgb(30, 30, 30)"),
-    "vscode-light": ("<body class='vscode-body vscode-light' style='--vscode-editor-background:#fffffe;"
-                     "--vscode-editor-foreground:#111111'>", "light", "rgb(255, 255, 254)"),
     "colab": ("<html theme='dark' style='--colab-primary-surface-color:#383838;--colab-primary-text-color:#fefefe'><body>",
               "dark", "rgb(56, 56, 56)"),
     "marimo": ("<html><body class='dark dark-theme'>", "dark", "rgb(17, 20, 24)"),
 }  # fmt: skip
-MOUNT = """async ([script, style, content]) => {
+MOUNT = """async ([script, style, content, traits, selector, names]) => {
   const module = await import('data:text/javascript;base64,' + script);
   const sheet = document.createElement('style'); sheet.textContent = style; document.head.append(sheet);
-  const values = { content, settings: {}, selected: '', busy: false, now: {}, status: {}, printed: [] }, heard = {};
+  const values = { content, settings: {}, selected: '', busy: false, now: {}, status: {}, printed: [],
+    ...traits }, heard = {};
   const model = { get: k => values[k], set: (k, v) => { values[k] = v; }, save_changes() {}, send() {},
     on: (k, f) => { (heard[k] ||= []).push(f); }, off() {} };
-  const root = document.createElement('div'); document.body.append(root);
+  const root = document.createElement('div'); document.querySelector(selector).append(root); root.className = names;
   Object.assign(window, { values, heard });
   module.default.render({ model, el: root }); }"""
 
 
-def mount(page: Page, name: str) -> None:
-    """The widget's own module in a page that is no Jupyter, as VS Code, Colab and marimo run it."""
+def mount(page: Page | Frame, name: str, into: str = "body", names: str = "", **traits: object) -> None:
+    """The widget's own module in a page that is no Jupyter, as VS Code, Colab and marimo run it.
+
+    `names`: the classes of the widget's element; `traits`: the values of traits.
+    """
     script = base64.b64encode(es_module().encode()).decode()
     content = json.loads(json.dumps(view_model(sample(name))))
-    page.evaluate(MOUNT, [script, style_sheet(), content])
+    page.evaluate(MOUNT, [script, style_sheet(), content, traits, into, names])
 
 
 PACKED = """async ([script, packs]) => {
@@ -349,6 +349,40 @@ def test_other_hosts_give_ground_ink_and_theme(chromium: Browser, host: str) -> 
     assert shown.overflowing() == []
     assert grave_faults(page, ".dyn-widget") == []
     page.screenshot(path=shot_path(f"host-{host}"))
+    page.close()
+
+
+#: what builders of documentation put around the live view and the static output
+DOCUMENTATION = {
+    "myst-nb": (
+        "<div class='cell'><div class='cell_output docutils container'><div class='widget-subarea' id='live'></div>"
+        "<div class='output text_html'>{static}</div></div></div>"
+    ),
+    "nbsphinx": (
+        "<div class='nboutput docutils container'><div class='prompt'></div><div class='output_area' id='live'></div></div>"
+        "<div class='nboutput docutils container'><div class='prompt'></div><div class='output_area'>{static}</div></div>"
+    ),
+}
+
+
+@pytest.mark.parametrize("builder", DOCUMENTATION)
+def test_in_documentation_one_output_is_shown_and_nothing_looks_alive(chromium: Browser, builder: str) -> None:
+    page = chromium.new_page(viewport={"width": 900, "height": 1000})
+    theme = "<style>div h2, div h3 { font-family: serif; margin: 40px } .output, .nboutput { padding: 9px }</style>"
+    static = static_html(sample("one"), fallback="dyn-1")
+    page.set_content(f"<!doctype html>{theme}<body>{DOCUMENTATION[builder].format(static=static)}<hr></body>")
+    expect(page.locator(".dyn-static")).to_be_visible()  # until the view is loaded, and where it cannot be
+    mount(page, "one", "#live", "jupyter-widgets-disconnected", fallback="dyn-1", can_run_again=True)
+    expect(page.locator(".dyn-static")).to_be_hidden()
+    view, end = page.locator(".dyn").bounding_box(), page.locator("hr").bounding_box()
+    assert view is not None
+    assert end is not None
+    assert end["y"] - view["y"] - view["height"] < 20
+    expect(page.get_by_role("button", name=re.compile("Run again|Try all fixes|Save"))).to_have_count(0)
+    heading = page.locator(".dyn h2").first
+    assert "serif" not in heading.evaluate("e => getComputedStyle(e).fontFamily.replaceAll('sans-serif', '')")
+    assert heading.evaluate("e => getComputedStyle(e).marginTop") == "0px"
+    page.screenshot(path=shot_path(f"documentation-{builder}"))
     page.close()
 
 

@@ -103,6 +103,38 @@ TEXT_OVERFLOW = """root => { const wrong = [], view = root.querySelector('.dyn')
     if (wide && style.overflowX === 'visible' && style.display !== 'inline' && !scrolls(e)) wrong.push('overflows: ' + name);
   }
   return wrong; }"""
+#: in a page: texts that are less than 4.5 times as bright or as dark as what is behind them (3 times, if they are large)
+LOW_CONTRAST = """root => {
+  const color = text => { const n = text.match(/[\\d.]+/g).map(Number), full = text.startsWith('color') ? 255 : 1;
+    return [n[0] * full, n[1] * full, n[2] * full, n[3] ?? 1]; };
+  const over = (top, under) => [0, 1, 2].map(i => top[i] * top[3] + under[i] * (1 - top[3]));
+  const light = rgb => rgb.map(c => c / 255).map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+  const holds = (box, at) => box.left <= at.left && at.right <= box.right && box.top <= at.top && at.bottom <= box.bottom;
+  const wrong = [], texts = document.createTreeWalker(root, NodeFilter.SHOW_TEXT), range = document.createRange();
+  for (let text; (text = texts.nextNode()); ) {
+    const e = text.parentElement, style = getComputedStyle(e);
+    range.selectNodeContents(text);
+    const at = range.getBoundingClientRect();
+    if (!text.data.trim() || !at.width || style.visibility !== 'visible' || e.closest('style, option, :disabled')) continue;
+    const around = [], svg = e.ownerSVGElement;
+    for (let a = e; a; a = a.parentElement) around.unshift(color(getComputedStyle(a).backgroundColor));
+    const middle = { left: (at.left + at.right) / 2, right: (at.left + at.right) / 2, top: (at.top + at.bottom) / 2,
+      bottom: (at.top + at.bottom) / 2 };
+    for (const shape of svg?.querySelectorAll('rect, path') ?? []) {
+      const { fill, fillOpacity, opacity } = getComputedStyle(shape);
+      if (/none|url/.test(fill) || !holds(shape.getBoundingClientRect(), middle)) continue;
+      if (shape.compareDocumentPosition(e) & Node.DOCUMENT_POSITION_PRECEDING) continue;
+      const [r, g, b, a] = color(fill);
+      around.push([r, g, b, a * fillOpacity * opacity]);
+    }
+    const ground = around.reduce((under, top) => over(top, under), [255, 255, 255]);
+    const ink = over(color(svg ? style.fill : style.color), ground), [a, b] = [light(ink), light(ground)];
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), size = parseFloat(style.fontSize);
+    const large = size >= 24 || (size >= 18.66 && style.fontWeight >= 700);
+    if (ratio < (large ? 3 : 4.5)) wrong.push(`${text.data.trim().slice(0, 40)}: ${ratio.toFixed(2)}, ${ink} on ${ground}`);
+  }
+  return wrong; }"""
 
 
 def sample(name: str) -> Report:

@@ -14,7 +14,7 @@ test("each host says it in its own way", () => {
   assert.equal(hostTheme(page({ body: "vscode-dark" }), false), "dark");
   assert.equal(hostTheme(page({ body: "vscode-light" }), true), "light");
   assert.equal(hostTheme(page({ body: "vscode-high-contrast" }), false), "dark");
-  assert.equal(hostTheme(page({ body: "vscode-high-contrast-light" }), true), "light");
+  assert.equal(hostTheme(page({ body: "vscode-high-contrast-light vscode-high-contrast" }), true), "light");
   assert.equal(hostTheme(page({ theme: "dark" }), false), "dark");
   assert.equal(hostTheme(page({ body: "dark-theme" }), false), "dark");
   assert.equal(hostTheme(page({ root: "light" }), true), "light");

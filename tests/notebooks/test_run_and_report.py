@@ -262,7 +262,7 @@ def test_a_script_that_closes_its_output_ends_as_it_would(tmp_path: Path) -> Non
 def test_a_report_with_characters_that_the_output_lacks(script: Path, tmp_path: Path) -> None:
     done = call("run", "work/script.py", folder=tmp_path, PYTHONIOENCODING="ascii")
     assert done.returncode == 0, done.stderr
-    assert "f: 2 graphs ? 1 graph break ? 1 resume function" in done.stdout
+    assert "f: 2 graphs - 1 graph break - 1 resume function" in done.stdout
 
 
 def test_a_script_has_the_names_that_python_gives_it_and_its_own_hook_for_errors(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ LIGHT: Final = {
 DARK: Final = {
     "bg": "#111418", "panel": "#181c22", "ink": "#e6e9ee", "soft": "#a3adb8", "line": "#414a55", "accent": "#77b8ff",
     "break": "#ff9a66", "break-tint": "#392014", "skip": "#a0a9b4", "skip-tint": "#242a31", "good": "#5fd38a",
-    "error": "#ff8d8d", "error-tint": "#3b191b", "heat": "#8f4a00",
+    "error": "#ff8d8d", "error-tint": "#3b191b", "heat": "#7f4200",
     "open": "#b9cf52", "open-tint": "#22280f",
 }  # fmt: skip
 
@@ -36,10 +36,11 @@ def graph_tone(number: int) -> int:
     return number % len(GRAPHS_LIGHT)
 
 
-#: CSS variables of JupyterLab, VS Code and Colab that override background and text color
+#: CSS variables of VS Code, JupyterLab and Colab that override background and text color.  VS Code comes first: in every theme,
+#: its Jupyter extension also sets those of JupyterLab, to the colors of a light page.
 _HOSTS: Final = {
-    "bg": ("--jp-layout-color0", "--vscode-editor-background", "--colab-primary-surface-color"),
-    "ink": ("--jp-content-font-color1", "--vscode-editor-foreground", "--colab-primary-text-color"),
+    "bg": ("--vscode-editor-background", "--jp-layout-color0", "--colab-primary-surface-color"),
+    "ink": ("--vscode-editor-foreground", "--jp-content-font-color1", "--colab-primary-text-color"),
 }
 
 

@@ -19,6 +19,8 @@ import { timeView } from "./timeline.js";
 const SCHEMA = 1;
 // Milliseconds to wait for an answer.
 const PATIENCE = 3000;
+// What JupyterLab, VS Code and documentation builders put around an output; without it, an empty line would be left.
+const OUTPUT = ":is(.jp-OutputArea-child, .output_container, .cell_output > .output, .nboutput)";
 const GONE = "the kernel is gone: run the cell again";
 const BUSY = "no answer: the kernel is busy or gone";
 
@@ -37,7 +39,7 @@ export function mount(root, host) {
     pending: pending(),
     content: null,
     local: "",
-    gone: false,
+    gone: root.classList.contains("jupyter-widgets-disconnected"), // a page that was made from the widget's saved state
     select,
     point: (file, line) => lens.point(file, line),
     has: (id) => Boolean(ctx.content?.details[id]),
@@ -358,6 +360,9 @@ export function render({ model, el }) {
   el.classList.add("dyn-widget");
   const host = widgetHost(model);
   const stop = mount(el, host);
+  const fallback = model.get("fallback");
+  // Found by its class: where the two outputs stand in the page differs from host to host.
+  if (fallback) el.append(h("style", { text: `.${fallback}, ${OUTPUT}:has(.${fallback}) { display: none }` }));
   return () => {
     stop();
     host.close();

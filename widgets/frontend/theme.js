@@ -9,8 +9,8 @@ export function hostTheme({ body, documentElement: root }, prefersDark) {
   const lab = body?.dataset.jpThemeLight;
   if (lab) return lab === "false" ? "dark" : "light";
   const names = [body?.className, root.className, body?.dataset.vscodeThemeKind].join(" ");
-  if (/vscode-(dark|high-contrast)(?!-light)/.test(names)) return "dark";
-  if (/vscode-(light|high-contrast-light)/.test(names)) return "light";
+  if (/vscode-(light|high-contrast-light)/.test(names)) return "light"; // also has the class vscode-high-contrast
+  if (/vscode-(dark|high-contrast)/.test(names)) return "dark";
   const theme = root.getAttribute("theme") || root.dataset.theme || body?.dataset.theme || "";
   if (/dark/.test(theme)) return "dark";
   if (/light/.test(theme)) return "light";

@@ -12,14 +12,13 @@ from html import escape
 from typing import Any
 
 from dynascope.compiler.ranks import SOFT_KINDS, RanksReport
-from dynascope.compiler.report import plural
+from dynascope.compiler.report import encodable, plural
 from dynascope.compiler.report.outline import MIME
 from dynascope.widgets.drawing.palette import GRAPHS_LIGHT, LIGHT, graph_tone
 from dynascope.widgets.guarded import guarded
 from dynascope.widgets.model.ranks import RankModel, RanksModel, safe_ranks_model
 from dynascope.widgets.render.page import document, empty_page
 from dynascope.widgets.render.ranks_text import to_text
-from dynascope.widgets.render.static_output import HIDE_CSS
 
 #: the picture's matrix has at most this many columns and rows; if there are more ranks, a column shows the slowest compiles of
 #: several
@@ -40,8 +39,8 @@ def _page(report: RanksReport) -> str:
 def to_mimebundle(report: RanksReport) -> dict[str, Any]:
     """`text/html` without script, `text/plain`, and the outline that docs tests compare."""
     body = guarded("This report", lambda: _body(safe_ranks_model(report)), escape)
-    html = f'<style>{HIDE_CSS}</style><div class="dyn-static">{body}</div>'
-    return {"text/html": html, "text/plain": to_text(report, width=100), MIME: outline(report)}
+    html = f'<div class="dyn-static">{body}</div>'
+    return {"text/html": html, "text/plain": encodable(to_text(report, width=100)), MIME: outline(report)}
 
 
 def outline(report: RanksReport) -> dict[str, Any]:

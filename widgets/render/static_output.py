@@ -1,8 +1,8 @@
 """The static output: what a saved notebook, nbconvert, GitHub and an untrusted notebook show.
 
 Promises: no script, no `id`, no inline SVG, no outside reference, so it survives sanitizers; the picture is an `<img>` with a
-data URI; every text is escaped; in JupyterLab and Jupyter Notebook, the output hides itself while the live view is shown below
-it, and otherwise hides the dead view's error line; if a part cannot be made, one line says so and the rest is shown.
+data URI; every text is escaped; the live view hides the output while it is shown; if a part cannot be made, one line says so
+and the rest is shown.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 from html import escape
 
-from dynascope.compiler.report import Report, plural
+from dynascope.compiler.report import Report, encodable, plural
 from dynascope.widgets.drawing.split_graph import short_picture
 from dynascope.widgets.guarded import guarded
 from dynascope.widgets.labels.run_time import graphs_alone
@@ -24,41 +24,43 @@ from dynascope.widgets.wire import Overview, ViewModel
 ROWS = 40
 #: pixels: a higher picture is replaced by a short one, because a saved page cannot scroll within it
 TALL = 1400
-#: a color that is readable on a light and on a dark background
-ERROR = "#d4313a"
-#: hides the static output while the live view is shown below it, and hides what a dead view leaves behind
+#: in JupyterLab and Jupyter Notebook, hides what is left of the live view in a notebook that is opened again: it is the first
+#: output of its cell, or follows another run's static output
+_DEAD = ".jp-OutputArea-child:is(:first-child,:has(.dyn-static) + *):has(~ .jp-OutputArea-child .dyn-static)"
 HIDE_CSS = (
-    ".jp-OutputArea-child:has(.dyn-static):has(+ .jp-OutputArea-child .dyn-widget){display:none}"
-    ".jp-OutputArea-child:has(.dyn-static) + .jp-OutputArea-child:has(.jupyter-widgets):not(:has(.jupyter-widgets *))"
-    "{display:none}"
-    ".jp-OutputArea-child:has(.dyn-static) + .jp-OutputArea-child:has(> .lm-Panel.jp-OutputArea-output)"
-    ":not(:has(> .lm-Panel.jp-OutputArea-output > *)){display:none}"
+    f"{_DEAD}:has(.jupyter-widgets):not(:has(.jupyter-widgets *)),"
+    f"{_DEAD}:has(> .lm-Panel.jp-OutputArea-output):not(:has(> .lm-Panel.jp-OutputArea-output > *)){{display:none}}"
 )
 
 
-def to_mimebundle(report: Report, model: ViewModel | None = None) -> dict[str, str]:
-    """`text/html` (the static output) and `text/plain` of a report; `model`: the report's model, if it exists already."""
-    return {"text/html": static_html(report, model), "text/plain": to_text(report, colour=False, width=100)}
+def to_mimebundle(report: Report, model: ViewModel | None = None, fallback: str = "") -> dict[str, str]:
+    """`text/html` (the static output) and `text/plain` of a report; for the arguments, see `static_html`."""
+    text = encodable(to_text(report, colour=False, width=100))  # which IPython prints in a terminal
+    return {"text/html": static_html(report, model, fallback), "text/plain": text}
 
 
-def static_html(report: Report, model: ViewModel | None = None) -> str:
-    """The static output as an HTML fragment."""
+def static_html(report: Report, model: ViewModel | None = None, fallback: str = "") -> str:
+    """The static output as an HTML fragment.
+
+    Args:
+        report: what is shown.
+        model: the report's model, if it exists already.
+        fallback: if there is a live view, too, the class by which it hides this output.
+    """
     shown = model or view_model(report)
     body = guarded("This report", lambda: static_body(report, shown), _note)
-    return f'<style>{HIDE_CSS}</style><div class="dyn-static">{body}</div>'
-
-
-def empty_html() -> str:
-    """The static output before there is a report: nothing to see, but with the style rules."""
-    return f'<style>{HIDE_CSS}</style><div class="dyn-static"></div>'
+    # in a comment, because some sanitizers drop the tag alone, and its content would be shown
+    style = f"<style><!--{HIDE_CSS}--></style>" if fallback else ""
+    return f'{style}<div class="{f"dyn-static {fallback}".rstrip()}">{body}</div>'
 
 
 def static_body(report: Report, model: ViewModel) -> str:
     """The headline, the facts beside it, causes, breaks, picture and notes of a report and its model, without style rules."""
     out = [f'<p style="margin:4px 0 8px"><strong>{escape(model["name"])}</strong>: {_counts(model)}</p>']
     for chip in model["chips"]:
-        colour = f";color:{ERROR}" if chip["kind"] == "error" else ""
-        out.append(f'<p style="margin:2px 0{colour}">{escape(chip["text"])}</p>')
+        # no color is readable on the white and on the dark grey of every theme
+        weight = ";font-weight:600" if chip["kind"] == "error" else ""
+        out.append(f'<p style="margin:2px 0{weight}">{escape(chip["text"])}</p>')
     if model["overview"] is not None:
         out.append(_causes(model["overview"]))
     if model["breaks"]:

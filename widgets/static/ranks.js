@@ -604,9 +604,9 @@ h("span",{cls:"dyn-again","aria-hidden":"true",text:r.refused?"✗":"↻"}),h("s
 code",{text:r.name}),h("span",{cls:"dyn-cause",text:r.refused?`recompile limit reached: ${r.cause}`:r.cause}),h("span",{
 cls:"dyn-hits",text:r.facts}))}function recompilesView(select,open){return rowsView("dyn-recompiles","dyn-rrow","recompi\
 les",content=>content.recompiles.map(recompileRow),select,open)}function hostTheme({body,documentElement:root},prefersDark){let lab=body?.dataset.jpThemeLight;if(lab)return lab==="fals\
-e"?"dark":"light";let names=[body?.className,root.className,body?.dataset.vscodeThemeKind].join(" ");if(/vscode-(dark|high-contrast)(?!-light)/.
-test(names))return"dark";if(/vscode-(light|high-contrast-light)/.test(names))return"light";let theme=root.getAttribute("\
-theme")||root.dataset.theme||body?.dataset.theme||"";return/dark/.test(theme)?"dark":/light/.test(theme)?"light":/(^|\s)(dark|dark-theme)(\s|$)/.
+e"?"dark":"light";let names=[body?.className,root.className,body?.dataset.vscodeThemeKind].join(" ");if(/vscode-(light|high-contrast-light)/.
+test(names))return"light";if(/vscode-(dark|high-contrast)/.test(names))return"dark";let theme=root.getAttribute("theme")||
+root.dataset.theme||body?.dataset.theme||"";return/dark/.test(theme)?"dark":/light/.test(theme)?"light":/(^|\s)(dark|dark-theme)(\s|$)/.
 test(names)?"dark":/(^|\s)(light|light-theme)(\s|$)/.test(names)?"light":prefersDark?"dark":"light"}var WATCHED=["class",
 "theme","data-theme","data-jp-theme-light","data-vscode-theme-kind"];function followTheme(view){let system=matchMedia("(\
 prefers-color-scheme: dark)"),apply=()=>{view.dataset.theme=hostTheme(document,system.matches)},observer=new MutationObserver(
@@ -623,27 +623,28 @@ e","aria-label":"run time"},bar2,summary,shares,lanes.pane,inputs);return{node,d
 textContent=`Run time · ${time.median} a call under the profiler (${time.spread}; ${plural(time.calls,"call")})`,title.
 title=time.devices,summary.replaceChildren(...verdict(time,select)),shares.replaceChildren(...shareItems(time.shares)),inputs.
 hidden=!time.inputs.length,inputs.replaceChildren(...inputsTable(time,select)),lanes.draw(time))},highlight:(_,id)=>lanes.
-highlight(id)}}var SCHEMA=1,PATIENCE=3e3,GONE="the kernel is gone: run the cell again",BUSY="no answer: the kernel is busy or gone";function mount(root,host){
-let selected="",shown={id:"",content:null},ctx={host,pending:pending(),content:null,local:"",gone:!1,select,point:(file,line)=>lens.
-point(file,line),has:id=>!!ctx.content?.details[id],canRun:()=>!!host.get("can_run_again")&&!ctx.gone,fixButton(){return!ctx.
-canRun()||!ctx.content?.fixable?null:button("dyn-btn","Try all fixes",()=>request(ctx.pending.request({fix:!0})),{title:"\
-runs the cell again, then tries changes for each break and recompile"})},changed(){header.drawControls(),redrawDetail()},
-link:(id,part)=>host.link(linkTo(id,part)),request},open=()=>detail.node.focus({preventScroll:!1}),header=headerView(ctx),
-overview=overviewView(select,open),breaks=breaksView(select,open),recompiles=recompilesView(select,open),time=timeView(select,
-open),compileTime=compileTimeView(selectTimes,open),lens=lensView(select),split=splitView(select,open),detail=detailView(
-ctx),parts=[overview,breaks,recompiles,time,compileTime,lens,split],sourceTitle=h("h2",{text:"Source"}),sourceBar=h("div",
-{cls:"dyn-bar"},sourceTitle),source=h("section",{cls:"dyn-lens","aria-label":"source"},sourceBar,lens.files,lens.node),middle2=h(
-"div",{cls:"dyn-mid"},source,split.node),view=h("div",{cls:"dyn"},header.node,overview.node,breaks.node,recompiles.node,
-time.node,compileTime.node,middle2,detail.node);root.replaceChildren(view);let stopTheme=followTheme(view);function select(id){
-ctx.has(id)&&(selected=id,highlight(),host.get("selected")!==id&&host.set("selected",id),host.link(linkTo(id,"")))}function selectTimes(id){
-let at=ctx.content?.details[id];at&&detail.choose(at.kind,"times"),shown={id:"",content:null},select(id)}function highlight(scroll=!0){
-let{content}=ctx;if(!content)return;let reveals=parts.map(part=>part.highlight(content,selected));if((shown.id!==selected||
-shown.content!==content)&&redrawDetail(),shown={id:selected,content},scroll)for(let reveal2 of reveals)reveal2()}function redrawDetail(){
-ctx.content&&detail.show(ctx.content,selected)}function clearPending(){ctx.pending.clear(),redrawDetail()}function request(message){
-message.kind==="stop"&&host.get("running")&&host.interrupt?.()||(ctx.local="",header.drawNotes(),host.ask(message,PATIENCE).
-then(answer=>{answer==="done"&&message.kind==="run_again"&&clearPending(),answer==="gone"&&(ctx.local=host.get("busy")?BUSY:
-GONE),header.drawNotes(),header.drawControls()}))}function drawWaiting(){view.classList.add("dyn-waiting"),header.drawProgress(),
-header.drawNotes(),header.drawControls()}function draw(){let content=host.get("content");if(!content||content.schema!==SCHEMA){
+highlight(id)}}var SCHEMA=1,PATIENCE=3e3;var GONE="the kernel is gone: run the cell again",BUSY="no answer: the kernel is busy or gone";function mount(root,host){
+let selected="",shown={id:"",content:null},ctx={host,pending:pending(),content:null,local:"",gone:root.classList.contains(
+"jupyter-widgets-disconnected"),select,point:(file,line)=>lens.point(file,line),has:id=>!!ctx.content?.details[id],canRun:()=>!!host.
+get("can_run_again")&&!ctx.gone,fixButton(){return!ctx.canRun()||!ctx.content?.fixable?null:button("dyn-btn","Try all fi\
+xes",()=>request(ctx.pending.request({fix:!0})),{title:"runs the cell again, then tries changes for each break and recom\
+pile"})},changed(){header.drawControls(),redrawDetail()},link:(id,part)=>host.link(linkTo(id,part)),request},open=()=>detail.
+node.focus({preventScroll:!1}),header=headerView(ctx),overview=overviewView(select,open),breaks=breaksView(select,open),
+recompiles=recompilesView(select,open),time=timeView(select,open),compileTime=compileTimeView(selectTimes,open),lens=lensView(
+select),split=splitView(select,open),detail=detailView(ctx),parts=[overview,breaks,recompiles,time,compileTime,lens,split],
+sourceTitle=h("h2",{text:"Source"}),sourceBar=h("div",{cls:"dyn-bar"},sourceTitle),source=h("section",{cls:"dyn-lens","a\
+ria-label":"source"},sourceBar,lens.files,lens.node),middle2=h("div",{cls:"dyn-mid"},source,split.node),view=h("div",{cls:"\
+dyn"},header.node,overview.node,breaks.node,recompiles.node,time.node,compileTime.node,middle2,detail.node);root.replaceChildren(
+view);let stopTheme=followTheme(view);function select(id){ctx.has(id)&&(selected=id,highlight(),host.get("selected")!==id&&
+host.set("selected",id),host.link(linkTo(id,"")))}function selectTimes(id){let at=ctx.content?.details[id];at&&detail.choose(
+at.kind,"times"),shown={id:"",content:null},select(id)}function highlight(scroll=!0){let{content}=ctx;if(!content)return;
+let reveals=parts.map(part=>part.highlight(content,selected));if((shown.id!==selected||shown.content!==content)&&redrawDetail(),
+shown={id:selected,content},scroll)for(let reveal2 of reveals)reveal2()}function redrawDetail(){ctx.content&&detail.show(
+ctx.content,selected)}function clearPending(){ctx.pending.clear(),redrawDetail()}function request(message){message.kind===
+"stop"&&host.get("running")&&host.interrupt?.()||(ctx.local="",header.drawNotes(),host.ask(message,PATIENCE).then(answer=>{
+answer==="done"&&message.kind==="run_again"&&clearPending(),answer==="gone"&&(ctx.local=host.get("busy")?BUSY:GONE),header.
+drawNotes(),header.drawControls()}))}function drawWaiting(){view.classList.add("dyn-waiting"),header.drawProgress(),header.
+drawNotes(),header.drawControls()}function draw(){let content=host.get("content");if(!content||content.schema!==SCHEMA){
 drawWaiting();return}view.classList.remove("dyn-waiting"),ctx.content=content,view.setAttribute("role","region"),view.setAttribute(
 "aria-label",`dynascope view: ${content.headline.slice(0,300)}`),sourceTitle.textContent=content.lens.length===1?`Source\
  · ${content.lens[0].label}`:"Source",source.hidden=!content.lens.length,split.node.hidden=!content.split.boxes.length&&

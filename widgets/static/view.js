@@ -604,9 +604,9 @@ h("span",{cls:"dyn-again","aria-hidden":"true",text:r.refused?"✗":"↻"}),h("s
 code",{text:r.name}),h("span",{cls:"dyn-cause",text:r.refused?`recompile limit reached: ${r.cause}`:r.cause}),h("span",{
 cls:"dyn-hits",text:r.facts}))}function recompilesView(select,open){return rowsView("dyn-recompiles","dyn-rrow","recompi\
 les",content=>content.recompiles.map(recompileRow),select,open)}function hostTheme({body,documentElement:root},prefersDark){let lab=body?.dataset.jpThemeLight;if(lab)return lab==="fals\
-e"?"dark":"light";let names=[body?.className,root.className,body?.dataset.vscodeThemeKind].join(" ");if(/vscode-(dark|high-contrast)(?!-light)/.
-test(names))return"dark";if(/vscode-(light|high-contrast-light)/.test(names))return"light";let theme=root.getAttribute("\
-theme")||root.dataset.theme||body?.dataset.theme||"";return/dark/.test(theme)?"dark":/light/.test(theme)?"light":/(^|\s)(dark|dark-theme)(\s|$)/.
+e"?"dark":"light";let names=[body?.className,root.className,body?.dataset.vscodeThemeKind].join(" ");if(/vscode-(light|high-contrast-light)/.
+test(names))return"light";if(/vscode-(dark|high-contrast)/.test(names))return"dark";let theme=root.getAttribute("theme")||
+root.dataset.theme||body?.dataset.theme||"";return/dark/.test(theme)?"dark":/light/.test(theme)?"light":/(^|\s)(dark|dark-theme)(\s|$)/.
 test(names)?"dark":/(^|\s)(light|light-theme)(\s|$)/.test(names)?"light":prefersDark?"dark":"light"}var WATCHED=["class",
 "theme","data-theme","data-jp-theme-light","data-vscode-theme-kind"];function followTheme(view){let system=matchMedia("(\
 prefers-color-scheme: dark)"),apply=()=>{view.dataset.theme=hostTheme(document,system.matches)},observer=new MutationObserver(
@@ -623,59 +623,62 @@ e","aria-label":"run time"},bar2,summary,shares,lanes.pane,inputs);return{node,d
 textContent=`Run time · ${time.median} a call under the profiler (${time.spread}; ${plural(time.calls,"call")})`,title.
 title=time.devices,summary.replaceChildren(...verdict(time,select)),shares.replaceChildren(...shareItems(time.shares)),inputs.
 hidden=!time.inputs.length,inputs.replaceChildren(...inputsTable(time,select)),lanes.draw(time))},highlight:(_,id)=>lanes.
-highlight(id)}}var SCHEMA=1,PATIENCE=3e3,GONE="the kernel is gone: run the cell again",BUSY="no answer: the kernel is busy or gone";function mount(root,host){
-let selected="",shown={id:"",content:null},ctx={host,pending:pending(),content:null,local:"",gone:!1,select,point:(file,line)=>lens.
-point(file,line),has:id=>!!ctx.content?.details[id],canRun:()=>!!host.get("can_run_again")&&!ctx.gone,fixButton(){return!ctx.
-canRun()||!ctx.content?.fixable?null:button("dyn-btn","Try all fixes",()=>request(ctx.pending.request({fix:!0})),{title:"\
-runs the cell again, then tries changes for each break and recompile"})},changed(){header.drawControls(),redrawDetail()},
-link:(id,part)=>host.link(linkTo(id,part)),request},open=()=>detail.node.focus({preventScroll:!1}),header=headerView(ctx),
-overview=overviewView(select,open),breaks=breaksView(select,open),recompiles=recompilesView(select,open),time=timeView(select,
-open),compileTime=compileTimeView(selectTimes,open),lens=lensView(select),split=splitView(select,open),detail=detailView(
-ctx),parts=[overview,breaks,recompiles,time,compileTime,lens,split],sourceTitle=h("h2",{text:"Source"}),sourceBar=h("div",
-{cls:"dyn-bar"},sourceTitle),source=h("section",{cls:"dyn-lens","aria-label":"source"},sourceBar,lens.files,lens.node),middle2=h(
-"div",{cls:"dyn-mid"},source,split.node),view=h("div",{cls:"dyn"},header.node,overview.node,breaks.node,recompiles.node,
-time.node,compileTime.node,middle2,detail.node);root.replaceChildren(view);let stopTheme=followTheme(view);function select(id){
-ctx.has(id)&&(selected=id,highlight(),host.get("selected")!==id&&host.set("selected",id),host.link(linkTo(id,"")))}function selectTimes(id){
-let at=ctx.content?.details[id];at&&detail.choose(at.kind,"times"),shown={id:"",content:null},select(id)}function highlight(scroll=!0){
-let{content}=ctx;if(!content)return;let reveals=parts.map(part=>part.highlight(content,selected));if((shown.id!==selected||
-shown.content!==content)&&redrawDetail(),shown={id:selected,content},scroll)for(let reveal2 of reveals)reveal2()}function redrawDetail(){
-ctx.content&&detail.show(ctx.content,selected)}function clearPending(){ctx.pending.clear(),redrawDetail()}function request(message){
-message.kind==="stop"&&host.get("running")&&host.interrupt?.()||(ctx.local="",header.drawNotes(),host.ask(message,PATIENCE).
-then(answer=>{answer==="done"&&message.kind==="run_again"&&clearPending(),answer==="gone"&&(ctx.local=host.get("busy")?BUSY:
-GONE),header.drawNotes(),header.drawControls()}))}function drawWaiting(){view.classList.add("dyn-waiting"),header.drawProgress(),
-header.drawNotes(),header.drawControls()}function draw(){let content=host.get("content");if(!content||content.schema!==SCHEMA){
-drawWaiting();return}view.classList.remove("dyn-waiting"),ctx.content=content,view.setAttribute("role","region"),view.setAttribute(
-"aria-label",`dynascope view: ${content.headline.slice(0,300)}`),sourceTitle.textContent=content.lens.length===1?`Source\
- · ${content.lens[0].label}`:"Source",source.hidden=!content.lens.length,split.node.hidden=!content.split.boxes.length&&
-!content.split.groups.length,middle2.classList.toggle("dyn-alone",source.hidden),middle2.hidden=source.hidden&&split.node.
-hidden;for(let part of[header,...parts])part.draw(content);selected=[host.get("selected"),selected,content.first].find(id=>id&&
-content.details[id])||"",highlight(shown.id!==selected)}view.addEventListener("keydown",event=>{if(event.key!=="Escape")
-return;let stop=split.node.querySelector('.dyn-node[tabindex="0"]');stop&&detail.node.contains(document.activeElement)&&
-stop.focus(),event.stopPropagation()});let stops=[host.on("content",draw),host.on("selected",()=>{let id=host.get("selec\
-ted");id===selected||!ctx.has(id)||(selected=id,highlight())}),host.on("now",header.drawProgress),host.on("settings",clearPending),
-host.on("can_run_again",redrawDetail)];for(let name of["settings","busy","can_run_again","command"]){let update=()=>{header.
-drawControls(),header.drawNotes()};stops.push(host.on(name,update))}for(let name of["status","edited","diff","printed"]){
-let update=()=>{ctx.local="",header.drawNotes()};stops.push(host.on(name,update))}async function checkKernel(){await host.
-ask({kind:"ping"},PATIENCE)!=="gone"||ctx.gone||(ctx.gone=!0,ctx.local=GONE,draw())}host.connection&&stops.push(host.connection(
-checkKernel));function follow(hash){let link=parseLink(hash);if(!link)return;let at=host.get("content")?.details[link.id];
-at&&link.part&&detail.choose(at.kind,link.part),selected=link.id,shown={id:"",content:null},ctx.has(link.id)&&highlight()}
-return host.hash&&follow(host.hash(follow)),draw(),()=>{stopTheme(),header.stop(),split.stop();for(let stop of stops)stop()}}
-function widgetHost(model){let next=0,content=null,turn=0,waiting=new Map,draws=new Set,read=()=>{let given=model.get("c\
-ontent"),mine=++turn,use=whole=>{if(mine===turn){content=whole;for(let draw of draws)draw()}};given?.gzip?unzipped(given.
-gzip).then(use):use(given)};model.on("change:content",read),read();let receive=message=>{message?.kind==="ack"&&waiting.
-get(String(message.id))?.(message.text??"done")};return model.on("msg:custom",receive),{live:!0,get:name=>name==="conten\
-t"?content:model.get(name),set(name,value){model.set(name,value);try{model.save_changes()}catch{}},on(name,act){return name===
-"content"?(draws.add(act),()=>draws.delete(act)):(model.on(`change:${name}`,act),()=>model.off(`change:${name}`,act))},link:()=>{},
-connection(act){return model.on("comm_live_update",act),()=>model.off("comm_live_update",act)},interrupt(){let kernel=model.
-widget_manager?.kernel;return kernel?.interrupt?(kernel.interrupt(),!0):!1},ask:(message,patience)=>new Promise(resolve=>{
-let id=`${Date.now()}-${next++}`,settle=answer=>{waiting.delete(id),clearTimeout(timer),resolve(answer)},timer=setTimeout(
-()=>settle("gone"),patience);waiting.set(id,settle);try{model.send({...message,id})}catch{settle("gone")}}),close(){model.
-off("msg:custom",receive),model.off("change:content",read)}}}function pageHost(content){let values={content,selected:"",
-settings:content.settings,busy:!1,can_run_again:!1},timer=0;return{live:!1,get:name=>values[name],set(name,value){values[name]=
-value},on:()=>()=>{},link(hash){clearTimeout(timer),timer=setTimeout(()=>history.replaceState(null,"",hash))},hash(act){
-return addEventListener("hashchange",event=>{clearTimeout(timer),history.replaceState(null,"",event.newURL),act(new URL(
-event.newURL).hash)}),location.hash},ask:async()=>"gone",close:()=>{}}}function render({model,el}){el.classList.add("dyn\
--widget");let host=widgetHost(model),stop=mount(el,host);return()=>{stop(),host.close()}}function mountPage(root,content){
-return mount(root,pageHost(content))}async function openPage(){let element=id=>document.getElementById(id),data=element(
-"dyn-data"),text=String(data.textContent),content=data.dataset.packed==="gzip"?await unzipped(text):JSON.parse(text);return mountPage(
-element("dyn-view"),content)}var main_default={render};export{main_default as default,mount,mountPage,openPage,pageHost,render};
+highlight(id)}}var SCHEMA=1,PATIENCE=3e3,OUTPUT=":is(.jp-OutputArea-child, .output_container, .cell_output > .output, .nboutput)",GONE="\
+the kernel is gone: run the cell again",BUSY="no answer: the kernel is busy or gone";function mount(root,host){let selected="",
+shown={id:"",content:null},ctx={host,pending:pending(),content:null,local:"",gone:root.classList.contains("jupyter-widge\
+ts-disconnected"),select,point:(file,line)=>lens.point(file,line),has:id=>!!ctx.content?.details[id],canRun:()=>!!host.get(
+"can_run_again")&&!ctx.gone,fixButton(){return!ctx.canRun()||!ctx.content?.fixable?null:button("dyn-btn","Try all fixes",
+()=>request(ctx.pending.request({fix:!0})),{title:"runs the cell again, then tries changes for each break and recompile"})},
+changed(){header.drawControls(),redrawDetail()},link:(id,part)=>host.link(linkTo(id,part)),request},open=()=>detail.node.
+focus({preventScroll:!1}),header=headerView(ctx),overview=overviewView(select,open),breaks=breaksView(select,open),recompiles=recompilesView(
+select,open),time=timeView(select,open),compileTime=compileTimeView(selectTimes,open),lens=lensView(select),split=splitView(
+select,open),detail=detailView(ctx),parts=[overview,breaks,recompiles,time,compileTime,lens,split],sourceTitle=h("h2",{text:"\
+Source"}),sourceBar=h("div",{cls:"dyn-bar"},sourceTitle),source=h("section",{cls:"dyn-lens","aria-label":"source"},sourceBar,
+lens.files,lens.node),middle2=h("div",{cls:"dyn-mid"},source,split.node),view=h("div",{cls:"dyn"},header.node,overview.node,
+breaks.node,recompiles.node,time.node,compileTime.node,middle2,detail.node);root.replaceChildren(view);let stopTheme=followTheme(
+view);function select(id){ctx.has(id)&&(selected=id,highlight(),host.get("selected")!==id&&host.set("selected",id),host.
+link(linkTo(id,"")))}function selectTimes(id){let at=ctx.content?.details[id];at&&detail.choose(at.kind,"times"),shown={
+id:"",content:null},select(id)}function highlight(scroll=!0){let{content}=ctx;if(!content)return;let reveals=parts.map(part=>part.
+highlight(content,selected));if((shown.id!==selected||shown.content!==content)&&redrawDetail(),shown={id:selected,content},
+scroll)for(let reveal2 of reveals)reveal2()}function redrawDetail(){ctx.content&&detail.show(ctx.content,selected)}function clearPending(){
+ctx.pending.clear(),redrawDetail()}function request(message){message.kind==="stop"&&host.get("running")&&host.interrupt?.()||
+(ctx.local="",header.drawNotes(),host.ask(message,PATIENCE).then(answer=>{answer==="done"&&message.kind==="run_again"&&clearPending(),
+answer==="gone"&&(ctx.local=host.get("busy")?BUSY:GONE),header.drawNotes(),header.drawControls()}))}function drawWaiting(){
+view.classList.add("dyn-waiting"),header.drawProgress(),header.drawNotes(),header.drawControls()}function draw(){let content=host.
+get("content");if(!content||content.schema!==SCHEMA){drawWaiting();return}view.classList.remove("dyn-waiting"),ctx.content=
+content,view.setAttribute("role","region"),view.setAttribute("aria-label",`dynascope view: ${content.headline.slice(0,300)}`),
+sourceTitle.textContent=content.lens.length===1?`Source · ${content.lens[0].label}`:"Source",source.hidden=!content.lens.
+length,split.node.hidden=!content.split.boxes.length&&!content.split.groups.length,middle2.classList.toggle("dyn-alone",
+source.hidden),middle2.hidden=source.hidden&&split.node.hidden;for(let part of[header,...parts])part.draw(content);selected=
+[host.get("selected"),selected,content.first].find(id=>id&&content.details[id])||"",highlight(shown.id!==selected)}view.
+addEventListener("keydown",event=>{if(event.key!=="Escape")return;let stop=split.node.querySelector('.dyn-node[tabindex=\
+"0"]');stop&&detail.node.contains(document.activeElement)&&stop.focus(),event.stopPropagation()});let stops=[host.on("co\
+ntent",draw),host.on("selected",()=>{let id=host.get("selected");id===selected||!ctx.has(id)||(selected=id,highlight())}),
+host.on("now",header.drawProgress),host.on("settings",clearPending),host.on("can_run_again",redrawDetail)];for(let name of[
+"settings","busy","can_run_again","command"]){let update=()=>{header.drawControls(),header.drawNotes()};stops.push(host.
+on(name,update))}for(let name of["status","edited","diff","printed"]){let update=()=>{ctx.local="",header.drawNotes()};stops.
+push(host.on(name,update))}async function checkKernel(){await host.ask({kind:"ping"},PATIENCE)!=="gone"||ctx.gone||(ctx.
+gone=!0,ctx.local=GONE,draw())}host.connection&&stops.push(host.connection(checkKernel));function follow(hash){let link=parseLink(
+hash);if(!link)return;let at=host.get("content")?.details[link.id];at&&link.part&&detail.choose(at.kind,link.part),selected=
+link.id,shown={id:"",content:null},ctx.has(link.id)&&highlight()}return host.hash&&follow(host.hash(follow)),draw(),()=>{
+stopTheme(),header.stop(),split.stop();for(let stop of stops)stop()}}function widgetHost(model){let next=0,content=null,
+turn=0,waiting=new Map,draws=new Set,read=()=>{let given=model.get("content"),mine=++turn,use=whole=>{if(mine===turn){content=
+whole;for(let draw of draws)draw()}};given?.gzip?unzipped(given.gzip).then(use):use(given)};model.on("change:content",read),
+read();let receive=message=>{message?.kind==="ack"&&waiting.get(String(message.id))?.(message.text??"done")};return model.
+on("msg:custom",receive),{live:!0,get:name=>name==="content"?content:model.get(name),set(name,value){model.set(name,value);
+try{model.save_changes()}catch{}},on(name,act){return name==="content"?(draws.add(act),()=>draws.delete(act)):(model.on(
+`change:${name}`,act),()=>model.off(`change:${name}`,act))},link:()=>{},connection(act){return model.on("comm_live_updat\
+e",act),()=>model.off("comm_live_update",act)},interrupt(){let kernel=model.widget_manager?.kernel;return kernel?.interrupt?
+(kernel.interrupt(),!0):!1},ask:(message,patience)=>new Promise(resolve=>{let id=`${Date.now()}-${next++}`,settle=answer=>{
+waiting.delete(id),clearTimeout(timer),resolve(answer)},timer=setTimeout(()=>settle("gone"),patience);waiting.set(id,settle);
+try{model.send({...message,id})}catch{settle("gone")}}),close(){model.off("msg:custom",receive),model.off("change:conten\
+t",read)}}}function pageHost(content){let values={content,selected:"",settings:content.settings,busy:!1,can_run_again:!1},
+timer=0;return{live:!1,get:name=>values[name],set(name,value){values[name]=value},on:()=>()=>{},link(hash){clearTimeout(
+timer),timer=setTimeout(()=>history.replaceState(null,"",hash))},hash(act){return addEventListener("hashchange",event=>{
+clearTimeout(timer),history.replaceState(null,"",event.newURL),act(new URL(event.newURL).hash)}),location.hash},ask:async()=>"\
+gone",close:()=>{}}}function render({model,el}){el.classList.add("dyn-widget");let host=widgetHost(model),stop=mount(el,
+host),fallback=model.get("fallback");return fallback&&el.append(h("style",{text:`.${fallback}, ${OUTPUT}:has(.${fallback}\
+) { display: none }`})),()=>{stop(),host.close()}}function mountPage(root,content){return mount(root,pageHost(content))}
+async function openPage(){let element=id=>document.getElementById(id),data=element("dyn-data"),text=String(data.textContent),
+content=data.dataset.packed==="gzip"?await unzipped(text):JSON.parse(text);return mountPage(element("dyn-view"),content)}
+var main_default={render};export{main_default as default,mount,mountPage,openPage,pageHost,render};

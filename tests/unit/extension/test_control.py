@@ -538,3 +538,12 @@ def test_the_output_of_a_run_from_the_view_is_as_in_a_cell(shell: Any, capsys: p
     kept.flush()
     assert len(shown[-1]) == 1
     assert capsys.readouterr().err == "later\n"
+
+
+def test_run_again_replaces_the_report_that_the_cell_displayed(shell: Any, kernel: Clicks) -> None:
+    shell("%%compile", *CELL)
+    assert kernel.updates == []
+    kernel.again({"fullgraph": True})
+    (report,) = kernel.updates
+    assert "stopped by an error" in report["text/plain"]
+    assert "<img" in report["text/html"]

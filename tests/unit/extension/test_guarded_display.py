@@ -67,7 +67,7 @@ view.view_model = fail
 """
 
 
-def test_in_a_kernel_the_slot_and_the_view_say_so():
+def test_in_a_kernel_the_view_and_the_report_say_so():
     cells = [
         BREAK_THE_VIEW,
         "\n".join(["%%compile --backend eager", *F, "f(torch.ones(3))"]),
@@ -77,9 +77,9 @@ def test_in_a_kernel_the_slot_and_the_view_say_so():
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in cells])
     client = NotebookClient(notebook, kernel_name="python3", timeout=600)
     client.execute()
-    slot, view, result = notebook.cells[1].outputs
-    assert slot.data["text/plain"] == LINE
-    assert "text/html" not in slot.data
+    view, report, result = notebook.cells[1].outputs
+    assert report.data["text/plain"] == LINE
+    assert "text/html" not in report.data
     assert result.data["text/plain"] == "tensor([2., 2., 2.])"
     assert notebook.cells[2].outputs[0].data["text/plain"] == "1"
     state = client.widget_state[view.data["application/vnd.jupyter.widget-view+json"]["model_id"]]

@@ -119,6 +119,12 @@ def test_widgets_leave_nothing() -> None:
     assert [dict(o.data) for o in normalized(outputs)] == [{"text/html": "<b>kept</b>"}]
 
 
+def test_the_class_by_which_a_view_hides_its_report_is_not_stored() -> None:
+    html = f'<div class="dyn-static dyn-{"0a" * 16}">f</div>'
+    (output,) = normalized([nbformat.v4.new_output("display_data", {"text/html": html})])
+    assert output.data["text/html"] == '<div class="dyn-static">f</div>'
+
+
 def test_removed_outputs_are_not_stored() -> None:
     out = nbformat.v4.new_output("stream", name="stdout", text="out")
     err = nbformat.v4.new_output("stream", name="stderr", text="err")

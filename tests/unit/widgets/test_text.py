@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import sys
+
 import pytest
 from samples import SAMPLES, frame, hostile, loop, many, one_break, recompiled, refused
 
@@ -54,6 +57,21 @@ def test_colour_changes_no_character() -> None:
 
 def test_a_pipe_gets_no_colour(capsys: pytest.CaptureFixture[str]) -> None:
     assert "\x1b" not in to_text(loop())
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
+def test_a_stream_that_cannot_encode_our_signs_gets_plain_ones(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding))
+    for make in SAMPLES.values():
+        report = make()
+        print(report, report.details(), report.headline(), report.diff(one_break()), report._repr_mimebundle_()["text/plain"])
+    sys.stdout.flush()
+    text = written.getvalue().decode(encoding)
+    assert "* graph break at In[3]:4:5 in f (resumed)" in text
+    assert "      4 | torch._dynamo.graph_break()" in text
+    assert ("f: 2 graphs · 1 graph break" if encoding == "cp1252" else "f: 2 graphs - 1 graph break") in text
+    assert "graphs -> 1" in text
 
 
 def test_many_breaks_stay_short() -> None:
