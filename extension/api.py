@@ -84,7 +84,7 @@ def load(path: str | Path, *, strict: bool = False) -> Report | RanksReport:
         FileNotFoundError: if there is nothing to read.
         ValueError: if nothing can be read; with `strict`, if not everything can be.
     """
-    from dynascope.compiler.jobs import folder
+    from dynascope.compiler.ranks import folder
     from dynascope.compiler.recording import trace_files
 
     ranks = folder.load(Path(path), strict=strict)

@@ -14,8 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from dynascope.compiler.jobs.recorder import RankRecorder
 from dynascope.compiler.ranks import RanksReport
+from dynascope.compiler.ranks.recorder import RankRecorder
 from dynascope.compiler.report import message_of
 
 
@@ -66,7 +66,7 @@ class RanksRecording:
         return functools.partial(recorded, self._folder, function)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        from dynascope.compiler.jobs import folder
+        from dynascope.compiler.ranks import folder
 
         assert self._restore is not None
         self._restore()

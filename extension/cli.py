@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from dynascope.compiler import __version__
-from dynascope.compiler.jobs.folder import is_job
-from dynascope.compiler.jobs.identity import process_rank, world_size
 from dynascope.compiler.ranks import RanksReport
+from dynascope.compiler.ranks.folder import is_job
+from dynascope.compiler.ranks.identity import process_rank, world_size
 from dynascope.compiler.ranks.report import ALIKE, read_terms
 from dynascope.compiler.ranks.report import SUFFIXES as RANKS_SUFFIXES
 from dynascope.compiler.report import Report, encodable

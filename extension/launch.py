@@ -1,6 +1,6 @@
 """`dynascope run` for the ranks of a job: under the user's torchrun, or with options of torchrun, which it then starts itself.
 
-Each rank writes a file of its own into one folder (`compiler.jobs`); by default, each machine has its own folder.  If
+Each rank writes a file of its own into one folder (`compiler.ranks`); by default, each machine has its own folder.  If
 `dynascope run` starts torchrun, it reports at the end.  Under the user's torchrun, one rank of each folder reports: the one
 that ends last, or the first one that fails, because torchrun then ends the others.
 """
@@ -19,11 +19,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from dynascope.compiler.jobs import folder as job_folder
-from dynascope.compiler.jobs import identity
-from dynascope.compiler.jobs.rank_file import read as read_rank
-from dynascope.compiler.jobs.recorder import RankRecorder
-from dynascope.compiler.ranks import RanksReport
+from dynascope.compiler.ranks import RanksReport, identity
+from dynascope.compiler.ranks import folder as job_folder
+from dynascope.compiler.ranks.record import read as read_rank
+from dynascope.compiler.ranks.recorder import RankRecorder
 from dynascope.compiler.report import Report
 
 #: prefixes of the options with which `dynascope run` starts torchrun, written with `-` in place of `_`

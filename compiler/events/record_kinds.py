@@ -5,7 +5,7 @@ To read another record, add its name to `USED` (and remove it from `IGNORED` or 
 `widgets/model/stages.py`.  Declare its fields in `events.field_types`, keep its content in `assembly.compile_records`, and add
 it to the Report in `assembly.assemble` or `assembly.stages`.
 
-`jobs.quick_trace_reader` treats ranks as alike if their records have the same hash.  It hashes every kind of record that is not
+`jobs.log_scan` treats ranks as alike if their records have the same hash.  It hashes every kind of record that is not
 ignored, so add a kind that should not tell ranks apart to `_LATER` there.  It hashes an artifact only if its name is in
 `_SHAPING`.
 """

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from dynascope.compiler.ranks.schema import Collective
+from dynascope.compiler.ranks.report import Collective
 from dynascope.compiler.report import Graph
 
 #: operations of torch.ops._c10d_functional that start no collective

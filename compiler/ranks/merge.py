@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from dynascope.compiler.ranks import collectives
 from dynascope.compiler.ranks.compare import Side, compare, step_hashes
-from dynascope.compiler.ranks.report import RanksReport
-from dynascope.compiler.ranks.schema import Difference, DifferenceKind, Rank, RankGroup, RunTimeSkew, StepSummary, StepTime
-from dynascope.compiler.ranks.structure import GroupNames, Structure, steps_of
+from dynascope.compiler.ranks.record import RankRecord
+from dynascope.compiler.ranks.report import Difference, DifferenceKind, Rank, RankGroup, RanksReport, StepSummary, StepTime
 from dynascope.compiler.report import Report
-from dynascope.compiler.report.data import Part
 
 #: groups whose Report is kept and compared; more would say little and cost much
 MOST_GROUPS = 32
@@ -28,26 +27,6 @@ MOST_GROUPS = 32
 _MOST_STEPS = 1000
 #: a slow rank takes this many seconds longer than the fastest of its group, and this many times the median of the others
 _SLOW_SECONDS, _SLOW_TIMES = 0.5, 1.5
-
-
-class RankRecord(Part, kw_only=True, dict=True):
-    """What one rank wrote.  Its hashes are read at once, its Report on demand."""
-
-    rank: Rank
-    structure: Structure
-    names: GroupNames = {}
-    versions: dict[str, str | None] = {}
-    settings: dict[str, Any] = {}
-    #: None: not recorded, as in a log
-    environment: dict[str, str] | None = None
-    world_size: int | None = None
-    #: identifies the job: equal for all its ranks; None: not known
-    job: str | None = None
-
-    def reading(self, report: Callable[[], Report]) -> RankRecord:
-        """Set the function that reads the Report; it raises ValueError or OSError if the Report is damaged."""
-        self.report = report
-        return self
 
 
 @dataclass
@@ -64,6 +43,14 @@ class _Group:
     @property
     def ranks(self) -> list[int]:
         return sorted(r.rank.rank for r in self.records)
+
+    @cached_property
+    def side(self) -> Side:
+        rank = self.first.rank
+        return Side(
+            report=self.report or Report(), structure=self.first.structure, names=self.first.names,
+            finished=rank.status == "finished", numbers=frozenset({rank.rank, rank.local_rank}),
+        )  # fmt: skip
 
 
 def merge(records: Iterable[RankRecord], *, world_size: int | None = None, notes: Iterable[str] = ()) -> RanksReport:
@@ -90,7 +77,6 @@ def merge(records: Iterable[RankRecord], *, world_size: int | None = None, notes
     schedules = _inside(groups, result.groups, "collective")
     result.differences = [*_divergences(groups), *schedules, *_surroundings(known), *_inside(groups, result.groups, "cache")]
     result.slow = _times(groups)
-    result.skew = _skew(result.ranks)
     return result
 
 
@@ -175,25 +161,20 @@ def _shown(group: _Group, reference: _Group) -> RankGroup:
     shown = RankGroup(ranks=group.ranks, report=group.report)
     if group.report is None:
         return shown
-    steps = steps_of(group.report, finished=_has_ended(group.first))
-    for step, hashed in zip(steps, step_hashes(_side(group), _side(reference)), strict=False):
-        frame = step.frame
+    side = group.side
+    for step, hashed in zip(side.steps, step_hashes(side, reference.side), strict=False):
+        frame, graph = step.frame, step.graph
         shown.steps.append(
             StepSummary(
                 frame=frame.id, name=frame.name, file=frame.file, line=frame.line, cell=frame.cell, kind=frame.kind,
                 status=frame.status, recompile=frame.recompile_of is not None, hash=hashed,
-                splits=len(step.graph.splits) if step.graph else 0,
-                collectives=collectives.collectives(step.graph, group.first.names) if step.graph else [],
+                splits=len(graph.splits) if graph else 0,
+                collectives=collectives.collectives(graph, group.first.names) if graph else [],
             )
         )  # fmt: skip
-    for number in dict.fromkeys(step for step, _ in group.rank_constants):
-        if number < len(steps):
-            shown.rank_constants.append(steps[number].frame.id)
+    constants = dict.fromkeys(step for step, _ in group.rank_constants)
+    shown.rank_constants = [side.steps[number].frame.id for number in constants if number < len(side.steps)]
     return shown
-
-
-def _has_ended(record: RankRecord) -> bool:
-    return record.rank.status == "finished"
 
 
 # -- differences ------------------------------------------------------------------------------------
@@ -202,32 +183,25 @@ def _has_ended(record: RankRecord) -> bool:
 def _divergences(groups: list[_Group]) -> list[Difference]:
     """The first difference of each group from the reference, sorted by step; groups without a Report come last."""
     found: list[Difference] = []
-    if not groups or groups[0].report is None:
-        return found
-    there = _side(groups[0])
-    for index, group in enumerate(groups[1:], 1):
-        if group.report is None:
-            found.append(Difference(kind="graph", group=index, reference=0))
-            continue
-        here = _side(group)
-        # groups that were not joined can still differ only in constants that happen to equal the ranks' numbers
-        difference = compare(here, there) or compare(replace(here, numbers=frozenset()), there)
+    reference = groups[0].side if groups and groups[0].report is not None else None
+    for index, group in enumerate(groups[1:] if reference is not None else (), 1):
+        difference: Difference | None = Difference(kind="graph")
+        if group.report is not None and reference is not None:
+            # groups that were not joined can still differ only in constants that happen to equal the ranks' numbers
+            difference = compare(group.side, reference) or compare(replace(group.side, numbers=frozenset()), reference)
         if difference is not None:
-            difference.group, difference.reference = index, 0
+            difference.group, difference.reference_group = index, 0
             found.append(difference)
     return sorted(found, key=lambda d: d.step if d.step is not None else 1 << 30)
 
 
-def _side(group: _Group) -> Side:
-    first = group.first
-    numbers = frozenset({first.rank.rank, first.rank.local_rank})
-    return Side(
-        report=group.report or Report(),
-        structure=first.structure,
-        names=first.names,
-        finished=_has_ended(first),
-        numbers=numbers,
-    )
+def _unusual(values: Mapping[int, str]) -> Iterator[tuple[str, list[int], str]]:
+    """(value, the ranks with it, the most frequent value) for each value but the most frequent one; `values`: by rank."""
+    ranks: dict[str, list[int]] = defaultdict(list)
+    for rank, value in values.items():
+        ranks[value].append(rank)
+    usual = max(ranks, key=lambda value: (len(ranks[value]), -min(ranks[value])), default="")
+    return ((value, own, usual) for value, own in ranks.items() if value != usual)
 
 
 def _surroundings(records: list[RankRecord]) -> list[Difference]:
@@ -241,15 +215,10 @@ def _surroundings(records: list[RankRecord]) -> list[Difference]:
     for kind, of in kinds:
         known = {r.rank.rank: values for r in records if (values := of(r)) is not None}
         for name in dict.fromkeys(name for values in known.values() for name in values):
-            by_value: dict[str, list[int]] = defaultdict(list)
-            for rank, values in known.items():
-                value = values.get(name)
-                by_value["not set" if value is None else str(value)].append(rank)
-            usual = max(by_value, key=lambda v: (len(by_value[v]), -min(by_value[v])))
+            shown = {rank: "not set" if values.get(name) is None else str(values[name]) for rank, values in known.items()}
             found += [
-                Difference(kind=kind, ranks=ranks, subject=name, here=value, there=usual)
-                for value, ranks in by_value.items()
-                if value != usual
+                Difference(kind=kind, ranks=ranks, subject=name, value=value, reference=usual)
+                for value, ranks, usual in _unusual(shown)
             ]
     return found
 
@@ -261,23 +230,16 @@ def _inside(groups: list[_Group], shown: list[RankGroup], kind: DifferenceKind) 
     """
     found = []
     for index, (group, shown_group) in enumerate(zip(groups, shown, strict=True)):
+        values = {r.rank.rank: r.rank.caches if kind == "cache" else r.structure.schedules for r in group.records}
         for step, summary in enumerate(shown_group.steps[:_MOST_STEPS]):
-            answers: dict[str, list[int]] = defaultdict(list)
-            for record in group.records:
-                values = record.rank.caches if kind == "cache" else record.structure.schedules
-                if step < len(values) and values[step]:
-                    answers[values[step]].append(record.rank.rank)
-            if len(answers) < 2:
-                continue
-            usual = max(answers, key=lambda a: (len(answers[a]), -min(answers[a])))
+            answers = {rank: own[step] for rank, own in values.items() if step < len(own) and own[step]}
             found += [
                 Difference(
-                    kind=kind, group=index, reference=index, step=step, frame=summary.frame, ranks=ranks, here=answer,
-                    there=usual, subject=summary.name, file=summary.file, line=summary.line, cell=summary.cell,
+                    kind=kind, group=index, reference_group=index, step=step, frame=summary.frame, ranks=ranks, value=answer,
+                    reference=usual, subject=summary.name, file=summary.file, line=summary.line, cell=summary.cell,
                     function=summary.name,
                 )
-                for answer, ranks in answers.items()
-                if answer != usual
+                for answer, ranks, usual in _unusual(answers)
             ]  # fmt: skip
     return found
 
@@ -302,30 +264,6 @@ def _times(groups: list[_Group]) -> list[StepTime]:
             others = sorted(t for r, t in times.items() if r != rank)
             median, waited = statistics.median(others), times[rank] - others[0]
             if waited > _SLOW_SECONDS and times[rank] > _SLOW_TIMES * median:
-                slow.append(
-                    StepTime(
-                        group=index, step=step, median=median, slowest=times[rank], slowest_rank=rank, waited=waited
-                    )
-                )  # fmt: skip
+                slowest = times[rank]
+                slow.append(StepTime(group=index, step=step, median=median, slowest=slowest, slowest_rank=rank, waited=waited))
     return sorted(slow, key=lambda s: -s.waited)[:20]
-
-
-def _skew(ranks: list[Rank]) -> list[RunTimeSkew]:
-    """At most 20 graphs whose estimated run times differ between ranks; none if the numbers of estimates differ."""
-    known = {
-        r.rank: [(step, time) for step, times in enumerate(r.run_times) for time in times] for r in ranks if any(r.run_times)
-    }
-    if len(known) < 2 or len({len(times) for times in known.values()}) > 1:
-        return []
-    found = []
-    for graph, times in enumerate(zip(*known.values(), strict=True)):
-        by_rank = dict(zip(known, times, strict=True))
-        fastest, slowest = (extreme(by_rank, key=lambda r: by_rank[r][1]) for extreme in (min, max))
-        (_, least), (step, most) = by_rank[fastest], by_rank[slowest]
-        if most > least:
-            found.append(
-                RunTimeSkew(
-                    graph=graph, step=step, fastest_rank=fastest, fastest=least, slowest_rank=slowest, slowest=most
-                )
-            )  # fmt: skip
-    return sorted(found, key=lambda s: s.fastest - s.slowest)[:20]

@@ -2,7 +2,9 @@
 
 Ranks with equal hashes compiled the same code.  The hashes are made from functions, operations, shapes, breaks, skips,
 collectives and what failed guards check.  They leave out times, ids, folders, addresses, device numbers, sizes behind symbols,
-and the values that guards compare.
+and the values that guards compare.  `Normal` replaces these in texts: devices, process groups without a name and symbols are
+numbered in the order of their first use, so that rank 3, which uses `cuda:3` throughout, equals rank 0, which uses `cuda:0`; a
+rank that uses two devices equals neither.
 """
 
 from __future__ import annotations
@@ -15,15 +17,86 @@ from hashlib import blake2b
 from typing import Any
 
 from dynascope.compiler.ranks import collectives
-from dynascope.compiler.ranks.normal import Normal, basename
-from dynascope.compiler.ranks.schema import Collective
-from dynascope.compiler.report import Break, Frame, Graph, Recompile
+from dynascope.compiler.ranks.report import Collective
+from dynascope.compiler.report import Break, Frame, Graph, Node, Recompile
 from dynascope.compiler.report.data import Part
 from dynascope.compiler.report.schema import ReportData
 
 #: process groups: torch's name -> (the name that the program gave it, the ranks)
 GroupNames = dict[str, tuple[str | None, list[int] | None]]
+#: torch's name of the default process group
+WORLD = "0"
+_PATH = re.compile(r"(?:[A-Za-z]:)?(?:[\\/][\w.+@~<>-]+)+[\\/](?P<name>[\w.+@<>-]+)")
+_VOLATILE = re.compile(
+    r"0x[0-9a-fA-F]+"  # an address
+    r"|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"  # a UUID
+    r"|\b\d{9,}\b"  # an id(), a time
+    r"|\b(?P<word>pid|PID|process|thread|rank|port)(?P<sign>[ =:]+)\d+"
+)
+_DEVICE = re.compile(r"\b(?P<kind>cuda|xpu|hpu|npu|mtia|privateuseone|cpu):(?P<index>\d+)\b|index=(?P<alone>\d+)\b")
+_SYMBOL = re.compile(r"\b(?P<kind>[suf]|zuf|z)(?P<number>\d+)\b")
+_COLLECTIVE = re.compile(r"_c10d_functional|distributed")
+_QUOTED = re.compile(r"(?P<quote>['\"])(?P<name>[\w:.-]+)(?P=quote)(?=\s*\))")
 _INTEGER = re.compile(r"(?<![\w.'\"#])-?\d+(?![\w.'\"#])")
+
+
+class Normal:
+    """Normalizes the texts of one rank, which must come in order.
+
+    A process group gets the name that the program gave it, if that is unique: unlike torch's name, it is the same on all ranks.
+    """
+
+    def __init__(self, names: GroupNames | None = None) -> None:
+        named = {name: called for name, (called, _) in (names or {}).items() if called and not called.startswith("undefined")}
+        self._groups = {name: called for name, called in named.items() if list(named.values()).count(called) == 1}
+        self._devices: dict[str, str] = {}
+        self._symbols: dict[str, str] = {}
+
+    def text(self, text: str) -> str:
+        """The text without folders; addresses, ids and the like (`_VOLATILE`) and device numbers are replaced."""
+        text = _PATH.sub(lambda m: m["name"], text) if "/" in text or "\\" in text else text
+        text = _VOLATILE.sub(lambda m: f"{m['word']}{m['sign']}#" if m["word"] else "#", text)
+        return _DEVICE.sub(self._device, text) if ":" in text or "index=" in text else text
+
+    def code(self, code: str) -> str:
+        """The code of a node of an FX graph: like `text`, with symbols and names of process groups replaced, too."""
+        code = _SYMBOL.sub(self._symbol, self.text(code))
+        if _COLLECTIVE.search(code):
+            code = _QUOTED.sub(lambda m: f"'{self.group(m['name'])}'", code)
+        return code
+
+    def size(self, size: int | str) -> int | str:
+        """A size in a shape, with symbols replaced if it is an expression."""
+        return size if isinstance(size, int) else _SYMBOL.sub(self._symbol, size)
+
+    def group(self, name: str) -> str:
+        """A process group's name: the one that the program gave it; else "world" (the default group), "group 1", ..."""
+        if name == WORLD:
+            return self._groups.get(name, "world")
+        if name not in self._groups:
+            self._groups[name] = f"group {sum(v.startswith('group ') for v in self._groups.values()) + 1}"
+        return self._groups[name]
+
+    def device(self, device: str | None) -> str | None:
+        return None if device is None else _DEVICE.sub(self._device, device)
+
+    def _device(self, match: re.Match[str]) -> str:
+        kind, index = match["kind"], match["index"] or match["alone"]
+        if kind == "cpu":
+            return "cpu"
+        # `index=3` is from `device(type='cuda', index=3)`, another way to write "cuda:3"
+        number = self._devices.setdefault(index, f"#{len(self._devices)}")
+        return f"{kind}:{number}" if kind else f"index={number}"
+
+    def _symbol(self, match: re.Match[str]) -> str:
+        kind = match["kind"]
+        count = sum(name.startswith(kind) for name in self._symbols)
+        return self._symbols.setdefault(match[0], f"{kind}#{count}")
+
+
+def basename(file: str) -> str:
+    """The last part of a path of any operating system."""
+    return re.split(r"[\\/]", file)[-1]
 
 
 class Structure(Part, kw_only=True):
@@ -97,9 +170,9 @@ def steps_of(report: ReportData, *, finished: bool = True) -> list[Step]:
     ]
 
 
-def structure(report: ReportData, names: GroupNames | None = None, *, finished: bool = True) -> Structure:
+def structure(report: ReportData, names: GroupNames, *, finished: bool = True) -> Structure:
     """The structure of one rank's report."""
-    normal = normalizer(names)
+    normal = Normal(names)
     made = Structure()
     for step in steps_of(report, finished=finished):
         facts = step_facts(step, normal)
@@ -116,15 +189,6 @@ def structure(report: ReportData, names: GroupNames | None = None, *, finished: 
     return made
 
 
-def normalizer(names: GroupNames | None) -> Normal:
-    """The Normal of a rank.
-
-    A process group gets the name that the program gave it, if that is unique: unlike torch's name, it is the same on all ranks.
-    """
-    named = {name: called for name, (called, _) in (names or {}).items() if called and not called.startswith("undefined")}
-    return Normal({name: called for name, called in named.items() if list(named.values()).count(called) == 1})
-
-
 def step_facts(step: Step, normal: Normal) -> dict[str, Any]:
     """The facts of one step that go into its hash."""
     frame, graph = step.frame, step.graph
@@ -136,19 +200,13 @@ def step_facts(step: Step, normal: Normal) -> dict[str, Any]:
         "reason": normal.text((frame.reason or "").partition("\n")[0]) if frame.status in ("skipped", "failed") else "",
         "end": graph.end if graph else None,
         "splits": len(graph.splits) if graph else 0,
-        "ops": [
-            [
-                normal.code(n.code),
-                n.op,
-                n.dtype,
-                sizes(n.shape, normal),
-                sizes(n.stride, normal),
-                normal.device(n.device),
-                *([n.subclass] if n.subclass else []),
-            ]
-            for n in (graph.nodes if graph else ())
-        ],
+        "ops": [_op(node, normal) for node in graph.nodes] if graph else [],
     }
+
+
+def _op(node: Node, normal: Normal) -> list[Any]:
+    shape, stride, device = sizes(node.shape, normal), sizes(node.stride, normal), normal.device(node.device)
+    return [normal.code(node.code), node.op, node.dtype, shape, stride, device, *filter(None, [node.subclass])]
 
 
 def break_facts(broken: Break | None) -> list[Any] | None:

@@ -184,14 +184,14 @@ def test_a_size_that_differs_and_a_recompile_on_one_rank(folder: Path, jobs: Job
     done = jobs["size"]
     assert done.returncode == 0, done.stderr
     difference = dynascope.load(folder / "size.json").differences[0]
-    assert (difference.kind, difference.step, difference.here, difference.there) == ("size", 0, "[5, 8]", "[4, 8]")
+    assert (difference.kind, difference.step, difference.value, difference.reference) == ("size", 0, "[5, 8]", "[4, 8]")
     done = jobs["recompile"]
     report = dynascope.load(folder / "recompile.json")
     assert [group.ranks for group in report.groups] == [[0, 2, 3], [1]]
     difference = report.differences[0]
     assert difference.kind == "recompile"
-    assert difference.here is not None
-    assert "4 before, 6 now" in difference.here
+    assert difference.value is not None
+    assert "4 before, 6 now" in difference.value
     assert "recompiled on rank 1" in done.stdout
 
 
@@ -237,7 +237,7 @@ def test_tensor_parallel_graphs_have_their_collectives(folder: Path, jobs: Jobs)
     assert {c.backward for c in collectives} == {False, True}
     assert all(c.ranks == [0, 1] and c.waited is not None for c in collectives)
     assert [d.kind for d in report.differences] == ["constant"]
-    assert "1e-05" in (report.differences[0].there or "")
+    assert "1e-05" in (report.differences[0].reference or "")
     graph = report.groups[0].report.graphs[0]
     subclasses: list[str | None] = ["DTensor(Shard(0))", "DTensor(Shard(0))", "DTensor(Shard(1))", "DTensor(Replicate())"]
     if str(report.versions["torch"]).startswith("2.9"):  # its graphs do not name the class of a tensor

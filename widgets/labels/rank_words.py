@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from dynascope.compiler.ranks import SOFT_KINDS, Difference, Rank, RanksReport, RunTimeSkew, StepTime
-from dynascope.compiler.report import Report, label, listed, plural, seconds, time_text
+from dynascope.compiler.ranks import SOFT_KINDS, Difference, Rank, RanksReport, StepTime
+from dynascope.compiler.report import Report, label, listed, plural, seconds
 from dynascope.widgets.labels.summary import breaks
 from dynascope.widgets.labels.words import capped
 
@@ -110,18 +110,19 @@ def difference_title(report: RanksReport, difference: Difference) -> str:
         return f"{who}: another {_ANOTHER[d.kind]} {d.subject}"
     from_whom = _reference(report, d)
     if d.kind == "cache":
-        return f"{d.subject}: {who} {_CACHES.get(d.here or '', d.here)}; {from_whom} {_CACHES.get(d.there or '', d.there)}"
+        own, other = (_CACHES.get(answer or "", answer) for answer in (d.value, d.reference))
+        return f"{d.subject}: {who} {own}; {from_whom} {other}"
     if d.step is None:
         return f"{who} differs from {from_whom}" if who.startswith("rank ") else f"{who} differ from {from_whom}"
     verb = "differs" if who.startswith("rank ") else "differ"
-    steps = max(len(report.groups[g].steps) for g in (d.group, d.reference) if g is not None)
+    steps = max(len(report.groups[g].steps) for g in (d.group, d.reference_group) if g is not None)
     function = f": {d.function} at {_at(d)}" if d.file is not None else ""
     return f"{who} {verb} from {from_whom} in compile {d.step + 1} of {steps}{function}"
 
 
 def _reference(report: RanksReport, difference: Difference) -> str:
     """The ranks that others differ from: `ranks 0-2`, `the other ranks`, `most ranks`, `400 other ranks`."""
-    group, reference = (None if n is None else report.groups[n].ranks for n in (difference.group, difference.reference))
+    group, reference = (None if n is None else report.groups[n].ranks for n in (difference.group, difference.reference_group))
     if reference is None or group is reference:
         others = len(report.ranks if group is None else group) - len(who_differs(report, difference))
         return "the other rank" if others == 1 else "the other ranks"
@@ -146,7 +147,7 @@ def difference_details(report: RanksReport, difference: Difference) -> list[str]
     others = _reference(report, d)
     details = _what(d, who, others)
     for guard in d.guards:
-        sides = [f"{guard.here} on {who}" if guard.here else "", f"{guard.there} on {others}" if guard.there else ""]
+        sides = [f"{guard.value} on {who}" if guard.value else "", f"{guard.reference} on {others}" if guard.reference else ""]
         details.append("guard: " + "; ".join(filter(None, sides)))
     damaged = [r for r in report.ranks if r.rank in who_differs(report, d) and r.unread]
     if damaged and len(damaged) == len(who_differs(report, d)):
@@ -173,39 +174,39 @@ def _what(d: Difference, who: str, others: str) -> list[str]:
     reason = [f"reason: {_one_line(d.reason)}"] if d.reason else []
     source = f" `{d.source.strip()}`" if d.source.strip() else ""
     if d.kind in _ANOTHER:
-        return [f"{d.here}; {others}: {d.there}"]
+        return [f"{d.value}; {others}: {d.reference}"]
     if d.kind == "break":
-        if d.here is None or d.there is None:
-            having, without = (who, others) if d.there is None else (others, who)
+        if d.value is None or d.reference is None:
+            having, without = (who, others) if d.reference is None else (others, who)
             return [f"graph break at {_at(d)}{source} on {having}, none there on {without}", *reason]
-        return [f"graph break at {d.here} on {who}; at {d.there} on {others}", *reason]
+        return [f"graph break at {d.value} on {who}; at {d.reference} on {others}", *reason]
     if d.kind in ("skip", "error", "cached"):
-        here, there = (_OUTCOMES.get(value or "", value or "?") for value in (d.here, d.there))
-        return [f"{who} {here}; {others} {there}", *([f"at {_at(d)}{source}"] if source else []), *reason]
+        own, other = (_OUTCOMES.get(value or "", value or "?") for value in (d.value, d.reference))
+        return [f"{who} {own}; {others} {other}", *([f"at {_at(d)}{source}"] if source else []), *reason]
     if d.kind == "recompile":
         mine = d.place_of == "group"
-        again, first = (d.here, d.there) if mine else (d.there, d.here)
+        again, first = (d.value, d.reference) if mine else (d.reference, d.value)
         having, without = (who, others) if mine else (others, who)
         return [f"recompiled on {having}: {again}; {without} {_continued(first)}", *reason]
     if d.kind == "function":
-        return [f"{who} compiled {d.here}; {others} compiled {d.there}"]
+        return [f"{who} compiled {d.value}; {others} compiled {d.reference}"]
     if d.kind == "ends":
-        if d.here is None:
-            return [f"{who} compiled nothing more; {others} compiled {d.there}"]
-        return [f"{who} compiled {d.here}; {others} compiled nothing more"]
+        if d.value is None:
+            return [f"{who} compiled nothing more; {others} compiled {d.reference}"]
+        return [f"{who} compiled {d.value}; {others} compiled nothing more"]
     if d.kind == "collective":
-        if d.group == d.reference:
-            return [f"order in Inductor's code: {d.here} on {who}; {d.there} on {others}", _HANG]
+        if d.group == d.reference_group:
+            return [f"order in Inductor's code: {d.value} on {who}; {d.reference} on {others}", _HANG]
         number = f"collective {d.position + 1}" if d.position is not None else "a collective"
         return [
-            f"{number}: {d.here or 'none'} on {who}; {d.there or 'none'} on {others}",
+            f"{number}: {d.value or 'none'} on {who}; {d.reference or 'none'} on {others}",
             _HANG,
         ]
     if d.step is None:
         return [f"what differs is unknown: no report of {who} was read"]
     about = "" if d.kind in ("constant", "graph") else f"{d.kind} of "
     subject = f"{about}{d.subject}: " if d.kind != "graph" and d.subject else ""
-    return [f"{subject}{d.here or 'nothing'} on {who}; {d.there or 'nothing'} on {others}", *reason]
+    return [f"{subject}{d.value or 'nothing'} on {who}; {d.reference or 'nothing'} on {others}", *reason]
 
 
 def _continued(what: str | None) -> str:
@@ -274,18 +275,9 @@ def slow_step(report: RanksReport, slow: StepTime) -> str:
     return f"{took}: whoever then needed rank {slow.slowest_rank} waited for up to {seconds(slow.waited)}"
 
 
-def skew(report: RanksReport, found: RunTimeSkew) -> str:
-    """`run time of a graph of f, as Inductor estimates it: 12.0 ms on rank 3, 8.0 ms on rank 0`."""
-    step = _step_name(report, report.rank(found.slowest_rank).group, found.step)
-    name = f"a graph of {step}" if step else f"graph {found.graph + 1}"
-    times = f"{time_text(found.slowest)} on rank {found.slowest_rank}, {time_text(found.fastest)} on rank {found.fastest_rank}"
-    return f"run time of {name}, as Inductor estimates it: {times}"
-
-
 def slow_lines(report: RanksReport, most: int) -> list[str]:
-    """Sentences on slow compiles and on estimated run times that differ, at most `most` of each; the others are counted."""
-    compiles = capped([slow_step(report, slow) for slow in report.slow], most, "slow compile")
-    return compiles + capped([skew(report, found) for found in report.skew], most, "graph")
+    """Sentences on slow compiles, at most `most`; the others are counted."""
+    return capped([slow_step(report, slow) for slow in report.slow], most, "slow compile")
 
 
 def _step_name(report: RanksReport, group: int | None, step: int) -> str:

@@ -120,7 +120,7 @@ def ranks_model(report: RanksReport) -> RanksModel:
                 "title": printable(rank_words.difference_title(report, d), 600),
                 "details": [printable(text, 1200) for text in rank_words.difference_details(report, d)],
                 "group": _shown(d.group),
-                "reference": _shown(d.reference),
+                "reference": _shown(d.reference_group),
                 "step": -1 if d.step is None else d.step,
                 "frame": d.frame or "",
                 "there": d.reference_frame or "",

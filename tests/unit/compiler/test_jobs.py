@@ -19,9 +19,9 @@ import torch
 
 import dynascope
 from dynascope.compiler.driver.pipeline import Run
-from dynascope.compiler.jobs import folder as job_folder
-from dynascope.compiler.jobs import identity, quick_trace_reader, rank_file, recorder
-from dynascope.compiler.ranks import Rank, RanksReport
+from dynascope.compiler.ranks import Rank, RanksReport, logs, recorder
+from dynascope.compiler.ranks import folder as job_folder
+from dynascope.compiler.ranks import record as rank_file
 from dynascope.compiler.ranks.collectives import scheduled
 from dynascope.compiler.report import Report
 
@@ -55,7 +55,6 @@ def log(
     compiles: int = 3,
     seconds: float = 1.0,
     schedule: tuple[str, ...] = (),
-    run_times: tuple[float, ...] = (),
 ) -> str:
     """A TORCH_TRACE log of a rank that compiles a few functions."""
     folder = f"/scratch/node{rank // 8}/job{rank}"
@@ -71,12 +70,6 @@ def log(
         if schedule and n == 1:
             artifact = {"name": "inductor_collective_schedule", "encoding": "json"}
             text += record(rank, {"artifact": artifact, **ids}, json.dumps(schedule, indent=2))
-        for nanoseconds in run_times[n : n + 1]:
-            ops = [
-                {"name": f"op{i}", "type": "compute", "estimated_runtime_ns": nanoseconds / 2, "outputs": []} for i in (0, 1)
-            ]
-            artifact = {"name": "inductor_runtime_and_tensor_meta", "encoding": "json"}
-            text += record(rank, {"artifact": artifact, **ids}, json.dumps({"ops": ops}, indent=2))
         text += record(rank, {"chromium_event": {}, **ids}, json.dumps({"name": "gc", "ph": "i", "ts": rank * 1.5}))
         metrics = {
             "co_name": "f", "co_filename": f"{folder}/train.py", "co_firstlineno": line, "guard_count": 3,
@@ -103,8 +96,8 @@ def load(folder: Path) -> RanksReport:
 def parsed_logs(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The logs that are parsed in full from now on."""
     parsed: list[Path] = []
-    whole = quick_trace_reader.load_traces
-    monkeypatch.setattr(quick_trace_reader, "load_traces", lambda files: parsed.extend(files) or whole(files))
+    whole = logs.load_traces
+    monkeypatch.setattr(logs, "load_traces", lambda files: parsed.extend(files) or whole(files))
     return parsed
 
 
@@ -132,7 +125,7 @@ def test_several_processes_read_what_one_reads(tmp_path: Path, monkeypatch: pyte
     report = load(write_logs(tmp_path / "job\u2028\x0c one", texts))
     assert [g.ranks for g in report.groups] == [[0, 1, 2, 3, 4, 5, 6, 8, 10, 11], [7], [9]]
     assert [(d.kind, d.step, d.group) for d in report.differences] == [("size", 1, 1), ("ends", 2, 2)]
-    assert report.differences[0].here == "[5, 8]"
+    assert report.differences[0].value == "[5, 8]"
 
 
 def test_logs_of_a_process_that_dies_are_read_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,31 +232,6 @@ def tlparse(folder: Path, out: Path) -> None:
     )  # fmt: skip
 
 
-def test_run_times_are_compared_as_tlparse_compares_them(tmp_path: Path) -> None:
-    slower = {0: 4e6, 1: 5e6, 2: 7.5e6, 3: 7e6}
-    texts = {rank: log(rank, size=9 if rank == 2 else 4, run_times=(2e6, time)) for rank, time in slower.items()}
-    folder = write_logs(tmp_path / "job", texts)
-    report = load(folder)
-    (skew,) = report.skew
-    assert (skew.graph, skew.step, skew.slowest_rank, skew.fastest_rank) == (1, 1, 2, 0)
-    assert (skew.slowest, skew.fastest) == (0.0075, 0.004)
-    words = "run time of a graph of f, as Inductor estimates it: 7.5 ms on rank 2, 4.0 ms on rank 0"
-    assert words in " ".join(str(report).split())
-    assert RanksReport.from_dict(report.to_dict()).skew == report.skew
-    tlparse(folder, tmp_path / "out")
-    theirs: dict[int, set[float]] = {}
-    for entry in json.loads((tmp_path / "out" / "runtime_estimations.json").read_text()):
-        theirs.setdefault(entry["rank"], set()).add(sum(op["estimated_runtime_ns"] for op in entry["ops"]) / 1e9)
-    assert theirs == {r.rank: {s for own in r.run_times for s in own} for r in report.ranks}
-    assert "3.5 ms" in (tmp_path / "out" / "index.html").read_text()
-
-
-def test_run_times_of_different_numbers_of_graphs_are_not_compared(tmp_path: Path) -> None:
-    report = load(write_logs(tmp_path / "job", {rank: log(rank, run_times=(2e6, 3e6)[: 1 + rank]) for rank in range(2)}))
-    assert [r.run_times for r in report.ranks] == [[[0.002], [], []], [[0.002], [0.003], []]]
-    assert report.skew == []
-
-
 def test_schedules_of_collectives_are_compared_as_tlparse_lists_them(tmp_path: Path) -> None:
     usual, odd = (ALL_REDUCE, WAIT, GATHER, WAIT), (GATHER, WAIT, ALL_REDUCE, WAIT)
     texts = {rank: log(rank, schedule=odd if rank == 2 else usual) for rank in range(4)}
@@ -273,9 +241,9 @@ def test_schedules_of_collectives_are_compared_as_tlparse_lists_them(tmp_path: P
     assert "order in Inductor's code: all_gather_into_tensor all_reduce on rank 2" in " ".join(str(report).split())
     tlparse(folder, tmp_path / "out")
     theirs = {entry["rank"]: entry["ops"] for entry in json.loads((tmp_path / "out" / "collective_schedules.json").read_text())}
-    known: dict[str, quick_trace_reader.Known] = {}
-    for file in job_folder.logs(folder):
-        own = quick_trace_reader.read(file, known)
+    known: dict[str, logs.Known] = {}
+    for file in job_folder.trace_logs(folder):
+        own = logs.read(file, known)
         assert own.structure.schedules[1].split() == scheduled(theirs[own.rank.rank])
 
 
@@ -352,9 +320,7 @@ def test_a_reader_never_sees_half_a_file(tmp_path: Path) -> None:
 
 
 def test_values_that_no_reader_can_hold_are_left_out() -> None:
-    deep, long = b"[" * 100_000, b'{"ops": [{"estimated_runtime_ns": 1' + b"0" * 400 + b"}]}"
-    assert quick_trace_reader._scheduled(deep) == []
-    assert [rank_file.run_time(payload) for payload in (deep, long)] == [[], []]
+    assert logs._scheduled(b"[" * 100_000) == []
 
 
 # -- the recorder -----------------------------------------------------------------------------------
@@ -368,11 +334,12 @@ def test_a_rank_that_stands_still_writes_where(tmp_path: Path, monkeypatch: pyte
     recording = SimpleNamespace(events=[], snapshot=Report)
     writer = recorder.RankRecorder(tmp_path, recording)
     writer.start()
-    path = tmp_path / rank_file.file_name(Rank(rank=3, host=identity.process_rank().host, pid=os.getpid()))  # type: ignore[union-attr]
     for _ in range(500):  # this very line is where the rank is
         time.sleep(0.02)
-        if path.exists() and rank_file.read(path).rank.at:
+        path = next(tmp_path.glob(f"3-*-{os.getpid()}.rank"), None)
+        if path is not None and rank_file.read(path).rank.at:
             break
+    assert path is not None
     rank = rank_file.read(path).rank
     assert (rank.status, rank.rank) == ("no end", 3)
     assert rank.at[-1].function == "test_a_rank_that_stands_still_writes_where"

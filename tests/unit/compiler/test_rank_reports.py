@@ -12,9 +12,9 @@ import jsonschema
 import pytest
 import referencing
 
-from dynascope.compiler.jobs import rank_file
 from dynascope.compiler.ranks import Rank, RankRecord, RanksReport, merge
-from dynascope.compiler.ranks.normal import Normal
+from dynascope.compiler.ranks.record import record_of
+from dynascope.compiler.ranks.structure import Normal
 from dynascope.compiler.report import Break, FailedGuard, Failure, Frame, Graph, Node, Recompile, Report, Summary
 from dynascope.compiler.report.expect import ExpectationFailed
 from tools import generated
@@ -69,7 +69,7 @@ def made(rank: int = 0) -> Report:
 
 
 def record(report: Report, rank: int, **facts: Any) -> RankRecord:
-    return rank_file.record_of(Rank(rank=rank, local_rank=rank), report, **facts)
+    return record_of(Rank(rank=rank, local_rank=rank), report, **facts)
 
 
 def with_difference(change: Change, ranks: int = 4, odd: int = 2) -> RanksReport:
@@ -156,8 +156,8 @@ def test_a_planted_difference_is_found_where_it_is(name: str) -> None:
     change, kind, step = PLANTED[name]
     report = with_difference(change)
     assert [group.ranks for group in report.groups] == [[0, 1, 3], [2]]
-    hard = [d for d in report.differences if d.group != d.reference]
-    assert [(d.kind, d.step, d.group, d.reference) for d in hard] == [(kind, step, 1, 0)]
+    hard = [d for d in report.differences if d.group != d.reference_group]
+    assert [(d.kind, d.step, d.group, d.reference_group) for d in hard] == [(kind, step, 1, 0)]
     assert hard[0].file == FILE
     assert not report.alike
     assert "rank 2 differs from ranks 0, 1, 3" in str(report)
@@ -185,7 +185,7 @@ def test_the_first_of_several_differences_is_named() -> None:
 
 def test_guards_with_other_values_are_shown_side_by_side() -> None:
     guards = with_difference(PLANTED["no break"][0]).differences[0].guards
-    assert [(g.here, g.there) for g in guards] == [("L['rank'] == 2", "L['rank'] == 0")]
+    assert [(g.value, g.reference) for g in guards] == [("L['rank'] == 2", "L['rank'] == 0")]
 
 
 def test_a_thousand_ranks_that_are_alike_are_one_group(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,7 +241,7 @@ def test_a_rank_that_was_stopped_belongs_to_those_whose_beginning_it_compiled() 
     drop(stopped, "f3")
     stopped.graphs[1].aot_forward = None  # it had not come to the later stages
     stopped.frames[2].status = "unfinished"
-    records.append(rank_file.record_of(Rank(rank=3, status="no end"), stopped, world_size=6))
+    records.append(record_of(Rank(rank=3, status="no end"), stopped, world_size=6))
     report = merge(records)
     assert [group.ranks for group in report.groups] == [[0, 1, 2, 3]]
     assert [(r.rank, r.status) for r in report.ranks][3:] == [(3, "no end"), (4, "missing"), (5, "missing")]
@@ -274,7 +274,7 @@ def test_settings_versions_variables_and_caches_are_compared() -> None:
     for each in records:
         each.rank.caches = ["miss" if each.rank.rank == 0 else "hit", "", "", ""]
     report = merge(records)
-    assert [(d.kind, d.ranks, d.subject, d.here, d.there) for d in report.differences] == [
+    assert [(d.kind, d.ranks, d.subject, d.value, d.reference) for d in report.differences] == [
         ("versions", [1], "torch", "2.9.1", "2.13.0"),
         ("settings", [2], "specialize_int", "True", "False"),
         ("environment", [3], "NCCL_DEBUG", "not set", "INFO"),
@@ -299,7 +299,12 @@ def test_a_variable_that_one_rank_alone_has_is_a_difference() -> None:
     records = [record(made(rank), rank, environment={"NCCL_DEBUG": "INFO"} if rank == 0 else {}) for rank in range(3)]
     records.append(record(made(3), 3))  # from a log: its environment is not known
     [difference] = merge(records).differences
-    assert (difference.subject, difference.ranks, difference.here, difference.there) == ("NCCL_DEBUG", [0], "INFO", "not set")
+    assert (difference.subject, difference.ranks, difference.value, difference.reference) == (
+        "NCCL_DEBUG",
+        [0],
+        "INFO",
+        "not set",
+    )
 
 
 def test_a_slow_rank_is_named_with_what_the_others_waited() -> None:
@@ -316,10 +321,10 @@ def test_the_data_is_json_and_back() -> None:
     again = RanksReport.from_dict(json.loads(json.dumps(report.to_dict())))
     assert again.to_dict() == report.to_dict()
     assert str(again) == str(report)
-    assert RanksReport.from_dict({"ranks_schema": 1}).groups == []
+    assert RanksReport.from_dict({"ranks_schema": 2}).groups == []
     for damage in (
         {},
-        {"ranks_schema": 2},
+        {"ranks_schema": 1},
         {"ranks_schema": True},
         {**report.to_dict(), "ranks": 3},
         {**report.to_dict(), "groups": [{}]},
@@ -370,7 +375,7 @@ def test_another_order_of_collectives_in_inductors_code_is_found_in_ranks_that_a
     assert [group.ranks for group in report.groups] == [[0, 1, 2, 3]]
     (difference,) = report.differences
     assert (difference.kind, difference.ranks, difference.step) == ("collective", [3], 1)
-    assert (difference.here, difference.there) == (
+    assert (difference.value, difference.reference) == (
         "all_gather_into_tensor all_reduce",
         "all_reduce all_gather_into_tensor",
     )

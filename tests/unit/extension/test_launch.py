@@ -11,8 +11,8 @@ import pytest
 
 from dynascope import cli, launch
 from dynascope.cli import main
-from dynascope.compiler.jobs import identity
-from dynascope.compiler.jobs.folder import read_job
+from dynascope.compiler.ranks import identity
+from dynascope.compiler.ranks.folder import read_job
 from dynascope.compiler.report import Report
 
 

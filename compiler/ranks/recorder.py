@@ -8,6 +8,7 @@ takes at most about a twentieth of the time.
 
 from __future__ import annotations
 
+import json
 import sys
 import threading
 import time
@@ -18,10 +19,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from dynascope.compiler.jobs import identity, rank_file
-from dynascope.compiler.ranks import RankRecord
-from dynascope.compiler.ranks.schema import Rank, RankStatus
-from dynascope.compiler.ranks.structure import steps_of
+from dynascope.compiler.ranks import identity
+from dynascope.compiler.ranks.record import RankRecord, encoded, record_of, write
+from dynascope.compiler.ranks.report import Rank, RankStatus
 from dynascope.compiler.report import Report, StackEntry, first_line
 from dynascope.compiler.source.origin import is_users
 
@@ -111,23 +111,17 @@ class RankRecorder:
         try:
             do()
         except Exception as error:  # an observer must not make the program fail
-            self.problem = _one_line(error)
+            self.problem = f"{type(error).__name__}: {first_line(str(error))}".removesuffix(": ")
 
     def _write(self, report: Report, status: RankStatus, error: str | None) -> None:
         if self._rank is None:
             return
         rank = replace(self._rank, status=status, error=error, started=self._started)
-        record = rank_file.record_of(
-            rank,
-            report,
-            names=self._names,
-            settings=_settings(self._events),
-            environment=identity.environment(),
-            world_size=self._world_size,
-            job=self._job,
-        )
-        rank.run_times = _run_times(self._events, report, finished=status == "finished")
-        self._last = record, rank_file.encoded(report.to_dict())
+        record = record_of(
+            rank, report, names=self._names, settings=_settings(self._events), environment=identity.environment(),
+            world_size=self._world_size, job=self._job,
+        )  # fmt: skip
+        self._last = record, encoded(report.to_dict())
         self._write_again()
 
     def _write_again(self) -> None:
@@ -138,7 +132,7 @@ class RankRecorder:
         rank.written = time.time()
         if rank.status != "finished" and self._at:
             rank.at, rank.at_seconds = self._at, round(time.monotonic() - self._since, 2)
-        rank_file.write(self.folder, record, report)
+        write(self.folder, record, report)
 
 
 def users_stack(frame: FrameType | None) -> list[StackEntry]:
@@ -155,32 +149,14 @@ def users_stack(frame: FrameType | None) -> list[StackEntry]:
     return entries[::-1]
 
 
-def _run_times(events: list[Any], report: Report, *, finished: bool) -> list[list[float]]:
-    """For each step, Inductor's estimates of the run times of its graphs; [] if none was logged."""
-    found: dict[str | None, list[float]] = {}
-    for event in list(events):
-        artifact = (getattr(event, "metadata", None) or {}).get("artifact")
-        if isinstance(artifact, dict) and artifact.get("name") == rank_file.RUN_TIMES:
-            found.setdefault(event.compile_id, []).extend(rank_file.run_time(event.payload or ""))
-    return [found.get(step.frame.compile_id, []) for step in steps_of(report, finished=finished)] if found else []
-
-
 def _settings(events: list[Any]) -> dict[str, Any]:
     """The compiler's settings, from the first compile that logged them."""
-    for event in list(events):
-        metadata = getattr(event, "metadata", None)
-        metrics = metadata.get("compilation_metrics") if isinstance(metadata, dict) else None
-        if isinstance(metrics, dict):
-            found = settings_of(metrics)
-            if found:
-                return found
-    return {}
+    logged = ((getattr(event, "metadata", None) or {}).get("compilation_metrics") for event in list(events))
+    return next(filter(None, (settings_of(metrics) for metrics in logged if isinstance(metrics, dict))), {})
 
 
 def settings_of(metrics: dict[str, Any]) -> dict[str, Any]:
     """The settings in torch's CompilationMetrics, by name."""
-    import json
-
     found: dict[str, Any] = {}
     for name, prefix in (("dynamo_config", "torch._dynamo.config"), ("inductor_config", "torch._inductor.config")):
         try:
@@ -195,8 +171,3 @@ def settings_of(metrics: dict[str, Any]) -> dict[str, Any]:
 def _is_setting(value: Any) -> bool:
     """Whether a value is plain and contains no path or address, which would differ between ranks that are set up alike."""
     return isinstance(value, (bool, int, float)) or (isinstance(value, str) and "/" not in value and "0x" not in value)
-
-
-def _one_line(error: BaseException) -> str:
-    text = first_line(str(error))
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -2,6 +2,7 @@
 
 `scan` hashes what determines a rank's structure (graphs, breaks, recompiles, outcomes) and reads what may differ between equal
 ranks: times, answers of caches, schedules, settings.  It skips everything else.  Ranks with equal hashes have equal structures.
+`python -m dynascope.compiler.ranks.logs` reads many logs for another process.
 
 A log with a damaged record or line is parsed in full, so that the damage is counted.  Records that are repeated or out of order
 are counted only in the logs that are parsed; such a record changes the hash if its kind is hashed.
@@ -13,21 +14,22 @@ import gzip
 import hashlib
 import json
 import re
+import sys
 import zlib
 from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from dynascope.compiler.events.field_types import remove_wrong_types
 from dynascope.compiler.events.record_kinds import IGNORED, USED, record_compile_id, record_name
-from dynascope.compiler.jobs import rank_file
-from dynascope.compiler.jobs.recorder import settings_of
-from dynascope.compiler.ranks import RankRecord, Structure
 from dynascope.compiler.ranks.collectives import scheduled
-from dynascope.compiler.ranks.schema import Rank
+from dynascope.compiler.ranks.record import RankRecord, cache_answer, head, record_of
+from dynascope.compiler.ranks.recorder import settings_of
+from dynascope.compiler.ranks.report import Rank
 from dynascope.compiler.ranks.structure import steps_of
 from dynascope.compiler.recording.log_reader import HEAD
 from dynascope.compiler.recording.trace_files import load_traces
@@ -65,23 +67,15 @@ class Scan:
     caches: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     #: compile id -> kinds of its collectives in the order of Inductor's code
     schedules: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-    #: compile id -> run times of its graphs, as Inductor estimates them
-    run_times: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     settings: dict[str, Any] = field(default_factory=dict)
     torch: str | None = None
     #: number of records of each unknown kind
     unread: dict[str, int] = field(default_factory=dict)
 
 
-@dataclass
-class Known:
-    """What all logs with the same hash have in common, from one of them that was parsed in full."""
-
-    structure: Structure
-    #: each step as (compile id, index among the compiles with this id)
-    steps: list[tuple[str, int]]
-    rank: Rank
-    versions: dict[str, str | None]
+#: hash -> the record of the log with this hash that was parsed in full, and its steps, each as (compile id, index among the
+#: compiles with this id)
+Known = dict[str, tuple[RankRecord, list[tuple[str, int]]]]
 
 
 def scan(path: Path) -> Scan:
@@ -90,9 +84,9 @@ def scan(path: Path) -> Scan:
     digest, devices = hashlib.blake2b(digest_size=16), _Devices()
     found, intact = Scan(), 0
     for record in _RECORD.finditer(content):
-        head = HEAD.match(record["line"])
-        metadata = _metadata(head["json"], record["payload"]) if head is not None else None
-        if head is None or metadata is None:
+        line = HEAD.match(record["line"])
+        metadata = _metadata(line["json"], record["payload"]) if line is not None else None
+        if line is None or metadata is None:
             continue
         intact += len(record[0])
         name, key = record_name(metadata), record_compile_id(metadata) or ""
@@ -110,14 +104,12 @@ def scan(path: Path) -> Scan:
                 found.caches[key].append(answer)
             if kind == "inductor_collective_schedule":
                 found.schedules[key] += _scheduled(record["payload"])
-            if kind == rank_file.RUN_TIMES:
-                found.run_times[key] += rank_file.run_time(record["payload"])
             if kind == "torch_version":
                 version = re.search(rb'"pytorch_version": ?"([^"]+)"', record["payload"])
                 found.torch = version[1].decode(errors="replace") if version else found.torch
             if kind not in _SHAPING:
                 continue
-        digest.update(devices.normal(_VOLATILE.sub(b"", head["json"])))
+        digest.update(devices.normal(_VOLATILE.sub(b"", line["json"])))
         digest.update(devices.normal(_VOLATILE.sub(b"", record["payload"])))
     found.digest = digest.hexdigest() if content and intact == len(content) else ""
     return found
@@ -125,8 +117,6 @@ def scan(path: Path) -> Scan:
 
 def _metadata(text: bytes, payload: bytes) -> dict[str, Any] | None:
     """The decoded JSON of a record; None if the log reader would count damage in the record."""
-    import msgspec
-
     if not text.isascii():
         return None
     try:
@@ -187,29 +177,32 @@ def _metrics(metrics: dict[str, Any], key: str, found: Scan) -> bytes:
     return str(shaping).encode()
 
 
-def read(path: Path, known: dict[str, Known]) -> RankRecord:
+def read(path: Path, known: Known) -> RankRecord:
     """The record of the rank that wrote this log; raises ValueError, in one line, if nothing in the log can be read.
 
-    `known`: hash -> what all logs with this hash have in common; the hash of this log is added if it is new.
+    `known`: the hash of this log is added if it is new.
     """
     found = scan(path)
-    seen = known.get(found.digest)
-    if seen is None:
-        report = load_traces([path])
-        rank = Rank(rank=number_of(path, report), status="no end" if _is_cut_off(path, report) else "finished")
-        record = rank_file.record_of(rank, report)
-        record.report = lambda: load_traces([path])
-        record.settings = found.settings
-        record.versions = {**report.versions, "torch": found.torch or report.versions["torch"]}
-        record.structure.schedules = _schedules(_compiles(report), found)
-        record.rank.run_times = _run_times(_compiles(report), found)
-        if found.digest:
-            known[found.digest] = Known(record.structure, _compiles(report), record.rank, record.versions)
+    if found.digest in known:
+        like, steps = known[found.digest]
+        seconds = [times[number] if number < len(times := found.seconds[key]) else None for key, number in steps]
+        rank = replace(
+            like.rank, rank=number_of(path), unread=found.unread, seconds=seconds,
+            compile_seconds=round(sum(s for s in seconds if s), 6),
+            caches=[cache_answer(found.caches[key]) for key, _ in steps],
+        )  # fmt: skip
+        record = replace(like, rank=rank)
     else:
-        record = _like(seen, found, path)
-    stat = path.stat()
-    record.rank.written = stat.st_mtime
-    return record
+        report = load_traces([path])
+        steps = _compiles(report)
+        rank = Rank(rank=number_of(path, report), status="no end" if _is_cut_off(path, report) else "finished")
+        record = record_of(rank, report)
+        if found.digest:
+            known[found.digest] = record, steps
+    record.settings, record.versions = found.settings, {**record.versions, "torch": found.torch or record.versions["torch"]}
+    record.structure = replace(record.structure, schedules=[" ".join(found.schedules[key]) for key, _ in steps])
+    record.rank.written = path.stat().st_mtime
+    return record.reading(lambda: load_traces([path]))
 
 
 def _is_cut_off(path: Path, report: Report) -> bool:
@@ -218,36 +211,6 @@ def _is_cut_off(path: Path, report: Report) -> bool:
         return True
     frames = [f for f in report.frames if f.status != "ignored"]
     return bool(frames) and frames[-1].status == "unfinished"
-
-
-def _like(seen: Known, found: Scan, path: Path) -> RankRecord:
-    """The record of a log whose hash is known: the structure of the log that was parsed, with the times of this one."""
-    rank = Rank(rank=number_of(path), status=seen.rank.status, compiling=seen.rank.compiling, error=seen.rank.error)
-    rank.unread = found.unread
-    rank.seconds = [_at(found.seconds.get(key), number) for key, number in seen.steps]
-    rank.compile_seconds = round(sum(s for s in rank.seconds if s), 6)
-    rank.caches = [rank_file.cache_answer(found.caches.get(key, ())) for key, _ in seen.steps]
-    rank.run_times = _run_times(seen.steps, found)
-    return RankRecord(
-        rank=rank,
-        structure=replace(seen.structure, schedules=_schedules(seen.steps, found)),
-        settings=found.settings,
-        versions={**seen.versions, "torch": found.torch},
-    ).reading(lambda: load_traces([path]))
-
-
-def _schedules(steps: list[tuple[str, int]], found: Scan) -> list[str]:
-    """For each step, the kinds of its collectives in the order of Inductor's code, separated by spaces."""
-    return [" ".join(found.schedules.get(key, ())) for key, _ in steps]
-
-
-def _run_times(steps: list[tuple[str, int]], found: Scan) -> list[list[float]]:
-    """For each step, the estimated run times of its graphs; [] if none was logged."""
-    return [found.run_times.get(key, []) for key, _ in steps] if found.run_times else []
-
-
-def _at(values: list[float | None] | None, number: int) -> float | None:
-    return values[number] if values is not None and number < len(values) else None
 
 
 def _compiles(report: Report) -> list[tuple[str, int]]:
@@ -268,3 +231,21 @@ def number_of(path: Path, report: Report | None = None) -> int:
         return int(match[1] or match[2])
     ranks = [f.rank for f in report.frames if f.rank is not None] if report is not None else []
     return ranks[0] if ranks else 0
+
+
+def main() -> None:
+    """Read the logs that standard input lists, separated by NUL, and write a line of JSON for each.
+
+    A line has the log's index, and the data of the first line of a rank's file (`record.head`) or the error.
+    """
+    known: Known = {}
+    for number, path in enumerate(sys.stdin.buffer.read().decode("utf-8", "surrogateescape").split("\0")):
+        try:
+            answer: dict[str, object] = {"head": head(read(Path(path), known))}
+        except (ValueError, OSError) as error:
+            answer = {"error": " ".join(str(error).split())}
+        print(json.dumps({"number": number, **answer}))
+
+
+if __name__ == "__main__":
+    main()

@@ -7,41 +7,27 @@ import socket
 import sys
 from typing import Any
 
-from dynascope.compiler.ranks.schema import Rank
+from dynascope.compiler.ranks.report import Rank
 from dynascope.compiler.ranks.structure import GroupNames
 
 #: prefixes of environment variables that influence what torch compiles or how it communicates
 _SHAPING = ("TORCH", "PYTORCH", "NCCL", "GLOO", "UCC", "CUDA_", "TRITON", "OMP_NUM_THREADS", "DYNAMO", "INDUCTOR", "AOT_")
 #: substrings of environment variables that may differ between ranks or machines
 _DIFFERING = (
-    "TORCHELASTIC",
-    "TORCH_TRACE",
-    "CUDA_VISIBLE_DEVICES",
-    "CACHE_DIR",
-    "_ASYNC_ERROR_",
-    "LOG_DIR",
-    "SOCKET_IFNAME",
-    "TMPDIR",
-)
+    "TORCHELASTIC", "TORCH_TRACE", "CUDA_VISIBLE_DEVICES", "CACHE_DIR", "_ASYNC_ERROR_", "LOG_DIR", "SOCKET_IFNAME", "TMPDIR",
+)  # fmt: skip
 
 
 def process_rank() -> Rank | None:
     """This process as a rank; None if neither the process group nor the environment says which one it is."""
-    number, local = _number("RANK"), _number("LOCAL_RANK")
     group = process_group()
-    if group is not None:
-        number = group[0]
+    number = group[0] if group is not None else _number("RANK")
     if number is None or (group is None and _number("WORLD_SIZE") is None):
         return None
     return Rank(
-        rank=number,
-        host=socket.gethostname(),
-        pid=os.getpid(),
-        parent=os.getppid(),
-        local_rank=local,
-        node=_number("GROUP_RANK"),
-        restarts=_number("TORCHELASTIC_RESTART_COUNT") or 0,
-    )
+        rank=number, host=socket.gethostname(), pid=os.getpid(), parent=os.getppid(), local_rank=_number("LOCAL_RANK"),
+        node=_number("GROUP_RANK"), restarts=_number("TORCHELASTIC_RESTART_COUNT") or 0,
+    )  # fmt: skip
 
 
 def world_size() -> int | None:

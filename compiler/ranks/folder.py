@@ -6,6 +6,7 @@ cannot be read is left out, and the notes name it.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -16,8 +17,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from dynascope.compiler.jobs import quick_trace_reader, rank_file
-from dynascope.compiler.ranks import RankRecord, RanksReport, merge
+from dynascope.compiler.ranks import logs
+from dynascope.compiler.ranks.merge import merge
+from dynascope.compiler.ranks.record import SUFFIX, RankRecord, from_head, read
+from dynascope.compiler.ranks.report import RanksReport
 from dynascope.compiler.recording.trace_files import load_traces
 from dynascope.compiler.report import plural
 
@@ -57,15 +60,15 @@ def is_job(folder: Path) -> bool:
     """Whether the folder has files of ranks, or logs of more than one rank."""
     if not folder.is_dir():
         return False
-    return bool(rank_files(folder)) or len({quick_trace_reader.number_of(f) for f in logs(folder)}) > 1
+    return bool(rank_files(folder)) or len({logs.number_of(f) for f in trace_logs(folder)}) > 1
 
 
 def rank_files(folder: Path) -> list[Path]:
     """The files that recorded ranks wrote."""
-    return sorted(f for f in folder.rglob(f"*{rank_file.SUFFIX}") if f.is_file() and not f.name.startswith("."))
+    return sorted(f for f in folder.rglob(f"*{SUFFIX}") if f.is_file() and not f.name.startswith("."))
 
 
-def logs(folder: Path) -> list[Path]:
+def trace_logs(folder: Path) -> list[Path]:
     """The files that are named as TORCH_TRACE names the log of a rank, compressed or not."""
     return sorted(f for f in folder.rglob("dedicated_log_torch_trace_rank_*") if f.is_file() and f.suffix in (".log", ".gz"))
 
@@ -79,8 +82,8 @@ def read_job(folder: str | Path, *, world_size: int | None = None) -> RanksRepor
     folder, notes = Path(folder), list[str]()
     files = rank_files(folder)
     if files:
-        found = list(_read(files, rank_file.read, notes))
-    elif paths := _latest_logs(logs(folder), notes):
+        found = list(_read(files, read, notes))
+    elif paths := _latest_logs(trace_logs(folder), notes):
         found = list(_read_logs(paths, notes))
     else:
         raise FileNotFoundError(f"no ranks in {folder}: run the job with dynascope run, or with TORCH_TRACE={folder}")
@@ -128,7 +131,7 @@ def _latest_logs(paths: list[Path], notes: list[str]) -> list[Path]:
     """One log for each rank: the newest."""
     latest: dict[int, Path] = {}
     for path in sorted(paths, key=lambda p: (p.stat().st_mtime, p.name)):
-        latest[quick_trace_reader.number_of(path)] = path
+        latest[logs.number_of(path)] = path
     repeated = len(paths) - len(latest)
     if repeated:
         notes.append(f"this folder holds several logs of the same rank: the newest of each is read, {repeated} left out")
@@ -139,40 +142,29 @@ def _latest_logs(paths: list[Path], notes: list[str]) -> list[Path]:
 
 
 def _read_logs(paths: list[Path], notes: list[str]) -> Iterator[RankRecord]:
+    """Read each log; if they are large, other processes help, of which each takes every `count`th log."""
     count = min(os.cpu_count() or 1, _MOST_PROCESSES, len(paths))
-    if count < 2 or sum(p.stat().st_size for p in paths) < _MANY or not sys.executable:
-        known: dict[str, quick_trace_reader.Known] = {}
-        yield from _read(paths, lambda path: quick_trace_reader.read(path, known), notes)
-        return
-    yield from _read_in_processes(paths, count, notes)
-
-
-def _read_in_processes(paths: list[Path], count: int, notes: list[str]) -> Iterator[RankRecord]:
-    """Read the logs in `count` processes, of which each takes every `count`th log; a log without an answer is read here."""
-    import msgspec
-
-    shares = [paths[i::count] for i in range(count)]
-    command = [sys.executable, "-m", "dynascope.compiler.jobs.worker"]
-    workers = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in shares]
-    texts = ["\0".join(map(str, share)).encode("utf-8", "surrogateescape") for share in shares]
     unread = set(paths)
-    # a thread for each: a worker blocks once its unread answers fill the pipe, after about two logs
-    with ThreadPoolExecutor(count) as pool:
-        try:
-            for share, (answers, _) in zip(shares, pool.map(subprocess.Popen.communicate, workers, texts), strict=True):
-                for line in answers.splitlines():
-                    try:
-                        answer: dict[str, Any] = msgspec.json.decode(line)
-                    except msgspec.DecodeError:  # it died while it wrote
-                        break
+    if count > 1 and sum(p.stat().st_size for p in paths) >= _MANY and sys.executable:
+        shares = [paths[i::count] for i in range(count)]
+        with ThreadPoolExecutor(count) as pool:
+            for share, answers in zip(shares, pool.map(_answers, shares), strict=True):
+                for answer in answers:
                     path = share[answer["number"]]
                     unread.discard(path)
                     if "error" in answer:
                         notes.append(f"left out: {answer['error']}")
                     else:
-                        yield rank_file.from_head(answer["head"], lambda path=path: load_traces([path]))  # type: ignore[misc]
-        finally:
-            for worker in workers:
-                worker.kill()
-    known: dict[str, quick_trace_reader.Known] = {}
-    yield from _read(sorted(unread), lambda path: quick_trace_reader.read(path, known), notes)
+                        yield from_head(answer["head"], lambda path=path: load_traces([path]))  # type: ignore[misc]
+    known: logs.Known = {}
+    yield from _read(sorted(unread), lambda path: logs.read(path, known), notes)
+
+
+def _answers(paths: list[Path]) -> list[dict[str, Any]]:
+    """What another process read from these logs; those after a crash of the process are missing."""
+    given = "\0".join(map(str, paths)).encode("utf-8", "surrogateescape")
+    command = [sys.executable, "-m", "dynascope.compiler.ranks.logs"]
+    done = subprocess.run(command, input=given, stdout=subprocess.PIPE, check=False)
+    with contextlib.suppress(ValueError):  # it died while it wrote a line
+        return [json.loads(line) for line in done.stdout.splitlines()]
+    return []
