@@ -341,8 +341,8 @@ class _Assembly:
 
     def skipped(self, record: CompileRecord) -> tuple[FrameStatus, str | None]:
         reason = record.frame_end.skip_reason if record.frame_end else None
-        if record.compile_id is None and is_used_by_compiler(record.file):
-            return "ignored", skip_reasons.reason_of(record) or reason  # a generator in a library that the compiler uses
+        if record.compile_id is None and (is_used_by_compiler(record.file) or is_plumbing(record.file)):
+            return "ignored", skip_reasons.reason_of(record) or reason  # a generator of the compiler's or the notebook's
         if record.break_texts or record.error_text or skip_reasons.error_of(record).type:
             status: FrameStatus = "empty" if skip_reasons.nothing_to_compile(record) else "skipped"
             return status, skip_reasons.reason_of(record) or reason

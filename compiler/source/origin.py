@@ -15,8 +15,9 @@ Origin = Literal["torch", "dynascope", "python", "library", "user"]
 
 #: packages and modules that run notebooks, tests, threads and wrappers: their entries are left out of a user's stack
 PLUMBING = frozenset({
-    "ipykernel", "IPython", "traitlets", "tornado", "asyncio", "jupyter_client", "nbclient", "pluggy", "_pytest", "xdist",
-    "execnet", "concurrent", "hypothesis", "ipykernel_launcher", "runpy", "threading", "contextlib", "weakref", "functools",
+    "ipykernel", "IPython", "traitlets", "tornado", "asyncio", "jupyter_client", "nbclient", "comm", "ipywidgets", "zmq",
+    "pluggy", "_pytest", "xdist", "execnet", "concurrent", "hypothesis", "ipykernel_launcher", "runpy", "threading",
+    "contextlib", "weakref", "functools",
 })  # fmt: skip
 #: libraries that the compiler itself calls: for symbolic sizes, and to partition graphs
 _SYMBOLIC = frozenset({"sympy", "mpmath", "networkx"})

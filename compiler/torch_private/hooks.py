@@ -18,7 +18,7 @@ from typing import Any
 from dynascope.compiler.events import schema
 from dynascope.compiler.events.chromium import timed
 from dynascope.compiler.events.record_kinds import NOT_MADE_LIVE, SHAPES, record_compile_id
-from dynascope.compiler.source.origin import in_torch
+from dynascope.compiler.source.origin import in_torch, origin
 from dynascope.compiler.torch_private import translators
 from dynascope.compiler.torch_private.hook_installer import Attempt, Hooks, Undo
 from dynascope.compiler.torch_private.watched_functions import watch
@@ -119,8 +119,12 @@ def _quiet_trace(hooks: Hooks) -> Undo:
 
 
 def _frames(hooks: Hooks) -> Undo:
-    """Observe the outcome of each frame that Dynamo is called for, except frames of torch's that are never traced."""
-    from torch._dynamo import bytecode_transformation, convert_frame
+    """Observe the outcome of each frame that Dynamo is called for, except frames of torch's that are never traced.
+
+    Dynamo skips a frame of dynascope's, and all that it calls: what captures or shows the program's output, for example, runs
+    where compiled code prints.
+    """
+    from torch._dynamo import bytecode_transformation, convert_frame, types
 
     # before Python 3.11, code objects whose line numbers differ only after the first one are equal: Dynamo's cache then returns
     # instructions, with the lines, of a function that was compiled earlier, such as an earlier version of the same cell
@@ -157,8 +161,13 @@ def _frames(hooks: Hooks) -> Undo:
             compile_id=attempt.compile_id,
         ))  # fmt: skip
 
+    observer = _observer(hooks, begin=begin, end=end)
+    observer.is_own = lambda frame: origin(frame.f_code.co_filename) == "dynascope"
+    skip = types.FrameAction.SKIP
+    observer.skipped = types.ConvertFrameReturn(frame_exec_strategy=types.FrameExecStrategy(skip, skip))
     return watch(
-        convert_frame.CatchErrorsWrapper.__call__, _observer(hooks, begin=begin, end=end), before="observer.begin(frame)",
+        convert_frame.CatchErrorsWrapper.__call__, observer,
+        before="if observer.is_own(frame): return observer.skipped\nobserver.begin(frame)",
         returned="observer.end(result, frame, False)", failed="observer.end(None, frame, True)",
     )  # fmt: skip
 

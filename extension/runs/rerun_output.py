@@ -6,7 +6,8 @@ import contextlib
 import io
 import sys
 import time
-from typing import Any
+from functools import partial
+from typing import Any, TextIO
 
 from IPython.core.displaypub import CapturingDisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
@@ -17,8 +18,8 @@ from dynascope.widgets.labels.words import as_overwritten
 _UPDATE_EVERY = 0.2
 
 
-class _Stream(io.TextIOBase):
-    """A text stream that writes to an Output, and to the original stream once the run is over.
+class _Sink(io.RawIOBase):
+    """Where a stream's bytes go: to an Output and, once the run is over, to the original stream.
 
     A logger that the cell sets up keeps its stream.
     """
@@ -29,16 +30,22 @@ class _Stream(io.TextIOBase):
     def writable(self) -> bool:
         return True
 
-    def write(self, text: str) -> int:
+    def write(self, data: Any) -> int:
+        text = bytes(data).decode("utf-8", "surrogatepass")
         if self.output.is_over:
             self.original.write(text)
         else:
-            self.output.add("stream", str(text))
-        return len(text)
+            self.output.add("stream", text)
+        return len(data)
 
     def flush(self) -> None:
         if self.output.is_over:
             self.original.flush()
+
+
+def _stream(output: Output, original: Any) -> TextIO:
+    """A text stream into a `_Sink`: one of Python's own, because Dynamo traces the methods of any other class."""
+    return io.TextIOWrapper(_Sink(output, original), "utf-8", "surrogatepass", newline="", write_through=True)
 
 
 class Output:
@@ -53,23 +60,28 @@ class Output:
         self.is_over = False
 
     def __enter__(self) -> Output:
+        import torch
+
         self.view.output([])
-        self._stack.enter_context(contextlib.redirect_stdout(_Stream(self, sys.stdout)))
-        self._stack.enter_context(contextlib.redirect_stderr(_Stream(self, sys.stderr)))
+        self._stack.enter_context(contextlib.redirect_stdout(_stream(self, sys.stdout)))
+        self._stack.enter_context(contextlib.redirect_stderr(_stream(self, sys.stderr)))
         output = self
         shell: Any = InteractiveShell.instance()
         before = shell.display_pub
+        untraced = partial(torch.compiler.disable, reason="Run again shows it in the view")
 
         class Publisher(CapturingDisplayPublisher):
             def __getattr__(self, name: str) -> Any:
                 return getattr(before, name)  # the kernel may use attributes of its own publisher meanwhile
 
+            @untraced
             def publish(self, data: Any, *args: Any, **kwargs: Any) -> None:
                 if kwargs.get("update"):  # of what a cell displayed, such as the report of the first run
                     before.publish(data, *args, **kwargs)
                 else:
                     output.add("data", str(data.get("text/plain", "")) + "\n")
 
+            @untraced
             def clear_output(self, wait: bool = False) -> None:
                 output.clear()
 

@@ -16,6 +16,7 @@ from programs import COLUMNS
 from dynascope.compiler.driver.explain import explain
 from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.report import Report
+from dynascope.compiler.source.origin import origin
 
 
 @pytest.fixture(autouse=True)
@@ -136,6 +137,19 @@ def test_what_the_compiler_computes_with_is_no_skipped_frame() -> None:
     assert "call_wrapped" not in report.compiled
     # 2.9 also traces what the standard library does on the way, into nothing
     assert [f.status for f in report.frames if f.kind == "autograd" and f.status != "empty"] == ["compiled"]
+
+
+@pytest.mark.filterwarnings("ignore:Dynamo does not know how to trace")
+def test_what_dynascope_does_in_compiled_code_is_no_frame() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        with observe() as recording:
+            x = x + 1
+        print(recording.report)
+        return x
+
+    report = seen(lambda: torch.compile(f, backend="eager")(torch.ones(2)))
+    assert [(f.name, f.status) for f in report.frames if f.status != "ignored"] == [("f", "skipped")]
+    assert [f.file for f in report.frames if origin(f.file) == "dynascope"] == []
 
 
 def test_a_generator_is_skipped_with_its_reason() -> None:

@@ -15,8 +15,10 @@ import pytest
 import torch
 from clicks import Clicks, clicks
 from IPython.display import clear_output
+from msgspec import structs
 
 from dynascope.compiler.report import Break, FlagOrigin, Frame, Report
+from dynascope.compiler.source.origin import origin
 from dynascope.runs import rerun
 from dynascope.runs.rerun_output import Output
 from dynascope.runs.view_target import region_target
@@ -547,3 +549,24 @@ def test_run_again_replaces_the_report_that_the_cell_displayed(shell: Any, kerne
     (report,) = kernel.updates
     assert "stopped by an error" in report["text/plain"]
     assert "<img" in report["text/html"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["print('half way', x)", "sys.stdout.write('half way')", "sys.stdout.flush()", "display('half way')", "clear_output()"],
+)
+def test_a_run_from_the_view_reports_what_the_cell_reported(shell: Any, kernel: Any, line: str) -> None:
+    """The view's own output, which compiled code calls in its eager gaps, is no frame of the program and hides no break."""
+    shell("import sys", "from IPython.display import clear_output")
+    first = shell.report("%%compile", "def f(x):", "    x = x + 1", f"    {line}", "    return x * 2", "f(x)")
+    again = [kernel.again(), kernel.again(), kernel.again({"fix": True})]
+    for report in again:
+        assert structs.replace(report.summary, compile_seconds=0) == dataclasses.replace(first.summary, compile_seconds=0)
+        assert [(b.line, b.column) for b in report.breaks] == [(4, 4)]
+        assert not [f.file for f in report.frames if origin(f.file) == "dynascope"]
+
+
+def test_notebook_plumbing_is_no_skipped_frame(shell: Any) -> None:
+    torch._dynamo.reset()  # it looks only once at each of IPython's functions
+    report = shell.report("%%compile", "def f(x):", "    x = x + 1", "    display('half way')", "    return x * 2", "f(x)")
+    assert (report.summary.skipped, report.summary.breaks) == (0, 1)
