@@ -103,6 +103,9 @@ class CompiledCell:
         return value
 
     def _note_uncalled(self, targets: NamedTargets) -> None:
+        note = "was not called in this run: call it in the cell to compile it."
+        if self.run.recording.called:  # which may have called it: that is not seen
+            note = "was not called from uncompiled code in this run: call it in the cell to compile it by itself."
         for name in self.functions:
             if name not in targets.resolved:
                 try:
@@ -111,7 +114,7 @@ class CompiledCell:
                     reason = str(error).removeprefix(f"cannot compile {name}: ")
                     self.run.notes.append(f"{name} was not compiled: {reason}.")
             elif name not in targets.called:
-                self.run.notes.append(f"{name} was not called in this run: call it in the cell to compile it.")
+                self.run.notes.append(f"{name} {note}")
 
     # -- entry points ----------------------------------------------------------------------------------
 

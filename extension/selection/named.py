@@ -14,7 +14,7 @@ from __future__ import annotations
 import inspect
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -115,9 +115,11 @@ class NamedTargets:
         import torch
 
         if isinstance(value, torch.nn.Module):
-            if id(value) not in self._switches:
+            module_switch = self._switches.get(id(value))
+            if not isinstance(module_switch, _ModuleSwitch):
                 self._retrace(value)
-                self._switches[id(value)] = _ModuleSwitch(self, name, value, self._make_entry(value))
+                module_switch = self._switches[id(value)] = _ModuleSwitch(self, value, self._make_entry(value))
+            module_switch.names.append(name)
             return
         function: Any = value.__func__ if isinstance(value, MethodType) else value
         switch = self._switches.get(id(function))
@@ -150,7 +152,7 @@ class NamedTargets:
         self.off()
         self._switches.clear()
 
-    def call(self, names: Iterable[str], entry: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    def call(self, names: list[str], entry: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """Run one compiled entry point, which has these names, with all targets switched off."""
         self.called += [name for name in names if name not in self.called]
         self.off()
@@ -193,11 +195,12 @@ class _FunctionSwitch:
 class _ModuleSwitch:
     """One module with a compiled call while the switch is on."""
 
-    def __init__(self, targets: NamedTargets, name: str, module: Any, entry: Any) -> None:
+    def __init__(self, targets: NamedTargets, module: Any, entry: Any) -> None:
         self.module = module  # kept alive: its id is a key of `NamedTargets`
+        self.names: list[str] = []
         self._entry = entry
         self._set_call = marks.compiled_call(module)
-        self._call = lambda *args, **kwargs: targets.call(name, entry, args, kwargs)
+        self._call = lambda *args, **kwargs: targets.call(self.names, entry, args, kwargs)
 
     def set(self, on: bool) -> None:
         self._set_call(self._call if on else None)

@@ -51,6 +51,15 @@ def test_module_in_place_and_restored(shell):
     assert shell.ns["net"].__dict__.keys() == before.keys()
 
 
+@pytest.mark.parametrize("call", ["block(x)", "use(block)", "for i in range(2): block(x)", "use(model[0])"])
+@pytest.mark.parametrize("module", ["torch.nn.Linear(3, 3)", "torch.nn.Sequential(torch.nn.ReLU())", "Block()"])
+def test_a_module_of_an_earlier_cell_is_called_by_all_its_names(shell, module, call):
+    shell("class Block(torch.nn.Module):", "    def forward(self, x): return x + 1", f"block = {module}",
+          "model = torch.nn.ModuleList([block])", "def use(module): return module(x)")  # fmt: skip
+    report = shell.report("%%compile -f block -f model.0", call)
+    assert (report.summary.graphs, report.notes) == (1, [])
+
+
 def test_two_names_of_one_function_are_both_called(shell):
     shell("class A(torch.nn.Module):", "    def forward(self, x): return x + 1", "class B(A): pass", *BREAKS, "g = f")
     for names, call in ((("A", "B"), "B()(x)"), (("f", "g"), "g(x)")):
@@ -132,6 +141,12 @@ def test_other_threads_may_call_it(shell):
 def test_uncalled_target_is_told(shell):
     shell(*BREAKS)
     assert shell.report("%%compile -f f", "1").notes == ["f was not called in this run: call it in the cell to compile it."]
+    shell("def caller(x): return f(x)", "net = torch.nn.Sequential(torch.nn.ReLU())")
+    report = shell.report("%%compile -f caller -f f -f net -f net.0", "caller(net(x))")
+    assert report.notes == [
+        f"{name} was not called from uncompiled code in this run: call it in the cell to compile it by itself."
+        for name in ("f", "net.0")
+    ]
 
 
 @pytest.mark.parametrize(
