@@ -6,6 +6,7 @@ hooks where they know it (with columns and the flag in force), else from the com
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from dynascope.compiler.assembly import break_parser, skip_reasons
@@ -20,9 +21,11 @@ from dynascope.compiler.source import lines
 from dynascope.compiler.source.code import user_name
 from dynascope.compiler.source.origin import is_plumbing
 
-#: torch 2.9 gives neither line nor reason if the block contains an `if` on values
-_STEPPED = """Graph break in a block
-  Explanation: Dynamo hit a graph break in this block and cannot resume inside it. This torch does not say at which line."""
+#: torch 2.9 gives neither line nor reason if the break is in a block that contains an `if` on values
+_STEPPED = """Graph break that cannot be resumed
+  Explanation: Dynamo hit a graph break after this line and cannot resume there. This torch does not say at which line."""
+#: what Dynamo says if it skips a frame because of a break in a loop
+_LOOP = re.compile(r"graph break in (?:a for/while )?loop")
 _WORSE: dict[Outcome, int] = {"resumed": 0, "skipped": 1, "raised": 2}
 
 
@@ -127,7 +130,28 @@ class BreakTable:
         stack = known or self.printed_stack(text, record) or _failed_line(record)
         if not stack or not (text.parts or known):
             return None
-        return self.hit(frame, stack, text, outcome, self.regions.at_stop(frame, record.frame_end))
+        id = self.hit(frame, stack, text, outcome, self.regions.at_stop(frame, record.frame_end))
+        _, hit, _ = self._by_frame[frame.id]
+        hit.block = self.block(record, frame, hit, text)
+        return id
+
+    def block(self, record: CompileRecord, frame: Frame, hit: Hit, text: BreakText) -> StackEntry | None:
+        """The first line of the loop, `with` or `try` because of which Dynamo skipped the frame, if that is known."""
+        at = Location(frame.file, hit.line or 0, frame.code_name)
+        said = text.parts[-1].reason if text.parts else ""
+        outermost_try = next((s for s in reversed(record.frame_end.stopped) if s.in_try), None) if record.frame_end else None
+        if hit.outcome != "skipped" or frame.code_name.startswith("<"):  # a comprehension has its loop in an expression
+            return None
+        if _LOOP.search(said):
+            keywords = ["for", "while"]
+        elif "GenericContextWrapping" in said:
+            keywords = ["with"]
+        elif outermost_try is not None:
+            keywords, at = ["try"], outermost_try.location
+        else:
+            return None
+        first = lines.block_at(at.file, at.line, *keywords)
+        return self.entry(Location(at.file, first, at.function)) if first is not None else None
 
     def printed_stack(self, text: BreakText, record: CompileRecord) -> list[Location]:
         """The stack that a text prints, from the frame's own entry on: Dynamo does not trace the outer entries.

@@ -89,6 +89,8 @@ class Stop:
     call: TracedCall
     #: id of the exception: equal for all functions that it passed through
     error: int = 0
+    #: whether the instruction is in a `try` inside which Dynamo cannot resume
+    in_try: bool = False
 
 
 @dataclass(slots=True, kw_only=True)

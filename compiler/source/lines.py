@@ -15,6 +15,7 @@ import os
 import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from dynascope.compiler.parsing import syntax_tree
 from dynascope.compiler.source.code import first_line
@@ -85,7 +86,15 @@ class _Parsed:
     functions: list[tuple[str, int, int]]
     #: expressions and statements of several lines: (line, column, end column) -> end line; columns are bytes
     ends: dict[tuple[int, int, int], int]
+    #: loops, `with` and `try` statements as (keyword, first line, first line of the body, last line), outer ones first
+    blocks: list[tuple[str, int, int, int]]
 
+
+#: kind of a compound statement -> its keyword
+_BLOCKS: dict[Any, str] = {
+    (ast.For, ast.AsyncFor): "for", ast.While: "while", (ast.With, ast.AsyncWith): "with",
+    (ast.Try, getattr(ast, "TryStar", ast.Try)): "try",
+}  # fmt: skip
 
 _parsed_files: dict[str, _Parsed] = {}
 _MOST_PARSED = 256
@@ -102,7 +111,7 @@ def _parsed(file: str) -> _Parsed:
 
 
 def _parse(lines: list[str]) -> _Parsed:
-    parsed = _Parsed(lines, [], {})
+    parsed = _Parsed(lines, [], {}, [])
     try:
         nodes = [n for n in ast.walk(syntax_tree("".join(lines))) if isinstance(n, (ast.expr, ast.stmt))]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -115,6 +124,9 @@ def _parse(lines: list[str]) -> _Parsed:
             parsed.functions.append((name, first_line(n), end))
             if isinstance(n, ast.ClassDef):
                 classes |= dict.fromkeys(n.body, f"{name}.")
+        for kind, keyword in _BLOCKS.items():
+            if isinstance(n, kind):
+                parsed.blocks.append((keyword, n.lineno, n.body[0].lineno, end))
         if end > n.lineno:
             parsed.ends[n.lineno, n.col_offset, n.end_col_offset or 0] = end
     return parsed
@@ -127,6 +139,14 @@ def function_at(file: str, line: int) -> tuple[str, int, int] | None:
     """
     around = [function for function in _parsed(file).functions if function[1] <= line <= function[2]]
     return min(around, key=lambda function: (function[2] - function[1], function[1]), default=None)
+
+
+def block_at(file: str, line: int, *keywords: str) -> int | None:
+    """The first line of the innermost `for`, `while`, `with` or `try` (`keywords`) around a line, in the same function."""
+    function = function_at(file, line)
+    since = function[1] if function is not None else 0
+    around = (b for b in _parsed(file).blocks if b[0] in keywords and since <= b[1] and b[2] <= line <= b[3])
+    return max((first for _, first, _, _ in around), default=None)
 
 
 def is_changed(file: str, function: str, line: int) -> bool:

@@ -163,8 +163,9 @@ def _frames(hooks: Hooks) -> Undo:
 
     observer = _observer(hooks, begin=begin, end=end)
     observer.is_own = lambda frame: origin(frame.f_code.co_filename) == "dynascope"
-    skip = types.FrameAction.SKIP
-    observer.skipped = types.ConvertFrameReturn(frame_exec_strategy=types.FrameExecStrategy(skip, skip))
+    private: Any = types
+    skip = private.FrameExecStrategy(private.FrameAction.SKIP, private.FrameAction.SKIP)
+    observer.skipped = private.ConvertFrameReturn(frame_exec_strategy=skip)
     return watch(
         convert_frame.CatchErrorsWrapper.__call__, observer,
         before="if observer.is_own(frame): return observer.skipped\nobserver.begin(frame)",
@@ -212,6 +213,7 @@ def _stops(hooks: Hooks) -> Undo:
             getattr(translator, "error_on_graph_break", None),
             translators.traced_call(translator),
             error=id(error),
+            in_try=translators.in_try(translator),
         ))  # fmt: skip
 
     run = symbolic_convert.InstructionTranslatorBase.run

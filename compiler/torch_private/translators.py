@@ -11,6 +11,7 @@ from types import FrameType, MethodType
 from typing import Any
 
 from dynascope.compiler.events.schema import Error, Location, Position, Region, TracedCall
+from dynascope.compiler.torch_private.config import nested_graph_breaks
 from dynascope.compiler.torch_private.marks import undecorated
 
 
@@ -58,6 +59,20 @@ def regions_of(translator: Any) -> list[Region]:
             line = lines.get(index + 1, lines.get(index + 2) if has_null else None)
             regions.append(Region(context.target_values[0], translator.f_code.co_filename, line))
     return regions
+
+
+def in_try(translator: Any) -> bool:
+    """Whether the current instruction is in a `try`, or in a `with` inside a `try`, so that Dynamo cannot resume after it.
+
+    Only the frame's own code counts, unless graph breaks may be nested: otherwise, Dynamo resumes after the call in that code.
+    """
+    if getattr(translator, "parent", None) is not None and not nested_graph_breaks():
+        return False
+    blocks = getattr(translator, "block_stack", ())
+    handler = getattr(translator.current_instruction, "exn_tab_entry", None)  # Python 3.11 and newer
+    if handler is not None:
+        return not blocks or handler.target is not blocks[-1].target
+    return any(block.with_context is None for block in blocks)
 
 
 def traced_call(translator: Any) -> TracedCall:

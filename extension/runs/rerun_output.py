@@ -45,7 +45,8 @@ class _Sink(io.RawIOBase):
 
 def _stream(output: Output, original: Any) -> TextIO:
     """A text stream into a `_Sink`: one of Python's own, because Dynamo traces the methods of any other class."""
-    return io.TextIOWrapper(_Sink(output, original), "utf-8", "surrogatepass", newline="", write_through=True)
+    sink: Any = _Sink(output, original)
+    return io.TextIOWrapper(sink, "utf-8", "surrogatepass", newline="", write_through=True)
 
 
 class Output:

@@ -37,10 +37,7 @@ def advice(b: Break) -> list[str]:
     hints = [compiler_text(h, 1000) for h in b.hints if h.strip()]
     steps = [h for h in hints if not h.startswith(_GENERAL)]
     if b.outcome == "skipped" and not b.allowed:
-        steps.append(
-            "Code around it runs eagerly because of this break. Move the line, or the call that leads to it, out of the loop, "
-            "`with` or `try`, or into a function of its own, so that the rest can still be captured."
-        )
+        steps.append(f"Other code of the function runs eagerly because of this break.{_how_to_capture_the_rest(b)}")
     if b.outcome == "raised":
         if b.fullgraph:
             steps.append("fullgraph allows no graph break at all: fix it, or compile without fullgraph.")
@@ -56,6 +53,20 @@ def advice(b: Break) -> list[str]:
         steps.append(f"It is one place, reached by {len(b.hits)} frames: one fix removes it from all of them.")
     steps += sorted((h for h in hints if h.startswith(_GENERAL)), key=lambda h: h.startswith("Please report"))
     return list(dict.fromkeys(steps))
+
+
+def _how_to_capture_the_rest(b: Break) -> str:
+    """How code around a break that skips a frame can be captured, as one more sentence; "" if nothing is known to help."""
+    block = next((h.block for h in b.hits if h.block is not None), None)
+    if block is not None:
+        keyword = re.findall("[a-z]+", block.source.removeprefix("async "))[0]
+        at = f"the `{keyword}` in {block.function} (line {block.line})"
+        return f" Move the line, or the call that leads to it, out of {at}, or that `{keyword}` into a function of its own."
+    if b.type == "Observed exception":  # it passes through every function
+        return ""
+    return (
+        " Move the line, with any loop, `with` or `try` around it, into a function of its own: then the rest can be captured."
+    )
 
 
 def reasons(b: Break) -> list[str]:

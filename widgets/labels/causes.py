@@ -109,7 +109,7 @@ class CauseWords:
             return "fix the others first: the compiler says that they may be the cause"
         if self.cause.type in _TYPES:
             return _TYPES[self.cause.type][1]
-        step = next((step for step in advice(self.breaks[0]) if not step.startswith("Code around it")), "")
+        step = next((step for step in advice(self.breaks[0]) if not step.startswith("Other code of")), "")
         return shorten(step, 200)
 
     def tried(self) -> str:

@@ -298,8 +298,12 @@ class _Terminal(Terminal):
             if cause:
                 more = f.reason is not None and not f.reason.startswith(cause.reason)  # why it could not be resumed
                 at = self.places.at(cause.file, cause.line, cause.cell)
-                beyond = ", which cannot be resumed (as in a loop, a `with` or a `try`)" if f.status == "skipped" else ""
-                why = f"because of the break at {at}" + (f": {why}" if more else beyond)
+                block = next((h.block for h in cause.hits if h.frame == f.id), None)
+                if block is not None and not more:
+                    why = f"in the `try` at {self.places.at(block.file, block.line, block.cell)}, where Dynamo cannot resume"
+                elif not more:
+                    why = compiler_text(cause.type or cause.reason, 200)
+                why = f"because of the break at {at}" + (f": {why}" if f.status == "skipped" or more else "")
             sign = "…" if f.status == "unfinished" else "–"
             out += self.wrap(f"{sign} {f.status} frame {self.places.name(f)} at {self.places.frame(f)}: {why}", "", 3)
         out += [f"… and {plural(len(frames) - MOST, 'more frame')}"] if len(frames) > MOST else []

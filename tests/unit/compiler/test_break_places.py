@@ -277,7 +277,8 @@ def test_a_break_whose_line_torch_keeps_to_itself_is_said_in_words(tmp_path: Pat
     table = BreakTable(lambda file: None)
     frame = Frame(id="f0", compile_id="0/0", name="f", code_name="f", file=str(file), line=1)
     assert table.ended(record, frame) == table.breaks[0].id
-    assert (table.breaks[0].line, table.breaks[0].outcome, table.breaks[0].type) == (2, "skipped", "Graph break in a block")
+    broken = table.breaks[0]
+    assert (broken.line, broken.outcome, broken.type) == (2, "skipped", "Graph break that cannot be resumed")
     assert "does not say at which line" in (table.breaks[0].explanation or "")
 
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import dynascope
+from dynascope.widgets.labels.advice import advice
 
 
 def loop(x: torch.Tensor) -> torch.Tensor:
@@ -53,11 +54,72 @@ def text(f: Callable[..., Any], **settings: Any) -> str:
     return " ".join(str(report).split())
 
 
+def raises(x: torch.Tensor) -> torch.Tensor:
+    if x.shape[0] == 3:
+        raise OSError("disk")
+    return x
+
+
+def raises_in_a_with(x: torch.Tensor) -> torch.Tensor:
+    with torch.no_grad():
+        raise OSError("disk")
+
+
+def sparse(x: torch.Tensor) -> torch.Tensor:
+    weights = torch.ones(3, 3).to_sparse()
+    return weights @ x
+
+
+GRU = torch.nn.GRU(3, 3)
+
+
+def recurrent(x: torch.Tensor) -> torch.Tensor:
+    return GRU(x.view(1, 1, 3))[0]
+
+
+def tries_a_call(x: torch.Tensor) -> torch.Tensor:
+    try:
+        with torch.no_grad():
+            return breaks(x)
+    except ValueError:
+        return x
+
+
+def breaks(x: torch.Tensor) -> torch.Tensor:
+    torch._dynamo.graph_break()
+    return x + 1
+
+
 def test_why_a_function_is_skipped() -> None:
     words = text(loop)
     assert "because of the break at test_text_says.py" in words
     assert "loop" in words.partition("because of the break at ")[2]
-    assert "which cannot be resumed (as in a loop, a `with` or a `try`)" in text(trying)
+    for function in (trying, tries_a_call):
+        line = function.__code__.co_firstlineno + 1
+        assert f": in the `try` at test_text_says.py:{line}, where Dynamo cannot resume" in text(function)
+
+
+@pytest.mark.parametrize("function", [raises, raises_in_a_with, sparse, recurrent])
+def test_no_loop_with_or_try_is_blamed_that_did_not_skip_the_function(function: Callable[..., Any]) -> None:
+    words = text(function)
+    reason = words.partition("– skipped frame ")[2].partition("because of the break at ")[2]
+    assert reason
+    assert not [word for word in ("loop", "with", "try") if word in reason.replace("`", " ").split()]
+    latest = dynascope.last()
+    assert latest is not None
+    assert [h.block for b in latest.breaks for h in b.hits if h.block is not None] == []
+
+
+def test_what_helps_where_a_loop_or_a_try_skips_a_function() -> None:
+    for function, block in ((loop, "for"), (tries_a_call, "try")):
+        report = dynascope.explain(function, backend="eager")(torch.ones(3))
+        line, name = function.__code__.co_firstlineno + 1, function.__name__
+        (words,) = [step for step in advice(report.breaks[0]) if "runs eagerly" in step]
+        assert f"out of the `{block}` in {name} (line {line}), or that `{block}` into a function of its own" in words
+    text(raises)
+    latest = dynascope.last()
+    assert latest is not None
+    assert [step for step in advice(latest.breaks[0]) if "function of its own" in step] == []
 
 
 def test_what_made_a_break_an_error() -> None:
