@@ -6,6 +6,7 @@ A link, a column or a flag that the events do not show stays None.
 from __future__ import annotations
 
 import linecache
+import sys
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
@@ -37,7 +38,16 @@ from dynascope.compiler.report import (
     plural,
 )
 from dynascope.compiler.source.code import STATEMENTS, is_resume, user_name
-from dynascope.compiler.source.lines import CellResolver, file_lines, function_at, merge
+from dynascope.compiler.source.lines import (
+    CellResolver,
+    OldFunction,
+    function_at,
+    is_changed,
+    known_lines,
+    merge,
+    old_function_at,
+    with_old,
+)
 from dynascope.compiler.source.origin import in_torch, is_plumbing, is_used_by_compiler, is_users, is_weakref_callback
 
 _CACHED = "compiled before this recording: whether and why it breaks is unknown; --fresh traces it again"
@@ -51,8 +61,9 @@ def assemble(events: Iterable[Event], facts: RecordingFacts | None = None) -> Re
     """Make the Report of these events, which are in the order in which they were recorded."""
     facts = facts or RecordingFacts()
     records = CompileRecords(events, facts.strings)
-    report = _Assembly(records, facts).report()
-    annotate(report, facts)
+    with with_old(facts.old_functions):
+        report = _Assembly(records, facts).report()
+        annotate(report, facts)
     return report
 
 
@@ -60,6 +71,7 @@ class _Assembly:
     def __init__(self, records: CompileRecords, facts: RecordingFacts) -> None:
         self.records = records
         self.cell_of = facts.cell_of
+        self.old_functions = facts.old_functions
         self.owner = facts.owner_thread
         self.no_end_words = facts.no_end_words
         self.result = Report(origin=facts.origin)
@@ -198,6 +210,9 @@ class _Assembly:
         code = record.code or Code("?" if record.started else "exported program", "?", 0)
         end, metrics = record.frame_end, record.metrics
         self.check(code.file)
+        is_known = is_resume(code.name) or old_function_at(code.file, code.line) is not None
+        if not is_known and is_users(code.file) and is_changed(code.file, code.name, code.line):
+            self.old_functions.append(OldFunction(code.name, code.file, code.line, code.end_line or sys.maxsize, []))
         function = function_at(code.file, code.line) if code.end_line is None else None
         frame = Frame(
             id=f"f{len(self.result.frames)}",
@@ -424,14 +439,16 @@ def _sources(files: dict[str, set[tuple[int, int]]], cell_of: CellResolver) -> l
     """The sources of a report: cells and short files in full, of other files the given ranges of lines."""
     sources = []
     for file, extents in files.items():
-        lines = file_lines(file)
+        lines = known_lines(file)
         if not lines:
             continue
         cell = cell_of(file)
         whole = cell is not None or len(lines) <= 120
+        ranges = [(1, max(lines))] if whole else merge(extents, max(lines))
+        known = [n for first, last in ranges for n in range(first, last + 1) if n in lines]
         excerpts = [
-            Excerpt(line=first, text="".join(lines[first - 1 : last]).rstrip("\n"))
-            for first, last in ([(1, len(lines))] if whole else merge(extents, len(lines)))
+            Excerpt(line=first, text="".join(lines[n] for n in range(first, last + 1)).rstrip("\n"))
+            for first, last in merge(((n, n) for n in known), max(lines), gap=1)
         ]
         sources.append(Source(file=file, label=label(file, cell), cell=cell, excerpts=excerpts))
     return sources

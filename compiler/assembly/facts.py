@@ -7,7 +7,7 @@ from typing import Literal
 
 from dynascope.compiler.events.schema import Sizes
 from dynascope.compiler.settings import Settings
-from dynascope.compiler.source.lines import CellResolver
+from dynascope.compiler.source.lines import CellResolver, OldFunction
 
 
 @dataclass(slots=True)
@@ -32,5 +32,7 @@ class RecordingFacts:
     #: what Dynamo had recorded about the sizes of inputs when the recording began, and when it ended
     sizes_before: Sizes = field(default_factory=dict)
     sizes_after: Sizes = field(default_factory=dict)
+    #: functions whose lines their files no longer have; more may be added
+    old_functions: list[OldFunction] = field(default_factory=list)
     #: the error that ended the recorded block
     error: BaseException | None = None

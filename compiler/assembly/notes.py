@@ -14,7 +14,7 @@ from dynascope.compiler.events.schema import Sizes
 from dynascope.compiler.report import Failure, FlagOrigin, Report, StackEntry, dynamic_words, label, message_of
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.code import user_name
-from dynascope.compiler.source.lines import CellResolver, is_changed, source_line
+from dynascope.compiler.source.lines import CellResolver, OldFunction, source_line
 from dynascope.compiler.source.origin import in_torch, is_plumbing
 
 
@@ -28,7 +28,7 @@ def annotate(report: Report, facts: RecordingFacts) -> None:
     annotate_foreign(report)
     annotate_overruled_regions(report)
     annotate_dynamic_sizes(report, facts.sizes_before, facts.sizes_after)
-    annotate_changed_files(report)
+    annotate_changed_files(report, facts.old_functions)
     annotate_unknown_breaks(report)
     if facts.settings is not None:
         report.settings = facts.settings.to_dict()
@@ -77,13 +77,12 @@ def annotate_dynamic_sizes(report: Report, before: Sizes, now: Sizes) -> None:
     report.notes += dict.fromkeys(notes)
 
 
-def annotate_changed_files(report: Report) -> None:
-    """Note the files that have changed since they were loaded: the source lines shown are not the lines that ran."""
-    shown = {s.file for s in report.sources}
-    own = [f for f in report.frames if f.kind == "function" and f.cell is None and f.file in shown]
-    for file in dict.fromkeys(f.file for f in own if is_changed(f.file, f.code_name, f.line)):
-        name = label(file, None)
-        report.notes.append(f"{name} has changed since it was loaded: its lines are shown as they are now, not as they ran.")
+def annotate_changed_files(report: Report, old_functions: list[OldFunction]) -> None:
+    """Note the functions that do not have the lines of their files, which have changed since they were loaded."""
+    for file, known in dict.fromkeys((f.file, bool(f.lines)) for f in old_functions):
+        names = ", ".join(dict.fromkeys(f.name for f in old_functions if (f.file, bool(f.lines)) == (file, known)))
+        shown = "are shown as they ran, not as they are now" if known else "that ran are not known, and not shown"
+        report.notes.append(f"{label(file, None)} has changed since it was loaded: the lines of {names} {shown}.")
 
 
 def annotate_unknown_breaks(report: Report) -> None:

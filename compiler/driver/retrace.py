@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType
 from typing import Any
 
+from dynascope.compiler.source import edited
 from dynascope.compiler.source.code import is_resume, nested_code
 from dynascope.compiler.source.functions import functions_of
 from dynascope.compiler.source.origin import in_torch
@@ -50,15 +51,18 @@ class _Swaps:
     def __init__(self) -> None:
         self.done: dict[int, tuple[FunctionType, CodeType]] = {}  # id of the function -> (function, its copy)
         self.copies: dict[int, tuple[CodeType, CodeType]] = {}  # id of the original -> (original, copy)
+        #: id of a code whose file was edited -> equal code of the present text, whose line numbers the copy gets
+        self.places: dict[int, CodeType] = {}
 
     def swap_known(self) -> None:
-        """Swap the code of every function if Dynamo knows this code or that of a function defined in it."""
+        """Swap the code of functions if Dynamo knows it or that of a function defined in it, or if its lines are outdated."""
         known = {id(code): code for code in caches.known_codes() if not is_resume(code.co_name)}
-        if not known:
-            return
         files = {code.co_filename for code in known.values()}
-        for function in functions_of(files):
-            if _holds(function.__code__, known):
+        edited.note_loaded(*files)
+        files |= (now_edited := edited.refresh())
+        for function in functions_of(files) if files else ():
+            code = function.__code__
+            if _holds(code, known) or (code.co_filename in now_edited and edited.is_outdated(code)):
                 self.swap(function)
 
     def trace_anew(self, target: Any) -> None:
@@ -78,6 +82,9 @@ class _Swaps:
             return
         with _lock:
             before = function.__code__
+            now = edited.located(before)
+            if now is not None and now is not before:
+                self.places |= {id(old): new for old, new in zip(nested_code(before), nested_code(now), strict=False)}
             copy = self.copy(before)  # before anything is changed: an interrupt may lead to `undo` at any moment
             self.done[id(function)] = (function, copy)
             _replaced[id(copy)] = (copy, before)
@@ -88,8 +95,12 @@ class _Swaps:
         known = self.copies.get(id(code))
         if known is None:
             constants = tuple(self.copy(c) if isinstance(c, CodeType) else c for c in code.co_consts)
+            at = self.places.get(id(code), code)
             # code objects are compared by value, also as keys of torch's tables: the unused constant makes the copy differ
-            known = self.copies[id(code)] = (code, code.replace(co_consts=(*constants, f"run {next(_runs)}")))
+            copy = code.replace(
+                co_consts=(*constants, f"run {next(_runs)}"), co_firstlineno=at.co_firstlineno, co_linetable=at.co_linetable
+            )
+            known = self.copies[id(code)] = (code, copy)
         return known[1]
 
     def undo(self) -> None:

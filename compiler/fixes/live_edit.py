@@ -26,6 +26,7 @@ from msgspec import structs
 from dynascope.compiler.fixes.candidate import Candidate
 from dynascope.compiler.fixes.text_edits import NotApplicable
 from dynascope.compiler.patching import ABSENT, own, put
+from dynascope.compiler.source import edited
 from dynascope.compiler.source.code import nested_code
 from dynascope.compiler.source.functions import from_text, functions_of
 from dynascope.compiler.source.lines import split_lines
@@ -114,6 +115,7 @@ class _FileChange:
         self.functions = _live_functions(file)
         if not self.functions:
             raise NotApplicable("none of the file's functions exists any more")
+        self.located = {id(function): edited.located(function.__code__) for function in self.functions}
         flags = self.functions[0].__code__.co_flags & _FUTURE
         try:
             self.old_tree, self.new_tree = ast.parse(before, file), ast.parse(after, file)
@@ -142,8 +144,8 @@ class _FileChange:
         places, new = self._places()
         is_found = False
         for function in self.functions:
-            old = function.__code__
-            make, place = from_text(function), places.get((old.co_name, old.co_firstlineno)) or ("", 0)
+            old, at = function.__code__, self.located[id(function)]
+            make, place = from_text(function), (at and places.get((at.co_name, at.co_firstlineno))) or ("", 0)
             code = new.get(place) if make is None else make(self.after)
             if code is None:
                 continue

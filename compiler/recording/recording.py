@@ -23,8 +23,9 @@ from dynascope.compiler.events import schema
 from dynascope.compiler.recording import cache_hits, late_backwards
 from dynascope.compiler.report import Report
 from dynascope.compiler.settings import Settings
+from dynascope.compiler.source import edited
 from dynascope.compiler.source.code import STATEMENTS, user_name
-from dynascope.compiler.source.lines import CellResolver
+from dynascope.compiler.source.lines import CellResolver, OldFunction
 from dynascope.compiler.source.origin import in_torch
 from dynascope.compiler.torch_private import availability, caches, config, hook_installer, hooks, marks
 
@@ -68,6 +69,8 @@ class Recording:
         self._report: Report | None = None
         self._ended = False
         self._sizes_before: schema.Sizes = {}
+        #: functions whose lines their files no longer have, once the recording has ended
+        self._old_functions: list[OldFunction] = []
         self._times_forgotten = 0
         self._at_end = contextlib.ExitStack()
 
@@ -76,6 +79,8 @@ class Recording:
     def __enter__(self) -> Recording:
         self._thread = threading.get_ident()
         self._started = time.perf_counter()
+        edited.note_loaded()
+        edited.refresh()
         self.hooks = hook_installer.HOOKS.attach(self._event, hooks.POINTS)
         hook_installer.HOOKS.bytecode += self._keeps_bytecode
         try:
@@ -91,6 +96,7 @@ class Recording:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         try:
             self.events.extend(self._cached())
+            hook_installer.HOOKS.safely(lambda: self._old_functions.extend(hook_installer.HOOKS.old_functions()))
         finally:  # an interrupt may come at any moment; the hooks are removed in any case
             hook_installer.HOOKS.bytecode -= self._keeps_bytecode
             hook_installer.HOOKS.detach(self._event)
@@ -198,6 +204,7 @@ class Recording:
             versions=versions(),
             sizes_before=sizes_before,
             sizes_after=caches.known_sizes(),
+            old_functions=list(self._old_functions),
             error=error,
         )
         return assemble(list(self.events), facts)

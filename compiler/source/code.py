@@ -39,6 +39,20 @@ def code_key(code: CodeType) -> tuple[str, int]:
     return code.co_name, code.co_firstlineno
 
 
+def same_code(plain: CodeType, code: CodeType) -> bool:
+    """Whether two code objects have the same instructions, names and constants, as have those from the same text.
+
+    The second may have more constants: a run adds an unused one to what it retraces (`driver.retrace`).
+    """
+    if (plain.co_code, plain.co_names, plain.co_varnames) != (code.co_code, code.co_names, code.co_varnames):
+        return False
+    more = len(code.co_consts) - len(plain.co_consts)
+    return more >= 0 and all(
+        same_code(a, b) if isinstance(a, CodeType) and isinstance(b, CodeType) else (type(a), a) == (type(b), b)
+        for a, b in zip(plain.co_consts, code.co_consts, strict=False)
+    )
+
+
 def map_constants(code: CodeType, change: Callable[[Any], Any]) -> CodeType:
     """The code with `change` applied to its constants and to those of nested code objects, innermost first.
 

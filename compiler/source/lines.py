@@ -13,15 +13,30 @@ import itertools
 import linecache
 import os
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from dynascope.compiler.parsing import syntax_tree
 from dynascope.compiler.source.code import first_line
 
 #: file name -> execution count of its cell; None if it is not a cell
 CellResolver = Callable[[str], "int | None"]
+
+
+class OldFunction(NamedTuple):
+    """A function whose lines are not those of its file's present text."""
+
+    name: str
+    file: str
+    first: int
+    last: int
+    #: the lines that ran; [] if they are unknown
+    lines: list[str]
+
+
+_old_functions: ContextVar[Sequence[OldFunction]] = ContextVar("functions with other lines than their files", default=())
 
 
 def file_lines(file: str) -> list[str]:
@@ -31,8 +46,35 @@ def file_lines(file: str) -> list[str]:
     return linecache.getlines(file)
 
 
+@contextlib.contextmanager
+def with_old(functions: list[OldFunction]) -> Iterator[None]:
+    """In this block, these functions have their own lines, not those of their files; more may be added to the list."""
+    token = _old_functions.set(functions)
+    try:
+        yield
+    finally:
+        _old_functions.reset(token)
+
+
+def old_function_at(file: str, line: int) -> OldFunction | None:
+    """The function at this line whose lines are not those of the file."""
+    return next((f for f in _old_functions.get() if f.file == file and f.first <= line <= f.last), None)
+
+
+def known_lines(file: str) -> dict[int, str]:
+    """The lines of a file by number, without those of which it is not known how they ran."""
+    lines = dict(enumerate(file_lines(file), 1))
+    for old in [f for f in _old_functions.get() if f.file == file]:
+        lines = {number: text for number, text in lines.items() if not old.first <= number <= old.last}
+        lines |= dict(enumerate(old.lines, old.first))
+    return lines
+
+
 def source_line(file: str, line: int | None) -> str:
-    """The text of one line without its line end; "" if it cannot be read."""
+    """The text of one line without its line end; "" if it cannot be read, or if it is not known how it ran."""
+    old = old_function_at(file, line) if line else None
+    if line and old is not None:
+        return old.lines[line - old.first].rstrip("\r\n") if line - old.first < len(old.lines) else ""
     lines = file_lines(file) if line else []
     return lines[line - 1].rstrip("\r\n") if line and 0 < line <= len(lines) else ""
 
@@ -137,6 +179,9 @@ def function_at(file: str, line: int) -> tuple[str, int, int] | None:
 
     A method's name includes its class: `Block.forward`.
     """
+    old = old_function_at(file, line)
+    if old is not None:
+        return (old.name, old.first, old.last) if old.lines else None
     around = [function for function in _parsed(file).functions if function[1] <= line <= function[2]]
     return min(around, key=lambda function: (function[2] - function[1], function[1]), default=None)
 
@@ -145,7 +190,8 @@ def block_at(file: str, line: int, *keywords: str) -> int | None:
     """The first line of the innermost `for`, `while`, `with` or `try` (`keywords`) around a line, in the same function."""
     function = function_at(file, line)
     since = function[1] if function is not None else 0
-    around = (b for b in _parsed(file).blocks if b[0] in keywords and since <= b[1] and b[2] <= line <= b[3])
+    blocks = _parsed(file).blocks if old_function_at(file, line) is None else []
+    around = (b for b in blocks if b[0] in keywords and since <= b[1] and b[2] <= line <= b[3])
     return max((first for _, first, _, _ in around), default=None)
 
 
@@ -160,6 +206,8 @@ def expression_end(file: str, line: int, column: int | None, end_column: int | N
     """The line on which the expression between these columns (bytes) ends; None if unknown."""
     if column is None or end_column is None:
         return None
+    if old_function_at(file, line) is not None:
+        return line if column < end_column else None
     return _parsed(file).ends.get((line, column, end_column)) or (line if column < end_column else None)
 
 

@@ -20,7 +20,9 @@ from types import CodeType, FrameType
 from typing import Any
 
 from dynascope.compiler.events.schema import Code, Event, Paused, Stop
+from dynascope.compiler.source import edited
 from dynascope.compiler.source.code import last_line
+from dynascope.compiler.source.lines import OldFunction
 
 Sink = Callable[[Event], None]
 Undo = Callable[[], None]
@@ -192,6 +194,11 @@ class Hooks:
         if known is None:
             known = self._codes[id(code)] = (code, code_info(code))
         return known[1]
+
+    def old_functions(self) -> list[OldFunction]:
+        """The functions seen whose lines are not those of their files' present texts."""
+        codes = [code for code, _ in list(self._codes.values()) if edited.is_outdated(code)]
+        return [OldFunction(c.co_name, c.co_filename, c.co_firstlineno, last_line(c), edited.earlier_lines(c)) for c in codes]
 
 
 HOOKS = Hooks()

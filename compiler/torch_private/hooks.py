@@ -195,8 +195,11 @@ def _swallowed_errors(hooks: Hooks) -> Undo:
 
 
 def _stops(hooks: Hooks) -> Undo:
-    """Observe the traced functions that an exception passes through, with their lines and columns, innermost first."""
+    """Observe the traced functions, and those that an exception passes through, with lines and columns, innermost first."""
     from torch._dynamo import symbolic_convert
+
+    def began(translator: Any) -> None:
+        hooks.code(translator.f_code)
 
     def stopped(translator: Any) -> None:
         error = sys.exc_info()[1]
@@ -217,7 +220,8 @@ def _stops(hooks: Hooks) -> Undo:
         ))  # fmt: skip
 
     run = symbolic_convert.InstructionTranslatorBase.run
-    return watch(run, _observer(hooks, stopped=stopped), failed="observer.stopped(self)")
+    observer = _observer(hooks, began=began, stopped=stopped)
+    return watch(run, observer, before="observer.began(self)", failed="observer.stopped(self)")
 
 
 def _graph_ends(hooks: Hooks) -> Undo:

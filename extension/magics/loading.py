@@ -9,6 +9,7 @@ from traitlets import TraitError
 
 from dynascope.cell import tracebacks
 from dynascope.compiler.patching import own, put
+from dynascope.compiler.source import edited
 from dynascope.magics.completion import matcher_for
 from dynascope.magics.magics import DynascopeMagics
 from dynascope.runs import history, rerun
@@ -19,6 +20,7 @@ _EVENTS = (
     ("pre_run_cell", rerun.before_cell),
     ("post_run_cell", rerun.after_cell),
     ("post_run_cell", tracebacks.after_cell),
+    ("post_run_cell", lambda result=None: edited.note_loaded()),
 )
 
 
@@ -35,6 +37,7 @@ class _Loaded:
         shell.Completer.custom_matchers.append(self.matcher)
         for event, hook in _EVENTS:
             shell.events.register(event, hook)
+        edited.note_loaded()
 
     def undo(self) -> None:
         manager = self.shell.magics_manager

@@ -25,7 +25,7 @@ from dynascope.compiler.parsing import no_syntax_warnings, syntax_tree
 from dynascope.compiler.recording.recording import Recording
 from dynascope.compiler.report import Break, Report
 from dynascope.compiler.settings import Settings
-from dynascope.compiler.source.code import code_key, first_line, nested_code
+from dynascope.compiler.source.code import code_key, first_line, nested_code, same_code
 from dynascope.compiler.source.functions import functions_of
 from dynascope.compiler.torch_private import caches, marks
 from dynascope.regions.lines import EAGER, TRACED, Eager, RegionSpan, installed, origin_of, own_lines, rewritten
@@ -140,7 +140,7 @@ class ActiveRegions:
         if plain is None or with_region is None:
             return False
         # an outer run may have put the function into a region of its own: that code was compiled from this text, too
-        if not (_has_region(code) or _is_like(plain, code)) or with_region.co_freevars != code.co_freevars:
+        if not (_has_region(code) or same_code(plain, code)) or with_region.co_freevars != code.co_freevars:
             return False  # the file has changed since
         self._elsewhere.update({(code.co_filename, line): requested for line in span.with_lines})
         self._functions.append((function, code, with_region))
@@ -271,17 +271,3 @@ def _refuse_suspendable(requested: Region, name: str) -> NoReturn:
 
 def _has_region(code: CodeType) -> bool:
     return any(name in c.co_names for c in nested_code(code) for name in (TRACED, EAGER))
-
-
-def _is_like(plain: CodeType, code: CodeType) -> bool:
-    """Whether two code objects have the same instructions, names and constants, as have those from the same text.
-
-    The second may have more constants: a run adds an unused one to what it retraces (`driver.retrace`).
-    """
-    if (plain.co_code, plain.co_names, plain.co_varnames) != (code.co_code, code.co_names, code.co_varnames):
-        return False
-    more = len(code.co_consts) - len(plain.co_consts)
-    return more >= 0 and all(
-        _is_like(a, b) if isinstance(a, CodeType) and isinstance(b, CodeType) else (type(a), a) == (type(b), b)
-        for a, b in zip(plain.co_consts, code.co_consts, strict=False)
-    )

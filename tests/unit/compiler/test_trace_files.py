@@ -36,7 +36,7 @@ from dynascope.compiler.recording.recording import observe
 with observe() as recording:
     for program in PROGRAMS:
         file = {folder!r} + "/" + program.name + ".py"
-        open(file, "w").write(program.text())
+        open(file, "w").write(program.text("@compiled"))
         module = types.ModuleType(program.name)
         sys.modules[program.name] = module
         vars(module).update(torch=torch, compiled=run.compile(backend="eager", **program.options))

@@ -1,0 +1,107 @@
+"""Which of the user's files were edited after their code was loaded, and where that code stands in them now.
+
+Code keeps the line numbers of the text that it was compiled from: a function that was not loaded again, or that IPython's
+autoreload left alone because it did not change itself, would be shown with the lines of the present text at the old numbers.
+"""
+
+from __future__ import annotations
+import __future__
+
+import functools
+import linecache
+import os
+import sys
+from types import CodeType, ModuleType
+
+from dynascope.compiler.parsing import no_syntax_warnings
+from dynascope.compiler.source.code import is_resume, last_line, nested_code, same_code
+from dynascope.compiler.source.lines import split_lines
+from dynascope.compiler.source.origin import is_users
+
+_FUTURE_FLAGS = functools.reduce(int.__or__, (getattr(__future__, n).compiler_flag for n in __future__.all_feature_names))
+#: modification time and size of a file; None: there is no such file
+_State = tuple[int, int] | None
+
+#: each user's file -> its state when its code was loaded, as far as that is known
+_loaded: dict[str, _State] = {}
+#: each user's file -> texts that it has had
+_earlier: dict[str, list[str]] = {}
+#: the files that are known to be nobody's to edit
+_others: set[str] = set()
+
+
+def note_loaded(*files: str) -> None:
+    """Remember the present state of these files and of those of all modules, unless an earlier state is remembered."""
+    modules = (vars(module).get("__file__") for module in list(sys.modules.values()) if type(module) is ModuleType)
+    for file in {*files, *(f for f in modules if isinstance(f, str))} - _loaded.keys() - _others:
+        if file.endswith(".py") and is_users(file):
+            _loaded[file] = _state(file)
+        else:
+            _others.add(file)
+
+
+def refresh() -> set[str]:
+    """The files that were edited since their code was loaded; torch, which reads linecache, then sees their present texts.
+
+    The texts that linecache has had until then are kept.
+    """
+    edited = {file for file, state in _loaded.items() if state is not None and _state(file) != state}
+    for file in edited:
+        before = "".join(linecache.getlines(file)) if file in linecache.cache else ""
+        linecache.checkcache(file)
+        if before and before != "".join(linecache.getlines(file)):
+            _earlier[file] = [*_earlier.get(file, [])[-7:], before]
+    return edited
+
+
+def located(code: CodeType) -> CodeType | None:
+    """The code with the lines of its file's present text: itself if it has them already; None if that text has no such code."""
+    return _in_text(code) if is_outdated(code) else code
+
+
+def earlier_lines(code: CodeType) -> list[str]:
+    """The lines of code that is outdated, from an earlier text of its file; [] if none is known that has the code."""
+    for text in _earlier.get(code.co_filename, ()):
+        found = _in_text(code, text)
+        if found is not None and _has_lines_of(found, code):
+            return split_lines(text)[code.co_firstlineno - 1 : last_line(code)]
+    return []
+
+
+def _has_lines_of(one: CodeType, other: CodeType) -> bool:
+    return (one.co_firstlineno, one.co_linetable) == (other.co_firstlineno, other.co_linetable)
+
+
+def _in_text(code: CodeType, text: str | None = None) -> CodeType | None:
+    """The equal code in a text of its file (default: the present one), the nearest if there are several; None if none is."""
+    text = "".join(linecache.getlines(code.co_filename)) if text is None else text
+    name = getattr(code, "co_qualname", code.co_name)
+    same = [c for c in _codes(text, code.co_filename, code.co_flags & _FUTURE_FLAGS) if c.co_name == code.co_name]
+    same = [c for c in same if getattr(c, "co_qualname", c.co_name) == name and same_code(c, code)]
+    return min(same, key=lambda c: abs(c.co_firstlineno - code.co_firstlineno), default=None)
+
+
+def is_outdated(code: CodeType) -> bool:
+    """Whether the lines of the code are not those of its file's present text."""
+    state = _loaded.get(code.co_filename)
+    if state is None or _state(code.co_filename) == state or is_resume(code.co_name):
+        return False
+    now = _in_text(code)
+    return now is None or not _has_lines_of(now, code)
+
+
+@functools.lru_cache(64)
+def _codes(text: str, file: str, flags: int) -> list[CodeType]:
+    try:
+        with no_syntax_warnings():
+            return list(nested_code(compile(text, file, "exec", flags, dont_inherit=True)))
+    except (SyntaxError, ValueError):
+        return []
+
+
+def _state(file: str) -> _State:
+    try:
+        found = os.stat(file)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size

@@ -1,0 +1,129 @@
+"""A module that is edited while the notebook runs: lines and texts are those of the code that ran."""
+
+from __future__ import annotations
+
+import importlib
+import linecache
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dynascope.compiler.report import Report
+
+MODULE = """\
+import torch
+UNUSED = 1
+
+class Other:
+    def forward(self, x):
+        return x + 1
+
+class Net:
+    def forward(self, x):
+        print("here", flush=True)
+        return x + 1
+
+def f(x):
+    y = x + 1
+    print("here", y.shape)
+    return x + 1
+
+def g(x):
+    return f(x) * 2
+"""
+WITHOUT_A_LINE = MODULE.replace("UNUSED = 1\n", "")
+Write = Callable[[str], Any]
+
+
+@pytest.fixture
+def write(shell: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
+    """Writes the module's file; the first time, it is imported, too."""
+    monkeypatch.syspath_prepend(tmp_path)
+    file = tmp_path / "edited_module.py"
+
+    def write(text: str) -> Any:
+        is_new = not file.exists()
+        file.write_text(text)
+        if is_new:
+            shell("import edited_module")
+        return shell.ns["edited_module"]
+
+    yield write
+    shell("%autoreload 0") if "autoreload" in shell.ip.magics_manager.magics["line"] else None
+    sys.modules.pop("edited_module", None)
+
+
+def places(report: Report) -> list[tuple[int, str]]:
+    return [(b.line, b.source.strip()) for b in report.breaks]
+
+
+def excerpts_are_consistent(report: Report) -> bool:
+    shown = {e.line + i: line for s in report.sources for e in s.excerpts for i, line in enumerate(e.text.split("\n"))}
+    return all(shown.get(b.line, b.source).strip() == b.source.strip() for b in report.breaks)
+
+
+@pytest.mark.parametrize(
+    "text", [WITHOUT_A_LINE, "\n# c\n\n" + MODULE, MODULE.replace("    y = x", "    # a comment\n    y = x")]
+)
+def test_a_function_that_autoreload_leaves_alone_stands_where_it_stands_now(shell: Any, write: Write, text: str) -> None:
+    shell("%load_ext autoreload", "%autoreload 2")
+    module = write(MODULE)
+    shell.report("%compile edited_module.g(x)")
+    code = module.f.__code__
+    write(text)
+    line = text.split("\n").index('    print("here", y.shape)') + 1
+    report = shell.report("%%compile --fix", "edited_module.g(x)")
+    assert places(report) == [(line, 'print("here", y.shape)')]
+    assert report.notes == []
+    assert excerpts_are_consistent(report)
+    assert "def f(x):" in report.patch()
+    assert '-    print("here", y.shape)' in report.patch()
+    if module.f.__code__.co_firstlineno == code.co_firstlineno:  # some releases of IPython load the whole module again
+        assert module.f.__code__ is code
+
+
+def test_methods_of_one_name_are_not_confused(shell: Any, write: Write) -> None:
+    module = write(MODULE)
+    shell("net = edited_module.Net()")
+    shell.report("%compile net.forward(x)")
+    write(WITHOUT_A_LINE.replace("class Other:", "class Added:\n    def forward(self, x):\n        return x\n\nclass Other:"))
+    assert places(shell.report("%compile net.forward(x)")) == [(13, 'print("here", flush=True)')]
+    assert module.Net.forward.__code__.co_firstlineno == 9
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_function_that_was_edited_and_not_loaded_again_has_the_lines_that_ran(
+    shell: Any, write: Write, is_known: bool
+) -> None:
+    """They are those that were read before the edit; if none were, they are unknown."""
+    module = write(MODULE)
+    shell.report("%compile edited_module.g(x)")
+    if not is_known:
+        linecache.clearcache()
+    write(MODULE.replace('"here", y', '"there", y'))
+    report = shell.report("%compile edited_module.g(x)")
+    assert places(report) == [(15, 'print("here", y.shape)' if is_known else "")]
+    shown = "are shown as they ran, not as they are now" if is_known else "that ran are not known, and not shown"
+    assert report.notes == [f"edited_module.py has changed since it was loaded: the lines of f {shown}."]
+    assert excerpts_are_consistent(report)
+    assert "there" not in str(report.to_dict())
+    importlib.invalidate_caches()
+    importlib.reload(module)
+    report = shell.report("%compile edited_module.g(x)")
+    assert (places(report), report.notes) == ([(15, 'print("there", y.shape)')], [])
+
+
+def test_code_that_is_only_observed_keeps_its_line_numbers_and_has_its_own_text(shell: Any, write: Write) -> None:
+    write(MODULE)
+    shell("compiled = torch.compile(edited_module.g, backend='eager')")
+    shell.report("%observe compiled(x)")
+    write(WITHOUT_A_LINE)
+    report = shell.report("%observe --fresh compiled(x)")
+    assert places(report) == [(14, 'print("here", y.shape)')]
+    shell("torch._dynamo.reset()")
+    report = shell.report("%observe compiled(x)")
+    assert places(report) == [(15, 'print("here", y.shape)')]
+    assert excerpts_are_consistent(report)
