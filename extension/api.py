@@ -62,7 +62,7 @@ def observe() -> Run:
     """
     from dynascope.compiler.driver.pipeline import Run
 
-    return Run(cells=cell_number, retraces=False)
+    return Run(cells=cell_number, retraces=False, trace_again="call torch._dynamo.reset() before the block to compile it there")
 
 
 def load(path: str | Path, *, strict: bool = False) -> Report | RanksReport:

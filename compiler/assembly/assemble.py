@@ -50,11 +50,8 @@ from dynascope.compiler.source.lines import (
 )
 from dynascope.compiler.source.origin import in_torch, is_plumbing, is_used_by_compiler, is_users, is_weakref_callback
 
-_CACHED = "compiled before this recording: whether and why it breaks is unknown; --fresh traces it again"
-_KNOWN = (
-    "Dynamo knew this function before the recording and holds no compiled code for it, so it ran eagerly; "
-    "--fresh traces it again and shows why"
-)
+_CACHED = "compiled before this recording: whether and why it breaks is unknown"
+_KNOWN = "Dynamo knew this function before the recording and holds no compiled code for it, so it ran eagerly; why is unknown"
 
 
 def assemble(events: Iterable[Event], facts: RecordingFacts | None = None) -> Report:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from collections.abc import Callable
@@ -36,7 +37,10 @@ def explain(
     code propagates.
     """
     chosen = settings_from_keywords(dict(settings))
-    check_settings(chosen)
+    try:
+        check_settings(chosen)
+    except ValueError as error:  # it names the options of `%%compile`
+        raise ValueError(re.sub("--([a-z-]+)", lambda flag: flag[1].replace("-", "_"), str(error))) from None
     if chosen.inputs is not None and (wrong := wrong_with(chosen.inputs)) is not None:
         raise ValueError(f"inputs: {wrong}")
     if not callable(function):

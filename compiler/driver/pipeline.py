@@ -52,6 +52,7 @@ class Run:
         user_code: calls a function that runs the user's code; a notebook allows interrupts only inside it.
         fix_own: settings with which to search for fixes for functions that the program compiles itself; None: search only if
             `settings.fix` is set, for what this run compiles.
+        trace_again: how to have functions traced again that ran from code compiled before this run, as the end of a sentence.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class Run:
         quiet: Quiet = contextlib.nullcontext,
         user_code: Callable[..., Any] = lambda function, *args: function(*args),
         fix_own: Settings | None = None,
+        trace_again: str = "",
     ) -> None:
         self.settings = settings
         self.recording = Recording(settings, compiled, cells, on_progress)
@@ -82,7 +84,7 @@ class Run:
         self._fixes_own = fix_own is not None
         tries_again = self._fix is not None or (settings is not None and settings.second_call)
         self._kept = KeptCalls() if tries_again else None
-        self._cells, self._on_progress = cells, on_progress
+        self._cells, self._on_progress, self._trace_again = cells, on_progress, trace_again
         self._retrace: Callable[[Any], None] = lambda target: None
         self._stack = contextlib.ExitStack()
         self._report: Report | None = None
@@ -142,6 +144,11 @@ class Run:
             with _unless_fault("the check is not shown", self.notes):
                 self.notes.append(check.words(self._checked))
                 report.check = self._checked
+        cached = dict.fromkeys(f.name for f in report.frames if f.status == "cached" and f.kind != "resume")
+        if cached and self._trace_again:
+            self.notes.append(
+                f"compiled before this recording, so its breaks are unknown: {', '.join(cached)}; {self._trace_again}"
+            )
         report.notes = list(dict.fromkeys([*self.notes, *report.notes]))
         return report
 

@@ -68,7 +68,8 @@ class DynascopeMagics(Magics):
         """
         name = "%observe" if cell is None else "%%observe"
         parsed, settings, arguments = self._read(self.run_observe, name, line, cell)
-        return CellRun(self.shell, parsed, settings, compiles=False, retraces=arguments.fresh)()
+        again = f"{name} --fresh traces it again"
+        return CellRun(self.shell, parsed, settings, compiles=False, retraces=arguments.fresh, trace_again=again)()
 
     @line_magic("compile_defaults")  # type: ignore[arg-type]  # IPython types it for functions only
     def show_defaults(self, line: str = "") -> None:

@@ -49,6 +49,8 @@ class CellRun:
     compiles: bool = True
     #: trace again what Dynamo has compiled before (`%%compile`, `%%observe --fresh`)
     retraces: bool = True
+    #: how to have code traced again that ran from Dynamo's cache, as the end of a sentence
+    trace_again: str = ""
     #: the magic's line as the user typed it; for a rerun, the line for its settings
     command: str = ""
     #: returns the magic's line for other settings
@@ -155,6 +157,7 @@ class CellRun:
             warn=lambda sentence: print(f"dynascope: {sentence}", file=sys.stderr),
             quiet=partial(capture_output, stdout=False, stderr=False),
             user_code=interruptible,
+            trace_again=self.trace_again,
         )
 
     def _run(self, run: Run) -> Any:

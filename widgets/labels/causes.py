@@ -166,7 +166,7 @@ def first_words(words: CauseWords) -> str:
     tries = (
         ""
         if words.report.fixes is not None
-        else "; `--fix` tries such changes" + (", also in a library" if package(b.file) else "")
+        else "; `%%compile --fix` and `dynascope fix` try such changes" + (", also in a library" if package(b.file) else "")
     )
     return f"at {at} ({package(b.file) or 'your code'}){more}, {words.title()}: {fix}{tries}."
 

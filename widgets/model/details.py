@@ -52,13 +52,7 @@ from dynascope.widgets.wire import Detail, Part
 ROWS = 500
 #: what Dynamo replaces in the name of a graph's input
 _INPUT = re.compile(r"[^a-zA-Z0-9]+")
-_COMPILED_BEFORE = (
-    "It was compiled before this recording: its graphs may be known, the reasons of its breaks are not. "
-    "`%%observe --fresh` traces it again."
-)
-_GRAPH_FROM_BEFORE = (
-    "The graph was compiled before this recording, so its operations are unknown. `%%observe --fresh` traces the code again."
-)
+_GRAPH_FROM_BEFORE = "The graph was compiled before this recording, so its operations are unknown."
 
 
 def details(report: Report, places: Places) -> dict[str, Detail]:
@@ -277,7 +271,7 @@ class _Details:
         elif f.status == "empty":
             text += ["There is nothing to compile in it, so nothing is lost.", reason]
         elif f.status == "cached":
-            text.append(_COMPILED_BEFORE)
+            text.append(reason)
         elif f.status == "unfinished":
             text += ["The end of this compile was not recorded, so its result is unknown.", reason]
         elif f.kind == "resume":

@@ -202,9 +202,22 @@ def test_observe_runs_the_cell_as_it_stands(shell):
     shell("@torch.compile(backend='eager')", "def f(x):", "    torch._dynamo.graph_break()", "    return x + 1")
     report = shell.report("%%observe", "y = f(x)")
     assert report.summary.breaks == 1
-    assert shell.report("%%observe", "y = f(x)").summary.breaks == 0
-    assert shell.report("%%observe --fresh", "y = f(x)").summary.breaks == 1
+    report = shell.report("%%observe", "y = f(x)")
+    assert report.summary.breaks == 0
+    note = "compiled before this recording, so its breaks are unknown: f; {} --fresh traces it again"
+    assert report.notes == [note.format("%%observe")]
+    fresh = shell.report("%%observe --fresh", "y = f(x)")
+    assert (fresh.summary.breaks, fresh.notes) == (1, [])
     assert shell("%observe f(x)").result.tolist() == [2, 2, 2]
+    assert dynascope.last().notes == [note.format("%observe")]
+
+
+def test_no_option_is_advised_where_the_command_does_not_have_it(shell):
+    shell("import dynascope", "f = torch.compile(lambda x: x + 1, backend='eager')", "f(x)")
+    shell("with dynascope.observe() as recording: f(x)")
+    report = shell.ns["recording"].report
+    assert "torch._dynamo.reset()" in report.notes[0]
+    assert "--fresh" not in str(report.to_dict()) + report.details() + report.to_html()
 
 
 def test_equal_lines_have_lines_of_their_own(shell):
