@@ -19,7 +19,7 @@ _MARK = MARK.removeprefix("torch")
 #: expressions whose parts may run never, later or repeatedly
 _LATER = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _BYTE_ORDER_MARK = "\ufeff"
-_HEADER = "# dynascope: also needed: {}\n"
+_HEADER, _HEADER_ALONE = "# dynascope: also needed: {}\n", "# dynascope: no file changes; needed: {}\n"
 
 
 def final_texts(plan: Plan, settings_file: str | None, function: str, known: Mapping[str, str]) -> dict[str, str]:
@@ -153,18 +153,16 @@ def _comments(text: str) -> int:
 
 
 def unified(plan: Plan, texts: Mapping[str, str], settings_file: str | None, cells: CellResolver | None) -> str:
-    """A diff of all files; "" if no file changes.
+    """A diff of all files.
 
     Settings and marks that are not written into a file, such as arguments of torch.compile, come first, as comments.
     """
-    if not texts:
-        return ""
     above = {n: v for n, v in plan.settings.items() if settings_file is None or not n.startswith(DYNAMO)}
     above.pop(MARK, None)
     words = [f"{n} = {v!r}" if n.startswith(DYNAMO) else f"torch.compile(..., {n}={v!r})" for n, v in above.items()]
     if not any(text.count(_MARK) > plan.text(file).count(_MARK) for file, text in texts.items()):
         words += [f"{MARK}({mark})" for mark in plan.marks]
-    parts = [_HEADER.format(setting) for setting in words]
+    parts = [(_HEADER if texts else _HEADER_ALONE).format(setting) for setting in words]
     for file, text in texts.items():
         before = plan.originals.get(file) or plan.text(file)
         parts.append(_diff(file, before, text, cells))

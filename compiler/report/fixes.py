@@ -64,7 +64,7 @@ class FixSet(Part, kw_only=True):
     edits: list[FixEdit] = []
     settings: FixSettings = {}
     #: the fixes as a unified diff; settings of Dynamo and marks on sizes are statements in it where they can be written into a
-    #: file; all other settings and marks are comments; "" if no file changes
+    #: file; all other settings and marks are comments, which is all if no file changes
     patch: str = ""
     #: file name of each cell that changes -> its new text
     cells: dict[str, str] = {}

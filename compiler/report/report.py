@@ -216,10 +216,11 @@ class Report(ReportData, kw_only=True, dict=True, weakref=True):
     # -- fixes ----------------------------------------------------------------------------------
 
     def patch(self) -> str:
-        """The proved fixes as a unified diff that `git apply` takes; "" if they change no file.
+        """The proved fixes as a unified diff that `git apply` takes; "" if there are none.
 
         Settings of Dynamo become statements after the first imports of the file, and marks on sizes (mark_dynamic) statements
-        before the calls.  What fits into no file, such as arguments of torch.compile, becomes comments above the diff.
+        before the calls.  What fits into no file, such as arguments of torch.compile, becomes comments above the diff; if no
+        file changes, there are only these.
 
         Example:
             report = dynascope.explain(f, fix=True)(x)

@@ -43,6 +43,17 @@ def fix_words(fix: Fix) -> str:
     return f"{words}, {fix.reason}" if fix.reason else words
 
 
+def how_to_apply(report: Report) -> str:
+    """What to do with the chosen fixes: `report.patch() is the diff, ...`, or the settings to change; "" if none is chosen."""
+    fixes = report.fix_set
+    if fixes is None or not fixes.fixes:
+        return ""
+    if fixes.edits:
+        return "report.patch() is the diff, report.fixed() the fixed function"
+    by_hand = unplaced_settings(report)
+    return f"no file changes: use {', '.join(by_hand)}" if by_hand else "%fix puts the cell with the fix below"
+
+
 def unplaced_settings(report: Report) -> list[str]:
     """The settings of the chosen fixes that neither the edits nor the new texts of cells contain, as lines of Python."""
     fixes = report.fix_set

@@ -15,7 +15,7 @@ from dynascope.widgets.drawing.shapes import SIZES, break_code
 from dynascope.widgets.drawing.split_graph import split_picture, whole_picture
 from dynascope.widgets.guarded import guarded
 from dynascope.widgets.labels.advice import outcome_words
-from dynascope.widgets.labels.fixes import fixes_summary, is_fixable
+from dynascope.widgets.labels.fixes import fixes_summary, how_to_apply, is_fixable
 from dynascope.widgets.labels.recompiles import recompile_words
 from dynascope.widgets.labels.run_time import cost_words
 from dynascope.widgets.labels.summary import headline, name, record_notes
@@ -83,10 +83,10 @@ def _model(report: Report) -> ViewModel:
 def _fix_notes(report: Report) -> list[str]:
     """Notes on fixes: what can be fixed, and the notes of the search itself."""
     summary = fixes_summary(report)
-    proved = report.fix_set is not None and report.fix_set.fixes
     if not summary or report.fix_set is None:
         return []
-    return [f"{summary}: see the Fix tabs, or report.patch()" if proved else summary, *report.fix_set.notes]
+    see = "see the Fix tabs, or report.patch()" if report.fix_set.edits else how_to_apply(report)
+    return [f"{summary}: {see}" if see else summary, *report.fix_set.notes]
 
 
 def _undrawn(why: str) -> ViewModel:

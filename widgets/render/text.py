@@ -23,7 +23,7 @@ from dynascope.widgets.labels.advice import (
     set_by,
 )
 from dynascope.widgets.labels.bands import region_name
-from dynascope.widgets.labels.fixes import diff_lines, fix_words, fixes_summary, refused
+from dynascope.widgets.labels.fixes import diff_lines, fix_words, fixes_summary, how_to_apply, refused
 from dynascope.widgets.labels.recompiles import (
     compiled_again,
     failures,
@@ -154,8 +154,8 @@ class _Terminal(Terminal):
         for b in self.report.breaks[:MOST]:
             for fix in refused(self.report, b.id)[:3]:
                 out += self.paint_all(self.wrap(f"✗ {at[b.id]} {fix_words(fix)}", "    "), "soft")
-        if self.report.fix_set.fixes:
-            out += self.paint_all(["  → report.patch() is the diff, report.fixed() the fixed function"], "green")
+        if how := how_to_apply(self.report):
+            out += self.paint_all(self.wrap(f"→ {how}", "  ", 3), "green")
         return [*out, *(line for note in self.report.fix_set.notes for line in self.wrap("note: " + note, "", 3))]
 
     def changed_line(self, line: str) -> str:

@@ -174,7 +174,8 @@ def test_one_compile_for_all_sizes(shell: Any, monkeypatch: pytest.MonkeyPatch) 
     assert (chosen.verdict, chosen.settings, chosen.recompile) == ("proved", {"dynamic": True}, report.recompiles[0].frame)
     assert (report.fix_set.recompiles_before, report.fix_set.recompiles_after) == (1, 0)
     assert "1 of 1 recompile can be fixed: 2 graphs → 1" in str(report)
-    assert report.patch() == ""
+    assert "→ %fix puts the cell with the fix below" in str(report)
+    assert report.patch() == "# dynascope: no file changes; needed: torch.compile(..., dynamic=True)\n"
     assert shell("%fix").text.strip() == ""
     [fixed] = texts
     assert fixed.splitlines() == ["%%compile --fix --fix-seconds 600 --backend eager --dynamic true", *cell]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from msgspec.structs import replace
 from samples import fixed, one_break, recompiled
 
-from dynascope.compiler.report import Fix
+from dynascope.compiler.report import Fix, FixSet
 from dynascope.widgets.model.build import view_model
+from dynascope.widgets.render.text import to_text
 
 
 def test_a_break_shows_its_fix_and_what_was_refused() -> None:
@@ -23,6 +24,21 @@ def test_a_break_shows_its_fix_and_what_was_refused() -> None:
     assert part["body"]["cell"] == "x = 1\n"
     assert model["notes"][0] == "1 of 1 graph break can be fixed: 2 graphs → 1: see the Fix tabs, or report.patch()"
     assert not model["fixable"]
+
+
+def test_a_fix_that_changes_no_file_is_no_diff() -> None:
+    """What to do is said: no empty text is called a diff."""
+    report = recompiled()
+    report.fixes = [
+        Fix(id="x0", recompile=report.recompiles[0].frame, verdict="proved", chosen=True, settings={"dynamic": True})
+    ]
+    report.fix_set = FixSet(fixes=["x0"], settings={"dynamic": True}, recompiles_before=1)
+    by_hand = "no file changes: use torch.compile(..., dynamic=True)"
+    assert view_model(report)["notes"][0].endswith(f": {by_hand}")
+    assert f"→ {by_hand}" in to_text(report)
+    report.fix_set.cells = {"<cell>": "%%compile --dynamic true\nf(x)"}
+    assert "→ %fix puts the cell with the fix below" in to_text(report)
+    assert "diff" not in to_text(report)
 
 
 def test_without_a_search_there_is_no_tab() -> None:
