@@ -39,6 +39,8 @@ _CARETS = re.compile(r"^    (?P<before> *)(?P<marks>[~^]*)$")
 _ERROR = re.compile(r"^[\w.]+(?:Unsupported|Error|Exception|SkipFrame)\w*: ", re.M)
 #: torch 2.9 prints the function that it skips with its address and file, which differ from run to run
 _CODE = re.compile(r'<code object (\S+) at 0x[0-9a-f]+, file "[^"\n]*", line \d+>')
+#: a setting as a hint of torch's assigns it, to the package instead of its `config`, where all settings are
+_MISPLACED = re.compile(r"\btorch\._dynamo\.(?=[a-z]\w*\s*=\s*(?:True|False)\b)")
 _FIELD = re.compile(r"^  (Explanation|Hint|Developer debug context): ?(.*)$")
 
 
@@ -121,7 +123,7 @@ def _part(text: str) -> Part:
         if line.strip():
             fields[-1][1].append(line.strip())
     part.explanation = "\n".join(line for name, lines in fields for line in lines if name == "Explanation")
-    part.hints = ["\n".join(lines) for name, lines in fields if name == "Hint"]
+    part.hints = [_MISPLACED.sub("torch._dynamo.config.", "\n".join(lines)) for name, lines in fields if name == "Hint"]
     first = fields[0][1] or [""]
     part.reason = _CODE.sub(r"\1", " ".join(first[:2]) if first[0].endswith(":") else first[0])
     return part

@@ -99,6 +99,12 @@ class Run:
         """The finished Report once the run is over; before that, the report so far."""
         return self._report if self._report is not None else self.recording.snapshot()
 
+    def __str__(self) -> str:
+        return str(self.report)
+
+    def __repr__(self) -> str:
+        return f"<recording: {self.report.headline()}>"
+
     # -- around the code --------------------------------------------------------------------------------
 
     def __enter__(self) -> Run:

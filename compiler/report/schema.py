@@ -252,6 +252,7 @@ class Break(Part, kw_only=True):
     type: str = ""
     reason: str = ""
     explanation: str = ""
+    #: the compiler's hints; where one assigns a setting to `torch._dynamo`, the name is corrected to `torch._dynamo.config`
     hints: list[str] = []
     #: URL of torch's page on each GB id
     urls: list[str] = []

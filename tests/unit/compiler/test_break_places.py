@@ -61,6 +61,16 @@ def test_a_message_after_the_stack_and_the_traceback_is_part_of_the_text() -> No
     assert printed(found.text) == Undecided(expression="u0 == 1", needed="condition", checks=["torch._check(n == 1)"])
 
 
+def test_a_hint_names_a_setting_where_it_is() -> None:
+    """torch tells to assign it to the package, where it has no effect; torch's own text stays as it is."""
+    hint = "Set torch._dynamo.{}trace_autograd_ops=True"
+    found = read("Unsupported Tensor.backward() call\n  Explanation: It is off.\n  Hint: " + hint.format(""))
+    assert found.parts[0].hints == [hint.format("config.")]
+    assert hint.format("") in found.text
+    others = ["Use `torch._dynamo.graph_break()`.", "Set torch._dynamo.config.capture_scalar_outputs = True", "Set x=True"]
+    assert [read(f"A reason\n  Hint: {other}").parts[0].hints for other in others] == [[other] for other in others]
+
+
 def test_an_edited_function_has_lines_of_its_own() -> None:
     """Before Python 3.11, code that differs in its lines alone is equal, and Dynamo takes the instructions of the first."""
     text = "def f(x):\n    x = x + 1\n    torch._dynamo.graph_break()\n    return x * 2\n"

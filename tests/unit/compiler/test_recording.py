@@ -13,6 +13,7 @@ import torch
 import torch._dynamo
 import torch._logging._internal
 
+import dynascope
 from dynascope.compiler.driver.compile import compile as compile_with_flag
 from dynascope.compiler.driver.explain import explain
 from dynascope.compiler.driver.retrace import retracing
@@ -160,6 +161,17 @@ def test_an_error_in_an_observer_is_swallowed(monkeypatch: pytest.MonkeyPatch) -
         result = torch.compile(broken, backend="eager")(torch.ones(2))
     assert torch.equal(result, torch.full((2,), 4.0))
     assert any("our own fault" in str(v) for v in recording.report.hooks.values())
+
+
+def test_a_recording_prints_its_report() -> None:
+    with dynascope.observe() as recording:
+        assert "object at" not in repr(recording)
+        torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
+    assert str(recording) == str(recording.report)
+    assert repr(recording) == f"<recording: {recording.report.headline()}>"
+    ranks = dynascope.record_ranks()
+    assert str(ranks) == "no process of the block was a rank: " + str(ranks).partition(": ")[2]
+    assert "object at" not in repr(ranks)
 
 
 def test_code_compiled_before_is_cached_and_never_without_breaks() -> None:

@@ -10,6 +10,7 @@ import torch
 
 import dynascope
 from dynascope.widgets.labels.advice import advice
+from dynascope.widgets.model.build import view_model
 
 
 def loop(x: torch.Tensor) -> torch.Tensor:
@@ -120,6 +121,20 @@ def test_what_helps_where_a_loop_or_a_try_skips_a_function() -> None:
     latest = dynascope.last()
     assert latest is not None
     assert [step for step in advice(latest.breaks[0]) if "function of its own" in step] == []
+
+
+def test_a_wrong_name_of_a_setting_is_said_nowhere_but_in_the_compilers_own_text() -> None:
+    def step(x: torch.Tensor) -> torch.Tensor:
+        loss = (x * 2).sum()
+        loss.backward()  # type: ignore[no-untyped-call]
+        return loss
+
+    report = dynascope.explain(step, backend="eager")(torch.ones(3, requires_grad=True))
+    own = [part["body"] for part in view_model(report)["details"][report.breaks[0].id]["parts"] if part["key"] != "text"]
+    shown = " ".join([str(report), report.details(), *report.breaks[0].hints, str(own)])
+    assert "torch._dynamo.trace_autograd_ops" not in shown
+    if "trace_autograd_ops" in report.breaks[0].text:  # else this torch gives another hint
+        assert "torch._dynamo.config.trace_autograd_ops" in shown
 
 
 def test_what_made_a_break_an_error() -> None:
