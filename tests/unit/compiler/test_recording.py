@@ -170,7 +170,7 @@ def test_a_recording_prints_its_report() -> None:
     assert str(recording) == str(recording.report)
     assert repr(recording) == f"<recording: {recording.report.headline()}>"
     ranks = dynascope.record_ranks()
-    assert str(ranks) == "no process of the block was a rank: " + str(ranks).partition(": ")[2]
+    assert str(ranks).startswith("torch.multiprocessing has started no rank in the block: ")
     assert "object at" not in repr(ranks)
 
 
