@@ -1,6 +1,7 @@
 """Groups the graph breaks and recompiles of a report by cause, so that one change may remove a whole group.
 
-Breaks that occur only in the first call are one group.  Other breaks are in one group if the compiler's hints name the same
+Breaks that occur only in the first call are one group, and so are those that torch's optimizers make by design.  Other breaks
+are in one group if the compiler's hints name the same
 setting for them.  If the hints name none, the breaks that may follow from an earlier break are one group, and the rest is
 grouped by type.  Recompiles are in one group if their first failed guards are of the same kind.  If no times were measured,
 groups are ranked by the number of frames that they split or cause to run eagerly.
@@ -13,10 +14,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
+from dynascope.compiler.report.call_tree import package
 from dynascope.compiler.report.guards import FailedGuardKind
 from dynascope.compiler.report.schema import Break, ReportData
 
 _SETTING = re.compile(r"torch\._dynamo\.(?:config\.)?(\w+) ?= ?True")
+#: matches torch's files for training, or what the compiler says of their functions
+_TRAINING = re.compile(
+    r"[\\/]torch[\\/](?:optim|amp)[\\/]|`(?:Optimizer|LRScheduler|GradScaler)\.\w+`|torch\.optim\.|Tensor\.backward\(\)"
+)
 _CONSEQUENCE = "may have been caused by an earlier graph break"
 
 
@@ -45,6 +51,8 @@ class Cause:
     eager_ops: int | None = None
     #: whether the compiler says that an earlier break may have caused these breaks
     consequence: bool = False
+    #: whether torch breaks the graph there on purpose
+    by_design: bool = False
     #: whether the breaks do not occur when the calls are repeated
     first_call: bool = False
 
@@ -64,6 +72,8 @@ def causes(report: ReportData) -> list[Cause]:
         consequence = setting is None and any(_CONSEQUENCE in hint for hint in broken.hints)
         key = ("consequence", "") if consequence else ("setting", setting) if setting else ("type", broken.type)
         cause = Cause(kind="break", setting=setting, type=broken.type, consequence=consequence)
+        if is_by_design(broken):
+            key, cause = ("by design", ""), Cause(kind="break", type=broken.type, by_design=True)
         if broken.first_call_only:
             key, cause = ("first call", ""), Cause(kind="break", type=broken.type, first_call=True)
         cause = groups.setdefault(key, cause)
@@ -80,6 +90,12 @@ def causes(report: ReportData) -> list[Cause]:
         cause = groups.setdefault(("guard", guard), Cause(kind="recompile", guard=guard))
         cause.frames.append(recompile.frame)
     return sorted(groups.values(), key=_rank)
+
+
+def is_by_design(b: Break) -> bool:
+    """Whether torch breaks the graph there on purpose: in an optimizer or scaler, at `backward`, at its own `graph_break()`."""
+    own = package(b.file) == "torch" and b.type.startswith("Call to `torch._dynamo.graph_break()`")
+    return own or _TRAINING.search(f"{b.file} {b.explanation}") is not None
 
 
 def setting_in(hints: Iterable[str]) -> str | None:
@@ -100,10 +116,11 @@ def _skips(broken: Break) -> int:
     return sum(hit.outcome == "skipped" for hit in broken.hits)
 
 
-def _rank(cause: Cause) -> tuple[bool, bool, bool, float, int, int]:
+def _rank(cause: Cause) -> tuple[bool, bool, bool, bool, float, int, int]:
     return (
         cause.kind == "recompile",
         cause.first_call and not cause.skipped,
+        cause.by_design,
         cause.consequence,
         -(cause.seconds or 0.0),
         -(cause.split + cause.skipped),

@@ -86,7 +86,7 @@ def names_bound_by(node: ast.AST) -> list[str]:
     return []
 
 
-def bound_names(statements: Iterable[ast.stmt]) -> list[str]:
+def bound_names(statements: Iterable[ast.AST]) -> list[str]:
     """Names that these statements bind or delete in their own scope, in order, each once."""
     return list(dict.fromkeys(name for s in statements for node in own_nodes(s) for name in names_bound_by(node)))
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from types import CodeType
 from typing import Any
 
 from IPython.core.error import UsageError
@@ -21,13 +20,10 @@ from dynascope.compiler.driver.pipeline import Run
 from dynascope.compiler.replay.last_call import unwatched
 from dynascope.compiler.source.code import STATEMENTS, user_name
 from dynascope.compiler.torch_private import marks
-from dynascope.selection import statements
 from dynascope.selection.definitions import Definition, definitions, why_nothing_ran
-from dynascope.selection.entry_points import EntryPoints
+from dynascope.selection.entry_points import CalledEntryPoints, EntryPoints
 from dynascope.selection.named import NamedTargets, check_target, resolve
-
-#: what a report calls the statements of a cell
-CELL_STATEMENTS = user_name(STATEMENTS)
+from dynascope.selection.statements import CellStatements
 
 
 class CompiledCell:
@@ -53,9 +49,7 @@ class CompiledCell:
         defined = definitions(self.cell, self.namespace)
         if defined:
             return self._run_entry_points(defined)
-        self.run.compiled.append(CELL_STATEMENTS)
-        self.run.notes.extend(statements.notes(self.cell))
-        return statements.run(self.shell, self.cell, self._make_entry)
+        return self._run_statements()
 
     def _make_entry(self, target: Any, name: str | None = None) -> Any:
         if getattr(target, "__name__", "") != STATEMENTS:
@@ -69,10 +63,7 @@ class CompiledCell:
         own = recording.users_own
         if not own:
             return
-        if self.run.compiled == [CELL_STATEMENTS]:
-            self.run.compiled[:] = map(user_name, recording.called)
-        elif self.run.compiled:
-            self.run.compiled.extend(own)
+        self.run.compiled.extend(name for name in own if self.run.compiled and name not in self.run.compiled)
         bound = next((name for name in own if marks.is_compiled(self.namespace.get(name))), None)  # -f reaches it by this name
         self.run.notes.append(
             f"{', '.join(own)}: your own torch.compile was left unchanged; the options of %%compile "
@@ -98,8 +89,7 @@ class CompiledCell:
             look_up()
             value = cells.run_statements(self.shell, self.cell, after=look_up)
             self._note_uncalled(targets)
-            if self.keep:
-                self._bind(targets.entry)
+            self._bind(targets.entry)
         return value
 
     def _note_uncalled(self, targets: NamedTargets) -> None:
@@ -116,15 +106,27 @@ class CompiledCell:
             elif name not in targets.called:
                 self.run.notes.append(f"{name} {note}")
 
+    # -- statements ------------------------------------------------------------------------------------
+
+    def _run_statements(self) -> Any:
+        entry_points = CalledEntryPoints(self.shell, self.cell, (), self._make_entry, self.run.retrace)
+        statements = CellStatements(self.shell, self.cell, self._make_entry, entry_points)
+        with contextlib.ExitStack() as stack:
+            stack.callback(entry_points.close)
+            try:
+                value = statements()
+            finally:
+                self.run.compiled.extend(map(user_name, self.run.recording.called))
+                self.run.notes.extend(statements.notes())
+            self._bind_kept(entry_points)
+        return value
+
     # -- entry points ----------------------------------------------------------------------------------
 
     def _run_entry_points(self, defined: list[Definition]) -> Any:
-        entry_points = EntryPoints(defined, self._make_entry, self.run.retrace)
+        entry_points = EntryPoints(self.shell, self.cell, defined, self._make_entry, self.run.retrace)
         name_of = {id(d.node): d.name for d in defined if d.refused is None}
         before = {name: self.namespace.get(name) for name in name_of.values()}
-
-        def compile_statement(tree: Any, mode: str) -> CodeType:
-            return entry_points.compile(tree, lambda tree: cells.compile_tree(self.shell, self.cell, tree, mode))
 
         def register(statement: Any) -> None:
             for name in [name_of[id(s)] for s in own_statements([statement]) if id(s) in name_of]:
@@ -134,15 +136,13 @@ class CompiledCell:
         with contextlib.ExitStack() as stack:
             stack.callback(entry_points.close)
             try:
-                value = cells.run_statements(self.shell, self.cell, compile_statement, register)
+                value = cells.run_statements(self.shell, self.cell, entry_points.compile, register)
             finally:
                 self._note_refused(defined)
             if not entry_points.called and not self.run.recording.users_own:
                 note = why_nothing_ran(self.cell, defined, self.namespace)
                 self.run.notes += [note] if note is not None else []
-            if self.keep:
-                to_keep = entry_points.to_keep()
-                self._bind(lambda plain: to_keep.get(id(plain)))
+            self._bind_kept(entry_points)
         return value
 
     def _note_refused(self, defined: list[Definition]) -> None:
@@ -153,10 +153,16 @@ class CompiledCell:
 
     # -- --keep ----------------------------------------------------------------------------------------
 
+    def _bind_kept(self, entry_points: EntryPoints) -> None:
+        to_keep = entry_points.to_keep()
+        self._bind(lambda plain: to_keep.get(id(plain)))
+
     def _bind(self, entry_of: Callable[[Any], Any]) -> None:
-        """Bind the compiled entry points to the names of what they compile; a module is compiled in place."""
+        """With `--keep`, bind the compiled entry points to the names of what they compile; a module is compiled in place."""
         import torch
 
+        if not self.keep:
+            return
         for name, value in list(self.namespace.items()):
             entry = None if name.startswith("_") else entry_of(value)
             if entry is None:

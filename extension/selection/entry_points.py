@@ -10,14 +10,19 @@ cell; line and column numbers are F's own.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable
+import inspect
+from collections.abc import Callable, Collection, Iterable
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from dynascope.cell.ast_tools import SCOPES
+from dynascope.cell.source import Cell, compile_tree
+from dynascope.compiler.driver.compile import target_name
 from dynascope.compiler.source.code import code_key, first_line, map_constants, nested_code
+from dynascope.compiler.source.origin import origin
 from dynascope.compiler.torch_private import marks
 from dynascope.selection.definitions import Definition
+from dynascope.selection.named import why_not_compilable
 
 #: constant of rewritten code that the EntryPoints object replaces
 _PLACEHOLDER = "\0dynascope.entry_points"
@@ -30,9 +35,11 @@ class EntryPoints:
     """Decides what is called in place of each object that the cell calls."""
 
     def __init__(
-        self, definitions: Iterable[Definition], make_entry: Callable[[Any, str], Any], retrace: Callable[[Any], None]
-    ) -> None:
+        self, shell: Any, cell: Cell, definitions: Iterable[Definition], make_entry: Callable[[Any, str], Any],
+        retrace: Callable[[Any], None],
+    ) -> None:  # fmt: skip
         """`make_entry` compiles a target under a name; `retrace` makes the compiler forget what it knows of a function."""
+        self._shell, self._cell = shell, cell
         accepted = [d for d in definitions if d.refused is None]
         self._functions = {(d.name, first_line(d.node)) for d in accepted if d.kind == "function"}
         self._classes = {(d.name, first_line(d.node)) for d in accepted if d.kind == "module"}
@@ -50,9 +57,9 @@ class EntryPoints:
 
     # -- from tree to code ------------------------------------------------------------------------
 
-    def compile(self, tree: ast.AST, compile_tree: Callable[[ast.AST], CodeType]) -> CodeType:
+    def compile(self, tree: ast.AST, mode: str) -> CodeType:
         """Compile a tree of the cell with every call of its own statements going through `self`."""
-        code = compile_tree(_CallRewriter().visit(tree))
+        code = compile_tree(self._shell, self._cell, _CallRewriter().visit(tree), mode)
         code = map_constants(code, lambda c: self if isinstance(c, str) and c == _PLACEHOLDER else c)
         for inner in nested_code(code):
             if code_key(inner) in self._functions:
@@ -96,10 +103,10 @@ class EntryPoints:
             return self._for_function(callee)
         if kind is MethodType:
             name = self._register_function(callee.__func__, self._method_codes)
-            if name is None or not _is_module(callee.__self__):
+            if name is None or not is_module(callee.__self__):
                 return callee
             return self._entry(name, callee, callee.__self__, callee.__func__)
-        if isinstance(callee, type) or not _is_module(callee) or marks.is_compiled_in_place(callee):
+        if isinstance(callee, type) or not is_module(callee) or marks.is_compiled_in_place(callee):
             return callee  # the user's own `model.compile()` keeps its own settings
         self._register_methods(kind)
         # a class that is bound to no name is recognized by its methods, one of which may be an inherited `forward`
@@ -138,6 +145,40 @@ class EntryPoints:
         self._make_entry, self._retrace = lambda target, name: target, lambda target: None
 
 
+class CalledEntryPoints(EntryPoints):
+    """Compiles what the code calls, whoever defines it: modules and their methods, and the user's functions and methods."""
+
+    @property
+    def has_called_a_module(self) -> bool:
+        return any(is_module(parts[-1]) for parts, _ in self._entries.values())
+
+    def __matmul__(self, callee: Any) -> Any:
+        parts = (callee.__self__, callee.__func__) if type(callee) is MethodType else (callee,)
+        owner = parts[0]
+        if is_module(callee):
+            is_target = not marks.is_compiled_in_place(callee) and marks.inner_function(callee) is callee
+        else:
+            is_target = _is_compilable(parts[-1], ("user", "library") if is_module(owner) else ("user",))
+        if not is_target:
+            return callee
+        if (id(owner), id(parts[-1])) not in self._entries:
+            self._retrace(callee)
+        names = (n for n, value in self._shell.user_ns.items() if value is owner and not n.startswith("_"))
+        name = next(names, target_name(owner))
+        return self._entry(name if owner is callee else f"{name}.{callee.__name__}", callee, *parts)
+
+
+def _is_compilable(function: Any, origins: Collection[str]) -> bool:
+    """Whether this is a function whose code is of one of these origins, and that the user does not keep from the compiler."""
+    if type(function) is not FunctionType:
+        return False
+    inner: Any = inspect.unwrap(function)
+    is_plain = all(
+        type(f) is FunctionType and not marks.is_compiled(f) and not why_not_compilable(f) for f in (function, inner)
+    )
+    return is_plain and origin(inner.__code__.co_filename) in origins
+
+
 class _CallRewriter(ast.NodeTransformer):
     """`F(...)` to `(<entry points> @ F)(...)`, in the cell's own statements only."""
 
@@ -156,7 +197,8 @@ class _CallRewriter(ast.NodeTransformer):
         return node
 
 
-def _is_module(value: Any) -> bool:
+def is_module(value: Any) -> bool:
+    """Whether this is an `nn.Module`."""
     import torch
 
     return isinstance(value, torch.nn.Module)

@@ -54,12 +54,13 @@ def resolve(name: str, namespace: Namespace) -> Any:
 
 def check_target(name: str, value: Any) -> None:
     """Raise UsageError with a one-line message if `value` cannot be compiled."""
-    reason = _why_not_compilable(value)
+    reason = why_not_compilable(value)
     if reason is not None:
         raise UsageError(f"cannot compile {name}: {reason}")
 
 
-def _why_not_compilable(value: Any) -> str | None:
+def why_not_compilable(value: Any) -> str | None:
+    """Why this object cannot be compiled; None if it can."""
     import torch
 
     if isinstance(value, torch.nn.Module) or (isinstance(value, type) and issubclass(value, torch.nn.Module)):

@@ -1,279 +1,260 @@
 """Compiles the statements of a cell that defines no function and no `nn.Module` class, as functions.
 
-    def __cell__(_in): global y, z; ...; return _in, <the last expression>
+    def __cell__(_in): global y, z; ...; return None, <the last expression>, _in
 
 Every name that the cell binds is global, so callees, lambdas that run later and exception handlers see what they see in a plain
-cell.  Two details make that work under Dynamo:
+cell.  The cell's statements are taken in runs, each as long as possible, and each run is one such function (`next_run`).  A
+statement that is in none runs uncompiled: one that would mean something else inside a function, that Dynamo cannot trace, that
+makes a module or an optimizer, or that calls an optimizer or `backward` (`why_uncompiled`).
 
 * Dynamo gives up on a frame that reads a global which did not exist when the frame began.  So names that are not bound yet are
-  first bound to placeholders (`_Missing`), which the cell must never see.  A statement that reads such a name before it has
-  certainly been assigned gets a check in front: `if _in_y: _in_y = False; if y is <placeholder>: del y`.  The check is always
-  safe: it takes effect at most once, and only makes the name unbound again, as it is in the plain cell.  It adds nothing to a
-  graph.  Placeholders that are left at the end are removed.  Dynamo cannot trace the `del` of a check.  So if a name may be
-  read while it is unbound, inside a compound statement or before any statement that can bind it, the next statement that
-  binds it starts a new part (`divide`).  An earlier part that does not bind the name itself then needs no placeholder for it,
-  and no check.
+  bound to a placeholder first.  Nothing may see it: a statement that may read such a name before it has certainly been
+  assigned, itself or through the functions that it calls, is not in the run that binds the name.
 * Dynamo skips frames that neither hold a tensor nor name a module of torch or numpy, and a resume function knows the cell's
   data only as globals.  So `_in` holds an empty tensor and lives to the end.
+* What Dynamo skips (a loop with a graph break, for example) would run eagerly, and with it all that it calls in torch.  So a
+  statement that may call a module or a function has a check in front, `if not (is_dynamo_compiling() or repeated()): return
+  <its number>`, which is a constant in a trace: from this statement on, the run's statements then run uncompiled instead.
+
+The modules and functions that uncompiled statements call are compiled instead (`entry_points.CalledEntryPoints`).
 
 As always under torch.compile, names are bound when a graph has run.  So an error that only the running graph finds (a bad index
 in the data, an attribute that a computed tensor lacks) loses the names bound before it in the same graph.  Errors found while
 tracing lose nothing: the statements then run eagerly.
-
-Statements that would mean something else inside a function, or that Dynamo cannot trace, run uncompiled between these functions
-(`why_outside`).
 """
 
 from __future__ import annotations
 
 import ast
-import itertools
+import builtins
+import copy
+import inspect
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from types import CodeType, FunctionType
 from typing import Any
 
-from dynascope.cell.ast_tools import blocks, bound_names, copy_compound, dotted_name, generated, is_string, located, own_nodes
+from dynascope.cell.ast_tools import (
+    block_fields,
+    bound_names,
+    dotted_name,
+    generated,
+    is_string,
+    located,
+    own_nodes,
+)
 from dynascope.cell.interrupts import interruptible
 from dynascope.cell.source import Cell, Namespace, compile_tree, reread, run_statement
 from dynascope.compiler.fixes.text_edits import NotApplicable
 from dynascope.compiler.source.code import STATEMENTS, map_constants
 from dynascope.compiler.source.functions import set_from_text
+from dynascope.compiler.torch_private import config
 from dynascope.selection.definitions import definitions
+from dynascope.selection.entry_points import CalledEntryPoints, is_module
 from dynascope.selection.global_reads import GlobalReads, names_read
+from dynascope.widgets.labels.words import line_ranges
 
-#: the function's parameter, and the prefix of its other local names, the flags
-_IN = "_in"
 #: names of functions that read the frame they are called from or the notebook's namespace, or that act on IPython
 _FRAME_READERS = frozenset(
     ("locals", "globals", "vars", "dir", "eval", "exec", "super", "get_ipython", "breakpoint", "exit", "quit")
 )
 #: in a trace `torch.compile` returns its argument, `set_stance` is refused, and the result of `re.compile` cannot be bound
 _NOT_IN_A_TRACE = ("compile", "set_stance")
+#: functions and methods that read values, to show them
+_SHOW = frozenset(("print", "display", "item", "tolist", "numpy", "float", "int", "str", "format", "len"))
+_SHOWN = (
+    ast.Expr, ast.Call, ast.keyword, ast.Name, ast.Attribute, ast.Constant, ast.JoinedStr, ast.FormattedValue, ast.expr_context
+)  # fmt: skip
 #: matches settings of the compiler, such as `torch._dynamo.config.x = 1`: in a trace, they would come too late
 _SETTING = re.compile(r"\w+\._(dynamo|inductor|functorch)\.config\.")
 _QUALNAME_PREFIX = f"{STATEMENTS}.<locals>."
-_OPERATIONS = (
-    "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift radd rsub rmul rtruediv rfloordiv rmod rpow "
-    "rmatmul rand ror rxor rlshift rrshift neg pos invert abs lt le gt ge len iter next contains getitem setitem delitem call "
-    "bool int float index str repr enter exit getattr setattr format"
-)
+#: the value of names that are not bound yet
+_PLACEHOLDER = object()
+#: why a statement ran uncompiled
+_SHOWS = "shows values"
+_MAKES, _TRAINS = "new modules and optimizers", "backward and optimizer steps"
+_UNBOUND, _GIVEN_UP = "a name may be read before it is bound", "the compiler gave up on them"
+#: reasons that are worth no note
+_NO_NOTE = ("import", "text", "del", "setting", _SHOWS, "")
 
 
-class _Missing:
-    """The placeholder of a name that is not bound yet; most operations on it raise the NameError of the plain cell."""
+class CellStatements:
+    """The statements of one cell, and what happens to each of them."""
 
-    def __init__(self, name: str) -> None:
-        object.__setattr__(self, "_name", name)
+    def __init__(self, shell: Any, cell: Cell, make_entry: Callable[..., Any], called: CalledEntryPoints) -> None:
+        """`make_entry` compiles a function; `called` compiles what uncompiled statements call."""
+        self.shell, self.cell = shell, cell
+        self.namespace: Namespace = shell.user_ns
+        self._make_entry, self._called = make_entry, called
+        #: for each run so far: the names that were bound when it began, and those that it binds
+        self._runs: list[tuple[set[str], set[str]]] = []
+        #: statements that ran uncompiled, with the reason why
+        self._uncompiled: list[tuple[ast.stmt, str]] = []
 
-    def _raise(self, *args: Any, **kwargs: Any) -> Any:
-        name = object.__getattribute__(self, "_name")
-        raise NameError(f"name {name!r} is not defined", name=name)
+    def __call__(self) -> Any:
+        """Run the cell; returns the value of its last expression."""
+        value, left = None, self.cell.statements
+        while left:
+            run = next_run(left, self.namespace, set(self.namespace))
+            left = left[len(run) :]
+            if run:
+                self._runs.append((set(self.namespace), set(bound_names(run))))
+                done, value = self._run_compiled(run)
+                for statement in run[done:]:
+                    value = self._run_uncompiled(statement, _GIVEN_UP if config.compiles_nothing() is None else "")
+            else:
+                reason = why_uncompiled(left[0], self.namespace) or (_SHOWS if _shows(left[0]) else _UNBOUND)
+                value = self._run_uncompiled(left[0], reason)
+                left = left[1:]
+        return value
 
-    for _operation in _OPERATIONS.split():
-        locals()[f"__{_operation}__"] = _raise
-    del _operation
+    def _run_uncompiled(self, statement: ast.stmt, reason: str) -> Any:
+        self._uncompiled.append((statement, reason))
+        return run_statement(self.shell, self.cell, statement, self._called.compile)
+
+    def notes(self) -> list[str]:
+        """What the report says about statements that ran uncompiled."""
+        noted = [(statement, reason) for statement, reason in self._uncompiled if reason not in _NO_NOTE]
+        if not noted:
+            return []
+        lines = line_ranges(n for statement, _ in noted for n in range(statement.lineno, (statement.end_lineno or 0) + 1))
+        reasons = dict.fromkeys(part for _, reason in noted for part in reason.split(", "))
+        called = f"; what they call is compiled: {', '.join(self._called.called)}" if self._called.called else ""
+        notes = [f"{lines} ran uncompiled ({', '.join(reasons)}){called}."]
+        if _TRAINS in reasons and self._called.has_called_a_module:
+            notes.append(
+                "to have the forward pass and the loss in one graph, put both into a function and call that; leave zero_grad, "
+                "backward and step outside."
+            )
+        return notes
+
+    def _run_compiled(self, run: list[ast.stmt]) -> tuple[int, Any]:
+        """Run these statements compiled, as one function.
+
+        Returns how many of them ran, and the value of the cell's last expression if it is one of these. The others are left if
+        Dynamo gave up on them.
+        """
+        import torch
+
+        live = [True]
+        placeholders = dict.fromkeys(set(bound_names(run)) - set(self.namespace), _PLACEHOLDER)
+        function = FunctionType(self._code(self.cell, run), self.namespace, STATEMENTS)
+        function.__module__ = self.namespace.get("__name__", "__main__")
+        number = len(self._runs) - 1
+        set_from_text(function, lambda text: self._code(*self._edited(text, number)))
+        self.namespace.update(placeholders)
+        try:
+            given = torch.compiler.is_dynamo_compiling, lambda: not live, torch.empty(0, device="cpu")
+            stopped, value, _ = interruptible(self._make_entry(function), given)
+        finally:
+            live.clear()
+            for name in placeholders:
+                if self.namespace.get(name) is _PLACEHOLDER:
+                    del self.namespace[name]
+        return len(run) if stopped is None else stopped, value
+
+    def _edited(self, text: str, number: int) -> tuple[Cell, list[ast.stmt]]:
+        """The cell with another text, and its run of this number.
+
+        Raises NotApplicable if that text defines a function or a module, or if its runs bind other names.
+        """
+        edited = reread(self.shell, replace(self.cell, text=text))
+        if definitions(edited, self.namespace):
+            raise NotApplicable(
+                "the change defines a function, and then the cell compiles only that: put the statements into a function first"
+            )
+        left = edited.statements
+        runs: list[list[ast.stmt]] = []
+        while left:
+            bound, _ = self._runs[min(len(runs), len(self._runs) - 1)]
+            run = next_run(left, self.namespace, bound)
+            runs += [run] if run else []
+            left = left[len(run) or 1 :]
+        if [set(bound_names(run)) for run in runs] != [binds for _, binds in self._runs]:
+            raise NotApplicable("the cell would bind other names")
+        return edited, runs[number]
+
+    def _code(self, cell: Cell, run: list[ast.stmt]) -> CodeType:
+        """The code of a function that holds these statements."""
+        bound, first, last = bound_names(run), run[0], run[-1]
+        used = {n.id for s in run for n in ast.walk(s) if isinstance(n, ast.Name)}
+        local = "_in"
+        while local in used or local in bound:
+            local += "_"
+        function: Any = generated(f"def {STATEMENTS}({local}): pass", first)
+        function.body = [located(ast.Global(names=bound), first)] if bound else []
+        for number, statement in enumerate(run):
+            if _may_call_target(statement, self.namespace):
+                check = f"if not ({local}[0]() or {local}[1]()):\n return {number}, None, {local}"
+                function.body.append(generated(check, statement))
+            function.body += [] if isinstance(statement, ast.Global) else [statement]  # all names of the function are global
+        end: Any = generated(f"def f(): return None, None, {local}", last)
+        if last is cell.last_expression:
+            function.body.pop()
+            end.body[0].value.elts[1] = cell.last_expression.value
+        function.body += end.body
+        module = compile_tree(self.shell, cell, ast.Module(body=[function], type_ignores=[]), "exec")
+        return map_constants(next(c for c in module.co_consts if isinstance(c, CodeType)), _at_module_level)
 
 
 # -- dividing the cell ------------------------------------------------------------------------------------
 
 
-@dataclass
-class Part:
-    """Consecutive statements that are compiled together, or that all run uncompiled."""
+def next_run(statements: Sequence[ast.stmt], namespace: Namespace, bound: set[str]) -> list[ast.stmt]:
+    """The statements that can be compiled as one function, from the first one on; empty if the first one cannot.
 
-    statements: list[ast.stmt]
-    compiled: bool
-
-
-def divide(cell: Cell, namespace: Namespace, missing: Iterable[str]) -> list[Part]:
-    """The cell's statements in parts, in order; `missing`: names that the cell binds, and that are not bound before it."""
-    parts: list[Part] = []
-    checks = _Checks(missing, GlobalReads(namespace), _IN)
-    bound: set[str] = set()
-    maybe_bound: set[str] = set()
-    read_before_bound: set[str] = set()  # in the current part
-    for statement in cell.statements:
-        compiled = why_outside(statement) is None
+    `bound`: the names that are bound before them.
+    """
+    run: list[ast.stmt] = []
+    reads = GlobalReads(namespace)
+    sure, binds = set(bound), set[str]()  # names that are certainly bound after the run; those that it binds
+    early: set[str] = set()  # names that the run may read before they are bound
+    for statement in statements:
+        after = set(sure)
+        doubtful = _read_early([statement], after, namespace, reads)
         names = set(bound_names([statement]))
-        binds = names - bound
-        checks.checked.clear()
-        checks.block([statement], bound)
-        if parts and parts[-1].compiled == compiled and not binds & read_before_bound:
-            parts[-1].statements.append(statement)
-            read_before_bound |= checks.checked
-        else:
-            parts.append(Part([statement], compiled))
-            read_before_bound = set(checks.checked)
-        maybe_bound = (maybe_bound | names) - _deleted(statement)
-        bound &= maybe_bound  # without the names that were only checked: no statement has bound them yet
-    return parts
+        if why_uncompiled(statement, namespace) or doubtful & (names | binds) or (names - bound) & early:
+            break
+        run.append(statement)
+        sure, binds, early = after, binds | names, early | doubtful
+    return [] if all(map(_shows, run)) else run
 
 
-def _deleted(statement: ast.stmt) -> set[str]:
-    """Names that the statement may delete; `except ... as name` deletes its name at the end."""
-    names = {n.id for n in own_nodes(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Del)}
-    return names | {n.name for n in own_nodes(statement) if isinstance(n, ast.ExceptHandler) and n.name}
+def _shows(statement: ast.stmt) -> bool:
+    """Whether the statement does no more than to show values."""
+    nodes = list(ast.walk(statement))
+    calls = [n.func for n in nodes if isinstance(n, ast.Call)]
+    names = [f.id if isinstance(f, ast.Name) else f.attr if isinstance(f, ast.Attribute) else "" for f in calls]
+    return all(isinstance(n, _SHOWN) for n in nodes) and _SHOW.issuperset(names)
 
 
-def why_outside(statement: ast.stmt) -> str | None:
-    """Why this statement is not compiled; None if it is."""
-    if is_string(statement):
-        return "text"  # sets __doc__
-    if isinstance(statement, ast.Delete) and _deleted(statement):
-        return "del"  # Dynamo does not trace the deletion of a global: it would skip the whole function
-    if _is_setting(statement):
-        return "setting"
-    return next(filter(None, map(_why_outside, own_nodes(statement))), None)
+def _read_early(statements: list[ast.stmt], sure: set[str], namespace: Namespace, reads: GlobalReads) -> set[str]:
+    """Names that the statements may read before they are certainly bound; adds those that are bound afterwards to `sure`."""
+    early: set[str] = set()
+    for statement in statements:
+        names = names_read(statement)
+        early |= (names | reads.through(names)) - sure
+        fields = block_fields(statement)
+        if not fields:
+            sure |= _surely_bound(statement)
+        bound_after = []
+        for node, field in fields:
+            header = copy.copy(node)
+            vars(header).update(dict.fromkeys(("body", "handlers", "cases", "orelse", "finalbody"), ()))
+            inside = sure | (set() if field == "orelse" else _surely_bound(header))
+            early |= _read_early(getattr(node, field), inside, namespace, reads)
+            bound_after.append(inside)
+        if (isinstance(statement, ast.If) and statement.orelse) or _swallows_nothing(statement, namespace):
+            sure |= set.intersection(*bound_after)
+        sure -= _deleted(statement)
+    return early
 
 
-def _is_setting(statement: ast.stmt) -> bool:
-    value = statement.value if isinstance(statement, ast.Expr) else None
-    places = statement.targets if isinstance(statement, ast.Assign) else [value.func] if isinstance(value, ast.Call) else []
-    return any(_SETTING.match(dotted_name(place) or "") for place in places)
-
-
-def _why_outside(node: ast.AST) -> str | None:
-    if isinstance(node, (ast.Import, ast.ImportFrom)):
-        return "import"
-    if isinstance(node, ast.ClassDef):
-        return f"class {node.name}"
-    if isinstance(node, ast.AnnAssign):
-        return "annotation"
-    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in _FRAME_READERS:
-        return f"{node.id}()"
-    called = dotted_name(node.func) if isinstance(node, ast.Call) else None
-    if called is not None and called.rpartition(".")[2] in _NOT_IN_A_TRACE:
-        return f"{called}()"
-    return "type alias" if type(node).__name__ == "TypeAlias" else None
-
-
-def notes(cell: Cell) -> list[str]:
-    """What the report says about statements that were not compiled; imports and the like are not worth a note."""
-    reasons = [(statement.lineno, why_outside(statement)) for statement in cell.statements]
-    return [
-        f"line {line} ran unchanged, outside the compiled statements ({reason})."
-        for line, reason in reasons
-        if reason not in (None, "import", "text", "del", "setting")
-    ]
-
-
-# -- running ----------------------------------------------------------------------------------------------
-
-
-def run(shell: Any, cell: Cell, make_entry: Callable[[Any], Any]) -> Any:
-    """Run the cell with its statements compiled by `make_entry`; returns the value of the last expression."""
-    value = None
-    missing = set(bound_names(cell.statements)) - set(shell.user_ns)
-    parts = divide(cell, shell.user_ns, missing)
-    binds, numbers = _binds(parts), itertools.count()
-    for part in parts:
-        if part.compiled:
-            edited = partial(_edited, shell, cell, missing, binds, next(numbers))
-            value = _run_compiled(shell, cell, part.statements, make_entry, edited)
-        else:
-            for statement in part.statements:
-                value = run_statement(shell, cell, statement)
-    return value
-
-
-def _run_compiled(
-    shell: Any,
-    cell: Cell,
-    statements: list[ast.stmt],
-    make_entry: Callable[[Any], Any],
-    edited: Callable[[str], tuple[Cell, list[ast.stmt]]],
-) -> Any:
-    """Run these statements compiled, as one function.
-
-    `edited`: for another text of the cell, returns the cell with that text and the statements that correspond to these.
-    """
-    import torch
-
-    namespace: Namespace = shell.user_ns
-    placeholders = {name: _Missing(name) for name in bound_names(statements) if name not in namespace}
-    function = FunctionType(_code(shell, cell, statements, placeholders), namespace, STATEMENTS)
-    function.__module__ = namespace.get("__name__", "__main__")
-    set_from_text(function, lambda text: _code(shell, *edited(text), placeholders))
-    namespace.update(placeholders)
-    try:
-        return interruptible(make_entry(function), (placeholders, torch.empty(0, device="cpu")))[1]
-    finally:
-        for name, placeholder in placeholders.items():
-            if namespace.get(name) is placeholder:
-                del namespace[name]
-
-
-def _binds(parts: list[Part]) -> list[set[str]]:
-    """The names that each compiled part binds."""
-    return [set(bound_names(part.statements)) for part in parts if part.compiled]
-
-
-def _edited(
-    shell: Any, cell: Cell, missing: set[str], binds: list[set[str]], number: int, text: str
-) -> tuple[Cell, list[ast.stmt]]:
-    """The cell with another text, and the statements of the compiled part of this number.
-
-    Raises NotApplicable if that text defines a function or a module, or if its compiled parts bind other names.
-    """
-    edited = reread(shell, replace(cell, text=text))
-    if definitions(edited, shell.user_ns):
-        raise NotApplicable(
-            "the change defines a function, and then the cell compiles only that: put the statements into a function first"
-        )
-    parts = divide(edited, shell.user_ns, missing)
-    if _binds(parts) != binds:
-        raise NotApplicable("the cell would bind other names")
-    return edited, [part for part in parts if part.compiled][number].statements
-
-
-def _code(shell: Any, cell: Cell, statements: list[ast.stmt], missing: Iterable[str]) -> CodeType:
-    """The code of a function that holds these statements; `missing`: names that have placeholders."""
-    bound = bound_names(statements)
-    used = {n.id for s in statements for n in ast.walk(s) if isinstance(n, ast.Name)}
-    local = _IN
-    while local in used or local in bound:
-        local += "_"
-    tree = _as_function(statements, bound, local, _Checks(missing, GlobalReads(shell.user_ns), local), cell)
-    module = compile_tree(shell, cell, tree, "exec")
-    return map_constants(next(c for c in module.co_consts if isinstance(c, CodeType)), _at_module_level)
-
-
-def _as_function(statements: list[ast.stmt], bound: list[str], local: str, checks: _Checks, cell: Cell) -> ast.Module:
-    first, last = statements[0], statements[-1]
-    body = checks.block(statements, set())
-    result: ast.expr = ast.Constant(value=None)
-    if last is cell.last_expression:
-        body.pop()
-        result = cell.last_expression.value
-    pair = ast.Tuple(elts=[ast.Name(id=local, ctx=ast.Load()), result], ctx=ast.Load())
-    body = [
-        *([located(ast.Global(names=bound), first)] if bound else []),
-        *checks.flags(first),
-        *body,
-        located(ast.Return(value=pair), last),
-    ]
-    function: Any = generated(f"def {STATEMENTS}({local}): pass", first)
-    function.body = body
-    return ast.Module(body=[function], type_ignores=[])
-
-
-def _at_module_level(constant: Any) -> Any:
-    """A constant of the function as it is in a plain cell: a lambda is called `<lambda>`, not `__cell__.<locals>.<lambda>`."""
-    if isinstance(constant, str):
-        return constant.removeprefix(_QUALNAME_PREFIX)
-    if isinstance(constant, CodeType) and hasattr(constant, "co_qualname"):
-        qualname: dict[str, Any] = {"co_qualname": constant.co_qualname.removeprefix(_QUALNAME_PREFIX)}
-        return constant.replace(**qualname)
-    return constant
-
-
-def _surely_bound(statement: ast.stmt) -> set[str]:
-    """Names that a simple statement binds if it raises no error: not those of a `:=` that may be skipped."""
-    skipped = [part for node in ast.walk(statement) for part in _may_be_skipped(node)]
-    return set(bound_names([statement])) - {n.target.id for s in skipped for n in ast.walk(s) if isinstance(n, ast.NamedExpr)}
+def _surely_bound(node: ast.AST) -> set[str]:
+    """Names that a node binds if it raises no error: not those of a `:=` that may be skipped."""
+    skipped = [part for inner in ast.walk(node) for part in _may_be_skipped(inner)]
+    return set(bound_names([node])) - {n.target.id for s in skipped for n in ast.walk(s) if isinstance(n, ast.NamedExpr)}
 
 
 def _may_be_skipped(node: ast.AST) -> Sequence[ast.AST]:
@@ -290,63 +271,93 @@ def _may_be_skipped(node: ast.AST) -> Sequence[ast.AST]:
     return []
 
 
-class _Checks:
-    """Puts `if y is <placeholder>: del y` before statements that may read a name that is still missing."""
+def _deleted(statement: ast.stmt) -> set[str]:
+    """Names that the statement may delete; `except ... as name` deletes its name at the end."""
+    names = {n.id for n in own_nodes(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Del)}
+    return names | {n.name for n in own_nodes(statement) if isinstance(n, ast.ExceptHandler) and n.name}
 
-    def __init__(self, missing: Iterable[str], reads: GlobalReads, local: str) -> None:
-        self.missing = set(missing)
-        self.reads = reads
-        self.local = local
-        #: names that got a check
-        self.checked: set[str] = set()
 
-    def block(self, statements: list[ast.stmt], bound: set[str]) -> list[ast.stmt]:
-        """The statements with their checks; names that are certainly no placeholders afterwards are added to `bound`."""
-        out: list[ast.stmt] = []
-        for statement in statements:
-            if isinstance(statement, ast.Global):
-                continue  # all names of the function are global
-            names = names_read(statement)
-            doubtful = sorted((self.missing - bound) & (names | self.reads.through(names)))
-            out.extend(self._check(name, statement) for name in doubtful)
-            self.checked.update(doubtful)
-            bound.update(doubtful)
-            if isinstance(statement, ast.Delete):
-                out.extend(self._disable(name, statement) for name in sorted(_deleted(statement) & self.missing))
-            if blocks(statement):
-                out.append(self._compound(statement, bound))
-            else:
-                out.append(statement)
-                bound.update(_surely_bound(statement))
-        return out or [located(ast.Pass(), statements[0])]
+def why_uncompiled(statement: ast.stmt, namespace: Namespace) -> str | None:
+    """Why this statement is in no run; None if it may be in one."""
+    if is_string(statement):
+        return "text"  # sets __doc__
+    if isinstance(statement, ast.Delete) and _deleted(statement):
+        return "del"  # Dynamo does not trace the deletion of a global: it would skip the whole function
+    if _is_setting(statement):
+        return "setting"
+    reasons = (_why_uncompiled(node, namespace) for node in own_nodes(statement))
+    return ", ".join(dict.fromkeys(filter(None, reasons))) or None
 
-    def _compound(self, statement: ast.stmt, bound: set[str]) -> ast.stmt:
-        """A copy of a compound statement with the checks in its blocks; the cell's own tree stays unchanged."""
-        statement, fields = copy_compound(statement)
-        bound_after = []
-        for node, field in fields:
-            block = getattr(node, field)
-            inside = set(bound)
-            checked = self.block(block, inside)
-            if isinstance(node, ast.ExceptHandler) and node.name in self.missing:
-                checked.insert(0, self._disable(str(node.name), block[0]))  # Python deletes the name at the end
-            setattr(node, field, checked)
-            bound_after.append(inside)
-        if isinstance(statement, ast.If) and statement.orelse:
-            bound.update(set.intersection(*bound_after))
-        return statement
 
-    def flags(self, at: ast.stmt) -> list[ast.stmt]:
-        """The function's first statements: a flag for each name that is checked anywhere."""
-        return [generated(f"{self._flag(name)} = True", at) for name in sorted(self.checked)]
+def _is_setting(statement: ast.stmt) -> bool:
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    places = statement.targets if isinstance(statement, ast.Assign) else [value.func] if isinstance(value, ast.Call) else []
+    return any(_SETTING.match(dotted_name(place) or "") for place in places)
 
-    def _check(self, name: str, at: ast.stmt) -> ast.stmt:
-        flag, placeholder = self._flag(name), f"{self.local}[0][{name!r}]"
-        return generated(f"if {flag}:\n {flag} = False\n if {name} is {placeholder}:\n  del {name}", at)
 
-    def _disable(self, name: str, at: ast.stmt) -> ast.stmt:
-        """Switch the check off before the user's own deletion of the name: a later check could not read the name."""
-        return generated(f"{self._flag(name)} = False", at)
+def _why_uncompiled(node: ast.AST, namespace: Namespace) -> str | None:
+    import torch
 
-    def _flag(self, name: str) -> str:
-        return f"{self.local}_{name}"
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        return "import"
+    if isinstance(node, ast.ClassDef):
+        return f"class {node.name}"
+    if isinstance(node, ast.AnnAssign):
+        return "annotation"
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+        if node.id in _FRAME_READERS:
+            return f"{node.id}()"
+        return "a DataLoader" if issubclass(type(namespace.get(node.id)), torch.utils.data.DataLoader) else None
+    if isinstance(node, ast.Call):
+        return _why_not_called(node.func, namespace)
+    return "type alias" if type(node).__name__ == "TypeAlias" else None
+
+
+def _why_not_called(callee: ast.expr, namespace: Namespace) -> str | None:
+    """Why a statement with this call is in no run; None if it may be."""
+    import torch
+
+    trains = torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler, torch.amp.GradScaler
+    name = dotted_name(callee) or ""
+    owner, _, attribute = name.rpartition(".")
+    if attribute in _NOT_IN_A_TRACE:
+        return f"{name}()"
+    made = _value(name, namespace)
+    if isinstance(made, type) and issubclass(made, (torch.nn.Module, torch.nn.Parameter, torch.utils.data.DataLoader, *trains)):
+        return _MAKES
+    is_training = getattr(callee, "attr", None) == "backward" or issubclass(type(_value(owner, namespace)), trains)
+    return _TRAINS if is_training else None
+
+
+def _value(name: str, namespace: Namespace) -> Any:
+    """The object of a dotted name, found without running any code of its owners; None if there is none."""
+    root, *attributes = name.split(".")
+    value = namespace.get(root)
+    for attribute in attributes:
+        value = inspect.getattr_static(value, attribute, None)
+    return value
+
+
+def _may_call_target(statement: ast.stmt, namespace: Namespace) -> bool:
+    """Whether the statement may call something that would be compiled if the statement ran uncompiled."""
+    names = [dotted_name(node.func) or "" for node in own_nodes(statement) if isinstance(node, ast.Call)]
+    values = [getattr(builtins, name, None) or _value(name, namespace) for name in names]
+    return any(value is None or type(value) is FunctionType or is_module(value) for value in values)
+
+
+def _swallows_nothing(statement: ast.stmt, namespace: Namespace) -> bool:
+    """Whether the statement is a `with` of context managers of torch's, which pass every exception on."""
+    managers = [item.context_expr for item in statement.items] if isinstance(statement, ast.With) else []
+    values = [_value(dotted_name(m.func if isinstance(m, ast.Call) else m) or "", namespace) for m in managers]
+    kinds = [value if isinstance(value, (type, FunctionType)) else type(value) for value in values]
+    return bool(kinds) and all(kind.__module__.partition(".")[0] == "torch" for kind in kinds)
+
+
+def _at_module_level(constant: Any) -> Any:
+    """A constant of the function as it is in a plain cell: a lambda is called `<lambda>`, not `__cell__.<locals>.<lambda>`."""
+    if isinstance(constant, str):
+        return constant.removeprefix(_QUALNAME_PREFIX)
+    if isinstance(constant, CodeType) and hasattr(constant, "co_qualname"):
+        qualname: dict[str, Any] = {"co_qualname": constant.co_qualname.removeprefix(_QUALNAME_PREFIX)}
+        return constant.replace(**qualname)
+    return constant

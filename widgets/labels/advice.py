@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from dynascope.compiler.report import Break, Frame, Report
+from dynascope.compiler.report.causes import is_by_design
 from dynascope.widgets.labels.words import Places, printable, shorten
 
 #: beginnings of the compiler's hints that fit any break: these are shown last
@@ -25,6 +26,9 @@ _OUTCOMES = {
 _EMPTY = re.compile(r" at 0x[0-9a-fA-F]{6,}|(?<=[.!?]) Message: None\b| \((?:reason: None|has_kwargs False)\)")
 #: the folders of an absolute path in backquotes, as in torch's explanation for a skipped function
 _FOLDERS = re.compile(r"(?<=`)(?:[A-Za-z]:)?[\\/][^`\n]*[\\/](?=[^`\n]+`)")
+#: advice on a break that torch makes on purpose
+TRAINING = "Compile the forward pass and the loss, and leave zero_grad, backward and the optimizer's step outside."
+BY_DESIGN = f"This break is by design and costs nothing to leave. {TRAINING}"
 #: words that carry no meaning in the compiler's titles
 _PLAIN = {
     "a", "an", "by", "call", "calling", "failed", "for", "from", "in", "of", "on", "the", "to", "trace", "tracing",
@@ -34,8 +38,11 @@ _PLAIN = {
 
 def advice(b: Break) -> list[str]:
     """What the user can do about a break, the most promising first."""
-    hints = [compiler_text(h, 1000) for h in b.hints if h.strip()]
+    by_design = is_by_design(b)
+    hints = [compiler_text(h, 1000) for h in b.hints if h.strip() and not by_design]
     steps = [h for h in hints if not h.startswith(_GENERAL)]
+    if by_design:
+        steps.append(BY_DESIGN if b.outcome == "resumed" else TRAINING)
     if b.outcome == "skipped" and not b.allowed:
         steps.append(f"Other code of the function runs eagerly because of this break.{_how_to_capture_the_rest(b)}")
     if b.outcome == "raised":

@@ -83,6 +83,8 @@ class CauseWords:
             return known[0] + self.example() if known else (recompile_words(self.recompiles[0]) or ["a guard failed"])[0]
         if self.cause.first_call:
             return "only in the first call"
+        if self.cause.by_design:
+            return "torch's own breaks, for training"
         if self.cause.consequence:
             return "may follow from an earlier break"
         known_type = _TYPES.get(self.cause.type)
@@ -105,6 +107,8 @@ class CauseWords:
             return known[1] if known else "keep what the guard checks the same in each call"
         if self.cause.first_call:
             return f"call it once in eager mode before it is compiled ({_TRACED_AGAIN})"
+        if self.cause.by_design:
+            return advice(self.breaks[0])[0]
         if self.cause.consequence:
             return "fix the others first: the compiler says that they may be the cause"
         if self.cause.type in _TYPES:

@@ -75,6 +75,8 @@ def guard_words(guard: FailedGuard) -> str:
     words = _GUARDS[guard.kind]
     if guard.kind in _KNOWN_NOW and None not in ((guard.before, guard.now) if guard.kind == "type" else (guard.actual,)):
         words = _KNOWN_NOW[guard.kind]
+    if guard.kind == "value" and (guard.source or "").endswith("['lr']"):
+        words += "; a learning rate that is a tensor, lr=torch.tensor({before}), may change without a recompile"
     return words.format(**asdict(guard))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 import pytest
+import torch
 
 
 def test_statements_are_compiled(shell):
@@ -57,7 +58,7 @@ def test_callees_find_what_the_cell_assigned(shell):
         (["z = helper(x)", "y = z + 1", "w = y * 2"], 2),
         (["z = net(x)", "y = z + 1", "w = y * 2"], 2),  # `net` is torch's, and holds a module that calls `helper`
         (["y = 1", "del y", "z = helper(x)", "y = z + 1"], 2),
-        (["for i in range(2):", "    y = x * i", "z = helper(y) + y", "y = z + 1"], 1),  # `y` may be bound: no need to divide
+        (["for i in range(2):", "    y = x * i", "z = helper(y) + y", "y = z + 1"], 2),
     ],
 )
 def test_name_that_a_callee_may_read_is_bound_in_a_part_of_its_own(shell, lines, graphs):
@@ -148,14 +149,13 @@ def test_statements_that_mean_something_else_in_a_function(shell, lines, name, v
 
 def test_the_users_own_compiled_module_is_compiled_where_the_cell_calls_it(shell):
     report = shell.report("%%compile", "import re", "m = torch.compile(torch.nn.ReLU())", "a = re.compile('a+')", "y = m(x)")
-    told = "line {} ran unchanged, outside the compiled statements ({}())."
-    assert report.notes == [told.format(3, "torch.compile"), told.format(4, "re.compile")]
+    assert report.notes == ["lines 3–4 ran uncompiled (torch.compile(), new modules and optimizers, re.compile())."]
     assert (report.summary.graphs, report.summary.skipped) == (1, 0)
 
 
 def test_what_ran_outside_is_told(shell):
     report = shell.report("%%compile", "dir = x + 1", "number: int = 3")  # only a read of `dir` is about the frame
-    assert report.notes == ["line 3 ran unchanged, outside the compiled statements (annotation)."]
+    assert report.notes == ["line 3 ran uncompiled (annotation)."]
     assert report.summary.graphs == 1
 
 
@@ -171,3 +171,84 @@ def test_known_difference_an_error_that_only_the_running_graph_finds(shell):
     done = shell("%%compile", "y = x.clone() + 1", "z = y.nope")
     assert type(done.error) is AttributeError
     assert "y" not in shell.ns
+
+
+TRAINING = (
+    "model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1))",
+    "optimizer = torch.optim.Adam(model.parameters(), lr=torch.tensor(0.1))",
+    "for _ in range(3):",
+    "    optimizer.zero_grad()",
+    "    loss = model(x).square().sum()",
+    "    loss.backward()",
+    "    optimizer.step()",
+    "loss.item()",
+)
+
+
+def test_what_a_training_loop_calls_is_compiled(shell):
+    torch.manual_seed(3)
+    plain = shell(*TRAINING).result
+    torch.manual_seed(3)
+    done = shell("%%compile -o report", *TRAINING)
+    report = shell.ns["report"]
+    assert done.result == plain
+    assert report.compiled == ["model"]
+    assert (report.summary.graphs, report.summary.breaks, report.summary.skipped) == (1, 0, 0)
+    first, second = report.notes
+    reasons = "new modules and optimizers, backward and optimizer steps"
+    assert first == f"lines 2–8 ran uncompiled ({reasons}); what they call is compiled: model."
+    assert second.startswith("to have the forward pass and the loss in one graph, put both into a function")
+    assert "torch_dynamo" not in repr(shell.ns["model"].forward)
+
+
+def test_a_step_without_a_loop_is_compiled_up_to_backward(shell):
+    shell(*TRAINING[:2])
+    report = shell.report("%%compile", "loss = model(x).square().sum()", "loss.backward()", "optimizer.step()", "print(loss)")
+    assert report.compiled == ["the cell's statements"]
+    assert (report.summary.graphs, report.summary.breaks) == (1, 0)
+    assert report.notes == ["lines 3–4 ran uncompiled (backward and optimizer steps)."]
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        ["for t in [x, x]:", "    seen.append(helper(model(t)).sum().item())"],
+        ["with torch.no_grad():", "    for t in [x, x]:", "        seen.append(helper(model(t)).sum().item())"],
+        ["print('start')", "for t in [x, x]:", "    seen.append(helper(model(t)).sum().item())"],  # in a resume function
+    ],
+)
+def test_what_a_loop_with_a_graph_break_calls_is_compiled(shell, loop):
+    shell("def helper(t): return t + 1", "model = torch.nn.Sequential(torch.nn.ReLU())")
+    report = shell.report("%%compile", "seen = []", *loop)
+    assert report.compiled == ["the cell's statements", "model", "helper"]
+    assert [g.ops for g in report.graphs] == [1, 1]
+    assert shell.ns["seen"] == [6.0, 6.0]
+    assert report.notes[-1].endswith(
+        "ran uncompiled (the compiler gave up on them); what they call is compiled: helper, model."
+    )
+
+
+def test_an_error_in_statements_that_the_compiler_gave_up_on_has_one_frame_of_the_cell(shell):
+    shell("model = torch.nn.Sequential(torch.nn.ReLU())")
+    done = shell("%%compile", "for t in [x, x]:", "    model(t).sum().item()", "    1 / 0")
+    assert type(done.error) is ZeroDivisionError
+    assert done.text.count("Cell In") == 1
+
+
+def test_calls_of_what_is_not_for_the_compiler_stay_plain(shell):
+    shell("import contextlib", "@contextlib.contextmanager", "def timed(name): yield name",
+          "@torch.compiler.disable", "def off(t): return t + 1",
+          "class Log:", "    def __init__(self): self.seen = []", "log = Log()",
+          "own = torch.compile(lambda t: t * 2, backend='eager')")  # fmt: skip
+    loop = ("for t in torch.utils.data.DataLoader([x, x], batch_size=2):", "    with timed('a') as name:")
+    report = shell.report("%%compile", *loop, "        log.seen.append(own(off(t)).sum().item())")
+    assert shell.ns["log"].seen == [24.0]
+    assert report.compiled == ["<lambda>"]
+    assert report.summary.graphs == 1
+
+
+def test_a_loop_over_a_loader_is_not_tried(shell):
+    shell("loader = torch.utils.data.DataLoader([x, x])", "model = torch.nn.Sequential(torch.nn.ReLU())")
+    report = shell.report("%%compile", "for t in loader:", "    out = model(t)")
+    assert report.compiled == ["model"]
+    assert (report.summary.graphs, report.summary.breaks) == (1, 0)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from samples import frame, helper_five_times, loop, one_break, report
 
-from dynascope.compiler.report import Break, Hit, Report
+from dynascope.compiler.report import Break, FailedGuard, Hit, Report
+from dynascope.compiler.report.causes import causes
 from dynascope.widgets.labels.advice import advice, compiler_text, issue_text, outcome_words, reasons
+from dynascope.widgets.labels.recompiles import guard_words
 from dynascope.widgets.labels.words import Places
 from dynascope.widgets.model.build import view_model
 from dynascope.widgets.render.static_output import static_html
@@ -191,3 +194,44 @@ def test_the_static_table_says_what_to_do_once_for_each_kind() -> None:
     r.breaks[0].hints = ["Remove the call."]
     html = static_html(r)
     assert html.count("→ Use torch.cond &lt;here&gt;.") == html.count("→ Remove the call.") == 1
+
+
+@pytest.mark.parametrize(
+    ("file", "type", "explanation", "hint"),
+    [
+        ("/x/site-packages/torch/optim/optimizer.py", "Call to `torch._dynamo.graph_break()`", "User-inserted graph break.",
+         "Remove the `torch._dynamo.graph_break()` call."),
+        ("train.py", "Attempted to inline function marked as skipped",
+         "Dynamo developers have intentionally marked that the function `Optimizer.zero_grad` should not be traced.",
+         "Avoid calling the function `Optimizer.zero_grad`."),
+        ("train.py", "Unsupported Tensor.backward() call",
+         "Dynamo currently does not support tracing `Tensor.backward()` when trace_autograd_ops is off.",
+         "Set torch._dynamo.trace_autograd_ops=True"),
+    ],
+)  # fmt: skip
+def test_what_torch_breaks_by_design_is_left(file: str, type: str, explanation: str, hint: str) -> None:
+    r = one_break()
+    [b] = r.breaks
+    b.file, b.type, b.explanation, b.hints = file, type, explanation, [hint]
+    first, *others = advice(b)
+    assert first.startswith(
+        "This break is by design and costs nothing to leave. Compile the forward pass and the loss, and leave"
+    )
+    assert hint not in others
+    b.outcome = "skipped"
+    assert advice(b)[0].startswith("Compile the forward pass and the loss")
+
+
+def test_a_break_by_design_is_not_what_to_do_first() -> None:
+    r = one_break()
+    own = replace(r.breaks[0], id="b9", type="Unsupported Tensor.backward() call", explanation="`Tensor.backward()`", hits=[
+        Hit(frame="f0", line=3, outcome="resumed") for _ in range(5)])  # fmt: skip
+    r.breaks.insert(0, own)
+    assert [cause.by_design for cause in causes(r)] == [False, True]
+
+
+def test_advice_on_a_learning_rate() -> None:
+    guard = FailedGuard(text="", source="self.param_groups[0]['lr']", kind="value", before="0.01", actual="0.001")
+    assert guard_words(guard).endswith(
+        "a learning rate that is a tensor, lr=torch.tensor(0.01), may change without a recompile"
+    )
