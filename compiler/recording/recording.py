@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from types import TracebackType
+from types import MethodType, TracebackType
 from typing import Any
 
 from dynascope.compiler import __version__
@@ -150,7 +150,8 @@ class Recording:
         Functions that are not announced were compiled by the user's code.  `target` must live as long as the recording runs.
         """
         target = marks.undecorated(marks.inner_function(target))
-        key = id(getattr(target, "__func__", target))
+        is_call = isinstance(target, MethodType) and target.__name__ == "__call__"  # of an object that is no module
+        key = id(target.__self__ if is_call else getattr(target, "__func__", target))
         self._targets[key] = name or self._targets.get(key)
 
     def _named(self, event: schema.CompiledCall) -> schema.CompiledCall:

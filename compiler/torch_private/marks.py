@@ -16,6 +16,8 @@ from dynascope.compiler.torch_private.availability import note_missing
 #: attribute of a compiled or disabled function: the original function
 ORIGINAL = "_torchdynamo_orig_callable"
 _COMPILED_CALL = "_compiled_call_impl"
+#: modules of torch's decorators whose wrappers keep the function in a variable named `func`
+_DECORATORS = ("torch._dynamo.external_utils", "torch.utils._contextlib", "torch.amp.autocast_mode")
 
 
 def original_in(attributes: Mapping[str, Any]) -> Any:
@@ -44,8 +46,8 @@ def is_disabled(function: Any) -> bool:
 
 
 def undecorated(function: Any) -> Any:
-    """The function under `error_on_graph_break` and torch's other decorators that use the same wrapper."""
-    while type(function) is FunctionType and function.__globals__.get("__name__") == "torch._dynamo.external_utils":
+    """The function under `error_on_graph_break`, `no_grad`, `autocast` and torch's other decorators with such a wrapper."""
+    while type(function) is FunctionType and function.__globals__.get("__name__") in _DECORATORS:
         names = function.__code__.co_freevars
         if "func" not in names or function.__closure__ is None:
             break

@@ -42,8 +42,8 @@ class DynascopeMagics(Magics):
         With -f, exactly the named functions, methods and modules are compiled. Otherwise, the functions and nn.Module
         classes that the cell defines are compiled where its own statements call them; if it defines none, its
         statements are compiled. Of statements that train, or that make modules or optimizers, what they call is
-        compiled instead: modules, and functions of yours. Names, values, effects, output and errors are those of the plain cell. The value of
-        the last expression is the cell's result.
+        compiled instead: modules, and functions of yours. Names, values, effects, output and errors are those of the
+        plain cell. The value of the last expression is the cell's result.
         """
         name = "%compile" if cell is None else "%%compile"
         defaults = self.defaults()

@@ -21,7 +21,7 @@ from dynascope.compiler.replay.last_call import unwatched
 from dynascope.compiler.source.code import STATEMENTS, user_name
 from dynascope.compiler.torch_private import marks
 from dynascope.selection.definitions import Definition, definitions, why_nothing_ran
-from dynascope.selection.entry_points import CalledEntryPoints, EntryPoints
+from dynascope.selection.entry_points import EntryPoints
 from dynascope.selection.named import NamedTargets, check_target, resolve
 from dynascope.selection.statements import CellStatements
 
@@ -109,7 +109,7 @@ class CompiledCell:
     # -- statements ------------------------------------------------------------------------------------
 
     def _run_statements(self) -> Any:
-        entry_points = CalledEntryPoints(self.shell, self.cell, (), self._make_entry, self.run.retrace)
+        entry_points = EntryPoints(self.shell, self.cell, (), self._make_entry, self.run.retrace, others=True)
         statements = CellStatements(self.shell, self.cell, self._make_entry, entry_points)
         with contextlib.ExitStack() as stack:
             stack.callback(entry_points.close)
@@ -118,6 +118,8 @@ class CompiledCell:
             finally:
                 self.run.compiled.extend(map(user_name, self.run.recording.called))
                 self.run.notes.extend(statements.notes())
+                if not self.run.compiled:
+                    self.run.notes.append("nothing was compiled: these statements call no module and none of your functions.")
             self._bind_kept(entry_points)
         return value
 
@@ -140,7 +142,7 @@ class CompiledCell:
             finally:
                 self._note_refused(defined)
             if not entry_points.called and not self.run.recording.users_own:
-                note = why_nothing_ran(self.cell, defined, self.namespace)
+                note = why_nothing_ran(self.cell, defined, self.namespace, entry_points.uncompiled)
                 self.run.notes += [note] if note is not None else []
             self._bind_kept(entry_points)
         return value

@@ -1,13 +1,15 @@
 """Finds the functions and `nn.Module` classes in a cell's syntax tree, and decides which of them are entry points.
 
 An entry point is an undecorated function or `nn.Module` class of the cell, or a function decorated only with
-`error_on_graph_break` (or `region`, which returns the same decorator).  Functions with other decorators, decorated classes,
-generators and async functions run unchanged, because compiling would change their meaning; `refused` says why.
+`error_on_graph_break` (or `region`, which returns the same decorator), `no_grad` or the like.  Functions with other
+decorators, decorated classes, generators and async functions run unchanged, because compiling would change their meaning;
+`refused` says why.
 """
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,7 +17,9 @@ from dynascope.cell.ast_tools import FUNCTIONS, dotted_name, is_generator, own_s
 from dynascope.cell.source import Cell, Namespace
 from dynascope.compiler.torch_private import marks
 
-_REGION_DECORATORS = ("error_on_graph_break", "region")
+_TORCHS_DECORATORS = (
+    "error_on_graph_break", "region", "no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "autocast"
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,7 @@ def definitions(cell: Cell, namespace: Namespace) -> list[Definition]:
 def _why_not_function(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str | None:
     if isinstance(node, ast.AsyncFunctionDef):
         return "an async function"
-    return "a generator" if is_generator(node) else _why_not_decorated(node, _REGION_DECORATORS)
+    return "a generator" if is_generator(node) else _why_not_decorated(node, _TORCHS_DECORATORS)
 
 
 def _why_not_decorated(node: ast.FunctionDef | ast.ClassDef, allowed: tuple[str, ...]) -> str | None:
@@ -75,21 +79,31 @@ def _is_module_base(base: ast.expr, namespace: Namespace, is_module: dict[str, b
     return isinstance(value, type) and issubclass(value, torch.nn.Module)
 
 
-def why_nothing_ran(cell: Cell, defined: list[Definition], namespace: Namespace) -> str | None:
-    """A note on why the cell called nothing compiled, and what to do, or None; `namespace`: the user's, after the cell."""
+def names_in_decorators(defined: Iterable[Definition]) -> set[str]:
+    """The names that the decorators of these definitions use."""
+    return {n.id for d in defined for part in d.node.decorator_list for n in ast.walk(part) if isinstance(n, ast.Name)}
+
+
+def why_nothing_ran(cell: Cell, defined: list[Definition], namespace: Namespace, called: list[str]) -> str | None:
+    """A note on why the cell called nothing compiled, and what to do, or None.
+
+    `namespace`: the user's, after the cell; `called`: the names of what the cell called that could be compiled.
+    """
     users_own = next((d.name for d in defined if marks.is_compiled(namespace.get(d.name))), None)
     if users_own is not None:
         return (
             "the cell calls none of its compiled functions, so nothing was compiled: "
             f"add a call, {users_own}(...), to the cell."
         )
-    decorators = {n.id for d in defined for part in d.node.decorator_list for n in ast.walk(part) if isinstance(n, ast.Name)}
-    uncalled = [d for d in defined if d.refused is None and d.name not in decorators]
+    eager = ""
+    if called:
+        eager = f"{', '.join(called)} ran eagerly, and nothing was compiled: use {' '.join(f'-f {name}' for name in called)}."
+    uncalled = [d for d in defined if d.refused is None and d.name not in names_in_decorators(defined)]
     if not uncalled:
         nodes = [d.node for d in defined]
         if all(s in nodes or isinstance(s, (ast.Import, ast.ImportFrom)) for s in cell.statements):
             return None
-        return (
+        return eager or (
             "nothing was compiled: a cell with definitions compiles only what it defines; "
             "put the definitions into a cell of their own to have these statements compiled."
         )
@@ -101,4 +115,4 @@ def why_nothing_ran(cell: Cell, defined: list[Definition], namespace: Namespace)
             return f"none of the cell's own statements calls {d.name}, so nothing was compiled: use -f {target}."
     last = uncalled[-1]  # which may call those above
     call = last.name + ("(...)" if last.kind == "function" else "(...)(x)")
-    return f"the cell calls none of its functions, so nothing was compiled: add a call, {call}, to the cell."
+    return eager or f"the cell calls none of its functions, so nothing was compiled: add a call, {call}, to the cell."

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -21,8 +22,8 @@ from dynascope.compiler.driver.compile import target_name
 from dynascope.compiler.source.code import code_key, first_line, map_constants, nested_code
 from dynascope.compiler.source.origin import origin
 from dynascope.compiler.torch_private import marks
-from dynascope.selection.definitions import Definition
-from dynascope.selection.named import why_not_compilable
+from dynascope.selection.definitions import Definition, names_in_decorators
+from dynascope.selection.named import underlying, why_not_compilable
 
 #: constant of rewritten code that the EntryPoints object replaces
 _PLACEHOLDER = "\0dynascope.entry_points"
@@ -35,14 +36,22 @@ class EntryPoints:
     """Decides what is called in place of each object that the cell calls."""
 
     def __init__(
-        self, shell: Any, cell: Cell, definitions: Iterable[Definition], make_entry: Callable[[Any, str], Any],
-        retrace: Callable[[Any], None],
+        self, shell: Any, cell: Cell, definitions: Sequence[Definition], make_entry: Callable[[Any, str], Any],
+        retrace: Callable[[Any], None], others: bool = False,
     ) -> None:  # fmt: skip
-        """`make_entry` compiles a target under a name; `retrace` makes the compiler forget what it knows of a function."""
+        """`make_entry` compiles a target under a name; `retrace` makes the compiler forget what it knows of a function.
+
+        `others`: whether to compile all modules, and all functions of the user's, that the cell calls, whoever defines them.
+        """
         self._shell, self._cell = shell, cell
         accepted = [d for d in definitions if d.refused is None]
+        decorators = names_in_decorators(definitions)
         self._functions = {(d.name, first_line(d.node)) for d in accepted if d.kind == "function"}
+        self._makers = {(d.name, first_line(d.node)) for d in accepted if d.name not in decorators}
+        #: name and first line of each function that one of these functions makes
+        self._made: set[tuple[str, int]] = set()
         self._classes = {(d.name, first_line(d.node)) for d in accepted if d.kind == "module"}
+        self._compiles_others = others
         self._make_entry = make_entry
         self._retrace = retrace
         self._function_codes: _Names = {}
@@ -52,8 +61,10 @@ class EntryPoints:
         self._registered: dict[int, tuple[Any, str]] = {}
         #: (id of a bound method's object, id of its function), or (id, id) of another callee -> (these objects, entry point)
         self._entries: dict[tuple[int, int], tuple[tuple[Any, ...], Any]] = {}
-        #: names of the definitions that the cell has called
+        #: names of the entry points that the cell has called
         self.called: list[str] = []
+        #: names of what the cell has called that `-f` could compile
+        self.uncompiled: list[str] = []
 
     # -- from tree to code ------------------------------------------------------------------------
 
@@ -64,6 +75,8 @@ class EntryPoints:
         for inner in nested_code(code):
             if code_key(inner) in self._functions:
                 self._function_codes[id(inner)] = (inner, inner.co_name)
+                if code_key(inner) in self._makers:
+                    self._made |= {code_key(c) for c in nested_code(inner) if c is not inner}
             elif code_key(inner) in self._classes:
                 methods = [c for c in inner.co_consts if isinstance(c, CodeType)]
                 self._method_codes.update({id(method): (method, inner.co_name) for method in methods})
@@ -98,6 +111,13 @@ class EntryPoints:
 
     def __matmul__(self, callee: Any) -> Any:
         """What to call in place of `callee`: its compiled entry point, or `callee` itself."""
+        if type(callee) is partial:
+            function = self @ callee.func
+            return callee if function is callee.func else partial(function, *callee.args, **callee.keywords)
+        entry = self._of_definition(callee)
+        return entry if entry is not callee else self._of_other(callee)
+
+    def _of_definition(self, callee: Any) -> Any:
         kind = type(callee)
         if kind is FunctionType:
             return self._for_function(callee)
@@ -117,6 +137,8 @@ class EntryPoints:
     def _for_function(self, callee: FunctionType) -> Any:
         inner = marks.undecorated(callee)
         name = self._register_function(inner, self._function_codes)
+        if name is None and inner.__code__.co_filename == self._cell.file and code_key(inner.__code__) in self._made:
+            name = inner.__name__ if why_not_compilable(inner) is None else None
         if name is None:
             return callee
         if inner is not callee and id(callee) not in self._registered:
@@ -125,6 +147,31 @@ class EntryPoints:
             self._retrace(callee)
         return self._entry(name, callee, callee)
 
+    def _of_other(self, callee: Any) -> Any:
+        target = underlying(callee)
+        parts = (target.__self__, target.__func__) if type(target) is MethodType else (target,)
+        key = (id(parts[0]), id(parts[-1]))
+        if key in self._entries:
+            return self._entries[key][1]
+        name = self._name_of_other(target, parts[0], parts[-1])
+        if name is not None and self._compiles_others:
+            self._retrace(target)
+            return self._entry(name, target, *parts)
+        if name is not None and name.partition(".")[0] in self._shell.user_ns and name not in self.uncompiled:
+            self.uncompiled.append(name)
+        return callee
+
+    def _name_of_other(self, target: Any, owner: Any, function: Any) -> str | None:
+        """The name of a module, of a module's method or of a function or method of the user's; None for anything else."""
+        if is_module(target):
+            if marks.is_compiled_in_place(target) or marks.inner_function(target) is not target:
+                return None
+        elif not _is_compilable(function, ("user", "library") if is_module(owner) else ("user",)):
+            return None
+        names = (n for n, value in self._shell.user_ns.items() if value is owner and not n.startswith("_"))
+        name = next(names, target_name(owner))
+        return name if owner is function or function.__name__ == "__call__" else f"{name}.{function.__name__}"
+
     def _entry(self, name: str, callee: Any, *parts: Any) -> Any:
         if name not in self.called:
             self.called.append(name)
@@ -132,6 +179,10 @@ class EntryPoints:
         if key not in self._entries:
             self._entries[key] = (parts, self._make_entry(callee, name))
         return self._entries[key][1]
+
+    @property
+    def has_called_a_module(self) -> bool:
+        return any(is_module(parts[-1]) for parts, _ in self._entries.values())
 
     def to_keep(self) -> dict[int, Any]:
         """Compiled entry points by the id of the plain function or module, for `--keep`."""
@@ -143,29 +194,6 @@ class EntryPoints:
             table.clear()
         # these refer to the run and its report, and Dynamo keeps the cell's code, which refers to `self`
         self._make_entry, self._retrace = lambda target, name: target, lambda target: None
-
-
-class CalledEntryPoints(EntryPoints):
-    """Compiles what the code calls, whoever defines it: modules and their methods, and the user's functions and methods."""
-
-    @property
-    def has_called_a_module(self) -> bool:
-        return any(is_module(parts[-1]) for parts, _ in self._entries.values())
-
-    def __matmul__(self, callee: Any) -> Any:
-        parts = (callee.__self__, callee.__func__) if type(callee) is MethodType else (callee,)
-        owner = parts[0]
-        if is_module(callee):
-            is_target = not marks.is_compiled_in_place(callee) and marks.inner_function(callee) is callee
-        else:
-            is_target = _is_compilable(parts[-1], ("user", "library") if is_module(owner) else ("user",))
-        if not is_target:
-            return callee
-        if (id(owner), id(parts[-1])) not in self._entries:
-            self._retrace(callee)
-        names = (n for n, value in self._shell.user_ns.items() if value is owner and not n.startswith("_"))
-        name = next(names, target_name(owner))
-        return self._entry(name if owner is callee else f"{name}.{callee.__name__}", callee, *parts)
 
 
 def _is_compilable(function: Any, origins: Collection[str]) -> bool:

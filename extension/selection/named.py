@@ -11,6 +11,7 @@ own compiled functions stay cache hits: all targets are switched off while any t
 
 from __future__ import annotations
 
+import functools
 import inspect
 import sys
 import threading
@@ -52,6 +53,18 @@ def resolve(name: str, namespace: Namespace) -> Any:
     return value
 
 
+def underlying(value: Any) -> Any:
+    """What is compiled for this object: the function of a partial, the `__call__` of an object that has one in Python."""
+    import torch
+
+    while type(value) is functools.partial:
+        value = value.func
+    call = inspect.getattr_static(type(value), "__call__", None)
+    if type(call) is not FunctionType or isinstance(value, (type, torch.nn.Module)) or marks.is_compiled(value):
+        return value
+    return MethodType(call, value)
+
+
 def check_target(name: str, value: Any) -> None:
     """Raise UsageError with a one-line message if `value` cannot be compiled."""
     reason = why_not_compilable(value)
@@ -63,6 +76,7 @@ def why_not_compilable(value: Any) -> str | None:
     """Why this object cannot be compiled; None if it can."""
     import torch
 
+    value = underlying(value)
     if isinstance(value, torch.nn.Module) or (isinstance(value, type) and issubclass(value, torch.nn.Module)):
         return None
     function = value.__func__ if isinstance(value, MethodType) else value
@@ -100,6 +114,7 @@ class NamedTargets:
 
     def add(self, name: str, value: Any) -> None:
         """Compile `value` from now on wherever uncompiled code calls it, unless the name has this object already."""
+        value = underlying(value)
         before = self.resolved.get(name)
         if before is value or (isinstance(before, MethodType) and isinstance(value, MethodType) and before == value):
             return  # each look-up of a method makes another object

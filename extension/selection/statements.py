@@ -16,7 +16,7 @@ makes a module or an optimizer, or that calls an optimizer or `backward` (`why_u
   statement that may call a module or a function has a check in front, `if not (is_dynamo_compiling() or repeated()): return
   <its number>`, which is a constant in a trace: from this statement on, the run's statements then run uncompiled instead.
 
-The modules and functions that uncompiled statements call are compiled instead (`entry_points.CalledEntryPoints`).
+The modules and functions that uncompiled statements call are compiled instead (`entry_points.EntryPoints`).
 
 As always under torch.compile, names are bound when a graph has run.  So an error that only the running graph finds (a bad index
 in the data, an attribute that a computed tensor lacks) loses the names bound before it in the same graph.  Errors found while
@@ -51,7 +51,7 @@ from dynascope.compiler.source.code import STATEMENTS, map_constants
 from dynascope.compiler.source.functions import set_from_text
 from dynascope.compiler.torch_private import config
 from dynascope.selection.definitions import definitions
-from dynascope.selection.entry_points import CalledEntryPoints, is_module
+from dynascope.selection.entry_points import EntryPoints, is_module
 from dynascope.selection.global_reads import GlobalReads, names_read
 from dynascope.widgets.labels.words import line_ranges
 
@@ -82,7 +82,7 @@ _NO_NOTE = ("import", "text", "del", "setting", _SHOWS, "")
 class CellStatements:
     """The statements of one cell, and what happens to each of them."""
 
-    def __init__(self, shell: Any, cell: Cell, make_entry: Callable[..., Any], called: CalledEntryPoints) -> None:
+    def __init__(self, shell: Any, cell: Cell, make_entry: Callable[..., Any], called: EntryPoints) -> None:
         """`make_entry` compiles a function; `called` compiles what uncompiled statements call."""
         self.shell, self.cell = shell, cell
         self.namespace: Namespace = shell.user_ns

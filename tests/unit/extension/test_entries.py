@@ -6,6 +6,7 @@ import re
 import types
 
 import pytest
+import torch
 
 import dynascope
 
@@ -156,7 +157,7 @@ M = ["class M(torch.nn.Module):", "    def forward(self, x): return x + 1"]
         (M, "add a call, M(...)(x), to the cell."),
         (["def helper(x): return x * 2", "def f(x): return helper(x)"], "add a call, f(...), to the cell."),
         (["def f(x): return x + 1", "list(map(f, [x]))"], "statements calls f, so nothing was compiled: use -f f."),
-        (["def deco(f): return f", "@deco", "def f(x): return x + 1", "f(x)"], "put the definitions into a cell of their own"),
+        (["def deco(f): return f", "@deco", "def f(x): return x + 1", "f(x)"], "f ran eagerly, and nothing was compiled: use -f f."),
     ],
 )
 def test_nothing_compiled_names_the_cure(shell, lines, said):
@@ -291,3 +292,60 @@ def test_a_class_of_the_cell_that_bears_a_module_classs_name_is_no_module(shell)
         report = shell.report("%%compile", *cell)
         assert report.summary.graphs == 1
         assert not any("Neuron, so nothing" in note for note in report.notes)
+
+
+@pytest.mark.parametrize("made", [["    def inner(t): return t * k", "    return inner"], ["    return lambda t: t * k"]])
+def test_a_function_that_a_function_of_the_cell_makes_is_compiled(shell, made):
+    report = shell.report("%%compile", "def make(k):", *made, "h = make(3)", "y = h(x)", "z = make(4)(x)")
+    assert report.compiled[0] == "make"
+    assert report.summary.graphs == 2
+    assert (shell.ns["y"].tolist(), shell.ns["z"].tolist()) == ([3] * 3, [4] * 3)
+    assert "_torchdynamo" not in repr(vars(shell.ns["h"]))
+
+
+def test_a_generator_that_a_function_of_the_cell_makes_stays_as_it_is(shell):
+    report = shell.report(
+        "%%compile", "def make(k):", "    def inner(t): yield t * k", "    return inner", "y = list(make(3)(x))"
+    )
+    assert report.compiled == ["make"]
+
+
+@pytest.mark.parametrize("decorator", ["torch.no_grad()", "torch.no_grad", "torch.inference_mode()", "torch.autocast('cpu')"])
+def test_a_function_under_a_context_of_torchs_is_compiled(shell, decorator):
+    shell("net = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU())")
+    cell = f"@{decorator}", "def generate(t, n):", "    for _ in range(n): t = net(t)", "    return t", "y = generate(x, 2)"
+    shell(*cell)
+    plain = shell.ns["y"]
+    for _ in range(2):
+        report = shell.report("%%compile", *cell)
+        assert report.compiled == ["generate"]
+        assert (report.summary.graphs, report.summary.breaks) == (1, 0)
+        assert torch.equal(shell.ns["y"], plain)
+        assert (shell.ns["y"].dtype, shell.ns["y"].requires_grad) == (plain.dtype, plain.requires_grad)
+
+
+def test_a_partial_of_a_function_of_the_cell_is_compiled(shell):
+    shell("from functools import partial")
+    report = shell.report("%%compile", "def f(t, k): return t + k", "y = partial(partial(f, x), k=3)()")
+    assert report.compiled == ["f"]
+    assert report.summary.graphs == 1
+    assert shell.ns["y"].tolist() == [4, 4, 4]
+
+
+def test_what_ran_eagerly_is_named_with_the_option_that_compiles_it(shell):
+    shell("import functools", "net = torch.nn.Sequential(torch.nn.ReLU())", "def earlier(t): return t + 1")
+    report = shell.report("%%compile", "def log(t): print(t)", "y = earlier(net(x))")
+    assert report.notes == ["earlier, net ran eagerly, and nothing was compiled: use -f earlier -f net."]
+    report = shell.report("%%compile -f earlier -f net", "def log(t): print(t)", "y = earlier(net(x))")
+    assert report.summary.graphs == 2
+    own = ("def own(f):", "    @functools.wraps(f)", "    def wrapper(t): return f(t)", "    return wrapper", "@own",
+           "def f(t): return t + 1", "f(x)")  # fmt: skip
+    notes = shell.report("%%compile", *own).notes
+    assert notes == ["f was left unchanged: it is decorated with @own.", "f ran eagerly, and nothing was compiled: use -f f."]
+    assert shell.report("%%compile -f f", *own).summary.graphs == 1
+
+
+def test_statements_in_which_nothing_can_be_compiled(shell):
+    assert shell.report("%%compile", "import math", "print(x)").notes == [
+        "nothing was compiled: these statements call no module and none of your functions."
+    ]

@@ -41,6 +41,17 @@ def test_closure_and_method(shell):
     assert [r.tolist() for r in done.result] == [[2] * 3, [3] * 3]
 
 
+def test_partials_and_callable_objects(shell):
+    shell("from functools import partial", "def f(t, k): return t + k", "p = partial(partial(f, k=2))",
+          "class Add:", "    def __init__(self, k): self.k = k", "    def __call__(self, t): return t + self.k",
+          "a, b = Add(3), Add(4)")  # fmt: skip
+    for name, call, value in (("p", "p(x)", 3), ("a", "a(x)", 4), ("a", "[a(x), b(x)][0]", 4)):
+        done = shell(f"%%compile -f {name} -o report", call)
+        assert done.result.tolist() == [value] * 3
+        report = shell.ns["report"]
+        assert (report.compiled, report.summary.graphs, report.notes) == ([name], 1, [])
+
+
 def test_module_in_place_and_restored(shell):
     shell("net = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU())")
     before = dict(shell.ns["net"].__dict__)
