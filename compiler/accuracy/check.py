@@ -72,8 +72,8 @@ def _checked(compiled: Outcome, eager: Outcome) -> Check:
                 checked.differences.append(f"{name} ({what}): {text}")
     if checked.differences and (compiled.drew or eager.drew):
         checked.why_not = (
-            f"they differ ({checked.differences[0]}), but the call draws random numbers, and a backend may draw other "
-            "numbers than eager code; with Inductor, torch._inductor.config.fallback_random = True makes them the same"
+            "the call draws random numbers, and a backend may draw other numbers than eager code; with Inductor, "
+            f"torch._inductor.config.fallback_random = True makes them the same (they differ: {checked.differences[0]})"
         )
     elif not checked.differences and not any(checked.compared.values()):
         checked.why_not = "the call returns and changes nothing that can be compared" + (

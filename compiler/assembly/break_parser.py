@@ -6,6 +6,9 @@ The same text comes with a structured-trace record and in an exception's message
 
 from __future__ import annotations
 
+import ast
+import builtins
+import contextlib
 import functools
 import json
 import re
@@ -41,6 +44,16 @@ _ERROR = re.compile(r"^[\w.]+(?:Unsupported|Error|Exception|SkipFrame)\w*: ", re
 _CODE = re.compile(r'<code object (\S+) at 0x[0-9a-f]+, file "[^"\n]*", line \d+>')
 #: a setting as a hint of torch's assigns it, to the package instead of its `config`, where all settings are
 _MISPLACED = re.compile(r"\btorch\._dynamo\.(?=[a-z]\w*\s*=\s*(?:True|False)\b)")
+#: match the error that Dynamo met, in the explanation or in the debug context
+_ERRORS = (
+    re.compile(r"(?::|^) got (?P<type>\w+)\((?P<arguments>.*)\)$", re.S),
+    re.compile(r"^raised exception (?P<type>\w+)\((?P<arguments>.*)\)$", re.S),
+    re.compile(r"^(?P<type>\w+) <[^<>]*>: (?P<message>.+)$", re.S),
+)
+#: the debug context of an assertion that is false, whatever the data
+_FALSE = re.compile(r"^(?:attempted to jump with|value:) ConstantVariable\(bool: False\)$")
+#: `Part.error` of an `if` or `assert` on a constant that is false
+FALSE = "False"
 _FIELD = re.compile(r"^  (Explanation|Hint|Developer debug context): ?(.*)$")
 
 
@@ -51,6 +64,8 @@ class Part:
     reason: str = ""
     explanation: str = ""
     hints: list[str] = field(default_factory=list)
+    #: the error in tracing that caused it, `TypeError: argument 'is_causal' must be bool, not SymBool`; "" if none is known
+    error: str = ""
     url: str | None = None
     gb_id: str | None = None
 
@@ -122,11 +137,25 @@ def _part(text: str) -> Part:
             line = match.group(2)
         if line.strip():
             fields[-1][1].append(line.strip())
-    part.explanation = "\n".join(line for name, lines in fields for line in lines if name == "Explanation")
+    part.explanation, context = ("\n".join(line for name, lines in fields for line in lines if name == wanted)
+                                 for wanted in ("Explanation", "Developer debug context"))  # fmt: skip
+    matches = [match for text in (part.explanation, context) for pattern in _ERRORS if (match := pattern.search(text))]
+    part.error = _error(matches[0]) if matches else FALSE if _FALSE.match(context) else ""
     part.hints = [_MISPLACED.sub("torch._dynamo.config.", "\n".join(lines)) for name, lines in fields if name == "Hint"]
     first = fields[0][1] or [""]
     part.reason = _CODE.sub(r"\1", " ".join(first[:2]) if first[0].endswith(":") else first[0])
     return part
+
+
+def _error(match: re.Match[str]) -> str:
+    """An error as Python prints it, from its `repr`."""
+    found = match.groupdict()
+    message = found.get("message") or found["arguments"]
+    kind = getattr(builtins, found["type"], Exception)
+    if "arguments" in found and isinstance(kind, type) and issubclass(kind, Exception):
+        with contextlib.suppress(ValueError, SyntaxError, TypeError):
+            message = str(kind(*ast.literal_eval(f"({message},)" if message else "()")))
+    return f"{found['type']}: {message}".rstrip(": ")
 
 
 def stack_of(text: str) -> list[Location]:

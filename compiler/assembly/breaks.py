@@ -235,6 +235,10 @@ class BreakTable:
         )
 
     def new(self, at: StackEntry, entries: list[StackEntry], text: BreakText, first: break_parser.Part) -> Break:
+        source = lines.source_line(at.file, at.line)
+        error = next((p.error for p in text.parts if p.error), "")
+        if error == break_parser.FALSE:  # not a condition on data, as the type says
+            error = "AssertionError: the assertion is false" if source.lstrip().startswith("assert") else ""
         broken = Break(
             id=f"b{len(self.breaks)}",
             file=at.file,
@@ -244,12 +248,13 @@ class BreakTable:
             end_column=at.end_column,
             function=at.function,
             cell=at.cell,
-            source=lines.source_line(at.file, at.line),
+            source=source,
             gb_ids=[p.gb_id for p in text.parts if p.gb_id],
             urls=[p.url for p in text.parts if p.url],
             type=first.type,
             reason=first.reason,
             explanation=first.explanation,
+            error=error,
             hints=list(dict.fromkeys(h for p in text.parts for h in p.hints)),
             stack=entries,
             text=text.text,

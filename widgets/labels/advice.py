@@ -29,6 +29,7 @@ _FOLDERS = re.compile(r"(?<=`)(?:[A-Za-z]:)?[\\/][^`\n]*[\\/](?=[^`\n]+`)")
 #: advice on a break that torch makes on purpose
 TRAINING = "Compile the forward pass and the loss, and leave zero_grad, backward and the optimizer's step outside."
 BY_DESIGN = f"This break is by design and costs nothing to leave. {TRAINING}"
+_FALSE = "AssertionError: the assertion is false"
 #: words that carry no meaning in the compiler's titles
 _PLAIN = {
     "a", "an", "by", "call", "calling", "failed", "for", "from", "in", "of", "on", "the", "to", "trace", "tracing",
@@ -38,10 +39,14 @@ _PLAIN = {
 
 def advice(b: Break) -> list[str]:
     """What the user can do about a break, the most promising first."""
-    by_design = is_by_design(b)
-    hints = [compiler_text(h, 1000) for h in b.hints if h.strip() and not by_design]
+    by_design, is_false = is_by_design(b), b.error.startswith(_FALSE)
+    hints = [compiler_text(h, 1000) for h in b.hints if h.strip() and not (by_design or is_false)]
     steps = [h for h in hints if not h.startswith(_GENERAL)]
-    if by_design:
+    if is_false:
+        steps.append("The assertion fails in eager code, too: change what is passed, or the assertion.")
+    elif b.error.endswith("must be bool, not SymBool"):
+        steps.insert(0, "Decide it while tracing, `True if ... else False`: sizes for which it differs are then compiled anew.")
+    elif by_design:
         steps.append(BY_DESIGN if b.outcome == "resumed" else TRAINING)
     if b.outcome == "skipped" and not b.allowed:
         steps.append(f"Other code of the function runs eagerly because of this break.{_how_to_capture_the_rest(b)}")
@@ -77,10 +82,13 @@ def _how_to_capture_the_rest(b: Break) -> str:
 
 
 def reasons(b: Break) -> list[str]:
-    """The compiler's title, reason and explanation for a graph break, without repetitions."""
+    """The error that caused a graph break, then the compiler's title, reason and explanation, without repetitions."""
+    if b.error.startswith(_FALSE):  # what the compiler says of conditions on data is wrong here
+        return [b.error]
     texts = [t.strip() for t in dict.fromkeys((b.type or "", b.reason, b.explanation)) if t and t.strip()]
     kept = [t for i, t in enumerate(texts) if not any(_says(other, t) for other in texts[i + 1 :])]
-    return [t for i, t in enumerate(kept) if not any(t in other for other in kept[:i])]
+    kept = [t for i, t in enumerate(kept) if not any(t in other for other in kept[:i])]
+    return [b.error, *kept] if b.error else kept
 
 
 def _says(text: str, title: str) -> bool:
@@ -147,6 +155,15 @@ def outcome_words(report: Report, b: Break, *, brief: bool = False) -> str:
 def compiler_text(text: str, limit: int) -> str:
     """A text of the compiler without empty phrases, and without addresses of objects, which differ from run to run."""
     return printable(_EMPTY.sub("", text[: 2 * limit + 1000]), limit)
+
+
+def error_message(report: Report) -> str:
+    """The line of a report's error that says most, without its type unless that is another one."""
+    assert report.error is not None
+    cause = next((b.error for b in report.breaks if b.id == report.error.break_ and report.error.origin == "compiler"), "")
+    lines = [line.strip() for line in report.error.message.splitlines() if line.strip()]
+    first = " ".join(lines[: 1 + lines[0].endswith(":")]) if lines else ""  # `backend='...' raised:` says nothing yet
+    return cause or first
 
 
 def set_by(region: str) -> str:

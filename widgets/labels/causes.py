@@ -87,6 +87,8 @@ class CauseWords:
             return "torch's own breaks, for training"
         if self.cause.consequence:
             return "may follow from an earlier break"
+        if len({b.error for b in self.breaks}) == 1 and self.breaks[0].error:
+            return compiler_text(self.breaks[0].error, 200)
         known_type = _TYPES.get(self.cause.type)
         return _SETTINGS.get(self.cause.setting or "") or (known_type[0] if known_type else compiler_text(self.cause.type, 200))
 
@@ -111,7 +113,7 @@ class CauseWords:
             return advice(self.breaks[0])[0]
         if self.cause.consequence:
             return "fix the others first: the compiler says that they may be the cause"
-        if self.cause.type in _TYPES:
+        if self.cause.type in _TYPES and not self.breaks[0].error:
             return _TYPES[self.cause.type][1]
         step = next((step for step in advice(self.breaks[0]) if not step.startswith("Other code of")), "")
         return shorten(step, 200)

@@ -14,7 +14,7 @@ from dynascope.compiler.report import Break, Frame, Recompile, Report
 from dynascope.widgets.drawing.shapes import SIZES, break_code
 from dynascope.widgets.drawing.split_graph import split_picture, whole_picture
 from dynascope.widgets.guarded import guarded
-from dynascope.widgets.labels.advice import outcome_words
+from dynascope.widgets.labels.advice import error_message, outcome_words
 from dynascope.widgets.labels.fixes import fixes_summary, how_to_apply, is_fixable
 from dynascope.widgets.labels.recompiles import recompile_words
 from dynascope.widgets.labels.run_time import cost_words
@@ -155,7 +155,7 @@ def _chips(report: Report, places: Places) -> list[Chip]:
     chips: list[Chip] = []
     if report.error is not None:
         e = report.error
-        first = (e.message.strip().splitlines() or [""])[0].replace("`", "")
+        first = error_message(report).replace("`", "")
         text = ("caught by your code: " if e.caught else "") + shorten(f"{e.type}: {first}".rstrip(": "), 90)
         chip: Chip = {"text": text, "kind": "note" if e.caught else "error", "full": printable(f"{e.type}: {e.message}", 3000)}
         if e.break_ or e.frame:

@@ -17,6 +17,7 @@ from dynascope.widgets.labels.advice import (
     cause_of,
     compiler_text,
     eager_because_of,
+    error_message,
     only_rest_is_eager,
     outcome_words,
     reasons,
@@ -221,9 +222,8 @@ class _Terminal(Terminal):
         if e is None:
             return []
         at = f" at {self.places.at(e.file, e.line, e.cell)}" if e.file else ""
-        message = next((line for line in e.message.splitlines() if line.strip()), "")
         caught = ", caught by your code" if e.caught else ""
-        return self.paint_all(self.wrap(f"✗ {e.type}{at}{caught}: {message}", "", 3), "red")
+        return self.paint_all(self.wrap(f"✗ {e.type}{at}{caught}: {error_message(self.report)}".rstrip(": "), "", 3), "red")
 
     def break_(self, b: Break) -> list[str]:
         place = self.places.of_break(b)

@@ -256,3 +256,10 @@ def test_modules_among_the_arguments_are_compared() -> None:
     wrong = checked(step, Counting(), torch.ones(2), backend=forgets)
     assert wrong["agrees"] is False
     assert "seen" in wrong["words"]
+
+
+def test_what_makes_random_numbers_equal_comes_before_the_difference() -> None:
+    found = checked(lambda x: torch.nn.functional.dropout(x, 0.5, training=True) + other(), torch.ones(100))
+    assert found["agrees"] is None
+    assert found["words"].startswith("check: unknown whether compiled and eager agree: the call draws random numbers, and a")
+    assert found["words"].index("fallback_random") < found["words"].index("they differ: the value")

@@ -14,6 +14,7 @@ import torch.utils.checkpoint
 
 from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.report import Report
+from dynascope.widgets.labels.advice import reasons
 
 
 @pytest.fixture(autouse=True)
@@ -103,3 +104,51 @@ def test_an_error_that_was_caught_before_an_interrupt_is_not_what_ended_the_run(
         block()
     assert recording.report.error is not None
     assert recording.report.error.caught
+
+
+def causal(q: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.scaled_dot_product_attention(q, q, q, is_causal=q.shape[1] > 1)
+
+
+def raising(x: torch.Tensor) -> torch.Tensor:
+    if x.ndim == 3:
+        raise ValueError("three dimensions")
+    return x + 1
+
+
+def absent(x: torch.Tensor) -> torch.Tensor:
+    known: dict[str, torch.Tensor] = {}
+    return known["k"] + x
+
+
+@pytest.mark.parametrize("fullgraph", [False, True])
+@pytest.mark.parametrize(
+    ("function", "error"),
+    [
+        (causal, "TypeError: scaled_dot_product_attention(): argument 'is_causal' must be bool, not SymBool"),
+        (lambda x: x @ torch.ones(3), "RuntimeError: size mismatch, got input (8x8), vec (3)"),
+        (raising, "ValueError: three dimensions"),
+        (absent, "KeyError: 'k'"),
+        (breaking, ""),
+    ],
+    ids=["causal", "matmul", "raise", "key", "none"],
+)
+def test_the_error_in_tracing_that_caused_a_break_comes_first(
+    function: Callable[..., Any], error: str, fullgraph: bool
+) -> None:
+    with observe() as recording, contextlib.suppress(Exception):
+        torch.compile(function, backend="eager", dynamic=function is causal, fullgraph=fullgraph)(torch.ones(2, 4, 8))
+    report = recording.report
+    assert report.breaks[0].error == error
+    if error:
+        assert reasons(report.breaks[0])[0] == error
+        assert error.partition(": ")[2] in " ".join(str(report).split())
+
+
+def test_a_message_that_ends_with_a_colon_is_not_all() -> None:
+    def failing(graph: Any, inputs: Any) -> Any:
+        raise ValueError("not with this backend")
+
+    with observe() as recording, contextlib.suppress(Exception):
+        torch.compile(lambda x: x + 1, backend=failing, fullgraph=True)(torch.ones(2))
+    assert "backend='failing' raised: ValueError: not with this backend" in " ".join(str(recording.report).split())

@@ -157,7 +157,10 @@ M = ["class M(torch.nn.Module):", "    def forward(self, x): return x + 1"]
         (M, "add a call, M(...)(x), to the cell."),
         (["def helper(x): return x * 2", "def f(x): return helper(x)"], "add a call, f(...), to the cell."),
         (["def f(x): return x + 1", "list(map(f, [x]))"], "statements calls f, so nothing was compiled: use -f f."),
-        (["def deco(f): return f", "@deco", "def f(x): return x + 1", "f(x)"], "f ran eagerly, and nothing was compiled: use -f f."),
+        (
+            ["def deco(f): return f", "@deco", "def f(x): return x + 1", "f(x)"],
+            "f ran eagerly, and nothing was compiled: use -f f.",
+        ),
     ],
 )
 def test_nothing_compiled_names_the_cure(shell, lines, said):

@@ -169,3 +169,12 @@ def test_why_nothing_was_compiled(when: str) -> None:
 def test_the_switch_of_dynamo() -> None:
     with torch._dynamo.config.patch(disable=True):
         assert "note: the code ran eagerly, because Dynamo is switched off" in text(loop)
+
+
+@pytest.mark.parametrize("option", ["", " --fullgraph"])
+def test_a_false_assertion_is_no_condition_on_data(shell, option):
+    shell(f"%%compile{option}", "def f(x):", "    assert x.ndim == 2, 'want two dimensions'", "    return x + 1", "f(x)")
+    report = dynascope.last()
+    assert report.breaks[0].error == "AssertionError: the assertion is false"
+    assert "AssertionError: the assertion is false.\n    → The assertion fails in eager code, too" in str(report)
+    assert "torch.cond" not in str(report)
