@@ -1,19 +1,23 @@
 """`--check`: compares what compiled code does with what eager code does.
 
 The last call of a compiled function is replayed twice, compiled and with torch's stance "force_eager", from the same state and
-with the same random seeds.  The outcomes are compared with the tolerances of `torch.testing.assert_close` for their dtypes.
+with the same random seeds.  The outcomes are compared with the tolerances of `torch.testing.assert_close` for their dtypes, or,
+where they were computed with less precision, with the rounding of the lowest precision on the way.
 
 A backend may draw other random numbers than eager code (Inductor does), so if any were drawn, a difference proves nothing.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dynascope.compiler.accuracy import outcome
 from dynascope.compiler.accuracy.compare import NOT_COMPARABLE, difference
 from dynascope.compiler.accuracy.outcome import Outcome
 from dynascope.compiler.replay.last_call import WatchedCall
-from dynascope.compiler.report import Check, first_line, message_of, plural
+from dynascope.compiler.report import Check, first_line, listed, message_of, plural
 from dynascope.compiler.torch_private import hook_installer
+from dynascope.compiler.torch_private.precision import followed_precisions
 
 #: at most this many differences are reported
 MOST_DIFFERENCES = 5
@@ -28,6 +32,9 @@ def words(checked: Check) -> str:
     if not checked.agrees:
         return f"check: compiled and eager differ: {'; '.join(checked.differences)}."
     compared = ", ".join(plural(many, what.removesuffix("s")) for what, many in checked.compared.items() if many)
+    for precision in dict.fromkeys(checked.judged_by.values()):
+        names = [name for name, used in checked.judged_by.items() if used == precision]
+        compared += f"; within the rounding of {precision}, which they were computed with: {listed(names, 3)}"
     if checked.not_compared:
         compared += f"; not compared: {', '.join(checked.not_compared[:3])}"
     return f"check: compiled and eager agree ({compared})."
@@ -46,9 +53,14 @@ def compare(call: WatchedCall | None) -> Check:
             compiled = outcome.replay(call.target, call.entry, prepare, call.namespace)
             with torch.compiler.set_stance("force_eager"):
                 eager = outcome.replay(call.target, call.entry, prepare, call.namespace)
+                checked = _checked(compiled, eager)
+                if checked.differences:  # perhaps because of a precision that is lower than that of the values
+                    with followed_precisions() as precisions:
+                        followed = outcome.replay(call.target, call.entry, prepare, call.namespace, precisions=precisions)
+                    checked = _checked(compiled, replace(eager, precisions=followed.precisions))
     except Exception as error:
         return Check(why_not=f"when repeated, it raised {type(error).__name__}: {first_line(message_of(error))}")
-    return _checked(compiled, eager)
+    return checked
 
 
 def _checked(compiled: Outcome, eager: Outcome) -> Check:
@@ -64,7 +76,10 @@ def _checked(compiled: Outcome, eager: Outcome) -> Check:
             checked.differences += only or [f"{len(names)} parts among the {what}, eager {len(wanted)}"]
             continue
         for (name, a), (_, b) in zip(actual, expected, strict=True):
-            text = difference(a, b)
+            rounding = eager.rounding(what, name)
+            text = difference(a, b, rounding)
+            if text is None and rounding.precision is not None and difference(a, b) is not None:
+                checked.judged_by[name] = str(rounding.precision).removeprefix("torch.")
             if text is not None and text.startswith(NOT_COMPARABLE):  # nested tensors, for example
                 checked.compared[what] -= name not in eager.unchanged
                 checked.not_compared.append(f"{name} ({what})")

@@ -79,8 +79,51 @@ def _attributes(name: str, value: Any) -> list[Part]:
     return [*slots, *((f"{name}.{key}", inner) for key, inner in (attributes_of(value) or {}).items())]
 
 
-def difference(actual: Any, expected: Any) -> str | None:
-    """How two parts differ, mostly in the words of `torch.testing`; None if they are equal, or close enough for their dtype."""
+@dataclasses.dataclass(frozen=True)
+class Rounding:
+    """The rounding that a value may show: that of the lowest precision on the way to it."""
+
+    #: a dtype, or None: that of the value
+    precision: Any = None
+    #: what is near zero may differ as much as a value of this size may; None: as the largest value of a tensor
+    scale: float | None = None
+
+    def tolerances(self, expected: Any) -> tuple[float | None, float | None]:
+        """The relative and the absolute tolerance; (None, None): those of `torch.testing` for the value's own dtype.
+
+        In half precision or less, it is two units in the last place.
+        """
+        import torch
+
+        precision: Any = self.precision or getattr(expected, "dtype", None)
+        if not is_low(precision):
+            return None, None
+        relative = 2 * torch.finfo(precision).eps
+        return relative, relative * (largest(expected) if self.scale is None else self.scale)
+
+
+def is_low(precision: Any) -> bool:
+    """Whether this is a floating-point dtype of half precision or less."""
+    import torch
+
+    known = isinstance(precision, torch.dtype) and precision.is_floating_point
+    return known and torch.finfo(precision).eps >= torch.finfo(torch.float16).eps
+
+
+OWN = Rounding()
+
+
+def largest(value: Any) -> float:
+    """The largest finite magnitude in a tensor or number; 0 if there is none."""
+    import torch
+
+    values = torch.as_tensor(value).detach().abs().double()
+    values = values[values.isfinite()]
+    return float(values.max()) if values.numel() else 0.0
+
+
+def difference(actual: Any, expected: Any, rounding: Rounding = OWN) -> str | None:
+    """How two parts differ, mostly in the words of `torch.testing`; None if they are equal, or close enough."""
     import torch
 
     exact = (str, bytes, bool)
@@ -90,9 +133,11 @@ def difference(actual: Any, expected: Any) -> str | None:
     if isinstance(actual, torch.Tensor) is not isinstance(expected, torch.Tensor):
         return f"a {type(actual).__name__}, eager a {type(expected).__name__}"
     try:
-        torch.testing.assert_close(actual, expected, equal_nan=True)
+        relative, absolute = rounding.tolerances(expected)
+        torch.testing.assert_close(actual, expected, equal_nan=True, rtol=relative, atol=absolute)
     except AssertionError as error:
-        return " ".join(str(error).split())[:160]
+        more = "" if relative is None else f"by more than the rounding of {rounding.precision or expected.dtype}: "
+        return more.replace("torch.", "") + " ".join(str(error).split())[:160]
     except Exception as error:  # arrays of dtypes that torch does not have: texts, dates, records
         if not (is_array(actual) and is_array(expected)):
             return f"{NOT_COMPARABLE}: {type(error).__name__}"

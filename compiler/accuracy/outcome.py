@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
 
-from dynascope.compiler.accuracy.compare import PLAIN, Part, parts_of
+from dynascope.compiler.accuracy.compare import PLAIN, Part, Rounding, largest, parts_of
 from dynascope.compiler.replay.clone import Clones
 from dynascope.compiler.replay.object_state import fingerprint, value_or_absent
 from dynascope.compiler.replay.process_state import torch_random_states
 from dynascope.compiler.replay.reachable import Reachable, names_used
 from dynascope.compiler.replay.replay import Prepare
+from dynascope.compiler.torch_private.precision import Precisions
 from dynascope.compiler.torch_private.tensor_state import version_of
 
 
@@ -33,6 +34,17 @@ class Outcome:
     opaque: list[str]
     #: names of the numbers and strings in modules that the call did not change
     unchanged: set[str]
+    #: (group, name) of each part -> the lowest precision on the way to it, a dtype or None; empty if it was not followed
+    precisions: dict[tuple[str, str], Any] = field(default_factory=dict)
+    #: the lowest precision of all, a dtype; None if it was not followed
+    lowest: Any = None
+
+    def rounding(self, what: str, name: str) -> Rounding:
+        """The rounding that a part may show; gradients of one size come out of sums of another: they share a scale."""
+        if (what, name) not in self.precisions:
+            return Rounding()
+        scale = max(largest(value) for _, value in self.parts[what]) if what == "gradients" else None
+        return Rounding(self.precisions[what, name], scale)
 
 
 def replay(
@@ -41,11 +53,13 @@ def replay(
     prepare: Prepare,
     namespace: dict[str, Any] | None = None,
     names: Iterable[str] = (),
+    precisions: Precisions | None = None,
 ) -> Outcome:
     """Run `entry`, the compiled `target`, once more, and return the outcome.
 
     `namespace`: the namespace of a cell's statements; `names`: the names in it that count as the statements' arguments and
-    results.  If `names` is empty, the names that `target` uses are compared, only as effects.
+    results.  If `names` is empty, the names that `target` uses are compared, only as effects.  `precisions`: those of a block
+    around this call.
     """
     used = () if namespace is None else names or target.__code__.co_names
 
@@ -64,8 +78,9 @@ def replay(
     new = {name: value for name, value in bound().items() if names and value is not given.get(name)}
     results = [*values, *(part for name, value in new.items() for part in parts_of(name, value))]
     groups = {"values": values, "effects": before.effects(bound()), "gradients": before.gradients(results)}
+    lowest = {(what, name): precisions.of(value) for what in groups for name, value in groups[what]} if precisions else {}
     parts = {what: [(name, _copied(value)) for name, value in group] for what, group in groups.items()}
-    return Outcome(parts, drew, list(opaque), before.unchanged())
+    return Outcome(parts, drew, list(opaque), before.unchanged(), lowest, precisions.lowest if precisions else None)
 
 
 def _copied(value: Any) -> Any:

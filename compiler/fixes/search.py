@@ -34,6 +34,7 @@ from dynascope.compiler.fixes.proving.improvement import (
     why_recompiles_stay,
 )
 from dynascope.compiler.fixes.proving.proof import (
+    DIFFERS,
     LOST_CHANGES,
     QUICK,
     THOROUGH,
@@ -326,8 +327,9 @@ class Search:
             remarks = setting_changes.remarks(step.candidate.settings, last.ran.report, last.plan.text)
             remarks += caught_in_graph(last.ran.report, last.plan.text) if step is self._steps[1] else []
             remarks += [
-                r for r in proof.remarks if r == EMPTY or (is_rewrite if r in (ZERO_GRADIENT, LOST_CHANGES) else not known)
-            ]
+                r for r in proof.remarks
+                if r.startswith((EMPTY, DIFFERS)) or (is_rewrite if r in (ZERO_GRADIENT, LOST_CHANGES) else not known)
+            ]  # fmt: skip
             step.fix.assumption = ". ".join(filter(None, [known.rstrip("."), *remarks]))
             if not self._gradients and not failing:  # said only once, with the first step that fails
                 failing = self._how_gradients_fail(step).rstrip(":")
@@ -369,7 +371,10 @@ class Search:
         try:
             ran = self._trials.run(plan, backend)
             if not any(seen.outcome is not None and seen.outcome.drew for seen in ran.observed):  # random numbers may differ
-                self._prover.compare(plan, ran.observed)
+                remarks = self._prover.compare(plan, ran.observed, backend)
+                fix = self._steps[1].fix
+                assert fix is not None
+                fix.assumption = ". ".join(filter(None, [fix.assumption.rstrip("."), *remarks]))
         except (NotApplicable, Refused) as reason:
             self._drop_from(1, f"with the backend {backend}: {reason}")
 

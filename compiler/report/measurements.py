@@ -333,6 +333,8 @@ class Check(Part, kw_only=True):
     #: strings in modules count only if the call changed them
     compared: dict[str, int] = {}
     differences: list[str] = []
+    #: names of values that were judged by a precision lower than their own, because they were computed with it -> that dtype
+    judged_by: dict[str, str] = {}
     #: why `agrees` is None; else empty
     why_not: str = ""
     #: classes of returned values, and names of tensors, that could not be compared

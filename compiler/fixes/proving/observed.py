@@ -10,10 +10,11 @@ import re
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from dynascope.compiler.accuracy import outcome
-from dynascope.compiler.accuracy.compare import difference, parts_of
+from dynascope.compiler.accuracy.compare import Rounding, difference, parts_of
 from dynascope.compiler.accuracy.outcome import Outcome
 from dynascope.compiler.fixes.calls import KeptCall, Vary
 from dynascope.compiler.fixes.proving.side_state import SideState, state_difference
@@ -22,9 +23,12 @@ from dynascope.compiler.replay.object_state import digest
 from dynascope.compiler.replay.process_state import random_states
 from dynascope.compiler.replay.replay import Arguments, Prepare
 from dynascope.compiler.report import first_line, message_of
+from dynascope.compiler.torch_private.precision import Precisions
 
 #: tolerance for gradients, relative to their largest element
 _ROUNDING = 2e-6
+#: tolerance for printed numbers
+_PRINTED = 1e-4
 _NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?")
 #: `grad_fn=` in a printed tensor: compiled code has other names there
 _HISTORY = re.compile(r",?\s*grad_fn=<[^>]*>")
@@ -60,6 +64,7 @@ def observe_call(
     vary: Vary,
     state: SideState | None = None,
     seconds: float = math.inf,
+    precisions: Precisions | None = None,
 ) -> Observed:
     """Run `entry`, which was made from the call's target, once on arguments that `vary` has changed; exceptions are recorded.
 
@@ -83,7 +88,7 @@ def observe_call(
     out = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out), _messages(observed):
         try:
-            observed.outcome = outcome.replay(call.target, kept, prepared, call.namespace, call.names)
+            observed.outcome = outcome.replay(call.target, kept, prepared, call.namespace, call.names, precisions)
             observed.backward_fails = not observed.outcome.parts["gradients"] and _backward_fails(values)
         except (KeyboardInterrupt, TookTooLong):
             raise
@@ -173,7 +178,7 @@ def differences(actual: Observed, expected: Observed, assumption: str = "") -> s
     assert expected.outcome is not None
     return (
         _other_outcome(actual.outcome, expected.outcome)
-        or state_difference(actual.state, expected.state)
+        or state_difference(actual.state, expected.state, Rounding(expected.outcome.lowest))
         or _other_output(actual, expected)
     )
 
@@ -200,8 +205,9 @@ def order_changed(actual: Observed, expected: Observed) -> bool:
     """Whether lines are printed or logged in another order; to be asked only after `differences` has found none."""
     if actual.error is not None or expected.error is not None:
         return False
-    printed = _same_lines(actual.printed.splitlines(), expected.printed.splitlines())
-    return not (printed and _same_lines(actual.logged, expected.logged))
+    rounding = _printed_rounding(expected)
+    printed = _same_lines(actual.printed.splitlines(), expected.printed.splitlines(), rounding)
+    return not (printed and _same_lines(actual.logged, expected.logged, rounding))
 
 
 def loses_changes(actual: Observed, expected: Observed) -> bool:
@@ -237,7 +243,7 @@ def _other_outcome(actual: Outcome, expected: Outcome) -> str | None:
             which = f"no {missing[0]}" if missing else f"{added[0]} only with the change" if added else order
             return f"{what} differ: {which}"
         for (name, one), (_, other) in zip(found, parts, strict=True):
-            text = difference(one, other)
+            text = difference(one, other, expected.rounding(what, name))
             if text is not None and not (what == "gradients" and _is_rounding(one, other)):
                 return f"{what} differ: {name}: {text}"
     return None
@@ -251,35 +257,41 @@ def _is_rounding(one: Any, other: Any) -> bool:
 
 
 def _other_output(actual: Observed, expected: Observed) -> str | None:
+    rounding = _printed_rounding(expected)
     # compiling may add warnings
-    warned = [text for text in actual.warned if any(_same_line(text, other) for other in expected.warned)]
+    warned = [text for text in actual.warned if any(_same_line(text, other, rounding) for other in expected.warned)]
     for verb, found, wanted in (
         ("prints", actual.printed.splitlines(), expected.printed.splitlines()),
         ("logs", actual.logged, expected.logged),
         ("warns", warned, expected.warned),
     ):
-        if not _same_in_some_order(found, wanted):
-            return f"{verb} {_summary(sorted(found, key=_template), sorted(wanted, key=_template))}"
+        if not _same_in_some_order(found, wanted, rounding):
+            return f"{verb} {_summary(sorted(found, key=_template), sorted(wanted, key=_template), rounding)}"
     if actual.random != expected.random:
         return "draws other random numbers"
     return None
 
 
-def _summary(actual: list[str], expected: list[str]) -> str:
+def _printed_rounding(expected: Observed) -> float:
+    """How much printed numbers may differ, relative to their value."""
+    return max(_PRINTED, Rounding(expected.outcome.lowest if expected.outcome else None).tolerances(1.0)[0] or 0.0)
+
+
+def _summary(actual: list[str], expected: list[str], rounding: float) -> str:
     if len(actual) != len(expected):
         shown = next((line for line in [*actual, *expected] if (line in actual) != (line in expected)), "")
         return f"{len(actual)} lines where eager has {len(expected)} ({shown!r:.80})"
-    one, other = next((a, b) for a, b in zip(actual, expected, strict=True) if not _same_line(a, b))
+    one, other = next((a, b) for a, b in zip(actual, expected, strict=True) if not _same_line(a, b, rounding))
     return f"{one!r:.60} where eager has {other!r:.60}"
 
 
-def _same_in_some_order(actual: list[str], expected: list[str]) -> bool:
+def _same_in_some_order(actual: list[str], expected: list[str], rounding: float) -> bool:
     """Whether the texts are the same in some order, except for rounding of the numbers in them.
 
     Rounding may change how texts are sorted, so those that differ only in numbers are also compared in the order they came in.
     """
     orders: tuple[Callable[[str], str], ...] = (str, _template)
-    return any(_same_lines(sorted(actual, key=order), sorted(expected, key=order)) for order in orders)
+    return any(_same_lines(sorted(actual, key=order), sorted(expected, key=order), rounding) for order in orders)
 
 
 def _template(text: str) -> str:
@@ -287,24 +299,24 @@ def _template(text: str) -> str:
     return _NUMBER.sub("#", text)
 
 
-def _same_lines(actual: list[str], expected: list[str]) -> bool:
+def _same_lines(actual: list[str], expected: list[str], rounding: float) -> bool:
     """Whether the texts are the same, except for rounding of the numbers in them."""
-    return len(actual) == len(expected) and all(map(_same_line, actual, expected))
+    return len(actual) == len(expected) and all(map(partial(_same_line, rounding=rounding), actual, expected))
 
 
-def _same_line(one: str, other: str) -> bool:
+def _same_line(one: str, other: str, rounding: float = _PRINTED) -> bool:
     if one == other:
         return True
     if _template(one) != _template(other):
         return False
-    return all(map(_same_number, _NUMBER.findall(one), _NUMBER.findall(other)))
+    return all(map(partial(_same_number, rounding=rounding), _NUMBER.findall(one), _NUMBER.findall(other)))
 
 
-def _same_number(one: str, other: str) -> bool:
+def _same_number(one: str, other: str, rounding: float) -> bool:
     """Whether two printed numbers differ at most by rounding; integers must be equal.
 
-    They may differ by 1e-4 of their value, or by one in the last digit if there are four or more decimals (torch prints four).
-    They may also differ by 1e-6, because in float32 about 1e-7 is left when terms around 1 cancel.
+    They may differ by `rounding` of their value, or by one in the last digit if there are four or more decimals (torch prints
+    four).  They may also differ by 1e-6, because in float32 about 1e-7 is left when terms around 1 cancel.
     """
     if any(text.strip("+-").isdigit() for text in (one, other)):
         return one == other
@@ -312,4 +324,4 @@ def _same_number(one: str, other: str) -> bool:
     decimals = len(digits.partition(".")[2])
     last = float(f"1e{int(exponent or 0) - decimals}") if decimals >= 4 else 0.0
     a, b = float(one), float(other)
-    return abs(a - b) <= max(1e-4 * abs(b), 1e-6, 1.01 * last)
+    return abs(a - b) <= max(rounding * abs(b), 1e-6, 1.01 * last)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from dynascope.compiler.fixes.calls import KeptCall
 from dynascope.compiler.fixes.candidate import Condition
@@ -31,6 +32,7 @@ from dynascope.compiler.fixes.text_edits import edits_between
 #: the backends with which `search` looks for breaks, and with which the proof runs
 QUICK, THOROUGH = "eager", "aot_eager"
 _OTHER_ORDER = "Its output comes in a different order"
+DIFFERS = "The unchanged program, too, differs from eager when it is compiled"
 ZERO_GRADIENT = "An argument that only one side of a condition uses gets a gradient of zero where eager has none"
 LOST_CHANGES = "What a call has changed before it raises an exception can be lost"
 #: called before each run; raises to end the search
@@ -58,7 +60,9 @@ class Proof:
 
     def words(self) -> str:
         """One sentence for the report."""
-        text = f"agrees with eager on the recorded inputs and {self.variations} others"
+        compiled = any(remark.startswith(DIFFERS) for remark in self.remarks)
+        others = " (or with the unchanged compiled program, where that differs from eager)" if compiled else ""
+        text = f"agrees with eager{others} on the recorded inputs and {self.variations} others"
         return text + (f", {self.forced} of them with a condition forced" if self.forced else "")
 
 
@@ -77,6 +81,25 @@ class _Agreed:
             self.remarks.append(sentence)
 
 
+@dataclass(frozen=True)
+class _Case:
+    """A call to be compared, with a variation of its inputs."""
+
+    call: KeptCall
+    variation: Variation
+    #: what to compare with: a run in eager mode or, if not `is_eager`, one of the compiled original
+    expected: Observed
+    #: how a refusal's sentence begins: with the forced conditions
+    where: str = ""
+    #: to which side each condition is forced
+    sides: tuple[bool, ...] = ()
+    is_eager: bool = True
+
+    @property
+    def key(self) -> tuple[int, str, str]:
+        return (id(self.call), self.variation.name, self.where)
+
+
 class Prover:
     """Keeps the eager program's results and compares plans with them."""
 
@@ -85,6 +108,8 @@ class Prover:
         self._variations: dict[tuple[int, str], list[Variation]] = {}
         self._expected: dict[tuple[int, str], Observed] = {}
         self._agreed: dict[int, _Agreed] = {}  # by the id of the plan
+        #: (key of a case, backend, texts) where the compiled original agrees with eager
+        self._agrees: set[tuple[tuple[int, str, str], str, str]] = set()
 
     def expected(self, call: KeptCall, variation: Variation) -> Observed:
         """What the eager program does with this variation of a call."""
@@ -103,10 +128,78 @@ class Prover:
             self._tick()
             return Observed(error=error)
 
-    def compare(self, plan: Plan, observed: list[Observed]) -> None:
-        """Compare `observed`, the runs of all calls with their recorded inputs, with eager; raises Refused if they differ."""
-        for call, actual in zip(self._trials.calls, observed, strict=True):
-            _compare(actual, self.expected(call, recorded()), _Agreed(plan), recorded())
+    def compare(self, plan: Plan, observed: list[Observed], backend: Any = QUICK) -> list[str]:
+        """Compare `observed`, the runs of all calls with their recorded inputs and this backend; raises Refused if they differ.
+
+        They are compared with eager or, where the unchanged program differs from it, too, with that.  Returns remarks.
+        """
+        agreed = _Agreed(plan)
+        cases = [_Case(call, recorded(), self.expected(call, recorded())) for call in self._trials.calls]
+        for case, actual in zip(cases, observed, strict=True):
+            try:
+                _compare(actual, case.expected, agreed, case.variation)
+            except Refused as refusal:
+                [unchanged] = self._unchanged([case], Plan(), backend, agreed, refusal)
+                _compare(actual, unchanged.expected, agreed, case.variation)
+        return agreed.remarks
+
+    def _unchanged(
+        self,
+        cases: list[_Case],
+        original: Plan,
+        backend: Any,
+        agreed: _Agreed,
+        refusal: Refused,
+        sides: forcing.Sides | None = None,
+    ) -> list[_Case]:
+        """The cases, to be compared with the compiled original where it, too, differs from eager.
+
+        Raises the refusal, that of the first case, if the compiled original agrees with eager in that case.
+        """
+        first = (cases[0].key, str(backend), repr(sorted(original.texts.items())))
+        if first in self._agrees:
+            raise refusal
+        changed = list[_Case]()
+        with self._trials.compiled(original, backend, sides.helpers if sides is not None else None) as run:
+            for case in cases:
+                self._tick()
+                if sides is not None:
+                    sides.force(case.sides)
+                actual = run(case.call, case.variation)
+                text = None if actual.error or case.expected.error else differences(actual, case.expected)
+                if text is None and not changed:
+                    self._agrees.add(first)
+                    raise refusal
+                if text is not None and not any(known.startswith(DIFFERS) for known in agreed.remarks):
+                    agreed.remark(f"{DIFFERS} ({text})")
+                changed.append(case if text is None else replace(case, expected=actual, is_eager=False))
+        return changed
+
+    def _run_cases(
+        self, cases: list[_Case], plan: Plan, original: Plan, agreed: _Agreed, sides: forcing.Sides | None = None
+    ) -> None:
+        """Compare the compiled program in these cases; raises Refused if one differs."""
+        while cases:
+            refused: tuple[int, Refused] | None = None
+            with self._trials.compiled(plan, THOROUGH, sides.helpers if sides is not None else None) as run:
+                for number, case in enumerate(cases):
+                    self._tick()
+                    if sides is not None:
+                        sides.force(case.sides)
+                    actual = run(case.call, case.variation)
+                    try:
+                        _compare(actual, case.expected, agreed, case.variation, case.where)
+                    except Refused as refusal:
+                        refused = number, refusal
+                        break
+                    agreed.cases.add(case.key)
+                    if order_changed(actual, case.expected):
+                        agreed.remark(_OTHER_ORDER)
+            if refused is None:
+                return
+            if not cases[refused[0]].is_eager:
+                raise refused[1]
+            cases = self._unchanged(cases[refused[0] :], original, THOROUGH, agreed, refused[1], sides)
 
     def asks_for_gradients(self) -> bool:
         """Whether any of the recorded calls computes something that has a gradient."""
@@ -129,17 +222,10 @@ class Prover:
         cases = [(call, v) for call in self._trials.calls for v in self._of(call, plan) if is_wanted(v)]
         wanted = [(call, v, self.expected(call, v)) for call, v in cases]
         wanted = [(call, v, seen) for call, v, seen in wanted if not _says_nothing(v, seen)]
-        with self._trials.compiled(plan, THOROUGH) as run:
-            for call, variation, expected in wanted:
-                case = (id(call), variation.name, "")
-                if case in agreed.cases and variation.name != recorded().name:  # the recorded sizes are always compiled first
-                    continue
-                self._tick()
-                actual = run(call, variation)
-                _compare(actual, expected, agreed, variation)
-                agreed.cases.add(case)
-                if order_changed(actual, expected):
-                    agreed.remark(_OTHER_ORDER)
+        todo = [_Case(call, variation, expected) for call, variation, expected in wanted]
+        # the recorded sizes are always compiled first
+        todo = [case for case in todo if case.key not in agreed.cases or case.variation.name == recorded().name]
+        self._run_cases(todo, plan, Plan(), agreed)
         if any("custom_op" in text for text in plan.texts.values()):
             self._check_fakes(agreed, wanted)
         if plan.texts:
@@ -197,22 +283,17 @@ class Prover:
                 self._force((test,), proof, is_wanted, agreed)
             return
         original, changed = pair
-        forced, new, seen = forcing.Sides(len(tests)), [], []
+        forced, new, seen = forcing.Sides(len(tests)), list[_Case](), []
         with self._trials.eagerly(original, forced.helpers) as run:
             for sides, call, variation in self._forced_cases(len(tests), is_wanted):
                 where = f"where {' and '.join(f'`{test.before}` is {side}' for test, side in zip(tests, sides, strict=True))}, "
-                case = (id(call), variation.name, where)
-                if case not in agreed.cases:
+                case = _Case(call, variation, Observed(), where, sides)
+                if case.key not in agreed.cases:
                     forced.force(sides)
-                    new.append((sides, call, variation, self._ended(run, call, variation), case))
-                seen.append(case)
-        with self._trials.compiled(changed, THOROUGH, forced.helpers) as run:
-            for sides, call, variation, expected, case in new:
-                if not _says_nothing(variation, expected):
-                    self._tick()
-                    forced.force(sides)
-                    _compare(run(call, variation), expected, agreed, variation, case[2])
-                    agreed.cases.add(case)
+                    new.append(replace(case, expected=self._ended(run, call, variation)))
+                seen.append(case.key)
+        new = [case for case in new if not _says_nothing(case.variation, case.expected)]
+        self._run_cases(new, changed, original, agreed, forced)
         held = sum(case in agreed.cases for case in seen)
         proof.variations += held
         proof.forced += held

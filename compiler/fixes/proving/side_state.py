@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from types import BuiltinFunctionType, CellType, FunctionType, MethodType
 from typing import Any
 
-from dynascope.compiler.accuracy.compare import PLAIN, difference, is_array, parts_of
+from dynascope.compiler.accuracy.compare import OWN, PLAIN, Rounding, difference, is_array, parts_of
 from dynascope.compiler.replay import object_state
 from dynascope.compiler.replay.object_state import GlobalName
 from dynascope.compiler.replay.reachable import Reachable
@@ -96,12 +96,12 @@ class SideState:
         return None if is_unchanged else value.detach().clone()
 
 
-def state_difference(actual: dict[str, Any], expected: dict[str, Any]) -> str | None:
+def state_difference(actual: dict[str, Any], expected: dict[str, Any], rounding: Rounding = OWN) -> str | None:
     """How the state after two runs differs, in words; None if it does not."""
     for name in expected:
         if name not in actual:
             return f"{_shown(name)} is not set by the changed program"
-        text = difference(actual[name], expected[name])
+        text = difference(actual[name], expected[name], rounding)
         if text is not None:
             return f"{_shown(name)}: {text}"
     added = [name for name in actual if name not in expected]

@@ -11,9 +11,10 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from dynascope.compiler.accuracy.compare import is_low
 from dynascope.compiler.fixes.calls import KeptCall
 from dynascope.compiler.fixes.plan import Plan
 from dynascope.compiler.fixes.proving.caller_changes import with_marks, with_number_tensors
@@ -27,6 +28,7 @@ from dynascope.compiler.report import Report
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.lines import CellResolver
 from dynascope.compiler.torch_private import caches, config
+from dynascope.compiler.torch_private.precision import Precisions, followed_precisions
 
 #: seconds that a call in eager mode may take beyond ten times the longest one with recorded inputs: other inputs may make a
 #: loop endless
@@ -62,6 +64,8 @@ class Trials:
         #: the value of time.perf_counter() at which a call is ended
         self.deadline = math.inf
         self._recorded_seconds = 0.0
+        #: whether one of the calls computes in half precision or less
+        self._has_low_precision = False
         self._states = {id(call): SideState(call.target, call.recorded.arguments) for call in calls}
         own = settings.replace(fullgraph=False, error_on_graph_break=None, profile=None, inputs=None, check=False)
         #: those of the run, but nothing is measured, a break is never an error, and mode and options are the defaults
@@ -160,7 +164,15 @@ class Trials:
                 started, is_recorded = time.perf_counter(), plan is None and variation.name == recorded().name
                 longest = math.inf if is_recorded else LONGEST_CALL + 10 * self._recorded_seconds
                 with call.recorded.replaying() as prepare:
-                    observed = self._observe(call, call.target, prepare, variation, min(self.deadline, started + longest))
+                    deadline = min(self.deadline, started + longest)
+                    observed = self._observe(call, call.target, prepare, variation, deadline)
+                    if observed.outcome is not None and (is_recorded or self._has_low_precision):
+                        with followed_precisions() as found:
+                            again = self._observe(call, call.target, prepare, variation, deadline, found)
+                        self._has_low_precision = self._has_low_precision or is_low(found.lowest)
+                        if again.outcome is not None and is_low(found.lowest):
+                            lowest = again.outcome.lowest
+                            observed.outcome = replace(observed.outcome, precisions=again.outcome.precisions, lowest=lowest)
                 if is_recorded:
                     self._recorded_seconds = max(self._recorded_seconds, time.perf_counter() - started)
                 return observed
@@ -183,7 +195,8 @@ class Trials:
             yield run
 
     def _observe(
-        self, call: KeptCall, entry: Callable[..., Any], prepare: Prepare, variation: Variation, deadline: float
-    ) -> Observed:
+        self, call: KeptCall, entry: Callable[..., Any], prepare: Prepare, variation: Variation, deadline: float,
+        precisions: Precisions | None = None,
+    ) -> Observed:  # fmt: skip
         seconds = max(deadline - time.perf_counter(), 0.0)
-        return observe_call(call, entry, prepare, variation.vary, self._states[id(call)], seconds)
+        return observe_call(call, entry, prepare, variation.vary, self._states[id(call)], seconds, precisions)

@@ -16,6 +16,7 @@ from msgspec.structs import asdict
 
 from dynascope.compiler.accuracy.outcome import _gradients
 from dynascope.compiler.driver.explain import explain
+from dynascope.compiler.torch_private.precision import followed_precisions
 
 INDUCTORS_OWN = "a backend may draw other numbers than eager code"
 
@@ -263,3 +264,63 @@ def test_what_makes_random_numbers_equal_comes_before_the_difference() -> None:
     assert found["agrees"] is None
     assert found["words"].startswith("check: unknown whether compiled and eager agree: the call draws random numbers, and a")
     assert found["words"].index("fallback_random") < found["words"].index("they differ: the value")
+
+
+def scaled(by: float) -> Any:
+    """Another number in compiled code: what a compiler does that rounds elsewhere, or a wrong one."""
+    return by if torch.compiler.is_compiling() else 1.0
+
+
+def autocast_linear(by: float) -> Callable[..., Any]:
+    linear = torch.nn.Linear(8, 8)
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            y = linear(x)
+        return y.float() * scaled(by)
+
+    return f
+
+
+def test_values_are_judged_by_the_lowest_precision_on_the_way() -> None:
+    found = checked(autocast_linear(1.004), torch.ones(4, 8))
+    assert found["agrees"] is True
+    assert set(found["judged_by"].values()) == {"bfloat16"}
+    assert list(found["judged_by"])[0] == "the value"
+    assert (
+        "within the rounding of bfloat16, which they were computed with: the value, gradient of linear.weight" in found["words"]
+    )
+    found = checked(autocast_linear(1.1), torch.ones(4, 8))
+    assert found["agrees"] is False
+    assert found["differences"][0].startswith("the value (values): by more than the rounding of bfloat16: Tensor-likes are not")
+    found = checked(lambda x: (x.bfloat16().sum(), x * scaled(1.004)), torch.ones(8))
+    assert found["differences"][0].startswith("the value[1] (values): Tensor-likes are not close!"), "no bfloat16 on its way"
+
+
+def test_gradients_that_cancel_are_rounding() -> None:
+    """The bias of keys moves all scores of a row alike: its gradient is the rounding of others."""
+    keys = torch.nn.Linear(8, 8)
+
+    def attention(x: torch.Tensor) -> torch.Tensor:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return ((x @ keys(x).transpose(0, 1)).softmax(-1) @ x * scaled(1.003)).float()
+
+    torch.manual_seed(0)
+    assert checked(attention, torch.randn(16, 8))["agrees"] is True
+
+
+def test_precisions_follow_storages() -> None:
+    x = torch.ones(4)
+    with followed_precisions() as precisions:
+        low = x.half() * 2
+        buffer = torch.zeros(4)
+        buffer.add_(low)
+        total = torch.zeros(())
+        torch._foreach_add_([total], [low.sum()])
+        values = [low.float(), buffer, buffer[1:], total, x, x * 2, torch.arange(3)]
+        found = [precisions.of(value) for value in values]
+        for _ in range(20):
+            assert precisions.of(torch.ones(4) * 2) is torch.float32, "at the address of a freed one"
+            torch.ones(4).half().float()
+    assert found == [*[torch.float16] * 4, torch.float32, torch.float32, None]
+    assert precisions.lowest is torch.float16

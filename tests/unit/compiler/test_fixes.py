@@ -1829,3 +1829,52 @@ def test_a_mark_is_not_put_before_a_call_that_may_not_be_made() -> None:
     text = "import torch\ndef f(x): return x + 1\ndef g(x):\n    return f(x) if x is not None else None\n"
     assert patch.marked_calls(text, "f", ["x, 0"], {}) is None
     assert patch.marked_calls(text.replace(" if x is not None else None", ""), "f", ["x, 0"], {}) is not None
+
+
+LOSSY = """
+    import torch
+    def rounded(x, by):
+        return x * by if torch.compiler.is_compiling() else x
+    def f(x):
+        x = rounded(x, 1.01)
+        if x.sum() > 0:
+            y = x * 2
+        else:
+            y = x * 3
+        return y
+"""
+
+
+def test_where_the_unchanged_program_differs_from_eager_a_fix_agrees_with_that(
+    module: MakeModule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = fix(module(LOSSY).f, torch.ones(3))
+    [chosen] = [x for x in report.fixes or () if x.chosen]
+    assert (chosen.title, chosen.verdict) == ("Choose with torch.where", "proved")
+    assert chosen.reason.startswith("agrees with eager (or with the unchanged compiled program, where that differs from eager)")
+    assert "The unchanged program, too, differs from eager when it is compiled (values differ: the value: " in chosen.assumption
+
+    def wrong(problem: Problem) -> list[Candidate]:
+        return [Candidate("rewrite", "planted", (FixEdit(problem.file, 6, 9, BRANCH, "    y = x * 2.01\n"),))]
+
+    BRANCH = "    if x.sum() > 0:\n        y = x * 2\n    else:\n        y = x * 3\n"
+    monkeypatch.setattr(fixing, "CANDIDATE_SOURCES", [wrong])
+    [refused] = fix(module(LOSSY).f, torch.ones(3)).fixes or ()
+    assert refused.verdict == "refused"
+
+
+def test_a_fix_of_a_program_under_autocast_is_judged_by_its_precision(module: MakeModule) -> None:
+    program = """
+        import torch
+        linear = torch.nn.Linear(8, 8)
+        def f(x):
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                y = linear(x)
+            print("mean", y.float().mean().item())
+            z = y.float() * (1.003 if torch.compiler.is_compiling() else 1.0)
+            return z
+    """
+    report = fix(module(program).f, torch.ones(4, 8))
+    assert [x.verdict for x in report.fixes or () if x.chosen] == ["proved"] * len(report.fix_set.fixes)
+    assert report.fix_set.breaks_after == 0
+    assert not [x for x in report.fixes or () if "differs from eager" in x.assumption]
