@@ -158,6 +158,12 @@ def _error(match: re.Match[str]) -> str:
     return f"{found['type']}: {message}".rstrip(": ")
 
 
+def entries(text: str) -> list[Location]:
+    """The entries of a printed stack, outermost first."""
+    matches = map(_ENTRY.match, text.splitlines())
+    return [Location(match["file"], int(match["line"]), match["function"]) for match in matches if match]
+
+
 def stack_of(text: str) -> list[Location]:
     """The user's stack printed after one of the headings of `_STACK_HEADING`, outermost first."""
     heading = _STACK_HEADING.search(text)

@@ -36,3 +36,5 @@ class RecordingFacts:
     old_functions: list[OldFunction] = field(default_factory=list)
     #: the error that ended the recorded block
     error: BaseException | None = None
+    #: the user's stack, as torch prints it, of the operation of a graph that raised the error; "": unknown, or none did
+    failed_operation: str = ""

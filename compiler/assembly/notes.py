@@ -6,16 +6,32 @@
 
 from __future__ import annotations
 
+import re
 import traceback
 
+from dynascope.compiler.assembly import break_parser
 from dynascope.compiler.assembly.facts import RecordingFacts
 from dynascope.compiler.assembly.guard_parser import user_expression
-from dynascope.compiler.events.schema import Sizes
+from dynascope.compiler.events.schema import Location, Sizes
 from dynascope.compiler.report import Failure, FlagOrigin, Report, StackEntry, dynamic_words, label, message_of
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.code import user_name
-from dynascope.compiler.source.lines import CellResolver, OldFunction, source_line
-from dynascope.compiler.source.origin import in_torch, is_plumbing
+from dynascope.compiler.source.lines import (
+    CellResolver,
+    OldFunction,
+    file_lines,
+    function_at,
+    source_line,
+    try_around,
+)
+from dynascope.compiler.source.origin import in_torch, is_plumbing, is_users
+
+#: matches the line of Inductor's code that names the nodes of the graph that the next lines compute
+_SOURCE_NODES = re.compile(r"# Topologically Sorted Source Nodes: \[([^\]]*)\]")
+_NO_TRY = (
+    "compiled code runs a graph without it. Move the whole `try` into a function under torch.compiler.disable if it has to "
+    "catch such errors"
+)
 
 
 def annotate(report: Report, facts: RecordingFacts) -> None:
@@ -34,9 +50,10 @@ def annotate(report: Report, facts: RecordingFacts) -> None:
         report.settings = facts.settings.to_dict()
         annotate_default_region(report, facts.settings)
     if facts.error is not None:
-        annotate_error(report, facts.error, facts.cell_of)
+        annotate_error(report, facts.error, facts.cell_of, break_parser.entries(facts.failed_operation))
     elif report.error is not None and facts.origin == "live":
         report.error.caught = True
+    annotate_tries(report, facts.cell_of)
 
 
 def annotate_backend_failures(report: Report) -> None:
@@ -93,6 +110,20 @@ def annotate_unknown_breaks(report: Report) -> None:
         report.notes.append(f"{were} known only from a resume function: no record gives the place and the reason")
 
 
+def annotate_tries(report: Report, cell_of: CellResolver) -> None:
+    """Note each `try` around operations of a graph: its `except` does not catch what they raise when the graph runs."""
+    error = report.error
+    escaped = _try_of(error.calls) if error is not None and error.in_graph else None
+    if error is not None and escaped is not None:
+        report.notes.insert(0, f"the `try` at {escaped} did not catch the {error.type}: {_NO_TRY}.")
+    nodes = (n for g in report.graphs for n in g.nodes if n.op.startswith("call_"))
+    places = dict.fromkeys((n.file, n.line) for n in nodes)
+    calls = (_entry(Location(file, line, ""), cell_of) for file, line in places if file is not None and line is not None)
+    for found in dict.fromkeys(_try_of([call]) for call in calls):
+        if found not in (None, escaped):
+            report.notes.append(f"the `try` at {found} does not catch errors of its operations in a graph: {_NO_TRY}.")
+
+
 def annotate_default_region(report: Report, settings: Settings) -> None:
     """Attribute the flag to the run's own setting, or to torch's default, where no region was traced."""
     for broken in report.breaks:
@@ -100,10 +131,11 @@ def annotate_default_region(report: Report, settings: Settings) -> None:
             broken.region = FlagOrigin(kind="default" if settings.error_on_graph_break is None else "run")
 
 
-def annotate_error(report: Report, error: BaseException, cell_of: CellResolver) -> None:
+def annotate_error(report: Report, error: BaseException, cell_of: CellResolver, operation: list[Location]) -> None:
     """Record the error that ended the block: the compiler's refusal, or an error in the user's code.
 
-    After an interrupt, the report is marked as partial instead.
+    `operation`: the user's stack of the operation that raised it in a running graph, if that is known.  After an interrupt, the
+    report is marked as partial instead.
     """
     if isinstance(error, KeyboardInterrupt):
         report.origin = "partial"
@@ -117,7 +149,16 @@ def annotate_error(report: Report, error: BaseException, cell_of: CellResolver) 
         return  # a compile raised the error, so the report already has it, with its place
     refused = module.startswith(("torch._dynamo", "torch._inductor", "torch._functorch"))
     refused = refused or message.startswith("torch.compile with fullgraph=True found no compiled frames")
-    calls = _user_calls(error, cell_of)
+    stack = _stack(error)
+    generated = [at for at in stack if _is_generated(at.file)]
+    outside = [at for at in stack if not _is_generated(at.file)]
+    if generated and outside and not operation:
+        operation = _of_inductor(report, generated[-1], outside[-1])
+    operation = [at for at in operation if not (is_plumbing(at.file) or in_torch(at.file))]
+    if operation and outside and operation[0].function == outside[-1].function:  # compiled code names only its first line
+        outside.pop()
+    outside += operation
+    calls = [_entry(at, cell_of) for at in outside]
     file, line = (calls[-1].file, calls[-1].line) if calls else (None, None)
     report.error = Failure(
         type=type(error).__name__,
@@ -126,16 +167,46 @@ def annotate_error(report: Report, error: BaseException, cell_of: CellResolver) 
         file=file,
         line=line,
         cell=cell_of(file) if file is not None else None,
+        in_graph=bool(generated or operation),
         calls=calls,
     )
 
 
-def _user_calls(error: BaseException, cell_of: CellResolver) -> list[StackEntry]:
-    """The places in the user's code or a library that the exception passed through, outermost first."""
-    calls = []
-    for frame, line in traceback.walk_tb(error.__traceback__):
-        file, name = frame.f_code.co_filename, user_name(frame.f_code.co_name)
-        if not is_plumbing(file) and not in_torch(file):
-            source = source_line(file, line).strip()
-            calls.append(StackEntry(file=file, line=line, function=name, cell=cell_of(file), source=source))
-    return calls
+def _stack(error: BaseException) -> list[Location]:
+    """The places outside torch that the exception passed through, outermost first, with those in the code of graphs."""
+    found = ((frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__))
+    stack = [Location(code.co_filename, line, user_name(code.co_name)) for code, line in found]
+    return [at for at in stack if not (is_plumbing(at.file) or in_torch(at.file))]
+
+
+def _entry(at: Location, cell_of: CellResolver) -> StackEntry:
+    source = source_line(at.file, at.line).strip()
+    return StackEntry(file=at.file, line=at.line, function=at.function, cell=cell_of(at.file), source=source)
+
+
+def _is_generated(file: str) -> bool:
+    """Whether torch wrote this code for a graph: FX, or Inductor, which names the operations."""
+    return file.startswith("<eval_with_key>") or any(map(_SOURCE_NODES.search, file_lines(file)))
+
+
+def _of_inductor(report: Report, at: Location, within: Location) -> list[Location]:
+    """The place of the operation that Inductor names above a line of its code; [] if there is none, or several places."""
+    above = reversed(file_lines(at.file)[: at.line])
+    names = next((match[1].split(", ") for line in above if (match := _SOURCE_NODES.search(line))), [])
+    graphs = {f.graph for f in report.frames if (f.file, user_name(f.code_name)) == (within.file, within.function)}
+    nodes = (n for g in report.graphs if g.id in graphs for n in g.nodes if n.name in names)
+    places = {(n.file, n.line) for n in nodes if n.file is not None and n.line is not None}
+    if len(places) != 1:
+        return []
+    [(file, line)] = places
+    name = (function_at(file, line) or ("", 0, 0))[0]
+    return [Location(file, line, name.rpartition(".")[2])]
+
+
+def _try_of(calls: list[StackEntry]) -> str | None:
+    """The place of the innermost `try` around these calls, of the user's, that may catch what a running graph raises."""
+    for call in reversed(calls):
+        line = try_around(call.file, call.line) if is_users(call.file) else None
+        if line is not None:
+            return f"{label(call.file, call.cell)}:{line}"
+    return None

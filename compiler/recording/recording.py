@@ -27,7 +27,7 @@ from dynascope.compiler.source import edited
 from dynascope.compiler.source.code import STATEMENTS, user_name
 from dynascope.compiler.source.lines import CellResolver, OldFunction
 from dynascope.compiler.source.origin import in_torch
-from dynascope.compiler.torch_private import availability, caches, config, hook_installer, hooks, marks
+from dynascope.compiler.torch_private import availability, caches, config, hook_installer, hooks, marks, translators
 
 _MISSED = "while another thread repeated calls (to time or compare them), nothing was recorded: this report may lack compiles"
 
@@ -207,6 +207,7 @@ class Recording:
             sizes_after=caches.known_sizes(),
             old_functions=list(self._old_functions),
             error=error,
+            failed_operation=translators.failed_operation(error.__traceback__) if isinstance(error, Exception) else "",
         )
         return assemble(list(self.events), facts)
 

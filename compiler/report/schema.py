@@ -316,6 +316,8 @@ class Failure(Part, kw_only=True):
     origin: Literal["compiler", "user"] = "compiler"
     #: whether the user's code caught the error and continued
     caught: bool = False
+    #: whether an operation of a graph raised the error when the graph ran
+    in_graph: bool = False
     #: the places outside torch, in the user's code or a library, that the error passed through, outermost first; [] if unknown
     calls: list[StackEntry] = []
 

@@ -5,9 +5,11 @@ Private parts that some versions of torch lack are read by name and with a defau
 
 from __future__ import annotations
 
+import linecache
 import sys
+import traceback
 from collections.abc import Callable
-from types import FrameType, MethodType
+from types import FrameType, MethodType, TracebackType
 from typing import Any
 
 from dynascope.compiler.events.schema import Error, Location, Position, Region, TracedCall
@@ -219,6 +221,19 @@ def runs_for(frame: Any) -> str | None:
         wrapped = frame.f_locals.get("fn", frame.f_locals.get("func"))
         return None if wrapped is None else _callables_name(undecorated(wrapped))
     return None
+
+
+def failed_operation(trace: TracebackType | None) -> str:
+    """The user's stack of the operation that failed in a running graph, as torch prints it; "" if it is unknown."""
+    import torch
+
+    for frame, line in reversed(list(traceback.walk_tb(trace))):
+        graph = frame.f_locals.get("self")
+        if frame.f_code.co_name == "forward" and isinstance(graph, torch.fx.GraphModule):
+            text = linecache.getline(frame.f_code.co_filename, line, frame.f_globals)
+            name = text.partition(" = ")[0].strip()
+            return next((node.stack_trace or "" for node in graph.graph.nodes if node.name == name), "")
+    return ""
 
 
 def _callables_name(function: Any) -> str:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import dis
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -152,3 +153,87 @@ def test_a_message_that_ends_with_a_colon_is_not_all() -> None:
     with observe() as recording, contextlib.suppress(Exception):
         torch.compile(lambda x: x + 1, backend=failing, fullgraph=True)(torch.ones(2))
     assert "backend='failing' raised: ValueError: not with this backend" in " ".join(str(recording.report).split())
+
+
+def trying(a: torch.Tensor) -> torch.Tensor:
+    b = a + 1
+    try:
+        return torch.linalg.cholesky(b - 1)  # FAILS
+    except Exception:
+        return a
+
+
+def calls_trying(a: torch.Tensor) -> torch.Tensor:
+    return trying(a * 1) + 1
+
+
+def tries_a_call(a: torch.Tensor) -> torch.Tensor:
+    try:
+        y = inner_of_try(a)
+    except RuntimeError:
+        y = a
+    return y * 2
+
+
+def inner_of_try(a: torch.Tensor) -> torch.Tensor:
+    return torch.linalg.cholesky(a)  # FAILS TOO
+
+
+LINES = Path(__file__).read_text().splitlines()
+
+
+def line_of(text: str) -> int:
+    return next(number for number, line in enumerate(LINES, 1) if line.endswith(text))
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize("function", [trying, calls_trying], ids=lambda f: f.__name__)
+def test_an_error_of_a_running_graph_has_the_line_of_its_operation(function: Callable[..., Any], backend: str) -> None:
+    """`try` catches nothing there: torch runs the graph where the compiled function begins."""
+    with pytest.raises(torch.linalg.LinAlgError), observe() as recording:
+        torch.compile(function, backend=backend)(-torch.eye(3))
+    error, at = recording.report.error, line_of("# FAILS")
+    assert error is not None
+    assert (error.file, error.line, error.in_graph, error.calls[-1].function) == (__file__, at, True, "trying")
+    assert recording.report.notes[0].startswith(
+        f"the `try` at test_errors.py:{at - 1} did not catch the _LinAlgError: compiled"
+    )
+    assert len([note for note in recording.report.notes if "`try`" in note]) == 1
+
+
+def test_a_try_around_the_call_of_what_fails() -> None:
+    with pytest.raises(torch.linalg.LinAlgError), observe() as recording:
+        torch.compile(tries_a_call, backend="eager")(-torch.eye(3))
+    error = recording.report.error
+    assert error is not None
+    assert [call.function for call in error.calls[-2:]] == ["tries_a_call", "inner_of_try"]
+    assert error.line == line_of("# FAILS TOO")
+    assert "did not catch the _LinAlgError" in recording.report.notes[0]
+
+
+def test_a_try_around_operations_of_a_graph_is_noted_before_it_is_missed() -> None:
+    def imports(x: torch.Tensor) -> torch.Tensor:
+        try:
+            import math
+
+            return x * math.pi
+        except ImportError:
+            return x
+
+    def ends(x: torch.Tensor) -> torch.Tensor:
+        try:
+            x = x + 1
+        finally:
+            x = x * 2
+        return x
+
+    def index(x: torch.Tensor) -> torch.Tensor:
+        try:
+            return x[x.long()]
+        except (KeyError, IndexError):
+            return x
+
+    for function, noted in ((imports, False), (ends, False), (breaking, False), (index, True), (trying, True)):
+        report = seen(lambda function=function: torch.compile(function, backend="eager")(torch.eye(2)))  # type: ignore[misc]
+        assert any("does not catch errors of its operations in a graph" in n for n in report.notes) is noted
+        assert report.error is None
