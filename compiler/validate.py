@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import os
 from collections.abc import Iterable, Sequence
@@ -104,3 +105,14 @@ def did_you_mean(name: str, candidates: Iterable[Any]) -> str:
     """A suggestion for the end of a message, such as ` (did you mean block?)`; "" if no candidate is close."""
     close = closest_name(name, candidates)
     return f" (did you mean {close}?)" if close else ""
+
+
+def with_suggestion(message: str, parser: argparse.ArgumentParser) -> str:
+    """A message of argparse, with a suggestion for a flag that it does not know: `--fullgraf (did you mean --fullgraph?)`."""
+    _, unrecognized, given = message.partition("unrecognized arguments: ")
+    unknown = next((word.partition("=")[0] for word in given.split() if word.startswith("--")), None)
+    if not unrecognized or unknown is None:
+        return message
+    commands = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    parsers = [parser, *(inner for command in commands for inner in command.choices.values())]
+    return message + did_you_mean(unknown, [flag for p in parsers for action in p._actions for flag in action.option_strings])

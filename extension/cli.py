@@ -14,7 +14,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NoReturn, TextIO
 
 from dynascope.compiler import __version__
 from dynascope.compiler.ranks import RanksReport
@@ -24,7 +24,7 @@ from dynascope.compiler.ranks.report import ALIKE, read_terms
 from dynascope.compiler.ranks.report import SUFFIXES as RANKS_SUFFIXES
 from dynascope.compiler.report import Report, encodable
 from dynascope.compiler.settings import SAVE_SUFFIXES
-from dynascope.compiler.validate import why_not_savable
+from dynascope.compiler.validate import why_not_savable, with_suggestion
 from dynascope.docs_tests.pages import DEFAULT_TIMEOUT, PageError
 from dynascope.launch import RankRun, launch, wants_torchrun
 from dynascope.runs.saving import save
@@ -40,9 +40,14 @@ class UsageError(Exception):
     """Bad usage, or a file that cannot be read or written; the message is one line."""
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        super().error(with_suggestion(message, self))
+
+
 def build_parser() -> argparse.ArgumentParser:
     """The parser of all subcommands."""
-    parser = argparse.ArgumentParser(prog="dynascope", description="See what torch.compile does.")
+    parser = _Parser(prog="dynascope", description="See what torch.compile does.")
     parser.add_argument("--version", action="version", version=f"dynascope {__version__}", help="Print the version.")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
 

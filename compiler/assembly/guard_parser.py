@@ -91,7 +91,8 @@ def without_stack(reason: str) -> str:
 
 
 #: torch's messages for failed guards; `n` is the guarded expression, `i` a dimension, `a` the expected value, `b` the actual
-#: value; for a range, `a` and `b` are its ends; for a new attribute, `b` is its name; for global state, `n` is what changed
+#: value; for another object, `a` is the type of the expected one; for a range, `a` and `b` are its ends; for a new attribute,
+#: `b` is its name; for global state, `n` is what changed
 _FAILED: list[tuple[re.Pattern[str], FailedGuardKind]] = [
     (re.compile(r"tensor '(?P<n>.+?)' size mismatch at index (?P<i>\d+)\. expected (?P<a>\S+), actual (?P<b>\S+)"), "size"),
     (re.compile(r"tensor '(?P<n>.+?)' dtype mismatch\. expected (?P<a>\S+), actual (?P<b>\w+)"), "dtype"),
@@ -104,7 +105,7 @@ _FAILED: list[tuple[re.Pattern[str], FailedGuardKind]] = [
     (re.compile(r"tensor '(?P<n>.+?)' device mismatch"), "device"),
     (re.compile(r"expected type of '(?P<n>.+?)' to be a tensor type, .*?but found (?P<b>.+)"), "not a tensor"),
     (re.compile(r"___check_type_id\((?P<n>.+?), \d+\)"), "type"),
-    (re.compile(r"___check_obj_id\((?P<n>.+?), \d+\)"), "object"),
+    (re.compile(r"___check_obj_id\((?P<n>.+?), \d+\)(?:, type=<\w+ '(?:[^']*\.)?(?P<a>[^'.]+)'>)?"), "object"),
     (re.compile(r"^len\((?P<n>[^()]+)\) [!=]= (?P<a>\S+)$"), "length"),
     (re.compile(r"^not (?P<n>[\w.'\[\]]+)$"), "not empty"),
     (re.compile(r"^(?P<n>[\w.'\[\]]+) is None$"), "none"),

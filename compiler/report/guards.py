@@ -131,7 +131,7 @@ class FailedGuard(Part, kw_only=True):
     source: str | None = None
     #: the dimension of a size or stride
     dimension: int | None = None
-    #: the value that the code was compiled for; for a range or a minimum, its least value
+    #: the value that the code was compiled for; for an object, its type; for a range or a minimum, its least value
     before: str | None = None
     #: the value that did not fit; for a range, its greatest value; for a new attribute, its name
     now: str | None = None

@@ -140,7 +140,7 @@ def suppressed_errors() -> Iterator[None]:
     for name in _QUIET_LOGGERS:
         logging.getLogger(name).addFilter(quiet)
     try:
-        with dynamo_config(suppress_errors=True):
+        with dynamo_config(suppress_errors=True), _warnings_kept():
             yield
     finally:
         for name in _QUIET_LOGGERS:
@@ -160,10 +160,17 @@ def quiet_compiler() -> Iterator[None]:
     for handler in streams:
         handler.addFilter(drop)
     try:
-        yield
+        with _warnings_kept():
+            yield
     finally:
         for handler in streams:
             handler.removeFilter(drop)
+
+
+def _warnings_kept() -> contextlib.AbstractContextManager[None]:
+    """Keep a warning that torch gives once in a process, and that nobody would see now, for the user's own compiles."""
+    owner, name = importlib.import_module("torch._dynamo.variables.tensor").TensorVariable, "_warn_capture_scalar_outputs"
+    return patched(owner, {name: staticmethod(lambda: None)} if hasattr(owner, name) else {})
 
 
 @contextlib.contextmanager

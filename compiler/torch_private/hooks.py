@@ -62,8 +62,20 @@ def _structured_trace(hooks: Hooks) -> Undo:
 
     hooks.sifts = False
     handler = hooks.trace_handler = Handler(logging.DEBUG)
-    _internal.trace_log.addHandler(handler)
-    return functools.partial(_internal.trace_log.removeHandler, handler)
+    log = _internal.trace_log
+    # pytest adds the handlers of the root logger to others, too: they would show each record as an empty line
+    of_root = [other for other in log.handlers if other in logging.root.handlers]
+    for other in of_root:
+        log.removeHandler(other)
+    log.addHandler(handler)
+
+    def undo() -> None:
+        log.removeHandler(handler)
+        for other in of_root:
+            if other in logging.root.handlers:  # else pytest has removed it meanwhile
+                log.addHandler(other)
+
+    return undo
 
 
 def emit_timed(hooks: Hooks, event: Any) -> None:

@@ -134,6 +134,8 @@ def run_page(
     result.notebook = work
     result.cells = len(started)
     result.problems += _compare(page, work, started, not result.problems, compare_stored and not update)
+    if compare_stored and not update and path.suffix == ".ipynb" and not page.stores_outputs:
+        result.notes.append(f"nothing was compared: it has no stored outputs (dynascope test --update {path} stores them)")
     if update and not result.problems and path.suffix == ".ipynb":
         try:
             result.updated = _update(page, work)

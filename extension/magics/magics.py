@@ -15,6 +15,7 @@ from dynascope.cell.tracebacks import show_trimmed
 from dynascope.compiler.driver.latest import last
 from dynascope.compiler.report import encodable
 from dynascope.compiler.settings import Settings
+from dynascope.compiler.validate import with_suggestion
 from dynascope.magics.flag_parser import OBSERVE, command_line, config_traits, describe_defaults, settings_from, with_arguments
 from dynascope.runs import rerun
 from dynascope.runs.cell_run import CellRun
@@ -113,6 +114,8 @@ class DynascopeMagics(Magics):
             arguments = magic.parser.parse_args(shlex.split(options))
         except ValueError as error:  # quotes that do not close
             raise UsageError(f"cannot read the options {options!r}: {error}") from None
+        except UsageError as error:
+            raise UsageError(with_suggestion(str(error), magic.parser)) from None
         settings = settings_from(arguments, self.defaults())
         try:
             if cell is None:

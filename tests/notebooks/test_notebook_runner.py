@@ -251,4 +251,8 @@ def test_update_refuses_a_page_that_fails(stored: Path) -> None:
 
 
 def test_a_notebook_without_outputs_has_nothing_to_compare(make: Maker) -> None:
-    assert run_page(make(REPORT, "report([('print', 1, 'resumed')])")).ok
+    result = run_page(path := make(REPORT, "report([('print', 1, 'resumed')])"))
+    assert result.ok
+    assert result.notes == [f"nothing was compared: it has no stored outputs (dynascope test --update {path} stores them)"]
+    assert run_page(path, update=True).updated
+    assert run_page(path).notes == []

@@ -128,3 +128,16 @@ def test_the_plugin_imports_next_to_nothing(tmp_path: Path) -> None:
     )
     done = pytest_in(tmp_path)
     assert done.returncode == 0, done.stdout
+
+
+def test_a_failing_block_shows_no_records_of_torchs_trace(tmp_path: Path) -> None:
+    """pytest 9 shows what loggers have that pass nothing on."""
+    (tmp_path / "test_model.py").write_text(
+        "import torch\n"
+        "def test_model(dynascope_expect):\n"
+        "    with dynascope_expect('graphs=2'):\n"
+        "        torch.compile(torch.sin, backend='eager')(torch.ones(3))\n"
+    )
+    done = pytest_in(tmp_path)
+    assert "expected graphs=2, found 1" in done.stdout
+    assert "torch.__trace" not in done.stdout

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Mapping
 
-from dynascope.compiler.report import Fix, FixSet, Report, plural, time_text
+from dynascope.compiler.report import Fix, FixEdit, FixSet, Report, plural, time_text
+from dynascope.widgets.labels.words import Places
 
 #: at most this many lines of one fix's diff are shown
 MOST_LINES = 24
+#: lines of the source that are shown above and below a change
+CONTEXT = 2
 _DYNAMIC = "torch.compile(..., dynamic=True)"
 _MARK = "torch._dynamo.mark_dynamic"
 
@@ -82,15 +86,34 @@ def setting_lines(fix: Fix | FixSet) -> list[str]:
     return lines
 
 
-def diff_lines(fix: Fix) -> list[str]:
-    """The changed lines of a fix: removed ones begin with "-", added ones with "+"; settings are added lines."""
+def diff_lines(fix: Fix, report: Report, places: Places) -> list[str]:
+    """A fix as a diff: removed lines begin with "-", added ones with "+", the lines around them with a blank.
+
+    Settings are added lines.
+    """
     lines: list[str] = []
     for edit in fix.edits:
-        before, after = edit.before.splitlines(), edit.after.splitlines()
-        lines += [line for line in list(difflib.unified_diff(before, after, n=0, lineterm=""))[2:] if not line.startswith("@@")]
+        above, below = _around(edit, fix, report, places.lines(edit.file))
+        before, after = ([*above, *text.splitlines(), *below] for text in (edit.before, edit.after))
+        changed = list(difflib.unified_diff(before, after, n=CONTEXT, lineterm=""))[2:]
+        lines += [line for line in changed if not line.startswith("@@")]
     lines += [f"+{line}" for line in setting_lines(fix)]
     more = len(lines) - MOST_LINES
     return lines if more <= 0 else [*lines[:MOST_LINES], f" … and {plural(more, 'more line')}"]
+
+
+def _around(edit: FixEdit, fix: Fix, report: Report, lines: Mapping[int, str]) -> tuple[list[str], list[str]]:
+    """The source's lines above and below an edit; none if earlier fixes have moved the lines, and its place is unknown."""
+    before = edit.before.splitlines()
+    first = next((f for f in report.fixes or () if f.chosen and any(e.file == edit.file for e in f.edits)), fix)
+    starts = [edit.first_line] if first is fix else [n for n in lines if before and lines[n] == before[0]]
+    starts = [n for n in starts if [lines.get(n + i) for i in range(len(before))] == before]
+    if len(starts) != 1:
+        return [], []
+    [start] = starts
+    above = [lines[n] for n in range(start - CONTEXT, start) if n in lines]
+    end = start + len(before)
+    return above, [lines[n] for n in range(end, end + CONTEXT) if n in lines]
 
 
 def refused(report: Report, break_id: str) -> list[Fix]:

@@ -36,7 +36,7 @@ _GUARDS: dict[FailedGuardKind, str] = {
     "device": "{source} was on another device",
     "not a tensor": "{source} was no longer a tensor, but {now}",
     "type": "{source} had another type",
-    "object": "{source} was another object (redefined or reassigned)",
+    "object": "{source} was another object",
     "length": "{source} had length {before} before, and has another now",
     "not empty": "{source} was empty when it was compiled, and is not now",
     "value": "{source} was {before} when it was compiled, and is not now",
@@ -75,6 +75,8 @@ def guard_words(guard: FailedGuard) -> str:
     words = _GUARDS[guard.kind]
     if guard.kind in _KNOWN_NOW and None not in ((guard.before, guard.now) if guard.kind == "type" else (guard.actual,)):
         words = _KNOWN_NOW[guard.kind]
+    if guard.kind == "object" and guard.before:
+        words += " of type {before}: each object that is used there gets a version of its own"
     if guard.kind == "value" and (guard.source or "").endswith("['lr']"):
         words += "; a learning rate that is a tensor, lr=torch.tensor({before}), may change without a recompile"
     return words.format(**asdict(guard))

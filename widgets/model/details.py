@@ -104,7 +104,7 @@ class _Details:
         why = [compiler_text(self.places.with_cell_names(t), 5000) for t in reasons(b)] or ["The compiler gave no reason."]
         why += [printable(t, 2000) for t in undecided_words(b, self.report, self.places)]
         parts: list[Part] = [_prose("reason", "Reason", why, advice(b))]
-        parts += fix_parts(self.report, [b.id], b.file)
+        parts += fix_parts(self.report, [b.id], b.file, self.places)
         if b.id in self.costs:
             facts += cost_facts(self.costs[b.id])
             parts.append(_prose("cost", "Cost", [printable(cost_method(self.costs[b.id]) + ".", 2000)], []))
@@ -226,7 +226,7 @@ class _Details:
             words = [w for r in again for w in self._why_recompiled(f, r)]
             reasons = [printable(x, 2000) for r in again for x in r.reasons]
             parts.append(_prose("recompile", "Why recompiled", [printable(w, 2000) for w in words], [], reasons))
-            parts += fix_parts(self.report, self.again[f.file, f.line, f.name], f.file)
+            parts += fix_parts(self.report, self.again[f.file, f.line, f.name], f.file, self.places)
         text, todo = self._frame_story(f)
         if text or todo:
             parts.append(_prose("about", "What happened", text, todo))

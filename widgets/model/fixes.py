@@ -6,14 +6,14 @@ from collections.abc import Container
 
 from dynascope.compiler.report import Fix, Report
 from dynascope.widgets.labels.fixes import diff_lines, fix_words
-from dynascope.widgets.labels.words import printable
+from dynascope.widgets.labels.words import Places, printable
 from dynascope.widgets.wire import FixBody, FixRow, Part
 
 #: at most this many changes are listed besides the chosen ones
 ROWS = 12
 
 
-def fix_parts(report: Report, owners: Container[str], file: str) -> list[Part]:
+def fix_parts(report: Report, owners: Container[str], file: str, places: Places) -> list[Part]:
     """The Fix tab of a break, or of the recompiled frames of one function; [] if no change was considered for them.
 
     `owners`: ids of the break or of the frames; `file`: the file that they are in.
@@ -24,8 +24,8 @@ def fix_parts(report: Report, owners: Container[str], file: str) -> list[Part]:
     chosen = [fix for fix in own if fix.chosen]
     cells = report.fix_set.cells if report.fix_set is not None else {}
     body: FixBody = {
-        "chosen": [_row(fix) for fix in chosen],
-        "others": [_row(fix) for fix in own if not fix.chosen][:ROWS],
+        "chosen": [_row(fix, report, places) for fix in chosen],
+        "others": [_row(fix, report, places) for fix in own if not fix.chosen][:ROWS],
         "cell": printable(cells.get(file, "")) if chosen else "",
     }
     tried = sum(fix.verdict != "untried" and bool(fix.edits or fix.settings) for fix in own)
@@ -33,12 +33,13 @@ def fix_parts(report: Report, owners: Container[str], file: str) -> list[Part]:
     return [{"key": "fix", "name": name, "kind": "fix", "body": body}]
 
 
-def _row(fix: Fix) -> FixRow:
+def _row(fix: Fix, report: Report, places: Places) -> FixRow:
     gain = ""
     if fix.breaks_before is not None and fix.breaks_after is not None:
         gain = f"graph breaks {fix.breaks_before} → {fix.breaks_after}, " if fix.break_ or fix.breaks_before else ""
         gain += f"graphs {fix.graphs_before} → {fix.graphs_after}"
+    diff = [printable(line, 400) for line in diff_lines(fix, report, places)]
     return {
         "words": printable(fix_words(fix), 2000), "verdict": fix.verdict, "gain": gain,
-        "assumption": printable(fix.assumption, 1000), "diff": [printable(line, 400) for line in diff_lines(fix)],
+        "assumption": printable(fix.assumption, 1000), "diff": diff,
     }  # fmt: skip

@@ -7,6 +7,8 @@ Promises: control characters in the report's texts do not reach the terminal; a 
 from __future__ import annotations
 
 import os
+import textwrap
+from collections.abc import Hashable
 from functools import partial
 from typing import TextIO
 
@@ -113,21 +115,33 @@ class _Terminal(Terminal):
         return head + [line for what, make in parts for line in self.part(what, make)]
 
     def headline(self) -> list[str]:
+        """The headline, between its parts wrapped to the width."""
         head, _, rest = printable(headline(self.report), 500).partition(": ")
-        return [self.paint(head, "bold") + ": " + rest]
+        glued = f"{head}: {rest}".replace(" ", "\xa0").replace("\xa0·\xa0", "\xa0· ")
+        lines = [line.replace("\xa0", " ") for line in textwrap.wrap(glued, self.width, subsequent_indent="  ")]
+        return [self.paint(head, "bold") + lines[0].removeprefix(head), *lines[1:]]
 
     def breaks(self) -> list[str]:
-        """The first breaks in full, the places of the next 20, and the number of the others."""
-        breaks, out = sorted_breaks(self.report), []
-        for b in breaks[:MOST]:
-            out += self.part("A graph break", partial(self.break_, b))
-        if len(breaks) > MOST:
-            out += ["", self.paint(f"{plural(len(breaks) - MOST, 'more graph break')}:", "bold")]
-            listed = [(self.places.at(b.file, b.line, b.cell), b.source) for b in breaks[MOST : MOST + 20]]
-            out += [f"  {place}  {shorten(source, self.width - 30)}" for place, source in listed]
-            if len(breaks) > MOST + 20:
-                out.append(f"  … and {len(breaks) - MOST - 20} more")
+        """The first breaks in full, of three or more that are alike only one; the places of the others."""
+        alike: dict[Hashable, list[Break]] = {}
+        for b in sorted_breaks(self.report):
+            words = (*reasons(b), *advice(b), *undecided_words(b, self.report, self.places))
+            alike.setdefault((words, self.outcome(b), b.allowed, b.first_call_only), []).append(b)
+        out: list[str] = []
+        groups = [group for same in alike.values() for group in ([same] if len(same) > 2 else [[b] for b in same])]
+        for first, *others in groups[:MOST]:
+            out += self.part("A graph break", partial(self.break_, first))
+            if others:
+                out += [f"    {plural(len(others), 'more graph break')} like this:", *self.places_of(others)]
+        rest = [b for group in groups[MOST:] for b in group]
+        if rest:
+            out += ["", self.paint(f"{plural(len(rest), 'more graph break')}:", "bold"), *self.places_of(rest)]
         return out
+
+    def places_of(self, breaks: list[Break]) -> list[str]:
+        """The places and lines of the first 20 of these breaks, and the number of the others."""
+        places = [(self.places.at(b.file, b.line, b.cell), b.source.strip()) for b in breaks]
+        return capped([f"      {place}  {shorten(source, self.width - 30)}" for place, source in places], 20)
 
     def notes(self, most: int = 12) -> list[str]:
         """All notes on unread records, because of which the report may be wrong, and the first of the other notes."""
@@ -150,7 +164,7 @@ class _Terminal(Terminal):
             if fix.chosen:
                 place = at.get(fix.break_ or "") or again.get(fix.recompile or "", "after the other fixes:")
                 out += self.paint_all(self.wrap(f"✓ {place} {fix_words(fix)}", "    ", 3), "green")
-                out += [self.changed_line(line) for line in diff_lines(fix)]
+                out += [self.changed_line(line) for line in diff_lines(fix, self.report, self.places)]
                 out += self.wrap(f"takes for granted: {fix.assumption}", "      ", 3) if fix.assumption else []
         for b in self.report.breaks[:MOST]:
             for fix in refused(self.report, b.id)[:3]:

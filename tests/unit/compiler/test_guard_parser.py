@@ -27,6 +27,11 @@ from dynascope.widgets.labels.recompiles import guard_words
             "0/1: tensor 'x' dispatch key set mismatch. expected DispatchKeySet(CPU, AutogradCPU), actual DispatchKeySet(CPU)",
             "x was another kind of tensor: DispatchKeySet(CPU, AutogradCPU) before, DispatchKeySet(CPU) now",
         ),
+        (
+            "0/0: ___check_obj_id(L['mode'], 139812407854736), type=<class '__main__.Mode'>  # return x if mode is A",
+            "mode was another object of type Mode: each object that is used there gets a version of its own",
+        ),
+        ("0/0: ___check_obj_id(L['mode'], 139812407854736)", "mode was another object"),  # torch 2.9
         ("1/0: ___stack0 == 3.0     # return x*n", "stack[0] was 3.0 when it was compiled, and is not now"),
         ("!1/0/0: len(L['sizes']) == 2", "sizes had length 2 before, and has another now"),  # in compiled autograd
         (

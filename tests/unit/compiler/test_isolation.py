@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 import torch.utils.checkpoint
+from torch._dynamo.variables.tensor import TensorVariable
 
 from dynascope.compiler.driver.explain import explain
 from dynascope.compiler.fixes.proving.time_limit import TookTooLong, time_limit
@@ -245,3 +246,13 @@ def test_an_error_of_a_hook_is_named_after_a_pause() -> None:
     with observe() as recording:
         pass
     assert all(status is True for status in recording.report.hooks.values())
+
+
+def test_torchs_warning_about_item_is_left_for_the_users_own_compiles() -> None:
+    """torch gives it once in a process, and nobody would see it in a run."""
+    warn: Any = TensorVariable._warn_capture_scalar_outputs
+    warn.cache_clear()
+    report = explain(lambda x: x * x.sum().item(), backend="eager", fix=True)(torch.ones(3))
+    assert report.breaks
+    assert warn.cache_info().currsize == 0
+    assert TensorVariable._warn_capture_scalar_outputs is warn

@@ -22,7 +22,9 @@ from dynascope.runs.display import Display
 @pytest.mark.parametrize(
     ("line", "body", "message"),
     [
-        ("--bakend eager", "1", "unrecognized arguments: --bakend eager"),
+        ("--bakend eager", "1", "unrecognized arguments: --bakend eager (did you mean --backend?)"),
+        ("--fullgraf", "1", "unrecognized arguments: --fullgraf (did you mean --fullgraph?)"),
+        ("--xyzzy", "1", "unrecognized arguments: --xyzzy"),
         ("--mode fast", "1", "argument --mode: invalid choice: 'fast'"),
         ("--backend eage", "1", "unknown backend 'eage': did you mean eager?"),
         ("--backend xyzzy", "1", "unknown backend 'xyzzy': use eager, aot_eager, or one of torch.compiler"),

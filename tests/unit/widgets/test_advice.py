@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from samples import frame, helper_five_times, loop, one_break, report
 
 from dynascope.compiler.report import Break, FailedGuard, Hit, Report

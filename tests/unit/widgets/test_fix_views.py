@@ -96,3 +96,16 @@ def test_the_times_of_a_call_are_short_ones() -> None:
     assert report.fix_set is not None
     report.fix_set.seconds_before, report.fix_set.seconds_after = 0.0019, 0.00071
     assert view_model(report)["notes"][0].startswith("1 of 1 graph break can be fixed: 2 graphs → 1, 1.9 ms → 710 µs a call")
+
+
+def test_a_diff_has_the_lines_around_it() -> None:
+    report = fixed()
+    [edit] = report.fixes[0].edits
+    lines = dict(enumerate(report.sources[0].excerpts[0].text.splitlines(), 1))
+    edit.before = lines[4] + "\n"
+    around = [f" {lines[n]}" for n in (2, 3)], [f" {lines[n]}" for n in (5, 6)]
+    [part] = [p for p in view_model(report)["details"][report.breaks[0].id]["parts"] if p["kind"] == "fix"]
+    changed = [f"-{lines[4]}", "+    logged = 1  # <script>"]
+    assert part["body"]["chosen"][0]["diff"] == [*around[0], *changed, *around[1]]
+    text = "\n".join(" " * 6 + line for line in [*around[0], *changed, *around[1]])
+    assert text in to_text(report, colour=False)

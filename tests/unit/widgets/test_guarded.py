@@ -118,7 +118,7 @@ def test_no_part_of_a_large_text_takes_the_rest_with_it(
 ) -> None:
     report = model(breaks=12)
     monkeypatch.setattr(f"dynascope.widgets.render.text.{fault}", fail)
-    text = to_text(report, width=100)
+    text = to_text(report, width=110)
     assert text.startswith(report.headline())
     assert "could not be drawn (RuntimeError" in text
     assert ("Causes: " if fault != "overview" else "✂ graph break at model.py:8") in text

@@ -49,7 +49,7 @@ def test_small_reports_have_no_overview() -> None:
 
 def test_the_text_begins_with_what_to_do_and_names_whose_code_it_is() -> None:
     report = model(breaks=12)
-    text = to_text(report, width=100)
+    text = to_text(report, width=110)
     lines = text.splitlines()
     assert lines[0] == report.headline()
     assert lines[2].startswith("Do this first: at model.py:8 in Block0.forward (zoo) and 8 more places, an")

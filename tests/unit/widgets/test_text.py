@@ -6,6 +6,7 @@ import io
 import sys
 
 import pytest
+from msgspec.structs import replace
 from samples import SAMPLES, frame, hostile, loop, many, one_break, recompiled, refused
 
 from dynascope.compiler.report import BreakCost, Fix, InputRun, Profile, Recompile, Report, Verdict
@@ -43,8 +44,7 @@ def test_plain_text_is_plain_and_not_too_wide(name: str) -> None:
     assert "\x1b" not in text
     assert "\x00" not in text
     if name not in ("hostile", "many"):
-        body = text.splitlines()[1:]
-        assert max((len(line) for line in body), default=0) <= 100
+        assert max(map(len, text.splitlines())) <= 100
 
 
 def test_colour_changes_no_character() -> None:
@@ -76,6 +76,27 @@ def test_a_stream_that_cannot_encode_our_signs_gets_plain_ones(encoding: str, mo
 
 def test_many_breaks_stay_short() -> None:
     assert len(to_text(many(), colour=False).splitlines()) < 130
+
+
+def test_breaks_that_are_alike_are_shown_once() -> None:
+    report = one_break()
+    [first] = report.breaks
+    report.breaks += [replace(first, id=f"b{line}", line=line) for line in range(5, 18)]
+    text = to_text(report, colour=False)
+    assert text.count("✂ graph break") == 1
+    assert "    13 more graph breaks like this:\n      In[3]:5  torch._dynamo.graph_break()\n" in text
+    report.breaks[1].explanation = "Another reason."
+    assert to_text(report, colour=False).count("✂ graph break") == 2
+    del report.breaks[3:]
+    assert to_text(report, colour=False).count("✂ graph break") == 3, "two that are alike are both shown in full"
+
+
+def test_a_headline_fits_the_terminal() -> None:
+    report = one_break()
+    report.compiled = ["the cell's statements"]
+    lines = to_text(report, colour=False, width=80).splitlines()
+    head = "the cell's statements: 2 graphs · 1 graph break · 1 resume function ·"
+    assert lines[:2] == [head, "  0 skipped · compiled in 0.84 s"]
 
 
 @pytest.mark.parametrize(("n", "s"), [(1, ""), (2, "s")])
