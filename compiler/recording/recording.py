@@ -129,6 +129,11 @@ class Recording:
         """The Report of what has been recorded so far."""
         return self._assemble(None)
 
+    @property
+    def has_graphs(self) -> bool:
+        """Whether a graph has been captured so far."""
+        return any(isinstance(event, schema.Trace) and "dynamo_output_graph" in event.metadata for event in self.events)
+
     # -- events ----------------------------------------------------------------------------------------
 
     def _event(self, event: schema.Event) -> None:

@@ -20,7 +20,7 @@ from dynascope.compiler.driver.pipeline import Run
 from dynascope.compiler.replay.last_call import unwatched
 from dynascope.compiler.source.code import STATEMENTS, user_name
 from dynascope.compiler.torch_private import marks
-from dynascope.selection.definitions import Definition, definitions, why_nothing_ran
+from dynascope.selection.definitions import Definition, definitions, ran_eagerly, why_nothing_ran
 from dynascope.selection.entry_points import EntryPoints
 from dynascope.selection.named import NamedTargets, check_target, resolve
 from dynascope.selection.statements import CellStatements
@@ -141,11 +141,17 @@ class CompiledCell:
                 value = cells.run_statements(self.shell, self.cell, entry_points.compile, register)
             finally:
                 self._note_refused(defined)
-            if not entry_points.called and not self.run.recording.users_own:
-                note = why_nothing_ran(self.cell, defined, self.namespace, entry_points.uncompiled)
-                self.run.notes += [note] if note is not None else []
+            if not self.run.recording.users_own and not self.run.recording.has_graphs:
+                self.run.notes.extend(self._why_nothing(defined, entry_points))
             self._bind_kept(entry_points)
         return value
+
+    def _why_nothing(self, defined: list[Definition], entry_points: EntryPoints) -> list[str]:
+        if entry_points.called and not entry_points.uncompiled:
+            return []  # what was called has nothing to compile, or breaks that the report shows
+        names = list(entry_points.uncompiled)
+        note = why_nothing_ran(self.cell, defined, self.namespace, names) if not entry_points.called else ran_eagerly(names)
+        return [note] if note is not None else []
 
     def _note_refused(self, defined: list[Definition]) -> None:
         """Add notes on definitions that are no entry points; those that the cell compiled itself have a note of their own."""

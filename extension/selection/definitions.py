@@ -84,6 +84,11 @@ def names_in_decorators(defined: Iterable[Definition]) -> set[str]:
     return {n.id for d in defined for part in d.node.decorator_list for n in ast.walk(part) if isinstance(n, ast.Name)}
 
 
+def ran_eagerly(called: list[str]) -> str:
+    """A note on what the cell called that could be compiled, where nothing was."""
+    return f"{', '.join(called)} ran eagerly, and nothing was compiled: use {' '.join(f'-f {name}' for name in called)}."
+
+
 def why_nothing_ran(cell: Cell, defined: list[Definition], namespace: Namespace, called: list[str]) -> str | None:
     """A note on why the cell called nothing compiled, and what to do, or None.
 
@@ -95,9 +100,7 @@ def why_nothing_ran(cell: Cell, defined: list[Definition], namespace: Namespace,
             "the cell calls none of its compiled functions, so nothing was compiled: "
             f"add a call, {users_own}(...), to the cell."
         )
-    eager = ""
-    if called:
-        eager = f"{', '.join(called)} ran eagerly, and nothing was compiled: use {' '.join(f'-f {name}' for name in called)}."
+    eager = ran_eagerly(called) if called else None
     uncalled = [d for d in defined if d.refused is None and d.name not in names_in_decorators(defined)]
     if not uncalled:
         nodes = [d.node for d in defined]

@@ -325,8 +325,8 @@ def _why_not_called(callee: ast.expr, namespace: Namespace) -> str | None:
     made = _value(name, namespace)
     if isinstance(made, type) and issubclass(made, (torch.nn.Module, torch.nn.Parameter, torch.utils.data.DataLoader, *trains)):
         return _MAKES
-    is_training = getattr(callee, "attr", None) == "backward" or issubclass(type(_value(owner, namespace)), trains)
-    return _TRAINS if is_training else None
+    is_training = getattr(callee, "attr", None) == "backward" or made is torch.autograd.grad
+    return _TRAINS if is_training or issubclass(type(_value(owner, namespace)), trains) else None
 
 
 def _value(name: str, namespace: Namespace) -> Any:

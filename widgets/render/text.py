@@ -273,7 +273,7 @@ class _Terminal(Terminal):
         if not eager or eager == own or only_rest_is_eager(self.report, b):
             return words
         names = " and ".join(eager) if len(eager) == 2 else listed(eager, 2)
-        return f"{shorten(names, 80)} {'runs' if len(eager) == 1 else 'run'} eagerly"
+        return f"{shorten(names, 80)} {'runs' if len(eager) == 1 and not names.endswith('statements') else 'run'} eagerly"
 
     def forbidden_by(self, b: Break) -> str:
         """What made the break an error; empty if that is unknown."""

@@ -339,6 +339,10 @@ def test_what_ran_eagerly_is_named_with_the_option_that_compiles_it(shell):
     shell("import functools", "net = torch.nn.Sequential(torch.nn.ReLU())", "def earlier(t): return t + 1")
     report = shell.report("%%compile", "def log(t): print(t)", "y = earlier(net(x))")
     assert report.notes == ["earlier, net ran eagerly, and nothing was compiled: use -f earlier -f net."]
+    report = shell.report(
+        "%%compile", "def hook(*_): pass", "h = net.register_forward_hook(hook)", "hook()", "net(x)", "h.remove()"
+    )
+    assert report.notes == ["net ran eagerly, and nothing was compiled: use -f net."]
     report = shell.report("%%compile -f earlier -f net", "def log(t): print(t)", "y = earlier(net(x))")
     assert report.summary.graphs == 2
     own = ("def own(f):", "    @functools.wraps(f)", "    def wrapper(t): return f(t)", "    return wrapper", "@own",
