@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import re
 import typing
@@ -11,6 +10,7 @@ from typing import Any
 import dynascope
 from dynascope.compiler.ranks import RanksReport
 from dynascope.compiler.report import Report
+from dynascope.compiler.report.data import Part
 
 _SECTION = re.compile(r"^(Args|Returns|Raises|Yields):\n((?:    .*\n|\n)+)", re.MULTILINE)
 _ENTRY = re.compile(r"^(\*{0,2}[\w.]+): ", re.MULTILINE)
@@ -20,8 +20,8 @@ _FIELD = re.compile(r"((?:^    #:.*\n)*)^    (\w+): (.*)", re.MULTILINE)
 def page() -> str:
     """The text of the page."""
     functions = [getattr(dynascope, name) for name in dynascope.__all__ if not name.startswith("_")]
-    report, *parts = dataclasses_in(Report)
-    ranks, *rank_parts = (c for c in dataclasses_in(RanksReport) if c not in (report, *parts))
+    report, *parts = parts_in(Report)
+    ranks, *rank_parts = (c for c in parts_in(RanksReport) if c not in (report, *parts))
     return "\n".join(
         [
             "# Python API\n\nEverything that `import dynascope` offers, and the Report with its parts.\n",
@@ -41,12 +41,12 @@ def is_public(name: str, member: Any) -> bool:
     return not name.startswith("_") and callable(getattr(member, "__func__", member))
 
 
-def dataclasses_in(cls: type) -> list[type]:
-    """A dataclass and the dataclasses of its fields, each once, outermost first."""
+def parts_in(cls: type[Part]) -> list[type[Part]]:
+    """A part of a report and the parts of its fields, each once, outermost first."""
     found = [cls]
     for one in found:
         for annotation in typing.get_type_hints(one).values():
-            parts = [leaf for leaf in leaves(annotation) if isinstance(leaf, type) and dataclasses.is_dataclass(leaf)]
+            parts = [leaf for leaf in leaves(annotation) if isinstance(leaf, type) and issubclass(leaf, Part)]
             found += [part for part in parts if part not in found]
     return found
 
@@ -72,16 +72,16 @@ class Unquoted(str):
     __repr__ = str.__str__
 
 
-def class_text(cls: type, level: str) -> str:
-    """The section on a dataclass: heading, docstring, and a table of the fields with their comments."""
+def class_text(cls: type[Part], level: str) -> str:
+    """The section on a part of a report: heading, docstring, and a table of the fields with their comments."""
     heading = level if " " in level else f"{level} {cls.__name__}"
     rows = []
     for base in reversed(cls.__mro__):
-        if dataclasses.is_dataclass(base):
+        if issubclass(base, Part):
             for comment, name, rest in _FIELD.findall(inspect.getsource(base)):
                 kind = rest.partition(" = ")[0].replace("|", "\\|")
                 words = " ".join(comment.replace("#:", "").split()).replace("|", "\\|")
-                rows += [f"| `{name}` | `{kind}` | {words} |"] if name in cls.__dataclass_fields__ else []  # type: ignore[attr-defined]
+                rows += [f"| `{name}` | `{kind}` | {words} |"] if name in cls.__struct_fields__ else []
     table = "\n".join(["| field | type | |", "| --- | --- | --- |", *rows])
     return f"{heading}\n\n{docstring(cls)}\n\n{table}\n"
 

@@ -190,7 +190,7 @@ class StepTime(Part, kw_only=True):
     waited: float
 
 
-class RanksReport(Part, kw_only=True, omit_defaults=False):
+class RanksReport(Part, kw_only=True):
     """What all ranks of a job compiled: groups of equal ranks, the first difference of each group, and what else differs."""
 
     #: version of this format; the name of the field distinguishes a RanksReport from a Report

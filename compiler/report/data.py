@@ -10,8 +10,12 @@ from typing import Any, TypeVar
 import msgspec
 
 
-class Part(msgspec.Struct, kw_only=True, omit_defaults=True, rename={"break_": "break"}):
-    """Plain data; fields that have their default value are left out of the data."""
+class Part(msgspec.Struct, kw_only=True, rename={"break_": "break"}):
+    """Plain data."""
+
+
+class SparsePart(Part, kw_only=True, omit_defaults=True):
+    """A part of which a report may have thousands: fields that have their default value are left out of the data."""
 
 
 AnyReport = TypeVar("AnyReport", bound=Part)

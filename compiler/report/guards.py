@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from dynascope.compiler.report.data import Part
+from dynascope.compiler.report.data import Part, SparsePart
 
 FailedGuardKind = Literal[
     "size", "dtype", "rank", "stride", "requires_grad", "tensor class", "device", "not a tensor", "type", "object", "length",
@@ -35,7 +35,7 @@ class StackEntry(Part, kw_only=True):
         return hash((self.file, self.line, self.function, self.column))
 
 
-class Guard(Part, kw_only=True):
+class Guard(SparsePart, kw_only=True):
     """A condition under which compiled code may be used again."""
 
     #: the compiler's name for this kind of guard (TENSOR_MATCH, EQUALS_MATCH); SHAPE for a condition on symbols
@@ -52,7 +52,7 @@ class Guard(Part, kw_only=True):
     count: int = 1
 
 
-class GuardSite(Part, kw_only=True):
+class GuardSite(SparsePart, kw_only=True):
     """A line in a frame's code, or in code that it calls, and the guards that tracing the line made.
 
     A line without guards is a site if it calls one that has guards.
@@ -80,7 +80,7 @@ def site_place(sites: list[GuardSite], index: int) -> StackEntry | None:
     return next((sites[i].at for i in reversed(site_stack(sites, index)) if not sites[i].in_torch), None)
 
 
-class Constraint(Part, kw_only=True):
+class Constraint(SparsePart, kw_only=True):
     """A condition on symbols that must hold for the compiled code, and the line that needed it."""
 
     #: the condition as the compiler writes it ("Eq(s77, 5)")
@@ -96,7 +96,7 @@ class Constraint(Part, kw_only=True):
     asked_by: str | None = None
 
 
-class Symbol(Part, kw_only=True):
+class Symbol(SparsePart, kw_only=True):
     """A symbol that stood for a size or a number when a frame was traced."""
 
     name: str

@@ -11,7 +11,7 @@ from typing import Literal
 
 from msgspec import field
 
-from dynascope.compiler.report.data import Part
+from dynascope.compiler.report.data import Part, SparsePart
 from dynascope.compiler.report.guards import FailedGuard
 
 SegmentKind = Literal["graph", "gap", "lookup", "prologue", "wait", "unaccounted", "kernel", "copy"]
@@ -222,7 +222,7 @@ class Profile(Part, kw_only=True):
     notes: list[str] = []
 
 
-class CompilePhase(Part, kw_only=True):
+class CompilePhase(SparsePart, kw_only=True):
     """One phase of the compiler, from beginning to end; in a list, nested phases follow the phase that contains them."""
 
     #: as the compiler names it ("bytecode_tracing")
@@ -241,7 +241,7 @@ class CompilePhase(Part, kw_only=True):
     backward: bool = False
 
 
-class PhaseTotal(Part, kw_only=True):
+class PhaseTotal(SparsePart, kw_only=True):
     """All phases of one name and kind; in `seconds`, time of a phase nested in one of the same name is counted once."""
 
     name: str
@@ -253,7 +253,7 @@ class PhaseTotal(Part, kw_only=True):
     self_seconds: float = 0.0
 
 
-class CacheLookup(Part, kw_only=True):
+class CacheLookup(SparsePart, kw_only=True):
     """One lookup in a cache of the compiler."""
 
     cache: Literal["AOTAutograd", "FX graph"]
@@ -267,7 +267,7 @@ class CacheLookup(Part, kw_only=True):
     saved_seconds: float | None = None
 
 
-class AutotuneChoice(Part, kw_only=True):
+class AutotuneChoice(SparsePart, kw_only=True):
     """One operation for which Inductor timed several kernels, as recorded by Inductor."""
 
     #: the operation ("mm"), and the shapes and dtypes of its inputs ("64x64, 64x64", "float32, float32")
@@ -286,7 +286,7 @@ class AutotuneChoice(Part, kw_only=True):
     frame: str | None = None
 
 
-class RepeatedBlock(Part, kw_only=True):
+class RepeatedBlock(SparsePart, kw_only=True):
     """A block of operations that was compiled several times: in one graph, or in several that are equal."""
 
     count: int

@@ -381,7 +381,7 @@ class Summary(Part, kw_only=True):
     unknown_breaks: int = 0
 
 
-class ReportData(Part, kw_only=True, omit_defaults=False):
+class ReportData(Part, kw_only=True):
     """All facts of one recording: the data that is saved, loaded and compared."""
 
     schema: int = SCHEMA

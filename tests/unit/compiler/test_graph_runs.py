@@ -235,14 +235,6 @@ def test_memory_events_of_other_devices_do_not_count() -> None:
     assert timing.highest([], on_cpu=True) is None
 
 
-def test_reports_of_before_load_and_a_report_without_runs_has_no_word_of_them() -> None:
-    data = explain(arithmetic, backend="eager")(X).to_dict()
-    assert "run" not in data["graphs"][0]
-    for graph in data["graphs"]:
-        del graph["sizes"]
-    assert Report.from_dict(data).graphs[0].run is None
-
-
 # -- made-up data ------------------------------------------------------------------------------------------------
 
 

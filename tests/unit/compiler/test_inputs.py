@@ -129,7 +129,7 @@ def test_wrong_inputs_are_refused_before_anything_runs() -> None:
     for wrong, words in (([], "empty"), ("xs", "expected a list of inputs, not str"), (iter([1]), "not list_iterator")):
         with pytest.raises(ValueError, match=words):
             explain(scaled, profile=1, inputs=wrong)
-    with pytest.raises(ValueError, match="--inputs requires --profile"):
+    with pytest.raises(ValueError, match="inputs requires profile"):
         explain(scaled, inputs=[torch.ones(2, 3)])
 
 

@@ -208,7 +208,7 @@ def test_without_profile_nothing_is_profiled(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(profiles, "measure", lambda *a: pytest.fail("profiled"))
     report = explain(lambda x: x + 1, backend="eager")(torch.ones(2))
     assert report.profile is None
-    assert "profile" not in report.to_dict()
+    assert report.to_dict()["profile"] is None
 
 
 def test_a_profiler_that_is_running_goes_on() -> None:
