@@ -316,9 +316,8 @@ class TimeLine(TypedDict):
     """Where the time of a call goes; its segments lie on lanes (the processor, then each stream of a device)."""
 
     total: str
-    calls: int
-    median: str
-    spread: str
+    call: str
+    profiled: str
     lanes: list[str]
     segments: list[TimeSegment]
     shares: list[Share]

@@ -15,6 +15,7 @@ from dynascope.compiler.fixes.registry import CANDIDATE_SOURCES, NOT_FOR_ENTRIES
 from dynascope.compiler.fixes.result import annotate_fixes
 from dynascope.compiler.fixes.search import Found, Search
 from dynascope.compiler.recording.recording import Progress
+from dynascope.compiler.replay.last_call import WatchedCall
 from dynascope.compiler.report import Report
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.lines import CellResolver
@@ -38,14 +39,15 @@ def find_fixes(
     kept: KeptCalls,
     settings: Settings,
     *,
+    profiled: WatchedCall | None = None,
     cells: CellResolver | None = None,
     on_progress: Progress | None = None,
     user_code: Callable[..., Any] = lambda function, *args: function(*args),
 ) -> Report | None:
     """Add fixes to a finished Report; returns the report of the calls repeated without any fix, or None if there is none.
 
-    `on_progress` gets the counts of the run, the seconds, and as "stage" a sentence on what is being tried; `user_code` calls
-    functions that run the user's code.
+    `profiled`: the call that the report's profile is of.  `on_progress` gets the counts of the run, the seconds, and as "stage"
+    a sentence on what is being tried; `user_code` calls functions that run the user's code.
     """
     counts = report.summary
     progress = {"frames": counts.frames, "graphs": counts.graphs, "breaks": counts.breaks}
@@ -64,6 +66,7 @@ def find_fixes(
             CANDIDATE_SOURCES,
             seconds=settings.fix_seconds,
             not_for_entries=NOT_FOR_ENTRIES,
+            profiled=profiled,
             on_progress=report_stage,
         )
         found = search.found

@@ -24,7 +24,7 @@ from dynascope.compiler.driver.retrace import retracing
 from dynascope.compiler.fixes.calls import KeptCalls
 from dynascope.compiler.profile import inputs, measure
 from dynascope.compiler.recording.recording import Progress, Recording
-from dynascope.compiler.replay.last_call import LastCall
+from dynascope.compiler.replay.last_call import LastCall, WatchedCall
 from dynascope.compiler.report import Check, Report
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.lines import CellResolver
@@ -79,6 +79,7 @@ class Run:
         self._last = LastCall(warn) if repeats else None
         self._checked: Check | None = None
         self._measured: measure.Measured | None = None
+        self._profiled: WatchedCall | None = None
         self._tried: list[inputs.Tried] | None = None
         self._fix = fix_own if fix_own is not None else settings if settings is not None and settings.fix else None
         self._fixes_own = fix_own is not None
@@ -169,8 +170,9 @@ class Run:
             second = None
             if self._fix is not None:
                 second = find_fixes(
-                    report, self._kept, self._fix, cells=self._cells, on_progress=self._on_progress, user_code=self._user_code
-                )
+                    report, self._kept, self._fix, profiled=self._profiled, cells=self._cells,
+                    on_progress=self._on_progress, user_code=self._user_code,
+                )  # fmt: skip
             elif self.settings is not None:
                 second = self._user_code(trace_again, report, self._kept, self.settings, self._cells)
             if second is not None and not self._fixes_own:
@@ -217,6 +219,7 @@ class Run:
                 self.notes += [] if call is None else [*call.recorded.side_effects, *call.recorded.notes]
             if self.settings.profile is None:
                 return
+            self._profiled = call
             with _unless_fault("the call was not profiled", self.notes):
                 self._measured = self._user_code(measure.measure_last, call, self.settings.profile)
             if given is not None and call is not None:

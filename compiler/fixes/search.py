@@ -50,6 +50,7 @@ from dynascope.compiler.fixes.proving.variations import EMPTY
 from dynascope.compiler.fixes.rewrites import counters, unfixable
 from dynascope.compiler.fixes.text_edits import NotApplicable
 from dynascope.compiler.parsing import no_syntax_warnings
+from dynascope.compiler.replay.last_call import WatchedCall
 from dynascope.compiler.report import Break, Fix, Recompile, Report
 from dynascope.compiler.source.functions import found_once
 from dynascope.compiler.torch_private import marks
@@ -74,7 +75,7 @@ class Found:
     notes: list[str] = field(default_factory=list)
     is_complete: bool = True
     seconds: float = 0.0
-    #: median seconds of the first kept call, if the run was profiled, there are fixes, and the call can be timed
+    #: median seconds of the profiled call, if there are fixes, and the call can be timed
     seconds_before: float | None = None
     seconds_after: float | None = None
 
@@ -111,11 +112,12 @@ class Search:
         *,
         seconds: float,
         not_for_entries: Sequence[CandidateSource] = (),
+        profiled: WatchedCall | None = None,
         on_progress: Callable[[str], None] = lambda sentence: None,
     ) -> None:
         self._trials, self._report, self._sources = trials, report, sources
         self._not_for_entries, self._entries = not_for_entries, set(map(_entry_name, trials.calls))
-        self._seconds, self._on_progress = seconds, on_progress
+        self._seconds, self._profiled, self._on_progress = seconds, profiled, on_progress
         self._started = time.perf_counter()
         trials.deadline = self._started + seconds
         self._prover = Prover(trials, self._tick)
@@ -174,10 +176,10 @@ class Search:
             self.found.plan, self.found.after = self._steps[-1].plan, self._steps[-1].ran.report
         if self.found.is_complete:
             self._name_unfixable()
-        if len(self._steps) > 1 and self._report.profile is not None:
-            times = self._report.profile.calls
-            self.found.seconds_before = self._trials.seconds(Plan(), times)
-            self.found.seconds_after = self._trials.seconds(self.found.plan, times)
+        profile = self._report.profile
+        if len(self._steps) > 1 and profile is not None and self._profiled is not None:
+            self.found.seconds_before = profile.verdict.compiled_seconds
+            self.found.seconds_after = self._trials.seconds(self._profiled, self.found.plan, profile.calls)
 
     def _name_unfixable(self) -> None:
         """Add a refused fix, with the reason, for each break of the run that remains and for which there was no candidate."""

@@ -1,4 +1,4 @@
-"""Repeats a call: N times compiled, N times compiled under torch.profiler, and N times eagerly.
+"""Repeats a call: at least N times compiled, N times compiled under torch.profiler, and at least N times eagerly.
 
 `measure()` alternates between the three kinds of calls, warms up after each change, and undoes what the calls do (`replay`).
 `annotate_profile()` adds the Profile to the finished report.  The code for GPUs follows torch's documentation and is tested
@@ -7,9 +7,7 @@ with synthetic events; it has not yet run on a GPU.
 
 from __future__ import annotations
 
-import functools
 import gc
-import itertools
 import math
 import statistics
 import sys
@@ -17,17 +15,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from dynascope.compiler.profile import timing
 from dynascope.compiler.profile.profiler_trace import CALL, DRAIN, GRAPH, Event, plain_events
 from dynascope.compiler.profile.segments import profile_of
 from dynascope.compiler.profile.timing import (
     TURNS,
+    WARM_UP,
     device_name,
     no_collection,
     nothing,
+    pace,
+    prepared,
     profiled,
     quartiles,
-    timed_calls,
+    timed_loop,
     waiter,
 )
 from dynascope.compiler.replay.last_call import WatchedCall
@@ -37,13 +37,6 @@ from dynascope.compiler.report.measurements import Payback
 from dynascope.compiler.torch_private import caches, hook_installer, marks, profiling
 
 DEFAULT_CALLS = 10
-#: at most this many calls warm up each kind of call in a turn: the first calls after those of another kind, or after the
-#: profiler has started, find the CPU's caches cold
-WARM_UP = 8
-#: at most this many seconds of warming up, unless one call takes longer; filling the caches takes less
-WARM_BUDGET = 0.05
-#: calls that take more than these seconds are all made in one turn
-SLOW = 0.2
 #: smallest share of the eager time by which eager and compiled must differ for one of them to count as faster
 _CLEAR = 0.03
 #: the note of a run that Ctrl-C ended
@@ -72,9 +65,9 @@ class Measured:
     failed: str | None = None
 
     def overhead(self) -> float:
-        """Seconds by which the profiler makes a call longer, from the first quartiles, which other load disturbs little."""
+        """Seconds by which the profiler makes a call longer."""
         profiled = [e.duration * 1e-9 for e in self.events if e.name == CALL]
-        return quartiles(profiled)[0] - quartiles(self.compiled)[0] if profiled and self.compiled else 0.0
+        return statistics.median(profiled) - statistics.median(self.compiled) if profiled and self.compiled else 0.0
 
 
 def measure_last(call: WatchedCall | None, calls: int) -> Measured:
@@ -97,7 +90,7 @@ def measure(entry: Callable[..., Any], recorded: RecordedCall, calls: int = DEFA
         return result
     try:
         with hook_installer.HOOKS.paused(), recorded.replaying() as prepare, no_collection():
-            _measure(entry, prepare, calls, result)
+            _measure(entry, recorded.function, prepare, calls, result)
     except KeyboardInterrupt:
         result.failed = INTERRUPTED
     except Exception as error:
@@ -106,24 +99,30 @@ def measure(entry: Callable[..., Any], recorded: RecordedCall, calls: int = DEFA
     return result
 
 
-def _measure(entry: Callable[..., Any], prepare: Prepare, calls: int, result: Measured) -> None:
+def seconds_of(entry: Callable[..., Any], recorded: RecordedCall, calls: int) -> float:
+    """The median time of a recorded call of `entry`, a compiled function; raises what the call raises."""
+    with hook_installer.HOOKS.paused(), recorded.replaying() as prepare, no_collection():
+        wait = _waiter()
+        turns, warm_up = pace(entry, prepare, wait, calls, is_harmless=not recorded.side_effects)
+        taken = [seconds for count in turns for seconds in timed_loop(entry, prepare, wait, count, warm_up)]
+    return statistics.median(taken)
+
+
+def _measure(entry: Callable[..., Any], function: Callable[..., Any], prepare: Prepare, calls: int, result: Measured) -> None:
+    """`function`: what `entry` is compiled from."""
     import torch
 
     wait = _waiter()
     result.devices = _devices()
-    # these calls may still compile: a guard can fail on the second call
-    warm_up = timed_calls(_prepared(entry, prepare, fully=True), wait, 2)
-    known = caches.compiles()
-    is_harmless = not result.notes  # the notes so far are effects that cannot be undone: if there are any, make few calls
-    turns = timing.turns(calls, TURNS if is_harmless and warm_up[1] <= SLOW else 1)
-    result.turns = len(turns)
-    result.warm_up = max(1, min(WARM_UP if is_harmless else 3, int(WARM_BUDGET / warm_up[1])))
+    # the notes so far are effects that cannot be undone
+    turns, result.warm_up = pace(entry, prepare, wait, calls, is_harmless=not result.notes)
+    known, result.turns = caches.compiles(), len(turns)
     for count in turns:
         gc.collect(0)
-        result.compiled += timed_calls(_prepared(entry, prepare), wait, count, result.warm_up)
+        result.compiled += timed_loop(entry, prepare, wait, count, result.warm_up)
         _profiled(entry, prepare, wait, count, result)
-        with torch.compiler.set_stance("force_eager"):
-            result.eager += timed_calls(_prepared(entry, prepare), wait, count, result.warm_up)
+        with torch.compiler.set_stance("force_eager"):  # what the function itself compiles runs eagerly, too
+            result.eager += timed_loop(function, prepare, wait, count, result.warm_up)
     compiled = caches.compiles() - known
     if compiled > 0:
         result.notes.append(
@@ -132,27 +131,12 @@ def _measure(entry: Callable[..., Any], prepare: Prepare, calls: int, result: Me
         )
 
 
-def _prepared(entry: Callable[..., Any], prepare: Prepare, fully: bool = False) -> Callable[[], Callable[[], Any]]:
-    """A function that prepares and returns the next call of a turn.
-
-    It restores all state before the first call, and later only the state that calls were seen to change; with `fully`, all
-    state before each call.
-    """
-    numbers = itertools.count()
-
-    def call() -> Callable[[], Any]:
-        args, kwargs = prepare(only_changed=next(numbers) > 0 and not fully)
-        return functools.partial(entry, *args, **kwargs)
-
-    return call
-
-
 def _profiled(entry: Callable[..., Any], prepare: Prepare, wait: Callable[[], None], count: int, result: Measured) -> None:
     """Make `count` calls under the profiler, after some to warm up, which are marked differently."""
-    prepared = _prepared(entry, prepare)
+    next_call = prepared(entry, prepare)
     with profiling.marked_graphs(_namespaces(entry), GRAPH) as result.marked, profiled(_accelerators()) as trace:
         for number in range(result.warm_up + count):
-            call = prepared()
+            call = next_call()
             wait()
             with profiling.profiler_mark(CALL if number >= result.warm_up else "dynascope warm-up"):
                 kept = call()
@@ -212,6 +196,8 @@ def annotate_profile(report: Report, measured: Measured) -> None:
         report.notes.append(measured.failed)
         return
     profile = report.profile = profile_of(measured.events, report, measured.overhead())
+    if measured.compiled:
+        profile.median_seconds, profile.spread = statistics.median(measured.compiled), quartiles(measured.compiled)
     profile.devices = measured.devices
     profile.verdict = verdict(measured, profile, report)
     profile.notes = [*measured.notes, *profile.notes]
@@ -225,12 +211,6 @@ def _doubts(measured: Measured) -> Iterator[str]:
     """Sentences on what makes the figures uncertain."""
     if not measured.compiled:
         return
-    low, overhead = quartiles(measured.compiled)[0], measured.overhead()
-    if overhead > 0.25 * low:
-        yield (
-            f"the profiler slows the call down, from {time_text(low)} to {time_text(low + overhead)}: "
-            "short stretches take less without it"
-        )
     for calls, seconds in (("calls", measured.compiled), ("eager calls", measured.eager)):
         low, high = quartiles(seconds) or (0.0, 0.0)
         if high > 1.5 * low:

@@ -27,6 +27,7 @@ _SHARES = {
 def profile_of(events: Iterable[Event], report: Report, overhead: float = 0.0) -> Profile:
     """The Profile of the calls in these events; compile ids are those of `report`.
 
+    Its times are those under the profiler; the caller replaces `median_seconds` and `spread`.
     `overhead`: seconds by which the profiler makes a call longer; subtracted from what breaks cost, and from nothing else.
     Raises ValueError if no call is marked in the events.
     """
@@ -38,7 +39,7 @@ def profile_of(events: Iterable[Event], report: Report, overhead: float = 0.0) -
     totals = [c.duration * _SECOND for c in chosen]
     median = statistics.median(totals)
     drawn = min(chosen, key=lambda c: abs(c.duration * _SECOND - median))
-    result = Profile(calls=len(calls), median_seconds=median, spread=quartiles(totals))
+    result = Profile(calls=len(calls), median_seconds=median, spread=quartiles(totals), profiled_seconds=median)
     result.segments = [*_segments(drawn, chosen, report), *_device_segments(drawn)]
     result.lanes = list(dict.fromkeys(s.lane for s in result.segments))
     result.shares = _shares(chosen)

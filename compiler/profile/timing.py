@@ -1,6 +1,7 @@
 """Times calls, and measures the memory that they take.
 
-Callers that compare times disable Python's garbage collector meanwhile (`no_collection`), as `timeit` does.
+All times of a call are taken in one way: those of warm calls, one after the other, as in a loop.  Python's garbage collector is
+disabled meanwhile (`no_collection`), as in `timeit`.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
+import itertools
 import json
 import os
 import statistics
@@ -18,10 +20,18 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from dynascope.compiler.replay.replay import Prepare
 from dynascope.compiler.report import plural
 
 #: number of turns in which calls of several kinds alternate, because the load of the machine changes
 TURNS = 5
+#: at most this many calls warm up each kind of call in a turn: the first calls after those of another kind, after state was
+#: restored, or after the profiler has started, find the CPU's caches cold
+WARM_UP = 30
+#: at most this many seconds of warming up, unless one call takes longer; filling the caches takes less
+WARM_BUDGET = 0.05
+#: calls that take more than these seconds are all made in one turn
+SLOW = 0.2
 #: "Device Type" of the CPU in the profiler's memory events; other devices have higher numbers
 _CPU = 0
 
@@ -30,6 +40,41 @@ def turns(calls: int, most: int = TURNS) -> list[int]:
     """How many of `calls` to make in each turn."""
     count = min(most, calls)
     return [calls // count + (number < calls % count) for number in range(count)]
+
+
+def prepared(function: Callable[..., Any], prepare: Prepare, fully: bool = False) -> Callable[[], Callable[[], Any]]:
+    """A function that prepares and returns the next call of a turn.
+
+    It restores all state before the first call, and later only the state that calls were seen to change; with `fully`, all
+    state before each call.
+    """
+    numbers = itertools.count()
+
+    def call() -> Callable[[], Any]:
+        args, kwargs = prepare(only_changed=next(numbers) > 0 and not fully)
+        return functools.partial(function, *args, **kwargs)
+
+    return call
+
+
+def pace(
+    function: Callable[..., Any], prepare: Prepare, wait: Callable[[], None], calls: int, *, is_harmless: bool
+) -> tuple[list[int], int]:
+    """How many of `calls` to make in each turn, and how many more warm up each turn.
+
+    Makes two calls, which may still compile: a guard can fail on the second.  `is_harmless`: whether all that a call does is
+    undone; if not, few calls are made.
+    """
+    seconds = timed_calls(prepared(function, prepare, fully=True), wait, 1, warm_up=1)[0]
+    warm_up = max(1, min(WARM_UP if is_harmless else 2, int(WARM_BUDGET / seconds)))
+    return turns(calls, TURNS if is_harmless and seconds <= SLOW else 1), warm_up
+
+
+def timed_loop(
+    function: Callable[..., Any], prepare: Prepare, wait: Callable[[], None], count: int, warm_up: int
+) -> list[float]:
+    """Seconds of each of `count` warm calls in a loop, or of `warm_up` if that is more."""
+    return timed_calls(prepared(function, prepare), wait, max(count, warm_up), warm_up)
 
 
 def timed_calls(

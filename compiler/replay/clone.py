@@ -47,6 +47,11 @@ class Clones:
         """Ids of the tensors that were cloned."""
         return set(self._made)
 
+    @property
+    def made(self) -> list[Any]:
+        """The clones."""
+        return [clone for _, clone in self._made.values()]
+
     def _tensor(self, value: Any) -> Any:
         import torch
 

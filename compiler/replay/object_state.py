@@ -36,9 +36,9 @@ def identical(now: Any, before: Any) -> bool:
     return len(now) == len(before) and all(map(operator.is_, now, before))
 
 
-def always_differs(now: Any, before: Any) -> bool:
-    """A comparison (`State.same`) that is never true: for state that is faster to write than to compare."""
-    return False
+def same_numbers(now: Any, before: Any) -> bool:
+    """Whether two states of a generator of random numbers, of Python or NumPy, are equal."""
+    return bool(_numbers(now) == _numbers(before))
 
 
 @dataclass(slots=True)
@@ -204,10 +204,10 @@ def library_states(value: Any) -> Iterator[State]:
             copy = functools.partial(numpy.array, order="K", subok=False)
             yield State(lambda: value.view(numpy.ndarray), functools.partial(numpy.copyto, value), _same_array, copy)
         elif isinstance(value, numpy.random.RandomState):
-            yield State(value.get_state, value.set_state, always_differs)
+            yield State(value.get_state, value.set_state, same_numbers)
         elif isinstance(value, (numpy.random.Generator, numpy.random.BitGenerator)):
             bits = getattr(value, "bit_generator", value)
-            yield State(lambda: bits.state, functools.partial(setattr, bits, "state"), always_differs)
+            yield State(lambda: bits.state, functools.partial(setattr, bits, "state"), same_numbers)
 
 
 def is_generator(value: Any) -> bool:
@@ -259,7 +259,8 @@ def _tensor_states(tensor: Any) -> Iterator[State]:
         yield State(lambda: tensor.grad if has_gradient(tensor) else None, functools.partial(setattr, tensor, "grad"))
     yield State(functools.partial(tensor_state.hooks_of, tensor), functools.partial(_clear_new_hooks, tensor), identical)
     if tensor.layout is not torch.strided:
-        yield State(lambda: tensor, functools.partial(_set_values, tensor), always_differs, lambda now: now.detach().clone())
+        write = functools.partial(_set_values, tensor)  # always: most layouts cannot be compared
+        yield State(lambda: tensor, write, lambda now, before: False, lambda now: now.detach().clone())
     version, set_version = (functools.partial(f, tensor) for f in (tensor_state.version_of, tensor_state.set_version))
     yield State(version, set_version, operator.eq)
     yield State(lambda: tensor.grad_fn, functools.partial(_set_history, tensor))

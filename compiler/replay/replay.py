@@ -30,7 +30,8 @@ Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 class Prepare(Protocol):
     """Restores everything and returns the arguments of one more call.
 
-    With `only_changed`, only the arguments and what earlier replays changed are checked and restored, which is fast.
+    With `only_changed`, the arguments are the same objects again, as in a loop, and only what earlier replays changed is
+    checked and restored, which is fast.
     """
 
     def __call__(self, *, only_changed: bool = False) -> Arguments: ...
@@ -96,10 +97,21 @@ class RecordedCall:
         reached = Reachable([self.function, *names])
         reached.add(arguments.originals, without=arguments.cloned)
         snapshot = StateSnapshot(reached.objects)
+        given: tuple[Any, ...] = ()
+        #: the state of the given arguments before the first call with them; None: they are for one call
+        before_calls: StateSnapshot | None = None
+        is_first = False
 
         def prepare(*, only_changed: bool = False) -> Arguments:
+            nonlocal given, before_calls, is_first
             snapshot.restore(only_changed=only_changed)
-            args, kwargs, before = arguments.restore()
+            if only_changed and before_calls is not None:
+                before_calls.restore(only_changed=not is_first)
+                is_first = False
+            if not only_changed or before_calls is None or before_calls.notes:  # notes: not all can be restored
+                given, clones = arguments.restore()
+                before_calls, is_first = StateSnapshot(arguments.changeable(clones)) if only_changed else None, True
+            args, kwargs, before = given
             if self._namespace is not None:
                 self._namespace.update(before)
             return args, kwargs
@@ -127,6 +139,7 @@ class _ArgumentState:
         reached = Reachable(self.originals, _is_data)
         if any(isinstance(value, io.IOBase) for value, _ in reached.fragile):
             raise NotRepeatable("one of its arguments is a file")
+        self._objects = reached.objects
         self._states = [state for value in reached.objects for state in states_of(value)]
         for state in self._states:
             state.before = keep(state.before)
@@ -134,12 +147,19 @@ class _ArgumentState:
         #: ids of the tensors for which replays get clones
         self.cloned = keep.originals
 
-    def restore(self) -> tuple[tuple[Any, ...], dict[str, Any], dict[str, Any]]:
+    def restore(self) -> tuple[tuple[tuple[Any, ...], dict[str, Any], dict[str, Any]], list[Any]]:
+        """The arguments and the names of one more call, and the clones in them."""
         clone = Clones()
         for state in self._states:
             state.set(clone(state.before))
         args, kwargs, names = clone(self._kept)
-        return args, dict(kwargs), names
+        return (args, dict(kwargs), names), clone.made
+
+    def changeable(self, clones: list[Any]) -> list[Any]:
+        """The objects that a call with these clones can change in its arguments."""
+        import torch
+
+        return [*self._objects, *Reachable(clones, lambda value: isinstance(value, torch.Tensor)).objects]
 
 
 _CODE = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, type)

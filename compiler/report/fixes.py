@@ -75,7 +75,8 @@ class FixSet(Part, kw_only=True):
     graphs_after: int = 0
     recompiles_before: int = 0
     recompiles_after: int = 0
-    #: median time of a call without and with the fixes; None: not profiled, no fixes, or the call raises or takes too long
+    #: median time of the profiled call without (as in the profile) and with the fixes; None: not profiled, no fixes, or the
+    #: call raises or takes too long
     seconds_before: float | None = None
     seconds_after: float | None = None
     #: how long the search took

@@ -201,15 +201,17 @@ class Verdict(Part, kw_only=True):
 
 
 class Profile(Part, kw_only=True):
-    """Where the time of a call goes, from `calls` more calls under torch.profiler."""
+    """What a call takes, and where its time goes, from more calls without the profiler, and `calls` under torch.profiler."""
 
     calls: int
-    #: median time of a call under the profiler, and its spread
+    #: median time of a warm call in a loop, without the profiler, and its spread
     median_seconds: float
     spread: list[float] = []
+    #: median time of a call under the profiler, which slows it down: `segments` and `shares` are those of such calls
+    profiled_seconds: float | None = None
     lanes: list[str] = []
     segments: list[Segment] = []
-    #: shares of a call, from medians over the calls: graphs, gaps, lookups, prologue, waiting, unaccounted, device busy
+    #: shares of a profiled call, from medians: graphs, gaps, lookups, prologue, waiting, unaccounted, device busy
     shares: dict[str, float] = {}
     #: the most expensive first; unknown ones last
     breaks: list[BreakCost] = []

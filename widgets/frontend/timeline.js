@@ -2,7 +2,6 @@
 
 import { button, h } from "./dom.js";
 import { lanesView, shareItems } from "./lanes.js";
-import { plural } from "./logic.js";
 
 /** @import { Select, SelectablePart } from "./view" */
 /** @import { TimeLine } from "./wire" */
@@ -56,10 +55,10 @@ export function timeView(select, open) {
     draw({ time }) {
       node.hidden = !time;
       if (!time) return;
-      title.textContent = `Run time · ${time.median} a call under the profiler (${time.spread}; ${plural(time.calls, "call")})`;
+      title.textContent = `Run time · ${time.call}`;
       title.title = time.devices;
       summary.replaceChildren(...verdict(time, select));
-      shares.replaceChildren(...shareItems(time.shares));
+      shares.replaceChildren(h("li", { text: time.profiled }), ...shareItems(time.shares));
       inputs.hidden = !time.inputs.length;
       inputs.replaceChildren(...inputsTable(time, select));
       lanes.draw(time);

@@ -243,9 +243,8 @@ export interface InputRow {
 
 export interface TimeLine {
   total: string;
-  calls: number;
-  median: string;
-  spread: string;
+  call: string;
+  profiled: string;
   lanes: string[];
   segments: TimeSegment[];
   shares: Share[];

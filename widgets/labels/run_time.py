@@ -46,6 +46,17 @@ _SWITCHES = (
 )
 
 
+def call_words(profile: Profile) -> str:
+    """What a call takes, and how that was measured."""
+    half = f", half of them {' to '.join(map(time_text, profile.spread))}" if profile.spread else ""
+    return f"{time_text(profile.median_seconds)} a call (median of warm calls in a loop{half})"
+
+
+def profiled_words(profile: Profile) -> str:
+    """Of what the shares and the time line are parts."""
+    return "under torch.profiler" + (f" ({time_text(profile.profiled_seconds)} a call)" if profile.profiled_seconds else "")
+
+
 # -- what a break costs -----------------------------------------------------------------------------
 
 

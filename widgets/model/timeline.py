@@ -14,7 +14,15 @@ from msgspec.structs import asdict, replace
 
 from dynascope.compiler.report import BreakCost, Profile, Report, Segment, time_text
 from dynascope.widgets.drawing.palette import graph_tone
-from dynascope.widgets.labels.run_time import cost_words, first_to_fix, input_words, inputs_summary, verdict_words
+from dynascope.widgets.labels.run_time import (
+    call_words,
+    cost_words,
+    first_to_fix,
+    input_words,
+    inputs_summary,
+    profiled_words,
+    verdict_words,
+)
 from dynascope.widgets.labels.words import printable, shorten
 from dynascope.widgets.wire import InputRow, Share, TimeLine, TimeSegment
 
@@ -41,9 +49,8 @@ def timeline(report: Report) -> TimeLine | None:
         return None
     drawn = max((s.start + s.duration for s in profile.segments), default=0.0)
     return {
-        "total": time_text(drawn), "calls": profile.calls,
-        "spread": " to ".join(time_text(v) for v in profile.spread),
-        "median": time_text(profile.median_seconds), "lanes": [shorten(lane, 60) for lane in profile.lanes],
+        "total": time_text(drawn), "call": call_words(profile), "profiled": profiled_words(profile),
+        "lanes": [shorten(lane, 60) for lane in profile.lanes],
         "segments": _segments(profile, drawn, report), "shares": _shares(profile),
         "verdict": printable(verdict_words(profile), 1000), "first": printable(first_to_fix(profile, report), 1000),
         "first_id": next((c.break_ for c in profile.breaks if c.seconds or c.eager_seconds), ""),

@@ -184,9 +184,10 @@ class _Terminal(Terminal):
         if profile is None or line is None:
             return []
         shares = " · ".join(f"{s['name']} {100 * s['part']:.0f}%" for s in line["shares"])
-        spread = f" ({line['spread']}; {plural(line['calls'], 'call')})"
-        out = ["", self.paint(f"run time: {line['median']} a call", "bold") + spread]
-        out += self.wrap(shares, "    ") + (self.wrap(line["verdict"], "    ", 3) if line["verdict"] else [])
+        call, _, method = line["call"].partition(" (")
+        out = ["", self.paint(f"run time: {call}", "bold") + f" ({method}"]
+        out += self.wrap(line["verdict"], "    ", 3) if line["verdict"] else []
+        out += self.wrap(f"{line['profiled']}: {shares}", "    ")
         at = {b.id: self.places.at(b.file, b.line, b.cell) for b in self.report.breaks}
         for cost in profile.breaks[:MOST]:
             out += self.wrap(f"{at[cost.break_]} {cost_words(cost)}", "    ")

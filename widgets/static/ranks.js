@@ -620,10 +620,9 @@ inputs_summary}),h("table",{},...rows)]}function timeView(select,open){let lanes
 "ul",{cls:"dyn-shares","aria-label":"where the time goes"}),inputs=h("details",{cls:"dyn-inputs",open:!0}),title=h("h2"),
 summary=h("div",{cls:"dyn-verdict"}),bar2=h("div",{cls:"dyn-bar"},title,...lanes.buttons),node=h("section",{cls:"dyn-tim\
 e","aria-label":"run time"},bar2,summary,shares,lanes.pane,inputs);return{node,draw({time}){node.hidden=!time,time&&(title.
-textContent=`Run time · ${time.median} a call under the profiler (${time.spread}; ${plural(time.calls,"call")})`,title.
-title=time.devices,summary.replaceChildren(...verdict(time,select)),shares.replaceChildren(...shareItems(time.shares)),inputs.
-hidden=!time.inputs.length,inputs.replaceChildren(...inputsTable(time,select)),lanes.draw(time))},highlight:(_,id)=>lanes.
-highlight(id)}}var SCHEMA=1,PATIENCE=3e3;var GONE="the kernel is gone: run the cell again",BUSY="no answer: the kernel is busy or gone";function mount(root,host){
+textContent=`Run time · ${time.call}`,title.title=time.devices,summary.replaceChildren(...verdict(time,select)),shares.
+replaceChildren(h("li",{text:time.profiled}),...shareItems(time.shares)),inputs.hidden=!time.inputs.length,inputs.replaceChildren(
+...inputsTable(time,select)),lanes.draw(time))},highlight:(_,id)=>lanes.highlight(id)}}var SCHEMA=1,PATIENCE=3e3;var GONE="the kernel is gone: run the cell again",BUSY="no answer: the kernel is busy or gone";function mount(root,host){
 let selected="",shown={id:"",content:null},ctx={host,pending:pending(),content:null,local:"",gone:root.classList.contains(
 "jupyter-widgets-disconnected"),select,point:(file,line)=>lens.point(file,line),has:id=>!!ctx.content?.details[id],canRun:()=>!!host.
 get("can_run_again")&&!ctx.gone,fixButton(){return!ctx.canRun()||!ctx.content?.fixable?null:button("dyn-btn","Try all fi\

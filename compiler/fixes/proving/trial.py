@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -22,7 +21,9 @@ from dynascope.compiler.fixes.proving.observed import Observed, observe_call
 from dynascope.compiler.fixes.proving.side_state import SideState
 from dynascope.compiler.fixes.proving.time_limit import time_limit
 from dynascope.compiler.fixes.proving.variations import Variation, recorded
+from dynascope.compiler.profile.measure import seconds_of
 from dynascope.compiler.recording.recording import observe
+from dynascope.compiler.replay.last_call import WatchedCall
 from dynascope.compiler.replay.replay import Prepare
 from dynascope.compiler.report import Report
 from dynascope.compiler.settings import Settings
@@ -94,7 +95,7 @@ class Trials:
     @contextlib.contextmanager
     def _entries(
         self, plan: Plan, settings: Settings, helpers: Mapping[str, Any] | None, strict: bool
-    ) -> Iterator[Callable[[KeptCall], Callable[..., Any]]]:
+    ) -> Iterator[Callable[[KeptCall | WatchedCall], Callable[..., Any]]]:
         """Yields a function that returns the compiled target of a call, with the plan in force."""
         settings = plan.compile_settings(settings)
         entries: dict[int, Callable[..., Any]] = {}
@@ -108,7 +109,7 @@ class Trials:
             self._compiling.retracing() as trace_anew,
         ):
 
-            def entry_of(call: KeptCall) -> Callable[..., Any]:
+            def entry_of(call: KeptCall | WatchedCall) -> Callable[..., Any]:
                 if id(call.target) not in entries:
                     trace_anew(call.target)
                     entry = self._compiling.entry_point(call.target, settings)
@@ -119,25 +120,19 @@ class Trials:
             yield entry_of
             entries.clear()
 
-    def seconds(self, plan: Plan, times: int) -> float | None:
-        """The median time of the first kept call under a plan, with the backend, mode and options of the run.
+    def seconds(self, call: WatchedCall, plan: Plan, times: int) -> float | None:
+        """The median time of a call under a plan, with the backend, mode and options of the run.
 
         None if the call raises an exception, or does not end before the deadline.
         """
-        call, taken = self.calls[0], []
-        with self._entries(plan, self._timed, None, False) as entry_of, call.recorded.replaying() as prepare:
-            for _ in range(times + 2):  # the first two, which may compile, do not count
-                args, kwargs = prepare()
-                try:
-                    with time_limit(max(self.deadline - time.perf_counter(), 0.0)):
-                        started = time.perf_counter()
-                        entry_of(call)(*args, **kwargs)
-                        taken.append(time.perf_counter() - started)
-                except KeyboardInterrupt:
-                    raise
-                except BaseException:  # the program may have caught the exception of the recorded call
-                    return None
-        return statistics.median(taken[2:])
+        with self._entries(plan, self._timed, None, False) as entry_of:
+            try:
+                with time_limit(max(self.deadline - time.perf_counter(), 0.0)):
+                    return seconds_of(entry_of(call), call.recorded, times)
+            except KeyboardInterrupt:
+                raise
+            except BaseException:  # the program may have caught the exception of the recorded call
+                return None
 
     def run(self, plan: Plan, backend: Any) -> Ran:
         """Run all calls with their recorded inputs under the plan, and return the report with what they did."""

@@ -45,6 +45,7 @@ from dynascope.compiler.fixes.rewrites import branches, log_values, raise_checks
 from dynascope.compiler.fixes.search import Found, OutOfTime, Search
 from dynascope.compiler.fixes.text_edits import edits_between
 from dynascope.compiler.recording.recording import observe
+from dynascope.compiler.replay.last_call import WatchedCall
 from dynascope.compiler.replay.replay import RecordedCall
 from dynascope.compiler.report import Break, Fix, FixEdit, Report
 from dynascope.compiler.settings import Settings
@@ -1465,16 +1466,17 @@ def test_a_call_is_timed_with_the_mode_of_the_run() -> None:
         def retracing(self) -> Any:
             return contextlib.nullcontext(lambda target: None)
 
-    recorded = SimpleNamespace(replaying=lambda: contextlib.nullcontext(lambda: ((), {})), arguments=())
+    def call(target: Any) -> WatchedCall:
+        return WatchedCall(target, target, RecordedCall(target, (), {}), None)
+
     settings = Settings(backend="inductor", mode="reduce-overhead", profile=3)
-    trials = Trials([SimpleNamespace(target=_counting, recorded=recorded)], settings, Driver(), None)  # type: ignore[list-item]
-    assert (trials.seconds(Plan(), 1) or 2) < 1
+    trials = Trials([], settings, Driver(), None)
+    assert (trials.seconds(call(lambda: None), Plan(), 1) or 2) < 1
     assert seen == [("inductor", "reduce-overhead", None)]
     assert trials.settings.mode is None
     for target, deadline in ((sys.exit, math.inf), (lambda: time.sleep(0.1), 0.0)):
-        trials = Trials([SimpleNamespace(target=target, recorded=recorded)], settings, Driver(), None)  # type: ignore[list-item]
         trials.deadline = deadline
-        assert trials.seconds(Plan(), 1) is None
+        assert trials.seconds(call(target), Plan(), 1) is None
 
 
 def test_places_above_which_lines_were_added() -> None:
