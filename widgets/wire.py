@@ -425,7 +425,8 @@ class Overview(TypedDict):
     """What a large report opens with.
 
     `first`: what to do first; `left`: the breaks and recompiles of the other causes; `well`: what is compiled well; `library`:
-    the package, other than torch, that most frames are from, or ""; `measured`: whether run times were measured.
+    the package, other than torch, that most frames are from, or ""; `measured`: whether run times were measured; `by_cost`:
+    whether the causes of breaks are sorted by measured costs.
     """
 
     first: str
@@ -436,6 +437,7 @@ class Overview(TypedDict):
     library: str
     well: str
     measured: bool
+    by_cost: bool
 
 
 class Drawing(TypedDict):

@@ -23,6 +23,7 @@ from dynascope.compiler.fixes.plan import Plan
 from dynascope.compiler.fixes.problem import problems_of, problems_of_recompile
 from dynascope.compiler.fixes.proving.improvement import (
     Key,
+    appeared,
     break_key,
     captures_more,
     caught_in_graph,
@@ -30,6 +31,7 @@ from dynascope.compiler.fixes.proving.improvement import (
     gain,
     operations,
     recompile_key,
+    removed,
     why_no_better,
     why_recompiles_stay,
 )
@@ -51,7 +53,7 @@ from dynascope.compiler.fixes.rewrites import counters, unfixable
 from dynascope.compiler.fixes.text_edits import NotApplicable
 from dynascope.compiler.parsing import no_syntax_warnings
 from dynascope.compiler.replay.last_call import WatchedCall
-from dynascope.compiler.report import Break, Fix, Recompile, Report
+from dynascope.compiler.report import Break, Fix, Recompile, Report, plural
 from dynascope.compiler.source.functions import found_once
 from dynascope.compiler.torch_private import marks
 
@@ -91,14 +93,16 @@ class _Step:
     fix: Fix | None = None
     #: what is better, for a rewrite that is kept only because it captures more; else ""
     gain: str = ""
+    #: the steps up to here that are kept only because they capture more
+    gains: int = 0
     #: the fixes that were not tried because this one holds
     instead: list[Fix] = field(default_factory=list)
 
     @property
-    def badness(self) -> tuple[int, int, int, int]:
-        # smaller is better
-        report, counts = self.ran.report, self.ran.report.summary
-        return len(report.breaks) + eager_frames(report), counts.recompiles, -operations(report), counts.graphs
+    def badness(self) -> tuple[int, int, int]:
+        # smaller is better; a change that only moves a break may capture more, too, but does not count as better
+        report = self.ran.report
+        return len(report.breaks) + eager_frames(report), report.summary.recompiles, -self.gains
 
 
 class Search:
@@ -140,7 +144,7 @@ class Search:
         with found_once(), no_syntax_warnings():
             self._search()
         self._trials.deadline = math.inf
-        self._name_unproved()
+        self._explain()
         self.found.seconds = time.perf_counter() - self._started
         return self.found
 
@@ -174,6 +178,7 @@ class Search:
                     self._stopped(TIME_LIMIT)
                 raise
             self.found.plan, self.found.after = self._steps[-1].plan, self._steps[-1].ran.report
+            self._credit()
         if self.found.is_complete:
             self._name_unfixable()
         profile = self._report.profile
@@ -193,15 +198,40 @@ class Search:
                     Fix(id=f"x{next(self._ids)}", break_=b.id, title="No change is known", verdict="refused", reason=why)
                 )
 
-    def _name_unproved(self) -> None:
-        """Record why changes that seemed to hold are not proved."""
-        for step in self._steps[1:]:
-            if step.fix is not None and step.fix.verdict != "proved":
-                step.fix.reason = f"not proved: {self._why_stopped or TIME_LIMIT}"
-        if not self.found.plan.texts and not self.found.plan.settings:
-            for fix in self.found.fixes:
-                if fix.chosen:
-                    fix.chosen, fix.verdict, fix.reason = False, "untried", f"not proved: {self._why_stopped}"
+    def _credit(self) -> None:
+        """Record what each chosen change removes, and the breaks that appear with it."""
+        last = self._steps[-1]
+        for before, step in itertools.pairwise(self._steps):
+            fix, now, then = step.fix, step.ran.report, before.ran.report
+            assert fix is not None
+            fix.breaks_before, fix.graphs_before = len(then.breaks), then.summary.graphs
+            fix.recompiles_before, fix.recompiles_after = then.summary.recompiles, now.summary.recompiles
+            fix.breaks_after, fix.graphs_after = len(now.breaks), now.summary.graphs
+            if step.gain:
+                continue
+            fix.removes = removed(self._report, now, step.plan, then, before.plan)
+            if fix.removes and (fix.break_ or fix.recompile) not in fix.removes:  # it was tried for another one
+                is_break = any(b.id == fix.removes[0] for b in self._report.breaks)
+                fix.break_, fix.recompile = (fix.removes[0], None) if is_break else (None, fix.removes[0])
+            new = appeared(now, step.plan, then, before.plan)
+            if new:
+                stays = appeared(last.ran.report, last.plan, then, before.plan)
+                fix.reason += f". A graph break appears at {new}" + ("" if stays else ", which a later change removes")
+
+    def _explain(self) -> None:
+        """Record why changes that seemed to hold are not proved, and why others were not tried."""
+        fixes, stopped = self.found.fixes, self._why_stopped or TIME_LIMIT
+        for fix in (step.fix for step in self._steps[1:]):
+            if fix is not None and (fix.verdict != "proved" or not (self.found.plan.texts or self.found.plan.settings)):
+                fix.chosen, fix.verdict, fix.reason = False, "untried", f"not proved: {stopped}"
+        chosen = [fix for fix in fixes if fix.chosen]
+        taken = {id: fix.title for fix in chosen for id in (fix.break_, fix.recompile, *fix.removes) if id is not None}
+        taken |= {other.id: s.fix.title for s in self._steps[1:] for other in s.instead if s.fix is not None and s.fix.chosen}
+        for fix in fixes:
+            if fix.verdict == "untried" and not fix.reason:
+                first = taken.get(fix.id) or taken.get(fix.break_ or fix.recompile or "")
+                fix.reason = f"not needed: “{first}” is proved" if first else "" if self.found.is_complete else stopped
+        self.found.fixes = [fix for fix in fixes if fix.reason]
 
     def _stopped(self, reason: str) -> None:
         self.found.is_complete, self._why_stopped = False, reason
@@ -229,8 +259,11 @@ class Search:
         self._steps = [start]
         if self._report.breaks and not start.ran.report.breaks:
             self.found.notes.append("The graph breaks do not come back when each call is repeated: the first call did more")
-        if self._report.recompiles and not start.ran.report.recompiles:
-            self.found.notes.append("The recompiles do not come back when each call is repeated from the same state")
+        times, calls = self._report.summary.recompiles, plural(len(self._trials.calls), "call")
+        if (lost := times - start.ran.report.summary.recompiles) > 0:
+            self.found.notes.append(
+                f"Repeating {calls} gives {plural(times - lost, 'recompile')}, not {times}: no change was tried for the rest"
+            )
         self._work()
         if self._lost_to_gradients and not self._prover.asks_for_gradients():
             self._gradients = False
@@ -254,7 +287,12 @@ class Search:
     def _cut_back(self) -> bool:
         """Drop the steps after the best one: they only uncover other breaks; returns whether that allows other changes."""
         best = min(range(len(self._steps)), key=lambda number: self._steps[number].badness)
-        return self._drop_from(best + 1, "it only uncovers another graph break, for which no fix was found")
+        new = ""
+        if best + 1 < len(self._steps):
+            step, worse = self._steps[best : best + 2]
+            new = appeared(worse.ran.report, worse.plan, step.ran.report, step.plan)
+        what = f"it only moves the graph break to {new}" if new else "it only uncovers another graph break"
+        return self._drop_from(best + 1, f"{what}, for which no fix was found" + ("" if self.found.is_complete else " in time"))
 
     def _settle(self) -> bool:
         """Prove all steps together; if that fails, drop the first that does not hold, and those after it, and return False."""
@@ -281,24 +319,26 @@ class Search:
 
     def _leave_out(self) -> None:
         """Drop settings that later changes have made unnecessary."""
+        last = self._steps[-1]
         for number, step in enumerate(self._steps[1:-1], 1):
             if step.candidate is None or step.fix is None or step.candidate.kind != "setting":
                 continue
-            kept, last, plan = [*self._steps[:number], *self._steps[number + 1 : -1]], self._steps[-1], Plan()
+            kept = self._steps[:number]
             try:
-                for other in [*kept[1:], last]:
+                for other in self._steps[number + 1 :]:
                     assert other.candidate is not None
-                    plan = plan.with_candidate(other.candidate)
-                self._tick()
-                smaller = replace(last, plan=plan, ran=self._trials.run(plan, QUICK))
-                if smaller.badness > last.badness:
+                    self._tick()
+                    plan = kept[-1].plan.with_candidate(other.candidate)
+                    kept.append(replace(other, plan=plan, ran=self._trials.run(plan, QUICK)))
+                smaller = kept[-1]
+                if (smaller.badness, -operations(smaller.ran.report)) > (last.badness, -operations(last.ran.report)):
                     continue
-                self._prover.compare(plan, smaller.ran.observed)
+                self._prover.compare(smaller.plan, smaller.ran.observed)
                 proof = self._prove(smaller)
             except (NotApplicable, Refused):
                 continue
             step.fix.verdict, step.fix.chosen, step.fix.reason = "refused", False, "not needed with the changes after it"
-            self._steps = [*kept, smaller]
+            self._steps = kept
             self._proved(proof)  # what is taken for granted stands at the first step, which may be another one now
             self._leave_out()
             return
@@ -343,9 +383,7 @@ class Search:
 
         Returns whether there are changes that were not tried because of these steps.
         """
-        # the changes that were not tried because of these steps will be tried, and then listed again
-        again = {fix.id for step in self._steps[number:] for fix in step.instead}
-        self.found.fixes = [fix for fix in self.found.fixes if fix.id not in again]
+        again = any(step.instead for step in self._steps[number:])
         for position, step in enumerate(self._steps[number:]):
             assert step.fix is not None
             step.fix.verdict, step.fix.chosen, step.fix.reason = "refused", False, reason
@@ -357,7 +395,7 @@ class Search:
         if number < len(self._steps):
             self._given_up.clear()
         del self._steps[number:]
-        return bool(again)
+        return again
 
     def _confirm(self) -> None:
         """Run the calls with the run's backend, too; refuse all changes if the results differ.
@@ -428,6 +466,7 @@ class Search:
         problems = problems_of_recompile(recompile, frame, step.plan.text)
         made = self._made(setting_changes.for_recompile, frame.name, recompile, frame.name, step.plan.text(frame.file))
         made += (live_edit.without_known_import(c) for p in problems for c in self._made(counters.candidates, p.function, p))
+        made = [c for c in made if c.edits or not c.settings.items() <= step.plan.settings.items()]  # else it changes nothing
         candidates = [c for c in made if c not in self._banned and (c, step.plan) not in self._refused]
         fixes = [self._fix_of(candidate, step) for candidate in candidates]
         known = {recompile_key(other, self._report, Plan()): other.frame for other in reversed(self._report.recompiles)}
@@ -440,21 +479,17 @@ class Search:
     def _first_that_holds(
         self, candidates: list[Candidate], fixes: list[Fix], step: _Step, why_worse: Callable[[Report, Plan], str | None]
     ) -> _Step | None:
-        self.found.fixes += fixes
+        # some were listed before, but another change came first, which was dropped or did not remove this break or recompile
+        listed = {(fix.break_, fix.recompile, fix.title) for fix in fixes if fix.break_ or fix.recompile}
+        known = [x for x in self.found.fixes if x.reason or (x.break_, x.recompile, x.title) not in listed]
+        self.found.fixes = [*known, *fixes]
         for number, (candidate, fix) in enumerate(zip(candidates, fixes, strict=True)):
             self._on_progress(f"trying change {self._tried + 1}: {candidate.title}")
             self._tried += 1
-            try:
-                self._tick()
-                better = self._try(candidate, fix, step, why_worse)
-            except (OutOfTime, TookTooLong, KeyboardInterrupt) as stop:
-                for rest in fixes[number:]:
-                    rest.reason = INTERRUPTED if isinstance(stop, KeyboardInterrupt) else TIME_LIMIT
-                raise
+            self._tick()
+            better = self._try(candidate, fix, step, why_worse)
             if better is not None:
                 better.instead = fixes[number + 1 :]
-                for rest in better.instead:
-                    rest.reason = "another change was proved before it"
                 return better
         return None
 
@@ -487,6 +522,7 @@ class Search:
             plan = step.plan.with_candidate(candidate)
             ran = self._trials.run(plan, QUICK)
             fix.breaks_after, fix.graphs_after = len(ran.report.breaks), ran.report.summary.graphs
+            fix.recompiles_after = ran.report.summary.recompiles
             reason = why_worse(ran.report, plan)
             if reason is not None and not (candidate.kind == "rewrite" and captures_more(ran.report, step.ran.report)):
                 raise Refused(reason)
@@ -498,13 +534,15 @@ class Search:
             return None
         fix.reason = "proved on the inputs of the recorded sizes only"
         stays = "The graph break stays" if fix.recompile is None else "The recompiles stay"
-        return _Step(plan, ran, candidate, fix, "" if reason is None else gain(ran.report, step.ran.report, stays))
+        more = "" if reason is None else gain(ran.report, step.ran.report, stays)
+        return _Step(plan, ran, candidate, fix, more, step.gains + bool(more))
 
     def _fix_of(self, candidate: Candidate, step: _Step) -> Fix:
         return Fix(
             id=f"x{next(self._ids)}", kind=candidate.kind, title=candidate.title, edits=list(candidate.edits),
             settings=dict(candidate.settings), assumption=candidate.assumption,  # type: ignore[arg-type]
             breaks_before=len(step.ran.report.breaks), graphs_before=step.ran.report.summary.graphs,
+            recompiles_before=step.ran.report.summary.recompiles,
         )  # fmt: skip
 
 

@@ -38,6 +38,9 @@ class Fix(Part, kw_only=True):
     break_: str | None = None
     #: id of the recompiled frame that the change is for
     recompile: str | None = None
+    #: for a chosen change, ids of the breaks and of the recompiled frames that it removes, beyond those that the fixes chosen
+    #: before it remove
+    removes: list[str] = field(default_factory=list)
     kind: FixKind = "rewrite"
     title: str = ""
     edits: list[FixEdit] = []
@@ -54,6 +57,8 @@ class Fix(Part, kw_only=True):
     breaks_after: int | None = None
     graphs_before: int | None = None
     graphs_after: int | None = None
+    recompiles_before: int | None = None
+    recompiles_after: int | None = None
 
 
 class FixSet(Part, kw_only=True):

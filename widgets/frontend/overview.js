@@ -248,7 +248,7 @@ export function overviewView(select, enter) {
       first_id
         ? button("dyn-first", "", () => select(first_id), {}, ...withCode(shown.first))
         : h("span", { text: shown.first }),
-      note("Remaining", shown.left, "what remains if that removes all of the first cause"),
+      note("Remaining", shown.left, "what remains after that"),
       note(
         "Compiled well",
         shown.well,
@@ -262,7 +262,7 @@ export function overviewView(select, enter) {
     const placesOf = (/** @type {CauseRow} */ cause) => cause.places.filter(({ owner }) => !only || owner === only);
     const kept = shown.causes.filter((cause) => placesOf(cause).length);
     causesTitle.textContent = `Causes · ${kept.length}${where}`;
-    causesTitle.title = "the most costly first; recompiles last";
+    causesTitle.title = shown.by_cost ? "the most costly first; recompiles last" : "";
     causes.replaceChildren(
       ...kept.map((cause, n) => {
         return causeNode(

@@ -338,6 +338,7 @@ export interface Overview {
   library: string;
   well: string;
   measured: boolean;
+  by_cost: boolean;
 }
 
 /** Sizes in pixels that the static picture and the view share. */

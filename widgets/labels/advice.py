@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 
 from dynascope.compiler.report import Break, Frame, Report
-from dynascope.compiler.report.causes import is_by_design
+from dynascope.compiler.report.causes import is_by_design, setting_in
+from dynascope.widgets.labels.fixes import considered, is_refused
 from dynascope.widgets.labels.words import Places, printable, shorten
 
 #: beginnings of the compiler's hints that fit any break: these are shown last
@@ -18,6 +19,11 @@ _GENERAL = (
     "This graph break is fundamental", "This graph break may have been caused by an earlier", "Please report",
     "It may be possible to write Dynamo", "This graph break may be difficult to debug", "This is likely to be a Dynamo bug",
 )  # fmt: skip
+#: setting that the compiler's hints name -> what to do where it does not help
+_INSTEAD = {
+    "capture_scalar_outputs": "Keep the value in a tensor, or read it outside of the compiled code",
+    "capture_dynamic_output_shape_ops": "Keep the shape fixed, for example with a mask, or move it out of the compiled code",
+}
 #: the outcome of a break in words, and in few words
 _OUTCOMES = {
     "resumed": ("resumed", "resumed"), "skipped": ("the whole frame runs eagerly", "frame skipped"),
@@ -37,10 +43,10 @@ _PLAIN = {
 }  # fmt: skip
 
 
-def advice(b: Break) -> list[str]:
-    """What the user can do about a break, the most promising first."""
+def advice(report: Report, b: Break) -> list[str]:
+    """What the user can do about a break, the most promising first; what was tried and refused is told as such."""
     by_design, is_false = is_by_design(b), b.error.startswith(_FALSE)
-    hints = [compiler_text(h, 1000) for h in b.hints if h.strip() and not (by_design or is_false)]
+    hints = [_unless_refused(report, b, compiler_text(h, 1000)) for h in b.hints if h.strip() and not (by_design or is_false)]
     steps = [h for h in hints if not h.startswith(_GENERAL)]
     if is_false:
         steps.append("The assertion fails in eager code, too: change what is passed, or the assertion.")
@@ -79,6 +85,23 @@ def _how_to_capture_the_rest(b: Break) -> str:
     return (
         " Move the line, with any loop, `with` or `try` around it, into a function of its own: then the rest can be captured."
     )
+
+
+def _unless_refused(report: Report, b: Break, hint: str) -> str:
+    """The hint; what to do instead if it names a setting that was tried for the break and refused."""
+    setting = setting_in([hint])
+    if setting is None or not is_refused(considered(report, [b.id], setting)):
+        return hint
+    return f"{instead_of(setting)}: {was_refused(setting)}."
+
+
+def instead_of(setting: str) -> str:
+    """What to do about a break where a setting that the compiler's hints name does not help."""
+    return _INSTEAD.get(setting, "Move it out of the compiled code")
+
+
+def was_refused(setting: str) -> str:
+    return f"`torch._dynamo.config.{setting} = True` was tried and refused"
 
 
 def reasons(b: Break) -> list[str]:

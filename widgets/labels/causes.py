@@ -6,10 +6,11 @@ measured or a number of hits.
 
 from __future__ import annotations
 
-from dynascope.compiler.report import Break, Frame, Recompile, Report, plural, time_text
+from dynascope.compiler.report import Break, Fix, Frame, Recompile, Report, plural, time_text
 from dynascope.compiler.report.call_tree import package
 from dynascope.compiler.report.causes import Cause
-from dynascope.widgets.labels.advice import advice, cause_of, compiler_text
+from dynascope.widgets.labels.advice import advice, cause_of, compiler_text, instead_of, was_refused
+from dynascope.widgets.labels.fixes import considered, fixed_counts, fixed_words, is_refused
 from dynascope.widgets.labels.recompiles import recompile_words
 from dynascope.widgets.labels.words import Places, shorten
 
@@ -20,30 +21,34 @@ _SETTINGS = {
     "trace_autograd_ops": "`backward()` in the compiled code",
     "allow_rnn": "an RNN, GRU or LSTM",
 }
-#: torch's type of a break -> what happens, and what to do
+#: torch's type of a break -> what happens, what to do, and what to do if `--fix` has tried that in vain
 _TYPES = {
     "Data-dependent branching": (
         "an `if` or `while` depends on a tensor's value",
         "use `torch.where` or `torch.cond`, or move the check out of the compiled code",
+        "move the check out of the compiled code",
     ),
     "Attempted to call function marked as skipped": (
         "a call into code that Dynamo does not trace",
         "move the call out of the compiled code, or wrap it with `torch.library.custom_op`",
+        "move the call out of the compiled code",
     ),
     "Uninitialized nn.Module": (
         "a module is made in the compiled code",
         "make the module outside of the compiled code, before it runs",
     ),
 }
-#: the kind of a guard that failed -> what changed, and what to do
+#: the kind of a guard that failed -> what changed, what to do, and what to do if `--fix` has tried that in vain
 _GUARDS = {
     "size": (
         "another size",
         "each size gets a version of its own; where sizes vary between calls, try `dynamic=True` or `mark_dynamic`",
+        "each size gets a version of its own; give it few sizes, for example by padding",
     ),
     "value": (
         "another number or flag",
         "each value gets a version of its own; pass it as a tensor, or keep it the same between calls",
+        "each value gets a version of its own; keep it the same between calls",
     ),
     "rank": ("another number of dimensions", "give it the same number of dimensions in each call"),
     "dtype": ("another dtype", "give it the same dtype in each call"),
@@ -102,32 +107,50 @@ class CauseWords:
 
     def fix(self) -> str:
         """What to do about the cause."""
-        if self.cause.setting is not None:
-            return f"set `torch._dynamo.config.{self.cause.setting} = True` ({self.tried() or _HINT})"
+        setting = self.cause.setting
+        if setting is not None and self.is_refused():
+            return f"{lower_first(instead_of(setting))} ({was_refused(setting)})"
+        if setting is not None:
+            return f"set `torch._dynamo.config.{setting} = True` ({self.tried() or _HINT})"
+        titles = list(dict.fromkeys(fix.title for fix in self.considered() if fix.chosen))
+        if titles:
+            return f"{'; '.join(map(lower_first, titles[:2]))} (tried: proved)"
         if self.cause.kind == "recompile":
-            known = _GUARDS.get(self.cause.guard or "")
-            return known[1] if known else "keep what the guard checks the same in each call"
+            return self.untried(_GUARDS.get(self.cause.guard or "", ("", "keep what the guard checks the same in each call")))
         if self.cause.first_call:
             return f"call it once in eager mode before it is compiled ({_TRACED_AGAIN})"
         if self.cause.by_design:
-            return advice(self.breaks[0])[0]
+            return advice(self.report, self.breaks[0])[0]
         if self.cause.consequence:
             return "fix the others first: the compiler says that they may be the cause"
         if self.cause.type in _TYPES and not self.breaks[0].error:
-            return _TYPES[self.cause.type][1]
-        step = next((step for step in advice(self.breaks[0]) if not step.startswith("Other code of")), "")
+            return self.untried(_TYPES[self.cause.type])
+        step = next((step for step in advice(self.report, self.breaks[0]) if not step.startswith("Other code of")), "")
         return shorten(step, 200)
+
+    def untried(self, known: tuple[str, ...]) -> str:
+        """What to do, without what was tried in vain: `known` has the words for both."""
+        return f"{known[-1]} (other changes were tried and refused)" if self.is_refused() else known[1]
+
+    def considered(self) -> list[Fix]:
+        """The changes considered for the cause; if it has a setting, those with this setting."""
+        return considered(self.report, [*self.cause.breaks, *self.cause.frames], self.cause.setting)
+
+    def is_refused(self) -> bool:
+        """Whether changes for the cause were tried, or the setting if it has one, and none is proved."""
+        return is_refused(self.considered())
 
     def tried(self) -> str:
         """What trying the setting showed, `tried: 8 graph breaks become 3`, or `not tried`; empty if no fix has it."""
-        name = self.cause.setting or ""
-        tried = [f for f in self.report.fixes or () if any(key.rpartition(".")[2] == name for key in f.settings)]
+        tried = self.considered()
         proved = [f for f in tried if f.verdict == "proved" and None not in (f.breaks_before, f.breaks_after)]
+        if proved and proved[0].breaks_before == proved[0].breaks_after:
+            return "tried: proved, with other changes"
         if proved:
             before = proved[0].breaks_before or 0
             return f"tried: {plural(before, 'graph break')} {'becomes' if before == 1 else 'become'} {proved[0].breaks_after}"
-        verdicts = [f.verdict for f in tried if f.verdict != "untried"]
-        return f"tried: {verdicts[0]}" if verdicts else "not tried" if tried else ""
+        reasons = [fix.reason if fix.reason.startswith("not ") else f"not tried: {fix.reason}" for fix in tried if fix.reason]
+        return reasons[0] if reasons else "not tried" if tried else ""
 
     def cost(self) -> str:
         """What the cause costs: `1.2 ms a call · 34 eager ops`, `27 hits`; "" if no more is known than the count."""
@@ -149,20 +172,36 @@ class CauseWords:
         return list(dict.fromkeys(self.places.name(f).removeprefix("resume in ") for f in frames))
 
 
+def proved_words(report: Report) -> tuple[str, str]:
+    """What applying the proved fixes does, as what to do first, and what then remains; two "" if there are none."""
+    fixes = report.fix_set
+    if fixes is None or not fixes.fixes:
+        return "", ""
+    more = f"{plural(fixes.graphs_before, 'graph')} → {fixes.graphs_after}"
+    removes = any(count for _, count, _ in fixed_counts(report))
+    gain = f"{fixed_words(report)} go away" if removes else f"more is captured ({more})"
+    left = [plural(whole - count, name) for name, count, whole in fixed_counts(report) if whole > count]
+    return f"apply {plural(len(fixes.fixes), 'proved change')} (`report.patch()`): {gain}.", ", ".join(left)
+
+
+def lower_first(words: str) -> str:
+    return words[:1].lower() + words[1:]
+
+
 def first_words(words: CauseWords) -> str:
     """One sentence on what to do first; `words`: those of the first cause."""
     cause = words.cause
     fix = words.fix().removesuffix(f" ({_HINT})").removesuffix(".")
     if cause.kind == "recompile":
         return f"{fix} ({words.count()}: {words.title()})."
-    if cause.setting is not None and words.tried().startswith("tried"):
+    if cause.setting is not None and not words.is_refused() and words.tried().startswith("tried"):
         return f"{fix}."
     part, whole = len(words.breaks), plural(len(words.report.breaks), "graph break")
     of = f"{part} of {whole}" if part < len(words.report.breaks) else f"all {whole}" if part > 1 else "the only graph break"
     if cause.first_call:
         subject = of.replace("the only", "its") + (" are" if part > 1 else " is")
         return f"{fix.removesuffix(f' ({_TRACED_AGAIN})')}: {subject} in the first call only."
-    if cause.setting is not None:
+    if cause.setting is not None and not words.is_refused():
         owners = {package(b.file) or "your code" for b in words.breaks}
         whose = f" ({owners.pop()})" if len(owners) == 1 else ""
         return f"{fix}: the compiler advises it for {of}{whose}."

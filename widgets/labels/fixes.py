@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping
 
 from dynascope.compiler.report import Fix, FixEdit, FixSet, Report, plural, time_text
-from dynascope.widgets.labels.words import Places
+from dynascope.widgets.labels.words import Places, capped
 
 #: at most this many lines of one fix's diff are shown
 MOST_LINES = 24
@@ -21,18 +22,35 @@ def fixes_summary(report: Report) -> str:
     fixes = report.fix_set
     if fixes is None or not (report.breaks or report.recompiles or fixes.notes):
         return ""
-    what = "graph break" if fixes.breaks_before or report.breaks else "recompile"
-    if not fixes.fixes:
-        return f"no {what} can be fixed" + ("" if fixes.is_complete else " by what was tried so far")
-    counts = (
-        ("graph break", fixes.breaks_before, fixes.breaks_after),
-        ("recompile", fixes.recompiles_before, fixes.recompiles_after),
-    )
-    fixed = [f"{before - after} of {plural(before, name)}" for name, before, after in counts if before and after <= before]
-    words = f"{' and '.join(fixed)} can be fixed: {plural(fixes.graphs_before, 'graph')} → {fixes.graphs_after}"
+    if any(count for _, count, _ in fixed_counts(report)):
+        words = f"{fixed_words(report)} can be fixed: "
+    else:
+        words = f"no {' or '.join(name for name, _, _ in fixed_counts(report)) or 'graph break'} can be fixed"
+        if not fixes.fixes:
+            return words + ("" if fixes.is_complete else " by what was tried so far")
+        words += ", but more can be captured: "
+    words += f"{plural(fixes.graphs_before, 'graph')} → {fixes.graphs_after}"
+    if fixes.graphs_before != report.summary.graphs:
+        words += " in the repeated calls"
     if fixes.seconds_before is None or fixes.seconds_after is None:
         return words
     return f"{words}, {time_text(fixes.seconds_before)} → {time_text(fixes.seconds_after)} a call"
+
+
+def fixed_counts(report: Report) -> list[tuple[str, int, int]]:
+    """(name, how many the chosen fixes remove, number) for graph breaks and recompiles, if the report has any."""
+    removed = {id for fix in report.fixes or () if fix.chosen for id in fix.removes}
+    gone = sum(b.id in removed for b in report.breaks)
+    if report.fix_set is not None:  # a break that a change only moves is not fixed
+        gone = min(gone, report.fix_set.breaks_before - report.fix_set.breaks_after)
+    again = sum(r.frame in removed for r in report.recompiles)
+    counts = [("graph break", gone, report.summary.breaks), ("recompile", again, report.summary.recompiles)]
+    return [count for count in counts if count[2]]
+
+
+def fixed_words(report: Report) -> str:
+    """What the chosen fixes remove: `2 of 3 graph breaks and 0 of 1 recompile`."""
+    return " and ".join(f"{count} of {plural(whole, name)}" for name, count, whole in fixed_counts(report))
 
 
 def is_fixable(report: Report) -> bool:
@@ -116,7 +134,32 @@ def _around(edit: FixEdit, fix: Fix, report: Report, lines: Mapping[int, str]) -
     return above, [lines[n] for n in range(end, end + CONTEXT) if n in lines]
 
 
-def refused(report: Report, break_id: str) -> list[Fix]:
-    """The changes that were considered for a break, if none of them was chosen; else []."""
-    own = [fix for fix in report.fixes or () if fix.break_ == break_id]
+def owners(fix: Fix) -> list[str]:
+    """Ids of the breaks and recompiled frames that a chosen fix removes; else of the one that the change is for, if any."""
+    return fix.removes or [id for id in (fix.break_, fix.recompile) if id is not None]
+
+
+def removed_words(report: Report, fix: Fix, places: Places) -> str:
+    """What a fix removes: `f.py:4, f.py:9`, `3 recompiles of M, recompile of loss`."""
+    at = [places.at(b.file, b.line, b.cell) for b in report.breaks if b.id in owners(fix)]
+    again = Counter(places.name(report.frame(r.frame)) for r in report.recompiles if r.frame in owners(fix))
+    frames = [f"{plural(n, 'recompile')} of {name}" if n > 1 else f"recompile of {name}" for name, n in again.items()]
+    return ", ".join(capped([*at, *frames], 4)) or "after the other fixes"
+
+
+def considered(report: Report, ids: Container[str | None], setting: str | None = None) -> list[Fix]:
+    """The changes considered for these breaks and recompiled frames; if `setting` is given, those that set it in Dynamo."""
+    own = [fix for fix in report.fixes or () if any(id in ids for id in (fix.break_, fix.recompile, *fix.removes))]
+    return [fix for fix in own if setting is None or any(name.rpartition(".")[2] == setting for name in fix.settings)]
+
+
+def is_refused(tried: Iterable[Fix]) -> bool:
+    """Whether one of these changes was tried and refused, and none is proved."""
+    verdicts = [fix.verdict for fix in tried if fix.edits or fix.settings]
+    return "refused" in verdicts and "proved" not in verdicts
+
+
+def refused(report: Report, id: str) -> list[Fix]:
+    """The changes that were considered for a break or a recompiled frame, if none was chosen for it; else []."""
+    own = considered(report, [id])
     return [] if any(fix.chosen for fix in own) else own

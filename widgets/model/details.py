@@ -103,7 +103,7 @@ class _Details:
         facts = self._break_facts(b)
         why = [compiler_text(self.places.with_cell_names(t), 5000) for t in reasons(b)] or ["The compiler gave no reason."]
         why += [printable(t, 2000) for t in undecided_words(b, self.report, self.places)]
-        parts: list[Part] = [_prose("reason", "Reason", why, advice(b))]
+        parts: list[Part] = [_prose("reason", "Reason", why, advice(self.report, b))]
         parts += fix_parts(self.report, [b.id], b.file, self.places)
         if b.id in self.costs:
             facts += cost_facts(self.costs[b.id])
@@ -281,7 +281,7 @@ class _Details:
         if f.status == "compiled" and reason:
             text.append(f"Not all of it is compiled: {reason}")
         cause = self._cause(f)
-        return [t for t in text if t], advice(cause) if cause else []
+        return [t for t in text if t], advice(self.report, cause) if cause else []
 
     def _source(self, f: Frame) -> Part | None:
         """The tab with a frame's source, for a resume function from the line where it continues; None if no line is known."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container
 
 from dynascope.compiler.report import Fix, Report
-from dynascope.widgets.labels.fixes import diff_lines, fix_words
+from dynascope.widgets.labels.fixes import considered, diff_lines, fix_words
 from dynascope.widgets.labels.words import Places, printable
 from dynascope.widgets.wire import FixBody, FixRow, Part
 
@@ -13,12 +13,12 @@ from dynascope.widgets.wire import FixBody, FixRow, Part
 ROWS = 12
 
 
-def fix_parts(report: Report, owners: Container[str], file: str, places: Places) -> list[Part]:
+def fix_parts(report: Report, owners: Container[str | None], file: str, places: Places) -> list[Part]:
     """The Fix tab of a break, or of the recompiled frames of one function; [] if no change was considered for them.
 
     `owners`: ids of the break or of the frames; `file`: the file that they are in.
     """
-    own = [fix for fix in report.fixes or () if fix.break_ in owners or fix.recompile in owners]
+    own = considered(report, owners)
     if not own:
         return []
     chosen = [fix for fix in own if fix.chosen]
@@ -34,10 +34,11 @@ def fix_parts(report: Report, owners: Container[str], file: str, places: Places)
 
 
 def _row(fix: Fix, report: Report, places: Places) -> FixRow:
-    gain = ""
-    if fix.breaks_before is not None and fix.breaks_after is not None:
-        gain = f"graph breaks {fix.breaks_before} → {fix.breaks_after}, " if fix.break_ or fix.breaks_before else ""
-        gain += f"graphs {fix.graphs_before} → {fix.graphs_after}"
+    counts = (
+        ("graph breaks", fix.breaks_before, fix.breaks_after), ("recompiles", fix.recompiles_before, fix.recompiles_after),
+        ("graphs", fix.graphs_before, fix.graphs_after),
+    )  # fmt: skip
+    gain = ", ".join(f"{name} {before} → {after}" for name, before, after in counts if after is not None and (before or after))
     diff = [printable(line, 400) for line in diff_lines(fix, report, places)]
     return {
         "words": printable(fix_words(fix), 2000), "verdict": fix.verdict, "gain": gain,

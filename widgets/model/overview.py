@@ -13,7 +13,7 @@ from dynascope.compiler.report import Break, Frame, Report, plural
 from dynascope.compiler.report.call_tree import OWNERS, Call, Owners, call_tree, ran_in
 from dynascope.compiler.report.causes import causes
 from dynascope.widgets.drawing.shapes import break_code
-from dynascope.widgets.labels.causes import CauseWords, first_words, left_words
+from dynascope.widgets.labels.causes import CauseWords, first_words, left_words, proved_words
 from dynascope.widgets.labels.recompiles import recompile_words
 from dynascope.widgets.labels.summary import nothing_to_do
 from dynascope.widgets.labels.words import Places, listing, printable, shorten
@@ -38,15 +38,18 @@ def overview(report: Report, places: Places) -> Overview | None:
     words = [CauseWords(report, places, cause) for cause in causes(report)]
     rows = [cause_row(number, one, owners) for number, one in enumerate(words)]
     named = words[0].breaks if words else []  # "first" names the first of these; the first of the sorted places may be another
+    first, left = proved_words(report)
+    costs = [one.cause.seconds for one in words if one.breaks]
     return {
-        "first": printable(first_words(words[0]) if words else nothing_to_do(report), 1000),
-        "left": left_words(words[1:]),
+        "first": printable(first or (first_words(words[0]) if words else nothing_to_do(report)), 1000),
+        "left": left if first else left_words(words[1:]),
         "first_id": named[0].id if named else rows[0]["places"][0]["id"] if rows and rows[0]["places"] else "",
         "causes": rows,
         "calls": _Rows(report, places, owners).rows,
         "library": shorten(owners.library or "", 40),
         "well": _compiled_well(report, places),
         "measured": report.profile is not None,
+        "by_cost": bool(costs) and None not in costs and costs == sorted(costs, key=lambda seconds: -(seconds or 0)),
     }
 
 

@@ -56,7 +56,8 @@ class OverviewText(Terminal):
         library = f"  (all in {library})" if library else ""
         rows = self.shown["causes"]
         placed = PLACED if len(rows) <= MANY else PLACED - 1
-        out = [self.paint(f"Causes: {len(rows)}, the most costly first", "bold") + self.paint(library, "soft")]
+        order = ", the most costly first" if self.shown["by_cost"] else ""
+        out = [self.paint(f"Causes: {len(rows)}{order}", "bold") + self.paint(library, "soft")]
         for number, row in enumerate(rows):
             left = room - len(out) - (number < len(rows) - 1)
             lines = [self.head(number, row), *(self.places(row) if number < placed else [])]

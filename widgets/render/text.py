@@ -26,7 +26,7 @@ from dynascope.widgets.labels.advice import (
     set_by,
 )
 from dynascope.widgets.labels.bands import region_name
-from dynascope.widgets.labels.fixes import diff_lines, fix_words, fixes_summary, how_to_apply, refused
+from dynascope.widgets.labels.fixes import diff_lines, fix_words, fixes_summary, how_to_apply, refused, removed_words
 from dynascope.widgets.labels.recompiles import (
     compiled_again,
     failures,
@@ -158,17 +158,16 @@ class _Terminal(Terminal):
         if not summary or self.report.fix_set is None:
             return []
         out = ["", self.paint(summary, "bold")]
-        at = {b.id: self.places.at(b.file, b.line, b.cell) for b in self.report.breaks}
-        again = {r.frame: f"recompile of {self.places.name(self.report.frame(r.frame))}" for r in self.report.recompiles}
         for fix in self.report.fixes or ():
             if fix.chosen:
-                place = at.get(fix.break_ or "") or again.get(fix.recompile or "", "after the other fixes:")
-                out += self.paint_all(self.wrap(f"✓ {place} {fix_words(fix)}", "    ", 3), "green")
+                what = removed_words(self.report, fix, self.places)
+                out += self.paint_all(self.wrap(f"✓ {what}: {fix_words(fix)}", "    ", 3), "green")
                 out += [self.changed_line(line) for line in diff_lines(fix, self.report, self.places)]
                 out += self.wrap(f"takes for granted: {fix.assumption}", "      ", 3) if fix.assumption else []
-        for b in self.report.breaks[:MOST]:
-            for fix in refused(self.report, b.id)[:3]:
-                out += self.paint_all(self.wrap(f"✗ {at[b.id]} {fix_words(fix)}", "    "), "soft")
+        for id in [b.id for b in self.report.breaks[:MOST]] + [r.frame for r in self.report.recompiles[:MOST]]:
+            for fix in refused(self.report, id)[:3]:
+                what = removed_words(self.report, fix, self.places)
+                out += self.paint_all(self.wrap(f"✗ {what}: {fix_words(fix)}", "    "), "soft")
         if how := how_to_apply(self.report):
             out += self.paint_all(self.wrap(f"→ {how}", "  ", 3), "green")
         return [*out, *(line for note in self.report.fix_set.notes for line in self.wrap("note: " + note, "", 3))]
@@ -258,7 +257,7 @@ class _Terminal(Terminal):
         out += self.wrap(" ".join(t if t.endswith((".", ":", "!")) else f"{t}." for t in why), "    ")
         for words in undecided_words(b, self.report, self.places):
             out += self.wrap(printable(words.replace("`", ""), 2000), "    ")
-        steps = advice(b)
+        steps = advice(self.report, b)
         if steps:
             first = self.wrap(steps[0], "      ", 3)
             out += [self.paint("    → ", "green") + first[0].lstrip(), *first[1:]] if first else []

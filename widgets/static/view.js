@@ -576,30 +576,30 @@ wner":owner,"aria-pressed":String(owner===only)},h("b",{text})))),had&&whose.que
 function draw(model){let fresh=model!==content;if(content=model,shown=model.overview,node.hidden=!shown,!shown)return;let{
 calls,measured}=shown;fresh&&(open=new Set(calls.map((_,at)=>at).filter(at=>hasBelow(at)&&!calls[at].folded)));let{first_id}=shown;
 first.replaceChildren(h("b",{text:"Do this first"}),first_id?button("dyn-first","",()=>select(first_id),{},...withCode(shown.
-first)):h("span",{text:shown.first}),note("Remaining",shown.left,"what remains if that removes all of the first cause"),
-note("Compiled well",shown.well,"functions without a graph break, a recompile or skipped code; versions count once"));let places=shown.
-causes.flatMap(cause=>cause.places);drawOwners([...places,...calls]);let[one,another]=new Set(places.map(({owner})=>owner)),
-where=another||!one?"":{own:" · all in your code",model:` · all in ${shown.library}`}[one]||"",placesOf=cause=>cause.places.
-filter(({owner})=>!only||owner===only),kept=shown.causes.filter(cause=>placesOf(cause).length);causesTitle.textContent=`\
-Causes · ${kept.length}${where}`,causesTitle.title="the most costly first; recompiles last",causes.replaceChildren(...kept.
-map((cause,n)=>causeNode({...cause,places:placesOf(cause)},shown?shown.causes.indexOf(cause)+1:n,n<OPEN,select))),kept.length||
-causes.replaceChildren(h("p",{cls:"dyn-eager",text:"none"})),key.textContent=measured?"bar: share of a call's time":"bar\
-: share of the captured operations",drawCalls()}function highlight(id){if(selected=id,!shown)return()=>{};let{calls}=shown,
-at=calls.findIndex(row3=>row3.ids.includes(id)&&!(row3.folded&&row3.ids.length>40));for(let n=at,depth=calls[at]?.depth;n>=
-0&&depth>0;n--)calls[n].depth>=depth||(depth=calls[n].depth,open.has(n)||(open.add(n),rows.delete(at)));at>=0&&!rows.has(
-at)&&!only&&drawCalls();let row2=rows.get(at);markSelected(row2?[row2]:[]),row2&&stop!==at&&!grid.contains(document.activeElement)&&
-(rows.get(stop)?.setAttribute("tabindex","-1"),row2.setAttribute("tabindex","0"),stop=at);let chosen=shown.causes.flatMap(
-cause=>cause.places).filter(place=>place.ids.includes(id)),ids=new Set(chosen.map(place=>place.id)),pressed=[...causes.querySelectorAll(
-".dyn-spot")].filter(place=>ids.has(place.dataset.id||""));return markPressed(pressed),()=>reveal(grid,row2,!0)}return grid.
-addEventListener("click",event=>{let row2=closest(event,".dyn-call");if(!shown||!row2)return;let at=Number(row2.dataset.
-at);go(at),closest(event,".dyn-twist")||!shown.calls[at].place?hasBelow(at)&&toggle(at,!open.has(at)):select(shown.calls[at].
-id)}),grid.addEventListener("keydown",event=>{let row2=closest(event,".dyn-call");if(!shown||!row2||event.altKey||event.
-ctrlKey||event.metaKey)return;let{calls}=shown,at=Number(row2.dataset.at),all=[...rows.keys()],place=all.indexOf(at),moves={
-ArrowDown:all[place+1],ArrowUp:all[place-1],Home:all[0],End:all[all.length-1]};if(event.key in moves)go(moves[event.key]??
-at);else if(event.key==="ArrowRight"&&hasBelow(at))open.has(at)?go(all[place+1]):toggle(at,!0);else if(event.key==="Arro\
-wLeft")open.has(at)&&hasBelow(at)?toggle(at,!1):go(all.slice(0,place).findLast(n=>calls[n].depth<calls[at].depth)??at);else if(event.
-key==="Enter"||event.key===" ")select(calls[at].id),event.key==="Enter"&&enter();else if(event.key!=="ArrowRight")return;
-handled(event)}),{node,draw,highlight:(_,id)=>highlight(id)}}function recompileRow(r){return h("div",{cls:`dyn-rrow${r.refused?" dyn-refused":""}`,...OPTION,"data-id":r.id,title:r.full},
+first)):h("span",{text:shown.first}),note("Remaining",shown.left,"what remains after that"),note("Compiled well",shown.well,
+"functions without a graph break, a recompile or skipped code; versions count once"));let places=shown.causes.flatMap(cause=>cause.
+places);drawOwners([...places,...calls]);let[one,another]=new Set(places.map(({owner})=>owner)),where=another||!one?"":{
+own:" · all in your code",model:` · all in ${shown.library}`}[one]||"",placesOf=cause=>cause.places.filter(({owner})=>!only||
+owner===only),kept=shown.causes.filter(cause=>placesOf(cause).length);causesTitle.textContent=`Causes · ${kept.length}${where}`,
+causesTitle.title=shown.by_cost?"the most costly first; recompiles last":"",causes.replaceChildren(...kept.map((cause,n)=>causeNode(
+{...cause,places:placesOf(cause)},shown?shown.causes.indexOf(cause)+1:n,n<OPEN,select))),kept.length||causes.replaceChildren(
+h("p",{cls:"dyn-eager",text:"none"})),key.textContent=measured?"bar: share of a call's time":"bar: share of the captured\
+ operations",drawCalls()}function highlight(id){if(selected=id,!shown)return()=>{};let{calls}=shown,at=calls.findIndex(row3=>row3.
+ids.includes(id)&&!(row3.folded&&row3.ids.length>40));for(let n=at,depth=calls[at]?.depth;n>=0&&depth>0;n--)calls[n].depth>=
+depth||(depth=calls[n].depth,open.has(n)||(open.add(n),rows.delete(at)));at>=0&&!rows.has(at)&&!only&&drawCalls();let row2=rows.
+get(at);markSelected(row2?[row2]:[]),row2&&stop!==at&&!grid.contains(document.activeElement)&&(rows.get(stop)?.setAttribute(
+"tabindex","-1"),row2.setAttribute("tabindex","0"),stop=at);let chosen=shown.causes.flatMap(cause=>cause.places).filter(
+place=>place.ids.includes(id)),ids=new Set(chosen.map(place=>place.id)),pressed=[...causes.querySelectorAll(".dyn-spot")].
+filter(place=>ids.has(place.dataset.id||""));return markPressed(pressed),()=>reveal(grid,row2,!0)}return grid.addEventListener(
+"click",event=>{let row2=closest(event,".dyn-call");if(!shown||!row2)return;let at=Number(row2.dataset.at);go(at),closest(
+event,".dyn-twist")||!shown.calls[at].place?hasBelow(at)&&toggle(at,!open.has(at)):select(shown.calls[at].id)}),grid.addEventListener(
+"keydown",event=>{let row2=closest(event,".dyn-call");if(!shown||!row2||event.altKey||event.ctrlKey||event.metaKey)return;
+let{calls}=shown,at=Number(row2.dataset.at),all=[...rows.keys()],place=all.indexOf(at),moves={ArrowDown:all[place+1],ArrowUp:all[place-
+1],Home:all[0],End:all[all.length-1]};if(event.key in moves)go(moves[event.key]??at);else if(event.key==="ArrowRight"&&hasBelow(
+at))open.has(at)?go(all[place+1]):toggle(at,!0);else if(event.key==="ArrowLeft")open.has(at)&&hasBelow(at)?toggle(at,!1):
+go(all.slice(0,place).findLast(n=>calls[n].depth<calls[at].depth)??at);else if(event.key==="Enter"||event.key===" ")select(
+calls[at].id),event.key==="Enter"&&enter();else if(event.key!=="ArrowRight")return;handled(event)}),{node,draw,highlight:(_,id)=>highlight(
+id)}}function recompileRow(r){return h("div",{cls:`dyn-rrow${r.refused?" dyn-refused":""}`,...OPTION,"data-id":r.id,title:r.full},
 h("span",{cls:"dyn-again","aria-hidden":"true",text:r.refused?"✗":"↻"}),h("span",{cls:"dyn-place",text:r.place}),h("\
 code",{text:r.name}),h("span",{cls:"dyn-cause",text:r.refused?`recompile limit reached: ${r.cause}`:r.cause}),h("span",{
 cls:"dyn-hits",text:r.facts}))}function recompilesView(select,open){return rowsView("dyn-recompiles","dyn-rrow","recompi\

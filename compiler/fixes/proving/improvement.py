@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 from dynascope.compiler.fixes.plan import Plan
 from dynascope.compiler.fixes.problem import TRIES
-from dynascope.compiler.report import Break, Recompile, Report, first_line, plural
+from dynascope.compiler.report import Break, Recompile, Report, first_line, label, plural
 from dynascope.compiler.source.origin import origin
 
 #: a place in the original text: (file, line, column)
@@ -74,6 +75,29 @@ def recompile_key(recompile: Recompile, report: Report, plan: Plan) -> Key:
     frame = report.frame(recompile.frame)
     guard = recompile.failed_guards[0].source if recompile.failed_guards else ""
     return _place(frame.file, frame.line, None, plan), f"recompile {guard}"
+
+
+def removed(run: Report, after: Report, plan: Plan, before: Report, earlier: Plan) -> list[str]:
+    """Ids of the breaks and recompiled frames of `run` that are in `before`, under the plan `earlier`, but not in `after`."""
+    gone = {break_key(b, earlier)[0] for b in before.breaks} - {break_key(b, plan)[0] for b in after.breaks}
+    found = [b.id for b in run.breaks if break_key(b, Plan())[0] in gone]
+    for place, count in (_recompiles(before, earlier) - _recompiles(after, plan)).items():
+        frames = [r.frame for r in run.recompiles if r.refused_by is None and recompile_key(r, run, Plan())[0] == place]
+        found += frames[-count:]
+    return found
+
+
+def _recompiles(report: Report, plan: Plan) -> Counter[Place]:
+    return Counter(recompile_key(r, report, plan)[0] for r in report.recompiles if r.refused_by is None)
+
+
+def appeared(after: Report, plan: Plan, before: Report, earlier: Plan) -> str:
+    """The places of the graph breaks that are in `after` but not in `before`: `f.py:4 (if n == 0:)`; "" if there are none."""
+    known = {break_key(b, earlier)[0] for b in before.breaks}
+    new = [b for b in after.breaks if break_key(b, plan)[0] not in known]
+    lines = [(b, _place(b.file, b.line, None, plan)[1]) for b in new]
+    words = [(b, f"{label(b.file, b.cell)}:{line}" if line > 0 else "a changed line") for b, line in lines]
+    return " and ".join(dict.fromkeys(f"{at} ({b.source.strip()[:60]})" if b.source.strip() else at for b, at in words))
 
 
 def why_recompiles_stay(after: Report, before: Report) -> str | None:

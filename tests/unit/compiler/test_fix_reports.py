@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from typing import Any
 
 import pytest
@@ -40,3 +42,73 @@ def test_a_call_has_one_time() -> None:
     assert f"run time: {time_text(known)} a call (median of warm calls in a loop" in text
     assert f"Compiled, it takes {time_text(known)}" in text
     assert f"under torch.profiler ({time_text(report.profile.profiled_seconds or 0)} a call)" in text
+
+
+def selects(x: torch.Tensor) -> torch.Tensor:
+    chosen = x[x > 0]
+    if chosen.numel() == 0:
+        return x
+    return x - chosen.mean()
+
+
+def test_a_change_that_only_moves_a_break_is_no_fix() -> None:
+    report = fix(selects, torch.randn(8))
+    assert report.fixes
+    assert not any(x.chosen for x in report.fixes)
+    text = str(report)
+    assert "no graph break can be fixed" in text
+    assert "✓" not in text
+    titles = [x.title for x in report.fixes if x.break_]
+    assert len(titles) == len(set(titles)) > 1, "a change that is tried later, after all, is listed once"
+    [line] = {x.reason for x in report.fixes if x.break_ and x.breaks_after == 1}
+    assert re.match(r"it only moves the graph break to test_fix_reports.py:\d+ \(if chosen.numel\(\) == 0:\), for which", line)
+    assert report.patch() == ""
+
+
+def moves(x: torch.Tensor) -> torch.Tensor:
+    for i in range(2):
+        print(i)
+        x = x * x.sum().item()
+    return x
+
+
+def test_a_break_that_moves_before_it_is_removed() -> None:
+    report = fix(moves, torch.ones(3))
+    first, second = (x for x in report.fixes or () if x.chosen)
+    assert (first.removes, second.removes) == ([report.breaks[0].id], [])
+    assert re.search(r"A graph break appears at \S+:\d+ \(x = x \* .*\), which a later change removes$", first.reason)
+    text = str(report)
+    assert "1 of 1 graph break can be fixed" in text
+    assert "✓ after the other fixes: " in text
+
+
+def tick() -> None:
+    """Count in a place that replays do not restore; at the number that the test has set, the user presses Ctrl-C."""
+    counter = vars(sys)["ticks of the test"]
+    counter["now"] += 1
+    if counter["now"] == counter["end"]:
+        raise KeyboardInterrupt
+
+
+def chooses(x: torch.Tensor) -> torch.Tensor:
+    if not torch.compiler.is_compiling():  # when the proof calls it in eager mode
+        tick()
+    if x.sum() > 0:
+        return x * 2
+    return x * 3
+
+
+@pytest.mark.parametrize("end", [0, 1, 4, 12, 40])
+def test_each_change_that_is_not_taken_says_truly_why(monkeypatch: pytest.MonkeyPatch, end: int) -> None:
+    monkeypatch.setitem(vars(sys), "ticks of the test", {"now": 0, "end": end})
+    report = fix(chooses, torch.ones(3))
+    assert report.fix_set is not None
+    assert report.fix_set.is_complete == (end == 0)
+    chosen = [x.title for x in report.fixes or () if x.chosen]
+    assert len(chosen) == (end == 0)
+    for x in report.fixes or ():
+        assert x.reason
+        if x.verdict == "untried":
+            taken = [f"not needed: “{title}” is proved" for title in chosen]
+            assert x.reason in (taken or ["the search was interrupted", "not proved: the search was interrupted"])
+    assert ("is proved" in str(report)) <= bool(chosen)

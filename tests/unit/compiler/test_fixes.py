@@ -27,7 +27,7 @@ from msgspec import structs
 
 import dynascope
 from dynascope.compiler.driver import fixing
-from dynascope.compiler.fixes import patch, search, setting_changes
+from dynascope.compiler.fixes import patch, setting_changes
 from dynascope.compiler.fixes.calls import KeptCall, KeptCalls
 from dynascope.compiler.fixes.candidate import Candidate, Condition, Problem
 from dynascope.compiler.fixes.plan import Plan
@@ -47,7 +47,7 @@ from dynascope.compiler.fixes.text_edits import edits_between
 from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.replay.last_call import WatchedCall
 from dynascope.compiler.replay.replay import RecordedCall
-from dynascope.compiler.report import Break, Fix, FixEdit, Report
+from dynascope.compiler.report import Break, FixEdit, Report
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source import functions
 
@@ -1223,8 +1223,6 @@ def test_copies_do_not_count_as_operations() -> None:
     copied, captured = report(1, "add", "clone"), report(1, "add", "mul")
     assert captures_more(captured, copied)
     assert gain(captured, copied, "The recompiles stay").startswith("The recompiles stay; operations in graphs: 1 → 2, ")
-    worse, better = (search._Step(Plan(), SimpleNamespace(report=r)) for r in (copied, captured))  # type: ignore[arg-type]
-    assert better.badness < worse.badness
 
 
 def test_a_break_without_a_candidate_says_why(module: MakeModule) -> None:
@@ -1490,19 +1488,6 @@ def test_places_above_which_lines_were_added() -> None:
     other = structs.replace(other, line=2)
     step = SimpleNamespace(plan=plan, ran=SimpleNamespace(report=SimpleNamespace(breaks=[other, moved])))
     assert Search._ordered(SimpleNamespace(_report=report), step)[0] is moved  # type: ignore[arg-type]
-
-
-def test_a_dropped_fix_removes_only_the_fixes_that_were_not_tried_because_of_it() -> None:
-    """The two steps are for recompiles, so neither is for a break."""
-    candidate, start = Candidate("setting", "one"), SimpleNamespace()
-    search: Any = SimpleNamespace(found=Found(), _steps=[start], _banned=[], _dropped=set(), _given_up=set(), _tried=0)
-    search._tick, search._on_progress = lambda: None, lambda words: None
-    search._try = lambda candidate, fix, *rest: SimpleNamespace(candidate=candidate, fix=fix)
-    for step in "ab":
-        fixes = [Fix(id=step + number) for number in "01"]
-        search._steps.append(Search._first_that_holds(search, [candidate] * 2, fixes, start, lambda *_: None))  # type: ignore
-    Search._drop_from(search, 2, "it does not hold")
-    assert [fix.id for fix in search.found.fixes] == ["a0", "a1", "b0"]
 
 
 def test_a_change_that_fails_with_empty_tensors_only_says_so(module: MakeModule) -> None:

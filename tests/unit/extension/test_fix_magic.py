@@ -306,3 +306,43 @@ def test_bad_usage_of_the_command(tmp_path: Path) -> None:
     assert command("fix", "absent.py", cwd=tmp_path).returncode == 2
     (tmp_path / "a.py").write_text("")
     assert command("run", "--expect", "cats=3", "a.py", cwd=tmp_path).returncode == 2
+
+
+MODES = (
+    "class M(torch.nn.Module):",
+    "    mode = 'a'",
+    "    def forward(self, x):",
+    "        return x + 1 if self.mode == 'b' else x - 1",
+    "def loss(x, factor):",
+    "    return (x * factor).sum()",
+    "m = M()",
+    "for i in range(3):",
+    "    m.mode = 'abc'[i]",
+    "    y = loss(m(torch.ones(3)), i / 2)",
+)
+
+
+def test_a_fix_is_credited_with_the_recompiles_that_it_removes(shell: Any) -> None:
+    """The change is tried for a recompile of M, and removes that of the other function."""
+    shell("import torch")
+    report = shell.report("%%compile --fix --fix-seconds 600 --backend eager", *MODES)
+    names = {r.frame: report.frame(r.frame).name for r in report.recompiles}
+    assert sorted(names.values()) == ["M", "M", "loss"]
+    [chosen] = [x for x in report.fixes if x.chosen]
+    assert (chosen.settings, [names[id] for id in chosen.removes]) == ({"dynamic": True}, ["loss"])
+    text = str(report)
+    assert "1 of 3 recompiles can be fixed" in text
+    assert "✓ recompile of loss: Compile for all sizes at once: proved" in text
+    assert "recompile of M: " in text.partition("✓")[2]
+
+
+def test_recompiles_are_counted_as_in_the_headline(shell: Any) -> None:
+    """Not all of them come back when calls are repeated, because only some calls are kept."""
+    shell("import torch")
+    cell = ("def f(x, mode): return x + 1 if mode == 'a' else x - 1", "def g(x, factor): return x * factor",
+            "for n, mode in enumerate('abcdef'):", "    f(torch.ones(3), mode)", "    g(torch.ones(3 + n), n / 2)")  # fmt: skip
+    report = shell.report("%%compile --fix --fix-seconds 600 --backend eager --dynamic false", *cell)
+    assert report.summary.recompiles == 10
+    fixed = sum(len(x.removes) for x in report.fixes if x.chosen)
+    assert f"{fixed} of 10 recompiles can be fixed" in str(report)
+    assert report.fix_set.notes == ["Repeating 8 calls gives 6 recompiles, not 10: no change was tried for the rest"]

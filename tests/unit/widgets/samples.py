@@ -203,8 +203,8 @@ def fixed() -> Report:
     edit = FixEdit(file=at.file, first_line=4, last_line=4, before="    print('<b>')\n", after="    logged = 1  # <script>\n")
     found.fixes = [
         Fix(
-            id="x0", break_=at.id, title="Move it", edits=[edit], verdict="proved", reason="agrees", chosen=True,
-            assumption="It is printed later", breaks_before=1, breaks_after=0, graphs_before=2, graphs_after=1,
+            id="x0", break_=at.id, removes=[at.id], title="Move it", edits=[edit], verdict="proved", reason="agrees",
+            chosen=True, assumption="It is printed later", breaks_before=1, breaks_after=0, graphs_before=2, graphs_after=1,
         ),
         Fix(id="x1", break_=at.id, title="Drop it", verdict="refused", reason="a printed line is lost"),
     ]  # fmt: skip

@@ -57,7 +57,7 @@ def test_a_title_that_says_more_stays() -> None:
 def test_what_is_no_step_to_take_comes_last() -> None:
     b = one_break().breaks[0]
     b.hints = ["This graph break is fundamental - it is unlikely to go.", "Please report an issue.", "Use `torch.cond`."]
-    assert [step.split()[0] for step in advice(b)] == ["Use", "Meant", "This", "Please"]
+    assert [step.split()[0] for step in advice(Report(), b)] == ["Use", "Meant", "This", "Please"]
 
 
 def test_no_general_hint_of_this_torch_is_the_first_step() -> None:
@@ -65,7 +65,7 @@ def test_no_general_hint_of_this_torch_is_the_first_step() -> None:
     general = ("DYNAMO_BUG", "DIFFICULT", "FUNDAMENTAL", "SUPPORTABLE", "CAUSED_BY_EARLIER_GRAPH_BREAK")
     b = one_break().breaks[0]
     for b.hints in (getattr(hints, name, []) for name in general):
-        assert advice(b)[0].startswith("Meant to be here?")
+        assert advice(Report(), b)[0].startswith("Meant to be here?")
 
 
 @pytest.mark.parametrize(
@@ -77,12 +77,12 @@ def test_no_general_hint_of_this_torch_is_the_first_step() -> None:
     ],
 )
 def test_advice_on_an_error_names_a_flag_only_if_it_is_known(flags: dict[str, Any], first: str) -> None:
-    (step,) = advice(Break(id="b0", file="f.py", line=3, outcome="raised", **flags))
+    (step,) = advice(Report(), Break(id="b0", file="f.py", line=3, outcome="raised", **flags))
     assert step.startswith(first)
 
 
 def test_an_allowed_break_that_skips_its_frame_leaves_nothing_to_do() -> None:
-    (step,) = advice(Break(id="b0", file="f.py", line=3, outcome="skipped", allowed=True))
+    (step,) = advice(Report(), Break(id="b0", file="f.py", line=3, outcome="skipped", allowed=True))
     assert step.startswith("Nothing to do")
 
 

@@ -14,6 +14,8 @@ from dynascope.compiler.report import (
     BreakCost,
     Excerpt,
     Fix,
+    FixEdit,
+    FixSet,
     Frame,
     Graph,
     Hit,
@@ -23,7 +25,8 @@ from dynascope.compiler.report import (
     Segment,
     Source,
 )
-from dynascope.compiler.report.causes import causes
+from dynascope.compiler.report.causes import causes, setting_in
+from dynascope.compiler.report.fixes import FixSettings, FixVerdict
 from dynascope.widgets.drawing.split_graph import whole_picture
 from dynascope.widgets.labels.causes import CauseWords, first_words
 from dynascope.widgets.labels.words import Places, listing, shorten
@@ -210,8 +213,58 @@ def test_what_trying_a_setting_showed_replaces_the_hint() -> None:
                         verdict="proved", breaks_before=12, breaks_after=10)]  # fmt: skip
     cause = shown(report)["causes"][1]
     assert cause["fix"] == "set `torch._dynamo.config.capture_scalar_outputs = True` (tried: 12 graph breaks become 10)"
-    report.fixes[0].verdict = "refused"
-    assert shown(report)["causes"][1]["fix"].endswith("(tried: refused)")
+
+
+def tried(break_: str, verdict: FixVerdict, reason: str = "") -> Fix:
+    settings: FixSettings = {"torch._dynamo.config.capture_scalar_outputs": True}
+    return Fix(id="x0", break_=break_, kind="setting", settings=settings, verdict=verdict, reason=reason)
+
+
+def test_what_was_refused_is_never_the_first_advice() -> None:
+    report = model(breaks=12)
+    scalars = [b for b in report.breaks if setting_in(b.hints)]
+    report.breaks = scalars
+    report.summary.breaks = len(scalars)
+    assert shown(report)["first"].startswith("set `torch._dynamo.config.capture_scalar_outputs = True`")
+    report.fixes = [tried(scalars[0].id, "refused", "outputs differ")]
+    assert ": keep the value in a tensor, or read it outside of the compiled code" in shown(report)["first"]
+    assert "capture_scalar_outputs = True` was tried and refused" in shown(report)["first"]
+    assert "→ Keep the value in a tensor" in to_details(report).split("✂ graph break")[1]
+
+
+def test_what_else_was_tried_in_vain_is_not_advised() -> None:
+    report = model(breaks=12)
+    branch = next(b for b in report.breaks if not setting_in(b.hints))
+    assert "use `torch.where` or `torch.cond`, or move" in shown(report)["causes"][0]["fix"]
+    report.fixes = [replace(tried(branch.id, "refused"), settings={}, edits=[FixEdit("model.py", 1, 1)])]
+    found = shown(report)["causes"][0]["fix"]
+    assert found == "move the check out of the compiled code (other changes were tried and refused)"
+    again = next(cause for cause in shown(report)["causes"] if cause["kind"] == "recompile")
+    assert "try `dynamic=True` or `mark_dynamic`" in again["fix"]
+    report.fixes = [Fix(id="x0", recompile=report.recompiles[0].frame, settings={"dynamic": True}, verdict="refused")]
+    again = next(cause for cause in shown(report)["causes"] if cause["kind"] == "recompile")
+    assert "dynamic" not in again["fix"]
+
+
+def test_what_is_proved_is_done_first_and_the_rest_remains() -> None:
+    report = model(breaks=12)
+    again = [r.frame for r in report.recompiles]
+    removes = [*(b.id for b in report.breaks[:3]), *again[:2]]
+    report.fixes = [replace(tried(report.breaks[0].id, "proved"), removes=removes, chosen=True)]
+    report.fix_set = FixSet(fixes=["x0"], breaks_before=12, breaks_after=9, graphs_before=20, graphs_after=15)
+    found = shown(report)
+    gone = f"3 of 12 graph breaks and 2 of {len(again)} recompiles"
+    assert found["first"] == f"apply 1 proved change (`report.patch()`): {gone} go away."
+    assert found["left"] == f"9 graph breaks, {len(again) - 2} recompiles"
+    assert f"{gone} can be fixed: 20 graphs → 15" in to_text(report)
+
+
+def test_causes_are_called_costly_only_where_costs_are_known() -> None:
+    report = model(breaks=12)
+    assert "the most costly first" not in to_text(report)
+    costs = [BreakCost(break_=b.id, seconds=0.002 - n * 1e-4) for n, b in enumerate(report.breaks)]
+    report.profile = Profile(calls=3, median_seconds=0.004, breaks=costs)
+    assert "the most costly first" in to_text(report)
 
 
 def test_a_setting_for_which_no_time_was_left_does_not_count_as_tried() -> None:
@@ -220,6 +273,9 @@ def test_a_setting_for_which_no_time_was_left_does_not_count_as_tried() -> None:
     words = next(one for one in (CauseWords(report, Places(report), cause) for cause in causes(report)) if one.cause.setting)
     assert words.fix() == "set `torch._dynamo.config.capture_scalar_outputs = True` (not tried)"
     assert "(not tried): the compiler advises it for 3 of 12 graph breaks" in first_words(words)
+    for reason in ("the time limit was reached", "not proved: the time limit was reached"):
+        report.fixes[0].reason = reason
+        assert words.fix().endswith(f"({reason if reason.startswith('not ') else 'not tried: ' + reason})")
 
 
 def test_what_only_the_first_call_has_is_a_cause_of_its_own() -> None:
