@@ -43,7 +43,7 @@ class Plan:
         return self.texts[file] if file in self.texts else "".join(linecache.getlines(file))
 
     def with_candidate(self, candidate: Candidate) -> Plan:
-        """This plan with one more candidate; raises NotApplicable if the candidate's edits do not fit or change nothing."""
+        """This plan with one more candidate; raises NotApplicable if the candidate does not fit or changes nothing."""
         texts, originals = dict(self.texts), dict(self.originals)
         for file in dict.fromkeys(edit.file for edit in candidate.edits):
             before = self.text(file)
@@ -51,8 +51,11 @@ class Plan:
             texts[file] = with_edits(before, [edit for edit in candidate.edits if edit.file == file])
             if texts[file] == before:
                 raise NotApplicable("it changes nothing")
+        settings = _merged(self.settings, candidate.settings)
+        if not candidate.edits and settings == self.settings:
+            raise NotApplicable("it is made already, for another graph break or recompile")
         return replace(
-            self, texts=texts, originals=originals, settings=_merged(self.settings, candidate.settings),
+            self, texts=texts, originals=originals, settings=settings,
             assumptions=(*self.assumptions, *filter(None, [candidate.assumption])), tests=(*self.tests, *candidate.tests),
             tensors=(*self.tensors, *candidate.tensors),
         )  # fmt: skip

@@ -466,7 +466,6 @@ class Search:
         problems = problems_of_recompile(recompile, frame, step.plan.text)
         made = self._made(setting_changes.for_recompile, frame.name, recompile, frame.name, step.plan.text(frame.file))
         made += (live_edit.without_known_import(c) for p in problems for c in self._made(counters.candidates, p.function, p))
-        made = [c for c in made if c.edits or not c.settings.items() <= step.plan.settings.items()]  # else it changes nothing
         candidates = [c for c in made if c not in self._banned and (c, step.plan) not in self._refused]
         fixes = [self._fix_of(candidate, step) for candidate in candidates]
         known = {recompile_key(other, self._report, Plan()): other.frame for other in reversed(self._report.recompiles)}

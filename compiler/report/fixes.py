@@ -40,7 +40,7 @@ class Fix(Part, kw_only=True):
     recompile: str | None = None
     #: for a chosen change, ids of the breaks and of the recompiled frames that it removes, beyond those that the fixes chosen
     #: before it remove
-    removes: list[str] = field(default_factory=list)
+    removes: list[str] = []
     kind: FixKind = "rewrite"
     title: str = ""
     edits: list[FixEdit] = []

@@ -125,7 +125,7 @@ class _Terminal(Terminal):
         """The first breaks in full, of three or more that are alike only one; the places of the others."""
         alike: dict[Hashable, list[Break]] = {}
         for b in sorted_breaks(self.report):
-            words = (*reasons(b), *advice(b), *undecided_words(b, self.report, self.places))
+            words = (*reasons(b), *advice(self.report, b), *undecided_words(b, self.report, self.places))
             alike.setdefault((words, self.outcome(b), b.allowed, b.first_call_only), []).append(b)
         out: list[str] = []
         groups = [group for same in alike.values() for group in ([same] if len(same) > 2 else [[b] for b in same])]
@@ -191,7 +191,8 @@ class _Terminal(Terminal):
         for cost in profile.breaks[:MOST]:
             out += self.wrap(f"{at[cost.break_]} {cost_words(cost)}", "    ")
         out += [f"    … and {len(profile.breaks) - MOST} more"] if len(profile.breaks) > MOST else []
-        out += self.paint_all(self.wrap(line["first"], "  → "), "green") if line["first"] else []
+        first = self.wrap(line["first"], "    ") if line["first"] else []
+        out += self.paint_all(["  → " + first[0].lstrip(), *first[1:]], "green") if first else []
         if profile.guards is not None and guard_switches(profile):
             out += self.wrap(guards_summary(profile.guards), "    ", 3)
             for one in profile.guards.frames[:2]:

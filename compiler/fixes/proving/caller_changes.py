@@ -52,7 +52,8 @@ def with_number_tensors(target: Any, entry: Callable[..., Any], names: Sequence[
 def with_marks(target: Any, entry: Callable[..., Any], marks: Sequence[str]) -> Callable[..., Any]:
     """Wrap `entry` (the compiled `target`) so that dimensions of its arguments are marked as dynamic.
 
-    The mark `"x, 0"` is for dimension 0 of `x`.  Raises NotApplicable if `target` has no such argument.
+    The mark `"x, 0"` is for dimension 0 of `x`; what is wrapped is the attribute `unmarked`.  Raises NotApplicable if `target`
+    has no such argument.
     """
     if not marks:
         return entry
@@ -72,6 +73,7 @@ def with_marks(target: Any, entry: Callable[..., Any], marks: Sequence[str]) -> 
                 mark_dynamic(value, int(dimension))
         return entry(*args, **kwargs)
 
+    vars(call)["unmarked"] = entry
     return call
 
 

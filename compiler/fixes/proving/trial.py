@@ -123,12 +123,20 @@ class Trials:
     def seconds(self, call: WatchedCall, plan: Plan, times: int) -> float | None:
         """The median time of a call under a plan, with the backend, mode and options of the run.
 
-        None if the call raises an exception, or does not end before the deadline.
+        None if the call raises an exception, or does not end before the deadline, or if each call would have to make tensors,
+        which the fixed program has made before.
         """
+        if plan.tensors:
+            return None
         with self._entries(plan, self._timed, None, False) as entry_of:
             try:
                 with time_limit(max(self.deadline - time.perf_counter(), 0.0)):
-                    return seconds_of(entry_of(call), call.recorded, times)
+                    entry = entry_of(call)
+                    if plan.marks:  # it is compiled with marked arguments; the caller sets the marks, before the call
+                        with call.recorded.replaying() as prepare:
+                            args, kwargs = prepare()
+                            entry(*args, **kwargs)
+                    return seconds_of(getattr(entry, "unmarked", entry), call.recorded, times)
             except KeyboardInterrupt:
                 raise
             except BaseException:  # the program may have caught the exception of the recorded call
