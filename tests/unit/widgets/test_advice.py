@@ -213,13 +213,13 @@ def test_what_torch_breaks_by_design_is_left(file: str, type: str, explanation: 
     r = one_break()
     [b] = r.breaks
     b.file, b.type, b.explanation, b.hints = file, type, explanation, [hint]
-    first, *others = advice(b)
+    first, *others = advice(Report(), b)
     assert first.startswith(
         "This break is by design and costs nothing to leave. Compile the forward pass and the loss, and leave"
     )
     assert hint not in others
     b.outcome = "skipped"
-    assert advice(b)[0].startswith("Compile the forward pass and the loss")
+    assert advice(Report(), b)[0].startswith("Compile the forward pass and the loss")
 
 
 def test_a_break_by_design_is_not_what_to_do_first() -> None:
