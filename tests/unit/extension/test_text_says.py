@@ -120,7 +120,7 @@ def test_what_helps_where_a_loop_or_a_try_skips_a_function() -> None:
     text(raises)
     latest = dynascope.last()
     assert latest is not None
-    assert [step for step in advice(latest.breaks[0]) if "function of its own" in step] == []
+    assert [step for step in advice(latest, latest.breaks[0]) if "function of its own" in step] == []
 
 
 def test_a_wrong_name_of_a_setting_is_said_nowhere_but_in_the_compilers_own_text() -> None:
