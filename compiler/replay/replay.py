@@ -48,6 +48,7 @@ class RecordedCall:
         self._namespace = names
         self._refusal: str | None = None
         self._fragile: list[tuple[Any, Any]] = []
+        self._globals: list[GlobalName] = []
         self._arguments: _ArgumentState | None = None
         #: sentences on effects of a replay that are not undone; known before the first replay
         self.side_effects: list[str] = []
@@ -67,6 +68,7 @@ class RecordedCall:
             raise NotRepeatable(f"it calls {', '.join(sorted(reached.waiting))}, which waits for you")
         for value in reached.single_use:
             raise NotRepeatable(f"it can reach a {type(value).__name__}, which can be used only once")
+        self._globals = [value for value in reached.objects if isinstance(value, GlobalName)]
         names = self._namespace or {}
         before = {name: names[name] for name in reached.names_in(names) if name in names}
         self._arguments = _ArgumentState(args, kwargs, before)
@@ -92,9 +94,9 @@ class RecordedCall:
         arguments = self._arguments
         if arguments is None:
             raise NotRepeatable(self.refusal)
-        # the recorded names are also roots: the function's code may have been edited since, and may no longer use all of them
+        # recorded names are also roots: the function's code may have been edited since, and may no longer use all of them
         names = [GlobalName(self._namespace, name) for name in arguments.names] if self._namespace is not None else []
-        reached = Reachable([self.function, *names])
+        reached = Reachable([self.function, *self._globals, *names])
         reached.add(arguments.originals, without=arguments.cloned)
         snapshot = StateSnapshot(reached.objects)
         given: tuple[Any, ...] = ()
