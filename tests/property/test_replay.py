@@ -1,28 +1,34 @@
-"""Replays leave everything as the one call has left it, compared with a twin that was called once and not replayed."""
+"""Repeated calls leave everything as the one call has left it, compared with a twin that was called once and not repeated."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
-import itertools
 import os
 import random
+import signal
 import sys
+import warnings
+import weakref
 from collections import OrderedDict, deque
 from collections.abc import Iterator
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
+from example_counts import examples
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
+from torch.testing._internal.two_tensor import TwoTensor
 
-from dynascope.compiler.replay import replay
-from dynascope.compiler.replay.replay import RecordedCall
+import dynascope
+from dynascope import compiler
 
-EXAMPLES = int(os.environ.get("DYNASCOPE_EXAMPLES", "150"))
-OURS = os.path.dirname(replay.__file__)
+OURS = os.path.dirname(compiler.__file__)
 
 WORLD = """
 class Thing:
@@ -56,12 +62,16 @@ def counter():
         return n
     return count
 count = counter()
-arguments = (torch.ones(3, 2), {"t": torch.zeros(2), "list": [], "a": np.ones(2)}, Thing(), (leaf * 3, [torch.ones(1)]), shared)
+grid = np.arange(12.0).reshape(3, 4)
+cells = np.array([[1]], dtype=object)
+state = {"t": torch.zeros(2), "list": [], "a": np.ones(2), "grid": grid, "view": grid[::-1, 1:], "cells": cells}
+arguments = (torch.ones(3, 2), state, Thing(), (leaf * 3, [torch.ones(1)]), shared)
 """
 
 CHANGES = (
     "x.add_(1)", "x[0] = COUNT", "state['n'] = state.get('n', 0) + 1",
     "state.setdefault('t', torch.zeros(2)).mul_(2).add_(1)", "state['a'] += 1",
+    "state['grid'] += 1; state['view'][0, 0] *= 2; state['cells'][0, 0] += 1",
     "state['list'].append(x.sum().item())", "state.pop('t', None) if 't' in state else state.update(t=torch.ones(2))",
     "given.use(); given.tensor = given.tensor + 1", "given.tensor.add_(1)", "pair[0].mul_(2)",
     "pair[1].append(pair[0].sum())", "also.append(len(shared))", "shared.insert(0, COUNT)", "model(x)",
@@ -82,16 +92,38 @@ CHANGES = (
 )  # fmt: skip
 
 
-def a_world(changes: list[str], adam: bool) -> dict[str, Any]:
+#: more that a call can change: its setup, the change, and an expression that shows it
+PLACES = [
+    tuple(section.partition("\n")[2].strip().split("\n--\n"))
+    for section in Path(__file__).with_name("replay_places.txt").read_text(encoding="utf-8").split("== ")[1:]
+]
+COUNTED: list[int] = []
+
+
+@torch.library.custom_op("dynascope_tests::counted", mutates_args=())
+def counted(x: torch.Tensor) -> torch.Tensor:
+    COUNTED.append(1)
+    return x.clone()
+
+
+def a_world(changes: list[Any], adam: bool) -> dict[str, Any]:
     """A namespace of its own, with the function `f` that makes these changes and the `arguments` for it."""
-    body = "".join(f"    {change}\n" for change in changes)
-    source = f"{WORLD}\ndef f(x, state, given, pair, also):\n    global COUNT\n{body}    return x"
+    places = [change for change in changes if not isinstance(change, str)]
+    setup = "\n".join(place[0] for place in places)
+    body = "".join(f"    {change if isinstance(change, str) else change[1]}\n" for change in changes)
+    source = f"{setup}\n@torch.compiler.disable\ndef f(x, state, given, pair, also):\n    global COUNT\n{body}    return x\n"
     random.seed(1)
     np.random.seed(1)
     torch.manual_seed(1)
     world = {"__name__": "made_world", "torch": torch, "np": np, "random": random, "os": os, "sys": sys, "adam": adam,
-             "OrderedDict": OrderedDict, "deque": deque}  # fmt: skip
-    exec(compile(source, "<made world>", "exec"), world)
+             "OrderedDict": OrderedDict, "deque": deque, "functools": functools, "weakref": weakref, "TwoTensor": TwoTensor,
+             "counted": counted, "COUNTED": COUNTED}  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        exec(compile(WORLD, "<made world>", "exec"), world)
+        world["__names__"] = {*world, "NEW"}
+        exec(compile(source, "<made world>", "exec"), world)
+    world["__seen__"] = [place[2] for place in places]
     return world
 
 
@@ -105,7 +137,8 @@ def described(value: Any, seen: dict[int, tuple[int, Any]]) -> Any:
     if isinstance(value, torch.Tensor):
         kind = (type(value).__name__, value.requires_grad, value.is_leaf, value._version, str(value.grad_fn).partition(" ")[0])
         hooks = len(value._backward_hooks or ())
-        return (*kind, repr(value.tolist()), value.stride(), hooks, described(value.grad if value.is_leaf else None, seen))
+        values = "" if isinstance(value, TwoTensor) else repr(value.tolist())
+        return (*kind, values, value.stride(), hooks, described(value.grad if value.is_leaf else None, seen))
     if isinstance(value, torch.Generator):
         return value.get_state().tolist()
     if isinstance(value, np.ndarray):
@@ -124,7 +157,8 @@ def described(value: Any, seen: dict[int, tuple[int, Any]]) -> Any:
 
 
 def everything(world: dict[str, Any]) -> Any:
-    names = {k: v for k, v in world.items() if not k.startswith("__") and getattr(v, "__name__", "") not in sys.modules}
+    """All that can be told about a world and the process; it may change the world."""
+    names = {k: v for k, v in world.items() if k in world["__names__"] and getattr(v, "__name__", "") not in sys.modules}
     process = [
         random.getstate(),
         torch.get_rng_state().tolist(),
@@ -132,7 +166,7 @@ def everything(world: dict[str, Any]) -> Any:
         torch.is_grad_enabled(),
         dict(os.environ),
     ]
-    return [described(names, {}), process]
+    return [described(names, {}), process, [repr(eval(seen, world)) for seen in world["__seen__"]]]
 
 
 @contextlib.contextmanager
@@ -147,84 +181,81 @@ def unchanged_process() -> Iterator[tuple[io.StringIO, io.StringIO]]:
         os.environ.pop("DYNASCOPE_REPLAY", None)
 
 
-@contextlib.contextmanager
-def interrupted(line: int) -> Iterator[list[int]]:
-    """Raise KeyboardInterrupt when so many lines of the program or of `replay` have run; yields the number that are left."""
-    left, before = [line], sys.gettrace()
-
-    def trace(frame: FrameType, event: str, argument: Any) -> Any:
-        if not frame.f_code.co_filename.startswith((OURS, "<made world>")):
-            return None
-        if event == "line":
-            left[0] -= 1
-            if left[0] == 0:
-                raise KeyboardInterrupt
-        return trace
-
-    sys.settrace(trace)
-    try:
-        with contextlib.suppress(KeyboardInterrupt):
-            yield left
-    finally:
-        sys.settrace(before)
-
-
-@settings(max_examples=EXAMPLES, deadline=None, print_blob=True, suppress_health_check=list(HealthCheck))
-@given(
-    changes=st.lists(st.sampled_from(CHANGES), min_size=3, max_size=14, unique=True),
-    adam=st.booleans(),
-    turns=st.lists(st.booleans(), min_size=1, max_size=4),
-    interrupt=st.none() | st.none() | st.integers(1, 3000),
-)
-def test_replays_leave_everything_as_the_one_call(
-    changes: list[str], adam: bool, turns: list[bool], interrupt: int | None
-) -> None:
+def compare(changes: list[Any], adam: bool, options: dict[str, Any], interrupt: int = 0) -> int:
+    """Call a world with its calls repeated, and a twin once; returns the number of lines that ran after an interrupt."""
     twin = a_world(changes, adam)
     with unchanged_process() as printed:
         try:
             twin["f"](*twin["arguments"])
-        except RuntimeError:  # a backward without a graph: the call is not replayed then
+        except RuntimeError:  # a backward without a graph: the call is not repeated then
             reject()
         expected, output = everything(twin), [stream.getvalue() for stream in printed]
     world = a_world(changes, adam)
-    with unchanged_process() as printed:
-        recorded = RecordedCall(world["f"], world["arguments"], {})
-        assert recorded.refusal is None
-        before = described(world["arguments"], {})
-        world["f"](*world["arguments"])
-        assert everything(world) == expected
-        with interrupted(interrupt) if interrupt else contextlib.nullcontext(), recorded.replaying() as prepare:
-            for only_changed in turns:
-                args, kwargs = prepare(only_changed=only_changed)
-                if interrupt is None and not only_changed:
-                    assert without_versions(described(args, {})) == without_versions(before)
-                with contextlib.suppress(RuntimeError):
-                    world["f"](*args, **kwargs)
+    with unchanged_process() as printed, interrupted(interrupt) as left, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+
+        def entry(*args: Any) -> Any:
+            result = world["f"](*args)
+            left[1] = True
+            return result
+
+        notes = []
+        with contextlib.suppress(KeyboardInterrupt):
+            torch._dynamo.reset()
+            notes = dynascope.explain(entry, backend="eager", **options)(*world["arguments"]).notes
+        sys.settrace(None)
         found = everything(world)
         assert [stream.getvalue() for stream in printed] == output
-    reported = any("autograd history" in note for note in recorded.notes)
+    reported = any("autograd history" in note for note in notes)
     assert found == expected or reported
+    return left[0]
 
 
-def without_versions(value: Any) -> Any:
-    """A description without what clones need not have: the versions and histories of tensors."""
-    if isinstance(value, (list, tuple)):
-        is_tensor = len(value) == 9 and value[0] in ("Tensor", "Parameter")
-        return [without_versions(v) for i, v in enumerate(value) if not (is_tensor and i in (3, 4))]
-    return value
+@contextlib.contextmanager
+def interrupted(line: int) -> Iterator[list[Any]]:
+    """Ctrl-C when so many lines of the product and the world have run after the first call; 0: never."""
+    left, before = [line, False], sys.gettrace()
+
+    def trace(frame: FrameType, event: str, argument: Any) -> Any:
+        if not frame.f_code.co_filename.startswith((OURS, "<made world>")):
+            return None
+        if event == "line" and left[1]:
+            left[0] -= 1
+            if left[0] == 0:
+                signal.raise_signal(signal.SIGINT)
+        return trace
+
+    if line:
+        sys.settrace(trace)
+    try:
+        yield left
+    finally:
+        sys.settrace(before)
+
+
+@pytest.mark.parametrize("number", range(12))
+def test_every_change_is_undone(number: int) -> None:
+    """Each in the company of others."""
+    changes = [*CHANGES, *PLACES]
+    random.Random(7).shuffle(changes)
+    compare(changes[number::12], adam=bool(number % 2), options={"profile": 2} if number % 3 == 0 else {"check": True})
+
+
+@settings(max_examples=examples(20), deadline=None, print_blob=True, suppress_health_check=list(HealthCheck))
+@given(
+    changes=st.lists(st.sampled_from([*CHANGES, *PLACES]), min_size=3, max_size=14, unique=True),
+    adam=st.booleans(),
+    options=st.sampled_from([{"check": True}, {"check": True}, {"profile": 1}, {"check": True, "second_call": True}]),
+    interrupt=st.just(0) | st.just(0) | st.integers(1, 60_000),
+)
+def test_repeated_calls_leave_everything_as_the_one_call(
+    changes: list[Any], adam: bool, options: dict[str, Any], interrupt: int
+) -> None:
+    compare(changes, adam, options, interrupt)
 
 
 def test_an_interrupt_at_any_moment_leaves_everything_as_the_one_call() -> None:
     """Also one that comes while everything is restored."""
-    world = a_world(["COUNT += 1", "x.add_(1)", "model(x)", "shared.append(COUNT)", "thing.use()"], adam=False)
-    with unchanged_process():
-        recorded = RecordedCall(world["f"], world["arguments"], {})
-        world["f"](*world["arguments"])
-        expected = everything(world)
-        for line in itertools.count(1, 211):
-            with interrupted(line) as lines_left, recorded.replaying() as prepare:
-                args, kwargs = prepare()
-                world["f"](*args, **kwargs)
-            assert everything(world) == expected, line
-            if lines_left[0] > 0:
-                break  # it was never interrupted
+    changes, line = ["COUNT += 1", "x.add_(1)", "model(x)", "shared.append(COUNT)", "thing.use()"], 1
+    while compare(changes, False, {"check": True}, line) <= 0:
+        line += 4001
