@@ -6,9 +6,6 @@ import pytest
 import torch
 
 import dynascope
-from dynascope.compiler.driver.second_call import annotate_second_call
-from dynascope.compiler.fixes.calls import KeptCall, KeptCalls
-from dynascope.compiler.replay.replay import RecordedCall
 
 
 class Cached(torch.nn.Module):
@@ -114,14 +111,3 @@ def test_the_report_of_a_run_is_remembered_if_its_second_call_is_interrupted() -
         dynascope.explain(once, backend="eager", second_call=True)(torch.ones(3))
     assert dynascope.last().compiled == ["once"]
     assert dynascope.last().summary.breaks == 1
-
-
-def test_a_cells_statements_begin_with_their_names_again_so_nothing_is_known() -> None:
-    def statements() -> None:
-        torch._dynamo.graph_break()
-
-    kept = KeptCalls()
-    kept.calls.append(KeptCall(statements, RecordedCall(statements, (), {}, {}), namespace={}))
-    report = dynascope.explain(statements, backend="eager")()
-    annotate_second_call(report, dynascope.explain(lambda: None, backend="eager")(), kept)
-    assert first_only(report) == [None]

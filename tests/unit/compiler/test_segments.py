@@ -2,6 +2,8 @@
 
 `profiler_traces/*_cpu.json` come from real runs (`profiler_traces/record.py`).  The events of a device below are made up
 after the documentation of torch.profiler and CUPTI: no GPU has produced them yet.
+
+Inside: `read_calls` and `profile_of` are given events; a live profile has other times in each run.
 """
 
 from __future__ import annotations

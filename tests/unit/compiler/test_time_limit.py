@@ -1,4 +1,7 @@
-"""The time limit of a call: raised in the call, and nothing of it stays in the interpreter."""
+"""The time limit of a call: raised in the call, and nothing of it stays in the interpreter.
+
+Inside: the search ends calls so, and no report shows how.
+"""
 
 from __future__ import annotations
 

@@ -327,6 +327,12 @@ def test_the_view_holds_no_run_after_the_run(shell: Any, monkeypatch: pytest.Mon
     assert [display.so_far for display in displays] == [None, None]
 
 
+def test_the_second_call_of_a_cells_statements_begins_with_the_same_names_so_nothing_is_known(shell: Any) -> None:
+    shell("import torch", "x = torch.ones(3)")
+    report = shell.report("%%compile --second-call --backend eager", "y = x + 1", "torch._dynamo.graph_break()", "y = y * 2")
+    assert [b.first_call_only for b in report.breaks] == [None]
+
+
 def test_the_line_of_a_magic_gives_its_settings(shell):
     settings = Settings(options={"cuda.arch": "90", "a": 3, "b": "word"}, fix_seconds=0.5, profile=3)
     words = shlex.split(command_line("%%compile", settings, Settings()))
