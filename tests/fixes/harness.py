@@ -1,18 +1,19 @@
-"""Runs programs with and without a rewrite, by means of their own: no part of the runner that the fixes use."""
+"""Runs programs with and without their fixes, and compares them by means of its own."""
 
 from __future__ import annotations
 
 import contextlib
+import copy
 import importlib.util
 import io
-import itertools
 import logging
 import re
+import subprocess
 import sys
 import tempfile
 import uuid
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -22,17 +23,11 @@ import torch
 from torch.utils import _pytree as pytree
 
 import dynascope
-from dynascope.compiler.fixes.candidate import Candidate, Problem
-from dynascope.compiler.fixes.plan import DYNAMO, resolved
-from dynascope.compiler.fixes.problem import problems_of
-from dynascope.compiler.fixes.proving.improvement import operations
-from dynascope.compiler.fixes.registry import CANDIDATE_SOURCES
-from dynascope.compiler.report import FixEdit, Report
+from dynascope.compiler.report import Report
 
-#: the sources of candidates that are rewrites, in the order in which they are tried
-REWRITES = tuple(source for source in CANDIDATE_SOURCES if source.__module__.startswith("dynascope.compiler.fixes.rewrites."))
+DYNAMO = "torch._dynamo.config."
 _NUMBER = re.compile(r"-?\d+\.\d+(?:e[-+]?\d+)?")
-_LINE_END = re.compile(r"\r\n?|\n")
+_PLAIN = (int, float, str, list, dict, torch.Tensor)
 
 
 @contextlib.contextmanager
@@ -54,30 +49,11 @@ def imported(text: str) -> Iterator[ModuleType]:
             torch._dynamo.reset()
 
 
-def lines_of(text: str) -> list[str]:
-    """The lines of a text with their ends, as Python counts lines."""
-    starts = [0, *(m.end() for m in _LINE_END.finditer(text)), len(text)]
-    return [text[a:b] for a, b in itertools.pairwise(starts) if a < b]
-
-
-def edited(text: str, edits: tuple[FixEdit, ...]) -> str:
-    """The text with the edits; each must fit."""
-    lines = lines_of(text)
-    for edit in sorted(edits, key=lambda e: -e.first_line):
-        place = slice(edit.first_line - 1, edit.last_line)
-        assert "".join(lines[place]) == edit.before
-        lines[place] = [edit.after]
-    return "".join(lines)
-
-
 @contextlib.contextmanager
-def in_force(settings: dict[str, object]) -> Iterator[None]:
-    """Settings of Dynamo, named as candidates name them."""
-    values = {
-        name.removeprefix(DYNAMO): set(map(resolved, value)) if isinstance(value, list) else value
-        for name, value in settings.items()
-    }
-    with torch._dynamo.config.patch(**values) if values else contextlib.nullcontext():
+def own_settings(names: Iterable[str]) -> Iterator[None]:
+    """Settings of Dynamo that a fixed program may change when it is imported; they are restored at the end."""
+    own = [name.removeprefix(DYNAMO) for name in names if name.startswith(DYNAMO)]
+    with torch._dynamo.config.patch(**{name: copy.copy(getattr(torch._dynamo.config, name)) for name in own}):
         yield
 
 
@@ -85,15 +61,6 @@ def arguments(expression: str) -> list[Any]:
     """The arguments that an expression makes."""
     value = eval(expression, {"torch": torch})
     return list(value) if isinstance(value, tuple) else [value]
-
-
-def report_of(text: str, inputs: str, settings: dict[str, object] | None = None) -> tuple[Report, list[Problem]]:
-    """What the compiler does with a program, and its problems."""
-    with imported(text) as module, in_force(settings or {}), quiet():
-        torch._dynamo.reset()
-        report = dynascope.explain(module.f, backend="eager")(*arguments(inputs))
-        problems = [p for b in report.breaks for p in problems_of(b, lambda file: text if file == module.__file__ else "")]
-    return report, problems
 
 
 @contextlib.contextmanager
@@ -124,13 +91,26 @@ class Outcome:
     error: str | None
     said: list[str]
     arguments: list[Any]
+    #: what the program keeps from call to call
+    state: Any
     #: None: the backward raised an error
     gradients: list[Any] | None
 
 
-def outcome(text: str, inputs: str, settings: dict[str, object] | None = None, **compile_options: Any) -> Outcome:
-    """Run `f` of a program on fresh arguments, compiled if there are options for that."""
-    with imported(text) as module, in_force(settings or {}):
+def state_of(module: ModuleType) -> Any:
+    """Copies of the plain data among a module's globals, and of what its `f` holds."""
+    held = {**module.f.state_dict(), **vars(module.f)} if isinstance(module.f, torch.nn.Module) else {}
+    named = [*vars(module).items(), *held.items()]
+    return {n: copy.deepcopy(v) for n, v in named if not n.startswith("_") and isinstance(v, _PLAIN) and not _has_history(v)}
+
+
+def _has_history(value: Any) -> bool:
+    return any(isinstance(leaf, torch.Tensor) and not leaf.is_leaf for leaf in pytree.tree_leaves(value))
+
+
+def outcome(text: str, inputs: str, settings: Iterable[str] = (), **compile_options: Any) -> Outcome:
+    """Run `f` of a program on fresh arguments, compiled if there are options for that; `settings`: those that the text sets."""
+    with own_settings(settings), imported(text) as module:
         torch._dynamo.reset()
         torch.manual_seed(0)
         given = arguments(inputs)
@@ -144,6 +124,7 @@ def outcome(text: str, inputs: str, settings: dict[str, object] | None = None, *
                 value = function(*given)
             except Exception as raised:
                 error = type(raised).__name__
+        state = state_of(module)
         outputs = [o for o in pytree.tree_leaves(value) if isinstance(o, torch.Tensor) and o.requires_grad]
         gradients: list[Any] | None = []
         if outputs and leaves:
@@ -151,7 +132,7 @@ def outcome(text: str, inputs: str, settings: dict[str, object] | None = None, *
                 gradients = list(torch.autograd.grad([o.sum() for o in outputs], leaves, allow_unused=True))
             except RuntimeError:
                 gradients = None
-    return Outcome(value, error, said, given, gradients)
+    return Outcome(value, error, said, given, state, gradients)
 
 
 def difference(one: Outcome, other: Outcome, raises: str | None = None, **tolerance: float) -> str:
@@ -160,49 +141,49 @@ def difference(one: Outcome, other: Outcome, raises: str | None = None, **tolera
         return f"raises {one.error} instead of {other.error}"
     if one.error is not None:
         return ""
-    for what in ("value", "arguments", "gradients"):
-        found, wanted = getattr(one, what), getattr(other, what)
-        if what == "gradients":
-            if wanted is None:
-                continue
-            if found is None:
-                return "its backward raises an error"
-            found, wanted = _no_gradient_is_zero(found, wanted)
-        kinds = [[type(leaf) for leaf in pytree.tree_leaves(v)] for v in (found, wanted)]
-        if kinds[0] != kinds[1]:
-            return f"{what}: {kinds[0]} instead of {kinds[1]}"
-        try:
-            torch.testing.assert_close(found, wanted, equal_nan=True, **tolerance)
-        except AssertionError as error:
-            return f"{what}: {error}"
+    for what in ("value", "arguments", "state"):
+        if text := unlike(getattr(one, what), getattr(other, what), **tolerance):
+            return f"{what}: {text}"
+    if other.gradients is not None:
+        if one.gradients is None:
+            return "its backward raises an error"
+        # what a branch does not use has no gradient, and gets one of zero where both sides are part of the graph
+        pairs = list(zip(one.gradients, other.gradients, strict=True))
+        zeros = [[_zeros(b) if a is None else a for a, b in pairs], [_zeros(a) if b is None else b for a, b in pairs]]
+        if text := unlike(*zeros, **tolerance):
+            return f"gradients: {text}"
     return "" if _as_said(one.said) == _as_said(other.said) else f"says {one.said} instead of {other.said}"
 
 
+def _zeros(like: torch.Tensor | None) -> torch.Tensor | None:
+    return None if like is None else torch.zeros_like(like)
+
+
+def unlike(found: Any, wanted: Any, **tolerance: float) -> str:
+    """How two nested values differ, but for rounding; "" if they do not."""
+    (leaves, spec), (others, wanted_spec) = pytree.tree_flatten(found), pytree.tree_flatten(wanted)
+    if spec != wanted_spec:
+        return f"{found} instead of {wanted}"
+    for one, other in zip(leaves, others, strict=True):
+        if type(one) is not type(other):
+            return f"{type(one)} instead of {type(other)}"
+        if isinstance(one, (torch.Tensor, float)):
+            try:
+                torch.testing.assert_close(one, other, equal_nan=True, **tolerance)
+            except AssertionError as error:
+                return str(error)
+        elif isinstance(one, _PLAIN) and one != other:
+            return f"{one} instead of {other}"
+    return ""
+
+
 def _as_said(lines: list[str]) -> str:
-    """What was said, with numbers to four digits; compiled code gives a tensor another gradient function, and longer lines."""
+    """What was said, with numbers to three digits; compiled code gives a tensor another gradient function, and longer lines."""
     text = re.sub(r"\s+", " ", re.sub(r"grad_fn=<\w+>", "grad_fn", " ".join(lines)))
-    return _NUMBER.sub(lambda m: f"{float(m.group()):.3e}", text)
+    return _NUMBER.sub(lambda m: f"{round(float(m.group()), 6):.2e}", text)
 
 
-def _no_gradient_is_zero(found: list[Any], wanted: list[Any]) -> tuple[list[Any], list[Any]]:
-    """What a branch does not use has no gradient, and gets one of zero where both sides are part of the graph."""
-    pairs = list(itertools.zip_longest(found, wanted))
-    zeros = [(torch.zeros_like(b) if a is None and b is not None else a) for a, b in pairs]
-    return zeros, [(torch.zeros_like(a) if b is None and a is not None else b) for a, b in pairs]
-
-
-@dataclass
-class Step:
-    """A rewrite that was accepted."""
-
-    candidate: Candidate
-    before: str
-    after: str
-
-
-def same(
-    text: str, original: str, inputs: tuple[str, ...], raises: str | None, settings: dict[str, object], **options: Any
-) -> str:
+def same(text: str, original: str, inputs: Iterable[str], raises: str | None, settings: Iterable[str], **options: Any) -> str:
     """How a changed program differs from the original one in eager mode, on any of the inputs; "" if it does not."""
     for each in inputs:
         wanted = outcome(original, each)
@@ -217,58 +198,35 @@ def same(
     return ""
 
 
-def badness(report: Report) -> tuple[int, ...]:
-    """Fewer breaks, then more operations in graphs (copies aside), then fewer graphs."""
-    summary = report.summary
-    return (summary.breaks, -operations(report), summary.graphs)
+@dataclass
+class Fixed:
+    """A program, what the report says about its fixes, and its text with those that were chosen."""
+
+    report: Report
+    text: str
+    #: the chosen fixes' settings: those of Dynamo are in the text, too
+    settings: dict[str, Any]
+    #: how the program is left otherwise than by one call; "" if it is not
+    traces: str
 
 
-def rewritten(
-    text: str, inputs: tuple[str, ...], raises: str | None = None, limit: int = 6
-) -> tuple[str, list[Step], list[str]]:
-    """The program after all rewrites that make it better and change no result, these, and why others were not taken."""
-    steps: list[Step] = []
-    refused: list[str] = []
-    original, settings = text, {}
-    for _ in range(limit):
-        report, problems = report_of(text, inputs[0], settings)
-        if not problems:
-            break
-        step = _next(original, text, report, problems, inputs, raises, settings, refused)
-        if step is None:
-            break
-        steps.append(step)
-        text = step.after
-        settings = {**settings, **step.candidate.settings}
-    return text, steps, refused
-
-
-def _next(
-    original: str,
-    text: str,
-    report: Report,
-    problems: list[Problem],
-    inputs: tuple[str, ...],
-    raises: str | None,
-    settings: dict[str, object],
-    refused: list[str],
-) -> Step | None:
-    for problem in problems:
-        for rewrite in REWRITES:
-            for candidate in rewrite(problem):
-                new = edited(text, candidate.edits)
-                values = {**settings, **candidate.settings}
-                try:
-                    after, _ = report_of(new, inputs[0], values)
-                    worse = after.error is not None or badness(after) >= badness(report) or _failed(after)
-                    why = "no better" if worse else same(new, original, inputs, raises, values, backend="aot_eager")
-                except Exception as error:
-                    why = f"{type(error).__name__}: {str(error)[:200]}"
-                if not why:
-                    return Step(candidate, text, new)
-                refused.append(f"{candidate.title}: {why}")
-    return None
-
-
-def _failed(report: Report) -> bool:
-    return any(f.status == "failed" for f in report.frames)
+def fixed(text: str, inputs: str, *, seconds: float = 600, gradients: bool = True, **settings: Any) -> Fixed:
+    """A program whose `f` is called with the inputs, after `explain(f, fix=True)` and `git apply` of the patch."""
+    with torch.set_grad_enabled(gradients), imported(text) as module:
+        torch.manual_seed(0)
+        with quiet() as said:
+            explain = dynascope.explain(module.f, backend="eager", fix=True, fix_seconds=seconds, **settings)
+            report = explain(*(given := arguments(inputs)))
+        left, drawn = state_of(module), torch.get_rng_state()
+        assert report.fix_set is not None
+        file, patch = Path(str(module.__file__)), report.patch()
+        if "--- a/" in patch:
+            subprocess.run(["git", "apply", "-"], cwd=file.parent, input=patch.encode(), check=True)
+        fixed_text = file.read_bytes().decode()
+        once = outcome(text, inputs)
+        traces = unlike([left, given], [once.state, once.arguments])
+        if _as_said(said) != _as_said(once.said):
+            traces += f" says {said} instead of {once.said}"
+        if not torch.equal(drawn, torch.get_rng_state()):
+            traces += " draws other random numbers"
+    return Fixed(report, fixed_text, dict(report.fix_set.settings), traces)

@@ -11,13 +11,9 @@ from typing import Any
 import pytest
 import torch
 from clicks import clicks
+from fixes.planting import Planted, only
 from programs import NOTICES_ATTRIBUTES
 
-from dynascope.compiler.driver import fixing
-from dynascope.compiler.fixes import setting_changes
-from dynascope.compiler.fixes.candidate import Candidate, Problem
-from dynascope.compiler.fixes.rewrites import branches
-from dynascope.compiler.report import FixEdit
 from dynascope.runs import display
 
 BRANCH = (
@@ -140,16 +136,12 @@ def test_statements_that_cannot_be_fixed(shell: Any) -> None:
     assert (tried.verdict, tried.reason[:35]) == ("refused", "the change defines a function, and ")
 
 
-def test_a_change_that_only_holds_for_the_recorded_values_of_a_cells_names(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_that_only_holds_for_the_recorded_values_of_a_cells_names(shell: Any) -> None:
     """It reads one name less, which is restored with the others."""
-
-    def planted(problem: Problem) -> list[Candidate]:
-        return [Candidate("rewrite", "planted", (FixEdit(problem.file, 2, 2, "y = x * n.max().item()\n", "y = x * 1\n"),))]
-
-    monkeypatch.setattr(fixing, "CANDIDATE_SOURCES", [planted])
     shell("import torch", "x, n = torch.ones(3), torch.ones(3)")
     x, n = shell.ns["x"], shell.ns["n"]
-    report = shell.report("%%compile --fix --backend eager", "y = x * n.max().item()")
+    with only(Planted("one value", "y = x * n.max().item()\n", "y = x * 1\n")):
+        report = shell.report("%%compile --fix --backend eager", "y = x * n.max().item()")
     [tried] = report.fixes
     assert (tried.verdict, "other random values" in tried.reason) == ("refused", True)
     assert shell.ns["x"] is x
@@ -157,10 +149,11 @@ def test_a_change_that_only_holds_for_the_recorded_values_of_a_cells_names(shell
     assert (x.tolist(), n.tolist()) == ([1, 1, 1], [1, 1, 1])
 
 
-def test_gradients_of_a_cells_names_are_compared(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fixing, "CANDIDATE_SOURCES", [lambda problem: branches.candidates(problem)[:1]])
+def test_gradients_of_a_cells_names_are_compared(shell: Any) -> None:
     shell("import torch", "x = torch.ones(3, requires_grad=True)")
-    report = shell.report("%%compile --fix --backend eager", "y = x.sqrt() if x.sum() > 1 else x * 0")
+    cell = "y = x.sqrt() if x.sum() > 1 else x * 0\n"
+    with only(Planted("where", cell, "y = torch.where(x.sum() > 1, x.sqrt(), x * 0)\n", ("x.sum() > 1",))):
+        report = shell.report("%%compile --fix --backend eager", cell.strip())
     [tried] = report.fixes
     assert (tried.verdict, "gradients differ: gradient of argument x" in tried.reason) == ("refused", True)
 
@@ -220,24 +213,6 @@ def test_a_number_that_counts_up_in_a_module(shell: Any) -> None:
     assert chosen.settings == {"torch._dynamo.config.allow_unspec_int_on_nn_module": True, "dynamic": True}
     assert (report.fix_set.recompiles_before, report.fix_set.recompiles_after) == (2, 0)
     assert shell.ns["net"].steps == 3
-
-
-@pytest.mark.skipif(not NOTICES_ATTRIBUTES, reason="plain torch runs the old code; see torch_versions.md")
-def test_a_number_that_counts_up_becomes_a_tensor(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(setting_changes, "for_recompile", lambda *args: [])
-    shell("import torch")
-    report = shell.report("%%compile --fix --fix-seconds 600 --backend eager", *COUNTED)
-    [chosen] = [x for x in report.fixes if x.chosen]
-    assert (chosen.title, chosen.verdict) == ("Keep self.steps in a tensor", "proved")
-    assert "+        self.steps = torch.tensor(0)" in report.patch()
-    # in torch 2.13 the gradient is wrong where the tensor itself is changed
-    assert "+        self.steps = self.steps + 1" in report.patch()
-    assert shell.ns["net"].steps == 3
-    with report.fixed() as net:
-        assert torch.equal(net.steps, torch.tensor(3))
-    assert shell.ns["net"].steps == 3
-    [fixed] = report.fix_set.cells.values()
-    shell.report(*fixed.splitlines()).expect("recompiles=0,graphs=1")
 
 
 def test_a_global_that_changes_becomes_a_tensor(shell: Any) -> None:

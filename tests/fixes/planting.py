@@ -1,0 +1,75 @@
+"""Plants changes and faults in the search: the one place where the tests of fixes reach into the product."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import pytest
+
+from dynascope.compiler.driver import fixing
+from dynascope.compiler.fixes.candidate import Candidate, Condition, Problem
+from dynascope.compiler.fixes.proving import trial
+from dynascope.compiler.report import FixEdit
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A change: `text` becomes `changed`, in any file in which it is."""
+
+    title: str
+    text: str
+    changed: str
+    #: conditions that it takes over into a tensor operation: the comparison forces them
+    tests: tuple[str, ...] = ()
+    settings: Mapping[str, object] = field(default_factory=dict)
+
+    def candidates(self, problem: Problem) -> list[Candidate]:
+        new = problem.source.replace(self.text, self.changed)
+        if new == problem.source:
+            return []
+        count = len(problem.source.splitlines(keepends=True))
+        edits = (FixEdit(problem.file, 1, count, problem.source, new),)
+        tests = tuple(Condition(test, test) for test in self.tests)
+        return [Candidate("rewrite", self.title, edits, self.settings, tests=tests)]
+
+
+@contextlib.contextmanager
+def only(*changes: Planted) -> Iterator[None]:
+    """The search knows these changes, and no other."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fixing, "CANDIDATE_SOURCES", tuple(change.candidates for change in changes))
+        yield
+
+
+@contextlib.contextmanager
+def failing_source(error: Exception) -> Iterator[None]:
+    """One kind of change fails for every break."""
+
+    def candidates(problem: Problem) -> list[Candidate]:
+        raise error
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fixing, "CANDIDATE_SOURCES", (candidates, *fixing.CANDIDATE_SOURCES))
+        yield
+
+
+@contextlib.contextmanager
+def failing_search(error: Exception) -> Iterator[None]:
+    """The search itself fails."""
+
+    def find_fixes(*args: object, **settings: object) -> None:
+        raise error
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fixing, "find_fixes", find_fixes)
+        yield
+
+
+@contextlib.contextmanager
+def longest_call(seconds: float) -> Iterator[None]:
+    """A trial's call may take so long."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trial, "LONGEST_CALL", seconds)
+        yield

@@ -1,0 +1,52 @@
+"""Texts that no run of the search shows in all their forms: settings and marks in a patch, and reasons for no change.
+
+Inside: these functions may be replaced, their sentences and places should not.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from dynascope.compiler.fixes.patch import marked_calls, with_settings
+from dynascope.compiler.fixes.rewrites.unfixable import REASONS
+
+HEAD = "import torch as t\n\ndef f(x, n=1): return x * n\n\n"
+MARK = "t._dynamo.mark_dynamic({}, 0)\n"
+
+
+def test_settings_stand_above_what_is_compiled() -> None:
+    settings = {"torch._dynamo.config.capture_scalar_outputs": True}
+    text = with_settings("import torch\nf(1)\n", settings, {})
+    assert text == "import torch\n\ntorch._dynamo.config.capture_scalar_outputs = True\n\nf(1)\n"
+    text = with_settings("'text'\nf(1)\n", settings, {"torch": "t"})
+    assert text == "'text'\n\nt._dynamo.config.capture_scalar_outputs = True\n\nf(1)\n"
+    text = with_settings("# a cell\nf(1)\nx.item()\n", settings, {"torch": "torch"})
+    assert text.startswith("# a cell\n\ntorch._dynamo.config")
+
+
+@pytest.mark.parametrize(
+    ("calls", "marked"),
+    [
+        ("f(a)\nc = t.compile(f)\nfor b in a:\n    y = c(n=2, x=b)\n",
+         f"{MARK.format('a')}f(a)\nc = t.compile(f)\nfor b in a:\n    {MARK.format('b')}    y = c(n=2, x=b)\n"),
+        ("y = f(a) or 0\n", f"{MARK.format('a')}y = f(a) or 0\n"),
+        ("y = 1 if f(a) else 0\n", f"{MARK.format('a')}y = 1 if f(a) else 0\n"),
+        *((f"{call}\n", None) for call in (
+            "y = a or f(a)", "y = f(a) if a is not None else None", "f(t.ones(3))", "f(a)\nf(2)", "a = 1; f(a)",
+            "for a in b: f(a)", "while f(a): pass", "[f(a) for a in b]", "f(*a)", "f(n=1)", "g(a)",
+        )),
+    ],
+)  # fmt: skip
+def test_marks_stand_before_the_calls_or_nowhere(calls: str, marked: str | None) -> None:
+    assert marked_calls(HEAD + calls, "f", ["x, 0"]) == (None if marked is None else HEAD + marked)
+
+
+@pytest.mark.skipif(torch.__version__.startswith(("2.9", "2.11")), reason="the table has the types of torch 2.13")
+def test_every_reason_is_for_a_type_of_the_compiler() -> None:
+    registry = json.loads((Path(torch._dynamo.__file__).parent / "graph_break_registry.json").read_text())
+    known = {entry["Gb_type"] for entries in registry.values() for entry in entries}
+    assert not sorted(set(REASONS) - known)

@@ -1,0 +1,495 @@
+"""The search for fixes as a user meets it: what it leaves behind, what ends it, and what can be done with its result."""
+
+from __future__ import annotations
+
+import _thread
+import contextlib
+import gc
+import linecache
+import subprocess
+import textwrap
+import threading
+import warnings
+import weakref
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
+
+import planting
+import pytest
+import torch
+from harness import imported
+
+import dynascope
+from dynascope.cli import main
+from dynascope.compiler.report import Report
+
+Make = Callable[[str], ModuleType]
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def make() -> Iterator[Make]:
+    """make(text): the text as a file, imported."""
+    with contextlib.ExitStack() as stack:
+        yield lambda text: stack.enter_context(imported(textwrap.dedent(text).lstrip("\n")))
+
+
+def fix(function: Any, *args: Any, fix_seconds: float = 600, **settings: Any) -> Report:
+    return dynascope.explain(function, backend="eager", fix=True, fix_seconds=fix_seconds, **settings)(*args)
+
+
+def chosen(report: Report) -> list[str]:
+    return [fix.title for fix in report.fixes or () if fix.chosen]
+
+
+def names(module: ModuleType) -> dict[str, Any]:
+    """What the module has bound; the compiler's own names begin with two underscores."""
+    return {name: value for name, value in vars(module).items() if not name.startswith("__")}
+
+
+PRINTS = """
+    import torch
+
+    def f(x):
+        y = x.sin()
+        print("half way", y.sum())
+        return y + 1
+    """
+BRANCH = """
+    import torch
+
+    def f(x):
+        if x.sum() > 0:
+            y = x * 2
+        else:
+            y = x * 3
+        return y + 1
+    """
+
+
+def test_what_the_report_says_of_a_fix(make: Make, tmp_path: Path) -> None:
+    f = make(PRINTS).f
+    report = fix(f, torch.ones(3))
+    assert report.fixes is not None
+    assert report.fix_set is not None
+    [done] = [x for x in report.fixes if x.chosen]
+    assert (done.kind, done.break_) == ("setting", report.breaks[0].id)
+    assert done.settings == {"torch._dynamo.config.reorderable_logging_functions": ["builtins.print"]}
+    assert done.assumption.endswith("not between its operations; if an operation raises an exception, they are not printed")
+    assert (done.breaks_before, done.breaks_after, done.graphs_before, done.graphs_after) == (1, 0, 2, 1)
+    assert (report.fix_set.breaks_before, report.fix_set.breaks_after) == (1, 0)
+    assert "+torch._dynamo.config.reorderable_logging_functions.add(print)" in report.patch()
+    assert "1 of 1 graph break can be fixed: 2 graphs → 1" in str(report)
+    with report.fixed() as g:
+        assert g is f
+        assert torch.equal(torch.compile(g, fullgraph=True, backend="eager")(torch.zeros(2)), torch.ones(2))
+    assert torch._dynamo.config.reorderable_logging_functions == set()
+    report.save(tmp_path / "report.json")
+    loaded = dynascope.load(tmp_path / "report.json")
+    assert (loaded.fixes, loaded.fix_set, loaded.patch()) == (report.fixes, report.fix_set, report.patch())  # type: ignore[union-attr]
+    with pytest.raises(ValueError, match="read from a file"), loaded.fixed():  # type: ignore[union-attr]
+        pass
+
+
+def test_a_report_keeps_nothing_alive(make: Make) -> None:
+    made = make(PRINTS)
+    report = fix(made.f, torch.ones(3))
+    alive = weakref.ref(made.f)
+    del made.f
+    torch._dynamo.reset()
+    gc.collect()
+    assert alive() is None
+    with pytest.raises(ValueError, match="no longer exists"), report.fixed():
+        pass
+
+
+def test_functions_methods_closures_and_modules_are_fixed_for_the_time_of_a_block(make: Make) -> None:
+    made = make("""
+        import inspect
+        import torch
+
+        def outer(scale):
+            def inner(x):
+                if x.sum() > 0:
+                    y = x * scale
+                else:
+                    y = x * 3
+                return y
+            return inner
+
+        class Net(torch.nn.Module):
+            def forward(self, x):
+                return outer(2)(x.sin()) + 1
+
+        def caller(x):  # who called
+            return x * len(inspect.stack()[0].function)
+
+        def calls(x):
+            return caller(x.sin()) + 1
+        """)
+    net, before = made.Net(), names(made)
+    for target in (made.outer(torch.tensor(2.0)), net, net.forward, made.calls):
+        report = fix(target, x := torch.ones(2, 3))
+        assert report.fix_set is not None
+        assert report.fix_set.breaks_after == 0, report.fixes
+        with report.fixed() as g:
+            torch._dynamo.reset()
+            assert torch.allclose(torch.compile(g, backend="eager", fullgraph=True)(x), target(x))
+        assert names(made) == before
+    assert "+@torch._dynamo.nonstrict_trace" in report.patch()
+
+
+def test_breaks_in_two_files_and_their_conditions(make: Make) -> None:
+    other = make("import torch\n\ndef g(x):\n    if x.mean() > 0:\n        x = x * 5\n    return x\n")
+    made = make("import torch\n\ndef f(x):\n    if x.sum() > 0:\n        x = x * 2\n    return g(x)\n")
+    made.g = other.g
+    report = fix(made.f, torch.ones(3))
+    assert len(chosen(report)) == 2
+    assert report.patch().count("+++ b/") == 2
+    assert any("with a condition forced" in x.reason for x in report.fixes or ())
+
+
+def test_a_numpy_function_becomes_an_operator(make: Make) -> None:
+    made = make("""
+        import numpy as np
+        import torch
+
+        def smooth(x, k=2):
+            y = np.unwrap(x.detach().numpy()) * k
+            return torch.tensor(y.sum())
+
+        def f(x):
+            return smooth(x.sin()) + 1
+        """)
+    report = fix(made.f, torch.arange(4.0))
+    assert report.fix_set is not None
+    assert report.fix_set.breaks_after == 0, report.fixes
+    [right] = [x for x in report.fixes or () if x.chosen]
+    refused = [x.reason for x in report.fixes or () if x.verdict == "refused"]
+    assert any("returned 0 dimensions, but its fake implementation says 1" in reason for reason in refused)
+    assert "No gradients are asked for, as in the recorded calls (" in right.assumption
+    assert 'schema="(Tensor x, int k=2) -> Tensor"' in report.patch()
+    operator = f"{made.__name__}_smooth"
+    assert f"dynascope::{operator}" in report.patch()
+    assert not hasattr(torch.ops.dynascope, operator)
+    expected = made.f(x := torch.rand(7))
+    with report.fixed() as g:
+        assert torch.allclose(torch.compile(g, backend="aot_eager", fullgraph=True)(x), expected)
+
+
+# -- the patch -----------------------------------------------------------------------------------------------------------
+
+BEFORE = "    if x.sum() > 0:\n        y = x * 2\n    else:\n        y = x * 3\n"
+AFTER = "    y = torch.where(x.sum() > 0, x * 2, x * 3)\n"
+SCRIPT = """import torch
+{}
+NAME = "a\fb"
+
+
+@torch.compile(backend="eager")
+def f(x):  # a comment
+{}    print( "done" )
+    return y + 1   # odd spaces
+
+
+if __name__ == "__main__":
+    f(torch.ones(3))"""
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace("\n", "\r\n"),
+        lambda text: "\ufeff" + text.replace("odd spaces\n", "odd spaces\r\n"),  # most lines end with \n
+    ],
+)
+def test_what_is_applied_keeps_layout_line_ends_and_the_byte_order_mark(
+    change: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    script, before = Path("script.py"), change(SCRIPT.format("", BEFORE)).encode()
+    after = change(SCRIPT.format("\ntorch._dynamo.config.reorderable_logging_functions.add(print)\n", AFTER)).encode()
+    script.write_bytes(before)
+    with torch._dynamo.config.patch(reorderable_logging_functions=set()):
+        torch._dynamo.reset()
+        assert main(["fix", "--fix-seconds", "600", "-o", "report.json", "--apply", "script.py"]) == 0
+        assert script.read_bytes() == after
+        torch._dynamo.reset()
+        assert main(["run", "--expect", "breaks=0,graphs=1", "script.py"]) == 0
+        torch._dynamo.reset()
+    script.write_bytes(before)
+    patch = dynascope.load("report.json").patch()  # type: ignore[union-attr]
+    if "\ufeff" not in patch:  # git takes it for a part of the first line
+        subprocess.run(["git", "apply", "-"], input=patch.encode(), check=True)
+        assert script.read_bytes() == after
+
+
+def test_a_script_that_has_changed_by_the_time_of_the_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    function = "import pathlib\nimport torch\n\n@torch.compile(backend='eager')\ndef f(x, n):\n    return x * n\n\n"
+    calls = "f(torch.ones(2), 2)\nf(torch.ones(2), 3)\npathlib.Path(__file__).write_text('import (')\n"
+    Path("script.py").write_text(function + calls)
+    torch._dynamo.reset()
+    assert main(["fix", "script.py"]) == 0
+    assert "import (" not in capsys.readouterr().out
+
+
+# -- nothing stays -------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_of_a_trial_stays(make: Make) -> None:
+    made = make("""
+        import torch
+
+        calls = []
+        scale = torch.ones(3)
+
+        def helper(x):
+            print("helping")
+            return x * scale
+
+        def f(x, log=[]):
+            calls.append(1)
+            log.append(2)
+            y = helper(x)
+            if y.sum() > 0:
+                y = y + torch.rand(3)
+            return y + y.sum().item()
+        """)
+    f, helper, x = made.f, made.helper, torch.ones(3)
+    torch.compile(f, backend="eager")(x)
+    plain = dynascope.explain(f, backend="eager")(x)
+    code, namespace, version = (f.__code__, helper.__code__), names(made), x._version
+    entries = [entry.code for entry in torch._dynamo.eval_frame._debug_get_cache_entry_list(f.__code__)]
+    lines, calls, functions = linecache.cache.get(str(made.__file__)), len(made.calls), alive(made)
+    report = fix(f, x)
+    assert report.fixes
+    assert (f.__code__ is code[0], helper.__code__ is code[1], made.helper is helper) == (True, True, True)
+    assert names(made) == namespace
+    assert (len(made.calls), len(f.__defaults__[0])) == (calls + 1, calls + 1)  # the call itself
+    assert x._version == version
+    assert [entry.code for entry in torch._dynamo.eval_frame._debug_get_cache_entry_list(f.__code__)] == entries
+    assert [file.name for file in Path(str(made.__file__)).parent.iterdir() if file.suffix] == [f"{made.__name__}.py"]
+    assert linecache.cache.get(str(made.__file__)) == lines
+    assert len(report.breaks) == len(plain.breaks)
+    assert alive(made) == functions
+
+
+def alive(made: ModuleType) -> list[str]:
+    """Names of the functions of a module, with those that the compiler has made of them."""
+    gc.collect()
+    functions = [g for g in gc.get_objects() if type(g) is FunctionType and g.__code__.co_filename == made.__file__]
+    return sorted(g.__name__ for g in functions)
+
+
+def test_a_number_that_a_call_turns_into_a_tensor_is_restored(make: Make) -> None:
+    net = make("""
+        import torch
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.seen = 0
+
+            def forward(self, x):
+                self.seen = self.seen + x
+                if x.sum() > 0:
+                    y = x * 2
+                else:
+                    y = x * 3
+                return y + self.seen
+        """).Net()
+    assert chosen(fix(net, torch.ones(3))) == ["Choose with torch.where"]
+    assert torch.equal(net.seen, torch.ones(3))
+
+
+def test_blocks_of_the_module_are_not_run_again_and_their_functions_are_restored(make: Make) -> None:
+    body = "(x):\n{0}    if x.sum() > 0:\n{0}        y = x + 1\n{0}    else:\n{0}        y = x - 1\n{0}    return y * 2\n"
+    made = make(
+        f"ran = []\ntry:\n    from nowhere_at_all import f\nexcept ImportError:\n    def f{body.format('    ')}\n"
+        f"if __name__ != '__main__':\n    ran.append(1)\n    def g{body.format('    ')}"
+    )
+    for name in ("f", "g"):
+        function, code = getattr(made, name), getattr(made, name).__code__
+        assert chosen(fix(function, torch.ones(3))) == ["Choose with torch.where"]
+        assert (getattr(made, name) is function, function.__code__ is code, made.ran) == (True, True, [1])
+
+
+def test_the_users_own_settings_and_warnings_stay_in_force(make: Make) -> None:
+    f = make("""
+        import warnings
+        PATTERN = "[d]+"
+
+        def f(x):
+            x = x.sin()
+            warnings.warn("careful")
+            x = x.cos()
+            print("b")
+            return x / float(x.abs().max())
+        """).f
+    torch.set_warn_always(True)  # otherwise eager warns once in a process
+    try:
+        with torch._dynamo.config.patch(reorderable_logging_functions={warnings.warn}), warnings.catch_warnings(record=True):
+            warnings.simplefilter("always")
+            report = fix(f, torch.ones(2, requires_grad=True))
+    finally:
+        torch.set_warn_always(False)
+    assert report.fix_set is not None
+    assert report.fix_set.breaks_after == 0, report.fixes
+    assert report.fix_set.settings["torch._dynamo.config.reorderable_logging_functions"] == ["builtins.print"]
+
+
+def test_a_search_is_silent_about_the_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """These tests turn warnings into errors, as `-W error` does."""
+    text = 'PATTERN = "\\d+"\ndef f(x):\n    if x.sum() > 0:\n        return x + 1\n    return x - 1\n'
+    (tmp_path / "with_an_escape.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import with_an_escape  # type: ignore[import-not-found]
+    assert chosen(fix(with_an_escape.f, torch.ones(3))) == ["Choose with torch.where"]
+
+
+def test_a_search_looks_at_all_objects_once(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes longer than a trial, and each trial needs the functions of a file, and those that Dynamo knows."""
+    made, looks, look = make(BRANCH), [], gc.get_objects
+    torch.compile(made.f, backend="eager")(torch.ones(3))
+    monkeypatch.setattr(gc, "get_objects", lambda *args: looks.append(1) or look(*args))
+    for _ in range(2):  # the first one makes torch import modules, after each of which there is another look
+        looks.clear()
+        assert chosen(fix(made.f, torch.ones(3))) == ["Choose with torch.where"]
+    assert len(looks) <= 3  # one of the run itself
+
+
+# -- what ends a search --------------------------------------------------------------------------------------------------
+
+
+def holds(report: Report) -> None:
+    """What a search claims that was cut short at any moment."""
+    assert report.fix_set is not None
+    if report.fix_set.is_complete:
+        return
+    assert report.fix_set.notes
+    if chosen(report):
+        assert report.fix_set.breaks_after < report.fix_set.breaks_before
+    else:
+        assert report.patch() == ""
+        with pytest.raises(ValueError, match="fixes"), report.fixed():
+            pass
+
+
+@pytest.mark.parametrize("seconds", [0.05, 0.2, 0.4, 0.8, 1.6])
+def test_an_interrupt_at_any_moment_leaves_nothing(make: Make, seconds: float) -> None:
+    made = make(BRANCH)
+    fix(made.f, torch.ones(3), fix_seconds=0)
+    code, before = made.f.__code__, names(made)
+    timer = threading.Timer(seconds, _thread.interrupt_main)
+    with contextlib.suppress(KeyboardInterrupt):  # before the search, or after it
+        timer.start()
+        report = fix(made.f, torch.ones(3))
+        holds(report)
+        assert report.fix_set is not None
+        assert report.fix_set.is_complete or any("interrupted" in note for note in report.fix_set.notes)
+        timer.join()
+    assert made.f.__code__ is code
+    assert names(made) == before
+    assert torch._dynamo.config.suppress_errors is False
+
+
+@pytest.mark.parametrize("seconds", [0, 0.2, 0.5, 1, 2])
+def test_what_was_found_until_the_time_was_over(make: Make, seconds: float) -> None:
+    """A step that only uncovers other breaks is no fix, and nothing is chosen that was not confirmed."""
+    f = make("""
+        import sys
+
+        def f(x):
+            for i in range(2):
+                print(i)
+                x = x * 2
+                sys.getrefcount(x)
+            return x
+        """).f
+    report = fix(f, torch.ones(2), fix_seconds=seconds)
+    holds(report)
+    assert chosen(report) == []
+
+
+def test_a_loop_that_other_inputs_make_endless(make: Make) -> None:
+    f = make("import torch\n\ndef f(x):\n    while x.abs().sum() < 100:\n        x = x * 2\n    return x\n").f
+    with torch.no_grad(), planting.longest_call(0.2):
+        report = fix(f, torch.ones(3))
+    assert report.fix_set is not None
+    assert (report.fix_set.is_complete, report.fix_set.breaks_after) == (True, 0), report.fixes
+
+
+def test_a_search_that_fails_keeps_the_report(make: Make) -> None:
+    with planting.failing_search(RuntimeError("a fault of ours")):
+        report = fix(make(BRANCH).f, torch.ones(3))
+    assert report.summary.breaks == 1
+    assert "the calls were not tried again: RuntimeError: a fault of ours" in report.notes
+    assert dynascope.last() is report
+
+
+def test_a_kind_of_change_that_fails_is_left_out(make: Make) -> None:
+    with planting.failing_source(RecursionError()):
+        report = fix(make(PRINTS).f, torch.ones(3))
+    assert report.fix_set is not None
+    assert report.fix_set.breaks_after == 0
+    assert any(note.startswith("No change by ") and "RecursionError" in note for note in report.fix_set.notes)
+
+
+def test_a_profiled_call_is_timed_with_and_without_its_fixes(make: Make) -> None:
+    report = fix(make(BRANCH).f, torch.ones(3), profile=2)
+    assert report.fix_set is not None
+    assert 0 < (report.fix_set.seconds_before or 0) < 1
+    assert 0 < (report.fix_set.seconds_after or 0) < 1
+
+
+LOSSY = """
+    import torch
+
+    def rounded(x, by):
+        return x * by if torch.compiler.is_compiling() else x
+
+    def f(x):
+        x = rounded(x, 1.01)
+        if x.sum() > 0:
+            y = x * 2
+        else:
+            y = x * 3
+        return y
+    """
+
+
+def test_where_the_unchanged_program_differs_from_eager_a_fix_agrees_with_that(make: Make) -> None:
+    report = fix(make(LOSSY).f, torch.ones(3))
+    [done] = [x for x in report.fixes or () if x.chosen]
+    assert (done.title, done.verdict) == ("Choose with torch.where", "proved")
+    assert done.reason.startswith("agrees with eager (or with the unchanged compiled program, where that differs from eager)")
+    assert "The unchanged program, too, differs from eager when it is compiled (values differ: the value: " in done.assumption
+    branch = "    if x.sum() > 0:\n        y = x * 2\n    else:\n        y = x * 3\n"
+    with planting.only(planting.Planted("wrong", branch, "    y = x * 2.01\n")):
+        [refused] = fix(make(LOSSY).f, torch.ones(3)).fixes or ()
+    assert refused.verdict == "refused"
+
+
+def test_a_fix_of_a_program_under_autocast_is_judged_by_its_precision(make: Make) -> None:
+    program = """
+        import torch
+        linear = torch.nn.Linear(8, 8)
+        def f(x):
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                y = linear(x)
+            print("mean", y.float().mean().item())
+            z = y.float() * (1.003 if torch.compiler.is_compiling() else 1.0)
+            return z
+    """
+    report = fix(make(program).f, torch.ones(4, 8))
+    assert report.fix_set is not None
+    assert [x.verdict for x in report.fixes or () if x.chosen] == ["proved"] * len(report.fix_set.fixes)
+    assert report.fix_set.breaks_after == 0
+    assert not [x for x in report.fixes or () if "differs from eager" in x.assumption]
