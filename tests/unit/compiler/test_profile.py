@@ -79,7 +79,7 @@ def test_calls_are_timed_as_in_a_loop_from_the_same_state(monkeypatch: pytest.Mo
         look(x)
         return x.add_(1)
 
-    report = explain(f, backend="eager", profile=2)(torch.zeros(3))
+    report = dynascope.explain(f, backend="eager", profile=2)(torch.zeros(3))
     assert report.profile is not None, report.notes
     assert {tuple(values) for _, values in seen} == {(0.0, 0.0, 0.0)}
     assert len({id(x) for x, _ in seen}) < len(seen) / 2
