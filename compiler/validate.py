@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from dynascope.compiler.capture.torch_private import config
 from dynascope.compiler.report import expect
 from dynascope.compiler.settings import CELL_SETTINGS, MODES, SAVE_SUFFIXES, Settings, closest_name
-from dynascope.compiler.torch_private import config
 
 
 def why_not_savable(path: str, suffixes: Sequence[str] = SAVE_SUFFIXES) -> str | None:

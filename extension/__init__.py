@@ -31,8 +31,8 @@ LOWERINGS.update(
     mimebundle="dynascope.widgets.render.static_output:to_mimebundle",
     headline="dynascope.widgets.labels.summary:headline",
     unmet="dynascope.widgets.labels.comparisons:unmet",
-    fixed="dynascope.compiler.fixes.session:fixed",
-    run_graph="dynascope.compiler.graph_benchmark.benchmark:run_in_report",
+    fixed="dynascope.compiler.lab.fix.session:fixed",
+    run_graph="dynascope.compiler.lab.graph_benchmark.benchmark:run_in_report",
     **{
         "ranks html": "dynascope.widgets.render.ranks_page:to_html",
         "ranks svg": "dynascope.widgets.render.ranks_page:to_svg",

@@ -84,8 +84,8 @@ def load(path: str | Path, *, strict: bool = False) -> Report | RanksReport:
         FileNotFoundError: if there is nothing to read.
         ValueError: if nothing can be read; with `strict`, if not everything can be.
     """
+    from dynascope.compiler.capture import trace_files
     from dynascope.compiler.ranks import folder
-    from dynascope.compiler.recording import trace_files
 
     ranks = folder.load(Path(path), strict=strict)
     if ranks is not None:

@@ -54,7 +54,7 @@ class RanksRecording:
     def __enter__(self) -> RanksRecording:
         from torch.multiprocessing.spawn import start_processes
 
-        from dynascope.compiler.torch_private.watched_functions import watch
+        from dynascope.compiler.capture.torch_private.watched_functions import watch
 
         self._folder = self._given or Path(tempfile.mkdtemp(prefix="dynascope-ranks-"))
         # its code is replaced, because launchers import the function by name

@@ -276,8 +276,8 @@ def _fix(chosen: argparse.Namespace) -> int:
 
 def _deliver(report: Any, *, apply: bool) -> None:
     """Print the patch of a report, or apply it; what fits into no file is always printed."""
-    from dynascope.compiler.fixes import patch
-    from dynascope.compiler.fixes.text_edits import NotApplicable
+    from dynascope.compiler.lab.fix import patch
+    from dynascope.compiler.lab.fix.text_edits import NotApplicable
 
     if not apply or not report.fix_set.edits:
         _print_patch(report.patch(), sys.stdout)

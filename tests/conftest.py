@@ -61,7 +61,7 @@ def earlier_objects() -> None:
 @pytest.fixture(scope="session", autouse=True)
 def unmeasured_guards() -> Iterator[None]:
     """Keep torch from timing each compile's guards: it evicts the CPU's caches for that, a fifth of the time of all tests."""
-    from dynascope.compiler.torch_private import config
+    from dynascope.compiler.capture.torch_private import config
 
     with config.unmeasured_guards():
         yield

@@ -8,9 +8,9 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from dynascope.compiler.capture.torch_private import config, marks, region_flag
 from dynascope.compiler.driver.regions import region
 from dynascope.compiler.settings import Settings
-from dynascope.compiler.torch_private import config, marks, region_flag
 
 
 def compile(model: Any = None, *, error_on_graph_break: bool | None = None, **arguments: Any) -> Any:

@@ -8,10 +8,10 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from dynascope.compiler.capture.recording import Progress
 from dynascope.compiler.driver.compile import is_refusal, target_name
 from dynascope.compiler.driver.pipeline import Run
-from dynascope.compiler.profile.inputs import wrong_with
-from dynascope.compiler.recording.recording import Progress
+from dynascope.compiler.lab.profile.inputs import wrong_with
 from dynascope.compiler.report import Report
 from dynascope.compiler.settings import ExplainSettings
 from dynascope.compiler.source.lines import CellResolver

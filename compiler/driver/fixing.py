@@ -7,15 +7,15 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
+from dynascope.compiler.capture.recording import Progress
 from dynascope.compiler.driver import compile as compiling
 from dynascope.compiler.driver.retrace import retracing
-from dynascope.compiler.fixes.calls import KeptCalls
-from dynascope.compiler.fixes.proving.trial import Trials
-from dynascope.compiler.fixes.registry import CANDIDATE_SOURCES, NOT_FOR_ENTRIES
-from dynascope.compiler.fixes.result import annotate_fixes
-from dynascope.compiler.fixes.search import Found, Search
-from dynascope.compiler.recording.recording import Progress
-from dynascope.compiler.replay.last_call import WatchedCall
+from dynascope.compiler.lab.fix.calls import KeptCalls
+from dynascope.compiler.lab.fix.proving.trial import Trials
+from dynascope.compiler.lab.fix.registry import CANDIDATE_SOURCES, NOT_FOR_ENTRIES
+from dynascope.compiler.lab.fix.result import annotate_fixes
+from dynascope.compiler.lab.fix.search import Found, Search
+from dynascope.compiler.lab.replay.last_call import WatchedCall
 from dynascope.compiler.report import Report
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.lines import CellResolver

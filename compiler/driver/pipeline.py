@@ -16,19 +16,19 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any
 
-from dynascope.compiler.accuracy import check
+from dynascope.compiler.capture.recording import Progress, Recording
+from dynascope.compiler.capture.torch_private import config
 from dynascope.compiler.driver import compile as compiling
 from dynascope.compiler.driver.latest import remember
 from dynascope.compiler.driver.regions import RegionsInForce
 from dynascope.compiler.driver.retrace import retracing
-from dynascope.compiler.fixes.calls import KeptCalls
-from dynascope.compiler.profile import inputs, measure
-from dynascope.compiler.recording.recording import Progress, Recording
-from dynascope.compiler.replay.last_call import LastCall, WatchedCall
+from dynascope.compiler.lab.accuracy import check
+from dynascope.compiler.lab.fix.calls import KeptCalls
+from dynascope.compiler.lab.profile import inputs, measure
+from dynascope.compiler.lab.replay.last_call import LastCall, WatchedCall
 from dynascope.compiler.report import Check, Report
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.lines import CellResolver
-from dynascope.compiler.torch_private import config
 from dynascope.compiler.validate import settings_notes
 
 #: makes a context manager that suppresses displays while calls are repeated

@@ -9,9 +9,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from dynascope.compiler.recording.recording import Recording
+from dynascope.compiler.capture.recording import Recording
+from dynascope.compiler.capture.torch_private import region_flag
 from dynascope.compiler.report import Report
-from dynascope.compiler.torch_private import region_flag
 
 _LINES = re.compile(r"^(\d+)(?:-(\d+))?$")
 _SET = {"error": True, "allow": False}

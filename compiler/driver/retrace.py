@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType
 from typing import Any
 
+from dynascope.compiler.capture.torch_private import caches, marks
 from dynascope.compiler.source import edited
 from dynascope.compiler.source.code import is_resume, nested_code
 from dynascope.compiler.source.functions import functions_of
 from dynascope.compiler.source.origin import in_torch
-from dynascope.compiler.torch_private import caches, marks
 
 
 @contextlib.contextmanager

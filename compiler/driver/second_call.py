@@ -7,10 +7,10 @@ caches are filled, warnings have been given.  Like every trial, the calls run on
 from __future__ import annotations
 
 from dynascope.compiler.driver.fixing import TrialDriver
-from dynascope.compiler.fixes.calls import KeptCalls
-from dynascope.compiler.fixes.plan import Plan
-from dynascope.compiler.fixes.proving.proof import QUICK
-from dynascope.compiler.fixes.proving.trial import Trials
+from dynascope.compiler.lab.fix.calls import KeptCalls
+from dynascope.compiler.lab.fix.plan import Plan
+from dynascope.compiler.lab.fix.proving.proof import QUICK
+from dynascope.compiler.lab.fix.proving.trial import Trials
 from dynascope.compiler.report import Break, Report, message_of, plural
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.lines import CellResolver

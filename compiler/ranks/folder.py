@@ -17,11 +17,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from dynascope.compiler.capture.trace_files import load_traces
 from dynascope.compiler.ranks import logs
 from dynascope.compiler.ranks.merge import merge
 from dynascope.compiler.ranks.record import SUFFIX, RankRecord, from_head, read
 from dynascope.compiler.ranks.report import RanksReport
-from dynascope.compiler.recording.trace_files import load_traces
 from dynascope.compiler.report import plural
 
 #: other processes help to read logs that have at least this many bytes in all

@@ -72,7 +72,7 @@ def group_names() -> GroupNames:
     """The process groups of this process: torch's name -> (the program's name, the ranks)."""
     if process_group() is None:
         return {}
-    from dynascope.compiler.torch_private.caches import process_groups
+    from dynascope.compiler.capture.torch_private.caches import process_groups
 
     return process_groups()
 

@@ -24,15 +24,15 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from dynascope.compiler.events.field_types import remove_wrong_types
-from dynascope.compiler.events.record_kinds import IGNORED, USED, record_compile_id, record_name
+from dynascope.compiler.builder.events.field_types import remove_wrong_types
+from dynascope.compiler.builder.events.record_kinds import IGNORED, USED, record_compile_id, record_name
+from dynascope.compiler.capture.log_reader import HEAD
+from dynascope.compiler.capture.trace_files import load_traces
 from dynascope.compiler.ranks.collectives import scheduled
 from dynascope.compiler.ranks.record import RankRecord, cache_answer, head, record_of
 from dynascope.compiler.ranks.recorder import settings_of
 from dynascope.compiler.ranks.report import Rank
 from dynascope.compiler.ranks.structure import steps_of
-from dynascope.compiler.recording.log_reader import HEAD
-from dynascope.compiler.recording.trace_files import load_traces
 from dynascope.compiler.report import Report
 
 #: a line and the lines of its payload; all of them end with a line end

@@ -62,7 +62,7 @@ def _values(f: Field, namespace: dict[str, Any]) -> list[str]:
     if f.metadata["choices"]:
         return list(f.metadata["choices"])
     if f.name == "backend":
-        from dynascope.compiler.torch_private import config
+        from dynascope.compiler.capture.torch_private import config
 
         return [str(name) for name in config.backends()]
     if f.name == "device":

@@ -20,14 +20,14 @@ from IPython.core.error import UsageError
 
 from dynascope.cell.ast_tools import DEFINITIONS, FUNCTIONS, is_generator, own_statements
 from dynascope.cell.source import Cell
+from dynascope.compiler.capture.recording import Recording
+from dynascope.compiler.capture.torch_private import caches, marks
 from dynascope.compiler.driver.regions import Region, parse_regions
 from dynascope.compiler.parsing import no_syntax_warnings, syntax_tree
-from dynascope.compiler.recording.recording import Recording
 from dynascope.compiler.report import Break, Report
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.code import code_key, first_line, nested_code, same_code
 from dynascope.compiler.source.functions import functions_of
-from dynascope.compiler.torch_private import caches, marks
 from dynascope.regions.lines import EAGER, TRACED, Eager, RegionSpan, installed, origin_of, own_lines, rewritten
 from dynascope.selection.named import resolve
 

@@ -19,13 +19,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from dynascope.cell.ast_tools import DEFINITIONS, FUNCTIONS, blocks, is_string, located, own_statements
+from dynascope.compiler.builder.events.schema import Event, FrameEnd
+from dynascope.compiler.capture.torch_private import region_flag
 from dynascope.compiler.driver.regions import Region
 from dynascope.compiler.driver.regions import region as torch_region
-from dynascope.compiler.events.schema import Event, FrameEnd
 from dynascope.compiler.patching import patched
 from dynascope.compiler.report import FlagOrigin, RegionLines
 from dynascope.compiler.source.code import STATEMENTS, first_line
-from dynascope.compiler.torch_private import region_flag
 
 #: builtins that rewritten code calls: in functions, which are traced, and in the cell's own statements, which are not
 TRACED, EAGER = "__dynascope_region__", "__dynascope_here__"

@@ -16,10 +16,10 @@ from IPython.core.error import UsageError
 from dynascope.cell import source as cells
 from dynascope.cell.ast_tools import own_statements
 from dynascope.cell.source import Cell
+from dynascope.compiler.capture.torch_private import marks
 from dynascope.compiler.driver.pipeline import Run
-from dynascope.compiler.replay.last_call import unwatched
+from dynascope.compiler.lab.replay.last_call import unwatched
 from dynascope.compiler.source.code import STATEMENTS, user_name
-from dynascope.compiler.torch_private import marks
 from dynascope.selection.definitions import Definition, definitions, ran_eagerly, why_nothing_ran
 from dynascope.selection.entry_points import EntryPoints
 from dynascope.selection.named import NamedTargets, check_target, resolve

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dynascope.compiler.fixes.text_edits import NotApplicable, with_edits
+from dynascope.compiler.lab.fix.text_edits import NotApplicable, with_edits
 from dynascope.compiler.report import FixSet, Report
 from dynascope.shell import cell_number, raw_cell
 

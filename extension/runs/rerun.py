@@ -21,8 +21,8 @@ from IPython.core.error import UsageError
 
 from dynascope.cell import tracebacks
 from dynascope.cell.mutations import mutated_names
+from dynascope.compiler.capture.torch_private import isolated_run
 from dynascope.compiler.settings import Settings
-from dynascope.compiler.torch_private import isolated_run
 from dynascope.runs.cell_run import CellRun
 from dynascope.runs.display import Display
 from dynascope.runs.rerun_output import Output

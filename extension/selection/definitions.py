@@ -15,7 +15,7 @@ from typing import Literal
 
 from dynascope.cell.ast_tools import FUNCTIONS, dotted_name, is_generator, own_statements
 from dynascope.cell.source import Cell, Namespace
-from dynascope.compiler.torch_private import marks
+from dynascope.compiler.capture.torch_private import marks
 
 _TORCHS_DECORATORS = (
     "error_on_graph_break", "region", "no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "autocast"

@@ -22,8 +22,8 @@ from typing import Any
 from IPython.core.error import UsageError
 
 from dynascope.cell.source import JUMP, Namespace
+from dynascope.compiler.capture.torch_private import marks
 from dynascope.compiler.source.code import map_constants
-from dynascope.compiler.torch_private import marks
 from dynascope.compiler.validate import did_you_mean
 
 #: constant of a jump's code that its switch replaces

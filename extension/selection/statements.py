@@ -46,10 +46,10 @@ from dynascope.cell.ast_tools import (
 )
 from dynascope.cell.interrupts import interruptible
 from dynascope.cell.source import Cell, Namespace, compile_tree, reread, run_statement
-from dynascope.compiler.fixes.text_edits import NotApplicable
+from dynascope.compiler.capture.torch_private import config
+from dynascope.compiler.lab.fix.text_edits import NotApplicable
 from dynascope.compiler.source.code import STATEMENTS, map_constants
 from dynascope.compiler.source.functions import set_from_text
-from dynascope.compiler.torch_private import config
 from dynascope.selection.definitions import definitions
 from dynascope.selection.entry_points import EntryPoints, is_module
 from dynascope.selection.global_reads import GlobalReads, names_read

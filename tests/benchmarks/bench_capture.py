@@ -28,11 +28,11 @@ from typing import Any
 import torch
 import torch._logging._internal as torch_logging
 
-from dynascope.compiler.assembly.assemble import assemble
-from dynascope.compiler.assembly.facts import RecordingFacts
-from dynascope.compiler.events.schema import Event
-from dynascope.compiler.recording.recording import observe
-from dynascope.compiler.torch_private.caches import interned_strings
+from dynascope.compiler.builder.assemble import assemble
+from dynascope.compiler.builder.events.schema import Event
+from dynascope.compiler.builder.facts import RecordingFacts
+from dynascope.compiler.capture.recording import observe
+from dynascope.compiler.capture.torch_private.caches import interned_strings
 
 HERE = Path(__file__).parent
 TOOLS = ("plain", "observe", "TORCH_TRACE", "explain", "depyf")

@@ -28,8 +28,8 @@ import numpy as np
 import torch
 
 from dynascope.compiler.driver.pipeline import Run
-from dynascope.compiler.profile import measure
-from dynascope.compiler.replay.replay import RecordedCall
+from dynascope.compiler.lab.profile import measure
+from dynascope.compiler.lab.replay.replay import RecordedCall
 from dynascope.compiler.settings import Settings
 
 RESULTS = Path(__file__).parent / "results_profile.md"

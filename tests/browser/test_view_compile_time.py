@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, expect
 
 from browser.lab import shot_path
 from browser.view_pages import ROOT, Shown, grave_faults
-from dynascope.compiler.recording.trace_files import load
+from dynascope.compiler.capture.trace_files import load
 from dynascope.compiler.report import AutotuneChoice
 from dynascope.widgets.render.page import to_html
 

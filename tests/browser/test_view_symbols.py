@@ -8,7 +8,7 @@ import pytest
 import torch
 from playwright.sync_api import Browser, expect
 
-from dynascope.compiler.recording.recording import observe
+from dynascope.compiler.capture.recording import observe
 from dynascope.widgets.render.page import to_html
 
 

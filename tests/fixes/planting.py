@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from dynascope.compiler.driver import fixing
-from dynascope.compiler.fixes.candidate import Candidate, Condition, Problem
-from dynascope.compiler.fixes.proving import trial
+from dynascope.compiler.lab.fix.candidate import Candidate, Condition, Problem
+from dynascope.compiler.lab.fix.proving import trial
 from dynascope.compiler.report import FixEdit
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from dynascope.compiler.fixes.patch import marked_calls, with_settings
-from dynascope.compiler.fixes.rewrites.unfixable import REASONS
+from dynascope.compiler.lab.fix.patch import marked_calls, with_settings
+from dynascope.compiler.lab.fix.rewrites.unfixable import REASONS
 
 HEAD = "import torch as t\n\ndef f(x, n=1): return x * n\n\n"
 MARK = "t._dynamo.mark_dynamic({}, 0)\n"

@@ -13,7 +13,7 @@ import pytest
 from damaged_traces import DAMAGE, SILENT, corpus
 from example_counts import examples
 
-from dynascope.compiler.recording.trace_files import load
+from dynascope.compiler.capture.trace_files import load
 from dynascope.compiler.report import Report
 
 SEED = int(os.environ.get("DYNASCOPE_TRACE_SEED", "0"))

@@ -13,7 +13,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynascope.compiler.assembly import graph_parser
+from dynascope.compiler.builder import graph_parser
 from dynascope.compiler.report import Excerpt, Frame, Graph, GraphRun, Node, OpTime, Report, Source, Summary
 from dynascope.widgets.model.build import view_model
 from dynascope.widgets.render.page import to_html

@@ -17,7 +17,7 @@ from example_counts import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dynascope.compiler.recording.recording import observe
+from dynascope.compiler.capture.recording import observe
 
 EXAMPLES = examples(20)
 _NAME = "<changing>"

@@ -15,14 +15,14 @@ import pytest
 import torch
 import torch.utils.checkpoint
 
-from dynascope.compiler.assembly.break_parser import read, stack_of
-from dynascope.compiler.assembly.breaks import BreakTable
-from dynascope.compiler.assembly.compile_records import CompileRecord
-from dynascope.compiler.assembly.guards.undecided import printed
-from dynascope.compiler.assembly.region_flags import Flags
+from dynascope.compiler.builder.break_parser import read, stack_of
+from dynascope.compiler.builder.breaks import BreakTable
+from dynascope.compiler.builder.compile_records import CompileRecord
+from dynascope.compiler.builder.events.schema import Code, GraphEnd, Location
+from dynascope.compiler.builder.guards.undecided import printed
+from dynascope.compiler.builder.region_flags import Flags
+from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.driver.explain import explain
-from dynascope.compiler.events.schema import Code, GraphEnd, Location
-from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.report import FlagOrigin, Frame, Report, Undecided
 from dynascope.compiler.source.lines import caret_columns, function_at, source_line
 

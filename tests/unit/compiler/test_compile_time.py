@@ -16,12 +16,12 @@ import pytest
 import torch
 from torch._dynamo.utils import compilation_time_metrics, dynamo_timed, get_chromium_event_logger
 
-from dynascope.compiler.assembly.assemble import assemble
-from dynascope.compiler.assembly.facts import RecordingFacts
-from dynascope.compiler.events.chromium import timed
-from dynascope.compiler.events.schema import Timed
-from dynascope.compiler.recording.recording import observe
-from dynascope.compiler.recording.trace_files import load
+from dynascope.compiler.builder.assemble import assemble
+from dynascope.compiler.builder.events.chromium import timed
+from dynascope.compiler.builder.events.schema import Timed
+from dynascope.compiler.builder.facts import RecordingFacts
+from dynascope.compiler.capture.recording import observe
+from dynascope.compiler.capture.trace_files import load
 from dynascope.compiler.report import AutotuneChoice, CompileTime, Report
 
 TRACES = Path(__file__).parents[2] / "traces"
@@ -192,7 +192,7 @@ def test_other_events_are_passed_over() -> None:
 
 
 def test_of_very_many_phases_the_longest_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dynascope.compiler.assembly.compile_time.phases.MOST", 5)
+    monkeypatch.setattr("dynascope.compiler.builder.compile_time.phases.MOST", 5)
     events = made(random.Random(1))
     time = time_of(assemble(events))
     assert (len(time.phases), time.left_out, len(time.totals)) == (5, len(events) // 2 - 5, len(events) // 2)

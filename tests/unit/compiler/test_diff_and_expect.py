@@ -9,8 +9,8 @@ import pytest
 import torch
 from msgspec.structs import replace
 
+from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.driver.explain import explain
-from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.report import Break, Hit, Report
 from dynascope.compiler.report.expect import ExpectationFailed, parse
 

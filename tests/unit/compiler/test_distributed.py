@@ -13,12 +13,12 @@ import torch.distributed
 from torch._dynamo.backends import distributed
 from torch.distributed import _functional_collectives as functional_collectives
 
-from dynascope.compiler.assembly.compile_records import CompileRecord
-from dynascope.compiler.assembly.data_parallel import splits
-from dynascope.compiler.assembly.stages import add_stages
+from dynascope.compiler.builder.compile_records import CompileRecord
+from dynascope.compiler.builder.data_parallel import splits
+from dynascope.compiler.builder.stages import add_stages
+from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.driver.explain import explain
 from dynascope.compiler.ranks.collectives import collectives
-from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.report import Graph, GraphSplit, Report
 from dynascope.widgets.model.build import view_model
 

@@ -13,7 +13,7 @@ import pytest
 import torch
 import torch.utils.checkpoint
 
-from dynascope.compiler.recording.recording import observe
+from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.report import Report
 from dynascope.widgets.labels.advice import reasons
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import torch
 
-from dynascope.compiler.assembly.assemble import assemble
-from dynascope.compiler.assembly.facts import RecordingFacts
-from dynascope.compiler.events import record_kinds, schema
+from dynascope.compiler.builder.assemble import assemble
+from dynascope.compiler.builder.events import record_kinds, schema
+from dynascope.compiler.builder.facts import RecordingFacts
+from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.patching import ABSENT, own, patched, put
-from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.settings import Settings
 
 

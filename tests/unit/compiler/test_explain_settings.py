@@ -8,8 +8,8 @@ import pytest
 import torch
 import torch.utils.checkpoint
 
+from dynascope.compiler.capture.torch_private import config
 from dynascope.compiler.driver.explain import explain
-from dynascope.compiler.torch_private import config
 
 
 @pytest.fixture(autouse=True)

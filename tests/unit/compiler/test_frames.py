@@ -13,8 +13,8 @@ import torch
 import torch.utils.checkpoint
 from programs import COLUMNS
 
+from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.driver.explain import explain
-from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.report import Report
 from dynascope.compiler.source.origin import origin
 

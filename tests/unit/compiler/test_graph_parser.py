@@ -11,7 +11,7 @@ import torch
 from torch.distributed.tensor import Partial, Placement, Replicate, Shard
 from torch.distributed.tensor._dtensor_spec import DTensorSpec
 
-from dynascope.compiler.assembly import graph_parser
+from dynascope.compiler.builder import graph_parser
 from dynascope.compiler.driver.explain import explain
 
 

@@ -21,17 +21,17 @@ import torch
 from programs import PROGRAMS
 from torch.utils.checkpoint import checkpoint
 
-from dynascope.compiler.assembly import graph_parser
-from dynascope.compiler.assembly.compile_records import CompileRecords
+from dynascope.compiler.builder import graph_parser
+from dynascope.compiler.builder.compile_records import CompileRecords
+from dynascope.compiler.builder.events.schema import Trace
+from dynascope.compiler.capture.recording import observe
+from dynascope.compiler.capture.torch_private import isolated_run
 from dynascope.compiler.driver.explain import explain
-from dynascope.compiler.events.schema import Trace
-from dynascope.compiler.graph_benchmark import benchmark
-from dynascope.compiler.graph_benchmark.rebuild import RECORDED, NotRunnable, _moved, function, rebuild
-from dynascope.compiler.graph_benchmark.synthetic_inputs import SyntheticInputs, index_limits, size
-from dynascope.compiler.profile import timing
-from dynascope.compiler.recording.recording import observe
+from dynascope.compiler.lab.graph_benchmark import benchmark
+from dynascope.compiler.lab.graph_benchmark.rebuild import RECORDED, NotRunnable, _moved, function, rebuild
+from dynascope.compiler.lab.graph_benchmark.synthetic_inputs import SyntheticInputs, index_limits, size
+from dynascope.compiler.lab.profile import timing
 from dynascope.compiler.report import Graph, GraphRun, Node, Report
-from dynascope.compiler.torch_private import isolated_run
 
 X, W = torch.linspace(-1, 1, 12).reshape(3, 4), torch.linspace(0, 1, 16).reshape(4, 4)
 

@@ -9,8 +9,8 @@ import pytest
 import torch
 import torch.utils.checkpoint
 
+from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.driver.explain import explain
-from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.report import Report
 
 

@@ -18,9 +18,9 @@ import torch
 from programs import COLUMNS, NOTICES_ATTRIBUTES
 from recompile_programs import PROGRAMS
 
-from dynascope.compiler.assembly.guards import tree
-from dynascope.compiler.assembly.guards.places import Places
-from dynascope.compiler.recording.recording import observe
+from dynascope.compiler.builder.guards import tree
+from dynascope.compiler.builder.guards.places import Places
+from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.report import Report, StackEntry
 
 _DRIVER = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dynascope.compiler.assembly.guard_parser import failed_guard, guards
+from dynascope.compiler.builder.guard_parser import failed_guard, guards
 from dynascope.widgets.labels.recompiles import guard_words
 
 

@@ -19,9 +19,9 @@ import torch
 from torch._dynamo.utils import counters
 
 import dynascope
+from dynascope.compiler.capture.recording import observe
+from dynascope.compiler.capture.torch_private import hooks, watched_functions
 from dynascope.compiler.driver.explain import explain
-from dynascope.compiler.recording.recording import observe
-from dynascope.compiler.torch_private import hooks, watched_functions
 
 PACKAGE = [str(Path(folder).resolve()) for folder in dynascope.__path__]
 OURS = [*PACKAGE, str(Path(watched_functions.__file__).resolve().parents[1])]

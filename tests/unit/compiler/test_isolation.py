@@ -13,10 +13,10 @@ import torch
 import torch.utils.checkpoint
 from torch._dynamo.variables.tensor import TensorVariable
 
+from dynascope.compiler.capture.recording import observe
+from dynascope.compiler.capture.torch_private import hook_installer, hooks
 from dynascope.compiler.driver.explain import explain
-from dynascope.compiler.fixes.proving.time_limit import TookTooLong, time_limit
-from dynascope.compiler.recording.recording import observe
-from dynascope.compiler.torch_private import hook_installer, hooks
+from dynascope.compiler.lab.fix.proving.time_limit import TookTooLong, time_limit
 
 
 @pytest.fixture(autouse=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from dynascope.compiler.assembly.stages import kernels
-from dynascope.compiler.recording.trace_files import load
+from dynascope.compiler.builder.stages import kernels
+from dynascope.compiler.capture.trace_files import load
 from dynascope.compiler.report import Kernel, Report
 
 TRACES = Path(__file__).parents[2] / "traces"

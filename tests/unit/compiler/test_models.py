@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import torch
 
-from dynascope.compiler.recording.recording import observe
+from dynascope.compiler.capture.recording import observe
+from dynascope.compiler.capture.torch_private import config
 from dynascope.compiler.report import Report
-from dynascope.compiler.torch_private import config
 
 transformers = pytest.importorskip("transformers")
 

@@ -1,4 +1,4 @@
-"""Private names of torch stand in `compiler/torch_private` only, and where one is missing the report says so."""
+"""Private names of torch stand in `compiler/capture/torch_private` only, and where one is missing the report says so."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from dynascope.compiler.capture.torch_private import availability, config, marks
 from dynascope.compiler.driver.regions import region
-from dynascope.compiler.torch_private import availability, config, marks
 
 FOLDERS = ("compiler", "widgets", "extension")
-ALLOWED = "compiler/torch_private/"
+ALLOWED = "compiler/capture/torch_private/"
 #: attributes that torch leaves on functions and modules, however they are reached
 MARKS = re.compile(r"^_torchdynamo_\w+$|^_compiled_call_impl$|^_is_torch_compile$|^dynamo_ctx$")
 

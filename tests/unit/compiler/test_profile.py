@@ -14,12 +14,12 @@ import pytest
 import torch
 
 import dynascope
-from dynascope.compiler.accuracy import check
+from dynascope.compiler.capture.torch_private import availability
 from dynascope.compiler.driver.retrace import retracing
-from dynascope.compiler.profile import inputs
-from dynascope.compiler.profile import measure as profiles
+from dynascope.compiler.lab.accuracy import check
+from dynascope.compiler.lab.profile import inputs
+from dynascope.compiler.lab.profile import measure as profiles
 from dynascope.compiler.report import Break, BreakCost, Frame, Profile, Report, Summary
-from dynascope.compiler.torch_private import availability
 from dynascope.widgets.labels.run_time import first_to_fix, verdict_words
 
 LOG: list[int] = []

@@ -12,9 +12,9 @@ import pytest
 import torch
 
 import dynascope.compiler.driver.compile as run
-from dynascope.compiler.recording.recording import observe
+from dynascope.compiler.capture.recording import observe
+from dynascope.compiler.capture.torch_private import config
 from dynascope.compiler.report import Report
-from dynascope.compiler.torch_private import config
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from programs import PROGRAMS, Program, check

@@ -10,9 +10,9 @@ import pytest
 import torch
 import torch.utils.checkpoint
 
-from dynascope.compiler.assembly.assemble import assemble
-from dynascope.compiler.events import schema
-from dynascope.compiler.recording.recording import observe
+from dynascope.compiler.builder.assemble import assemble
+from dynascope.compiler.builder.events import schema
+from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.report import Report
 from dynascope.widgets.labels.recompiles import recompile_words
 

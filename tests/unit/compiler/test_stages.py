@@ -10,9 +10,9 @@ import pytest
 import torch
 from torch._dynamo.utils import compilation_time_metrics
 
-from dynascope.compiler.assembly.stages import kernels
+from dynascope.compiler.builder.stages import kernels
+from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.driver.explain import explain
-from dynascope.compiler.recording.recording import observe
 
 
 @pytest.fixture(autouse=True)

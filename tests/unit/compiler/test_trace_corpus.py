@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dynascope.compiler.recording.trace_files import load
+from dynascope.compiler.capture.trace_files import load
 from dynascope.compiler.report import Report
 from dynascope.widgets.render.text import to_details
 

@@ -19,8 +19,8 @@ import pytest
 import torch
 from msgspec.structs import replace
 
-from dynascope.compiler.recording.recording import observe
-from dynascope.compiler.recording.trace_files import load
+from dynascope.compiler.capture.recording import observe
+from dynascope.compiler.capture.trace_files import load
 from dynascope.compiler.report import FailedGuard, Report
 
 HERE = Path(__file__).parent
@@ -31,7 +31,7 @@ sys.path[:0] = [{tests!r}, {here!r}]
 import linecache, types, torch
 from programs import PROGRAMS
 import dynascope.compiler.driver.compile as run
-from dynascope.compiler.recording.recording import observe
+from dynascope.compiler.capture.recording import observe
 
 with observe() as recording:
     for program in PROGRAMS:
@@ -339,7 +339,7 @@ def test_nothing_there_is_one_clear_line(tmp_path: Path) -> None:
 def test_reading_a_trace_loads_no_torch(traced: tuple[Report, Path]) -> None:
     _, trace = traced
     code = (
-        "import sys; from dynascope.compiler.recording.trace_files import load; r = load(sys.argv[1]); str(r); r.to_html(); "
+        "import sys; from dynascope.compiler.capture.trace_files import load; r = load(sys.argv[1]); str(r); r.to_html(); "
         "assert 'torch' not in sys.modules and 'IPython' not in sys.modules, 'loaded'"
     )
     subprocess.run([sys.executable, "-c", code, str(trace)], check=True, timeout=600)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from dynascope.compiler.assembly.guards.undecided import printed
+from dynascope.compiler.builder.guards.undecided import printed
 from dynascope.compiler.driver.explain import explain
 from dynascope.compiler.report import Report, Undecided
 

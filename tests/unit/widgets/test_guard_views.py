@@ -10,8 +10,8 @@ import torch
 from msgspec.structs import replace
 from samples import CELL, recompiled
 
+from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.driver.explain import explain
-from dynascope.compiler.recording.recording import observe
 from dynascope.compiler.report import (
     Constraint,
     FrameGuards,

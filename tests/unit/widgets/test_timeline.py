@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dynascope.compiler.profile.profiler_trace import Event
-from dynascope.compiler.profile.segments import profile_of
+from dynascope.compiler.lab.profile.profiler_trace import Event
+from dynascope.compiler.lab.profile.segments import profile_of
 from dynascope.compiler.report import Graph, InputRun, Profile, Report, Segment
 from dynascope.widgets.model import timeline
 from dynascope.widgets.model.build import view_model

@@ -15,8 +15,8 @@ from typing import Any
 import torch
 
 from dynascope.compiler.driver.pipeline import Run
-from dynascope.compiler.profile import measure
-from dynascope.compiler.replay.replay import RecordedCall
+from dynascope.compiler.lab.profile import measure
+from dynascope.compiler.lab.replay.replay import RecordedCall
 from dynascope.compiler.settings import Settings
 
 COLUMNS = ("name", "kind", "start", "end", "thread", "device", "correlation", "sequence")

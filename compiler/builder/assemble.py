@@ -1,0 +1,451 @@
+"""Makes a Report from events: each frame's graph and outcome, the breaks that it ran into, and how frames are linked.
+
+A link, a column or a flag that the events do not show stays None.
+"""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from dynascope.compiler.builder import data_parallel, graph_parser, guard_parser, skip_reasons, stages, summary
+from dynascope.compiler.builder.breaks import BreakTable
+from dynascope.compiler.builder.compile_records import CompileRecord, CompileRecords
+from dynascope.compiler.builder.compile_time.phases import compile_time
+from dynascope.compiler.builder.compile_time.repeats import repeated_blocks
+from dynascope.compiler.builder.events.schema import CacheHit, Code, Event
+from dynascope.compiler.builder.facts import RecordingFacts
+from dynascope.compiler.builder.frame_links import Links
+from dynascope.compiler.builder.guards import undecided
+from dynascope.compiler.builder.guards.compiled_version import read_version
+from dynascope.compiler.builder.guards.recompiles import Recompiles
+from dynascope.compiler.builder.notes import annotate
+from dynascope.compiler.report import (
+    CompileTime,
+    Excerpt,
+    Failure,
+    Frame,
+    FrameStatus,
+    Graph,
+    InlinedFunction,
+    LateBackward,
+    Report,
+    Source,
+    label,
+    plural,
+)
+from dynascope.compiler.source.code import STATEMENTS, is_resume, user_name
+from dynascope.compiler.source.lines import (
+    CellResolver,
+    OldFunction,
+    function_at,
+    is_changed,
+    known_lines,
+    merge,
+    old_function_at,
+    with_old,
+)
+from dynascope.compiler.source.origin import in_torch, is_plumbing, is_used_by_compiler, is_users, is_weakref_callback
+
+_CACHED = "compiled before this recording: whether and why it breaks is unknown"
+_KNOWN = "Dynamo knew this function before the recording and holds no compiled code for it, so it ran eagerly; why is unknown"
+
+
+def assemble(events: Iterable[Event], facts: RecordingFacts | None = None) -> Report:
+    """Make the Report of these events, which are in the order in which they were recorded."""
+    facts = facts or RecordingFacts()
+    records = CompileRecords(events, facts.strings)
+    with with_old(facts.old_functions):
+        report = _Assembly(records, facts).report()
+        annotate(report, facts)
+    return report
+
+
+class _Assembly:
+    def __init__(self, records: CompileRecords, facts: RecordingFacts) -> None:
+        self.records = records
+        self.cell_of = facts.cell_of
+        self.old_functions = facts.old_functions
+        self.owner = facts.owner_thread
+        self.no_end_words = facts.no_end_words
+        self.result = Report(origin=facts.origin)
+        #: code object (see `_key`) -> its latest frame
+        self.latest: dict[Any, Frame] = {}
+        #: uid of shared code -> the class or function that its first frame ran for
+        self.ran_for: dict[int | None, str | None] = {}
+        #: file -> (first line, last line) of each part that the report refers to
+        self.extents: dict[str, set[tuple[int, int]]] = {}
+        self.breaks = BreakTable(facts.cell_of)
+        self.links = Links(records.records, self.breaks)
+        self.recompiles = Recompiles(facts.cell_of)
+        #: ids of the frames that `ignore_wrappers` has marked
+        self.wrappers: set[str] = set()
+        #: each frame, except cached ones, with its record
+        self.made: list[tuple[CompileRecord, Frame]] = []
+        #: files whose cached lines have been checked against the disk
+        self.checked: set[str] = set()
+
+    def report(self) -> Report:
+        for record in self.records.records:
+            if record.recompile_text is not None and record.code is None:  # refused at the recompile limit, or cut off
+                record.code = self.records.code_like(record)
+            if not (record.code or record.stack or record.graph_text):
+                self.late(record)
+            elif record.code is None or not is_weakref_callback(record.code.name, record.code.file):
+                try:
+                    self.add(record)
+                except Exception as error:  # damaged records of one frame must not keep out the others
+                    self.records.unread[f"frame: {type(error).__name__}"] += 1
+        self.ignore_wrappers()
+        by_code: dict[int | None, Frame] = {}
+        for event in self.records.cache_hits:
+            self.add_cache_hit(event, by_code)
+        result = self.result
+        result.compile_time = self.compile_time()
+        result.unread = dict(self.records.unread)
+        result.breaks = data_parallel.take_wrapper_breaks(result, self.breaks.breaks, self.wrappers)
+        result.sources = _sources(self.extents, self.cell_of)
+        result.summary = summary.summarise(result)
+        return result
+
+    def compile_time(self) -> CompileTime | None:
+        """Where the time of the compiles went; None if it is unknown."""
+        frames = {record.order: frame.id for record, frame in self.made}
+        unread = self.records.unread if self.result.origin == "trace" else Counter[str]()
+        found = compile_time(self.records, frames, self.owner, unread)
+        if found is not None:
+            found.repeats = repeated_blocks(self.result.graphs, self.result.frames, self.cell_of)
+        if found is not None and found.unfinished and self.result.origin == "trace":
+            count, whose = plural(len(found.unfinished), "phase"), "its" if len(found.unfinished) == 1 else "their"
+            self.result.notes.append(f"{count} of the compiler began and did not end: {whose} time is not in the compile time")
+        return found
+
+    def ignore_wrappers(self) -> None:
+        """Mark the frames of wrappers around the user's functions as ignored, if nothing was compiled in them.
+
+        Wrappers are in torch's compiler or, for example, in contextlib; the functions that they call have frames of their own.
+        A wrapper that continues in a frame that is not empty keeps its status.
+        """
+        kept = {f.continues for f in self.result.frames if f.status != "empty"}
+        ignored: dict[str, Frame] = {}
+        for frame in self.result.frames:
+            nothing = frame.status == "empty" or (frame.status == "unfinished" and frame.graph is None)
+            if nothing and is_plumbing(frame.file) and frame.id not in kept:
+                frame.status = "ignored"
+                ignored[frame.id] = frame
+        for frame in self.result.frames:
+            while frame.parent in ignored:  # the wrapper's caller called it, through the wrapper
+                wrapper = ignored[frame.parent]
+                frame.parent, frame.called_from = wrapper.parent, wrapper.called_from
+        self.breaks.forget(set(ignored))
+        self.wrappers = set(ignored)
+
+    # -- one frame ------------------------------------------------------------------------------------
+
+    def add(self, record: CompileRecord) -> None:
+        frame = self.frame(record)
+        self.result.frames.append(frame)
+        self.made.append((record, frame))
+        made = self.links.link(record, frame)
+        self.breaks.regions.begin(frame)
+        self.graph(record, frame)
+        self.end(record, frame)
+        self.guards(record, frame)
+        self.latest[_key(record)] = frame
+        self.links.add(record, frame)
+        if made is not None:
+            self.note_lines(frame.file, made.original.line, made.original.end_line)
+        if frame.status != "ignored":
+            self.note_lines(frame.file, frame.line, frame.end_line)
+
+    def late(self, record: CompileRecord) -> None:
+        """Add a backward graph whose forward was compiled before the recording."""
+        if record.compile_id is not None and (record.output_codes or record.backward_metrics):
+            seconds = record.backward_metrics.get("inductor_compile_time_s")
+            hit = any("hit" in answers for answers in record.caches.values())
+            code = "\n\n".join(record.output_codes)
+            self.result.late_backwards.append(
+                LateBackward(compile_id=str(record.compile_id), seconds=seconds, code=code, from_cache=hit)
+            )
+
+    def add_cache_hit(self, event: CacheHit, by_code: dict[int | None, Frame]) -> None:
+        """Add the frame of a version that was compiled before the recording, or of a function that ran eagerly.
+
+        Of a version's graphs, only the number is known.
+        """
+        code, before = event.code, by_code.get(event.continues) if event.continues else None
+        frame = Frame(
+            id=f"f{len(self.result.frames)}",
+            compile_id=event.compile_id,
+            name=self.records.entries.get(code.uid) or user_name(code.name),
+            code_name=code.name,
+            qualname=_qualname(code),
+            file=code.file,
+            line=code.line,
+            end_line=code.end_line,
+            cell=self.cell_of(code.file),
+            kind="resume" if is_resume(code.name) else "function",
+            status="cached",
+            reason=_CACHED if event.compile_id is not None else _KNOWN,
+            continues=before.id if before else None,
+        )
+        by_code.setdefault(code.uid, frame)
+        self.result.frames.append(frame)
+        self.note_lines(frame.file, frame.line, frame.end_line)
+        for _ in range(event.graphs):
+            graph = Graph(id=f"g{len(self.result.graphs)}", frame=frame.id, ops=None, notes=["compiled before this recording"])
+            frame.graph = frame.graph or graph.id
+            self.result.graphs.append(graph)
+
+    def frame(self, record: CompileRecord) -> Frame:
+        if record.code is None and record.stack:  # cut off before the name was recorded: the frame is the innermost entry
+            last = record.stack[-1]
+            record.code = Code(last.function, last.file, last.line)
+        code = record.code or Code("?" if record.started else "exported program", "?", 0)
+        end, metrics = record.frame_end, record.metrics
+        self.check(code.file)
+        is_known = is_resume(code.name) or old_function_at(code.file, code.line) is not None
+        if not is_known and is_users(code.file) and is_changed(code.file, code.name, code.line):
+            self.old_functions.append(OldFunction(code.name, code.file, code.line, code.end_line or sys.maxsize, []))
+        function = function_at(code.file, code.line) if code.end_line is None else None
+        frame = Frame(
+            id=f"f{len(self.result.frames)}",
+            compile_id=record.compile_id,
+            name=user_name(code.name),
+            code_name=code.name,
+            qualname=_qualname(code),
+            file=code.file,
+            line=code.line,
+            end_line=function[2] if function else code.end_line,
+            cell=self.cell_of(code.file),
+            fullgraph=end.fullgraph if end else None,
+            error_on_graph_break=end.error_on_graph_break if end else None,
+            thread=record.thread,
+            rank=record.rank,
+            foreign=self.owner is not None and record.thread is not None and record.thread != self.owner,
+            compile_seconds=stages.compile_seconds(metrics),
+            phases=stages.metric_seconds(metrics),
+            guard_count=metrics.get("guard_count"),
+            guards=guard_parser.guards(record.guard_text) if record.guard_text else list(dict.fromkeys(record.added_guards)),
+            bytecode=record.bytecode.get("original"),
+            modified_bytecode=record.bytecode.get("modified"),
+        )
+        entry = self.records.entries.get(code.uid)
+        if entry is not None and (is_plumbing(code.file) or code.name in ("forward", "inner", "wrapper")):
+            # such names say too little, so the name of the call is used.  Shared code has the name of its first call only; a
+            # frame that runs for another class or function is named after that class or function
+            runs_for = end.runs_for if end else None
+            frame.name = entry if self.ran_for.setdefault(code.uid, runs_for) == runs_for else runs_for or entry
+        if record.compile_id is not None and record.compile_id.startswith("!"):
+            frame.kind = "autograd"
+        elif is_resume(code.name):
+            frame.kind = "resume"
+        elif code.name == STATEMENTS:
+            frame.kind = "statements"
+        return frame
+
+    # -- a frame's graph ----------------------------------------------------------------------------------
+
+    def graph(self, record: CompileRecord, frame: Frame) -> None:
+        if record.graph_text is None:
+            return
+        graph = Graph(id=f"g{len(self.result.graphs)}", frame=frame.id, ops=0, code=record.graph_text)
+        try:
+            graph.nodes, graph.outputs = graph_parser.read(record.graph_text)
+        except ValueError:
+            self.records.unread["dynamo_output_graph: unreadable"] += 1
+        calls = [n for n in graph.nodes if n.op.startswith("call_")]
+        for node in graph.nodes:
+            node.module = _module(record.modules.get(node.name))
+        for node in calls:
+            if node.file is not None and node.line is not None:
+                self.note_lines(node.file, node.line)
+        graph.inputs = [n.name for n in graph.nodes if n.op == "placeholder"]
+        graph.ops = len(calls)
+        graph.sizes = record.sizes
+        stages.add_stages(record, graph)
+        if record.stage_texts:
+            self.result.stage_texts[graph.id] = record.stage_texts
+        graph.notes = stages.stage_notes(record)
+        if frame.kind != "autograd":  # a backward has several operations for a line of the forward, without any loop
+            graph.notes += summary.unrolled(graph.nodes, self.cell_of)
+        frame.graph = graph.id
+        frame.inlined = self.inlined(frame, graph)
+        self.result.graphs.append(graph)
+
+    def inlined(self, frame: Frame, graph: Graph) -> list[InlinedFunction]:
+        """The functions, other than the frame's own, whose lines are in the graph."""
+        functions = {}
+        for file, line in dict.fromkeys((n.file, n.line) for n in graph.nodes):
+            if file is None or line is None or (file == frame.file and frame.line <= line <= (frame.end_line or frame.line)):
+                continue
+            self.check(file)
+            if (function := function_at(file, line)) is not None:
+                name, first, last = function
+                functions[file, first] = InlinedFunction(
+                    name=name, file=file, line=first, end_line=last, cell=self.cell_of(file)
+                )
+        return list(functions.values())
+
+    # -- a frame's outcome --------------------------------------------------------------------------------
+
+    def end(self, record: CompileRecord, frame: Frame) -> None:
+        """Set the frame's status and reason, and record the breaks that it ran into."""
+        outcome = self.outcome(record)
+        if outcome == "compiled":
+            frame.status = "compiled" if frame.graph else "empty"
+            broken = self.breaks.ended(record, frame)
+            if frame.graph:
+                graph = self.result.graphs[-1]
+                graph.end, graph.break_ = "break" if broken else _end_word(record), broken
+        elif outcome == "raised":
+            cause = self.breaks.stopped(record, frame, "raised")
+            frame.status, frame.reason = "failed", skip_reasons.reason_of(record)
+            if frame.kind != "resume":
+                frame.break_ = cause
+            self.failure(record, frame, cause)
+        elif outcome == "unfinished":
+            frame.status, frame.reason = "unfinished", self.why_unfinished(record)
+        else:
+            frame.status, frame.reason = self.skipped(record)
+            if frame.status == "skipped":
+                self.breaks.before(record, frame)
+                cause = self.breaks.stopped(record, frame, "skipped")
+                if frame.kind != "resume":
+                    frame.break_ = cause
+        if record.undecided:
+            for found in self.breaks.of_frame(frame.id):
+                found.undecided = found.undecided or undecided.recorded(found, record.undecided)
+        for entry in self.breaks.stack_of(frame.id):
+            self.note_lines(entry.file, entry.line)
+
+    def why_unfinished(self, record: CompileRecord) -> str:
+        """Why a compile is unfinished, and how far it got."""
+        reason = "interrupted before this compile had ended" if skip_reasons.interrupted(record) else self.no_end_words
+        known = (
+            "its guards were built" if record.guard_text is not None
+            else "its graph was captured" if record.graph_text is not None
+            else "it had reached a graph break" if record.break_texts
+            else ""
+        )  # fmt: skip
+        return f"{reason} ({known})" if known else reason
+
+    def outcome(self, record: CompileRecord) -> str:
+        if record.outside is not None:
+            return "compiled"
+        if record.unfinished or skip_reasons.interrupted(record):
+            return "unfinished"
+        if record.frame_end is not None:
+            return record.frame_end.outcome
+        metrics = record.metrics
+        if metrics.get("guard_count") is not None or record.guard_text is not None:
+            return "compiled"
+        if record.error_text is not None and not record.break_texts:
+            return "raised"  # a break that fullgraph or error_on_graph_break refuses is recorded as an error, not as a break
+        if metrics and skip_reasons.was_raised(record):
+            return "raised"
+        if record.break_texts or metrics:
+            return "skipped"
+        return "compiled" if record.graph_text is not None else "skipped"
+
+    def skipped(self, record: CompileRecord) -> tuple[FrameStatus, str | None]:
+        reason = record.frame_end.skip_reason if record.frame_end else None
+        if record.compile_id is None and (is_used_by_compiler(record.file) or is_plumbing(record.file)):
+            return "ignored", skip_reasons.reason_of(record) or reason  # a generator of the compiler's or the notebook's
+        if record.break_texts or record.error_text or skip_reasons.error_of(record).type:
+            status: FrameStatus = "empty" if skip_reasons.nothing_to_compile(record) else "skipped"
+            return status, skip_reasons.reason_of(record) or reason
+        if record.compile_id is None:
+            return "ignored", reason
+        return "empty", reason or "nothing to compile in it"
+
+    def failure(self, record: CompileRecord, frame: Frame, cause: str | None) -> None:
+        """Set the report's error to this frame's, in place of an earlier frame's (outer frames fail with the same error)."""
+        at = self.breaks.get(cause) or frame
+        self.result.error = Failure(
+            type=skip_reasons.error_of(record).type or "error",
+            message=skip_reasons.error_message(record),
+            break_=cause,
+            frame=frame.id,
+            file=at.file,
+            line=at.line,
+            cell=at.cell,
+        )
+
+    def guards(self, record: CompileRecord, frame: Frame) -> None:
+        """Add the frame's guards and symbols, and the recompile that led to it."""
+        files = {s.file for s in record.stack} | {frame.file}
+        if frame.graph is not None:
+            files |= {n.file for n in self.result.graphs[-1].nodes if n.file is not None}
+        version = read_version(record, self.cell_of, files)
+        frame.guard_sites, frame.symbols = version.tree.sites, version.symbols
+        for site in frame.guard_sites:
+            if site.at is not None and (site.at.file in self.extents or is_users(site.at.file)):
+                self.note_lines(site.at.file, site.at.line, site.at.line)
+        if record.compile_id is not None and record.recompile_text is not None:
+            before = self.latest.get(_key(record))
+            if record.started or record.unfinished:  # else it was refused, and nothing was compiled again
+                frame.recompile_of = before.id if before else None
+            self.result.recompiles.append(self.recompiles.recompile(record, frame, version, before))
+        self.recompiles.add(record, version)
+
+    def check(self, file: str) -> None:
+        """Read a file again if it was edited (and perhaps loaded again) since it was read; only once for a report."""
+        if file not in self.checked:
+            self.checked.add(file)
+            linecache.checkcache(file)
+
+    def note_lines(self, file: str, line: int, end_line: int | None = None) -> None:
+        """Add lines to the report's sources, except torch's and plumbing; without `end_line`, the function around the line."""
+        if is_plumbing(file) or in_torch(file) or line < 1:
+            return
+        self.check(file)
+        if end_line is None:
+            function = function_at(file, line)
+            line, end_line = function[1:] if function else (line, line)
+        self.extents.setdefault(file, set()).add((line, end_line))
+
+
+def _module(path: str | None) -> str | None:
+    """`L['self'].enc.norm1` as the user would write it: `enc.norm1`."""
+    return guard_parser.user_expression(path).removeprefix("self.") or None if path else None
+
+
+def _end_word(record: CompileRecord) -> str | None:
+    reason = record.graph_end.reason if record.graph_end else None
+    return None if reason is None else "return" if reason == "return_value" else reason.splitlines()[0]
+
+
+def _qualname(code: Code) -> str | None:
+    """The function's name with its class, from the source at its first line; None if no such function is there."""
+    function = function_at(code.file, code.line)
+    name = function[0] if function is not None else ""
+    return name if name.rpartition(".")[2] == user_name(code.name) else None
+
+
+def _key(record: CompileRecord) -> Any:
+    """What identifies a record's code object: its uid, or in a trace file its process, name and place."""
+    code = record.code or Code("", "", 0)
+    return code.uid or (record.process, code.name, code.file, code.line)
+
+
+def _sources(files: dict[str, set[tuple[int, int]]], cell_of: CellResolver) -> list[Source]:
+    """The sources of a report: cells and short files in full, of other files the given ranges of lines."""
+    sources = []
+    for file, extents in files.items():
+        lines = known_lines(file)
+        if not lines:
+            continue
+        cell = cell_of(file)
+        whole = cell is not None or len(lines) <= 120
+        ranges = [(1, max(lines))] if whole else merge(extents, max(lines))
+        known = [n for first, last in ranges for n in range(first, last + 1) if n in lines]
+        excerpts = [
+            Excerpt(line=first, text="".join(lines[n] for n in range(first, last + 1)).rstrip("\n"))
+            for first, last in merge(((n, n) for n in known), max(lines), gap=1)
+        ]
+        sources.append(Source(file=file, label=label(file, cell), cell=cell, excerpts=excerpts))
+    return sources

@@ -1,0 +1,283 @@
+"""The graph breaks of a report: one for each place and type, with the hits of all frames.
+
+A break is identified by its innermost place in the user's code (file, line, column) and its type.  The place comes from the
+hooks where they know it (with columns and the flag in force), else from the compiler's text.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from dynascope.compiler.builder import break_parser, skip_reasons
+from dynascope.compiler.builder.break_parser import BreakText
+from dynascope.compiler.builder.compile_records import CompileRecord
+from dynascope.compiler.builder.events.schema import GraphEnd, Location
+from dynascope.compiler.builder.guards import undecided
+from dynascope.compiler.builder.region_flags import Flags, RegionFlags
+from dynascope.compiler.builder.skip_reasons import same_line
+from dynascope.compiler.report import Break, Frame, Hit, Outcome, StackEntry
+from dynascope.compiler.source import lines
+from dynascope.compiler.source.code import user_name
+from dynascope.compiler.source.origin import is_plumbing
+
+#: torch 2.9 gives neither line nor reason if the break is in a block that contains an `if` on values
+_STEPPED = """Graph break that cannot be resumed
+  Explanation: Dynamo hit a graph break after this line and cannot resume there. This torch does not say at which line."""
+#: what Dynamo says if it skips a frame because of a break in a loop
+_LOOP = re.compile(r"graph break in (?:a for/while )?loop")
+_WORSE: dict[Outcome, int] = {"resumed": 0, "skipped": 1, "raised": 2}
+
+
+class BreakTable:
+    """All breaks of a report, in the order of their first hits."""
+
+    def __init__(self, cell_of: lines.CellResolver) -> None:
+        self.cell_of = cell_of
+        self.regions = RegionFlags(cell_of)
+        self.breaks: list[Break] = []
+        self._by_place: dict[tuple[str, int, str], list[Break]] = {}
+        #: id of a frame -> the break that the frame ran into last, its hit, and the stack from the frame to the break
+        self._by_frame: dict[str, tuple[Break, Hit, list[StackEntry]]] = {}
+        #: id() of a hit -> the flags in force there
+        self._flags: dict[int, Flags] = {}
+
+    def get(self, id: str | None) -> Break | None:
+        return next((b for b in self.breaks if b.id == id), None) if id else None
+
+    def of_frame(self, frame: str) -> list[Break]:
+        return [b for b in self.breaks if any(h.frame == frame for h in b.hits)]
+
+    def stack_of(self, frame: str) -> list[StackEntry]:
+        latest = self._by_frame.get(frame)
+        return latest[0].stack if latest else []
+
+    def left_at(self, frame: str) -> int | None:
+        """The line at which a compiled frame leaves for a resume function; None if it does not, or if the line is unknown."""
+        latest = self._by_frame.get(frame)
+        return latest[1].line if latest is not None and latest[1].outcome == "resumed" else None
+
+    def calls_of(self, frame: str) -> list[StackEntry]:
+        """The nested calls at the frame's break, outermost first."""
+        latest = self._by_frame.get(frame)
+        return latest[2][1:] if latest is not None else []
+
+    def resumed(self, frame: str, by: str) -> str | None:
+        """Record that the resume function `by` continues `frame`; returns the id of the break between them; None: unknown."""
+        latest = self._by_frame.get(frame)
+        if latest is None:
+            return None
+        latest[1].resumes.append(by)
+        return latest[0].id
+
+    def ended(self, record: CompileRecord, frame: Frame) -> str | None:
+        """Record the break that ended a compiled frame's graph; returns its id, or None if no break is known."""
+        end = record.graph_end
+        if end is not None and not end.graph_break:
+            return None
+        texts = [break_parser.read(t) for t in record.break_texts]
+        if end is None and not texts:
+            return None
+        stack = (list(end.stack) or [end.location]) if end is not None else []
+        # torch 2.9 to 2.13: "step_unsupported" ends the graph at the last statement before a block that cannot be resumed; the
+        # break is deeper, where the text says, and the rest of the function runs eagerly
+        stepped = end is not None and end.reason == "step_unsupported"
+        text = (texts[-1] if stepped and texts else _matching(texts, stack)) or break_parser.read(
+            _STEPPED if stepped else end.reason if end else ""
+        )
+        own = stack
+        if stepped or not stack or "skipping the rest of the function" in text.text:
+            stack = self.printed_stack(text, record) or stack
+        if not stack:
+            return None
+        if end is not None and stack[-1].column is None and stack[-1].carets is None:
+            stack[-1] = _with_columns(stack[-1], end)
+        # from Python 3.12 on, a comprehension is part of the function: Dynamo runs it eagerly, and resumes after it
+        resumed_here = bool(record.resumes) and len(stack if stepped or not own else own) == 1
+        rest_is_eager = (stepped or "skipping the rest of the function" in text.text) and not resumed_here
+        if rest_is_eager:
+            frame.reason = "Dynamo could not resume after the break: the rest of the function runs eagerly"
+        flags = self.regions.at_graph_end(frame, end, record.resumes)
+        return self.hit(frame, stack, text, "skipped" if rest_is_eager else "resumed", flags)
+
+    def forget(self, frames: set[str]) -> None:
+        """Remove the hits of these frames, which are not the user's, from breaks that have other hits."""
+        for broken in self.breaks:
+            kept = [h for h in broken.hits if h.frame not in frames]
+            if kept and len(kept) < len(broken.hits):
+                broken.hits, broken.outcome = [], "resumed"
+                for hit in kept:
+                    self.add(broken, hit)
+
+    def before(self, record: CompileRecord, frame: Frame) -> None:
+        """Record the breaks of earlier attempts at a skipped frame; handling them led to the break that stopped the frame.
+
+        The flags that were in force at these breaks are unknown.
+        """
+        texts = [break_parser.read(t) for t in record.break_texts]
+        for text in texts[:-1]:
+            if text.line is not None and (text.file, text.line) != (texts[-1].file, texts[-1].line):
+                self.hit(frame, self.printed_stack(text, record), text, "skipped", Flags())
+
+    def stopped(self, record: CompileRecord, frame: Frame, outcome: Outcome) -> str | None:
+        """Record the break that made Dynamo skip the frame or fail.
+
+        Returns its id; None if something else was the cause, or if the place of the break is unknown.
+        """
+        if not skip_reasons.is_break(record):
+            return None
+        text, known = skip_reasons.text_of(record), skip_reasons.stack_of(record)
+        stack = known or self.printed_stack(text, record) or _failed_line(record)
+        if not stack or not (text.parts or known):
+            return None
+        id = self.hit(frame, stack, text, outcome, self.regions.at_stop(frame, record.frame_end))
+        _, hit, _ = self._by_frame[frame.id]
+        hit.block = self.block(record, frame, hit, text)
+        return id
+
+    def block(self, record: CompileRecord, frame: Frame, hit: Hit, text: BreakText) -> StackEntry | None:
+        """The first line of the loop, `with` or `try` because of which Dynamo skipped the frame, if that is known."""
+        at = Location(frame.file, hit.line or 0, frame.code_name)
+        said = text.parts[-1].reason if text.parts else ""
+        outermost_try = next((s for s in reversed(record.frame_end.stopped) if s.in_try), None) if record.frame_end else None
+        if hit.outcome != "skipped" or frame.code_name.startswith("<"):  # a comprehension has its loop in an expression
+            return None
+        if _LOOP.search(said):
+            keywords = ["for", "while"]
+        elif "GenericContextWrapping" in said:
+            keywords = ["with"]
+        elif outermost_try is not None:
+            keywords, at = ["try"], outermost_try.location
+        else:
+            return None
+        first = lines.block_at(at.file, at.line, *keywords)
+        return self.entry(Location(at.file, first, at.function)) if first is not None else None
+
+    def printed_stack(self, text: BreakText, record: CompileRecord) -> list[Location]:
+        """The stack that a text prints, from the frame's own entry on: Dynamo does not trace the outer entries.
+
+        Without such an entry, only the innermost one; without a stack, the line that the text names, if any.
+        """
+
+        def of_frame(entry: Location) -> bool:  # a text names a resume function after the function that it continues
+            return user_name(entry.function) == name and entry.file == record.file
+
+        if record.marks_columns:
+            for entry in text.stack:
+                entry.carets = entry.carets or (0, None)
+        name = user_name(record.name)
+        outside = sum(map(of_frame, record.stack))
+        own = [i for i, e in enumerate(text.stack) if of_frame(e)]
+        if own:  # the entries of outer calls of the same function come before the frame's own entry
+            return text.stack[own[min(max(outside, 1), len(own)) - 1] :]
+        if text.stack:
+            return text.stack[-1:]
+        return [Location(text.file, text.line, "")] if text.file is not None and text.line is not None else []
+
+    def hit(self, frame: Frame, stack: list[Location], text: BreakText, outcome: Outcome, flags: Flags) -> str:
+        entries = [self.entry(e) for e in stack if not is_plumbing(e.file)] or [self.entry(stack[-1])]
+        at = entries[-1]
+        first = text.parts[0] if text.parts else break_parser.Part(reason="unknown")
+        broken = self.known(at, first) or self.new(at, entries, text, first)
+        # a text names a resume function after the user's function that it continues; a text without a stack names only the
+        # innermost line, so the frame's own line is then unknown
+        names = (frame.code_name, user_name(frame.code_name))
+        own = [e.line for e in stack if e.file == frame.file and e.function in names]
+        hit = Hit(frame=frame.id, line=own[0] if own else None, outcome=outcome)
+        self._flags[id(hit)] = flags
+        self.add(broken, hit)
+        if len(entries) > len(broken.stack) or (not broken.function and at.function):
+            broken.stack, broken.function = entries, at.function
+        self._by_frame[frame.id] = (broken, hit, entries)
+        return broken.id
+
+    def add(self, broken: Break, hit: Hit) -> None:
+        """Add a hit to its break, which has the worst outcome of its hits.
+
+        It takes the flags of its first hit, then those of each worse one, and of the first one in a region if it has none yet.
+        """
+        flags, worse = self._flags[id(hit)], _WORSE[hit.outcome] > _WORSE[broken.outcome]
+        broken.hits.append(hit)
+        if worse or len(broken.hits) == 1 or (not broken.region.is_region and flags.region.is_region):
+            broken.error_on_graph_break, broken.fullgraph = flags.error_on_graph_break, flags.fullgraph
+            broken.region, broken.allowed = flags.region, flags.allowed
+        broken.outcome = hit.outcome if worse else broken.outcome
+
+    def known(self, at: StackEntry, first: break_parser.Part) -> Break | None:
+        """The known break of this type at this place; if a column is unknown, the only one on the line."""
+        candidates = self._by_place.get((at.file, at.line, first.type), [])
+        for broken in candidates:
+            if broken.column == at.column:
+                return broken
+        if len(candidates) != 1 or (at.column is not None and candidates[0].column is not None):
+            return None
+        broken = candidates[0]
+        if broken.column is None and at.column is not None:
+            broken.column, broken.end_column, broken.end_line = at.column, at.end_column, at.end_line
+        return broken
+
+    def entry(self, e: Location) -> StackEntry:
+        source = lines.source_line(e.file, e.line)
+        start, end = e.column, e.end_column
+        if start is None and e.carets is not None and source.strip():
+            start, end = lines.caret_columns(source, e.carets)
+        # torch's stacks do not have the line on which the expression ends
+        end_line = e.end_line or lines.expression_end(e.file, e.line, start, end)
+        return StackEntry(
+            file=e.file,
+            line=e.line,
+            function=user_name(e.function),
+            column=lines.character_column(e.file, e.line, start),
+            end_line=end_line,
+            end_column=lines.character_column(e.file, end_line, end) if end_line is not None else None,
+            cell=self.cell_of(e.file),
+            source=source.strip(),
+        )
+
+    def new(self, at: StackEntry, entries: list[StackEntry], text: BreakText, first: break_parser.Part) -> Break:
+        source = lines.source_line(at.file, at.line)
+        error = next((p.error for p in text.parts if p.error), "")
+        if error == break_parser.FALSE:  # not a condition on data, as the type says
+            error = "AssertionError: the assertion is false" if source.lstrip().startswith("assert") else ""
+        broken = Break(
+            id=f"b{len(self.breaks)}",
+            file=at.file,
+            line=at.line,
+            column=at.column,
+            end_line=at.end_line,
+            end_column=at.end_column,
+            function=at.function,
+            cell=at.cell,
+            source=source,
+            gb_ids=[p.gb_id for p in text.parts if p.gb_id],
+            urls=[p.url for p in text.parts if p.url],
+            type=first.type,
+            reason=first.reason,
+            explanation=first.explanation,
+            error=error,
+            hints=list(dict.fromkeys(h for p in text.parts for h in p.hints)),
+            stack=entries,
+            text=text.text,
+            undecided=undecided.printed(text.text),
+        )
+        self.breaks.append(broken)
+        self._by_place.setdefault((at.file, at.line, first.type), []).append(broken)
+        return broken
+
+
+def _failed_line(record: CompileRecord) -> list[Location]:
+    file, line = record.metrics.get("fail_user_frame_filename"), record.metrics.get("fail_user_frame_lineno")
+    return [Location(file, line, record.name)] if file and line else []
+
+
+def _matching(texts: list[BreakText], stack: list[Location]) -> BreakText | None:
+    """The text about this place among a frame's texts (one for each attempt); the last one if none matches."""
+    at = (stack[-1].file, stack[-1].line) if stack else None
+    return next((t for t in reversed(texts) if (t.file, t.line) == at), texts[-1] if texts else None)
+
+
+def _with_columns(innermost: Location, end: GraphEnd) -> Location:
+    """Add the columns of the instruction, which Dynamo's translators know: torch 2.9 and 2.11 give few columns or none."""
+    candidates = [*(s.location for s in end.stopped[:1]), end.location]
+    located = next((c for c in candidates if same_line(c, innermost)), innermost)
+    return replace(located, function=innermost.function)

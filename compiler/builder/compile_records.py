@@ -1,0 +1,379 @@
+"""Groups events by compile, as the first step from events to a Report.
+
+Compile ids restart when the user's code calls `torch._dynamo.reset()`, and an event can come long after its compile (a backward
+graph is compiled in a later cell).  So an event that starts a compile opens a `CompileRecord`, and later events find the record
+by the compile's id.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from dynascope.compiler.builder.events import schema
+from dynascope.compiler.builder.events.chromium import timed
+from dynascope.compiler.builder.events.record_kinds import CACHE_LOOKUPS, IGNORED, SHAPES, STAGES, USED, record_name
+from dynascope.compiler.builder.events.schema import Code, Event, Location, Trace
+from dynascope.compiler.report import GraphSplit
+from dynascope.compiler.source.origin import is_users
+
+_MARKS = re.compile(r"^ +~*\^+~*$", re.M)
+
+
+@dataclass(slots=True)
+class CompileRecord:
+    """Everything recorded about one compile, of torch.compile or outside it."""
+
+    compile_id: str | None
+    #: index among the records
+    order: int = 0
+    thread: int | None = None
+    rank: int | None = None
+    #: number of the process, if the logs are from several
+    process: int | None = None
+    #: how often compile ids had restarted in the process (`torch._dynamo.reset()`)
+    generation: int = 0
+    code: Code | None = None
+    #: the Python stack at the start, outermost first, the frame itself last
+    stack: list[Location] = field(default_factory=list)
+    break_texts: list[str] = field(default_factory=list)
+    error_text: str | None = None
+    recompile_text: str | None = None
+    graph_text: str | None = None
+    guard_text: str | None = None
+    #: torch's CompilationMetrics of the frame, and of its backward graph
+    metrics: dict[str, Any] = field(default_factory=dict)
+    backward_metrics: dict[str, Any] = field(default_factory=dict)
+    graph_end: schema.GraphEnd | None = None
+    frame_end: schema.FrameEnd | None = None
+    #: node name -> path of the nn.Module that it ran in
+    modules: dict[str, str] = field(default_factory=dict)
+    #: symbol of the graph -> its value in the traced call
+    sizes: dict[str, int | float] = field(default_factory=dict)
+    #: records about symbols in shapes, of the last attempt: (name, fields)
+    shapes: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    #: the conditions and numbers that tracing needed and that depend on data, as fields of records, of all attempts
+    undecided: list[dict[str, Any]] = field(default_factory=list)
+    #: guarded expression -> the stacks at which guards on it were made, as lists of `traceback.FrameSummary`
+    guard_stacks: dict[str, list[list[Any]]] = field(default_factory=dict)
+    #: the Python stack around the compile, and the number of the call that needed the compile (see `Trace`)
+    callers: list[Location] = field(default_factory=list)
+    call: int | None = None
+    resumes: list[schema.ResumeMade] = field(default_factory=list)
+    #: kind of record -> AOTAutograd's graphs in the records of that kind
+    aot_graphs: dict[str, list[str]] = field(default_factory=dict)
+    #: the graphs into which DDP's optimizer split the graph, one for each bucket of gradients
+    splits: list[GraphSplit] = field(default_factory=list)
+    #: bytes at which DDP's first bucket and the others are full, and input -> bytes that DDPOptimizer counts for it; a log has
+    #: neither
+    bucket_limits: list[int] = field(default_factory=list)
+    bucketed: dict[str, int] = field(default_factory=dict)
+    #: what was compiled, if torch.compile did not do it: "exported program", "AOTInductor package" or "AOTAutograd graph"
+    outside: str | None = None
+    #: the guards that a compile outside torch.compile added
+    added_guards: list[str] = field(default_factory=list)
+    output_codes: list[str] = field(default_factory=list)
+    #: name of an artifact -> its texts, one for each graph that the backend compiled (forward, backward)
+    stage_texts: dict[str, list[str]] = field(default_factory=dict)
+    #: "original" or "modified" -> the text of the bytecode
+    bytecode: dict[str, str] = field(default_factory=dict)
+    #: stage -> the different answers of its cache: {"aot" | "fx": ["hit" | "miss" | "bypass"]}
+    caches: dict[str, list[str]] = field(default_factory=dict)
+    #: (stage, answer, text of the record) of each lookup in a cache
+    lookups: list[tuple[str, str, str]] = field(default_factory=list)
+    #: whether a `dynamo_start` is recorded
+    started: bool = False
+    #: whether its end is recorded: an event that starts a compile with the same id then opens another record
+    closed: bool = False
+    #: whether stacks in the texts of its process mark columns: only then does an entry without marks say that nothing is marked
+    marks_columns: bool = False
+    #: whether its last step is recorded, and its thread has started another compile since
+    over: bool = False
+
+    @property
+    def world(self) -> tuple[int | None, int]:
+        """The scope in which compile ids are unique: a process, between two resets.
+
+        Compiled code calls only code of the same world.
+        """
+        return self.process, self.generation
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether no event shows that this compile has ended; torch writes metrics whenever one ends."""
+        if self.compile_id is None or self.frame_end is not None or self.metrics or self.over:
+            return False
+        return self.started or self.recompile_text is not None  # torch.export may record neither a start nor metrics
+
+    @property
+    def name(self) -> str:
+        """The compiler's name for the frame."""
+        return self.code.name if self.code is not None else "?"
+
+    @property
+    def file(self) -> str:
+        return self.code.file if self.code is not None else "?"
+
+
+class CompileRecords:
+    """All compiles of a recording, in the order in which they started; `unread` counts what was not understood, by kind."""
+
+    def __init__(self, events: Iterable[Event], strings: dict[int, str] | None = None) -> None:
+        """`strings`: the structured trace's table of interned strings."""
+        self.records: list[CompileRecord] = []
+        self.unread: Counter[str] = Counter()
+        self.cache_hits: list[schema.CacheHit] = []
+        #: beginnings and ends of the compiler's phases, each with its compile, if that had begun
+        self.timed: list[tuple[schema.Timed, CompileRecord | None]] = []
+        #: uid of the code of a compiled function -> the user's name for the function, in order of the first calls
+        self.entries: dict[int | None, str] = {}
+        self._strings = strings or {}
+        self._open: dict[tuple[int | None, str], CompileRecord] = {}  # by process and compile id
+        #: by process and thread: compiles of which at most the metrics are still to come
+        self._ending: dict[tuple[int | None, int | None], list[CompileRecord]] = {}
+        #: by process: how often compile ids have restarted, and the highest number of a frame since
+        self._latest: dict[int | None, tuple[int, int]] = {}
+        #: by process: the compile outside torch.compile to which the next records belong
+        self._open_outside: dict[int | None, CompileRecord] = {}
+        for event in events:
+            try:
+                self._add(event)
+            except Exception as error:  # a record of an unknown form must not keep out the others
+                name = record_name(event.metadata) if isinstance(event, Trace) else type(event).__name__
+                self.unread[f"{name}: {type(error).__name__}"] += 1
+        marking = {r.process for r in self.records if any(map(_marks_columns, r.break_texts))}
+        for record in self.records:
+            record.marks_columns = record.process in marking
+
+    def code_like(self, record: CompileRecord) -> Code | None:
+        """The code of an earlier compile of the same frame: its compile id differs only after the last slash."""
+        frame = str(record.compile_id).rpartition("/")[0]
+        for other in reversed(self.records[: record.order]):
+            if other.code and other.world == record.world and str(other.compile_id).rpartition("/")[0] == frame:
+                return other.code
+        return None
+
+    def record(self, event: Event, *, opens: bool = False) -> CompileRecord:
+        """The record that an event belongs to.
+
+        It is a new record if the event has no compile id, if no record has this id, or if the event starts a compile (`opens`)
+        and the latest record with this id has ended.
+        """
+        key = (event.process, str(event.compile_id))
+        record = self._open.get(key) if event.compile_id is not None else None
+        if record is None or (opens and record.closed):
+            record = CompileRecord(event.compile_id, len(self.records), event.thread, process=event.process)
+            record.generation = self._generation(event, opens)
+            self.records.append(record)
+            if record.compile_id is not None:
+                self._open[key] = record
+        return record
+
+    def _generation(self, event: Event, starts: bool) -> int:
+        """How often compile ids have restarted before this event, which starts a compile or belongs to one without a record.
+
+        Frames are numbered in the order of their first compiles: a new frame whose number is not the highest shows a restart.
+        """
+        latest = self._latest.get(event.process, (0, -1))
+        frame, _, compiled = str(event.compile_id).rpartition("/")
+        number = frame.rpartition("/")[2]  # the ids of compiled autograd have three parts: !1/3/0
+        if starts and number.isdigit():
+            restarted = compiled == "0" and int(number) <= latest[1]
+            latest = self._latest[event.process] = max(latest, (latest[0] + restarted, int(number)))
+        return latest[0]
+
+    def _add(self, event: Event) -> None:
+        if isinstance(event, Trace):
+            self._trace(event)
+        elif isinstance(event, schema.Timed):
+            self.timed.append((event, self._open.get((event.process, str(event.compile_id)))))
+        elif isinstance(event, schema.CacheHit):
+            self.cache_hits.append(event)
+        elif isinstance(event, schema.CompiledCall):
+            self.entries.setdefault(event.code.uid, event.name)
+        elif isinstance(event, schema.FrameEnd):
+            record = self.record(event)
+            record.frame_end, record.closed, record.code, record.thread = event, True, event.code, event.thread
+        elif isinstance(event, schema.GraphEnd):
+            record = self.record(event)
+            record.graph_end = event
+            record.code = record.code or event.code  # torch.export traces without a frame
+        elif isinstance(event, schema.GraphCaptured):
+            record = self.record(event)
+            record.modules, record.sizes = event.modules, event.sizes
+            record.bucket_limits, record.bucketed = event.bucket_limits, event.bucketed
+        elif isinstance(event, schema.GuardsMade):
+            stacks = self.record(event).guard_stacks = {}
+            for about, stack in event.stacks:
+                stacks.setdefault(about, []).append(stack)
+        elif isinstance(event, schema.ResumeMade):
+            self.record(event).resumes.append(event)
+
+    def _trace(self, event: Trace) -> None:
+        name = record_name(event.metadata)
+        if event.outside:
+            self._outside(event, name)
+            return
+        if name == "chromium_event":
+            if (found := timed(event.payload)) is not None:
+                found.thread, found.process = event.thread, event.process
+                self._add(found)
+            return
+        if event.compile_id is not None and name in USED:
+            fields, text = event.metadata[name], event.payload or ""
+            artifact = str(fields.get("name")) if name == "artifact" else ""
+            opens = artifact == "recompile_reasons" or (name == "dynamo_start" and not event.metadata.get("attempt"))
+            record = self.record(event, opens=opens)
+            if event.callers is not None:
+                record.callers, record.call = event.callers, event.call
+            if record.rank is None:  # torch knows the rank once there is a process group
+                record.rank = event.metadata.get("rank")
+            if artifact:
+                _add_artifact(record, artifact, text)
+            else:
+                self._add_trace(record, name, fields, text)
+            self._order(record, artifact or name, event)
+        elif name not in USED and name not in IGNORED:
+            self.unread[name] += 1
+
+    def _outside(self, event: Trace, name: str) -> None:
+        """Add a trace record without a compile id to the compile outside torch.compile that its process is making.
+
+        A second graph of the same kind begins another such compile.  The guards of an export come before its graph.
+        """
+        record = self._open_outside.get(event.process)
+        again = name in ("exported_program", "aot_forward_graph", "aot_inference_graph", "aot_joint_graph")
+        if record is None or (again and (name in record.aot_graphs or (name == "exported_program" and record.graph_text))):
+            record = CompileRecord(None, len(self.records), event.thread, event.metadata.get("rank"), event.process)
+            self.records.append(record)
+            self._open_outside[event.process] = record
+        fields, text = event.metadata[name], event.payload or ""
+        if name == "exported_program":
+            record.outside, record.graph_text = "exported program", _module_text(text)
+        elif name in ("guard_added", "guard_added_fast"):
+            record.added_guards.append(str(fields.get("expr")))
+        elif name == "compilation_metrics":
+            record.metrics = dict(fields)
+            if record.graph_text is not None:
+                del self._open_outside[event.process]
+        elif name == "graph_dump":
+            if str(fields.get("name")).startswith("inductor_aot"):
+                record.outside = "AOTInductor package"
+            record.output_codes.append(text)
+        else:
+            self._add_trace(record, name, fields, text)
+            if name != "inductor_output_code":
+                record.outside = record.outside or "AOTAutograd graph"
+                record.graph_text = record.graph_text or _module_text(text)
+        if record.code is None and record.outside:
+            entries = [e for e in event.metadata.get("stack") or () if is_users(str(e["filename"]))]
+            file, line = (str(entries[-1]["filename"]), entries[-1]["line"]) if entries else ("?", 0)
+            record.code = Code(record.outside, file, line, line)
+        elif record.code is not None and record.outside:
+            record.code.name = record.outside
+
+    def _order(self, record: CompileRecord, name: str, event: Trace) -> None:
+        """Mark the compiles that must have ended: their last step is recorded, and their thread has started another compile."""
+        ending = self._ending.setdefault((event.process, event.thread), [])
+        if name == "dynamo_start":
+            if event.callers is not None:  # a live run records the whole stack
+                record.stack[:-1] = event.callers
+            for before in ending:
+                before.over = before is not record
+            ending.clear()
+        elif name in ("dynamo_cpp_guards_str", "dynamo_error"):
+            ending.append(record)
+
+    def _add_trace(self, record: CompileRecord, name: str, fields: Any, text: str) -> None:
+        """Add one structured-trace record to its compile."""
+        if name == "dynamo_start":
+            record.started = True
+            record.stack = [Location(s["filename"], s["line"], s["name"]) for s in self._stack(fields.get("stack"))]
+            record.callers = record.callers or record.stack[:-1]
+            record.shapes.clear()  # they are from an earlier attempt
+        elif name == "guard_on_data_dependent_error":
+            record.undecided.append(fields)
+        elif name in SHAPES:
+            stacks = {which: self._stack(fields.get(which)) for which in ("stack", "user_stack")}
+            record.shapes.append((name, {**fields, **stacks}))
+            value = str(fields.get("val"))
+            if value.lstrip("-").isdigit():
+                record.sizes[str(fields["symbol"])] = int(value)
+        elif name == "dynamo_output_graph":
+            record.graph_text = text
+        elif name == "dynamo_cpp_guards_str":
+            record.guard_text = text
+        elif name == "bwd_compilation_metrics" or (name == "compilation_metrics" and fields.get("is_forward") is False):
+            record.backward_metrics = dict(fields)
+        elif name == "compilation_metrics":
+            record.metrics, record.closed = dict(fields), True
+            if record.code is None and fields.get("co_name"):
+                record.code = Code(str(fields["co_name"]), str(fields["co_filename"]), int(fields["co_firstlineno"] or 0))
+        elif name == "inductor_output_code":
+            record.output_codes.append(_without_counters(text))
+        elif name == "optimize_ddp_split_child":
+            record.splits.append(GraphSplit(name=str(fields.get("name")), code=text))
+        elif text and name.startswith("aot_"):
+            record.aot_graphs.setdefault(name, []).append(text)
+
+    def _stack(self, entries: Iterable[dict[str, Any]] | None) -> list[dict[str, Any]]:
+        """A record's stack with file names.
+
+        In a live run, torch writes the numbers of interned strings, which are looked up here ("?" if unknown); for a log, the
+        log reader has looked them up.
+        """
+        names = ((e, e["filename"]) for e in entries or ())
+        return [{**e, "filename": self._strings.get(f, "?") if isinstance(f, int) else str(f)} for e, f in names]
+
+
+def _add_artifact(record: CompileRecord, name: str, text: str) -> None:
+    """Add an artifact of the structured trace to its compile."""
+    if name == "recompile_reasons":
+        record.recompile_text = text
+    elif name == "dynamo_graph_break_reason":
+        record.break_texts.append(text)
+    elif name == "dynamo_error":
+        record.error_text = text
+    elif name in STAGES:
+        record.stage_texts.setdefault(name, []).append(text)
+    elif name.startswith(CACHE_LOOKUPS):
+        stage, _, answer = name.replace("aotautograd", "aot").replace("fx_graph", "fx").partition("_cache_")
+        record.lookups.append((stage, answer, text))
+        answers = record.caches.setdefault(stage, [])
+        if answer not in answers:
+            answers.append(answer)
+    elif name.endswith("_BYTECODE"):
+        record.bytecode[name.rsplit("_", 2)[-2].lower()] = _capped(_without_counters(text))
+
+
+def _marks_columns(break_text: str) -> bool:
+    """Whether the stack in the text has lines of ^^^^, with which Python marks columns."""
+    return _MARKS.search(break_text.split("\nTraceback (most recent call last)", 1)[0]) is not None
+
+
+def _capped(text: str, limit: int = 5000) -> str:
+    """Shorten bytecode, because each resume function repeats that of the function that it continues."""
+    return text if len(text) <= limit else text[:limit].rsplit("\n", 1)[0] + "\n... (cut; TORCH_LOGS=bytecode prints all)\n"
+
+
+def _module_text(text: str) -> str:
+    """The first class in a text, as Dynamo prints a graph: without indentation, and `<lambda>` renamed so that it parses."""
+    lines = text.splitlines()
+    start = next((i for i, line in enumerate(lines) if line.lstrip().startswith("class ")), 0)
+    indent = len(lines[start]) - len(lines[start].lstrip()) if lines else 0
+    after = (i for i in range(start + 1, len(lines)) if lines[i].strip() and not lines[i][: indent + 1].isspace())
+    body = "\n".join(line[indent:] for line in lines[start : next(after, len(lines))])
+    return body.replace("class <lambda>(", "class GraphModule(").rstrip() + "\n"
+
+
+_COUNTERS = re.compile(
+    r"(__compiled_fn)_\d+(?:_[0-9a-f]{8}(?:_[0-9a-f]{4}){3}_[0-9a-f]{12})?|(__resume_at_\d+)_\d+|# AOT ID: .*\n"
+)
+
+
+def _without_counters(text: str) -> str:
+    """Remove the numbers that torch counts up in a process, so that the same code gives the same report."""
+    return _COUNTERS.sub(lambda m: m.group(1) or m.group(2) or "", text)

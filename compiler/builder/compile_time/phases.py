@@ -1,0 +1,209 @@
+"""Where the time of the compiles went: pairs the beginnings and ends of the compiler's phases, and nests them as they ran.
+
+If an event is damaged, only its own phase is lost.  A live recording knows the thread of each phase, and a log only the
+process.  Phases of one thread, or of one process of a log, that overlap without being nested are put on lanes of their own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from dynascope.compiler.builder.compile_records import CompileRecord, CompileRecords
+from dynascope.compiler.builder.compile_time.autotuning import autotune_choice
+from dynascope.compiler.builder.events.chromium import AUTOTUNING
+from dynascope.compiler.report import AutotuneChoice, CacheLookup, CompilePhase, CompileTime, PhaseKind, PhaseTotal
+
+#: a report holds at most this many phases, the longest ones; the phase around a kept one is at least as long, and so kept, too
+MOST = 2000
+#: ends of the names of autotuning phases; the rest of such a name is the operation's name
+_AUTOTUNING = (AUTOTUNING, "_template_precompiling")
+#: (kind, beginnings of the names of its phases); a phase whose name fits none has the kind of the phase around it, or "other"
+_KINDS: list[tuple[PhaseKind, tuple[str, ...]]] = [
+    ("dynamo", (
+        "dynamo", "entire_frame_compile", "compile_attempt_", "bytecode_", "insert_deferred_runtime_asserts", "pgo.",
+        "fullgraph_capture", "invoke_subgraph_", "TranslationValidator",
+    )),
+    ("guards", ("build_guards", "guard_collective", "precompile_build_guards", "precompile_load_guards")),
+    ("backend", ("backend_compile",)),
+    ("aot", ("create_aot_dispatcher_function", "aot_", "min_cut_rematerialization_partition", "entire_backward_compile")),
+    ("passes", ("pass.", "_recursive_pre_grad_passes", "_recursive_joint_graph_passes", "_recursive_post_grad_passes", "fx.")),
+    ("codegen", (
+        "code_gen", "GraphLowering.codegen", "GraphLowering.compile_to_", "Scheduler.", "PythonWrapperCodegen", "CppWrapper",
+        "generate_kernel_code_from_nodes", "AotCodeCompiler",
+    )),
+    ("lowering", ("compile_fx", "inductor_compile", "fx_codegen_", "GraphLowering.run", "additional_fake_tensor_prop")),
+    ("compiler", ("compile_file", "PyCodeCache.", "async_compile", "reload_kernel_in_parent", "aoti_")),
+    ("autotuning", ("CachingAutotuner.", "StaticAutotunerFuture", "benchmark_")),
+    ("cache", ("inductor_codecache_", "CacheBase.", "FxGraphCache", "AOTAutogradCache", "TritonBundler", "GraphPickler")),
+]  # fmt: skip
+#: (process, thread)
+_Source = tuple[int | None, int | None]
+_CACHES: dict[str, Any] = {"aot": "AOTAutograd", "fx": "FX graph"}
+
+
+@dataclass(slots=True, eq=False)
+class _Span:
+    """A phase while phases are paired and nested; times in seconds since the epoch.
+
+    `inner`: seconds of the phases directly inside this one.
+    """
+
+    name: str
+    function: str | None
+    start: float
+    order: int
+    source: _Source
+    compile_id: str | None
+    end: float = 0.0
+    record: CompileRecord | None = None
+    tuned: dict[str, Any] | None = None
+    around: _Span | None = None
+    lane: int = 0
+    inner: float = 0.0
+
+    @property
+    def seconds(self) -> float:
+        return self.end - self.start
+
+
+def compile_time(
+    records: CompileRecords, frames: dict[int, str], owner: int | None, unread: Counter[str]
+) -> CompileTime | None:
+    """The compile time of a recording; None if torch recorded no times.
+
+    `frames`: `CompileRecord.order` -> id of the frame; `owner`: the thread that recorded; `unread` counts damaged events.
+    """
+    spans, open_ = _pair(records, unread)
+    if not spans and not open_:
+        return None
+    lanes = _nest(spans, owner)
+    first = min((s.start for s in spans), default=0.0)
+    phases: list[CompilePhase] = []
+    choices: list[AutotuneChoice] = []
+    kinds: dict[_Span, PhaseKind] = {}
+    totals: dict[tuple[str, PhaseKind], PhaseTotal] = {}
+    backward: set[_Span] = set()
+    for span in spans:
+        chain = list(_chain(span.around))
+        kind = kinds[span] = _kind(span.name) or (kinds[span.around] if span.around is not None else "other")
+        if span.name.startswith("entire_backward_compile") or span.around in backward:
+            backward.add(span)
+        own = max(0.0, span.seconds - span.inner)
+        total = totals.setdefault((span.name, kind), PhaseTotal(name=span.name, kind=kind, function=span.function))
+        total.count += 1
+        total.self_seconds += own
+        total.seconds += 0.0 if any(s.name == span.name for s in chain) else span.seconds
+        phases.append(CompilePhase(
+            name=span.name, kind=kind, start=round(span.start - first, 6), seconds=round(span.seconds, 6),
+            self_seconds=round(own, 6), lane=span.lane, depth=len(chain), compile_id=span.compile_id,
+            frame=frames.get(span.record.order) if span.record is not None else None, backward=span in backward,
+        ))  # fmt: skip
+        if span.tuned is not None:
+            choices.append(autotune_choice(phases[-1], span.tuned, unread))
+    kept = set(sorted(range(len(phases)), key=lambda i: (-phases[i].seconds, phases[i].depth))[:MOST])
+    for total in totals.values():
+        total.seconds, total.self_seconds = round(total.seconds, 6), round(total.self_seconds, 6)
+    return CompileTime(
+        seconds=round(sum(s.seconds for s in spans if s.around is None), 6),
+        lanes=lanes,
+        phases=[phase for i, phase in enumerate(phases) if i in kept],
+        left_out=len(phases) - len(kept),
+        totals=[totals[key] for key in sorted(totals)],
+        unfinished=[s.name for s in open_],
+        caches=[_lookup(record, frames, *found) for record in records.records for found in record.lookups],
+        autotuning=choices,
+    )
+
+
+def _pair(records: CompileRecords, unread: Counter[str]) -> tuple[list[_Span], list[_Span]]:
+    """The phases with a beginning and an end, and those that have not ended."""
+    stacks: dict[Any, list[_Span]] = {}
+    spans: list[_Span] = []
+    for order, (event, record) in enumerate(records.timed):
+        stack = stacks.setdefault((event.process, event.thread, event.compile_id), [])
+        if event.begins:
+            source = event.process, event.thread
+            stack.append(_Span(event.name, event.function, event.at, order, source, event.compile_id))
+            continue
+        at = next((i for i in reversed(range(len(stack))) if stack[i].name == event.name), None)
+        if at is None:
+            unread["chromium_event: end of a phase without its beginning"] += 1
+            continue
+        unread["chromium_event: beginning of a phase without its end"] += len(stack) - at - 1
+        span = stack[at]
+        del stack[at:]
+        span.end, span.record, span.tuned = event.at, record, event.tuned
+        if span.end < span.start:
+            unread["chromium_event: phase that ends before it begins"] += 1
+        else:
+            spans.append(span)
+    for name in [name for name, count in unread.items() if not count]:
+        del unread[name]
+    return spans, [span for stack in stacks.values() for span in stack]
+
+
+def _nest(spans: list[_Span], owner: int | None) -> list[str]:
+    """Put each phase on a lane and into the phase around it, and sort them by lane and start; returns the lanes' names."""
+    stacks: dict[_Source, list[list[_Span]]] = {}
+    lanes: dict[tuple[_Source, int], int] = {}
+    spans.sort(key=lambda s: (s.start, -s.end, s.order))
+    for span in spans:
+        mine = stacks.setdefault(span.source, [])
+        number = next((number for number, stack in enumerate(mine) if _fits(span, stack)), len(mine))
+        if number == len(mine):
+            mine.append([])
+        if mine[number]:
+            span.around = mine[number][-1]
+            span.around.inner += span.seconds
+        mine[number].append(span)
+        span.lane = lanes.setdefault((span.source, number), len(lanes))
+    spans.sort(key=lambda s: s.lane)  # stable: by start within a lane
+    sources = list(stacks)
+    names = ["compiler"] if len(sources) == 1 else [_source_name(source, owner, i) for i, source in enumerate(sources, 1)]
+    return [names[sources.index(source)] + (", concurrent" if number else "") for source, number in lanes]
+
+
+def _fits(span: _Span, stack: list[_Span]) -> bool:
+    """Whether a phase can be put on this stack: it lies in the innermost phase that has not ended, or none is left.
+
+    Phases that ended before this one began are removed from the stack.
+    """
+    while stack and stack[-1].end <= span.start:
+        stack.pop()
+    return not stack or span.end <= stack[-1].end
+
+
+def _source_name(source: _Source, owner: int | None, number: int) -> str:
+    process, thread = source
+    if process is not None:
+        return f"process {process}"
+    return "the recording thread" if thread == owner else f"thread {number}"
+
+
+def _chain(span: _Span | None) -> Any:
+    while span is not None:
+        yield span
+        span = span.around
+
+
+def _kind(name: str) -> PhaseKind | None:
+    if name.endswith(_AUTOTUNING):
+        return "autotuning"
+    return next((kind for kind, beginnings in _KINDS if name.startswith(beginnings)), None)
+
+
+def _lookup(record: CompileRecord, frames: dict[int, str], stage: str, outcome: str, text: str) -> CacheLookup:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    found = found if isinstance(found, dict) else {}
+    reason, saved = found.get("cache_bypass_reason"), found.get("time_saved_ns")
+    return CacheLookup(
+        cache=_CACHES[stage], outcome=outcome, frame=frames.get(record.order), compile_id=record.compile_id,
+        reason=reason if isinstance(reason, str) else None,
+        saved_seconds=round(saved / 1e9, 6) if isinstance(saved, (int, float)) and 0 < saved < 1e15 else None,
+    )  # fmt: skip

@@ -1,0 +1,212 @@
+"""Adds what needs the whole report: notes, the settings in force, and the error that ended the block.
+
+`annotate` calls the other `annotate_*` functions in order.  Notes about what a run measured are added later, by `Run` in
+`driver.pipeline`.
+"""
+
+from __future__ import annotations
+
+import re
+import traceback
+
+from dynascope.compiler.builder import break_parser
+from dynascope.compiler.builder.events.schema import Location, Sizes
+from dynascope.compiler.builder.facts import RecordingFacts
+from dynascope.compiler.builder.guard_parser import user_expression
+from dynascope.compiler.report import Failure, FlagOrigin, Report, StackEntry, dynamic_words, label, message_of
+from dynascope.compiler.settings import Settings
+from dynascope.compiler.source.code import user_name
+from dynascope.compiler.source.lines import (
+    CellResolver,
+    OldFunction,
+    file_lines,
+    function_at,
+    source_line,
+    try_around,
+)
+from dynascope.compiler.source.origin import in_torch, is_plumbing, is_users
+
+#: matches the line of Inductor's code that names the nodes of the graph that the next lines compute
+_SOURCE_NODES = re.compile(r"# Topologically Sorted Source Nodes: \[([^\]]*)\]")
+_NO_TRY = (
+    "compiled code runs a graph without it. Move the whole `try` into a function under torch.compiler.disable if it has to "
+    "catch such errors"
+)
+
+
+def annotate(report: Report, facts: RecordingFacts) -> None:
+    """Complete a Report that so far holds only what the events say."""
+    report.versions, report.hooks = facts.versions, facts.hooks
+    roots = [f.name for f in report.frames if f.parent is None and f.continues is None and f.status != "ignored"]
+    report.compiled = list(dict.fromkeys(facts.compiled or roots))
+    report.notes += facts.notes
+    annotate_backend_failures(report)
+    annotate_foreign(report)
+    annotate_overruled_regions(report)
+    annotate_dynamic_sizes(report, facts.sizes_before, facts.sizes_after)
+    annotate_changed_files(report, facts.old_functions)
+    annotate_unknown_breaks(report)
+    if facts.settings is not None:
+        report.settings = facts.settings.to_dict()
+        annotate_default_region(report, facts.settings)
+    if facts.error is not None:
+        annotate_error(report, facts.error, facts.cell_of, break_parser.entries(facts.failed_operation))
+    elif report.error is not None and facts.origin == "live":
+        report.error.caught = True
+    annotate_tries(report, facts.cell_of)
+
+
+def annotate_backend_failures(report: Report) -> None:
+    """Note the frames that run eagerly because the backend failed, without a graph break."""
+    for f in report.frames:
+        if f.status == "skipped" and f.break_ is None and str(f.reason).startswith("backend="):
+            report.notes.append(f"{f.name} was not compiled, and ran eagerly: {f.reason}")
+
+
+def annotate_foreign(report: Report) -> None:
+    """Note the frames that other threads compiled: the report counts them, because nothing says which thread the user means."""
+    names = dict.fromkeys(f.name for f in report.frames if f.foreign and f.status not in ("ignored", "empty"))
+    if names:
+        report.notes.append(f"compiled by other threads during the recording, and counted here: {', '.join(names)}")
+
+
+def annotate_overruled_regions(report: Report) -> None:
+    """Note the regions that allow a break where fullgraph=True forbids it."""
+    regions = [b.region for b in report.breaks if b.fullgraph and b.region.is_region and b.error_on_graph_break is False]
+    names = (str(r.name) if r.file is None else label(r.file, r.cell) + (f":{r.line}" if r.line else "") for r in regions)
+    for name in dict.fromkeys(names):
+        report.notes.append(f"error_on_graph_break(False) at {name} has no effect here: fullgraph=True wins over it.")
+
+
+def annotate_dynamic_sizes(report: Report, before: Sizes, now: Sizes) -> None:
+    """Note the frames traced with symbolic sizes from the start, because earlier runs had other ones."""
+    notes = []
+    for frame in report.frames:
+        code = (frame.file, frame.line, frame.code_name)
+        known = before.get(code, {})
+        names = [user_expression(name) for name, dynamic in now.get(code, {}).items() if dynamic and name in known]
+        if not names or frame.recompile_of is not None or frame.graph is None:
+            continue
+        sizes = [size for node in report.graph(frame.graph).nodes for size in node.shape or () if node.op == "placeholder"]
+        if any(isinstance(size, str) for size in sizes):
+            frame.dynamic_before = names
+            notes.append(f"{dynamic_words(frame)}.")
+    report.notes += dict.fromkeys(notes)
+
+
+def annotate_changed_files(report: Report, old_functions: list[OldFunction]) -> None:
+    """Note the functions that do not have the lines of their files, which have changed since they were loaded."""
+    for file, known in dict.fromkeys((f.file, bool(f.lines)) for f in old_functions):
+        names = ", ".join(dict.fromkeys(f.name for f in old_functions if (f.file, bool(f.lines)) == (file, known)))
+        shown = "are shown as they ran, not as they are now" if known else "that ran are not known, and not shown"
+        report.notes.append(f"{label(file, None)} has changed since it was loaded: the lines of {names} {shown}.")
+
+
+def annotate_unknown_breaks(report: Report) -> None:
+    """Note that there were graph breaks whose places and reasons are unknown."""
+    unknown = report.summary.unknown_breaks
+    if unknown:
+        were = "1 graph break is" if unknown == 1 else f"{unknown} graph breaks are"
+        report.notes.append(f"{were} known only from a resume function: no record gives the place and the reason")
+
+
+def annotate_tries(report: Report, cell_of: CellResolver) -> None:
+    """Note each `try` around operations of a graph: its `except` does not catch what they raise when the graph runs."""
+    error = report.error
+    escaped = _try_of(error.calls) if error is not None and error.in_graph else None
+    if error is not None and escaped is not None:
+        report.notes.insert(0, f"the `try` at {escaped} did not catch the {error.type}: {_NO_TRY}.")
+    nodes = (n for g in report.graphs for n in g.nodes if n.op.startswith("call_"))
+    places = dict.fromkeys((n.file, n.line) for n in nodes)
+    calls = (_entry(Location(file, line, ""), cell_of) for file, line in places if file is not None and line is not None)
+    for found in dict.fromkeys(_try_of([call]) for call in calls):
+        if found not in (None, escaped):
+            report.notes.append(f"the `try` at {found} does not catch errors of its operations in a graph: {_NO_TRY}.")
+
+
+def annotate_default_region(report: Report, settings: Settings) -> None:
+    """Attribute the flag to the run's own setting, or to torch's default, where no region was traced."""
+    for broken in report.breaks:
+        if broken.region.kind == "unknown" and broken.error_on_graph_break == (settings.error_on_graph_break or False):
+            broken.region = FlagOrigin(kind="default" if settings.error_on_graph_break is None else "run")
+
+
+def annotate_error(report: Report, error: BaseException, cell_of: CellResolver, operation: list[Location]) -> None:
+    """Record the error that ended the block: the compiler's refusal, or an error in the user's code.
+
+    `operation`: the user's stack of the operation that raised it in a running graph, if that is known.  After an interrupt, the
+    report is marked as partial instead.
+    """
+    if isinstance(error, KeyboardInterrupt):
+        report.origin = "partial"
+        report.notes.append("interrupted: the report holds what was compiled until then")
+        if report.error is not None:
+            report.error.caught = True
+        return
+    module, known, message = type(error).__module__, report.error, message_of(error)
+    same = known is not None and known.type == type(error).__name__
+    if same and known is not None and (module.startswith("torch._dynamo") or message.startswith(known.message)):
+        return  # a compile raised the error, so the report already has it, with its place
+    refused = module.startswith(("torch._dynamo", "torch._inductor", "torch._functorch"))
+    refused = refused or message.startswith("torch.compile with fullgraph=True found no compiled frames")
+    stack = _stack(error)
+    generated = [at for at in stack if _is_generated(at.file)]
+    outside = [at for at in stack if not _is_generated(at.file)]
+    if generated and outside and not operation:
+        operation = _of_inductor(report, generated[-1], outside[-1])
+    operation = [at for at in operation if not (is_plumbing(at.file) or in_torch(at.file))]
+    if operation and outside and operation[0].function == outside[-1].function:  # compiled code names only its first line
+        outside.pop()
+    outside += operation
+    calls = [_entry(at, cell_of) for at in outside]
+    file, line = (calls[-1].file, calls[-1].line) if calls else (None, None)
+    report.error = Failure(
+        type=type(error).__name__,
+        message=message.split("\n\nfrom user code:", 1)[0].strip(),
+        origin="compiler" if refused else "user",
+        file=file,
+        line=line,
+        cell=cell_of(file) if file is not None else None,
+        in_graph=bool(generated or operation),
+        calls=calls,
+    )
+
+
+def _stack(error: BaseException) -> list[Location]:
+    """The places outside torch that the exception passed through, outermost first, with those in the code of graphs."""
+    found = ((frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__))
+    stack = [Location(code.co_filename, line, user_name(code.co_name)) for code, line in found]
+    return [at for at in stack if not (is_plumbing(at.file) or in_torch(at.file))]
+
+
+def _entry(at: Location, cell_of: CellResolver) -> StackEntry:
+    source = source_line(at.file, at.line).strip()
+    return StackEntry(file=at.file, line=at.line, function=at.function, cell=cell_of(at.file), source=source)
+
+
+def _is_generated(file: str) -> bool:
+    """Whether torch wrote this code for a graph: FX, or Inductor, which names the operations."""
+    return file.startswith("<eval_with_key>") or any(map(_SOURCE_NODES.search, file_lines(file)))
+
+
+def _of_inductor(report: Report, at: Location, within: Location) -> list[Location]:
+    """The place of the operation that Inductor names above a line of its code; [] if there is none, or several places."""
+    above = reversed(file_lines(at.file)[: at.line])
+    names = next((match[1].split(", ") for line in above if (match := _SOURCE_NODES.search(line))), [])
+    graphs = {f.graph for f in report.frames if (f.file, user_name(f.code_name)) == (within.file, within.function)}
+    nodes = (n for g in report.graphs if g.id in graphs for n in g.nodes if n.name in names)
+    places = {(n.file, n.line) for n in nodes if n.file is not None and n.line is not None}
+    if len(places) != 1:
+        return []
+    [(file, line)] = places
+    name = (function_at(file, line) or ("", 0, 0))[0]
+    return [Location(file, line, name.rpartition(".")[2])]
+
+
+def _try_of(calls: list[StackEntry]) -> str | None:
+    """The place of the innermost `try` around these calls, of the user's, that may catch what a running graph raises."""
+    for call in reversed(calls):
+        line = try_around(call.file, call.line) if is_users(call.file) else None
+        if line is not None:
+            return f"{label(call.file, call.cell)}:{line}"
+    return None

@@ -1,0 +1,236 @@
+"""Reads and cleans up what torch keeps in the process: known code objects, compiled code, resume functions, sizes, a patch of
+FX, and tables of strings and process groups.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from collections.abc import Iterable, Iterator
+from types import CodeType
+from typing import Any
+
+from dynascope.compiler.builder.events.schema import Sizes
+from dynascope.compiler.capture.torch_private.availability import guarded, note_missing
+from dynascope.compiler.source.origin import in_torch
+
+
+def known_codes() -> list[CodeType]:
+    """The code objects outside torch, and torch's shared wrappers, for which Dynamo may hold compiled code or skip marks."""
+    convert_frame = sys.modules.get("torch._dynamo.convert_frame")
+    if convert_frame is None:
+        return []
+    with guarded("codes Dynamo knows"):
+        # with nested graph breaks, functions that were only inlined have resume functions, too, but are not in `input_codes`
+        resumed = sys.modules["torch._dynamo.resume_execution"].ContinueExecutionCache.cache.refs.values()
+        codes = [reference() for reference in [*convert_frame.input_codes.seen, *resumed]]
+        return [c for c in codes if c is not None and (not in_torch(c.co_filename) or _is_decorators(c))]
+    return []
+
+
+def _is_decorators(code: CodeType) -> bool:
+    """Whether this is the code of a torch wrapper, such as `error_on_graph_break`'s; all functions that it wraps share it."""
+    return code.co_name == "inner" and code.co_filename.endswith("external_utils.py")
+
+
+def is_known(code: CodeType) -> bool:
+    """Whether Dynamo has seen this code object before."""
+    convert_frame = sys.modules.get("torch._dynamo.convert_frame")
+    return convert_frame is not None and code in convert_frame.input_codes
+
+
+def compiled_versions(code: CodeType) -> list[tuple[str, CodeType]]:
+    """(compile id, compiled code object) of every version that Dynamo holds for a code object."""
+    eval_frame = sys.modules.get("torch._dynamo.eval_frame")
+    if eval_frame is None:
+        return []
+    with guarded("compiled versions"):
+        return [(str(entry.compile_id), entry.code) for entry in eval_frame._debug_get_cache_entry_list(code)]
+    return []
+
+
+def compiles() -> int:
+    """How many times Dynamo has started to compile a frame since its last reset, in all threads."""
+    counter = getattr(sys.modules.get("torch._dynamo.convert_frame"), "FRAME_COMPILE_COUNTER", None)
+    if counter is None:
+        note_missing("counting compiles", "no FRAME_COMPILE_COUNTER")
+        return 0
+    return sum(counter.values())
+
+
+def generation() -> object:
+    """An object that stays the same until the next `torch._dynamo.reset()`, when compile ids restart.
+
+    It is Dynamo's table of sizes; None until Dynamo has made the table.
+    """
+    return getattr(sys.modules.get("torch._dynamo.pgo"), "_CODE_STATE", None)
+
+
+def interned_strings() -> dict[int, str]:
+    """The structured trace's strings by number; torch logs each string only once per process, perhaps before the recording."""
+    table = getattr(sys.modules.get("torch._logging.structured"), "INTERN_TABLE", None) or {}
+    return {number: text for text, number in table.items()}
+
+
+@contextlib.contextmanager
+def only_known_codes() -> Iterator[None]:
+    """After the block, make Dynamo forget the compiled code of functions that it did not know before the block."""
+    before = {id(code): code for code in known_codes()}
+    try:
+        yield
+    finally:
+        new = [code for code in known_codes() if id(code) not in before]
+        forget_resumes(new)
+        convert_frame = sys.modules.get("torch._dynamo.convert_frame")
+        if convert_frame is not None:
+            with guarded("codes Dynamo knows"):
+                seen, ids = convert_frame.input_codes.seen, {id(code) for code in new}
+                seen[:] = [reference for reference in seen if id(reference()) not in ids]
+                convert_frame.input_codes.seen_ids -= ids
+
+
+@contextlib.contextmanager
+def fx_restored() -> Iterator[None]:
+    """After the block, undo Dynamo's patch of FX if a compile that was interrupted in the block has left it in place.
+
+    While Dynamo compiles a frame, it patches FX so that frames of new GraphModules are skipped.  An interrupt in the few lines
+    before or after the compile leaves the patch in place, and no GraphModule that is made later is compiled as a frame.
+    """
+    before = _fx_is_patched()
+    try:
+        yield
+    finally:
+        if not before and _fx_is_patched():
+            with guarded("FX after an interrupt"):
+                convert_frame: Any = sys.modules["torch._dynamo.convert_frame"]
+                if convert_frame.compile_lock.acquire(blocking=False):  # otherwise another thread compiles a frame now
+                    try:
+                        _graph_module()._forward_from_src = convert_frame.original_forward_from_src
+                    finally:
+                        convert_frame.compile_lock.release()
+
+
+def _fx_is_patched() -> bool:
+    convert_frame = sys.modules.get("torch._dynamo.convert_frame")
+    if convert_frame is not None:
+        with guarded("FX after an interrupt"):
+            return bool(_graph_module()._forward_from_src is convert_frame.fx_forward_from_src_skip_result)
+    return False
+
+
+def _graph_module() -> Any:
+    return sys.modules["torch.fx.graph_module"]
+
+
+# -- sizes ---------------------------------------------------------------------------------------------
+
+#: how many times `forgotten_shapes` was entered
+times_forgotten = 0
+
+
+@contextlib.contextmanager
+def forgotten_shapes() -> Iterator[None]:
+    """Make Dynamo forget which sizes of the user's code are dynamic, for the duration; then restore them, unless it was reset.
+
+    Dynamo keys the sizes by file, line and name of the code: without this, a cell that runs again with other sizes would be
+    traced with dynamic sizes because of its earlier runs.
+    """
+    global times_forgotten
+    times_forgotten += 1
+    saved, table = _take_sizes(), generation()
+    try:
+        yield
+    finally:
+        # `_take_sizes` removes the sizes that the block recorded; after a reset in the block, the saved ones stay dropped, too
+        if saved is not None and _take_sizes() is not None and generation() is table:
+            sys.modules["torch._dynamo.pgo"].get_code_state().update(saved)
+
+
+def _take_sizes() -> dict[Any, Any] | None:
+    """Remove the sizes of the user's code from Dynamo's table, and return them; None if the table cannot be read."""
+    pgo = sys.modules.get("torch._dynamo.pgo")
+    if pgo is not None:
+        with guarded("automatic dynamic shapes"):
+            state = pgo.get_code_state()
+            return None if state is None else {key: state.pop(key) for key in [k for k in state if not in_torch(k.filename)]}
+    return None
+
+
+def known_sizes() -> Sizes:
+    """Which of the sizes that Dynamo has recorded for the user's code are dynamic."""
+    pgo = sys.modules.get("torch._dynamo.pgo")
+    sizes: Sizes = {}
+    with guarded("automatic dynamic shapes"):
+        for code, known in list((getattr(pgo, "_CODE_STATE", None) or {}).items()):
+            if not in_torch(code.filename):
+                names = {n: _is_dynamic(pgo, entry) for n, entry in known.automatic_dynamic.items()}
+                sizes[(code.filename, code.firstlineno, code.name)] = names
+    return sizes
+
+
+def _is_dynamic(pgo: Any, entry: Any) -> bool:
+    dynamic = pgo.auto_dynamic
+    return entry.scalar is dynamic or (isinstance(entry.size, tuple) and any(size is dynamic for size in entry.size))
+
+
+# -- resume functions ----------------------------------------------------------------------------------
+
+#: two threads must not remove the same entries of torch's tables
+_FORGETTING = threading.Lock()
+
+
+def forget_resumes(codes: Iterable[CodeType]) -> None:
+    """Remove these code objects, which will not be called again, and their resume functions from torch's tables.
+
+    In the tables, a code object and its resume functions keep each other alive forever, and with them the compiled graphs and
+    the names (`__compiled_fn_...`, `__resume_at_...`) in the namespace of the user's function.  Removing the entries frees the
+    code objects and their compiled code, and removes the names.
+    """
+    resume_execution = sys.modules.get("torch._dynamo.resume_execution")
+    if resume_execution is not None:
+        with _FORGETTING, guarded("forgetting resume functions"):
+            _forget(resume_execution.ContinueExecutionCache, codes)
+
+
+def _forget(cache: Any, codes: Iterable[CodeType]) -> None:
+    todo, everything = list(codes), []
+    while todo:
+        code = todo.pop()
+        everything.append(code)
+        made = cache.cache.get(code)
+        if made is not None:
+            cache.cache._remove_id(id(code))
+            for resume in made.values():
+                todo.append(resume)
+                cache.generated_code_metadata._remove_id(id(resume))
+    done = set(map(id, everything))
+    originals = sys.modules["torch._dynamo.convert_frame"].orig_code_map  # compiled code -> original code
+    names = sys.modules["torch._dynamo.utils"].CleanupManager.instance  # compiled code -> names to remove
+    for compiled in [key for key, original in originals.values.items() if id(original) in done]:
+        originals._remove_id(compiled)
+        with contextlib.suppress(KeyError):  # there are no names, or the user has removed them
+            names._remove_id(compiled)
+    for code in everything:
+        sys.modules["torch._dynamo.eval_frame"].reset_code(code)  # frees its compiled code
+
+
+def process_groups() -> dict[str, tuple[str | None, list[int] | None]]:
+    """torch's name of each process group -> (its description, its ranks in the job); empty if torch lists no groups.
+
+    A description or ranks that are unknown are None.
+    """
+    c10d: Any = sys.modules.get("torch.distributed.distributed_c10d")
+    world: Any = getattr(c10d, "_world", None)
+    try:
+        named = {group: str(name) for group, name in dict(world.pg_names).items()}
+        ranks = dict(world.pg_group_ranks)
+        return {name: (_description(group), sorted(ranks.get(group) or {}) or None) for group, name in named.items()}
+    except (AttributeError, RuntimeError, TypeError):
+        return {}
+
+
+def _description(group: Any) -> str | None:
+    """The description of a process group: the program's name for it ("mesh_tp"), or "default_pg"; None if it has none."""
+    text = getattr(group, "group_desc", None)
+    return None if text in (None, "", "undefined") else str(text)

@@ -1,0 +1,184 @@
+"""Reads and sets how torch compiles (backends, modes, options, configuration), and handles the compiler's errors and logs."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import importlib
+import logging
+import typing
+from collections.abc import Iterator
+from typing import Any
+
+from dynascope.compiler.capture.torch_private.availability import guarded, note_missing
+from dynascope.compiler.patching import patched
+
+
+def backends() -> list[str]:
+    """Names of all backends that torch.compile accepts."""
+    import torch._dynamo
+
+    return sorted(torch._dynamo.list_backends(exclude_tags=()))
+
+
+def compiles_nothing() -> str | None:
+    """Why torch.compile compiles nothing at the moment; None if it compiles."""
+    with guarded("the stance"):
+        from torch._dynamo import eval_frame
+
+        if eval_frame._stance.stance == "force_eager":
+            return 'torch.compiler.set_stance("force_eager") is in force'
+    with guarded("the switch of Dynamo"):
+        import torch._dynamo.config
+
+        if torch._dynamo.config.disable:
+            return "Dynamo is switched off (TORCH_COMPILE_DISABLE=1, or torch._dynamo.config.disable)"
+    return None
+
+
+def modes() -> list[str]:
+    """The modes that Inductor knows; [] if this torch does not list them."""
+    import torch._inductor
+
+    with guarded("Inductor's modes"):
+        return list(torch._inductor.list_mode_options())
+    return []
+
+
+def options_for_backend(options: dict[str, Any]) -> dict[str, Any]:
+    """The options that torch.compile passes on to the backend; the others it takes itself."""
+    return {name: value for name, value in options.items() if name not in ("guard_filter_fn", "use_aoti")}
+
+
+def refused_option(options: dict[str, Any]) -> str | None:
+    """Why Inductor would refuse one of these options, in one line; None if it accepts them all."""
+    if not options:
+        return None
+    config = importlib.import_module("torch._inductor.config")
+    with guarded("Inductor's options"):
+        known = config.get_config_copy()
+        for name, value in options.items():
+            name = str(name).replace("-", "_")
+            if name not in known:
+                close = difflib.get_close_matches(name, known, n=1)
+                return f"Inductor has no option {name!r}" + (f": did you mean {close[0]}?" if close else "")
+            kind = config.get_type(name)
+            if typing.get_origin(kind) is None and not isinstance(value, kind):
+                article = "an" if kind.__name__[0] in "aeiou" else "a"
+                return f"Inductor's option {name} takes {article} {kind.__name__}, not {' '.join(repr(value).split())[:60]}"
+    return None
+
+
+def nested_graph_breaks() -> bool | None:
+    """Whether Dynamo is set to resume a break's function and all its callers at once; None if this torch lacks the setting."""
+    import torch._dynamo
+
+    return getattr(torch._dynamo.config, "nested_graph_breaks", None)
+
+
+def has_dynamo_setting(name: str) -> bool:
+    """Whether torch._dynamo.config has this name."""
+    return hasattr(importlib.import_module("torch._dynamo.config"), name)
+
+
+def dynamo_setting(name: str) -> Any:
+    """The value in torch._dynamo.config; raises AttributeError if this torch lacks it."""
+    return getattr(importlib.import_module("torch._dynamo.config"), name)
+
+
+@contextlib.contextmanager
+def dynamo_config(**values: Any) -> Iterator[None]:
+    """Set these values in torch._dynamo.config for the duration; restored exactly."""
+    with importlib.import_module("torch._dynamo.config").patch(**values):
+        yield
+
+
+@contextlib.contextmanager
+def no_caches() -> Iterator[None]:
+    """Turn off Inductor's and AOTAutograd's caches for the duration; restored exactly.
+
+    torch's `force_disable_caches` is not used because it shows a warning in the user's notebook.
+    """
+    caches = {
+        "torch._inductor.config": ("fx_graph_cache", "fx_graph_remote_cache"),
+        "torch._functorch.config": ("enable_autograd_cache", "enable_remote_autograd_cache"),
+    }
+    with contextlib.ExitStack() as stack:
+        for module, names in caches.items():
+            config = importlib.import_module(module)
+            stack.enter_context(config.patch({name: False for name in names if hasattr(config, name)}))
+        yield
+
+
+def refusals() -> tuple[type[BaseException], ...]:
+    """The exceptions that Dynamo raises if it, or a backend, refuses the user's code."""
+    import torch._dynamo.exc as exc
+
+    names = ("Unsupported", "UserError", "InternalTorchDynamoError", "BackendCompilerFailed")
+    absent = [name for name in names if not hasattr(exc, name)]
+    if absent:
+        note_missing("the compiler's exceptions", f"no {', '.join(absent)}")
+    return tuple(getattr(exc, name) for name in names if name not in absent)
+
+
+#: beginnings of the messages that torch logs about a failed attempt or a call of `.item()`; the report has the error or the
+#: graph break
+_FAILED_ATTEMPT = ("WON'T CONVERT", "failed while attempting to run meta", "Graph break from `Tensor.item()`")
+_QUIET_LOGGERS = ("torch._dynamo.convert_frame", "torch._subclasses.fake_tensor", "torch._dynamo.variables.tensor")
+
+
+@contextlib.contextmanager
+def suppressed_errors() -> Iterator[None]:
+    """Run a frame eagerly if compiling it fails, so that exceptions and side effects are those of the eager run.
+
+    torch's messages about failed frames and calls of `.item()` are not shown: the report has the errors and graph breaks.
+    """
+
+    def quiet(record: logging.LogRecord) -> bool:
+        return not str(record.msg).lstrip().startswith(_FAILED_ATTEMPT)
+
+    for name in _QUIET_LOGGERS:
+        logging.getLogger(name).addFilter(quiet)
+    try:
+        with dynamo_config(suppress_errors=True), _warnings_kept():
+            yield
+    finally:
+        for name in _QUIET_LOGGERS:
+            logging.getLogger(name).removeFilter(quiet)
+
+
+@contextlib.contextmanager
+def quiet_compiler() -> Iterator[None]:
+    """Drop the messages that torch logs to a stream, for the duration; the structured trace continues."""
+
+    def drop(record: logging.LogRecord) -> bool:
+        return False
+
+    loggers = [logger for name, logger in list(logging.root.manager.loggerDict.items()) if name.partition(".")[0] == "torch"]
+    own = [h for logger in loggers if isinstance(logger, logging.Logger) for h in logger.handlers]
+    streams = [handler for handler in own if type(handler) is logging.StreamHandler]
+    for handler in streams:
+        handler.addFilter(drop)
+    try:
+        with _warnings_kept():
+            yield
+    finally:
+        for handler in streams:
+            handler.removeFilter(drop)
+
+
+def _warnings_kept() -> contextlib.AbstractContextManager[None]:
+    """Keep a warning that torch gives once in a process, and that nobody would see now, for the user's own compiles."""
+    owner, name = importlib.import_module("torch._dynamo.variables.tensor").TensorVariable, "_warn_capture_scalar_outputs"
+    return patched(owner, {name: staticmethod(lambda: None)} if hasattr(owner, name) else {})
+
+
+@contextlib.contextmanager
+def unmeasured_guards() -> Iterator[None]:
+    """Keep torch from timing the guards of new compiles, for the duration: the timing evicts the CPU's caches."""
+    guards = importlib.import_module("torch._dynamo.guards")
+    if not hasattr(guards, "profile_guard_manager"):
+        yield
+        return
+    with patched(guards, {"profile_guard_manager": lambda *_: 0.0}):
+        yield

@@ -1,0 +1,274 @@
+"""Reads Dynamo's own objects (instructions, instruction translators, exceptions) into plain data.
+
+Private parts that some versions of torch lack are read by name and with a default, so a missing part is unknown, not an error.
+"""
+
+from __future__ import annotations
+
+import linecache
+import sys
+import traceback
+from collections.abc import Callable
+from types import FrameType, MethodType, TracebackType
+from typing import Any
+
+from dynascope.compiler.builder.events.schema import Error, Location, Position, Region, TracedCall
+from dynascope.compiler.capture.torch_private.config import nested_graph_breaks
+from dynascope.compiler.capture.torch_private.marks import undecorated
+
+
+def positions(instruction: Any) -> Position:
+    """The source position of a Dynamo instruction."""
+    at = getattr(instruction, "positions", None)
+    if at is None:
+        return Position(getattr(instruction, "starts_line", None))
+    return Position(at.lineno, at.col_offset, at.end_lineno, at.end_col_offset)
+
+
+def location(translator: Any) -> Location:
+    """The place of the instruction that a translator is tracing."""
+    code, at = translator.f_code, positions(translator.current_instruction)
+    return Location(code.co_filename, at.line or 0, code.co_name, *at[1:])
+
+
+def chain(translator: Any) -> list[Any]:
+    """A translator and the translators of its callers, innermost first; the last one translates the frame itself."""
+    translators = [translator]
+    while (parent := getattr(translators[-1], "parent", None)) is not None:
+        translators.append(parent)
+    return translators
+
+
+def offset_positions(instructions: Any, offset: int) -> Position:
+    """The source position of the instruction at a bytecode offset; all None if there is none."""
+    instruction = next((i for i in instructions if getattr(i, "offset", None) == offset), None)
+    return Position() if instruction is None else positions(instruction)
+
+
+def regions_of(translator: Any) -> list[Region]:
+    """The `with error_on_graph_break(...)` blocks around a translator's current instruction, outermost first."""
+    regions = []
+    lines = {block.stack_index: positions(block.inst).line for block in getattr(translator, "block_stack", ())}
+    stack = getattr(translator, "stack", [])
+    for index, value in enumerate(stack):
+        # an entered `with` puts a WithExitFunctionVariable with its `ctx` on the stack; getattr would realize a lazy variable
+        context: Any = getattr(value, "__dict__", {}).get("ctx")
+        if hasattr(context, "is_realized"):
+            context = context.unwrap() if context.is_realized() else None
+        if type(context).__name__ == "ErrorOnGraphBreakVariable":
+            # the block begins one place above the context, or two in Python 3.14, which puts a NULL in between
+            has_null = [type(above).__name__ for above in stack[index + 1 : index + 2]] == ["NullVariable"]
+            line = lines.get(index + 1, lines.get(index + 2) if has_null else None)
+            regions.append(Region(context.target_values[0], translator.f_code.co_filename, line))
+    return regions
+
+
+def in_try(translator: Any) -> bool:
+    """Whether the current instruction is in a `try`, or in a `with` inside a `try`, so that Dynamo cannot resume after it.
+
+    Only the frame's own code counts, unless graph breaks may be nested: otherwise, Dynamo resumes after the call in that code.
+    """
+    if getattr(translator, "parent", None) is not None and not nested_graph_breaks():
+        return False
+    blocks = getattr(translator, "block_stack", ())
+    handler = getattr(translator.current_instruction, "exn_tab_entry", None)  # Python 3.11 and newer
+    if handler is not None:
+        return not blocks or handler.target is not blocks[-1].target
+    return any(block.with_context is None for block in blocks)
+
+
+def traced_call(translator: Any) -> TracedCall:
+    """The call that a translator traces, with its regions."""
+    return TracedCall(translator.f_code.co_name, id(translator.f_code), regions_of(translator))
+
+
+def summaries(stack: Any) -> list[Location]:
+    """traceback.FrameSummary objects as locations, outermost first."""
+    return [
+        Location(s.filename, s.lineno or 0, s.name, getattr(s, "colno", None), None, getattr(s, "end_colno", None))
+        for s in stack or ()
+    ]
+
+
+def callers(frame: FrameType | None) -> list[Location]:
+    """A Python frame and its callers, outermost first, without those inside an enclosing compile.
+
+    The stack that torch records is no substitute: it lacks the innermost callers, because torch cuts off more frames than its
+    own.
+    """
+    entries: list[Location] = []
+    while frame is not None:
+        code = frame.f_code
+        if code.co_filename.endswith("convert_frame.py"):
+            entries.clear()
+        else:
+            entries.append(Location(code.co_filename, frame.f_lineno or 0, code.co_name))
+        frame = frame.f_back
+    return entries[::-1]
+
+
+def without_traceback(make: Any) -> Any:
+    """The text of a graph break without Dynamo's traceback.
+
+    No report has the traceback, and formatting it takes a third of a recording's time.
+
+    `make`: torch's function that makes the text.  If it is not the known one, or the reason of the break is only in the
+    traceback, the result is what `make` returns.
+    """
+    cells: Any = getattr(make, "__closure__", None) or ()
+    if len(cells) == 1 and make.__code__.co_freevars == ("user_stack_trace",):
+        text = cells[0].cell_contents
+        if "Graph Break Reason: " in text:
+            return text
+    return make()
+
+
+def _source_name(source: Any) -> str:
+    """The name of a source, as guards write it."""
+    name = source.name  # a method in torch 2.9, later a property
+    return str(name() if callable(name) else name)
+
+
+#: name of a record of symbolic shapes -> computes its fields, given the closure variables of the torch function that makes them
+_SHAPE_FIELDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "create_symbol": lambda v: {
+        "symbol": str(v["sympy_expr"]), "val": repr(v["val"]), "vr": v["range_str"], "source": _source_name(v["source"])
+    },
+    "create_unbacked_symbol": lambda v: {"symbol": str(v["symbol"]), "vr": f"[{v['vr'].lower}, {v['vr'].upper}]"},
+    "guard_added_fast": lambda v: {"expr": str(v["g"])},
+    "symbolic_shape_specialization": lambda v: {"symbol": repr(v["a"]), "value": repr(v["tgt"]), "reason": v["msg"]},
+}  # fmt: skip
+
+
+def shape_record(name: str, make: Any) -> Any:
+    """The metadata of a record of symbolic shapes, with only the innermost frames of the compiler's stack, which is faster.
+
+    `make`: torch's function that makes the metadata.  If its closure is not the known one, the result is what `make` returns.
+    """
+    try:
+        cells = [cell.cell_contents for cell in make.__closure__ or ()]
+        fields = _SHAPE_FIELDS[name](dict(zip(make.__code__.co_freevars, cells, strict=True)))
+        uninteresting = sys.modules["torch.fx.experimental.symbolic_shapes"].uninteresting_files()
+        fields["user_stack"] = user_stack()
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return make()
+    frame: FrameType | None = sys._getframe(2)  # 0: this function, 1: torch's function that makes the record
+    while frame is not None and frame.f_code.co_filename in uninteresting:
+        frame = frame.f_back
+    stack = fields["stack"] = []
+    while frame is not None and len(stack) < 8:
+        code = frame.f_code
+        stack.insert(0, {"line": frame.f_lineno, "name": code.co_name, "filename": code.co_filename})
+        frame = frame.f_back
+    return fields
+
+
+def user_stack() -> list[dict[str, Any]]:
+    """The program's stack at the line that is being traced, in the form of the structured trace."""
+    return [
+        {"line": s.lineno, "name": s.name, "filename": s.filename,
+         "column": getattr(s, "colno", None), "end_column": getattr(s, "end_colno", None)}
+        for s in sys.modules["torch._guards"].TracingContext.extract_stack()
+    ]  # fmt: skip
+
+
+def module_path(stack: Any) -> str | None:
+    return str(list(stack.values())[-1][0]) if stack else None
+
+
+def symbol_sizes(graph: Any) -> dict[str, int | float]:
+    """The values that the symbols among a graph's inputs had in the traced call; unknown values are left out."""
+    values: dict[str, int | float] = {}
+    for node in graph.nodes:
+        symbol = getattr(node.meta.get("example_value"), "node", None) if node.op == "placeholder" else None
+        hint = getattr(symbol, "hint", None)
+        if isinstance(hint, (int, float)):
+            values[str(getattr(symbol, "expr", node.name))] = hint
+    return values
+
+
+def describe(error: BaseException) -> Error:
+    """An exception of the compiler as plain data."""
+    return Error(type(error).__name__, str(error), summaries(getattr(error, "real_stack", None)))
+
+
+def entered_function(function: Any) -> tuple[Any, str, Any]:
+    """The origin of a compiled function: the Python function that Dynamo traces, the name to show, the user's object.
+
+    For a module, Dynamo traces its `forward`.  torch wraps a callable without a Python frame (a module of torch's, a builtin):
+    Dynamo then traces the wrapper.
+    """
+    owner = getattr(function, "__self__", None)
+    if owner is not None and function.__name__ in ("__call__", "_call_impl", "_wrapped_call_impl", "call_wrapped"):
+        forward = getattr(owner, "forward", function)  # an object that is not an nn.Module is traced by its call
+        return getattr(forward, "__func__", forward), type(owner).__name__, owner
+    code = getattr(function, "__code__", None)
+    if code is not None and code.co_filename.endswith("external_utils.py"):
+        for variable in {"fn", "func"} & set(code.co_freevars):  # names of the wrapped function in torch's wrappers
+            wrapped = undecorated(function.__closure__[code.co_freevars.index(variable)].cell_contents)
+            return function, _callables_name(wrapped), getattr(wrapped, "__func__", wrapped)
+    inner = getattr(function, "__func__", function)
+    return inner, _callables_name(function), inner
+
+
+def runs_for(frame: Any) -> str | None:
+    """The name of the class or function that a frame runs for, if several can share its code object; None for other code."""
+    code = frame.f_code
+    if code.co_name == "forward":
+        owner = frame.f_locals.get("self")
+        return None if owner is None else type(owner).__name__
+    if code.co_filename.endswith("external_utils.py"):
+        wrapped = frame.f_locals.get("fn", frame.f_locals.get("func"))
+        return None if wrapped is None else _callables_name(undecorated(wrapped))
+    return None
+
+
+def failed_operation(trace: TracebackType | None) -> str:
+    """The user's stack of the operation that failed in a running graph, as torch prints it; "" if it is unknown."""
+    import torch
+
+    for frame, line in reversed(list(traceback.walk_tb(trace))):
+        graph = frame.f_locals.get("self")
+        if frame.f_code.co_name == "forward" and isinstance(graph, torch.fx.GraphModule):
+            text = linecache.getline(frame.f_code.co_filename, line, frame.f_globals)
+            name = text.partition(" = ")[0].strip()
+            return next((node.stack_trace or "" for node in graph.graph.nodes if node.name == name), "")
+    return ""
+
+
+def _callables_name(function: Any) -> str:
+    """The name of a callable: `f`, `Net.generate` for a bound method, the class for any other object."""
+    name = str(getattr(function, "__name__", type(function).__name__))
+    if not isinstance(function, MethodType):
+        return name
+    owner = function.__self__
+    return f"{(owner if isinstance(owner, type) else type(owner)).__name__}.{name}"
+
+
+def current_compile_id() -> str | None:
+    """The id of the compile that is running in this thread, as torch prints it; None if there is none, or it is unknown."""
+    context = getattr(sys.modules.get("torch._guards"), "CompileContext", None)
+    current = getattr(context, "current_compile_id", lambda: None)()
+    return None if current is None else str(current)
+
+
+def bucket_limits() -> list[int]:
+    """Size limits in bytes of the first bucket, and of the others, of the DDP module that is running; [] if none is running."""
+    parallel = getattr(sys.modules.get("torch.nn.parallel.distributed"), "DistributedDataParallel", None)
+    limit = getattr(getattr(parallel, "_active_ddp_module", None), "bucket_bytes_cap", None)
+    if not isinstance(limit, int):
+        return []
+    first = getattr(sys.modules.get("torch.distributed"), "_DEFAULT_FIRST_BUCKET_BYTES", limit)
+    return [int(first), limit]
+
+
+def bucketed(graph: Any) -> dict[str, int]:
+    """The inputs of a graph that DDPOptimizer puts into buckets, with their bytes."""
+    from torch.nn import Parameter
+
+    values = {node.name: node.meta.get("example_value") for node in graph.nodes if node.op == "placeholder"}
+    return {
+        name: value.untyped_storage().nbytes()
+        for name, value in values.items()
+        if isinstance(value, Parameter) and value.requires_grad and not getattr(value, "_ddp_ignored", False)
+    }

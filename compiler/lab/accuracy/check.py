@@ -1,0 +1,100 @@
+"""`--check`: compares what compiled code does with what eager code does.
+
+The last call of a compiled function is replayed twice, compiled and with torch's stance "force_eager", from the same state and
+with the same random seeds.  The outcomes are compared with the tolerances of `torch.testing.assert_close` for their dtypes, or,
+where they were computed with less precision, with the rounding of the lowest precision on the way.
+
+A backend may draw other random numbers than eager code (Inductor does), so if any were drawn, a difference proves nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dynascope.compiler.capture.torch_private import hook_installer
+from dynascope.compiler.capture.torch_private.precision import followed_precisions
+from dynascope.compiler.lab.accuracy import outcome
+from dynascope.compiler.lab.accuracy.compare import NOT_COMPARABLE, difference
+from dynascope.compiler.lab.accuracy.outcome import Outcome
+from dynascope.compiler.lab.replay.last_call import WatchedCall
+from dynascope.compiler.report import Check, first_line, listed, message_of, plural
+
+#: at most this many differences are reported
+MOST_DIFFERENCES = 5
+
+
+def words(checked: Check) -> str:
+    """The verdict as a sentence for the report's notes."""
+    if checked.agrees is None and checked.differences:
+        return f"check: unknown whether compiled and eager agree: {checked.why_not}."
+    if checked.agrees is None:
+        return f"check: nothing was compared: {checked.why_not}."
+    if not checked.agrees:
+        return f"check: compiled and eager differ: {'; '.join(checked.differences)}."
+    compared = ", ".join(plural(many, what.removesuffix("s")) for what, many in checked.compared.items() if many)
+    for precision in dict.fromkeys(checked.judged_by.values()):
+        names = [name for name, used in checked.judged_by.items() if used == precision]
+        compared += f"; within the rounding of {precision}, which they were computed with: {listed(names, 3)}"
+    if checked.not_compared:
+        compared += f"; not compared: {', '.join(checked.not_compared[:3])}"
+    return f"check: compiled and eager agree ({compared})."
+
+
+def compare(call: WatchedCall | None) -> Check:
+    """Replay the call, compiled and eagerly, and compare the outcomes."""
+    import torch
+
+    if call is None or not call.returned:
+        return Check(why_not="nothing that this run compiles was called, or the call raised")
+    if call.recorded.refusal is not None:
+        return Check(why_not=call.recorded.refusal)
+    try:
+        with hook_installer.HOOKS.paused(), call.recorded.replaying() as prepare:
+            compiled = outcome.replay(call.target, call.entry, prepare, call.namespace)
+            with torch.compiler.set_stance("force_eager"):
+                eager = outcome.replay(call.target, call.entry, prepare, call.namespace)
+                checked = _checked(compiled, eager)
+                if checked.differences:  # perhaps because of a precision that is lower than that of the values
+                    with followed_precisions() as precisions:
+                        followed = outcome.replay(call.target, call.entry, prepare, call.namespace, precisions=precisions)
+                    checked = _checked(compiled, replace(eager, precisions=followed.precisions))
+    except Exception as error:
+        return Check(why_not=f"when repeated, it raised {type(error).__name__}: {first_line(message_of(error))}")
+    return checked
+
+
+def _checked(compiled: Outcome, eager: Outcome) -> Check:
+    checked = Check(not_compared=eager.opaque)
+    for what, expected in eager.parts.items():
+        actual = compiled.parts[what]
+        checked.compared[what] = sum(name not in eager.unchanged for name, _ in expected)
+        names, wanted = [name for name, _ in actual], [name for name, _ in expected]
+        in_actual, in_expected = set(names), set(wanted)
+        only = [f"{n} exists only in the compiled call" for n in names if n not in in_expected]
+        only += [f"{n} exists only in the eager call" for n in wanted if n not in in_actual]
+        if only or len(names) != len(wanted):
+            checked.differences += only or [f"{len(names)} parts among the {what}, eager {len(wanted)}"]
+            continue
+        for (name, a), (_, b) in zip(actual, expected, strict=True):
+            rounding = eager.rounding(what, name)
+            text = difference(a, b, rounding)
+            if text is None and rounding.precision is not None and difference(a, b) is not None:
+                checked.judged_by[name] = str(rounding.precision).removeprefix("torch.")
+            if text is not None and text.startswith(NOT_COMPARABLE):  # nested tensors, for example
+                checked.compared[what] -= name not in eager.unchanged
+                checked.not_compared.append(f"{name} ({what})")
+            elif text is not None:
+                checked.differences.append(f"{name} ({what}): {text}")
+    if checked.differences and (compiled.drew or eager.drew):
+        checked.why_not = (
+            "the call draws random numbers, and a backend may draw other numbers than eager code; with Inductor, "
+            f"torch._inductor.config.fallback_random = True makes them the same (they differ: {checked.differences[0]})"
+        )
+    elif not checked.differences and not any(checked.compared.values()):
+        checked.why_not = "the call returns and changes nothing that can be compared" + (
+            f" ({', '.join(checked.not_compared[:3])})" if checked.not_compared else ""
+        )
+    else:
+        checked.agrees = not checked.differences
+    del checked.differences[MOST_DIFFERENCES:]
+    return checked

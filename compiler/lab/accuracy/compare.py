@@ -1,0 +1,146 @@
+"""Splits a value into comparable parts (tensors, arrays, Python numbers and strings), and compares two parts.
+
+Containers, and objects with attributes or slots, are split without running any of the user's code.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import sys
+import types
+from collections import OrderedDict, deque
+from collections.abc import Iterator
+from typing import Any
+
+from dynascope.compiler.lab.replay.object_state import attributes_of, slot_values, slots_of
+
+#: at most this many levels of nesting are compared
+DEEPEST = 8
+#: how `difference` begins for tensors that torch.testing cannot compare
+NOT_COMPARABLE = "not comparable"
+PLAIN = (bool, int, float, complex, str, bytes)
+#: types of values that are not compared
+_IGNORED = (type(None), type, types.FunctionType, types.MethodType, types.BuiltinFunctionType, types.ModuleType,
+            types.CodeType, functools.partial)  # fmt: skip
+
+Part = tuple[str, Any]
+
+
+def parts_of(name: str, value: Any, opaque: dict[str, None] | None = None) -> Iterator[Part]:
+    """The parts of a value that can be compared, each with a name.
+
+    Names of classes of objects that cannot be split, or that are nested too deeply, go into `opaque`.
+    """
+    yield from _parts(name, value, {} if opaque is None else opaque, ())
+
+
+def _parts(name: str, value: Any, opaque: dict[str, None], around: tuple[int, ...]) -> Iterator[Part]:
+    import torch
+
+    if isinstance(value, (torch.Tensor, *PLAIN)) or is_array(value):
+        yield name, value
+        return
+    if isinstance(value, (*_IGNORED, torch.nn.Module, torch.dtype, torch.device)) or id(value) in around:
+        return
+    inside = _inside(name, value) if len(around) < DEEPEST else None
+    if inside is None:
+        opaque[type(value).__name__] = None
+        return
+    for inner_name, inner in inside:
+        yield from _parts(inner_name, inner, opaque, (*around, id(value)))
+
+
+def is_array(value: Any) -> bool:
+    """Whether this is a NumPy array or scalar, not of Python objects; does not import NumPy."""
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)) and not value.dtype.hasobject
+
+
+def _inside(name: str, value: Any) -> list[Part] | None:
+    """The named contents of a container or object; None if unknown, unordered, or internal to torch or dynascope."""
+    if isinstance(value, dict):
+        kind = OrderedDict if isinstance(value, OrderedDict) else dict  # dict.items() ignores an OrderedDict's order
+        items = [(f"{name}[{key!r}]" if type(key) in PLAIN else f"{name}[...]", v) for key, v in kind.items(value)]
+        return [*items, *_attributes(name, value)]
+    base: Any = next((kind for kind in (list, tuple, deque) if isinstance(value, kind)), None)
+    if base is not None:
+        return [*((f"{name}[{i}]", inner) for i, inner in enumerate(base.__iter__(value))), *_attributes(name, value)]
+    if any(base.__module__ == "builtins" for base in type(value).__mro__[:-1]):
+        return None  # a set, an exception: what is in it is no attribute
+    is_known = dataclasses.is_dataclass(value) or attributes_of(value) is not None or slots_of(type(value))
+    if not is_known or type(value).__module__.partition(".")[0] in ("torch", "dynascope", "builtins"):
+        return None
+    return _attributes(name, value)
+
+
+def _attributes(name: str, value: Any) -> list[Part]:
+    slots = [(f"{name}.{slot}", inner) for slot, inner in slot_values(value)]
+    return [*slots, *((f"{name}.{key}", inner) for key, inner in (attributes_of(value) or {}).items())]
+
+
+@dataclasses.dataclass(frozen=True)
+class Rounding:
+    """The rounding that a value may show: that of the lowest precision on the way to it."""
+
+    #: a dtype, or None: that of the value
+    precision: Any = None
+    #: what is near zero may differ as much as a value of this size may; None: as the largest value of a tensor
+    scale: float | None = None
+
+    def tolerances(self, expected: Any) -> tuple[float | None, float | None]:
+        """The relative and the absolute tolerance; (None, None): those of `torch.testing` for the value's own dtype.
+
+        In half precision or less, it is two units in the last place.
+        """
+        import torch
+
+        precision: Any = self.precision or getattr(expected, "dtype", None)
+        if not is_low(precision):
+            return None, None
+        relative = 2 * torch.finfo(precision).eps
+        return relative, relative * (largest(expected) if self.scale is None else self.scale)
+
+
+def is_low(precision: Any) -> bool:
+    """Whether this is a floating-point dtype of half precision or less."""
+    import torch
+
+    known = isinstance(precision, torch.dtype) and precision.is_floating_point
+    return known and torch.finfo(precision).eps >= torch.finfo(torch.float16).eps
+
+
+OWN = Rounding()
+
+
+def largest(value: Any) -> float:
+    """The largest finite magnitude in a tensor or number; 0 if there is none."""
+    import torch
+
+    values = torch.as_tensor(value).detach().abs().double()
+    values = values[values.isfinite()]
+    return float(values.max()) if values.numel() else 0.0
+
+
+def difference(actual: Any, expected: Any, rounding: Rounding = OWN) -> str | None:
+    """How two parts differ, mostly in the words of `torch.testing`; None if they are equal, or close enough."""
+    import torch
+
+    exact = (str, bytes, bool)
+    if isinstance(actual, exact) or isinstance(expected, exact):
+        is_same = type(actual) is type(expected) and actual == expected
+        return None if is_same else f"{actual!r:.60}, eager {expected!r:.60}"
+    if isinstance(actual, torch.Tensor) is not isinstance(expected, torch.Tensor):
+        return f"a {type(actual).__name__}, eager a {type(expected).__name__}"
+    try:
+        relative, absolute = rounding.tolerances(expected)
+        torch.testing.assert_close(actual, expected, equal_nan=True, rtol=relative, atol=absolute)
+    except AssertionError as error:
+        more = "" if relative is None else f"by more than the rounding of {rounding.precision or expected.dtype}: "
+        return more.replace("torch.", "") + " ".join(str(error).split())[:160]
+    except Exception as error:  # arrays of dtypes that torch does not have: texts, dates, records
+        if not (is_array(actual) and is_array(expected)):
+            return f"{NOT_COMPARABLE}: {type(error).__name__}"
+        is_same = (actual.dtype, actual.shape) == (expected.dtype, expected.shape) and actual.tobytes() == expected.tobytes()
+        return None if is_same else f"{actual!r:.60}, eager {expected!r:.60}"
+    return None

@@ -1,0 +1,327 @@
+"""Puts edited source into the running process, and takes it out again.
+
+The edited text is compiled under the file's own name.  Each existing function of the file gets the code object of the same
+function in the new text; its identity, references, closure and decorators stay the same.  A statement that an edit adds to the
+module (a helper, an import) is run in the namespace of the file's functions; one that it changes is not run again.  A method
+that an edit adds is set on its class, and a decorator that an edit adds is applied to the object bound to the function's name.
+The code of a function that holds a cell's own statements is made from the edited cell by the maker registered for it
+(`from_text`); of the statements that an edit adds to such a cell, only imports are run.  Everything is undone exactly, also
+after an interrupt, and the compiler forgets the code.
+"""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import contextlib
+import linecache
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+from msgspec import structs
+
+from dynascope.compiler.capture.torch_private import caches, custom_operators
+from dynascope.compiler.lab.fix.candidate import Candidate
+from dynascope.compiler.lab.fix.text_edits import NotApplicable
+from dynascope.compiler.patching import ABSENT, own, put
+from dynascope.compiler.source import edited
+from dynascope.compiler.source.code import nested_code
+from dynascope.compiler.source.functions import from_text, functions_of
+from dynascope.compiler.source.lines import split_lines
+
+#: (qualified name, index among the functions with that name)
+Place = tuple[str, int]
+_FUTURE = 0
+for _name in __future__.all_feature_names:
+    _FUTURE |= getattr(__future__, _name).compiler_flag
+_IMPORT = "import torch\n"
+_IMPORTS = (ast.Import, ast.ImportFrom)
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_IS_FUNCTION = 0x2  # CO_NEWLOCALS: code of a function, not of a class or module
+
+
+@contextlib.contextmanager
+def in_force(before: Mapping[str, str], after: Mapping[str, str], helpers: Mapping[str, Any] | None = None) -> Iterator[None]:
+    """Run the texts `after` instead of `before` (file -> text) for the duration.
+
+    `helpers`: names that are added to the namespaces of the changed files.  Raises NotApplicable if an edit cannot be applied.
+    """
+    changed = [_FileChange(file, before[file], after[file]) for file in after if after[file] != before[file]]
+    undo = _Undo()
+    try:
+        for change in changed:
+            change.apply(undo, helpers or {})
+        yield
+    finally:
+        undo.run()
+
+
+class _Undo:
+    """Keeps what was replaced, latest last, and restores it."""
+
+    def __init__(self) -> None:
+        self.functions: list[tuple[FunctionType, CodeType, CodeType]] = []
+        self.names: list[tuple[Any, str, Any]] = []
+        self.code: list[CodeType] = []
+        self.lines: list[tuple[str, Any]] = []
+        self.operators: list[Any] = []
+
+    def set_name(self, owner: Any, name: str, value: Any) -> None:
+        self.keep_name(owner, name)
+        put(owner, name, value)
+
+    def keep_name(self, owner: Any, name: str) -> None:
+        self.names.append((owner, name, own(owner, name)))
+
+    def run(self) -> None:
+        """Restore everything; a step that is interrupted is run again."""
+        interrupted: KeyboardInterrupt | None = None
+        for step in (self._restore_functions, self._restore_names, self._restore_lines, self._forget):
+            try:
+                step()
+            except KeyboardInterrupt as interrupt:
+                interrupted = interrupt
+                step()
+        if interrupted is not None:
+            raise interrupted
+
+    def _restore_functions(self) -> None:
+        for function, before, after in reversed(self.functions):
+            if function.__code__ is after:  # otherwise the user's code has replaced it
+                function.__code__ = before
+
+    def _restore_names(self) -> None:
+        for owner, name, value in reversed(self.names):
+            put(owner, name, value)
+
+    def _restore_lines(self) -> None:
+        for file, entry in reversed(self.lines):
+            put(linecache.cache, file, entry)
+
+    def _forget(self) -> None:
+        for operator in self.operators:
+            custom_operators.unregister(operator)
+        caches.forget_resumes([inner for code in self.code for inner in nested_code(code)])
+
+
+class _FileChange:
+    """The replacement of one file's text."""
+
+    def __init__(self, file: str, before: str, after: str) -> None:
+        self.file, self.after = file, after
+        self.functions = _live_functions(file)
+        if not self.functions:
+            raise NotApplicable("none of the file's functions exists any more")
+        self.located = {id(function): edited.located(function.__code__) for function in self.functions}
+        flags = self.functions[0].__code__.co_flags & _FUTURE
+        try:
+            self.old_tree, self.new_tree = ast.parse(before, file), ast.parse(after, file)
+            self.old = compile(self.old_tree, file, "exec", flags, dont_inherit=True)
+            self.new = compile(self.new_tree, file, "exec", flags, dont_inherit=True)
+        except (SyntaxError, ValueError) as error:
+            raise NotApplicable(f"the edited text is not valid Python: {error}") from None
+        self.flags = flags
+        #: whether the file's own statements are compiled, as a cell's can be; then only imports are run here
+        self.is_compiled_itself = any(from_text(function) is not None for function in self.functions)
+
+    def apply(self, undo: _Undo, helpers: Mapping[str, Any]) -> None:
+        undo.code.append(self.new)
+        undo.lines.append((self.file, linecache.cache.get(self.file, ABSENT)))
+        # no modification time: linecache then does not compare the entry with the file
+        linecache.cache[self.file] = (len(self.after), None, split_lines(self.after), self.file)
+        self._swap(undo)
+        namespaces = {id(f.__globals__): f.__globals__ for f in self.functions}
+        for namespace in namespaces.values():
+            for name, value in helpers.items():
+                undo.set_name(namespace, name, value)
+            self._run_added(self.old_tree.body, self.new_tree.body, namespace, namespace, undo)
+
+    def _swap(self, undo: _Undo) -> None:
+        """Give each existing function the code object of the same function in the new text."""
+        places, new = self._places()
+        is_found = False
+        for function in self.functions:
+            old, at = function.__code__, self.located[id(function)]
+            make, place = from_text(function), (at and places.get((at.co_name, at.co_firstlineno))) or ("", 0)
+            code = new.get(place) if make is None else make(self.after)
+            if code is None:
+                continue
+            is_found = True
+            if _is_same(old, code):
+                continue
+            if code.co_freevars != old.co_freevars:
+                raise NotApplicable(f"{place[0]} would need other variables of the functions around it")
+            if make is not None:  # it is no part of `self.new`
+                undo.code.append(code)
+            undo.functions.append((function, old, code))
+            function.__code__ = code
+        if not is_found:
+            raise NotApplicable("the file has changed since it was loaded")
+
+    def _places(self) -> tuple[dict[tuple[str, int], Place | None], dict[Place, CodeType]]:
+        """The places of the functions in the old text, and the code at each place of the new text.
+
+        If a name does not occur equally often in both texts, the code of the functions with that name is left out.
+        """
+        names = [Counter(name for (name, _), _ in _functions_in(module)) for module in (self.old, self.new)]
+        new = {place: code for place, code in _functions_in(self.new) if names[0][place[0]] == names[1][place[0]]}
+        return _by_position(self.old), new
+
+    def _run_added(self, old: list[ast.stmt], new: list[ast.stmt], namespace: dict[str, Any], owner: Any, undo: _Undo) -> None:
+        """Run new statements of a module, add new methods to a class, and apply new decorators."""
+        known, kept = {ast.dump(statement) for statement in old}, {ast.dump(statement) for statement in new}
+        edited = [statement for statement in old if ast.dump(statement) not in kept]
+        defined = {s.name: s for s in old if isinstance(s, _DEFINITIONS)}
+        for statement in new:
+            if ast.dump(statement) in known:
+                continue
+            before = defined.get(getattr(statement, "name", ""))
+            if isinstance(statement, ast.ClassDef) and isinstance(before, ast.ClassDef):
+                inner = own(owner, statement.name)
+                if isinstance(inner, type):
+                    self._run_added(before.body, statement.body, namespace, inner, undo)
+            elif isinstance(statement, ast.FunctionDef) and isinstance(before, ast.FunctionDef):
+                self._decorate(before, statement, namespace, owner, undo)
+            elif owner is namespace:
+                runs = isinstance(statement, _IMPORTS) or not self.is_compiled_itself
+                if runs and not _stands_for(statement, edited):
+                    if hasattr(statement, "body") and not isinstance(statement, _DEFINITIONS):
+                        raise NotApplicable("it changes a block of the module that has already run")
+                    self._execute(statement, namespace, undo)
+            elif isinstance(statement, ast.FunctionDef):
+                self._add_method(statement, namespace, owner, undo)
+            elif not isinstance(statement, ast.Expr):  # a docstring, for example, changes nothing here
+                raise NotApplicable(f"it changes the class {owner.__name__} itself")
+
+    def _decorate(self, old: ast.FunctionDef, new: ast.FunctionDef, namespace: dict[str, Any], owner: Any, undo: _Undo) -> None:
+        if list(map(ast.dump, [*old.args.defaults, *filter(None, old.args.kw_defaults)])) != list(
+            map(ast.dump, [*new.args.defaults, *filter(None, new.args.kw_defaults)])
+        ):
+            raise NotApplicable(f"it changes the defaults of {new.name}")
+        before, after = [list(map(ast.dump, node.decorator_list)) for node in (old, new)]
+        added = len(after) - len(before)
+        if before == after:
+            return
+        if added <= 0 or after[added:] != before:
+            raise NotApplicable(f"it changes the decorators of {new.name}")
+        value = own(owner, new.name)
+        for decorator in reversed(new.decorator_list[:added]):
+            code = compile(ast.Expression(decorator), self.file, "eval", self.flags, dont_inherit=True)
+            with _added():
+                value = eval(code, namespace)(value)
+            undo.operators.append(value)
+        undo.set_name(owner, new.name, value)
+
+    def _add_method(self, node: ast.FunctionDef, namespace: dict[str, Any], owner: type, undo: _Undo) -> None:
+        code = next((c for (name, _), c in _functions_in(self.new) if name == f"{owner.__qualname__}.{node.name}"), None)
+        if code is None or code.co_freevars or node.decorator_list:
+            raise NotApplicable(f"the method {node.name} cannot be added to the class in the running process")
+        undo.set_name(owner, node.name, FunctionType(code, namespace, node.name))
+
+    def _execute(self, statement: ast.stmt, namespace: dict[str, Any], undo: _Undo) -> None:
+        names = _names_bound(statement)
+        for name in names:
+            undo.keep_name(namespace, name)
+        code = compile(ast.Module([statement], []), self.file, "exec", self.flags, dont_inherit=True)
+        undo.code.append(code)
+        with _added():
+            exec(code, namespace)
+        undo.operators += [namespace.get(name) for name in names]
+
+
+@contextlib.contextmanager
+def _added() -> Iterator[None]:
+    """Raise NotApplicable if added code raises an exception, such as ImportError."""
+    try:
+        yield
+    except Exception as error:
+        raise NotApplicable(f"what it adds raises {type(error).__name__}: {error}") from error
+
+
+def without_known_import(candidate: Candidate) -> Candidate:
+    """The candidate without its `import torch`, where the functions of the file have torch already (from another cell)."""
+    edits = [
+        e
+        if e.before.startswith(_IMPORT) or not _knows_torch(e.file)
+        else structs.replace(e, after=e.after.removeprefix(_IMPORT))
+        for e in candidate.edits
+    ]
+    return replace(candidate, edits=tuple(edit for edit in edits if edit.before != edit.after))
+
+
+def _knows_torch(file: str) -> bool:
+    return any(isinstance(f.__globals__.get("torch"), ModuleType) for f in _live_functions(file))
+
+
+def _live_functions(file: str) -> list[FunctionType]:
+    """Functions whose code is from this file, in the order of their lines."""
+    return sorted(functions_of([file]), key=lambda f: f.__code__.co_firstlineno)
+
+
+def _functions_in(module: CodeType) -> Iterator[tuple[Place, CodeType]]:
+    """Every function in the code of a module, with its place."""
+    seen: dict[str, int] = defaultdict(int)
+
+    def visit(code: CodeType, prefix: str) -> Iterator[tuple[Place, CodeType]]:
+        for inner in code.co_consts:
+            if isinstance(inner, CodeType):
+                name = prefix + inner.co_name
+                is_function = bool(inner.co_flags & _IS_FUNCTION)
+                if is_function:
+                    yield (name, seen[name]), inner
+                    seen[name] += 1
+                yield from visit(inner, f"{name}.<locals>." if is_function else f"{name}.")
+
+    return visit(module, "")
+
+
+def _by_position(module: CodeType) -> dict[tuple[str, int], Place | None]:
+    """(name, first line) -> place; None where two functions have the same name and first line."""
+    places: dict[tuple[str, int], Place | None] = {}
+    for place, code in _functions_in(module):
+        key = (code.co_name, code.co_firstlineno)
+        places[key] = None if key in places else place
+    return places
+
+
+def _is_same(one: CodeType, other: CodeType) -> bool:
+    """Whether two code objects do the same on the same lines; constants are compared by `repr`, nested code recursively."""
+    if one.co_code != other.co_code or one.co_names != other.co_names or one.co_firstlineno != other.co_firstlineno:
+        return False
+    if list(one.co_lines()) != list(other.co_lines()) or len(one.co_consts) != len(other.co_consts):
+        return False
+    pairs = zip(one.co_consts, other.co_consts, strict=True)
+    return all(_is_same(a, b) if isinstance(a, CodeType) and isinstance(b, CodeType) else repr(a) == repr(b) for a, b in pairs)
+
+
+def _stands_for(statement: ast.stmt, edited: list[ast.stmt]) -> bool:
+    """Whether a new statement replaces one that has already run (a call, a loop, a binding); removes that one from `edited`.
+
+    The two are of the same type and bind the same names.
+    """
+    names = _names_bound(statement)
+    for number, before in enumerate(edited):
+        if type(before) is type(statement) and _names_bound(before) == names:
+            del edited[number]
+            return True
+    return False
+
+
+def _names_bound(statement: ast.stmt) -> list[str]:
+    """The names that a statement of a module binds there."""
+    names: list[str] = []
+    todo: list[ast.AST] = [statement]
+    while todo:
+        node = todo.pop(0)
+        if isinstance(node, _DEFINITIONS):
+            names.append(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.append(node.id)
+        elif isinstance(node, ast.alias):
+            names.append(node.asname or node.name.partition(".")[0])
+        elif not isinstance(node, ast.Lambda):
+            todo += ast.iter_child_nodes(node)
+    return names

@@ -1,0 +1,122 @@
+"""A plan: candidates that are applied together, as texts of files and settings of the compiler."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import linecache
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dynascope.compiler.capture.torch_private import config
+from dynascope.compiler.lab.fix import live_edit
+from dynascope.compiler.lab.fix.candidate import Candidate, Condition
+from dynascope.compiler.lab.fix.text_edits import NotApplicable, line_origins, with_edits
+from dynascope.compiler.settings import Settings
+
+#: prefix of the names of Dynamo's settings; all other settings are those of COMPILE, and MARK
+DYNAMO = "torch._dynamo.config."
+#: arguments of torch.compile that a candidate may set
+COMPILE = ("dynamic",)
+#: the setting that lists the marks that callers set on arguments: "x, 0" marks dimension 0 of x
+MARK = "torch._dynamo.mark_dynamic"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Edited texts of files, and settings, together with what the proof must know about them."""
+
+    texts: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, object] = field(default_factory=dict)
+    #: the texts before any edit, of the files in `texts`
+    originals: Mapping[str, str] = field(default_factory=dict)
+    assumptions: tuple[str, ...] = ()
+    #: conditions in the edited code, as in `Candidate`
+    tests: tuple[Condition, ...] = ()
+    #: numbers that become tensors, as in `Candidate`
+    tensors: tuple[str, ...] = ()
+
+    def text(self, file: str) -> str:
+        """The text of a file under this plan; "" if it cannot be read."""
+        return self.texts[file] if file in self.texts else "".join(linecache.getlines(file))
+
+    def with_candidate(self, candidate: Candidate) -> Plan:
+        """This plan with one more candidate; raises NotApplicable if the candidate does not fit or changes nothing."""
+        texts, originals = dict(self.texts), dict(self.originals)
+        for file in dict.fromkeys(edit.file for edit in candidate.edits):
+            before = self.text(file)
+            originals.setdefault(file, before)
+            texts[file] = with_edits(before, [edit for edit in candidate.edits if edit.file == file])
+            if texts[file] == before:
+                raise NotApplicable("it changes nothing")
+        settings = _merged(self.settings, candidate.settings)
+        if not candidate.edits and settings == self.settings:
+            raise NotApplicable("it is made already, for another graph break or recompile")
+        return replace(
+            self, texts=texts, originals=originals, settings=settings,
+            assumptions=(*self.assumptions, *filter(None, [candidate.assumption])), tests=(*self.tests, *candidate.tests),
+            tensors=(*self.tensors, *candidate.tensors),
+        )  # fmt: skip
+
+    def with_texts(self, texts: Mapping[str, str]) -> Plan:
+        """This plan with other texts of its files."""
+        return replace(self, texts={**self.texts, **texts})
+
+    def origins(self, file: str, earlier: Plan | None = None) -> dict[int, int] | None:
+        """Line under this plan -> line in the original text, or under an earlier plan; None if the text is the same.
+
+        New and changed lines are missing.
+        """
+        now, before = self.text(file), self.originals.get(file, "") if earlier is None else earlier.text(file)
+        return None if file not in self.texts or now == before else line_origins(before, now)
+
+    @contextlib.contextmanager
+    def in_force(self, helpers: Mapping[str, Any] | None = None) -> Iterator[None]:
+        """Apply the edits and the settings of Dynamo for the duration; raises NotApplicable if one cannot be applied.
+
+        `helpers`: as in `live_edit.in_force`.
+        """
+        values = {name.removeprefix(DYNAMO): v for name, v in self.settings.items() if name.startswith(DYNAMO)}
+        missing = [name for name in values if not config.has_dynamo_setting(name)]
+        if missing:
+            raise NotApplicable(f"this torch has no {DYNAMO}{missing[0]}")
+        live = {
+            name: {*config.dynamo_setting(name), *map(resolved, v)} if isinstance(v, list) else v for name, v in values.items()
+        }
+        with live_edit.in_force(self.originals, self.texts, helpers), config.dynamo_config(**live):
+            yield
+
+    @property
+    def marks(self) -> list[str]:
+        """Dimensions of arguments that are marked as dynamic, as in `MARK`."""
+        found = self.settings.get(MARK)
+        return list(map(str, found)) if isinstance(found, list) else []
+
+    def compile_settings(self, settings: Settings) -> Settings:
+        """`settings` with the plan's arguments of torch.compile."""
+        own = {name: value for name, value in self.settings.items() if name in COMPILE}
+        return settings.replace(**own) if own else settings
+
+
+def _merged(settings: Mapping[str, object], more: Mapping[str, object]) -> dict[str, object]:
+    merged = dict(settings)
+    for name, value in more.items():
+        before = merged.get(name)
+        both = isinstance(before, list) and isinstance(value, list)
+        merged[name] = list(dict.fromkeys([*before, *value])) if both else value  # type: ignore[misc]
+    return merged
+
+
+def resolved(name: str) -> Any:
+    """The object with this dotted name; raises NotApplicable if its module cannot be imported.
+
+    Raises AttributeError if the module lacks the object.
+    """
+    parts = name.split(".")
+    for length in range(len(parts) - 1, 0, -1):
+        with contextlib.suppress(ImportError):
+            found = importlib.import_module(".".join(parts[:length]))
+            return functools.reduce(getattr, parts[length:], found)
+    raise NotApplicable(f"there is no {name}")

@@ -1,0 +1,185 @@
+"""Compares the reports of two trials: does the compiler do better with one more change?"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+from dynascope.compiler.lab.fix.plan import Plan
+from dynascope.compiler.lab.fix.problem import TRIES
+from dynascope.compiler.report import Break, Recompile, Report, first_line, label, plural
+from dynascope.compiler.source.origin import origin
+
+#: a place in the original text: (file, line, column)
+Place = tuple[str, int, "int | None"]
+#: of a break: its place and type; of a recompile: the first line of its frame, without a column, and `recompile SOURCE`
+Key = tuple[Place, str]
+
+
+def break_key(b: Break, plan: Plan) -> Key:
+    """The place of a break in the original text, and its type.
+
+    A changed line has no original line, so its negated number is used: no original line has that number.
+    """
+    return _place(b.file, b.line, b.column, plan), b.type
+
+
+def _place(file: str, line: int, column: int | None, plan: Plan) -> Place:
+    origins = plan.origins(file)
+    return file, line if origins is None else origins.get(line, -line), column
+
+
+def why_no_better(after: Report, before: Report, plan: Plan, earlier: Plan, b: Break) -> str | None:
+    """Why the compiler does no better with a change for the break `b`; None if it does.
+
+    `earlier`: the plan without the change.
+    """
+    if after.error is not None and before.error is None:
+        return f"{after.error.type}: {_first_line(after.error.message)}"
+    failed = [f for f in after.frames if f.status == "failed"]
+    if len(failed) > sum(f.status == "failed" for f in before.frames):
+        return f"the compiler fails: {_first_line(failed[-1].reason or 'reason unknown')}"
+    places = {(other.file, _line_before(other, plan, earlier), other.column): other for other in after.breaks}
+    known = {(other.file, other.line, other.column) for other in before.breaks}
+    if (b.file, b.line, b.column) in places:
+        other = places[b.file, b.line, b.column]
+        return "the graph break stays" if other.type == b.type else f"another graph break at its place: {_words(other)}"
+    new = [(place, other) for place, other in places.items() if place not in known]
+    changed = [other for (_, line, _), other in new if line is None]
+    if changed:
+        return f"a new graph break in the changed lines: {_words(changed[0])}"
+    calls = {(entry.file, entry.line) for entry in b.stack}
+    moved = [other for place, other in new if place[:2] in calls]
+    if moved:
+        return f"a graph break at the call instead: {_words(moved[0])}"
+    skipped = eager_frames(after) - eager_frames(before)
+    if skipped > 0:
+        return f"{plural(skipped, 'more frame')} skipped"
+    if after.summary.recompiles > before.summary.recompiles:
+        return f"{plural(after.summary.recompiles - before.summary.recompiles, 'new recompile')}"
+    if len(new) > 1 and len(after.breaks) > len(before.breaks):
+        return f"{plural(len(new), 'new graph break')}: {_words(new[0][1])}"
+    return None
+
+
+def _words(b: Break) -> str:
+    """The type of a break, and the reason unless it begins with the type."""
+    reason = _first_line(b.reason)
+    return b.type if not reason or reason.startswith(b.type) else f"{b.type}: {reason}"
+
+
+def recompile_key(recompile: Recompile, report: Report, plan: Plan) -> Key:
+    """The place of the frame that was compiled again, as in `break_key`, and the source of the first guard that failed."""
+    frame = report.frame(recompile.frame)
+    guard = recompile.failed_guards[0].source if recompile.failed_guards else ""
+    return _place(frame.file, frame.line, None, plan), f"recompile {guard}"
+
+
+def removed(run: Report, after: Report, plan: Plan, before: Report, earlier: Plan) -> list[str]:
+    """Ids of the breaks and recompiled frames of `run` that are in `before`, under the plan `earlier`, but not in `after`."""
+    gone = {break_key(b, earlier)[0] for b in before.breaks} - {break_key(b, plan)[0] for b in after.breaks}
+    found = [b.id for b in run.breaks if break_key(b, Plan())[0] in gone]
+    for place, count in (_recompiles(before, earlier) - _recompiles(after, plan)).items():
+        frames = [r.frame for r in run.recompiles if r.refused_by is None and recompile_key(r, run, Plan())[0] == place]
+        found += frames[-count:]
+    return found
+
+
+def _recompiles(report: Report, plan: Plan) -> Counter[Place]:
+    return Counter(recompile_key(r, report, plan)[0] for r in report.recompiles if r.refused_by is None)
+
+
+def appeared(after: Report, plan: Plan, before: Report, earlier: Plan) -> str:
+    """The places of the graph breaks that are in `after` but not in `before`: `f.py:4 (if n == 0:)`; "" if there are none."""
+    known = {break_key(b, earlier)[0] for b in before.breaks}
+    new = [b for b in after.breaks if break_key(b, plan)[0] not in known]
+    lines = [(b, _place(b.file, b.line, None, plan)[1]) for b in new]
+    words = [(b, f"{label(b.file, b.cell)}:{line}" if line > 0 else "a changed line") for b, line in lines]
+    return " and ".join(dict.fromkeys(f"{at} ({b.source.strip()[:60]})" if b.source.strip() else at for b, at in words))
+
+
+def why_recompiles_stay(after: Report, before: Report) -> str | None:
+    """Why a change for a recompile does no better; None if it does."""
+    if after.error is not None and before.error is None:
+        return f"{after.error.type}: {_first_line(after.error.message)}"
+    if after.summary.recompiles >= before.summary.recompiles:
+        return "there are not fewer recompiles"
+    if len(after.breaks) > len(before.breaks) or eager_frames(after) > eager_frames(before):
+        return "more of the program runs eagerly"
+    return None
+
+
+def captures_more(after: Report, before: Report) -> bool:
+    """Whether more of the program is compiled, or as much in fewer graphs, without more breaks, eager frames or recompiles.
+
+    Two examples: a loop around the break is compiled although the break stays; a message printed at the end of the function
+    no longer splits the graph.
+    """
+    is_no_worse = len(after.breaks) <= len(before.breaks) and eager_frames(after) <= eager_frames(before)
+    now, then = after.summary, before.summary
+    is_no_worse = is_no_worse and now.recompiles <= then.recompiles and after.error is None
+    return is_no_worse and (operations(after), -now.graphs) > (operations(before), -then.graphs)
+
+
+def operations(report: Report) -> int:
+    """The number of operations in graphs, without `clone` and `detach`: rewrites add them, and compiling them gains nothing."""
+    return report.summary.ops - sum(node.target in ("clone", "detach") for g in report.graphs for node in g.nodes)
+
+
+def gain(after: Report, before: Report, stays: str) -> str:
+    """What is better although the graph break or the recompiles stay, as a sentence."""
+    ops = f"{operations(before)} → {operations(after)}"
+    return f"{stays}; operations in graphs: {ops}, graphs: {before.summary.graphs} → {after.summary.graphs}"
+
+
+def _line_before(b: Break, plan: Plan, earlier: Plan) -> int | None:
+    origins = plan.origins(b.file, earlier)
+    return b.line if origins is None else origins.get(b.line)
+
+
+def caught_in_graph(report: Report, text: Callable[[str], str]) -> list[str]:
+    """What is taken for granted if operations of a graph stand in a `try`, or are called there: the graph has no `except`.
+
+    `text` returns the text of a file.
+    """
+    places = {g.id: [(n.file, n.line) for n in g.nodes if n.file and n.line] for g in report.graphs}
+    files = {file for found in places.values() for file, _ in found} | {f.file for f in report.frames if f.graph}
+    for file in sorted(file for file in files if origin(file) == "user"):
+        with contextlib.suppress(SyntaxError, ValueError):
+            tree = ast.parse(text(file))
+            lines = {line for found in places.values() for f, line in found if f == file}
+            traced = {f.line: places.get(f.graph or "", []) for f in report.frames if f.file == file}
+            if any(lines & set(_lines(body)) for body in _tried(tree)) or any(_calls_in_a_try(tree, file, traced)):
+                return ["No operation in a try block raises an exception: compiled code does not catch it"]
+    return []
+
+
+def _tried(tree: ast.AST) -> list[list[ast.stmt]]:
+    """The bodies of the `try` statements that catch exceptions."""
+    return [node.body for node in ast.walk(tree) if isinstance(node, TRIES) and node.handlers]
+
+
+def _lines(body: list[ast.stmt]) -> range:
+    return range(body[0].lineno, (body[-1].end_lineno or body[-1].lineno) + 1)
+
+
+def _calls_in_a_try(tree: ast.AST, file: str, traced: dict[int, list[tuple[str, int]]]) -> Iterator[bool]:
+    """For each function with a call in a `try`: whether its graph has operations of other functions.
+
+    `traced`: first line of a function -> the places of its graph's operations.
+    """
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+            others = [at for at in traced.get(first, []) if at[0] != file or at[1] not in _lines(node.body)]
+            yield bool(others) and any(isinstance(n, ast.Call) for body in _tried(node) for s in body for n in ast.walk(s))
+
+
+def eager_frames(report: Report) -> int:
+    return report.summary.skipped + report.summary.failed
+
+
+def _first_line(text: str) -> str:
+    return first_line(text)[:200]

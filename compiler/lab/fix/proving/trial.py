@@ -1,0 +1,205 @@
+"""Runs the kept calls of a program, with or without a plan, compiled or not, and observes the results and the compiler.
+
+Nothing of a trial stays: what the calls change is restored, the edits are taken out, and Dynamo forgets the code.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from dynascope.compiler.capture.recording import observe
+from dynascope.compiler.capture.torch_private import caches, config
+from dynascope.compiler.capture.torch_private.precision import Precisions, followed_precisions
+from dynascope.compiler.lab.accuracy.compare import is_low
+from dynascope.compiler.lab.fix.calls import KeptCall
+from dynascope.compiler.lab.fix.plan import Plan
+from dynascope.compiler.lab.fix.proving.caller_changes import with_marks, with_number_tensors
+from dynascope.compiler.lab.fix.proving.observed import Observed, observe_call
+from dynascope.compiler.lab.fix.proving.side_state import SideState
+from dynascope.compiler.lab.fix.proving.time_limit import time_limit
+from dynascope.compiler.lab.fix.proving.variations import Variation, recorded
+from dynascope.compiler.lab.profile.measure import seconds_of
+from dynascope.compiler.lab.replay.last_call import WatchedCall
+from dynascope.compiler.lab.replay.replay import Prepare
+from dynascope.compiler.report import Report
+from dynascope.compiler.settings import Settings
+from dynascope.compiler.source.lines import CellResolver
+
+#: seconds that a call in eager mode may take beyond ten times the longest one with recorded inputs: other inputs may make a
+#: loop endless
+LONGEST_CALL = 10.0
+
+
+class Compiling(Protocol):
+    """What a trial needs from the driver."""
+
+    def entry_point(self, target: Any, settings: Settings) -> Callable[..., Any]:
+        """The compiled target."""
+
+    def environment(self, settings: Settings) -> AbstractContextManager[None]:
+        """Applies the settings that are not arguments of torch.compile."""
+
+    def retracing(self) -> AbstractContextManager[Callable[[Any], None]]:
+        """In the block, Dynamo traces again the functions it knows; yields a function that makes it trace a target again."""
+
+
+@dataclass
+class Ran:
+    """The compiled runs of all calls with their recorded inputs."""
+
+    report: Report
+    observed: list[Observed] = field(default_factory=list)
+
+
+class Trials:
+    """Repeats the kept calls of a run: compiled under a plan, in eager mode, or with the edits but uncompiled."""
+
+    def __init__(self, calls: list[KeptCall], settings: Settings, compiling: Compiling, cells: CellResolver | None) -> None:
+        self.calls = calls
+        #: the value of time.perf_counter() at which a call is ended
+        self.deadline = math.inf
+        self._recorded_seconds = 0.0
+        #: whether one of the calls computes in half precision or less
+        self._has_low_precision = False
+        self._states = {id(call): SideState(call.target, call.recorded.arguments) for call in calls}
+        own = settings.replace(fullgraph=False, error_on_graph_break=None, profile=None, inputs=None, check=False)
+        #: those of the run, but nothing is measured, a break is never an error, and mode and options are the defaults
+        self.settings = own.replace(mode=None, options={})
+        #: what `seconds` compiles with
+        self._timed = own
+        self._compiling, self._cells = compiling, cells
+
+    @contextlib.contextmanager
+    def compiled(
+        self, plan: Plan, backend: Any, helpers: Mapping[str, Any] | None = None, *, strict: bool = True
+    ) -> Iterator[Callable[[KeptCall, Variation], Observed]]:
+        """Yields a function that runs a call under the plan; later calls use the code that earlier ones compiled.
+
+        `strict`: an error of the compiler is raised in the call; otherwise the frame runs eagerly.
+        """
+        with self._entries(plan, self.settings.replace(backend=backend), helpers, strict) as entry_of:
+
+            def run(call: KeptCall, variation: Variation) -> Observed:
+                entry = entry_of(call)
+                with call.recorded.replaying() as prepare:
+                    return self._observe(call, entry, prepare, variation, self.deadline)
+
+            yield run
+
+    @contextlib.contextmanager
+    def _entries(
+        self, plan: Plan, settings: Settings, helpers: Mapping[str, Any] | None, strict: bool
+    ) -> Iterator[Callable[[KeptCall | WatchedCall], Callable[..., Any]]]:
+        """Yields a function that returns the compiled target of a call, with the plan in force."""
+        settings = plan.compile_settings(settings)
+        entries: dict[int, Callable[..., Any]] = {}
+        with (
+            caches.only_known_codes(),
+            config.quiet_compiler(),
+            config.unmeasured_guards(),
+            plan.in_force(helpers),
+            self._compiling.environment(settings),
+            config.dynamo_config(suppress_errors=False) if strict else contextlib.nullcontext(),
+            self._compiling.retracing() as trace_anew,
+        ):
+
+            def entry_of(call: KeptCall | WatchedCall) -> Callable[..., Any]:
+                if id(call.target) not in entries:
+                    trace_anew(call.target)
+                    entry = self._compiling.entry_point(call.target, settings)
+                    entry = with_number_tensors(call.target, entry, plan.tensors)
+                    entries[id(call.target)] = with_marks(call.target, entry, plan.marks)
+                return entries[id(call.target)]
+
+            yield entry_of
+            entries.clear()
+
+    def seconds(self, call: WatchedCall, plan: Plan, times: int) -> float | None:
+        """The median time of a call under a plan, with the backend, mode and options of the run.
+
+        None if the call raises an exception, or does not end before the deadline, or if each call would have to make tensors,
+        which the fixed program has made before.
+        """
+        if plan.tensors:
+            return None
+        with self._entries(plan, self._timed, None, False) as entry_of:
+            try:
+                with time_limit(max(self.deadline - time.perf_counter(), 0.0)):
+                    entry = entry_of(call)
+                    if plan.marks:  # it is compiled with marked arguments; the caller sets the marks, before the call
+                        with call.recorded.replaying() as prepare:
+                            args, kwargs = prepare()
+                            entry(*args, **kwargs)
+                    return seconds_of(getattr(entry, "unmarked", entry), call.recorded, times)
+            except KeyboardInterrupt:
+                raise
+            except BaseException:  # the program may have caught the exception of the recorded call
+                return None
+
+    def run(self, plan: Plan, backend: Any) -> Ran:
+        """Run all calls with their recorded inputs under the plan, and return the report with what they did."""
+        observed = []
+        with self.compiled(plan, backend, strict=False) as run, observe(self.settings, cells=self._cells) as recording:
+            for call in self.calls:
+                observed.append(run(call, recorded()))
+        return Ran(recording.report, observed)
+
+    @contextlib.contextmanager
+    def eagerly(
+        self, plan: Plan | None = None, helpers: Mapping[str, Any] | None = None
+    ) -> Iterator[Callable[[KeptCall, Variation], Observed]]:
+        """Yields a function that runs a call in eager mode, without a plan or with the edits of one.
+
+        `helpers`: names that the edited text uses; the proof so forces a condition to be true or false (`forcing.Sides`).
+        """
+        import torch
+
+        edits = contextlib.nullcontext() if plan is None else plan.in_force(helpers)
+        with caches.only_known_codes(), edits, torch.compiler.set_stance("force_eager"):
+
+            def run(call: KeptCall, variation: Variation) -> Observed:
+                started, is_recorded = time.perf_counter(), plan is None and variation.name == recorded().name
+                longest = math.inf if is_recorded else LONGEST_CALL + 10 * self._recorded_seconds
+                with call.recorded.replaying() as prepare:
+                    deadline = min(self.deadline, started + longest)
+                    observed = self._observe(call, call.target, prepare, variation, deadline)
+                    if observed.outcome is not None and (is_recorded or self._has_low_precision):
+                        with followed_precisions() as found:
+                            again = self._observe(call, call.target, prepare, variation, deadline, found)
+                        self._has_low_precision = self._has_low_precision or is_low(found.lowest)
+                        if again.outcome is not None and is_low(found.lowest):
+                            lowest = again.outcome.lowest
+                            observed.outcome = replace(observed.outcome, precisions=again.outcome.precisions, lowest=lowest)
+                if is_recorded:
+                    self._recorded_seconds = max(self._recorded_seconds, time.perf_counter() - started)
+                return observed
+
+            yield run
+
+    @contextlib.contextmanager
+    def uncompiled(self, plan: Plan) -> Iterator[Callable[[KeptCall, Variation], Observed]]:
+        """Yields a function that runs a call of the changed program without torch.compile.
+
+        The stance is not "force_eager": that would keep `torch.cond` and its like from compiling what they call.
+        """
+        with caches.only_known_codes(), config.quiet_compiler(), plan.in_force():
+
+            def run(call: KeptCall, variation: Variation) -> Observed:
+                entry = with_number_tensors(call.target, call.target, plan.tensors)
+                with call.recorded.replaying() as prepare:
+                    return self._observe(call, entry, prepare, variation, self.deadline)
+
+            yield run
+
+    def _observe(
+        self, call: KeptCall, entry: Callable[..., Any], prepare: Prepare, variation: Variation, deadline: float,
+        precisions: Precisions | None = None,
+    ) -> Observed:  # fmt: skip
+        seconds = max(deadline - time.perf_counter(), 0.0)
+        return observe_call(call, entry, prepare, variation.vary, self._states[id(call)], seconds, precisions)

@@ -1,0 +1,268 @@
+"""Other inputs for a recorded call: the same arguments with other values, sizes or numbers, or made to require gradients.
+
+Random values are drawn from a generator with a fixed seed, so every run of a variation gets the same ones.  Tensors are changed
+in place, which a replay undoes; of tensors that share memory, only one gets other values.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any
+
+from dynascope.compiler.lab.accuracy.compare import parts_of
+from dynascope.compiler.lab.fix.calls import Vary
+from dynascope.compiler.lab.replay.clone import computed
+from dynascope.compiler.lab.replay.object_state import value_or_absent
+from dynascope.compiler.lab.replay.reachable import names_used
+from dynascope.compiler.lab.replay.replay import Arguments
+
+EMPTY = "No tensor is empty"
+_LARGE = 1e4
+#: at most this many sizes are changed, each by itself
+_MOST_SIZES = 3
+#: at most this many variations change a Python number; one number can have two
+_MOST_NUMBERS = 4
+
+
+@dataclass(frozen=True)
+class Variation:
+    """One way to change a call's inputs."""
+
+    name: str
+    vary: Vary
+    #: whether it is left out if the eager program raises an exception with it
+    may_fail: bool = False
+    #: whether the compiler may have to compile again because of it
+    recompiles: bool = False
+    #: whether the inputs are made to require gradients
+    gradients: bool = False
+    #: the assumption that is noted if a change does something else with these inputs; "": the change is refused
+    remark: str = ""
+
+
+def recorded() -> Variation:
+    """The inputs as they were."""
+    return Variation("the recorded inputs", lambda args, kwargs: (args, kwargs))
+
+
+def variations(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Variation]:
+    """The variations that apply to these arguments: of values, gradients, sizes and numbers, in this order.
+
+    `target`: what is called; if it is a function, the values of tensors in its globals and closure are changed, too.
+    """
+    held = tensors_held(target)
+    tensors = _tensors(args, kwargs, held)
+    found: list[Variation] = []
+    if tensors:
+        for name, change in _VALUES:
+            found.append(Variation(name, functools.partial(_vary_values, held, change)))
+    if any(_is_positive(t) for t in tensors):  # 0 is an index, too, and as a number it is like False
+        found.append(Variation("integers of zero", functools.partial(_vary_values, held, _zero_integers), may_fail=True))
+    if any(t.is_floating_point() and not t.requires_grad and t.is_leaf for t in _tensors(args, kwargs, [])):
+        # without NaNs: where an input is NaN, the gradient through the side of a branch that is not taken can be NaN, too
+        for other in [recorded(), *(v for v in found if "NaN" not in v.name)]:
+            vary = functools.partial(_require_gradients, other.vary)
+            found.append(Variation(f"{other.name} that require gradients", vary, True, True, True))
+    own = [t for t in _tensors(args, kwargs, []) if t.is_leaf]
+    sizes = list(dict.fromkeys(size for t in own for size in t.shape if size > 1))
+    for size in sizes[:_MOST_SIZES]:
+        for to, remark in ((size + 1, ""), (0, EMPTY)):  # 0: a branch may keep empty tensors from code that fails on them
+            vary = functools.partial(_resize, size, to)
+            found.append(Variation(f"size {to} instead of {size}", vary, may_fail=True, recompiles=True, remark=remark))
+    return [*found, *itertools.islice(_number_variations(args, kwargs), _MOST_NUMBERS)]
+
+
+def _number_variations(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Variation]:
+    """The same arguments with one Python number changed."""
+    given: list[tuple[int | str, Any]] = [*enumerate(args), *kwargs.items()]
+    for place, value in given:
+        for other in other_numbers(value):
+            name = f"argument {place} = {other!r}" if isinstance(place, int) else f"{place}={other!r}"
+            yield Variation(name, functools.partial(_with_argument, place, other), may_fail=True, recompiles=True)
+
+
+def _with_argument(place: int | str, value: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+    if isinstance(place, str):
+        return args, {**kwargs, place: value}
+    return (*args[:place], value, *args[place + 1 :]), kwargs
+
+
+def other_numbers(value: Any) -> list[Any]:
+    """Other numbers of the same type; none if the value is not a number."""
+    if isinstance(value, bool):
+        return [not value]
+    if type(value) is int:
+        return [value + 1, 0] if value else [1]
+    if type(value) is float:
+        return [-value, value + 0.5] if value else [0.5]
+    return []
+
+
+def with_random_values(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+    """The arguments with other values in the tensors."""
+    return _vary_values(tensors_held(target), _random, args, kwargs)
+
+
+def tensors_held(target: Any) -> list[Any]:
+    """Tensors that a function's globals and closure variables hold directly, not in containers; parameters are left out."""
+    import torch
+
+    function = getattr(target, "__func__", target)
+    if not isinstance(function, FunctionType):
+        return []
+    code = function.__code__
+    values = [function.__globals__.get(name) for name in sorted(names_used(code))]
+    values += [value_or_absent(functools.partial(getattr, cell, "cell_contents")) for cell in function.__closure__ or ()]
+    return [v for v in values if isinstance(v, torch.Tensor) and not isinstance(v, torch.nn.Parameter)]
+
+
+def _tensors(args: tuple[Any, ...], kwargs: dict[str, Any], held: list[Any]) -> list[Any]:
+    import torch
+
+    parts = [value for _, value in parts_of("", [*args, kwargs, *held])]
+    found = {id(t): t for t in parts if isinstance(t, torch.Tensor) and not isinstance(t, torch.nn.Parameter)}
+    few_operations = (torch.uint16, torch.uint32, torch.uint64)  # torch computes no minimum of these, for example
+    return [
+        t for t in found.values() if t.layout is torch.strided and t.device.type != "meta" and t.dtype not in few_operations
+    ]
+
+
+# -- values ---------------------------------------------------------------------------------------------------------
+
+_Change = Callable[[Any, Any], Any]
+
+
+def _vary_values(held: list[Any], change: _Change, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+    import torch
+
+    generator = torch.Generator().manual_seed(20)
+    done: set[int] = set()
+    for tensor in _tensors(args, kwargs, held):
+        storage = tensor.untyped_storage().data_ptr()
+        if storage not in done or not storage:
+            done.add(storage)
+            with torch.no_grad(), contextlib.suppress(RuntimeError):  # torch refuses a tensor whose elements share memory
+                tensor.data.copy_(change(tensor.data, generator))
+    return args, kwargs
+
+
+def _random(t: Any, generator: Any, low: float = -1.0, high: float = 1.0) -> Any:
+    """Random values on the tensor's own scale; integers stay between its minimum and maximum, as they may be indices."""
+    import torch
+
+    if t.numel() == 0:
+        return t
+    if t.dtype is torch.bool:
+        return (torch.rand(t.shape, generator=generator) > 0.5).to(t.device)
+    if not (t.is_floating_point() or t.is_complex()):
+        first, last = int(t.min()), int(t.max())
+        return torch.randint(first, last + 1, t.shape, generator=generator).to(t)
+    finite = t[torch.isfinite(t)].abs()
+    scale = float(finite.max()) if finite.numel() else 1.0
+    drawn = low + (high - low) * torch.rand(t.shape, generator=generator, dtype=torch.float64)
+    return (drawn * (scale or 1.0)).to(t)
+
+
+def _only_floats(change: Callable[[Any], Any], other: _Change) -> _Change:
+    """`change` for floating-point and complex tensors, `other` for integer and bool tensors."""
+    return lambda t, generator: change(t) if t.is_floating_point() or t.is_complex() else other(t, generator)
+
+
+def _reordered(t: Any, generator: Any) -> Any:
+    import torch
+
+    if t.dtype is torch.bool:
+        return ~t
+    return t.flip(list(range(t.dim())))
+
+
+def _signed_zeros(t: Any) -> Any:
+    """Zeros, every second one negative."""
+    import torch
+
+    made = torch.zeros_like(t, memory_format=torch.contiguous_format)
+    made.view(-1)[::2].neg_()
+    return made
+
+
+def _is_positive(t: Any) -> bool:
+    """Whether a tensor holds integers, all of them above 0."""
+    import torch
+
+    return (
+        bool(t.numel()) and t.dtype is not torch.bool and not t.is_floating_point() and not t.is_complex() and int(t.min()) > 0
+    )
+
+
+def _zero_integers(t: Any, generator: Any) -> Any:
+    return t * 0 if _is_positive(t) else t
+
+
+def _extreme(t: Any, generator: Any, lowest: bool) -> Any:
+    """The tensor with all values set to its lowest, or its highest."""
+    import torch
+
+    if t.numel() == 0:
+        return t
+    if t.dtype is torch.bool:
+        return torch.full_like(t, not lowest)
+    return torch.full_like(t, int(t.min() if lowest else t.max()))
+
+
+def _first_nan(t: Any) -> Any:
+    import torch
+
+    made = t.clone(memory_format=torch.contiguous_format)
+    if made.numel():
+        made.view(-1)[0] = math.nan
+    return made
+
+
+_VALUES: tuple[tuple[str, _Change], ...] = (
+    ("other random values", _random),
+    ("negated inputs", _only_floats(lambda t: -t, _reordered)),
+    ("inputs of zeros", _only_floats(_signed_zeros, functools.partial(_extreme, lowest=True))),
+    ("positive inputs", functools.partial(_random, low=0.0)),
+    ("negative inputs", functools.partial(_random, high=0.0)),
+    ("large inputs", _only_floats(lambda t: (t.sgn() + t) * _LARGE, functools.partial(_extreme, lowest=False))),
+    ("large negative inputs", _only_floats(lambda t: -(t.sgn() + t) * _LARGE, _reordered)),
+    ("inputs with a NaN", _only_floats(_first_nan, _reordered)),
+    ("inputs of NaNs", _only_floats(lambda t: t * math.nan, _random)),
+)
+
+
+# -- gradients, sizes ------------------------------------------------------------------------------------------------
+
+
+def _require_gradients(first: Vary, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+    """Make the inputs the results of an operation, which require gradients.
+
+    Gradients are taken only of results with a `grad_fn`, which a leaf that the call returns unchanged would not have.
+    """
+    args, kwargs = first(args, kwargs)
+    for tensor in _tensors(args, kwargs, []):
+        with contextlib.suppress(RuntimeError):  # torch refuses a tensor whose elements share memory
+            if tensor.is_floating_point() and not tensor.requires_grad:
+                computed(tensor)
+    return args, kwargs
+
+
+def _resize(size: int, other: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+    """Resize every dimension of length `size` to `other` in the leaf tensors, except parameters; values are repeated."""
+    import torch
+
+    for tensor in _tensors(args, kwargs, []):
+        if not tensor.is_leaf or size not in tensor.shape:
+            continue
+        made = tensor.data
+        for dim, extent in enumerate(tensor.shape):
+            if extent == size:
+                made = made.index_select(dim, torch.arange(other, device=made.device) % size)
+        tensor.data = made.contiguous()
+    return args, kwargs

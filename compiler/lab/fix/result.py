@@ -1,0 +1,72 @@
+"""Adds the outcome of a search to the Report: all fixes that were considered, the set of the chosen ones, and the patch."""
+
+from __future__ import annotations
+
+import inspect
+from types import FunctionType, ModuleType
+from typing import Any
+
+from dynascope.compiler.capture.torch_private import marks
+from dynascope.compiler.lab.fix import patch
+from dynascope.compiler.lab.fix.calls import KeptCalls
+from dynascope.compiler.lab.fix.plan import Plan
+from dynascope.compiler.lab.fix.search import Found
+from dynascope.compiler.lab.fix.session import live_fixes
+from dynascope.compiler.lab.fix.text_edits import edits_between, parsed
+from dynascope.compiler.report import FixSet, Report
+from dynascope.compiler.source.lines import CellResolver
+from dynascope.compiler.source.origin import is_users
+
+
+def annotate_fixes(report: Report, found: Found, kept: KeptCalls, cells: CellResolver | None) -> None:
+    """Set `report.fixes` and `report.fix_set`, and, if a call was kept, `report.live_fixes`."""
+    plan, before, after = found.plan, found.before, found.after
+    chosen = [fix.id for fix in found.fixes if fix.chosen]
+    target = kept.calls[0].target if kept.calls else None
+    function = _function_of(target)
+    settings_file = _file_of(function, plan)
+    is_cell = cells is not None and settings_file is not None and cells(settings_file) is not None
+    name = function.__name__ if function is not None else ""
+    texts = patch.final_texts(plan, settings_file, name, _packages(function) if is_cell else {})
+    originals = {file: plan.originals.get(file) or Plan().text(file) for file in texts}
+    report.fixes = found.fixes
+    report.fix_set = FixSet(
+        fixes=chosen,
+        edits=[edit for file, text in texts.items() for edit in edits_between(file, originals[file], text)],
+        settings=dict(plan.settings),  # type: ignore[arg-type]
+        patch=patch.unified(plan, texts, settings_file, cells),
+        cells={file: text for file, text in texts.items() if cells is not None and cells(file) is not None},
+        seconds_before=found.seconds_before, seconds_after=found.seconds_after,
+        search_seconds=round(found.seconds, 3), is_complete=found.is_complete,
+        notes=[*found.notes, *(f"A call was not repeated: {reason}" for reason in dict.fromkeys(kept.refusals))],
+    )  # fmt: skip
+    if before is not None and after is not None:
+        report.fix_set.breaks_before, report.fix_set.breaks_after = len(before.breaks), len(after.breaks)
+        report.fix_set.recompiles_before, report.fix_set.recompiles_after = before.summary.recompiles, after.summary.recompiles
+        report.fix_set.graphs_before, report.fix_set.graphs_after = before.summary.graphs, after.summary.graphs
+    if target is not None:
+        report.live_fixes = live_fixes(plan, target)
+
+
+def _function_of(target: Any) -> FunctionType | None:
+    """The Python function of a target: for a module, its `forward`; None if there is none."""
+    target = inspect.unwrap(marks.undecorated(marks.inner_function(target)))
+    function = getattr(target, "__func__", target)
+    if not isinstance(function, FunctionType):
+        function = inspect.unwrap(getattr(type(target), "forward", function))
+    return function if isinstance(function, FunctionType) else None
+
+
+def _file_of(function: FunctionType | None, plan: Plan) -> str | None:
+    """The user's file that the settings go into: the compiled function's, else one that is edited; None if there is none.
+
+    A file whose text is unknown, or is not valid Python, is left out.
+    """
+    files = [*([function.__code__.co_filename] if function is not None else []), *plan.texts]
+    return next((file for file in files if is_users(file) and (text := plan.text(file)) and parsed(text) is not None), None)
+
+
+def _packages(function: FunctionType | None) -> dict[str, str]:
+    """The modules among a function's globals, except under names with a leading `_`: module's name -> the global's name."""
+    names = {} if function is None else function.__globals__
+    return {value.__name__: name for name, value in names.items() if isinstance(value, ModuleType) and not name.startswith("_")}

@@ -1,0 +1,149 @@
+"""Makes candidates that change settings, from the message of a graph break or the guards that failed before a recompile."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from dynascope.compiler.lab.fix.candidate import Candidate, Problem
+from dynascope.compiler.lab.fix.patch import marked_calls
+from dynascope.compiler.lab.fix.plan import DYNAMO, MARK
+from dynascope.compiler.lab.fix.text_edits import parsed
+from dynascope.compiler.report import Recompile, Report
+from dynascope.compiler.source.origin import origin
+
+_SCALARS = re.compile(r"capture_scalar_outputs|\.item\(\)|GuardOnDataDependent|scalar|Dynamic slicing", re.I)
+_SHAPES = re.compile(r"capture_dynamic_output_shape_ops|dynamic (output )?shape|nonzero", re.I)
+_REORDERABLE = re.compile(r"reorderable_logging_functions")
+_LOGGER = re.compile(r"logging\.Logger|ignore_logg")
+_IGNORED = re.compile(r"ignore_logg\w+")
+#: a setting that a break's message may name -> title of the candidate that switches it on
+_SWITCHES = {
+    "allow_rnn": "Capture recurrent layers",
+    "trace_autograd_ops": "Capture torch.autograd.grad and backward()",
+}
+_AFTER = (
+    "The lines are printed after the graph has run, not between its operations; if an operation raises an exception, they are "
+    "not printed"
+)
+#: settings with which graphs compute with Python numbers whose values are not known
+_CAPTURING = (DYNAMO + "capture_scalar_outputs", DYNAMO + "capture_dynamic_output_shape_ops")
+#: a number that comes out of a tensor, in a node's dtype: `Sym(u0)`
+_UNKNOWN = re.compile(r"\bz?uf?\d")
+#: targets of nodes that do the same as Python for every number
+_EXACT = re.compile(
+    r"(\w+\.|_operator_)*(item|tolist|getitem|add|sub|mul|neg|pos|abs|eq|ne|[lg][te]|and_|or_|not_|size|numel"
+    r"|sym_(size|float|not|ite)|_assert_scalar)(\.\w+)?"
+)
+#: in a node's code: division by a constant other than 0
+_BY_CONSTANT = re.compile(r"[/%] [\d.]*[1-9][\d.]*$")
+_ARITHMETIC = "No arithmetic on captured numbers raises an exception, such as a division by zero, or meets a NaN"
+_ASSERTED = "A failed assert raises RuntimeError instead of AssertionError"
+_ASSERT = re.compile(r"(^|:)[ \t]*assert\b", re.M)
+#: in a node's code: the expression that it checks; an expression that only bounds a size
+_CHECK, _OF_SIZES = re.compile(r"expression (.+) on node"), re.compile(r"u\d+ (>= 0|<= \d+)")
+
+
+def candidates(problem: Problem) -> list[Candidate]:
+    """Settings that may remove the break, in the order in which they are tried."""
+    text = f"{problem.kind} {problem.reason}"
+    found: list[Candidate] = []
+    if _REORDERABLE.search(text) or "print" in text or "warn" in text:
+        found += _reorderable(problem)
+    if _SCALARS.search(text):
+        captured = _dynamo("Capture numbers that come out of tensors", capture_scalar_outputs=True)
+        found += [captured, *(_together(captured, one) for one in _reorderable(problem))]
+    if _SHAPES.search(text):
+        found.append(_dynamo("Capture operations whose sizes depend on values", capture_dynamic_output_shape_ops=True))
+    if _SCALARS.search(text) or _SHAPES.search(text):
+        both = {"capture_scalar_outputs": True, "capture_dynamic_output_shape_ops": True}
+        found.append(_dynamo("Capture numbers, and sizes that depend on values", **both))
+    found += [_dynamo(title, **{name: True}) for name, title in _SWITCHES.items() if name in text]
+    if "Data-dependent branching" not in text and _LOGGER.search(text):
+        named = _IGNORED.search(text)  # torch 2.9 calls the setting ignore_logger_methods
+        found += _ignored(problem, named[0] if named else "ignore_logging_functions")
+    return found
+
+
+def remarks(settings: Mapping[str, object], report: Report, text: Callable[[str], str]) -> list[str]:
+    """What these settings take for granted about the numbers in a report's graphs; `text` returns the text of a file."""
+    nodes = [node for graph in report.graphs for node in graph.nodes if node.op != "placeholder"]
+    if not any(name in settings for name in _CAPTURING):
+        return []
+    numbers = [n for n in nodes if (n.dtype or "").startswith("Sym(") and _UNKNOWN.search(n.dtype or "")]
+    inexact = any(not _EXACT.fullmatch(n.target) and not _BY_CONSTANT.search(n.code) for n in numbers)
+    files = {n.file for n in nodes if n.file and origin(n.file) == "user"}
+    asserts = any("_assert" in n.target for n in nodes) and any(_ASSERT.search(text(file)) for file in files)
+    checks = dict.fromkeys(c[1] for n in nodes if (c := _CHECK.search(n.code)) and not _OF_SIZES.fullmatch(c[1]))
+    checked = f"Captured numbers pass the compiler's checks ({', '.join(checks)}), which raise RuntimeError" if checks else ""
+    return [*filter(None, [_ARITHMETIC if inexact else "", checked, _ASSERTED if asserts else ""])]
+
+
+def for_recompile(recompile: Recompile, function: str, text: str) -> list[Candidate]:
+    """Settings with which one compile may serve all calls.
+
+    If the only guard that failed is for a size of a tensor with a plain name, marking that dimension is one of them.  The mark
+    is tried before `dynamic=True`, as the smaller change, if it can be written into `text`, before the calls of `function`.
+    """
+    found: list[Candidate] = []
+    guards = recompile.failed_guards
+    if any(guard.kind in ("size", "stride", "range", "minimum", "expression", "value") for guard in guards):
+        found.append(Candidate("setting", "Compile for all sizes at once", settings={"dynamic": True}))
+    if [guard.kind for guard in guards] == ["size"] and (guards[0].source or "").isidentifier():
+        name, mark = guards[0].source, f"{guards[0].source}, {guards[0].dimension}"
+        marked = Candidate("setting", f"Mark dimension {guards[0].dimension} of {name} as dynamic", settings={MARK: [mark]})
+        found.insert(len(found) if marked_calls(text, function, [mark]) is None else 0, marked)
+    if any((guard.source or "").startswith("self.") and guard.kind == "value" for guard in guards):
+        settings = {DYNAMO + "allow_unspec_int_on_nn_module": True, "dynamic": True}
+        found.append(Candidate("setting", "Treat integer attributes of modules as inputs", settings=settings))
+    return found
+
+
+def _dynamo(title: str, **values: object) -> Candidate:
+    return Candidate("setting", title, settings={DYNAMO + name: value for name, value in values.items()})
+
+
+def _together(one: Candidate, other: Candidate) -> Candidate:
+    """One candidate with the settings of both: `print(f"{x.item():.3f}")` needs them."""
+    title = f"{one.title}; {other.title[0].lower()}{other.title[1:]}"
+    return replace(other, title=title, settings={**one.settings, **other.settings})
+
+
+def _reorderable(problem: Problem) -> list[Candidate]:
+    """Candidates that run print() and warnings.warn() after the graph."""
+    names = {"print": "builtins.print", "warn": "warnings.warn"}
+    found = dict.fromkeys(names[name] for name in _called(problem) if name in names)
+    return [
+        Candidate(
+            "setting", f"Run {name.removeprefix('builtins.')}() after the graph",
+            settings={DYNAMO + "reorderable_logging_functions": [name]}, assumption=_AFTER,
+        )
+        for name in found
+    ]  # fmt: skip
+
+
+def _ignored(problem: Problem, setting: str) -> list[Candidate]:
+    """Candidates that drop log records in compiled code, which the proof refuses where anything is logged."""
+    methods = ("debug", "info", "warning", "error", "critical", "log", "exception")
+    found = dict.fromkeys(name for name in _called(problem) if name in methods)
+    return [
+        Candidate(
+            "setting", f"Drop what logging.Logger.{name} logs in compiled code",
+            settings={DYNAMO + setting: [f"logging.Logger.{name}"]},
+            assumption="The log records of compiled code are lost",
+        )
+        for name in found
+    ]  # fmt: skip
+
+
+def _called(problem: Problem) -> list[str]:
+    """The names of the functions and methods that are called on the lines of the break."""
+    tree = parsed(problem.source)
+    calls = [
+        node.func
+        for node in ast.walk(tree or ast.Module([], []))
+        if isinstance(node, ast.Call) and node.lineno <= problem.end_line and (node.end_lineno or 0) >= problem.line
+    ]
+    return [c.id if isinstance(c, ast.Name) else c.attr for c in calls if isinstance(c, (ast.Name, ast.Attribute))]

@@ -1,0 +1,318 @@
+"""Cuts each profiled call into slices, and says what each slice is and which break causes it.
+
+The slices are computed from the profiler's events, in the same way for a CPU and a GPU; the report gives their frames, graphs
+and breaks.  The slices cover the whole call.  Each slice is a compiled graph, a check of guards ("lookup"), a compiled region's
+own code around its graph or before it returns ("prologue"), eager code, including the region's own after a break ("gap"), or
+waiting for the device; the rest is "unaccounted".
+
+A slice that is not a graph can have a cause: the break without which it would not be there.  In a compiled region, the cause
+of what runs before the region's graph is the break after which the region was entered; the cause of what runs after the graph
+is the break that ended the graph.  So a region that continues after a break, and a function that is called after one, are
+charged to that break; entering the outermost region and the call's first graph is charged to no break.  A backward has the
+cause of the forward with the same autograd sequence number.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import Any
+
+from dynascope.compiler.lab.profile.profiler_trace import (
+    BACKEND,
+    BACKWARD,
+    CALL,
+    ENGINE,
+    FORWARD,
+    GRAPH,
+    GUARD_CHECK,
+    PREGRAPH,
+    WRAPPER,
+    Event,
+    adopt,
+    trees,
+)
+from dynascope.compiler.report import Frame, Report, SegmentKind
+
+#: prefixes of the events of a graph, forward or backward: dynascope's mark, and Inductor's for the code that it generated
+_GRAPH_OR_BACKEND = (GRAPH, BACKEND)
+
+
+@dataclass
+class Slice:
+    """A part of a call on the calling thread; times are the trace's, in nanoseconds."""
+
+    kind: SegmentKind
+    start: int
+    end: int
+    frame: str | None = None
+    graph: str | None = None
+    break_: str | None = None
+    #: number of the entry into a region or a backward, from the start of the call; 0: outside.  Slices of different entries are
+    #: never merged
+    entry: int = 0
+    label: str = ""
+    #: eager ops in the slice: name -> [nanoseconds, count]
+    ops: dict[str, list[int]] = field(default_factory=dict)
+    #: number of starts and ends of events in the slice: recording each of them takes the profiler a moment
+    edges: int = 0
+
+    @property
+    def duration(self) -> int:
+        return self.end - self.start
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        return (self.kind, self.frame, self.graph, self.break_, self.entry, self.label)
+
+
+@dataclass
+class Call:
+    """One call: its slices in order, and the work that it launched on devices."""
+
+    start: int
+    end: int
+    slices: list[Slice]
+    #: kernels and copies, each with the time of its launch (None: unknown)
+    device: list[tuple[Event, int | None]] = field(default_factory=list)
+    #: compile ids of regions that the report lacks
+    unknown: set[str] = field(default_factory=set)
+
+    @property
+    def duration(self) -> int:
+        return self.end - self.start
+
+    @property
+    def path(self) -> tuple[Any, ...]:
+        """The keys of the slices other than waits: for equal ones, two calls ran the same code in the same order.
+
+        A wait inside a slice cuts it into two.
+        """
+        return tuple(s.key for s in self.slices if s.kind != "wait")
+
+
+def read_calls(events: list[Event], report: Report) -> list[Call]:
+    """The marked calls in these events, cut into slices."""
+    calls = []
+    roots = trees(events)
+    engines = [event for event in roots if event.name.startswith(ENGINE)]
+    for root in roots:
+        if root.name == CALL:
+            for engine in engines:
+                if root.start <= engine.start and engine.end <= root.end:
+                    adopt(root, engine)
+            cutter = _Cutter(report)
+            calls.append(Call(root.start, root.end, cutter.cut(root), unknown=cutter.unknown))
+    calls.sort(key=lambda c: c.start)
+    launches: dict[int | None, int] = {e.correlation: e.start for e in events if e.kind == "runtime"}
+    launches.pop(None, None)
+    for event in events:
+        if event.kind in ("kernel", "copy"):
+            launched = launches.get(event.correlation)
+            at = event.start if launched is None else launched
+            call = next((c for c in calls if c.start <= at < c.end), None)
+            if call is not None:
+                call.device.append((event, launched))
+    return calls
+
+
+class _Cutter:
+    """Cuts one call into slices."""
+
+    def __init__(self, report: Report) -> None:
+        self.frames = {f.compile_id: f for f in report.frames if f.compile_id is not None}
+        # a compile id without its last number -> frame: gives the function, though not the graph, of a region whose compile the
+        # report lacks
+        self.numbers = {id.rpartition("/")[0]: f for id, f in self.frames.items()}
+        self.unknown: set[str] = set()
+        #: frame -> the break that ended it
+        self.ended = {h.frame: b.id for b in report.breaks for h in b.hits if h.outcome == "resumed"}
+        self.ended |= {g.frame: g.break_ for g in report.graphs if g.break_ is not None}
+        #: frame of a resume function -> the break after which it continues
+        self.resumed = {frame: b.id for b in report.breaks for h in b.hits for frame in h.resumes}
+        self.outer = _skipped_root(report)
+        self.order = {g.id: number for number, g in enumerate(report.graphs)}
+        #: sequence number of a graph's forward -> (fields of the graph's slices, the break after which it was entered)
+        self.forwards: dict[int, tuple[dict[str, Any], str | None]] = {}
+        self.slices: list[Slice] = []
+        self.entries = 0
+        self.has_graph = False
+        #: the event that follows the current one at the same depth
+        self.following: Event | None = None
+
+    def cut(self, call: Event) -> list[Slice]:
+        self._outside(call)
+        self._count_edges(call)
+        return self.slices
+
+    def _count_edges(self, call: Event) -> None:
+        """Count the starts and ends of events in each slice.
+
+        The profiler works before the start that it records and after the end that it records.  So where two slices meet, a
+        start belongs to the earlier slice, and an end to the later one.
+        """
+        ends = [s.end for s in self.slices]
+        last = len(ends) - 1
+        todo = list(call.inside)
+        while todo:
+            span = todo.pop()
+            todo.extend(span.inside)
+            self.slices[min(last, bisect.bisect_left(ends, span.start))].edges += 1
+            self.slices[min(last, bisect.bisect_right(ends, span.end))].edges += 1
+
+    def _add(self, kind: SegmentKind, start: int, end: int, *, op: str | None = None, **fields: Any) -> None:
+        """Append a slice, or extend the last one if it has the same key and ends at `start`."""
+        if end <= start:
+            return
+        added = Slice(kind, start, end, **fields)
+        last = self.slices[-1] if self.slices else None
+        if last is not None and last.key == added.key and last.end == start:
+            last.end, added = end, last
+        else:
+            self.slices.append(added)
+        if op is not None:
+            added.ops.setdefault(op, [0, 0])[0] += end - start
+
+    def _fill(self, span: Event, between: Callable[[int, int], None], inner: Callable[[Event], None]) -> None:
+        """Call `inner` for each span inside this one, and `between` for the stretches around them."""
+        at = span.start
+        for child, self.following in zip_longest(span.inside, span.inside[1:]):
+            between(at, child.start)
+            inner(child)
+            at = child.end
+        between(at, span.end)
+
+    # -- outside all compiled regions ------------------------------------------------------------------------
+
+    def _outside(self, call: Event) -> None:
+        skipped = self.outer
+        if skipped is None:
+            eager: dict[str, Any] = {"label": "eager code"}
+            self._fill(call, lambda *stretch: self._add("unaccounted", *stretch), lambda s: self._eager(s, eager))
+        else:
+            self._eager(call, {"label": f"{skipped.name}, skipped", "frame": skipped.id, "break_": skipped.break_})
+
+    def _eager(self, span: Event, gap: dict[str, Any], op: str | None = None) -> None:
+        """Add the slices of one event in eager code: a check of guards, a compiled region, a wait, a backward, or an op."""
+        cause = gap.get("break_")
+        if span.name == GUARD_CHECK:
+            found = self.following.region if self.following is not None else None  # a region follows its guards
+            frame = self._frame(found) if found is not None else None
+            self._add(
+                "lookup", span.start, span.end, break_=cause, entry=gap.get("entry", 0), frame=frame.id if frame else None
+            )
+        elif span.region is not None:
+            self._region(span, cause)
+        elif span.is_wait:
+            self._add("wait", span.start, span.end, label=span.name, break_=cause)
+        elif span.name == BACKWARD or span.name.startswith(_GRAPH_OR_BACKEND):
+            self._backward(span, cause)
+        else:
+            outermost = op or (span.name if span.kind == "cpu" and span.name != CALL else None)
+            self._fill(
+                span,
+                lambda start, end: self._add("gap", start, end, op=outermost, **gap),
+                lambda inner: self._eager(inner, gap, outermost),
+            )
+            if op is None and outermost is not None and self.slices and outermost in self.slices[-1].ops:
+                self.slices[-1].ops[outermost][1] += 1
+
+    # -- a compiled region -----------------------------------------------------------------------------------
+
+    def _region(self, span: Event, cause: str | None) -> None:
+        """Add the slices of a compiled region; `cause`: the break after which the region was entered."""
+        region = span.region or ""
+        frame = self._frame(region)
+        if region not in self.frames:
+            self.unknown.add(region)
+        self.entries += 1
+        entry: dict[str, Any] = {"frame": frame.id if frame else None, "entry": self.entries}
+        ended = self._ended(span)
+        # True until the region's graph has run; a region without a graph is past that point from the start
+        entering = any(s.name.startswith(_GRAPH_OR_BACKEND) for s in span.inside)
+        # if the region calls compiled code, a break ended its graph, even if the report does not know which one
+        broken = ended is not None or any(s.name == GUARD_CHECK or s.region is not None for s in span.inside)
+        after = {**entry, "break_": ended or cause}
+        # one graph remains even without any break, so entering the first graph has no cause
+        before = {**entry, "break_": cause if self.has_graph or not entering else None}
+        self.has_graph |= entering
+
+        def own(start: int, end: int) -> None:
+            """Add the region's own code: before its graph, after the break that ended the graph, or before it returns."""
+            if entering:
+                self._add("prologue", start, end, **before)
+            elif broken:
+                self._add("gap", start, end, **after)
+            else:
+                self._add("prologue", start, end, label="return", **before)
+
+        def inside(inner: Event) -> None:
+            nonlocal entering
+            if entering and inner.name.startswith(_GRAPH_OR_BACKEND):
+                self._graph(inner, frame, region, before)
+                entering = False
+            elif entering or inner.name in (PREGRAPH, WRAPPER):
+                self._add("prologue", inner.start, inner.end, **before)
+            else:
+                self._eager(inner, after)
+
+        self._fill(span, own, inside)
+
+    def _frame(self, region: str) -> Frame | None:
+        return self.frames.get(region) or self.numbers.get(region.rpartition("/")[0])
+
+    def _ended(self, span: Event) -> str | None:
+        """The break that ended a region; if the report lacks the region, the break of the resume function that it calls."""
+        frame = self.frames.get(span.region or "")
+        if frame is not None:
+            return self.ended.get(frame.id)
+        called = [self._frame(inner.region) for inner in span.inside if inner.region is not None]
+        return next((self.resumed[f.id] for f in called if f is not None and f.id in self.resumed), None)
+
+    def _graph(self, span: Event, frame: Frame | None, region: str, before: dict[str, Any]) -> None:
+        """Add the slices of a captured graph; `before`: the fields of the prologue's slices."""
+        graph: dict[str, Any] = {"frame": before["frame"], "entry": before["entry"]}
+        if region in self.frames:
+            graph["graph"] = frame.graph if frame else None
+        else:
+            graph["label"] = f"compiled code the report lacks ({region})"
+        for forward in _outermost(span, lambda s: s.name.startswith(FORWARD)):
+            if forward.name == FORWARD and forward.sequence is not None:
+                self.forwards[forward.sequence] = (graph, before["break_"])
+        self._backend(span, graph, before)
+
+    def _backward(self, span: Event, cause: str | None) -> None:
+        """Add the slices of a backward; its graph and cause are those of the forward with the same sequence number."""
+        forward, because = self.forwards.get(span.sequence, ({}, cause)) if span.sequence is not None else ({}, cause)
+        graph, label = forward.get("graph"), forward.get("label")
+        if graph in self.order:
+            label = f"graph {self.order[graph]}"
+        self.entries += 1
+        entry = {"frame": forward.get("frame"), "entry": self.entries}
+        label = f"backward of {label}" if label else "compiled backward"
+        self._backend(span, {**entry, "graph": graph, "label": label}, {**entry, "break_": because})
+
+    def _backend(self, span: Event, graph: dict[str, Any], prologue: dict[str, Any]) -> None:
+        """Add the backend's code (all of `span` if the backend does not mark it) as graph and waits, the rest as prologue."""
+        backend = _outermost(span, lambda s: s.name.startswith(BACKEND)) or [span]
+        start, end = backend[0].start, backend[-1].end
+        self._add("prologue", span.start, start, **prologue)
+        self._fill(
+            Event("", "cpu", start, end, inside=[wait for s in backend for wait in _outermost(s, lambda s: s.is_wait)]),
+            lambda start, end: self._add("graph", start, end, **graph),
+            lambda wait: self._add("wait", wait.start, wait.end, **{**graph, "label": wait.name}),
+        )
+        self._add("prologue", end, span.end, **prologue)
+
+
+def _skipped_root(report: Report) -> Frame | None:
+    """The frame that the call enters, if Dynamo skipped it: the frame's code then runs eagerly, outside all regions."""
+    roots = [f for f in report.frames if f.parent is None and f.continues is None and f.status not in ("ignored", "empty")]
+    return roots[0] if roots and all(f.status == "skipped" for f in roots) else None
+
+
+def _outermost(span: Event, matches: Callable[[Event], bool]) -> list[Event]:
+    """The outermost events that match: the event itself, or events inside it."""
+    return [span] if matches(span) else [found for inner in span.inside for found in _outermost(inner, matches)]

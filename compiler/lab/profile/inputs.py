@@ -1,0 +1,209 @@
+"""`--inputs`: finds out which of a list of inputs recompile, and what that costs.
+
+The compiled function is called with each input.  The first call is eager, so that Dynamo never sees an input with which the
+program itself fails (it would skip the code from then on).  The second call is recorded, which shows what is compiled and why.
+Then come the timed calls, compiled and eager, as many as `--profile` says (`profile.measure`).  All calls work on copies, and
+their effects are undone.  `annotate_inputs()` adds the results to the report.
+"""
+
+from __future__ import annotations
+
+import functools
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dynascope.compiler.capture.recording import observe
+from dynascope.compiler.capture.torch_private import config
+from dynascope.compiler.lab.profile.measure import INTERRUPTED, Measured, measure, payback
+from dynascope.compiler.lab.profile.segments import graphs_in
+from dynascope.compiler.lab.profile.timing import nothing, quartiles, timed
+from dynascope.compiler.lab.replay.replay import RecordedCall
+from dynascope.compiler.report import FailedGuard, InputRun, Report, message_of
+
+#: an input's description has at most this many characters
+_LONGEST = 160
+#: a container with more than `_MANY` items is described by its first `_SHOWN` items
+_SHOWN, _MANY = 6, 8
+_BRACKETS: dict[type, tuple[str, str]] = {list: ("[", "]"), tuple: ("(", ")"), dict: ("{", "}")}
+
+
+@dataclass
+class Tried:
+    """The result of one input: plain data, none of the user's tensors."""
+
+    #: description of the arguments
+    arguments: str
+    #: the report of what the recorded call compiled; None: no call was made, or the user interrupted it
+    seen: Report | None = None
+    first_seconds: float | None = None
+    measured: Measured | None = None
+    #: why the call failed or was not made
+    error: str | None = None
+
+
+def try_inputs(target: Any, entry: Callable[..., Any], inputs: Sequence[Any], calls: int) -> list[Tried]:
+    """Call `entry`, the compiled `target`, with each input; after an interrupt, the remaining inputs are left out."""
+    tried = []
+    try:
+        for value in inputs:
+            args, kwargs = arguments_of(value)
+            tried.append(Tried(described(args, kwargs)))
+            _try(tried[-1], RecordedCall(target, args, kwargs), entry, calls)
+            if tried[-1].error == INTERRUPTED:
+                break
+    except KeyboardInterrupt:
+        if tried and tried[-1].measured is None:
+            tried[-1].error = INTERRUPTED
+    return tried
+
+
+def arguments_of(value: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """(args, kwargs) from one of the inputs: a tuple of arguments, a dict of named arguments, or else the only argument."""
+    if type(value) is dict and all(isinstance(key, str) for key in value):
+        return (), value
+    return (value if type(value) is tuple else (value,)), {}
+
+
+def wrong_with(inputs: Any) -> str | None:
+    """Why this is not a list of inputs, as the end of a sentence; None if it is one."""
+    if not isinstance(inputs, (list, tuple)):
+        return f"expected a list of inputs, not {type(inputs).__name__}: write [x1, x2, ...]"
+    return None if inputs else "the list of inputs is empty"
+
+
+def _try(tried: Tried, recorded: RecordedCall, entry: Callable[..., Any], calls: int) -> None:
+    if recorded.refusal is not None:
+        tried.error = f"not called: {recorded.refusal}"
+        return
+    import torch
+
+    recording = observe()
+    try:
+        # with suppress_errors, an input that fails would run eagerly, and so would all inputs after it
+        with config.dynamo_config(suppress_errors=False), recorded.replaying() as prepare:
+            args, kwargs = prepare()
+            with torch.compiler.set_stance("force_eager"):
+                entry(*args, **kwargs)
+            args, kwargs = prepare()
+            with recording:
+                tried.first_seconds = timed(functools.partial(entry, *args, **kwargs), nothing)
+            del args, kwargs
+    except Exception as error:
+        tried.error = _first_lines(error)
+    tried.seen = recording.report
+    if tried.error is None:
+        with config.dynamo_config(suppress_errors=False):
+            tried.measured = measure(entry, recorded, calls)
+        tried.error = tried.measured.failed
+
+
+def _first_lines(error: Exception) -> str:
+    """The first line of an error's message; also the second if the first only introduces it."""
+    lines = [line.strip() for line in message_of(error).splitlines() if line.strip()] or [""]
+    more = f" {lines[1]}" if lines[0].endswith(":") and len(lines) > 1 else ""
+    return f"{type(error).__name__}: {lines[0]}{more}"
+
+
+def described(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """A description of arguments: `float32[7, 3], scale=2`; a tensor's dtype, shape and what is unusual (strides, say)."""
+    return _cut(
+        ", ".join([*map(_described, args), *(f"{name}={_described(value)}" for name, value in kwargs.items())]), _LONGEST
+    )
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def _described(value: Any, depth: int = 0) -> str:
+    try:
+        return _details(value, depth)
+    except Exception:  # a nested tensor has no sizes, and the `repr` of a key may fail
+        return type(value).__name__
+
+
+def _details(value: Any, depth: int) -> str:
+    import torch
+
+    kind = type(value)
+    if isinstance(value, torch.Tensor):
+        return _tensor_described(value)
+    if isinstance(value, (bool, int, float, complex, str, bytes, type(None))):
+        text = _cut(repr(value), 52)
+        return f"{text} of {len(value)} characters" if text.endswith("…") and isinstance(value, (str, bytes)) else text
+    if kind in _BRACKETS and depth < 2:
+        names = [f"{key!r:.40}: " for key in value] if kind is dict else [""] * len(value)
+        inside = value.values() if kind is dict else value
+        parts = [name + _described(part, depth + 1) for name, part in zip(names, inside, strict=True)]
+        if len(parts) > _MANY:
+            parts = [*parts[:_SHOWN], f"… {len(parts)} items"]
+        return ", ".join(parts).join(_BRACKETS[kind])
+    if kind in (*_BRACKETS, set, frozenset):
+        return f"{kind.__name__} of {len(value)}"
+    is_array = kind.__module__ == "numpy" and bool(getattr(value, "shape", ()))
+    return f"{kind.__name__} {value.dtype}{list(value.shape)}" if is_array else kind.__name__
+
+
+def _tensor_described(value: Any) -> str:
+    import torch
+
+    words = [f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"]
+    if type(value) is not torch.Tensor:
+        words.insert(0, type(value).__name__)
+    if value.layout is not torch.strided:
+        words.append(str(value.layout).removeprefix("torch."))
+    elif not value.is_contiguous():
+        words.append(f"strides {list(value.stride())}")
+    if value.device.type != "cpu":
+        words.append(str(value.device))
+    return " ".join([*words, "requires_grad"] if value.requires_grad else words)
+
+
+# -- the report ------------------------------------------------------------------------------------------------
+
+
+def annotate_inputs(report: Report, tried: Sequence[Tried]) -> None:
+    """Set the inputs of `report`, the report of the whole run; frames and graphs are named by its ids."""
+    error = report.error
+    if error is not None and error.caught and any(t.error and t.error.startswith(error.type) for t in tried):
+        report.error = None  # it was caught here, and is shown with its input
+    notes = [note for t in tried if t.measured is not None for note in t.measured.notes]
+    report.notes.extend(note for note in dict.fromkeys(notes) if note not in report.notes)
+    report.inputs = [_input_run(one, report) for one in tried]
+
+
+def _input_run(tried: Tried, report: Report) -> InputRun:
+    ids = {f.compile_id: f.id for f in report.frames if f.compile_id is not None}
+    seen, measured = tried.seen or Report(), tried.measured
+    considered = [f for f in seen.frames if f.status in ("compiled", "skipped", "failed") and f.compile_id in ids]
+    again = [r for r in seen.recompiles if r.refused_by is None]  # a recompile that a limit refused compiles nothing
+    result = InputRun(
+        arguments=tried.arguments,
+        frames=[ids[f.compile_id] for f in considered if f.compile_id is not None],
+        recompiles=len(again),
+        failed_guards=[next(iter(r.failed_guards), FailedGuard()) for r in again],
+        compile_seconds=seen.summary.compile_seconds,
+        first_seconds=tried.first_seconds,
+        error=tried.error,
+    )
+    ran: list[str | None] = []
+    refused = [str(f.reason) for f in considered if f.status == "skipped" and f.reason]
+    if measured is not None and measured.failed is None:
+        result.seconds, result.spread = statistics.median(measured.compiled), quartiles(measured.compiled)
+        result.eager_seconds = statistics.median(measured.eager) if measured.eager else None
+        ran = graphs_in(measured.events, report)
+        result.graphs = [graph for graph in ran if graph is not None]
+    if tried.error is not None:
+        result.outcome = "failed"
+    elif again:
+        result.outcome = "recompiled"
+    elif any(f.status == "compiled" for f in considered):
+        result.outcome = "compiled"
+    elif not ran:
+        result.outcome = "eager"
+        result.reasons = list(dict.fromkeys(r.partition(":")[0] for r in refused))
+    if result.outcome in ("recompiled", "compiled") and result.seconds is not None and result.eager_seconds is not None:
+        result.payback, result.payback_calls = payback(result.eager_seconds, result.seconds, result.compile_seconds or None)
+    return result

@@ -1,0 +1,248 @@
+"""Repeats a call: at least N times compiled, N times compiled under torch.profiler, and at least N times eagerly.
+
+`measure()` alternates between the three kinds of calls, warms up after each change, and undoes what the calls do (`replay`).
+`annotate_profile()` adds the Profile to the finished report.  The code for GPUs follows torch's documentation and is tested
+with synthetic events; it has not yet run on a GPU.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import statistics
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from dynascope.compiler.capture.torch_private import caches, hook_installer, marks, profiling
+from dynascope.compiler.lab.profile.profiler_trace import CALL, DRAIN, GRAPH, Event, plain_events
+from dynascope.compiler.lab.profile.segments import profile_of
+from dynascope.compiler.lab.profile.timing import (
+    TURNS,
+    WARM_UP,
+    device_name,
+    no_collection,
+    nothing,
+    pace,
+    prepared,
+    profiled,
+    quartiles,
+    timed_loop,
+    waiter,
+)
+from dynascope.compiler.lab.replay.last_call import WatchedCall
+from dynascope.compiler.lab.replay.replay import Prepare, RecordedCall
+from dynascope.compiler.report import Profile, Report, Verdict, message_of, plural, time_text
+from dynascope.compiler.report.measurements import Payback
+
+DEFAULT_CALLS = 10
+#: smallest share of the eager time by which eager and compiled must differ for one of them to count as faster
+_CLEAR = 0.03
+#: the note of a run that Ctrl-C ended
+INTERRUPTED = "the call was not profiled: interrupted"
+
+
+@dataclass
+class Measured:
+    """What was measured: plain data, none of the user's tensors."""
+
+    #: the profiler's events of the profiled calls
+    events: list[Event] = field(default_factory=list)
+    #: seconds of each compiled call without the profiler
+    compiled: list[float] = field(default_factory=list)
+    #: seconds of each eager call
+    eager: list[float] = field(default_factory=list)
+    #: number of turns in which the calls were made
+    turns: int = TURNS
+    #: number of calls that warm up each kind of call in a turn
+    warm_up: int = WARM_UP
+    devices: list[str] = field(default_factory=list)
+    #: whether the captured graphs could be located and marked
+    marked: bool = True
+    notes: list[str] = field(default_factory=list)
+    #: why nothing was measured; None: something was
+    failed: str | None = None
+
+    def overhead(self) -> float:
+        """Seconds by which the profiler makes a call longer."""
+        profiled = [e.duration * 1e-9 for e in self.events if e.name == CALL]
+        return statistics.median(profiled) - statistics.median(self.compiled) if profiled and self.compiled else 0.0
+
+
+def measure_last(call: WatchedCall | None, calls: int) -> Measured:
+    """Measure a watched call, if there is one."""
+    if call is None:
+        return Measured(failed="nothing was profiled: nothing that this run compiles was called")
+    if not call.returned:
+        return Measured(failed="the call was not profiled: it raised")
+    return measure(call.entry, call.recorded, calls)
+
+
+def measure(entry: Callable[..., Any], recorded: RecordedCall, calls: int = DEFAULT_CALLS) -> Measured:
+    """Measure a recorded call of `entry`, a compiled function that has been called, and so compiled, before."""
+    result = Measured(notes=list(recorded.side_effects))
+    if recorded.refusal is not None:
+        result.failed = f"the call was not profiled: {recorded.refusal}"
+        return result
+    if profiling.profiler_is_on():
+        result.failed = "the call was not profiled: another profiler is running, and torch runs only one at a time"
+        return result
+    try:
+        with hook_installer.HOOKS.paused(), recorded.replaying() as prepare, no_collection():
+            _measure(entry, recorded.function, prepare, calls, result)
+    except KeyboardInterrupt:
+        result.failed = INTERRUPTED
+    except Exception as error:
+        result.failed = f"the call was not profiled: when repeated, it raised {type(error).__name__}: {message_of(error)}"
+    result.notes.extend(recorded.notes)
+    return result
+
+
+def seconds_of(entry: Callable[..., Any], recorded: RecordedCall, calls: int) -> float:
+    """The median time of a recorded call of `entry`, a compiled function; raises what the call raises."""
+    with hook_installer.HOOKS.paused(), recorded.replaying() as prepare, no_collection():
+        wait = _waiter()
+        turns, warm_up = pace(entry, prepare, wait, calls, is_harmless=not recorded.side_effects)
+        taken = [seconds for count in turns for seconds in timed_loop(entry, prepare, wait, count, warm_up)]
+    return statistics.median(taken)
+
+
+def _measure(entry: Callable[..., Any], function: Callable[..., Any], prepare: Prepare, calls: int, result: Measured) -> None:
+    """`function`: what `entry` is compiled from."""
+    import torch
+
+    wait = _waiter()
+    result.devices = _devices()
+    # the notes so far are effects that cannot be undone
+    turns, result.warm_up = pace(entry, prepare, wait, calls, is_harmless=not result.notes)
+    known, result.turns = caches.compiles(), len(turns)
+    for count in turns:
+        gc.collect(0)
+        result.compiled += timed_loop(entry, prepare, wait, count, result.warm_up)
+        _profiled(entry, prepare, wait, count, result)
+        with torch.compiler.set_stance("force_eager"):  # what the function itself compiles runs eagerly, too
+            result.eager += timed_loop(function, prepare, wait, count, result.warm_up)
+    compiled = caches.compiles() - known
+    if compiled > 0:
+        result.notes.append(
+            f"the repeated calls compiled {plural(compiled, 'frame')} again, because a guard fails when the call is repeated: "
+            "their times include compiling"
+        )
+
+
+def _profiled(entry: Callable[..., Any], prepare: Prepare, wait: Callable[[], None], count: int, result: Measured) -> None:
+    """Make `count` calls under the profiler, after some to warm up, which are marked differently."""
+    next_call = prepared(entry, prepare)
+    with profiling.marked_graphs(_namespaces(entry), GRAPH) as result.marked, profiled(_accelerators()) as trace:
+        for number in range(result.warm_up + count):
+            call = next_call()
+            wait()
+            with profiling.profiler_mark(CALL if number >= result.warm_up else "dynascope warm-up"):
+                kept = call()
+                if wait is not nothing:
+                    with profiling.profiler_mark(DRAIN):
+                        wait()
+            del kept, call
+    result.events += plain_events(trace)
+
+
+def _is_used(kind: str) -> bool:
+    """Whether the program has used a device of this kind; initializing one that it does not use would take device memory."""
+    import torch
+
+    module = getattr(torch, kind, None)
+    return module is not None and module.is_available() and getattr(module, "is_initialized", lambda: True)()
+
+
+def _waiter() -> Callable[[], None]:
+    """A function that waits until the current accelerator has finished all work; `nothing` if the program uses none."""
+    import torch
+
+    accelerator = torch.accelerator.current_accelerator()
+    return waiter(accelerator.type) if accelerator is not None and _is_used(accelerator.type) else nothing
+
+
+def _accelerators() -> list[str]:
+    """The kinds of devices that the program uses and the profiler can watch."""
+    return [kind for kind in ("cuda", "xpu") if _is_used(kind)]
+
+
+def _devices() -> list[str]:
+    import torch
+
+    devices = [f"{kind}:{i}" for kind in _accelerators() for i in range(getattr(torch, kind).device_count())]
+    return [device_name(device) for device in ("cpu", *devices)]
+
+
+def _namespaces(entry: Any) -> Iterator[dict[str, Any]]:
+    """The namespaces in which compiled code may look up its graphs: the globals of the compiled function and of all modules."""
+    function = marks.inner_function(getattr(entry, "__wrapped__", entry))
+    function = getattr(function, "__func__", None) or getattr(type(function), "forward", None) or function
+    if hasattr(function, "__globals__"):
+        yield function.__globals__
+    for module in list(sys.modules.values()):
+        namespace = getattr(module, "__dict__", None)
+        if type(namespace) is dict:
+            yield namespace
+
+
+# -- the report ------------------------------------------------------------------------------------------------
+
+
+def annotate_profile(report: Report, measured: Measured) -> None:
+    """Set the report's profile; if nothing could be measured, a note says why."""
+    if measured.failed is not None:
+        report.notes.append(measured.failed)
+        return
+    profile = report.profile = profile_of(measured.events, report, measured.overhead())
+    if measured.compiled:
+        profile.median_seconds, profile.spread = statistics.median(measured.compiled), quartiles(measured.compiled)
+    profile.devices = measured.devices
+    profile.verdict = verdict(measured, profile, report)
+    profile.notes = [*measured.notes, *profile.notes]
+    if not measured.marked and any(g.ops for g in report.graphs):
+        profile.notes.append("captured graphs were not found among the globals: only Inductor's are distinguished from gaps")
+    profile.notes += _doubts(measured)
+    report.notes.extend(n for n in profile.notes if n not in report.notes)
+
+
+def _doubts(measured: Measured) -> Iterator[str]:
+    """Sentences on what makes the figures uncertain."""
+    if not measured.compiled:
+        return
+    for calls, seconds in (("calls", measured.compiled), ("eager calls", measured.eager)):
+        low, high = quartiles(seconds) or (0.0, 0.0)
+        if high > 1.5 * low:
+            yield (
+                f"the {calls} took very different times, half of them {time_text(low)} to {time_text(high)}: something else "
+                "keeps the machine busy, or the call does not always do the same; the figures are rough"
+            )
+
+
+def verdict(measured: Measured, profile: Profile, report: Report) -> Verdict:
+    """Compare eager with compiled, and compute after how many calls compiling has paid off."""
+    for_inputs = sum(run.compile_seconds for run in report.inputs or ())
+    result = Verdict(compile_seconds=max(0.0, report.summary.compile_seconds - for_inputs) or None)
+    if any(s.kind == "graph" and s.graph is None for s in profile.segments):
+        result.compile_seconds = None  # other code than the report's was compiled, too
+    if measured.compiled:
+        result.compiled_seconds = statistics.median(measured.compiled)
+    if measured.eager:
+        result.eager_seconds = statistics.median(measured.eager)
+    known = [c.share for c in profile.breaks if c.share is not None]
+    left = 1 - sum(known)
+    if result.compiled_seconds is not None and len(known) == len(profile.breaks) and left > 0:  # medians can add up to over 1
+        result.without_breaks_seconds = left * result.compiled_seconds
+    if result.eager_seconds is None or result.compiled_seconds is None:
+        return result
+    result.payback, result.payback_calls = payback(result.eager_seconds, result.compiled_seconds, result.compile_seconds)
+    return result
+
+
+def payback(eager: float, compiled: float, compile_seconds: float | None) -> tuple[Payback, int | None]:
+    """After how many calls compiling has paid off, or why there is no such number, from the seconds of a call."""
+    gain = eager - compiled
+    if gain <= _CLEAR * eager:
+        return "slower" if gain < -_CLEAR * eager else "no gain", None
+    return ("compile time unknown", None) if compile_seconds is None else ("calls", math.ceil(compile_seconds / gain))
