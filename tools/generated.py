@@ -1,6 +1,6 @@
 """Writes files that are generated from the code or the environment, and committed.
 
-python -m tools.generated options   the README's table of options
+python -m tools.generated options   the table of options in examples/reference/options.md
 python -m tools.generated schema    the JSON Schemas of a saved report and of a saved report of ranks
 python -m tools.generated pins      the versions that `make` installs (`make pins`)
 """
@@ -37,12 +37,12 @@ PINS_HEADER = """\
 """
 
 
-def with_table(readme: str) -> str:
-    """The README with the table of options as `Settings` declares them."""
-    before, begin, rest = readme.partition(BEGIN)
+def with_table(page: str) -> str:
+    """The page of options with the table as `Settings` declares it."""
+    before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
-        raise ValueError(f"README.md lacks the lines {BEGIN} and {END}")
+        raise ValueError(f"options.md lacks the lines {BEGIN} and {END}")
     parts = []
     for group, title in GROUPS.items():
         rows = [
@@ -122,7 +122,7 @@ def with_pins(present: str) -> str:
 def main(arguments: list[str]) -> int:
     """Rewrite the files that the first argument names."""
     files: dict[str, tuple[Path, Callable[[str], str]]] = {
-        "options": (ROOT / "README.md", with_table),
+        "options": (SCHEMA.with_name("options.md"), with_table),
         "schema": (SCHEMA, json_schema_text),
         "ranks schema": (RANKS_SCHEMA, ranks_schema_text),
         "pins": (ROOT / CONSTRAINTS, with_pins),

@@ -14,6 +14,7 @@ from dynascope.docs_tests.runner import run_page
 
 ROOT = Path(__file__).resolve().parents[2]
 TUTORIALS = [name for name in project_files(ROOT) if name.startswith("examples/") and name.endswith(".ipynb")]
+REFERENCE = sorted(p.relative_to(ROOT).as_posix() for p in (ROOT / "examples" / "reference").glob("*.md"))
 _LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
 
 
@@ -40,7 +41,7 @@ def test_it_has_a_title_a_picture_and_something_to_try(name: str) -> None:
     assert any("data:image/svg+xml" in html for html in shown), "no picture"
 
 
-@pytest.mark.parametrize("name", [*TUTORIALS, "README.md"])
+@pytest.mark.parametrize("name", [*TUTORIALS, "README.md", *REFERENCE])
 def test_its_links_lead_somewhere(name: str) -> None:
     path = ROOT / name
     text = path.read_text(encoding="utf-8") if path.suffix == ".md" else text_of(read(path))
