@@ -37,7 +37,11 @@ def test_papermill(tmp_path: Path) -> None:
     done, ran = papermill(tmp_path, "--expect unexpected=0")
     assert done.returncode == 0, done.stderr
     assert ran.cells[-1].outputs[0].text == "5 [(4, 4, 'option', '4', True)]\n"  # the parameters are a cell, too
-    assert "1 graph break (1 allowed)" in ran.cells[-2].outputs[0].data["text/plain"]
+    live, report, value = ran.cells[-2].outputs  # the report is displayed when its run ends, and only once
+    assert live.data["text/plain"] == ""
+    assert "1 graph break (1 allowed)" in report.data["text/plain"]
+    assert "<img" in report.data["text/html"]
+    assert value.output_type == "execute_result"
 
 
 def test_papermill_stops_at_what_is_not_as_expected(tmp_path: Path) -> None:
