@@ -3,7 +3,8 @@
 #   make demo                      run the tour in a real kernel; report and executed notebook in build/demo
 #   make check                     format, lint, types, layers, front end and fast tests: before a commit
 #   make test                      everything that CI runs
-#   make test-real                 60 small models of packages from PyPI against torch's own log; not in CI
+#   make test-all                  all tests at full size, and 60 small models of packages from PyPI; not in CI
+#   make test-real                 these models alone, against torch's own log
 #   make lab                       open the tour in JupyterLab
 #   make bench                     measure what recording costs
 #   make docs                      execute the tutorials and build an offline site in build/docs
@@ -30,11 +31,11 @@ endif
 export TORCH
 TASK = @"$(PYTHON)" -m tools.tasks
 
-.PHONY: help demo check test test-real test-torch test-python lab bench docs pins gpu gpu-adopt clean
+.PHONY: help demo check test test-all test-real test-torch test-python lab bench docs pins gpu gpu-adopt clean
 help:
 	@sed -n 's/^#   //p' Makefile
 
-demo check test test-real test-torch test-python lab bench docs pins:
+demo check test test-all test-real test-torch test-python lab bench docs pins:
 	$(TASK) $@ $(ARGS)
 
 gpu:

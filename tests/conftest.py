@@ -17,6 +17,21 @@ ROOT = Path(__file__).resolve().parent.parent
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+#: what only `make test-all` runs: parts of node ids.  Each takes long and has a sister in `make test`, or can break only by
+#: changes that are made knowingly (pictures, other runners, time limits)
+FULL = (
+    "examples/07_", "examples/08_", "examples/10_", "examples/11_", "examples/12_",
+    "browser/test_graph_alone.py", "browser/test_readme_pictures.py", "test_view_in_time.py::test_a_hundred_runs",
+    "test_view_saved.py::test_notebook_7", "test_fixes_in_lab.py::test_stop_ends_the_search",
+    "around_it[600]", "around_it[1200]",
+    "test_rank_children.py::test_forked", "test_pytest_plugin.py::test_time_limit", "test_papermill_stops_at",
+    "test_planted_faults_are_named[a time-out]", "test_planted_faults_are_named[another place]",
+    "test_planted_faults_are_named[an error gone]", "test_planted_faults_are_named[a lost break]",
+    "test_command_line.py::test_interrupting_stops_everything[2]", "test_command_line.py::test_a_folder_without_pages",
+    "test_run_and_report.py::test_the_ranks_under_torchrun_have_one_report", "test_the_scripts_own_end_is_ours[leave-7]",
+    "test_search.py::test_breaks_in_two_files", "test_search.py::test_a_profiled_call_is_timed",
+    "tests/real/",
+)  # fmt: skip
 #: one JupyterLab and one browser; one build
 TOGETHER = ("tests/browser/", "tests/unit/packaging/")
 UNDER_CI = os.environ.get("CI", "").lower() not in ("", "0", "false")
@@ -103,6 +118,13 @@ def root() -> Path:
 def make(tmp_path: Path) -> Maker:
     """make(*cells, name=..., **metadata): an .ipynb of these cells (sources or cells) in the test's folder."""
     return lambda *cells, name="page.ipynb", **metadata: make_notebook(tmp_path / name, *cells, **metadata)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what only `make test-all` runs."""
+    for item in items:
+        if any(part in item.nodeid for part in FULL):
+            item.add_marker("full")
 
 
 @pytest.hookimpl(optionalhook=True)

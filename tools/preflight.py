@@ -145,6 +145,6 @@ def check(task: str, root: Path = ROOT, installed: bool = False) -> list[Finding
     if not installed:
         findings += [venv_finding(sys.executable), disk_finding(root)]
     findings.append(compiler_finding(fatal=task not in WITHOUT_COMPILER))
-    if task in ("check", "test"):
+    if task in ("check", "test", "test-all"):
         findings.append(node_finding(under_ci()))
     return [f for f in findings if f is not None]

@@ -2,7 +2,7 @@
 
 Standard library only; parses on Python 3.8, so that a Python that is too old gets a message and not a syntax error.
 
-    python3 -m tools.tasks demo|check|test|test-real|test-torch|test-python|lab|bench|docs|pins [arguments]
+    python3 -m tools.tasks demo|check|test|test-all|test-real|test-torch|test-python|lab|bench|docs|pins [arguments]
 """
 
 from __future__ import annotations
@@ -189,11 +189,13 @@ def check(work: Work, arguments: list[str]) -> int:
 
 
 def test(work: Work, arguments: list[str]) -> int:
-    """Run everything that CI runs.  pytest runs last, also if checks failed, so that its summary is the last line.
+    """Run everything that CI runs: all checks, and all tests but those marked `full`.
+
+    pytest runs last, also if checks failed, so that its summary is the last line.
 
     Under another Python or torch, only the tests run: the checks depend on the code alone and on the pinned versions.
     """
-    failed = checks(work) if work.task == "test" else []
+    failed = checks(work) if work.task in ("test", "test-all") else []
     install_frontend(work)  # a test builds the bundle
     found = browser.ensure(work.python, work.environ)
     if found:
@@ -204,7 +206,11 @@ def test(work: Work, arguments: list[str]) -> int:
     pages = ["--dynascope", "examples"] if (ROOT / "examples").is_dir() else []
     # slow folders first, so that all processes end at about the same time
     folders = ["tests/browser", *pages, "tests/property", "tests/notebooks", "tests/fixes", "tests/unit"]
-    status = pytest(work, folders, arguments)
+    everything = work.task == "test-all"
+    if everything:
+        work.environ["DYNASCOPE_FULL"] = "1"  # all programs of the property tests and of the corpus of fixes
+        folders.insert(0, "tests/real")
+    status = pytest(work, folders, arguments if everything else ["-m", "not full", *arguments])
     return status or (1 if failed else 0)
 
 
@@ -232,7 +238,8 @@ def pytest(work: Work, what: list[str], arguments: list[str]) -> int:
 
 
 TASKS = {
-    "demo": demo, "check": check, "test": test, "test-real": test_real, "test-torch": test_torch, "test-python": test,
+    "demo": demo, "check": check, "test": test, "test-all": test, "test-real": test_real,
+    "test-torch": test_torch, "test-python": test,
     "lab": lab, "bench": bench, "docs": docs, "pins": pins,
 }  # fmt: skip
 

@@ -16,7 +16,7 @@ from made_programs import Function, Model, Statement, programs, text
 
 import dynascope
 
-EXAMPLES = examples(40)
+EXAMPLES = examples(25)
 
 
 @pytest.fixture(scope="module")

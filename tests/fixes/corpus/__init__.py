@@ -75,9 +75,9 @@ def all_programs() -> list[FixProgram]:
 
 
 def some_programs() -> list[FixProgram]:
-    """Those with changes of their own, the first for each fix, and a few more; all if DYNASCOPE_EXAMPLES is set."""
+    """Those with changes of their own, the first for each fix, and a few more; in `make test-all`, all."""
     programs = all_programs()
-    if os.environ.get("DYNASCOPE_EXAMPLES"):
+    if os.environ.get("DYNASCOPE_EXAMPLES") or os.environ.get("DYNASCOPE_FULL"):
         return programs
     programs = [program for program in programs if not program.slow]
     first = {title: program for program in reversed(programs) for title in program.fix if title != "*"}.values()

@@ -3,7 +3,7 @@
 Compared are the graphs that a backend gets, torch's counters and metrics of each compile, results, errors with their
 tracebacks, warnings, output, what programs read from frames, and what is left behind.  Each scene is recorded by `observe`
 or `%%observe`; every second program is also compiled once by `explain`, whose twin is `torch.compile`.
-`DYNASCOPE_EXAMPLES=500` runs them all; `twin_programs.text(number)` is a program.
+`make test-all` runs 500; `twin_programs.text(number)` is a program.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pytest
 from example_counts import examples
 
 HERE = Path(__file__).parent
-EXAMPLES = examples(12)
+EXAMPLES = examples(8, full=500)
 #: programs to a process
 BATCH = 40
 #: the same programs in each run, unless DYNASCOPE_SEED=random
