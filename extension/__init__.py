@@ -26,11 +26,11 @@ LOWERINGS.update(
     graphviz="dynascope.widgets.render.picture:to_graphviz",
     txt="dynascope.widgets.render.text:to_text",
     details="dynascope.widgets.render.text:to_details",
-    compile_trace="dynascope.widgets.render.compile_trace:to_compile_trace",
+    compile_trace="dynascope.widgets.features.compile_time:to_compile_trace",
     view="dynascope.widgets.view:View",
     mimebundle="dynascope.widgets.render.static_output:to_mimebundle",
-    headline="dynascope.widgets.labels.summary:headline",
-    unmet="dynascope.widgets.labels.comparisons:unmet",
+    headline="dynascope.widgets.features.summary:headline",
+    unmet="dynascope.widgets.features.comparisons:unmet",
     fixed="dynascope.compiler.lab.fix.session:fixed",
     run_graph="dynascope.compiler.lab.graph_benchmark.benchmark:run_in_report",
     **{
@@ -38,11 +38,11 @@ LOWERINGS.update(
         "ranks svg": "dynascope.widgets.render.ranks_page:to_svg",
         "ranks mimebundle": "dynascope.widgets.render.ranks_page:to_mimebundle",
         "ranks view": "dynascope.widgets.ranks_view:RanksView",
-        "ranks txt": "dynascope.widgets.render.ranks_text:to_text",
-        "ranks headline": "dynascope.widgets.labels.rank_words:headline",
-        "ranks unmet": "dynascope.widgets.labels.rank_words:not_alike",
+        "ranks txt": "dynascope.widgets.features.ranks:to_text",
+        "ranks headline": "dynascope.widgets.features.ranks:headline",
+        "ranks unmet": "dynascope.widgets.features.ranks:not_alike",
     },
-    **{f"diff {part}": f"dynascope.widgets.labels.comparisons:diff_{part}" for part in ("lines", "summary", "times", "dict")},
+    **{f"diff {part}": f"dynascope.widgets.features.comparisons:diff_{part}" for part in ("lines", "summary", "times", "dict")},
 )
 
 

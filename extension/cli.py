@@ -28,7 +28,7 @@ from dynascope.compiler.validate import why_not_savable, with_suggestion
 from dynascope.docs_tests.pages import DEFAULT_TIMEOUT, PageError
 from dynascope.launch import RankRun, launch, wants_torchrun
 from dynascope.runs.saving import save
-from dynascope.widgets.render.terminal import is_open
+from dynascope.widgets.terminal import is_open
 
 USAGE, FAILED, INTERRUPTED = 2, 1, 130
 #: streams to which scripts may print until the process ends
@@ -205,7 +205,7 @@ def _finish(report: Any, status: int, chosen: argparse.Namespace) -> int:
 
 def _text(report: Any) -> str:
     """The report as the terminal shows it."""
-    from dynascope.widgets.render.ranks_text import to_text as ranks_text
+    from dynascope.widgets.features.ranks import to_text as ranks_text
     from dynascope.widgets.render.text import takes_colours, to_text
 
     return (ranks_text if isinstance(report, RanksReport) else to_text)(report, colour=takes_colours(sys.stdout))

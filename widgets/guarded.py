@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 from typing import TypeVar
 
-from dynascope.widgets.labels.words import shorten
+from dynascope.widgets.words import shorten
 
 VARIABLE = "DYNASCOPE_DRAWING_ERRORS"
 

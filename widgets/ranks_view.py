@@ -8,7 +8,7 @@ import anywidget
 import traitlets
 
 from dynascope.compiler.ranks import RanksReport
-from dynascope.widgets.model.ranks import safe_ranks_model
+from dynascope.widgets.ranks_model import safe_ranks_model
 from dynascope.widgets.render.front_end import es_module, style_sheet
 from dynascope.widgets.view import packed
 

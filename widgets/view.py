@@ -16,10 +16,10 @@ import anywidget
 import traitlets
 
 from dynascope.compiler.report import Report
-from dynascope.widgets.labels.words import printable, shorten
-from dynascope.widgets.model.build import view_model
-from dynascope.widgets.model.stages import TEXT_LIMIT
+from dynascope.widgets.detail import TEXT_LIMIT
+from dynascope.widgets.model import view_model
 from dynascope.widgets.render.front_end import es_module, style_sheet
+from dynascope.widgets.words import printable, shorten
 
 Request = Callable[[dict[str, Any]], None]
 #: each part of a rerun's output has at most this many characters

@@ -24,7 +24,7 @@ from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import DeadKernelError
 
-from dynascope.widgets.labels.words import as_overwritten
+from dynascope.widgets.words import as_overwritten
 
 STARTUP_SECONDS = 120
 #: how long to wait for the traceback of an interrupted cell, before its kernel is killed

@@ -21,7 +21,7 @@ from dynascope.runs import rerun
 from dynascope.runs.cell_run import CellRun
 from dynascope.runs.fixed_cell import latest_fixed_cell
 from dynascope.shell import raw_cell
-from dynascope.widgets.labels.fixes import fixes_summary, unplaced_settings
+from dynascope.widgets.features.fixes import fixes_summary, unplaced_settings
 
 
 @magics_class

@@ -12,7 +12,7 @@ from typing import Any, TextIO
 from IPython.core.displaypub import CapturingDisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
 
-from dynascope.widgets.labels.words import as_overwritten
+from dynascope.widgets.words import as_overwritten
 
 #: seconds between two updates of the view
 _UPDATE_EVERY = 0.2

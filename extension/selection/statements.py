@@ -53,7 +53,7 @@ from dynascope.compiler.source.functions import set_from_text
 from dynascope.selection.definitions import definitions
 from dynascope.selection.entry_points import EntryPoints, is_module
 from dynascope.selection.global_reads import GlobalReads, names_read
-from dynascope.widgets.labels.words import line_ranges
+from dynascope.widgets.words import line_ranges
 
 #: names of functions that read the frame they are called from or the notebook's namespace, or that act on IPython
 _FRAME_READERS = frozenset(

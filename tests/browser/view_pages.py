@@ -66,7 +66,7 @@ from dynascope.widgets.render.static_output import to_mimebundle
 display(to_mimebundle(SAMPLES["hostile"]()), raw=True)"""
 #: a graph that Inductor compiles, in whose view no text of a stage is, as in that of a large report
 STAGED = (
-    "from dynascope.widgets.model import stages\nstages._WHOLE = 0",
+    "from dynascope.widgets.features import graphs\ngraphs.WHOLE = 0",
     """%%compile --backend inductor --no-cache -o staged
 def square(x):
     return x @ x

@@ -14,7 +14,7 @@ from warm_ranks import Jobs
 
 import dynascope
 from dynascope.compiler.ranks import RanksReport
-from dynascope.widgets.model.build import view_model
+from dynascope.widgets.model import view_model
 
 JOB = """\
 import os, signal, sys, time

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from dynascope.compiler.builder import graph_parser
 from dynascope.compiler.report import Excerpt, Frame, Graph, GraphRun, Node, OpTime, Report, Source, Summary
-from dynascope.widgets.model.build import view_model
+from dynascope.widgets.model import view_model
 from dynascope.widgets.render.page import to_html
 from dynascope.widgets.render.picture import to_svg
 from dynascope.widgets.render.static_output import to_mimebundle

@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from dynascope.compiler.report import Frame, plural
-from dynascope.widgets.labels.words import printable
+from dynascope.widgets.words import printable
 
 #: at most this many folds hold the frames, or the resumes, of a single function; all other frames share one fold
 NAMES = 10

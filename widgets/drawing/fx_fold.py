@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from dynascope.widgets.labels.words import shorten
 from dynascope.widgets.wire import FxNode
+from dynascope.widgets.words import shorten
 
 #: a reader can grasp a drawing of at most this many boxes
 MOST = 60

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 from dynascope.compiler.report import time_text
 from dynascope.widgets.drawing.fx_fold import FxRun, fx_folds
-from dynascope.widgets.labels.words import cut, text_width
 from dynascope.widgets.layout.fx_graph import layout
 from dynascope.widgets.layout.geometry import Size
 from dynascope.widgets.wire import FxFold, FxNode, FxPicture
+from dynascope.widgets.words import cut, text_width
 
 #: at most this many nodes are drawn one by one
 DRAWN = 300

@@ -31,11 +31,6 @@ DARK: Final = {
 }  # fmt: skip
 
 
-def graph_tone(number: int) -> int:
-    """Index of the colors for graph `number`."""
-    return number % len(GRAPHS_LIGHT)
-
-
 #: CSS variables of VS Code, JupyterLab and Colab that override background and text color.  VS Code comes first: in every theme,
 #: its Jupyter extension also sets those of JupyterLab, to the colors of a light page.
 _HOSTS: Final = {

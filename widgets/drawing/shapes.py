@@ -12,14 +12,13 @@ from typing import Final
 
 from dynascope.compiler.report import Break, Frame, Graph, Report, plural
 from dynascope.widgets.drawing.fold import Folded
-from dynascope.widgets.drawing.palette import graph_tone
-from dynascope.widgets.labels.advice import compiler_text
-from dynascope.widgets.labels.bands import region_name
-from dynascope.widgets.labels.recompiles import recompile_words
-from dynascope.widgets.labels.words import Places, cut, line_ranges, printable, shorten, text_width, wrapped
+from dynascope.widgets.features.places import Places, break_code, graph_tone, ops_text
+from dynascope.widgets.features.recompiles import recompile_words
+from dynascope.widgets.features.regions import region_name
 from dynascope.widgets.layout.geometry import MARGIN, Rect
 from dynascope.widgets.layout.split_graph import COLUMN, PAD
 from dynascope.widgets.wire import Drawing, Shape
+from dynascope.widgets.words import compiler_text, cut, line_ranges, printable, shorten, text_width, wrapped
 
 BOX_WIDTH, BOX_HEIGHT = COLUMN - 2 * PAD, 34.0
 SIZES: Final[Drawing] = {
@@ -213,13 +212,3 @@ def title_with_note(title: str, notes: list[str], width: float, size: float = 12
             return cut(title, width, size, bold=True), note
     note = cut(notes[-1], width * 0.45, 11, mono=mono)
     return cut(title, width - 10 - text_width(note, 11, mono=mono), size, bold=True), note
-
-
-def ops_text(ops: int | None) -> str:
-    """`3 ops`; `ops unknown`."""
-    return "ops unknown" if ops is None else plural(ops, "op")
-
-
-def break_code(b: Break, places: Places) -> str:
-    """The code of a break: its whole expression, its line if the columns are unknown, or its type if there is no source."""
-    return printable(places.code(b) or b.type or "graph break")

@@ -25,9 +25,10 @@ from dynascope.widgets.drawing.shapes import (
     place_row,
     version_shapes,
 )
-from dynascope.widgets.labels.words import Places, shorten, text_width
+from dynascope.widgets.features.places import Places
 from dynascope.widgets.layout.split_graph import COLUMN, Box, Edge, EdgeKind, layout
 from dynascope.widgets.wire import Arrow, ArrowKind, Picture, Shape
+from dynascope.widgets.words import shorten, text_width
 
 #: `split_picture` folds frames if there are more than this
 FOLD_ABOVE = 50

@@ -4,11 +4,11 @@ import { h, OPTION } from "./dom.js";
 import { rowsView } from "./rows.js";
 
 /** @import { Select, SelectablePart } from "./view" */
-/** @import { Row } from "./wire" */
+/** @import { BreakRow } from "./wire" */
 
 /**
  * One break.
- * @param {Row} b
+ * @param {BreakRow} b
  */
 function breakRow(b) {
   return h(

@@ -1,4 +1,4 @@
-// The model that comes from the kernel. The interfaces are those of widgets/wire.py; a test compares the two.
+// The model that comes from the kernel. The interfaces are those of widgets/wire.py, detail.py, model.py and features; a test compares them.
 
 export interface LensMark {
   id: string;
@@ -192,7 +192,7 @@ export interface Detail {
   line?: number;
 }
 
-export interface Row {
+export interface BreakRow {
   id: string;
   place: string;
   code: string;
@@ -208,6 +208,7 @@ export interface Row {
 
 export interface RecompileRow {
   id: string;
+  title: string;
   name: string;
   place: string;
   cause: string;
@@ -368,7 +369,7 @@ export interface ViewModel {
   drawing: Drawing;
   lens: LensFile[];
   details: Record<string, Detail>;
-  breaks: Row[];
+  breaks: BreakRow[];
   recompiles: RecompileRow[];
   time: TimeLine | null;
   compile_time: CompileTimeLine | null;

@@ -17,7 +17,7 @@ from typing import Any
 
 from dynascope.compiler.report import Report
 from dynascope.widgets.guarded import guarded
-from dynascope.widgets.model.build import view_model
+from dynascope.widgets.model import view_model
 from dynascope.widgets.render.front_end import View, es_module, style_sheet
 from dynascope.widgets.render.static_output import static_body
 

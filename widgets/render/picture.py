@@ -14,10 +14,11 @@ from dynascope.compiler.report import Report
 from dynascope.widgets.drawing.palette import GRAPHS_LIGHT, LIGHT
 from dynascope.widgets.drawing.shapes import SIZES
 from dynascope.widgets.drawing.split_graph import split_picture
+from dynascope.widgets.features.places import Places
+from dynascope.widgets.features.summary import headline
 from dynascope.widgets.guarded import guarded
-from dynascope.widgets.labels.summary import headline
-from dynascope.widgets.labels.words import Places, cut, printable, wrapped
 from dynascope.widgets.wire import Arrow, Picture, Shape
+from dynascope.widgets.words import cut, printable, wrapped
 
 SANS = "system-ui, -apple-system, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif"
 MONO = "ui-monospace, 'SF Mono', Menlo, Consolas, 'DejaVu Sans Mono', monospace"

@@ -14,11 +14,12 @@ from typing import Any
 from dynascope.compiler.ranks import SOFT_KINDS, RanksReport
 from dynascope.compiler.report import encodable, plural
 from dynascope.compiler.report.outline import MIME
-from dynascope.widgets.drawing.palette import GRAPHS_LIGHT, LIGHT, graph_tone
+from dynascope.widgets.drawing.palette import GRAPHS_LIGHT, LIGHT
+from dynascope.widgets.features.places import graph_tone
+from dynascope.widgets.features.ranks import to_text
 from dynascope.widgets.guarded import guarded
-from dynascope.widgets.model.ranks import RankModel, RanksModel, safe_ranks_model
+from dynascope.widgets.ranks_model import RankModel, RanksModel, safe_ranks_model
 from dynascope.widgets.render.page import document, empty_page
-from dynascope.widgets.render.ranks_text import to_text
 
 #: the picture's matrix has at most this many columns and rows; if there are more ranks, a column shows the slowest compiles of
 #: several

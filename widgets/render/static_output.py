@@ -12,13 +12,14 @@ from html import escape
 
 from dynascope.compiler.report import Report, encodable, plural
 from dynascope.widgets.drawing.split_graph import short_picture
+from dynascope.widgets.features.graphs import graphs_alone
+from dynascope.widgets.features.overview import Overview
+from dynascope.widgets.features.places import Places
 from dynascope.widgets.guarded import guarded
-from dynascope.widgets.labels.run_time import graphs_alone
-from dynascope.widgets.labels.words import Places, printable, shorten
-from dynascope.widgets.model.build import view_model
+from dynascope.widgets.model import ViewModel, view_model
 from dynascope.widgets.render.picture import svg
 from dynascope.widgets.render.text import to_text
-from dynascope.widgets.wire import Overview, ViewModel
+from dynascope.widgets.words import printable, shorten
 
 #: rows of the table of breaks
 ROWS = 40

@@ -1,9 +1,9 @@
 """The kinds of records in torch's structured trace: which are read, and which are ignored.
 
 To read another record, add its name to `USED` (and remove it from `IGNORED` or `NOT_MADE_LIVE`).  An artifact's name goes into
-`_ARTIFACTS`; if it is the text of one of a graph's later stages, into `STAGES`, and its title into `_NAMES` of
-`widgets/model/stages.py`.  Declare its fields in `events.field_types`, keep its content in `assembly.compile_records`, and add
-it to the Report in `assembly.assemble` or `assembly.stages`.
+`_ARTIFACTS`; if it is the text of one of a graph's later stages, into `STAGES`, and its title into `_STAGES` of
+`widgets/features/graphs.py`.  Declare its fields in `events.field_types`, keep its content in `builder.compile_records`, and
+add it to the Report in `builder.assemble` or `builder.stages`.
 
 `jobs.log_scan` treats ranks as alike if their records have the same hash.  It hashes every kind of record that is not
 ignored, so add a kind that should not tell ranks apart to `_LATER` there.  It hashes an artifact only if its name is in

@@ -20,7 +20,7 @@ from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.driver.explain import explain
 from dynascope.compiler.ranks.collectives import collectives
 from dynascope.compiler.report import Graph, GraphSplit, Report
-from dynascope.widgets.model.build import view_model
+from dynascope.widgets.model import view_model
 
 
 @pytest.fixture

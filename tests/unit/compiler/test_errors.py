@@ -15,7 +15,7 @@ import torch.utils.checkpoint
 
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.report import Report
-from dynascope.widgets.labels.advice import reasons
+from dynascope.widgets.features.breaks import reasons
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dynascope.compiler.builder.guard_parser import failed_guard, guards
-from dynascope.widgets.labels.recompiles import guard_words
+from dynascope.widgets.features.recompiles import guard_words
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from dynascope.compiler.driver.explain import explain
 from dynascope.compiler.lab.profile.inputs import arguments_of, described, try_inputs
 from dynascope.compiler.lab.profile.measure import INTERRUPTED
 from dynascope.compiler.report import InputRun, Report
-from dynascope.widgets.labels.recompiles import guard_words
-from dynascope.widgets.labels.run_time import input_words, inputs_summary
+from dynascope.widgets.features.recompiles import guard_words
+from dynascope.widgets.features.run_time import input_words, inputs_summary
 
 
 @pytest.fixture(autouse=True)

@@ -20,7 +20,7 @@ from dynascope.compiler.lab.accuracy import check
 from dynascope.compiler.lab.profile import inputs
 from dynascope.compiler.lab.profile import measure as profiles
 from dynascope.compiler.report import Break, BreakCost, Frame, Profile, Report, Summary
-from dynascope.widgets.labels.run_time import first_to_fix, verdict_words
+from dynascope.widgets.features.run_time import first_to_fix, verdict_words
 
 LOG: list[int] = []
 COUNT = 0

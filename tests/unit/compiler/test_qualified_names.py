@@ -7,7 +7,7 @@ import torch
 import dynascope
 from dynascope.compiler.report import Frame, Report
 from dynascope.compiler.report.call_tree import call_tree, qualified
-from dynascope.widgets.labels.words import Places
+from dynascope.widgets.features.places import Places
 
 
 class Block(torch.nn.Module):

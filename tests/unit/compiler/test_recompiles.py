@@ -14,7 +14,7 @@ from dynascope.compiler.builder.assemble import assemble
 from dynascope.compiler.builder.events import schema
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.report import Report
-from dynascope.widgets.labels.recompiles import recompile_words
+from dynascope.widgets.features.recompiles import recompile_words
 
 
 @pytest.fixture(autouse=True)

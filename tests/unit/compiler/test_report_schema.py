@@ -18,8 +18,8 @@ import dynascope
 from dynascope.cli import main
 from dynascope.compiler.report import InlinedFunction, Report
 from dynascope.runs.display import Display
-from dynascope.widgets.labels.recompiles import guard_words
-from dynascope.widgets.model.build import view_model
+from dynascope.widgets.features.recompiles import guard_words
+from dynascope.widgets.model import view_model
 from tools import generated
 
 #: holds a report with graph breaks

@@ -25,7 +25,7 @@ from dynascope.compiler.lab.profile.attribution import read_calls
 from dynascope.compiler.lab.profile.profiler_trace import BACKEND, CALL, GRAPH, GUARD_CHECK, REGION, Event, plain_events, trees
 from dynascope.compiler.lab.profile.segments import profile_of
 from dynascope.compiler.report import Break, Frame, Graph, Hit, Report
-from dynascope.widgets.labels.run_time import cost_method
+from dynascope.widgets.features.run_time import cost_method
 
 TRACES = Path(__file__).parent / "profiler_traces"
 BACKENDS = ["inductor_cpu", "eager_cpu"]

@@ -22,7 +22,7 @@ from dynascope.compiler.source.origin import origin
 from dynascope.runs import rerun
 from dynascope.runs.rerun_output import Output
 from dynascope.runs.view_target import region_target
-from dynascope.widgets.model.details import break_target
+from dynascope.widgets.features.breaks import break_target
 
 INNER = ["def inner(x):", "    x = x + 1", "    torch._dynamo.graph_break()", "    return x + 2"]
 OUTER = ["def outer(x):", "    return inner(x)"]

@@ -44,7 +44,7 @@ def test_the_cell_has_its_own_error(shell, faulty):
 
 def test_a_page_that_cannot_be_made_whole_is_saved(shell, monkeypatch, tmp_path):
     monkeypatch.delenv("DYNASCOPE_DRAWING_ERRORS")
-    monkeypatch.setattr("dynascope.widgets.model.build.split_picture", fail)
+    monkeypatch.setattr("dynascope.widgets.model.split_picture", fail)
     shell.ns["x"] = torch.ones(3)
     done = shell(f"%%compile --backend eager --save {tmp_path / 'report.html'}", *F, "f(x)")
     assert done.error is None

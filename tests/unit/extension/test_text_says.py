@@ -9,8 +9,8 @@ import pytest
 import torch
 
 import dynascope
-from dynascope.widgets.labels.advice import advice
-from dynascope.widgets.model.build import view_model
+from dynascope.widgets.features.breaks import advice
+from dynascope.widgets.model import view_model
 
 
 def loop(x: torch.Tensor) -> torch.Tensor:

@@ -10,12 +10,13 @@ from samples import frame, helper_five_times, loop, one_break, report
 
 from dynascope.compiler.report import Break, FailedGuard, Hit, Report
 from dynascope.compiler.report.causes import causes
-from dynascope.widgets.labels.advice import advice, compiler_text, issue_text, outcome_words, reasons
-from dynascope.widgets.labels.recompiles import guard_words
-from dynascope.widgets.labels.words import Places
-from dynascope.widgets.model.build import view_model
+from dynascope.widgets.features.breaks import advice, issue_text, outcome_words, reasons
+from dynascope.widgets.features.places import Places
+from dynascope.widgets.features.recompiles import guard_words
+from dynascope.widgets.model import view_model
 from dynascope.widgets.render.static_output import static_html
 from dynascope.widgets.render.text import to_text
+from dynascope.widgets.words import compiler_text
 
 
 def told(type: str, explanation: str, reason: str = "") -> list[str]:
@@ -91,7 +92,7 @@ def test_the_text_for_an_issue_names_files_without_their_folders(folder: str) ->
     r = one_break()
     b = r.breaks[0]
     b.explanation = f"The function `getline` in file `{folder}linecache.py` should not be traced, nor `/` and `//`."
-    text = issue_text(r, b, Places(r))
+    text = issue_text(b, Places(r))
     assert "`getline` in file `linecache.py` should not be traced, nor `/` and `//`." in text
 
 
@@ -108,7 +109,7 @@ def test_where_only_the_rest_runs_eagerly_no_frame_is_said_to_be_skipped() -> No
     assert model["details"]["b0"]["facts"][0][1] == "the rest of the frame runs eagerly"
     assert "(the rest of the frame runs eagerly)" in to_text(broken_in_the_middle(), colour=False, width=100)
     assert any(line.get("reason") == "break · rest runs eagerly" for line in model["lens"][0]["lines"])
-    assert outcome_words(loop(), loop().breaks[1], brief=True) == "frame skipped"
+    assert outcome_words(Places(loop()), loop().breaks[1], brief=True) == "frame skipped"
 
 
 def test_a_break_names_the_frame_that_it_makes_run_eagerly() -> None:

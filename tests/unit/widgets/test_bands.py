@@ -9,9 +9,9 @@ from samples import CELL, broken, frame, regions, report
 
 from dynascope.compiler.report import FlagOrigin, RegionLines, Report, StackEntry
 from dynascope.compiler.report.schema import Excerpt, Source
-from dynascope.widgets.labels.bands import bands, region_name
-from dynascope.widgets.labels.words import Places
-from dynascope.widgets.model.build import view_model
+from dynascope.widgets.features.places import Places
+from dynascope.widgets.features.regions import bands, region_name
+from dynascope.widgets.model import view_model
 from dynascope.widgets.render.text import to_text
 
 SOURCE = """%load something
@@ -52,7 +52,7 @@ def made(line: int, region: FlagOrigin, flag: bool | None = False, source: str =
 
 
 def lines(r: Report) -> list[int]:
-    return [line for file, line in bands(r, Places(r)) if file == CELL]
+    return [line for file, line in bands(Places(r)) if file == CELL]
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_the_region_of_an_option_is_where_it_was_set_not_where_a_callee_breaks(t
     r.sources.append(
         Source(file="model.py", label="model.py", excerpts=[Excerpt(line=7, text="def plain(x):\n    return log(x)\n")])
     )
-    assert sorted(bands(r, Places(r))) == [(CELL, line) for line in found]
+    assert sorted(bands(Places(r))) == [(CELL, line) for line in found]
 
 
 def test_a_region_that_a_resume_function_enters_again_has_the_place_of_its_with() -> None:
@@ -107,7 +107,7 @@ def test_what_the_run_asked_for_is_a_region_also_without_a_break() -> None:
         RegionLines(first=8, last=9, error_on_graph_break=False, set_by=option("8-9")),
         RegionLines(first=8, last=20, error_on_graph_break=True, set_by=option("plain")),
     ]
-    found = bands(Report.from_dict(r.to_dict()), Places(r))
+    found = bands(Places(Report.from_dict(r.to_dict())))
     assert [found[CELL, n].who for n in (8, 9, 10)] == ["set by --region 8-9=allow"] * 2 + ["set by --region plain=error"]
 
 
@@ -118,11 +118,11 @@ def test_where_the_flag_is_unknown_or_the_source_is_no_python_nothing_is_told() 
 
 def test_a_frame_traced_under_another_flag_than_the_runs_is_a_region() -> None:
     r = report(SOURCE, "plain", frames=[frame("f0", "0/0", "plain", 7, end_line=14, error_on_graph_break=True)])
-    found = bands(r, Places(r))
+    found = bands(Places(r))
     assert sorted(line for _, line in found) == list(range(7, 15))
-    assert found[CELL, 9].words() == "region: error_on_graph_break=True, in force when plain was traced"
+    assert (found[CELL, 9].flag, found[CELL, 9].who) == (True, "in force when plain was traced")
     r.settings = {**r.settings, "error_on_graph_break": True}
-    assert bands(r, Places(r)) == {}
+    assert bands(Places(r)) == {}
 
 
 def test_the_lens_tells_the_innermost_region_of_a_line() -> None:

@@ -22,7 +22,7 @@ from dynascope.compiler.report import (
     RepeatedBlock,
     Report,
 )
-from dynascope.widgets.model.build import view_model
+from dynascope.widgets.model import view_model
 
 LOG = Path(__file__).parents[2] / "traces" / "compile_time-2.13.0.log.gz"
 

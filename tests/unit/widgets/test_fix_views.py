@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from samples import fixed, one_break, recompiled
 
 from dynascope.compiler.report import Fix, FixSet
-from dynascope.widgets.model.build import view_model
+from dynascope.widgets.model import view_model
 from dynascope.widgets.render.text import to_text
 
 

@@ -11,11 +11,8 @@ from samples import alone, layers_alone, one_break
 from dynascope.compiler.report import Graph, GraphRun, Node, OpTime, Report, byte_text
 from dynascope.widgets import view
 from dynascope.widgets.drawing.fx_fold import fx_folds
-from dynascope.widgets.labels.run_time import graph_run_words
-from dynascope.widgets.labels.words import operation_name
-from dynascope.widgets.model.build import view_model
-from dynascope.widgets.model.fx_graph import value_text
-from dynascope.widgets.model.graph_run import heat
+from dynascope.widgets.features.graphs import graph_run_words, heat, operation_name, value_text
+from dynascope.widgets.model import view_model
 from dynascope.widgets.render.static_output import static_html
 from dynascope.widgets.render.text import to_text
 

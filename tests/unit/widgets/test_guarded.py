@@ -11,23 +11,23 @@ from samples import layers, loop, many, model, one_break
 
 from dynascope.compiler.report import GraphRun, Report
 from dynascope.widgets import guarded
-from dynascope.widgets.model.build import view_model
+from dynascope.widgets.model import view_model
 from dynascope.widgets.render.static_output import to_mimebundle
 from dynascope.widgets.render.text import to_text
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m\nsecond line"
 #: what fails, by the module that calls it
 FAULTS = (
-    "model.build.Places", "model.build.headline", "model.build.split_picture", "model.build.details",
-    "model.build.fold_details", "model.build.lens", "model.build.timeline", "model.build.break_rows",
-    "model.build.first_id", "model.build._chips", "model.details.fx_body", "model.details.run_part",
-    "model.details.break_code", "model.details.region_name", "model.details.ops_text", "model.details.value_text",
-    "drawing.fx_picture.layout", "drawing.fx_picture.fx_folds", "drawing.split_graph.layout", "model.lens.bands",
+    "model.Places", "model.headline", "model.split_picture", "model.details", "model.fold_details", "model.source_view",
+    "model.timeline", "model.break_rows", "model.first_id", "model.chips", "model.FxDrawing",
+    "features.graphs._nodes_part", "features.graphs.run_part", "features.breaks.break_code", "features.breaks.advice",
+    "features.breaks.flag_words", "features.frames.ops_text", "features.frames.value_text", "features.frames.cause_of",
+    "features.source_view.bands", "features.run_time.timeline",
+    "drawing.fx_picture.layout", "drawing.fx_picture.fx_folds", "drawing.split_graph.layout",
     "render.static_output._table", "render.static_output.svg", "render.static_output.short_picture",
     "render.static_output.graphs_alone", "render.static_output.static_body", "render.page.static_body",
-    "render.page.json", "render.picture.svg", "render.picture._digraph", "render.text.Places", "render.text.headline",
-    "render.text.sorted_breaks", "render.text.timeline", "render.text.advice", "render.text.graphs_alone",
-    "render.text.cause_of",
+    "render.page.json", "render.picture.svg", "render.picture._digraph", "render.text.Places", "render.text.headline_lines",
+    "render.text.break_lines", "render.text.run_time_lines", "render.text.graph_lines",
 )  # fmt: skip
 
 
@@ -94,7 +94,7 @@ def test_in_tests_the_fault_is_raised(fault: str, monkeypatch: pytest.MonkeyPatc
             lambda m: not m["split"]["boxes"],
             lambda m: m["lens"] and m["breaks"] and m["details"]["b0"]["facts"],
         ),
-        ("lens", lambda m: not m["lens"], lambda m: m["split"]["boxes"] and m["breaks"] and m["details"]["b0"]["facts"]),
+        ("source_view", lambda m: not m["lens"], lambda m: m["split"]["boxes"] and m["breaks"] and m["details"]["b0"]["facts"]),
         ("break_rows", lambda m: not m["breaks"], lambda m: m["split"]["boxes"] and m["lens"] and m["details"]["b0"]["facts"]),
     ],
 )
@@ -105,14 +105,14 @@ def test_one_part_takes_no_other_with_it(
     monkeypatch: pytest.MonkeyPatch,
     as_users_have_it: None,
 ) -> None:
-    monkeypatch.setattr(f"dynascope.widgets.model.build.{fault}", fail)
+    monkeypatch.setattr(f"dynascope.widgets.model.{fault}", fail)
     model = view_model(one_break())
     assert empty(model)
     assert there(model)
     assert [n for n in model["notes"] if n.endswith("␛[31m second line)")] == model["notes"][:1]
 
 
-@pytest.mark.parametrize("fault", ["fixes_summary", "timeline", "record_notes", "overview"])
+@pytest.mark.parametrize("fault", ["fix_lines", "run_time_lines", "note_lines", "overview"])
 def test_no_part_of_a_large_text_takes_the_rest_with_it(
     fault: str, monkeypatch: pytest.MonkeyPatch, as_users_have_it: None
 ) -> None:
@@ -125,12 +125,12 @@ def test_no_part_of_a_large_text_takes_the_rest_with_it(
 
 
 def test_without_details_the_table_of_breaks_is_there(monkeypatch: pytest.MonkeyPatch, as_users_have_it: None) -> None:
-    monkeypatch.setattr("dynascope.widgets.model.build.details", fail)
+    monkeypatch.setattr("dynascope.widgets.model.details", fail)
     assert "<th " in to_mimebundle(one_break())["text/html"]
 
 
 def test_one_detail_takes_no_other_with_it(monkeypatch: pytest.MonkeyPatch, as_users_have_it: None) -> None:
-    monkeypatch.setattr("dynascope.widgets.model.details.fx_body", fail)
+    monkeypatch.setattr("dynascope.widgets.model.FxDrawing", fail)
     details = view_model(one_break())["details"]
     parts = {part["key"]: part for part in details["g0"]["parts"]}
     assert parts["graph"]["kind"] == "prose"
@@ -140,7 +140,7 @@ def test_one_detail_takes_no_other_with_it(monkeypatch: pytest.MonkeyPatch, as_u
 
 
 def test_where_nothing_can_be_drawn_the_view_says_so(monkeypatch: pytest.MonkeyPatch, as_users_have_it: None) -> None:
-    monkeypatch.setattr("dynascope.widgets.model.build.Places", fail)
+    monkeypatch.setattr("dynascope.widgets.model.Places", fail)
     model = view_model(one_break())
     assert model["headline"].startswith("This report could not be drawn (RuntimeError: ")
     assert model["first"] in model["details"]
@@ -150,6 +150,6 @@ def test_an_interrupt_is_not_held_back(monkeypatch: pytest.MonkeyPatch, as_users
     def interrupted(*arguments: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dynascope.widgets.model.build.lens", interrupted)
+    monkeypatch.setattr("dynascope.widgets.model.source_view", interrupted)
     with pytest.raises(KeyboardInterrupt):
         view_model(one_break())

@@ -24,8 +24,8 @@ from samples import (
 )
 
 from dynascope.compiler.report import Frame, Report, Source
-from dynascope.widgets.model.build import view_model
-from dynascope.widgets.wire import Picture, ViewModel
+from dynascope.widgets.model import ViewModel, view_model
+from dynascope.widgets.wire import Picture
 
 
 def kinds(model: ViewModel) -> list[str]:

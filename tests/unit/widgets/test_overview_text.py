@@ -28,17 +28,25 @@ from dynascope.compiler.report import (
 from dynascope.compiler.report.causes import causes, setting_in
 from dynascope.compiler.report.fixes import FixSettings, FixVerdict
 from dynascope.widgets.drawing.split_graph import whole_picture
-from dynascope.widgets.labels.causes import CauseWords, first_words
-from dynascope.widgets.labels.words import Places, listing, shorten
-from dynascope.widgets.model.lens import lens
-from dynascope.widgets.model.overview import is_large, overview
-from dynascope.widgets.render.overview_text import SCREEN, OverviewText, visible
+from dynascope.widgets.features.overview import (
+    SCREEN,
+    CallRow,
+    CauseWords,
+    Overview,
+    OverviewText,
+    first_words,
+    is_large,
+    overview,
+    visible,
+)
+from dynascope.widgets.features.places import Places
+from dynascope.widgets.features.source_view import source_view
 from dynascope.widgets.render.text import to_details, to_text
-from dynascope.widgets.wire import CallRow, Overview
+from dynascope.widgets.words import listing, shorten
 
 
 def shown(report: Report) -> Overview:
-    found = overview(report, Places(report))
+    found = overview(Places(report))
     assert found is not None
     return found
 
@@ -46,7 +54,7 @@ def shown(report: Report) -> Overview:
 def test_small_reports_have_no_overview() -> None:
     assert not is_large(loop())
     assert not is_large(many()), "one function, however often it breaks"
-    assert overview(loop(), Places(loop())) is None
+    assert overview(Places(loop())) is None
     assert to_text(loop()) == to_details(loop())
 
 
@@ -146,14 +154,14 @@ def test_the_code_of_a_break_is_the_whole_expression() -> None:
 
 def test_lines_around_events_are_shown_and_docstrings_are_not() -> None:
     report = model(breaks=1, recompiles=0)
-    own, library = lens(report, Places(report), True)
+    own, library = source_view(Places(report), True)
     assert (own["owner"], library["owner"], library["breaks"]) == ("own", "model", 1)
     quiet = {line["line"] for line in library["lines"] if line.get("quiet")}
     assert {3, 4, 5, 6} <= quiet, "a docstring"
     assert not {7, 8, 9, 10} & quiet, "around a break"
     report.breaks.append(replace(report.breaks[0], id="b90", column=0))
-    assert lens(report, Places(report), True)[1]["breaks"] == 2, "two breaks on one line"
-    assert not any("quiet" in line for file in lens(loop(), Places(loop())) for line in file["lines"])
+    assert source_view(Places(report), True)[1]["breaks"] == 2, "two breaks on one line"
+    assert not any("quiet" in line for file in source_view(Places(loop())) for line in file["lines"])
 
 
 def test_versions_of_a_frame_are_drawn_as_one() -> None:
@@ -270,7 +278,7 @@ def test_causes_are_called_costly_only_where_costs_are_known() -> None:
 def test_a_setting_for_which_no_time_was_left_does_not_count_as_tried() -> None:
     report = model(breaks=12)
     report.fixes = [Fix(id="x0", break_="b9", kind="setting", settings={"torch._dynamo.config.capture_scalar_outputs": True})]
-    words = next(one for one in (CauseWords(report, Places(report), cause) for cause in causes(report)) if one.cause.setting)
+    words = next(one for one in (CauseWords(Places(report), cause) for cause in causes(report)) if one.cause.setting)
     assert words.fix() == "set `torch._dynamo.config.capture_scalar_outputs = True` (not tried)"
     assert "(not tried): the compiler advises it for 3 of 12 graph breaks" in first_words(words)
     for reason in ("the time limit was reached", "not proved: the time limit was reached"):
@@ -303,7 +311,7 @@ def test_whose_code_it_is_shows_only_where_code_of_several_is_mixed(width: int) 
 
 def test_what_to_do_first_says_whose_code_it_is_about() -> None:
     report = model(breaks=12)
-    words = [CauseWords(report, Places(report), cause) for cause in causes(report)]
+    words = [CauseWords(Places(report), cause) for cause in causes(report)]
     sentences = [first_words(one) for one in words if one.cause.kind == "break"]
     assert [one.cause.setting is None for one in words if one.cause.kind == "break"] == [True, False]
     assert all("(zoo)" in sentence for sentence in sentences)

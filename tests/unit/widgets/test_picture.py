@@ -15,10 +15,11 @@ from samples import SAMPLES, hostile, loop, many, one_break, recompiled
 
 from dynascope.widgets.drawing.palette import LIGHT
 from dynascope.widgets.drawing.split_graph import split_picture
-from dynascope.widgets.labels.words import Places, cut, line_ranges, printable, shorten, text_width, wrapped
+from dynascope.widgets.features.places import Places
 from dynascope.widgets.layout import fx_graph
 from dynascope.widgets.render.picture import rounded, to_dot, to_svg
 from dynascope.widgets.render.static_output import HIDE_CSS, to_mimebundle
+from dynascope.widgets.words import cut, line_ranges, printable, shorten, text_width, wrapped
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -33,7 +34,7 @@ def test_svg_is_valid_and_loads_nothing(name: str) -> None:
 
 
 def test_svg_names_what_matters(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr("dynascope.widgets.model.build.details")  # a picture needs none
+    monkeypatch.delattr("dynascope.widgets.model.details")  # a picture needs none
     text = to_svg(loop())
     for word in ("graph 0", "graph 2", "log(h)", "print(step)", "skipped", "resumes at line 5", "calls"):
         assert word in text

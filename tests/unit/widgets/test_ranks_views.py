@@ -11,11 +11,10 @@ from unit.compiler.test_rank_reports import PLANTED, made, record, with_differen
 from dynascope.compiler.ranks import Difference, Rank, RankGroup, RanksReport, StepTime, merge
 from dynascope.compiler.report import Graph, Node, Report, StackEntry, Summary
 from dynascope.compiler.report.outline import MIME
-from dynascope.widgets.labels.rank_words import ranges
-from dynascope.widgets.labels.words import Places
-from dynascope.widgets.model import ranks as ranks_module
-from dynascope.widgets.model.fx_graph import fx_body
-from dynascope.widgets.model.ranks import ranks_model
+from dynascope.widgets import ranks_model as ranks_module
+from dynascope.widgets.features.ranks import ranges
+from dynascope.widgets.model import view_model
+from dynascope.widgets.ranks_model import ranks_model
 from dynascope.widgets.ranks_view import RanksView
 
 
@@ -195,7 +194,7 @@ def test_collectives_are_nodes_of_their_own_kind() -> None:
     names = ("torch.ops._c10d_functional.all_reduce", "torch.ops._c10d_functional.wait_tensor", "torch.all_close")
     nodes = [Node(name=f"n{i}", op="call_function", target=name) for i, name in enumerate(names)]
     report = Report(graphs=[Graph(id="g0", frame="f0", ops=3, nodes=nodes)])
-    body = fx_body(report.graphs[0], Places(report))
+    body = view_model(report)["details"]["g0"]["parts"][0]["body"]
     assert [node["kind"] for node in body["nodes"]] == ["collective", "collective", "point"]
 
 

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from dynascope.compiler.driver.explain import explain
-from dynascope.widgets.model.build import view_model
+from dynascope.widgets.model import view_model
 
 transformers = pytest.importorskip("transformers")
 

@@ -7,7 +7,7 @@ from typing import Any
 from samples import one_break
 
 from dynascope.compiler.report import Kernel, Report
-from dynascope.widgets.model.build import view_model
+from dynascope.widgets.model import view_model
 from dynascope.widgets.view import View
 
 

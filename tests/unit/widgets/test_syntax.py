@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 from samples import one_break
 
-from dynascope.widgets.labels.syntax import methods, span
-from dynascope.widgets.model.build import view_model
+from dynascope.widgets.features.places import methods, span
+from dynascope.widgets.model import view_model
 from dynascope.widgets.render.text import to_text
 
 LINE = "    y = f(g(x).item()).mean()  # why"

@@ -12,13 +12,14 @@ from samples import SAMPLES, frame, hostile, loop, many, one_break, recompiled, 
 from dynascope.compiler.report import BreakCost, Fix, InputRun, Profile, Recompile, Report, Verdict
 from dynascope.compiler.report.causes import causes
 from dynascope.compiler.report.expect import parse
-from dynascope.widgets.labels.causes import CauseWords
-from dynascope.widgets.labels.comparisons import unmet
-from dynascope.widgets.labels.recompiles import cache_words
-from dynascope.widgets.labels.run_time import cost_method, input_words, verdict_words
-from dynascope.widgets.labels.summary import headline
-from dynascope.widgets.labels.words import Places
-from dynascope.widgets.render.text import _Terminal, to_text
+from dynascope.widgets.features.comparisons import unmet
+from dynascope.widgets.features.overview import CauseWords
+from dynascope.widgets.features.places import Places
+from dynascope.widgets.features.recompiles import recompile_row
+from dynascope.widgets.features.run_time import cost_method, input_words, verdict_words
+from dynascope.widgets.features.summary import headline
+from dynascope.widgets.render.text import to_text
+from dynascope.widgets.terminal import Terminal
 
 
 def test_one_break() -> None:
@@ -110,12 +111,13 @@ def test_counts_agree_with_their_nouns(n: int, s: str) -> None:
     assert verdict_words(Profile(calls=n, median_seconds=1.0, verdict=verdict)).endswith(f"pays for itself after {n} call{s}")
     run = InputRun(arguments="x", outcome="reused", seconds=1.0, payback="calls", payback_calls=n)
     assert input_words(run).endswith(f"pays back after {n} call{s}")
-    assert cache_words(Recompile(frame="f0", of=None, entries=1, limit=n)) == f"1 of {n} version{s}"
+    again = Recompile(frame="f0", of=None, entries=1, limit=n)
+    assert recompile_row(again, Places(Report()))["facts"] == f"1 of {n} version{s}"
     report.breaks[0].hints = ["Set torch._dynamo.config.capture_scalar_outputs = True"]
     settings = {"torch._dynamo.config.capture_scalar_outputs": True}
     report.fixes = [Fix(id="x0", break_="b0", settings=settings, verdict="proved", breaks_before=n, breaks_after=0)]
     (cause,) = causes(report)
-    assert CauseWords(report, Places(report), cause).tried().endswith("becomes 0" if n == 1 else "become 0")
+    assert CauseWords(Places(report), cause).tried().endswith("becomes 0" if n == 1 else "become 0")
 
 
 def test_frames_and_limits_that_are_not_shown_are_counted() -> None:
@@ -143,7 +145,7 @@ def test_hostile_text_cannot_steer_the_terminal() -> None:
 
 
 def test_a_short_sentence_does_not_stand_for_a_long_one_that_says_more() -> None:
-    terminal = _Terminal(Report(), colour=False, width=60)
+    terminal = Terminal(colour=False, width=60)
     long = "The function `save` of the module `torch.serialization` is on the list of those that are never traced."
     assert terminal.wrap(f"Marked as skipped. {long}", "") == [
         "Marked as skipped. The function `save` of the module",

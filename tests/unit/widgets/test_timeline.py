@@ -11,8 +11,8 @@ import pytest
 from dynascope.compiler.lab.profile.profiler_trace import Event
 from dynascope.compiler.lab.profile.segments import profile_of
 from dynascope.compiler.report import Graph, InputRun, Profile, Report, Segment
-from dynascope.widgets.model import timeline
-from dynascope.widgets.model.build import view_model
+from dynascope.widgets.features import run_time
+from dynascope.widgets.model import view_model
 from dynascope.widgets.render.text import to_text
 
 TRACE = Path(__file__).parents[1] / "compiler" / "profiler_traces" / "inductor_cpu.json"
@@ -57,7 +57,7 @@ def test_very_many_segments_are_joined() -> None:
     report = Report(profile=Profile(calls=1, median_seconds=1.0, segments=[*short, long], lanes=["CPU"]))
     time = view_model(report)["time"]
     assert time is not None
-    assert len(time["segments"]) <= timeline.MOST
+    assert len(time["segments"]) <= run_time.MOST
     assert sum(s["w"] for s in time["segments"]) == pytest.approx(1, abs=1e-3)
     assert time["segments"][0]["full"].startswith("5000 short stretches within 5.0 ms like 'x'")
 

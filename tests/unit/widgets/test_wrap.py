@@ -10,7 +10,7 @@ from samples import SAMPLES, many
 from dynascope.widgets.layout import fx_graph, split_graph
 from dynascope.widgets.layout.geometry import MARGIN, Placement, Point, Rect
 from dynascope.widgets.layout.split_graph import COLUMN, ROOM, Box, Edge
-from dynascope.widgets.model.build import view_model
+from dynascope.widgets.model import view_model
 
 HIGH = 120.0
 

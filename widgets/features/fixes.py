@@ -1,20 +1,42 @@
-"""Sentences about fixes: what can be fixed, by which change, and why other changes are refused."""
+"""Fixes: what can be fixed, by which change, and why other changes are refused; the Fix tab, and the lines for a terminal."""
 
 from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable
+from typing import Literal, TypedDict
 
 from dynascope.compiler.report import Fix, FixEdit, FixSet, Report, plural, time_text
-from dynascope.widgets.labels.words import Places, capped
+from dynascope.widgets.detail import Part
+from dynascope.widgets.features.places import Places
+from dynascope.widgets.terminal import Terminal
+from dynascope.widgets.words import capped, printable
 
-#: at most this many lines of one fix's diff are shown
-MOST_LINES = 24
+#: at most this many lines of one fix's diff are shown, and this many changes besides the chosen ones in a tab
+MOST_LINES, MOST_CHANGES = 24, 12
 #: lines of the source that are shown above and below a change
 CONTEXT = 2
 _DYNAMIC = "torch.compile(..., dynamic=True)"
 _MARK = "torch._dynamo.mark_dynamic"
+
+
+class FixRow(TypedDict):
+    """One change that may fix a break or recompile: its outcome in words, and its changed lines."""
+
+    words: str
+    verdict: Literal["proved", "refused", "untried"]
+    gain: str
+    assumption: str
+    diff: list[str]
+
+
+class FixBody(TypedDict):
+    """The changes for one break or recompile; `cell`: the new text of its cell with all chosen changes, or ""."""
+
+    chosen: list[FixRow]
+    others: list[FixRow]
+    cell: str
 
 
 def fixes_summary(report: Report) -> str:
@@ -104,47 +126,42 @@ def setting_lines(fix: Fix | FixSet) -> list[str]:
     return lines
 
 
-def diff_lines(fix: Fix, report: Report, places: Places) -> list[str]:
-    """A fix as a diff: removed lines begin with "-", added ones with "+", the lines around them with a blank.
+def fix_row(fix: Fix, places: Places) -> FixRow:
+    """A change with its verdict, its gain and its diff.
 
-    Settings are added lines.
+    In the diff, removed lines begin with "-", added with "+", the lines around them with a blank.  Settings are added lines.
     """
-    lines: list[str] = []
+    diff: list[str] = []
     for edit in fix.edits:
-        above, below = _around(edit, fix, report, places.lines(edit.file))
+        above, below = _around(edit, fix, places)
         before, after = ([*above, *text.splitlines(), *below] for text in (edit.before, edit.after))
         changed = list(difflib.unified_diff(before, after, n=CONTEXT, lineterm=""))[2:]
-        lines += [line for line in changed if not line.startswith("@@")]
-    lines += [f"+{line}" for line in setting_lines(fix)]
-    more = len(lines) - MOST_LINES
-    return lines if more <= 0 else [*lines[:MOST_LINES], f" … and {plural(more, 'more line')}"]
+        diff += [line for line in changed if not line.startswith("@@")]
+    diff += [f"+{line}" for line in setting_lines(fix)]
+    more = [f" … and {plural(len(diff) - MOST_LINES, 'more line')}"] if len(diff) > MOST_LINES else []
+    counts = (
+        ("graph breaks", fix.breaks_before, fix.breaks_after), ("recompiles", fix.recompiles_before, fix.recompiles_after),
+        ("graphs", fix.graphs_before, fix.graphs_after),
+    )  # fmt: skip
+    gain = ", ".join(f"{name} {before} → {after}" for name, before, after in counts if after is not None and (before or after))
+    return {
+        "words": printable(fix_words(fix), 2000),
+        "verdict": fix.verdict, "gain": gain, "assumption": printable(fix.assumption, 1000),
+        "diff": [printable(line, 400) for line in diff[:MOST_LINES]] + more,
+    }  # fmt: skip
 
 
-def _around(edit: FixEdit, fix: Fix, report: Report, lines: Mapping[int, str]) -> tuple[list[str], list[str]]:
+def _around(edit: FixEdit, fix: Fix, places: Places) -> tuple[list[str], list[str]]:
     """The source's lines above and below an edit; none if earlier fixes have moved the lines, and its place is unknown."""
-    before = edit.before.splitlines()
-    first = next((f for f in report.fixes or () if f.chosen and any(e.file == edit.file for e in f.edits)), fix)
+    lines, before = places.lines(edit.file), edit.before.splitlines()
+    first = next((f for f in places.report.fixes or () if f.chosen and any(e.file == edit.file for e in f.edits)), fix)
     starts = [edit.first_line] if first is fix else [n for n in lines if before and lines[n] == before[0]]
     starts = [n for n in starts if [lines.get(n + i) for i in range(len(before))] == before]
     if len(starts) != 1:
         return [], []
-    [start] = starts
-    above = [lines[n] for n in range(start - CONTEXT, start) if n in lines]
-    end = start + len(before)
-    return above, [lines[n] for n in range(end, end + CONTEXT) if n in lines]
-
-
-def owners(fix: Fix) -> list[str]:
-    """Ids of the breaks and recompiled frames that a chosen fix removes; else of the one that the change is for, if any."""
-    return fix.removes or [id for id in (fix.break_, fix.recompile) if id is not None]
-
-
-def removed_words(report: Report, fix: Fix, places: Places) -> str:
-    """What a fix removes: `f.py:4, f.py:9`, `3 recompiles of M, recompile of loss`."""
-    at = [places.at(b.file, b.line, b.cell) for b in report.breaks if b.id in owners(fix)]
-    again = Counter(places.name(report.frame(r.frame)) for r in report.recompiles if r.frame in owners(fix))
-    frames = [f"{plural(n, 'recompile')} of {name}" if n > 1 else f"recompile of {name}" for name, n in again.items()]
-    return ", ".join(capped([*at, *frames], 4)) or "after the other fixes"
+    start, end = starts[0], starts[0] + len(before)
+    above, below = ([lines[n] for n in range(at, at + CONTEXT) if n in lines] for at in (start - CONTEXT, end))
+    return above, below
 
 
 def considered(report: Report, ids: Container[str | None], setting: str | None = None) -> list[Fix]:
@@ -159,7 +176,54 @@ def is_refused(tried: Iterable[Fix]) -> bool:
     return "refused" in verdicts and "proved" not in verdicts
 
 
-def refused(report: Report, id: str) -> list[Fix]:
-    """The changes that were considered for a break or a recompiled frame, if none was chosen for it; else []."""
-    own = considered(report, [id])
-    return [] if any(fix.chosen for fix in own) else own
+def fix_parts(owners: Container[str | None], file: str, places: Places) -> list[Part]:
+    """The Fix tab of a break, or of the recompiled frames of one function; [] if no change was considered for them.
+
+    `owners`: ids of the break or of the frames; `file`: the file that they are in.
+    """
+    own = considered(places.report, owners)
+    if not own:
+        return []
+    chosen = [fix for fix in own if fix.chosen]
+    cells = places.report.fix_set.cells if places.report.fix_set is not None else {}
+    body: FixBody = {
+        "chosen": [fix_row(fix, places) for fix in chosen],
+        "others": [fix_row(fix, places) for fix in own if not fix.chosen][:MOST_CHANGES],
+        "cell": printable(cells.get(file, "")) if chosen else "",
+    }
+    tried = sum(fix.verdict != "untried" and bool(fix.edits or fix.settings) for fix in own)
+    name = "Fix" if chosen else f"Fix ({tried} tried)" if tried else "Fix (none)"
+    return [{"key": "fix", "name": name, "kind": "fix", "body": body}]
+
+
+def fix_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
+    """The chosen fixes as diffs, and for the first breaks and recompiles without one, the changes that were considered."""
+    report = places.report
+    summary = fixes_summary(report)
+    if not summary or report.fix_set is None:
+        return []
+    out = ["", terminal.paint(summary, "bold")]
+    for fix in (fix for fix in report.fixes or () if fix.chosen):
+        row = fix_row(fix, places)
+        out += terminal.paint_all(terminal.wrap(f"✓ {_removed(fix, places)}: {row['words']}", "    ", 3), "green")
+        for line in row["diff"]:
+            style = {"+": "green", "-": "red"}.get(line[:1], "soft")
+            out.append(" " * 6 + terminal.paint(printable(line, terminal.width - 6).expandtabs(4), style))
+        out += terminal.wrap(f"assumes: {row['assumption']}", "      ", 3) if row["assumption"] else []
+    for id in [b.id for b in report.breaks[:most]] + [r.frame for r in report.recompiles[:most]]:
+        own = considered(report, [id])
+        for fix in [] if any(fix.chosen for fix in own) else own[:3]:
+            words = f"✗ {_removed(fix, places)}: {fix_words(fix)}"
+            out += terminal.paint_all(terminal.wrap(words, "    "), "soft")
+    if how := how_to_apply(report):
+        out += terminal.paint_all(terminal.wrap(f"→ {how}", "  ", 3), "green")
+    return [*out, *(line for note in report.fix_set.notes for line in terminal.wrap("note: " + note, "", 3))]
+
+
+def _removed(fix: Fix, places: Places) -> str:
+    """What a fix removes, or is for: `f.py:4, f.py:9`, `3 recompiles of M, recompile of loss`."""
+    owners = fix.removes or [id for id in (fix.break_, fix.recompile) if id is not None]
+    at = [places.at(b.file, b.line, b.cell) for b in places.report.breaks if b.id in owners]
+    again = Counter(places.name(places.frames[r.frame]) for r in places.report.recompiles if r.frame in owners)
+    frames = [f"{plural(n, 'recompile')} of {name}" if n > 1 else f"recompile of {name}" for name, n in again.items()]
+    return ", ".join(capped([*at, *frames], 4)) or "after the other fixes"

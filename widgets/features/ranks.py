@@ -1,6 +1,7 @@
-"""Sentences about the ranks of a job: which are alike, what differs first and why, which are slow, failed or missing.
+"""The ranks of a job: which are alike, what differs first and why, which are slow, failed or missing; as sentences and as text.
 
-The sentences are plain text that is not yet safe to show (see `words.printable`).
+The sentences are plain text that is not yet safe to show (see `words.printable`); in the text, no control character of the
+report's own gets through, and a job of thousands of ranks takes as few lines as one of ten.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from msgspec.structs import replace
 
 from dynascope.compiler.ranks import SOFT_KINDS, Difference, Rank, RanksReport, StepTime
 from dynascope.compiler.report import Report, label, listed, plural, seconds
-from dynascope.widgets.labels.summary import breaks
-from dynascope.widgets.labels.words import capped
+from dynascope.widgets.features.summary import breaks
+from dynascope.widgets.guarded import guarded
+from dynascope.widgets.terminal import Terminal, columns
+from dynascope.widgets.words import capped, shorten
 
 _OUTCOMES = {
     "compiled": "compiled it", "empty": "found nothing to compile in it", "skipped": "skipped it",
@@ -26,6 +29,7 @@ _ANOTHER = {
     "versions": "version of", "settings": "value of the setting", "environment": "value of the environment variable",
 }  # fmt: skip
 _HANG = "ranks that wait for different collectives hang"
+MOST_DIFFERENCES, MOST_FAILURES = 6, 8
 _STATUSES = {"failed": "failed", "no end": "did not end (killed, or still running)", "missing": "wrote nothing"}
 
 
@@ -293,3 +297,48 @@ def not_alike(report: RanksReport) -> str:
         lines += [difference_title(report, difference), *difference_details(report, difference)]
     lines += [rank_failure(report, rank) for rank in report.ranks if rank.status != "finished"][:3]
     return "\n    ".join(lines)
+
+
+def to_text(report: RanksReport, colour: bool = False, width: int | None = None) -> str:
+    """`report` as text; `colour`: with escape sequences; `width`: in columns; None: the terminal's, at most 110."""
+    return guarded("This report", lambda: "\n".join(_Terminal(report, colour, columns(width)).lines()), str)
+
+
+class _Terminal(Terminal):
+    def __init__(self, report: RanksReport, colour: bool, width: int) -> None:
+        super().__init__(colour, width)
+        self.report = report
+
+    def lines(self) -> list[str]:
+        out = self.paint_all(self.wrap(headline(self.report), "", 4), "bold")
+        out += self.differences() + self.failures() + self.slow() + self.remarks()
+        return out
+
+    def differences(self) -> list[str]:
+        hard = [d for d in self.report.differences if d.kind not in SOFT_KINDS]
+        out: list[str] = []
+        for d in hard[:MOST_DIFFERENCES]:
+            out += ["", *self.paint_all(self.wrap("✗ " + difference_title(self.report, d), "", 4), "yellow")]
+            for line in difference_details(self.report, d):
+                out += self.wrap(line, "    ", 4, under="      ")
+        if len(hard) > MOST_DIFFERENCES:
+            out += ["", f"… and {plural(len(hard) - MOST_DIFFERENCES, 'more difference')}"]
+        return out
+
+    def failures(self) -> list[str]:
+        failures = ["✗ " + words for words in rank_failures(self.report)]
+        return self.paint_all(self.paragraph(capped(failures, MOST_FAILURES)), "red")
+
+    def slow(self) -> list[str]:
+        return self.paragraph(["… " + words.removeprefix("… ") for words in slow_lines(self.report, 3)])
+
+    def remarks(self) -> list[str]:
+        """Differences that change no graph, graphs that differ only in the rank's number, and notes."""
+        words = ["note: " + text for text in remarks(self.report, 5)]
+        words += capped(["note: " + shorten(note, 400) for note in self.report.notes], 8, "note")
+        return self.paragraph(words)
+
+    def paragraph(self, sentences: list[str]) -> list[str]:
+        """Sentences, each wrapped, after a blank line; [] if there are none."""
+        out = [line for words in sentences for line in self.wrap(words, "", 4)]
+        return ["", *out] if out else []

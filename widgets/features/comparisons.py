@@ -6,8 +6,8 @@ from typing import Any
 
 from dynascope.compiler.report import Break, Diff, Frame, Report, label, place, plural, seconds
 from dynascope.compiler.report.expect import Expectation
-from dynascope.widgets.labels.recompiles import compiled_again, failures
-from dynascope.widgets.labels.words import Places
+from dynascope.widgets.features.places import Places
+from dynascope.widgets.features.recompiles import compiled_again, failures
 
 _COUNTS = {
     "graphs": "graph", "breaks": "graph break", "resumes": "resume function", "skipped": "skipped frame",

@@ -1,4 +1,4 @@
-"""Bands: the lines of the source for which a region set `error_on_graph_break`.
+"""Regions: which one set `error_on_graph_break` at a break, and the lines for which one did.
 
 A region is a `with` block, a function or a range of lines.  The report has the lines of `--region` options in the cell; those
 of other blocks and functions are found in the recorded source, and if they are uncertain, the region has no band.  A function
@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from dynascope.compiler.report import Break, FlagOrigin, Report, StackEntry
-from dynascope.widgets.labels.syntax import FUNCTIONS, WITHS, first_line, statements
-from dynascope.widgets.labels.words import Places, printable
+from dynascope.compiler.report import Break, FlagOrigin, StackEntry
+from dynascope.widgets.features.places import FUNCTIONS, WITHS, Places, first_line, statements
+from dynascope.widgets.words import printable
 
 _LINES = re.compile(r"^(\d+)(?:-(\d+))?$")
 
 
-@dataclass(frozen=True)
-class Band:
+class Band(NamedTuple):
     """Lines of a file in which `flag` was in force, and what set it."""
 
     file: str
@@ -27,10 +26,6 @@ class Band:
     last: int
     flag: bool
     who: str
-
-    def words(self) -> str:
-        """The band in words: `region: error_on_graph_break=False, set by In[3]:4`."""
-        return f"region: error_on_graph_break={self.flag}, {self.who}"
 
 
 def region_name(b: Break, places: Places) -> str:
@@ -51,8 +46,39 @@ def _name(origin: FlagOrigin, flag: bool | None, places: Places) -> str:
     return printable(origin.name or "", 200) if origin.kind == "decorator" else ""
 
 
-def bands(report: Report, places: Places) -> dict[tuple[str, int], Band]:
+def set_by(region: str) -> str:
+    """What set a flag: `region In[3]:4`, or an option as it was written, `--region g=allow`."""
+    return region if region.startswith("--") else f"region {region}"
+
+
+def flag_words(b: Break, places: Places) -> str:
+    """The flag at a break and what set it: `False (default)`, `True (region In[3]:4)`, `unknown`."""
+    region = region_name(b, places)
+    who = {"default": "default", "run": "this run"}.get(b.region.kind, set_by(region) if region else "")
+    value = "unknown" if b.error_on_graph_break is None else str(b.error_on_graph_break)
+    return f"{value} ({who})" if who else value
+
+
+def forbidden_by(b: Break, places: Places) -> str:
+    """What made a break an error, `, because of fullgraph=True`; empty if that is unknown."""
+    if b.fullgraph:
+        return ", because of fullgraph=True"
+    if not b.error_on_graph_break:
+        return ""
+    region = region_name(b, places)
+    by = f" of {set_by(region)}" if region else " of this run" if b.region.kind == "run" else ""
+    return f", because of error_on_graph_break=True{by}"
+
+
+def allowed_by(b: Break, places: Places) -> str:
+    """`, allowed by region In[3]:8`; empty if the break is not allowed."""
+    region = region_name(b, places)
+    return "" if not b.allowed else f", allowed by {set_by(region)}" if region else ", allowed here"
+
+
+def bands(places: Places) -> dict[tuple[str, int], Band]:
     """The innermost band of each (file, line) that is in a band."""
+    report = places.report
     all_bands = [band for b in report.breaks if (band := _of_break(places, b))]
     for source in report.sources:
         for lines in source.regions:

@@ -1,4 +1,4 @@
-"""The source lens: every line of every excerpt, and what the compiler made of it.
+"""The source view: every line of every excerpt, and what the compiler made of it.
 
 Promises: each line has, where they exist, the numbers of all graphs that captured an op on it, the breaks on it with their
 columns, the guards on values that it made, the region that it is in, and one state ("graph", "break", "skipped", "failed",
@@ -10,14 +10,18 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from itertools import groupby
+from typing import TYPE_CHECKING, TypedDict
 
-from dynascope.compiler.report import Break, Report
+from dynascope.compiler.report import Break
 from dynascope.compiler.report.call_tree import OWNERS, Owners
-from dynascope.widgets.labels.advice import only_rest_is_eager
-from dynascope.widgets.labels.bands import bands
-from dynascope.widgets.labels.words import Places, printable, shorten
-from dynascope.widgets.model.recompiles import guard_marks
-from dynascope.widgets.wire import LensFile, LensLine, LensMark
+from dynascope.widgets.features.breaks import only_rest_is_eager
+from dynascope.widgets.features.places import Places
+from dynascope.widgets.features.recompiles import LensGuards, guard_marks
+from dynascope.widgets.features.regions import bands
+from dynascope.widgets.words import printable, shorten
+
+if TYPE_CHECKING:  # only ever read by type checkers, so it need not be installed
+    from typing_extensions import NotRequired
 
 #: at most this many characters of a line are shown
 LINE_LIMIT = 2000
@@ -26,14 +30,62 @@ AROUND = 2
 _DOCSTRING = re.compile(r"[rR]?(\"{3}|'{3})")
 Key = tuple[str, int]
 NO_OP = ("placeholder", "get_attr", "output")
+#: rank and words of each state of a frame; a line of several frames shows the state with the highest rank
+_STATES = {
+    "empty": (0, "nothing to compile"), "unfinished": (1, "unfinished"), "failed": (2, "not compiled"),
+    "skipped": (3, "runs eagerly"),
+}  # fmt: skip
+#: words of each outcome of a break, the worst last
+_OUTCOMES = {"resumed": "graph break", "skipped": "break · skips frame", "raised": "break · stops"}
 
 
-def lens(report: Report, places: Places, large: bool = False) -> list[LensFile]:
+class LensMark(TypedDict):
+    """A break on a line: in the columns from `start` up to, but not including, `end`."""
+
+    id: str
+    start: int
+    end: int
+    outcome: str
+
+
+class LensLine(TypedDict):
+    """One line of source.
+
+    `gap`: number of lines left out before it; `region`: "error" or "allow", then the flag and who set it, in words; `quiet`:
+    whether it is hidden at first.
+    """
+
+    line: int
+    text: str
+    gap: NotRequired[int]
+    graphs: NotRequired[list[int]]
+    marks: NotRequired[list[LensMark]]
+    state: NotRequired[str]
+    reason: NotRequired[str]
+    id: NotRequired[str]
+    region: NotRequired[list[str]]
+    quiet: NotRequired[bool]
+    guards: NotRequired[LensGuards]
+
+
+class LensFile(TypedDict):
+    """One file or cell; in a large report, also the number of its breaks and graphs, and whose code it is."""
+
+    file: str
+    label: str
+    lines: list[LensLine]
+    breaks: NotRequired[int]
+    graphs: NotRequired[int]
+    owner: NotRequired[str]
+
+
+def source_view(places: Places, large: bool = False) -> list[LensFile]:
     """The lines of every source that the report knows.
 
     `large`: lines far from every notable line are quiet, and the files are sorted by owner (the user's own first), then by
     number of breaks and graphs.
     """
+    report = places.report
     graphs: dict[Key, set[int]] = defaultdict(set)
     for number, graph in enumerate(report.graphs):
         for node in graph.nodes:
@@ -42,8 +94,7 @@ def lens(report: Report, places: Places, large: bool = False) -> list[LensFile]:
     breaks: dict[Key, list[Break]] = defaultdict(list)
     for b in report.breaks:
         breaks[b.file, b.line].append(b)
-    states = _states(report, places, graphs, breaks)
-    regions, guards = bands(report, places), guard_marks(report)
+    states, regions, guards = _states(places, graphs, breaks), bands(places), guard_marks(report)
     owners, files = Owners(report), list[LensFile]()
     for source in report.sources:
         lines: list[LensLine] = []
@@ -61,25 +112,27 @@ def lens(report: Report, places: Places, large: bool = False) -> list[LensFile]:
             if key in guards:
                 line["guards"] = guards[key]
             if key in regions:
-                line["region"] = ["error" if regions[key].flag else "allow", printable(regions[key].words(), 400)]
+                band = regions[key]
+                words = f"region: error_on_graph_break={band.flag}, {band.who}"
+                line["region"] = ["error" if band.flag else "allow", printable(words, 400)]
             lines.append(line)
         if lines:
             label = places.label(source.file, source.cell)
             files.append({"file": printable(source.file, 1000), "label": label, "lines": lines})
             if large:
-                _quieten(report, places, source.file, files[-1])
+                _quieten(places, source.file, files[-1])
                 files[-1]["owner"] = owners.of(source.file)
     return sorted(files, key=lambda file: (OWNERS.index(file["owner"]), -file["breaks"], -file["graphs"])) if large else files
 
 
-def _quieten(report: Report, places: Places, file: str, shown: LensFile) -> None:
+def _quieten(places: Places, file: str, shown: LensFile) -> None:
     """Mark lines as quiet that are far from every notable line, and count the file's breaks and graphs.
 
     Notable are breaks, guards that failed, the ends of each run of a graph's lines, and first lines of recompiled, skipped,
     failed and unfinished frames.  Lines of docstrings count as far, unless they have a break; a run of at most `AROUND`
     far lines is not marked.
     """
-    lines = shown["lines"]
+    report, lines = places.report, shown["lines"]
     runs: dict[int, list[int]] = defaultdict(list)
     for line in lines:
         for number in line.get("graphs", []):
@@ -132,21 +185,10 @@ def _mark(b: Break, places: Places) -> LensMark:
     return {"id": b.id, "start": min(start, LINE_LIMIT), "end": min(end, LINE_LIMIT), "outcome": b.outcome}
 
 
-#: rank and words of each state of a frame; a line of several frames shows the state with the highest rank
-_STATES = {
-    "empty": (0, "nothing to compile"), "unfinished": (1, "unfinished"), "failed": (2, "not compiled"),
-    "skipped": (3, "runs eagerly"),
-}  # fmt: skip
-#: words of each outcome of a break, the worst last
-_OUTCOMES = {"resumed": "graph break", "skipped": "break · skips frame", "raised": "break · stops"}
-
-
-def _states(
-    report: Report, places: Places, graphs: dict[Key, set[int]], breaks: dict[Key, list[Break]]
-) -> dict[Key, tuple[str, str, str]]:
+def _states(places: Places, graphs: dict[Key, set[int]], breaks: dict[Key, list[Break]]) -> dict[Key, tuple[str, str, str]]:
     """For each line with a break, a graph or code not compiled: its state, the reason, and the id that a click selects."""
     states: dict[Key, tuple[str, str, str]] = {}
-    for frame in report.frames:
+    for frame in places.report.frames:
         if frame.status not in _STATES:
             continue
         rank, words = _STATES[frame.status]
@@ -159,11 +201,11 @@ def _states(
                 states[frame.file, number] = (frame.status, reason, frame.id)
     for key, numbers in graphs.items():
         names = ", ".join(str(n) for n in sorted(numbers)[:6])
-        states[key] = ("graph", f"captured in graph {names}", report.graphs[min(numbers)].id)
+        states[key] = ("graph", f"captured in graph {names}", places.report.graphs[min(numbers)].id)
     for key, on_line in breaks.items():
         worst = max(on_line, key=lambda b: list(_OUTCOMES).index(b.outcome))
         text = _OUTCOMES[worst.outcome] if len(on_line) == 1 else f"{len(on_line)} breaks"
-        if len(on_line) == 1 and only_rest_is_eager(report, worst):
+        if len(on_line) == 1 and only_rest_is_eager(places.report, worst):
             text = "break · rest runs eagerly"
         if all(b.allowed for b in on_line):
             text = text.removeprefix("graph ") + " · allowed"

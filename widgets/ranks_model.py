@@ -12,11 +12,10 @@ from typing import TypedDict
 
 from dynascope.compiler.ranks import SOFT_KINDS, RankGroup, RanksReport
 from dynascope.compiler.report import label
+from dynascope.widgets.features import ranks as rank_words
 from dynascope.widgets.guarded import guarded
-from dynascope.widgets.labels import rank_words
-from dynascope.widgets.labels.words import capped, printable, shorten
-from dynascope.widgets.model.build import view_model
-from dynascope.widgets.wire import ViewModel
+from dynascope.widgets.model import ViewModel, view_model
+from dynascope.widgets.words import capped, printable, shorten
 
 #: limits on the groups that are shown, and on the characters of JSON in their views together; the first view is always kept
 MOST_GROUPS, MOST_VIEWS = 24, 12_000_000

@@ -1,0 +1,84 @@
+"""The detail of what is selected in a view: its facts and its tabs, and how each kind of tab is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+from dynascope.widgets.guarded import guarded
+from dynascope.widgets.words import printable
+
+if TYPE_CHECKING:  # only ever read by type checkers, so it need not be installed
+    from typing_extensions import NotRequired
+
+#: one text has at most this many characters (a backend's code can have megabytes)
+TEXT_LIMIT = 200_000
+#: a list has at most this many rows of one kind; the locals of a resume function are all listed
+ROWS = 500
+
+
+class Part(TypedDict):
+    """One tab of a detail; what `body` holds depends on `kind`."""
+
+    key: str
+    name: str
+    kind: Literal["prose", "code", "source", "stack", "graph", "list", "issue", "run", "fix", "stage"]
+    body: Any
+
+
+class SymbolLinks(TypedDict):
+    """The symbols in a graph's shapes: what each stands for, and the frame whose detail has their rows."""
+
+    frame: str
+    about: dict[str, str]
+
+
+class Detail(TypedDict):
+    """The detail of one selected break, frame, graph or fold."""
+
+    kind: str
+    title: str
+    code: str
+    place: str
+    copy: str
+    facts: list[list[str]]
+    parts: list[Part]
+    links: NotRequired[list[list[str]]]
+    symbols: NotRequired[SymbolLinks]
+    target: NotRequired[str]
+    file: NotRequired[str]
+    line: NotRequired[int]
+
+
+def guarded_detail(kind: str, title: str, make: Callable[[], Detail]) -> Detail:
+    """One detail; if it cannot be made, it says so."""
+    return guarded("This detail", make, lambda why: not_drawn(kind, title, why))
+
+
+def not_drawn(kind: str, title: str, why: str) -> Detail:
+    """A detail that says why something could not be drawn."""
+    return {
+        "kind": kind, "title": title, "code": "", "place": "", "copy": "", "facts": [],
+        "parts": [prose("about", "What is known", [why])],
+    }  # fmt: skip
+
+
+def guarded_part(key: str, name: str, make: Callable[[], Part]) -> Part:
+    """One tab; if it cannot be made, the tab says so."""
+    return guarded("This part", make, lambda why: prose(key, name, [why]))
+
+
+def prose(key: str, name: str, text: Iterable[str], todo: Iterable[str] = (), code: Iterable[str] = ()) -> Part:
+    """A tab with sentences, advice, and lines of code."""
+    body = {"text": list(text), "todo": list(todo), "code": list(code)}
+    return {"key": key, "name": name, "kind": "prose", "body": body}
+
+
+def code_part(key: str, name: str, text: str, lang: str) -> Part:
+    """A tab with a long text."""
+    return {"key": key, "name": name, "kind": "code", "body": {"text": printable(text, TEXT_LIMIT), "lang": lang}}
+
+
+def list_part(key: str, name: str, rows: list[list[str]]) -> Part:
+    """A tab with a list; a row has a name, a value, a remark, and the id that a click selects, or ""."""
+    return {"key": key, "name": name, "kind": "list", "body": rows[:ROWS]}

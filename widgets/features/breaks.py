@@ -1,0 +1,392 @@
+"""Graph breaks: why each one is there, what became of it, what to do about it, and the text to paste into an issue.
+
+Promises: advice uses only what the report knows (the compiler's hints, the outcome, the flag in force); the text of an issue
+has versions, settings, place, code and the compiler's reason, and leaves out the folders of the files that the compiler
+quotes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable
+from functools import partial
+from typing import TYPE_CHECKING, TypedDict
+
+from dynascope.compiler.report import Break, Frame, Report, listed, plural
+from dynascope.compiler.report.causes import is_by_design, setting_in
+from dynascope.widgets.detail import Detail, Part, code_part, list_part, prose
+from dynascope.widgets.features.fixes import considered, fix_parts, is_refused
+from dynascope.widgets.features.places import Places, break_code
+from dynascope.widgets.features.recompiles import undecided_words
+from dynascope.widgets.features.regions import allowed_by, flag_words, forbidden_by
+from dynascope.widgets.features.run_time import cost_facts, cost_method, cost_words
+from dynascope.widgets.terminal import Terminal
+from dynascope.widgets.words import capped, compiler_text, indent_of, printable, shorten
+
+if TYPE_CHECKING:  # only ever read by type checkers, so it need not be installed
+    from typing_extensions import NotRequired
+
+#: beginnings of the compiler's hints that fit any break: these are shown last
+_GENERAL = (
+    "This graph break is fundamental", "This graph break may have been caused by an earlier", "Please report",
+    "It may be possible to write Dynamo", "This graph break may be difficult to debug", "This is likely to be a Dynamo bug",
+)  # fmt: skip
+#: setting that the compiler's hints name -> what to do where it does not help
+_INSTEAD = {
+    "capture_scalar_outputs": "Keep the value in a tensor, or read it outside of the compiled code",
+    "capture_dynamic_output_shape_ops": "Keep the shape fixed, for example with a mask, or move it out of the compiled code",
+}
+#: the outcome of a break in words, and in few words
+_OUTCOMES = {
+    "resumed": ("resumed", "resumed"), "skipped": ("the whole frame runs eagerly", "frame skipped"),
+    "rest": ("the rest of the frame runs eagerly", "rest runs eagerly"), "raised": ("stopped here", "stopped here"),
+}  # fmt: skip
+#: the folders of an absolute path in backquotes, as in torch's explanation for a skipped function
+_FOLDERS = re.compile(r"(?<=`)(?:[A-Za-z]:)?[\\/][^`\n]*[\\/](?=[^`\n]+`)")
+#: advice on a break that torch makes on purpose
+TRAINING = "Compile the forward pass and the loss, and leave zero_grad, backward and the optimizer's step outside."
+BY_DESIGN = f"This break is by design and costs nothing to leave. {TRAINING}"
+_FALSE = "AssertionError: the assertion is false"
+#: words that carry no meaning in the compiler's titles
+_PLAIN = {
+    "a", "an", "by", "call", "calling", "failed", "for", "from", "in", "of", "on", "the", "to", "trace", "tracing",
+    "unsupported", "with",
+}  # fmt: skip
+_RANK = {"raised": 0, "skipped": 1, "resumed": 2}
+
+
+class BreakRow(TypedDict):
+    """One break in the list of breaks; `outcome_text`: its outcome in words."""
+
+    id: str
+    place: str
+    code: str
+    outcome: str
+    outcome_text: str
+    type: str
+    hits: int
+    allowed: bool
+    resumes: int
+    target: str
+    cost: NotRequired[str]
+
+
+def sorted_breaks(report: Report) -> list[Break]:
+    """The breaks by outcome (raised, skipped, resumed), then by cost, the greatest first; allowed breaks come last."""
+    costs = {c.break_: c.seconds or 0.0 for c in report.profile.breaks} if report.profile else {}
+    return sorted(report.breaks, key=lambda b: (bool(b.allowed), _RANK[b.outcome], -costs.get(b.id, 0.0)))
+
+
+def break_rows(places: Places) -> list[BreakRow]:
+    """The rows of the list of breaks."""
+    rows: list[BreakRow] = [{
+        "id": b.id, "place": places.at(b.file, b.line, b.cell), "code": shorten(break_code(b, places), 120),
+        "outcome": b.outcome, "outcome_text": outcome_words(places, b, brief=True),
+        "type": shorten((b.type or b.reason or "").replace("`", ""), 160), "hits": len(b.hits), "allowed": bool(b.allowed),
+        "resumes": len({r for h in b.hits for r in h.resumes}), "target": break_target(b),
+    } for b in sorted_breaks(places.report)]  # fmt: skip
+    for row in rows:
+        if row["id"] in places.costs:
+            row["cost"] = cost_words(places.costs[row["id"]])
+    return rows
+
+
+def break_target(b: Break) -> str:
+    """The `target` in a request for a region at a break: `In[3]:12` in a cell, else `forward:12`, function and line."""
+    return f"In[{b.cell}]:{b.line}" if b.cell is not None else f"{printable(b.function, 1000)}:{b.line}"
+
+
+# -- why, and what to do ----------------------------------------------------------------------------
+
+
+def why(b: Break, places: Places) -> list[str]:
+    """Sentences on why the break is there, in the compiler's words."""
+    told = [compiler_text(places.with_cell_names(text), 5000) for text in reasons(b)] or ["The compiler gave no reason."]
+    return told + [printable(text, 2000) for text in undecided_words(b, places)]
+
+
+def reasons(b: Break) -> list[str]:
+    """The error that caused a graph break, then the compiler's title, reason and explanation, without repetitions."""
+    if b.error.startswith(_FALSE):  # what the compiler says of conditions on data is wrong here
+        return [b.error]
+    texts = [t.strip() for t in dict.fromkeys((b.type or "", b.reason, b.explanation)) if t and t.strip()]
+    kept = [t for i, t in enumerate(texts) if not any(_says(other, t) for other in texts[i + 1 :])]
+    kept = [t for i, t in enumerate(kept) if not any(t in other for other in kept[:i])]
+    return [b.error, *kept] if b.error else kept
+
+
+def _says(text: str, title: str) -> bool:
+    """Whether `text` contains `title`, or most of the words of `title`."""
+    words = set(_words(title)) - _PLAIN
+    return title in text or (len(words) > 1 and len(words & set(_words(text))) >= 0.7 * len(words))
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[^\W_]+", text.lower())
+
+
+def advice(report: Report, b: Break) -> list[str]:
+    """What the user can do about a break, the most promising first; what was tried and refused is told as such."""
+    by_design, is_false = is_by_design(b), b.error.startswith(_FALSE)
+    hints = [_unless_refused(report, b, compiler_text(h, 1000)) for h in b.hints if h.strip() and not (by_design or is_false)]
+    steps = [h for h in hints if not h.startswith(_GENERAL)]
+    if is_false:
+        steps.append("The assertion fails in eager code, too: change what is passed, or the assertion.")
+    elif b.error.endswith("must be bool, not SymBool"):
+        steps.insert(0, "Decide it while tracing, `True if ... else False`: sizes for which it differs are then compiled anew.")
+    elif by_design:
+        steps.append(BY_DESIGN if b.outcome == "resumed" else TRAINING)
+    if b.outcome == "skipped" and not b.allowed:
+        steps.append(f"Other code of the function runs eagerly because of this break.{_how_to_capture_the_rest(b)}")
+    if b.outcome == "raised":
+        if b.fullgraph:
+            steps.append("fullgraph allows no graph break at all: fix it, or compile without fullgraph.")
+        elif b.error_on_graph_break:
+            steps.append("error_on_graph_break is on here: fix it, or allow this place in a region.")
+        else:  # the flags are unknown, as in an imported log
+            steps.append("Graph breaks are errors here: fix it, or allow this place in a region (fullgraph=True allows none).")
+    elif b.allowed:
+        steps.insert(0, "Nothing to do: it is in a region that allows graph breaks, so it counts as expected.")
+    else:
+        steps.append("Meant to be here? Allow it in a region: it then counts as expected, also under error_on_graph_break.")
+    if len(b.hits) > 1:
+        steps.append(f"It is one place, reached by {len(b.hits)} frames: one fix removes it from all of them.")
+    steps += sorted((h for h in hints if h.startswith(_GENERAL)), key=lambda h: h.startswith("Please report"))
+    return list(dict.fromkeys(steps))
+
+
+def _how_to_capture_the_rest(b: Break) -> str:
+    """How code around a break that skips a frame can be captured, as one more sentence; "" if nothing is known to help."""
+    block = next((h.block for h in b.hits if h.block is not None), None)
+    if block is not None:
+        keyword = re.findall("[a-z]+", block.source.removeprefix("async "))[0]
+        at = f"the `{keyword}` in {block.function} (line {block.line})"
+        return f" Move the line, or the call that leads to it, out of {at}, or that `{keyword}` into a function of its own."
+    if b.type == "Observed exception":  # it passes through every function
+        return ""
+    return (
+        " Move the line, with any loop, `with` or `try` around it, into a function of its own: then the rest can be captured."
+    )
+
+
+def _unless_refused(report: Report, b: Break, hint: str) -> str:
+    """The hint; what to do instead if it names a setting that was tried for the break and refused."""
+    setting = setting_in([hint])
+    if setting is None or not is_refused(considered(report, [b.id], setting)):
+        return hint
+    return f"{instead_of(setting)}: {was_refused(setting)}."
+
+
+def instead_of(setting: str) -> str:
+    """What to do about a break where a setting that the compiler's hints name does not help."""
+    return _INSTEAD.get(setting, "Move it out of the compiled code")
+
+
+def was_refused(setting: str) -> str:
+    return f"`torch._dynamo.config.{setting} = True` was tried and refused"
+
+
+# -- what became of it ------------------------------------------------------------------------------
+
+
+def cause_of(report: Report, frame: Frame) -> Break | None:
+    """The break that made Dynamo skip this frame or fail in it.
+
+    The `break_` of a resume function is the break after which it continues; a break that stopped the resume function has a hit
+    in it.
+    """
+    if frame.kind != "resume":
+        return next((b for b in report.breaks if b.id == frame.break_), None)
+    ran_into = [b for b in report.breaks for h in b.hits if h.frame == frame.id and h.outcome != "resumed"]
+    return next(iter(ran_into), None)
+
+
+def eager_because_of(report: Report, b: Break) -> list[Frame]:
+    """The frames that run eagerly as a whole because of a break."""
+    if b.outcome != "skipped":
+        return []
+    hit_frames = {h.frame for h in b.hits}
+    candidates = (f for f in report.frames if f.status == "skipped" and (f.id in hit_frames or f.break_ == b.id))
+    return [f for f in candidates if cause_of(report, f) is b]
+
+
+def only_rest_is_eager(report: Report, b: Break) -> bool:
+    """Whether a break skips only the rest of its frames: the code before it is compiled, the code after it runs eagerly."""
+    if b.outcome != "skipped":
+        return False
+    hit_frames = {h.frame for h in b.hits if h.outcome == "skipped"}
+    states = [f.status for f in report.frames if f.id in hit_frames]
+    return bool(states) and all(status == "compiled" for status in states)
+
+
+def outcome_words(places: Places, b: Break, *, brief: bool = False) -> str:
+    """The worst outcome among the hits of a break, or the error that ended the call there; `brief`: as in `frame skipped`."""
+    error = places.report.error
+    if error is not None and error.origin == "user" and not error.caught and b.outcome == "resumed":
+        passed = {(call.file, call.line) for call in error.calls}
+        files = {f.id: f.file for f in places.report.frames}
+        if any(not h.resumes and (files.get(h.frame), h.line) in passed for h in b.hits):  # before the function was resumed
+            name = shorten(error.type, 60)
+            return f"ended by {name}" if brief else f"not resumed: {name} ended the call here"
+    whole, short = _OUTCOMES["rest" if only_rest_is_eager(places.report, b) else b.outcome]
+    return short if brief else whole
+
+
+def outcome_in_full(places: Places, b: Break) -> str:
+    """The worst outcome and what made it an error; or, if another function runs eagerly because of it, which functions do."""
+    words = outcome_words(places, b) + (forbidden_by(b, places) if b.outcome == "raised" else "")
+    eager = list(dict.fromkeys(places.name(f) for f in eager_because_of(places.report, b)))
+    if eager and eager != [places.function(b.function, b.file, b.line)] and not only_rest_is_eager(places.report, b):
+        names = " and ".join(eager) if len(eager) == 2 else listed(eager, 2)
+        one = len(eager) == 1 and not names.endswith("statements")
+        words = f"{shorten(names, 80)} {'runs' if one else 'run'} eagerly"
+    return words + allowed_by(b, places)
+
+
+# -- the detail -------------------------------------------------------------------------------------
+
+
+def frame_words(frame: Frame, places: Places) -> str:
+    """A frame by name and compile id: `f (0/1)`."""
+    id = f" ({printable(frame.compile_id, 40)})" if frame.compile_id else ""
+    return shorten(places.name(frame), 120) + id
+
+
+def break_detail(b: Break, places: Places) -> Detail:
+    """All that is known of a break."""
+    place, function = places.of_break(b), places.function(b.function, b.file, b.line)
+    parts: list[Part] = [prose("reason", "Reason", why(b, places), advice(places.report, b))]
+    parts += fix_parts([b.id], b.file, places)
+    cost = places.costs.get(b.id)
+    if cost is not None:
+        parts.append(prose("cost", "Cost", [printable(cost_method(cost) + ".", 2000)]))
+    if len(b.hits) > 1:
+        rows = []
+        for hit in b.hits:
+            frame = places.frames.get(hit.frame)
+            at = f"at {places.at(frame.file, hit.line, frame.cell)}" if frame else ""
+            rows.append([frame_words(frame, places) if frame else hit.frame, at, hit.outcome, hit.frame])
+        parts.append(list_part("hits", f"Frames ({len(b.hits)})", rows))
+    if b.stack:
+        stack = [{
+            "place": places.at(e.file, e.line, e.cell), "function": shorten(e.function, 200),
+            "source": printable(e.source.strip(), 500), "file": printable(e.file, 1000), "line": e.line,
+        } for e in b.stack[:300]]  # fmt: skip
+        parts.append({"key": "stack", "name": f"Stack ({len(b.stack)})", "kind": "stack", "body": stack})
+    parts.append({"key": "issue", "name": "Text for an issue", "kind": "issue", "body": issue_text(b, places)})
+    if b.text:
+        parts.append(code_part("text", "Compiler's text", places.with_cell_names(b.text), "prose"))
+    detail: Detail = {
+        "kind": "break", "title": "Graph break", "code": shorten(break_code(b, places), 160),
+        "place": place + (f" in {shorten(function, 120)}" if function else ""), "copy": place,
+        "facts": _facts(b, places) + (cost_facts(cost) if cost is not None else []), "parts": parts,
+        "file": printable(b.file, 1000), "line": b.line, "target": break_target(b),
+    }  # fmt: skip
+    urls = [u for u in b.urls if u.startswith(("https://", "http://"))]
+    if urls:
+        ids = [next((id for id in b.gb_ids if id.lower() in url.lower()), "page") for url in urls]
+        detail["links"] = [[printable(id, 40), url] for id, url in zip(ids, urls, strict=True)]
+    return detail
+
+
+def _facts(b: Break, places: Places) -> list[list[str]]:
+    of = sum(h.outcome == b.outcome for h in b.hits)
+    facts = [["outcome", outcome_in_full(places, b) + (f" ({of} of {len(b.hits)})" if 0 < of < len(b.hits) else ""), ""]]
+    resumes = [places.frames[r] for r in dict.fromkeys(r for h in b.hits for r in h.resumes) if r in places.frames]
+    facts += [["continues in", frame_words(f, places), f.id] for f in resumes[:6]]
+    facts += [["runs eagerly", frame_words(f, places), f.id] for f in eager_because_of(places.report, b)[:6]]
+    facts.append(["seen from", plural(len(b.hits), "frame"), ""])
+    facts.append(["error_on_graph_break", printable(flag_words(b, places), 200), ""])
+    if b.fullgraph is not None:
+        facts.append(["fullgraph", str(b.fullgraph), ""])
+    if b.first_call_only is not None:
+        facts.append(["second call", "does not meet it" if b.first_call_only else "meets it, too", ""])
+    return facts + [["ends", f"graph {n}", g.id] for n, g in places.ended[b.id][:4]]
+
+
+def issue_text(b: Break, places: Places) -> str:
+    """The text of an issue about a break, as Markdown."""
+    report, lines = places.report, places.lines(b.file)
+    versions = ", ".join(f"{name} {value}" for name, value in report.versions.items() if value)
+    around = [f"{'>' if n == b.line else ' '} {n:4} {lines[n]}" for n in range(b.line - 3, b.line + 3) if n in lines]
+    text = [f"**Graph break: {b.type or b.reason.splitlines()[0] if b.type or b.reason else 'unknown type'}**", ""]
+    function = places.function(b.function, b.file, b.line)
+    text += [f"at `{places.of_break(b)}` in `{function}`; outcome: {b.outcome}, hits: {len(b.hits)}"]
+    if around or b.source:
+        text += ["", "```python", *(around or [b.source]), "```"]
+    for words in dict.fromkeys((b.reason or b.explanation, b.explanation or b.reason)):
+        text += ["", _FOLDERS.sub("", places.with_cell_names(words))]
+    if b.gb_ids:
+        text += ["", "Ids: " + ", ".join(b.gb_ids)]
+    settings = {
+        k: v for k, v in report.settings.items() if k in ("fullgraph", "error_on_graph_break", "backend", "mode", "dynamic")
+    }
+    text += ["", "Settings: " + ", ".join(f"{k}={v}" for k, v in settings.items() if v is not None)]
+    text += ["", f"Versions: {versions}"] if versions else []
+    return printable("\n".join(text), 20_000)
+
+
+# -- text -------------------------------------------------------------------------------------------
+
+
+def break_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
+    """The first breaks in full, of three or more that are alike only one; the places of the others."""
+    alike: dict[Hashable, list[Break]] = {}
+    for b in sorted_breaks(places.report):
+        words = (*reasons(b), *advice(places.report, b), *undecided_words(b, places))
+        alike.setdefault((words, outcome_in_full(places, b), b.first_call_only), []).append(b)
+    out: list[str] = []
+    groups = [group for same in alike.values() for group in ([same] if len(same) > 2 else [[b] for b in same])]
+    for first, *others in groups[:most]:
+        out += terminal.part("A graph break", partial(_one, first, places, terminal))
+        if others:
+            out += [f"    {plural(len(others), 'more graph break')} like this:", *_listed(others, places, terminal)]
+    rest = [b for group in groups[most:] for b in group]
+    if rest:
+        out += ["", terminal.paint(f"{plural(len(rest), 'more graph break')}:", "bold"), *_listed(rest, places, terminal)]
+    return out
+
+
+def _listed(breaks: list[Break], places: Places, terminal: Terminal) -> list[str]:
+    """The places and lines of the first 20 of these breaks, and the number of the others."""
+    rows = [(places.at(b.file, b.line, b.cell), shorten(b.source.strip(), terminal.width - 30)) for b in breaks]
+    return capped([f"      {place}  {source}" for place, source in rows], 20)
+
+
+def _one(b: Break, places: Places, terminal: Terminal) -> list[str]:
+    """One break: its place and outcome, its line, why it is there, and the first advice."""
+    place = places.of_break(b)
+    hits = f", seen from {len(b.hits)} frames" if len(b.hits) > 1 else ""
+    hits += ", only in the first call" if b.first_call_only else ""
+    colour = "soft" if b.allowed else "red" if b.outcome == "raised" else "yellow"
+    function = f" in {shorten(places.function(b.function, b.file, b.line), 60)}" if b.function else ""
+    out = ["", terminal.paint("✂ graph break", colour, "bold") + f" at {terminal.paint(place, 'bold')}{function}"]
+    ending = f"({outcome_in_full(places, b)}{hits})"
+    if len(f"✂ graph break at {place}{function} {ending}") <= terminal.width:
+        out[1] += " " + terminal.paint(ending, "soft")
+    else:
+        out += terminal.paint_all(terminal.wrap(ending, "    "), "soft")
+    out += _source(b, places, terminal, colour)
+    told = [compiler_text(text, 2000).strip() for text in reasons(b)]
+    out += terminal.wrap(" ".join(text if text.endswith((".", ":", "!")) else f"{text}." for text in told), "    ")
+    for words in undecided_words(b, places):
+        out += terminal.wrap(printable(words.replace("`", ""), 2000), "    ")
+    first = terminal.wrap((advice(places.report, b) or [""])[0], "      ", 3)
+    return [*out, *([terminal.paint("    → ", "green") + first[0].lstrip(), *first[1:]] if first else [])]
+
+
+def _source(b: Break, places: Places, terminal: Terminal, colour: str) -> list[str]:
+    """The line of the break, with a caret line under its columns."""
+    raw, start, end, _ = places.span(b)
+    text = printable(raw, 4000).expandtabs(1).rstrip()
+    if not text.strip():
+        return []
+    indent = indent_of(text)
+    gutter = f"{b.line:>7} │ "
+    room = terminal.width - len(gutter)
+    shown, start, end = text[indent:], max(0, start - indent), max(1, end - indent)
+    if len(shown) > room:
+        shown = shown[: room - 1] + "…"
+    start, end = min(start, room - 1), min(max(end, start + 1), room)
+    carets = " " * start + terminal.paint("^" * max(1, end - start), colour)
+    return [terminal.paint(gutter, "soft") + shown, terminal.paint(" " * 7 + " │ ", "soft") + carets]

@@ -1,0 +1,181 @@
+"""Frames: what the compiler made of each function, resume function and piece of a cell, and why.
+
+Promises: each frame that is not ignored has a detail; what the report does not know (None) is called "unknown" or left out.
+"""
+
+from __future__ import annotations
+
+import re
+
+from dynascope.compiler.report import Break, Frame, plural, seconds
+from dynascope.widgets.detail import Detail, Part, code_part, list_part, prose
+from dynascope.widgets.features.breaks import advice, cause_of, frame_words
+from dynascope.widgets.features.compile_time import times_part
+from dynascope.widgets.features.fixes import fix_parts
+from dynascope.widgets.features.graphs import value_text
+from dynascope.widgets.features.places import Places, break_code, ops_text
+from dynascope.widgets.features.recompiles import guard_part, symbol_part, version_part, why_part
+from dynascope.widgets.features.run_time import guard_cost_part
+from dynascope.widgets.terminal import Terminal
+from dynascope.widgets.words import compiler_text, printable, shorten
+
+#: what Dynamo replaces in the name of a graph's input
+_INPUT = re.compile(r"[^a-zA-Z0-9]+")
+#: status -> the first sentence on a frame that was not compiled
+_STORIES = {
+    "skipped": "Dynamo skipped this frame: all of it runs eagerly, as plain Python.",
+    "failed": "The compiler stopped here with an error.",
+    "empty": "There is nothing to compile in it, so nothing is lost.",
+    "unfinished": "The end of this compile was not recorded, so its result is unknown.",
+}
+
+
+def frame_target(f: Frame) -> str:
+    """The `target` in a request for a region in a function: its name; outside cells also a line, as files may repeat a name."""
+    return printable(f.name, 1000) if f.cell is not None else f"{printable(f.name, 1000)}:{f.line}"
+
+
+def frame_detail(f: Frame, places: Places) -> Detail:
+    """All that is known of a frame."""
+    place, name = places.frame(f), places.name(f)
+    title = {"resume": "Resume function", "autograd": "Backward"}.get(f.kind, "Frame")
+    if f.status not in ("compiled", "ignored"):
+        title = f"{f.status.capitalize()} frame"
+    if title == "Resume function":
+        name = name.removeprefix("resume in ")
+    return {
+        "kind": f.status if f.status != "compiled" else f.kind, "title": title, "code": shorten(name, 160), "place": place,
+        "copy": place, "facts": _facts(f, places), "parts": _parts(f, places), "file": printable(f.file, 1000),
+        "line": f.line, "target": frame_target(f),
+    }  # fmt: skip
+
+
+def _before(f: Frame, places: Places) -> Break | None:
+    """The break that a resume function continues after."""
+    return places.breaks.get(f.break_ or "") if f.kind == "resume" else None
+
+
+def _cause(f: Frame, places: Places) -> Break | None:
+    """The break that made Dynamo skip a frame or fail in it."""
+    return cause_of(places.report, f) if f.status in ("skipped", "failed") else None
+
+
+def _facts(f: Frame, places: Places) -> list[list[str]]:
+    facts = [["status", f.status, ""]]
+    if f.compile_id:
+        facts.append(["compile id", printable(f.compile_id, 40), ""])
+    for label, id in (("continues", f.continues), ("called by", f.parent), ("compiled before as", f.recompile_of)):
+        if id in places.frames:
+            line = f", line {f.called_from}" if label == "called by" and f.called_from else ""
+            facts.append([label, frame_words(places.frames[id], places) + line, id])
+    if f.graph in places.graphs:
+        n, g = places.graphs[f.graph]
+        facts.append(["graph", f"graph {n} · {ops_text(g.ops)}", g.id])
+    for label, b in (("after break", _before(f, places)), ("because of", _cause(f, places))):
+        if b is not None:
+            facts.append([label, "✂ " + shorten(break_code(b, places), 60), b.id])
+    if f.compile_seconds is not None:
+        facts.append(["compiled in", seconds(f.compile_seconds), ""])
+    facts += [[f"  {name}", seconds(value), ""] for name, value in f.phases.items()]
+    if f.guard_count is not None or f.guards:
+        facts.append(["guards", str(f.guard_count if f.guard_count is not None else len(f.guards)), ""])
+    flags = (("error_on_graph_break", f.error_on_graph_break), ("fullgraph", f.fullgraph))
+    facts += [[name, str(value), ""] for name, value in flags if value is not None]
+    if f.code_name and f.code_name != f.name:
+        facts.append(["compiler's name", shorten(f.code_name, 120), ""])
+    return [*facts, *([["thread", "not the recording's", ""]] if f.foreign else [])]
+
+
+def _parts(f: Frame, places: Places) -> list[Part]:
+    parts = why_part(f, places)
+    if parts:
+        again = (places.frames[id] for id in places.recompiled if id in places.frames)
+        same = {g.id for g in again if (g.file, g.line, g.name) == (f.file, f.line, f.name)}
+        parts += fix_parts(same, f.file, places)
+    cause = _cause(f, places)
+    text, todo = _story(f, places), advice(places.report, cause) if cause else []
+    if text or todo:
+        parts.append(prose("about", "What happened", text, todo))
+    parts += _source(f, places)
+    if f.kind == "resume" and f.resume:
+        parts.append({"key": "receives", "name": "Receives", "kind": "list", "body": _receives(f, places)})
+    called = places.called[f.id]
+    if called:
+        rows = [[frame_words(c, places), places.frame(c), c.status, c.id] for c in called]
+        parts.append(list_part("calls", f"Calls ({len(called)})", rows))
+    parts += version_part(places.versions[f.id], places) + symbol_part(f, places) + guard_cost_part(f, places)
+    parts += guard_part(f, places) + times_part(f, places)
+    if f.inlined:
+        rows = [[shorten(i.name or "?", 120), places.at(i.file, i.line, i.cell), "", ""] for i in f.inlined]
+        parts.append(list_part("inlined", f"Traced into ({len(f.inlined)})", rows))
+    for key, name, code in (("bytecode", "Bytecode", f.bytecode), ("modified", "Compiled bytecode", f.modified_bytecode)):
+        parts += [code_part(key, name, code, "text")] if code else []
+    return parts
+
+
+def _story(f: Frame, places: Places) -> list[str]:
+    """Sentences on what happened to a frame."""
+    reason = compiler_text(places.with_cell_names((f.reason or "").strip()), 5000)
+    text = [_STORIES.get(f.status, "")]
+    if f.status == "skipped":
+        text.append(reason or "The reason is not known.")
+        inside = [shorten(places.name(c), 60) for c in places.called[f.id] if c.status == "compiled"]
+        text += [f"The functions it calls are still compiled on their own: {', '.join(inside[:6])}."] if inside else []
+    elif f.status != "compiled":
+        text.append(reason)
+    elif f.kind == "resume":
+        before = _before(f, places)
+        where = f" after `{shorten(break_code(before, places), 80)}`" if before else ""
+        text.append(f"The continuation of {shorten(f.name, 80)}{where}: a function that Dynamo made, compiled on its own.")
+    if f.status == "compiled" and reason:
+        text.append(f"Not all of it is compiled: {reason}")
+    return [t for t in text if t]
+
+
+def _source(f: Frame, places: Places) -> list[Part]:
+    """The tab with a frame's source, for a resume function from the line where it continues; [] if no line is known."""
+    lines = places.lines(f.file)
+    start = f.resume.line if f.resume else f.line
+    numbers = [n for n in range(start, min(places.end_of(f), start + 1999) + 1) if n in lines]
+    if not numbers:
+        return []
+    name = f"Source from line {start}" if f.kind == "resume" else "Source"
+    # the text is in the source view: with a copy for each resume function, the model would grow quadratically
+    body = {"file": printable(f.file, 1000), "start": numbers[0], "end": numbers[-1]}
+    return [{"key": "source", "name": name, "kind": "source", "body": body}]
+
+
+def _receives(f: Frame, places: Places) -> list[list[str]]:
+    assert f.resume is not None
+    nodes = places.graphs[f.graph][1].nodes if f.graph in places.graphs else []
+    values = {node.target: value_text(node) for node in nodes if node.op == "placeholder"}
+    inputs = [_INPUT.sub("_", f"L['{name}']") for name in f.resume.locals]  # as Dynamo names the graph's input for it
+    rows = [
+        [shorten(name, 120), values.get(input, "") if inputs.count(input) == 1 else "", "local", ""]
+        for name, input in zip(f.resume.locals, inputs, strict=True)
+    ]
+    if f.resume.stack:
+        rows.append([plural(f.resume.stack, "value"), "", "on the stack", ""])
+    return rows or [["nothing", "", "", ""]]
+
+
+def skipped_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
+    """The first frames that were skipped, failed or not finished, and why."""
+    frames = [f for f in places.report.frames if f.status in ("skipped", "failed", "unfinished")]
+    out: list[str] = []
+    for f in frames[:most]:
+        cause = cause_of(places.report, f)
+        why = compiler_text(f.reason or "reason unknown", 1000).split("\n")[0]
+        if cause:
+            more = f.reason is not None and not f.reason.startswith(cause.reason)  # why it could not be resumed
+            at = places.at(cause.file, cause.line, cause.cell)
+            block = next((h.block for h in cause.hits if h.frame == f.id), None)
+            if block is not None and not more:
+                why = f"in the `try` at {places.at(block.file, block.line, block.cell)}, where Dynamo cannot resume"
+            elif not more:
+                why = compiler_text(cause.type or cause.reason, 200)
+            why = f"because of the break at {at}" + (f": {why}" if f.status == "skipped" or more else "")
+        sign = "…" if f.status == "unfinished" else "–"
+        out += terminal.wrap(f"{sign} {f.status} frame {places.name(f)} at {places.frame(f)}: {why}", "", 3)
+    out += [f"… and {plural(len(frames) - most, 'more frame')}"] if len(frames) > most else []
+    return ["", *terminal.paint_all(out, "soft")] if out else []

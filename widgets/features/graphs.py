@@ -1,0 +1,384 @@
+"""Graphs: their nodes, values and source lines, what running one alone showed, and what the later stages made of it.
+
+Promises: the nodes are in the graph's order, and each reads only nodes above it.  The heat of an operation is its time in
+percent of the slowest operation's, and always comes with the time in words; what was not measured is left out or called
+unknown.  A kernel has source lines only if the compiler's own comment names the nodes that it computes; if the texts of a
+report are long in total, they are not in the model, and a view in a notebook fetches a text when it is opened.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, TypedDict
+
+from dynascope.compiler.ranks.collectives import called, collectives, describe
+from dynascope.compiler.report import (
+    ONLY_WHERE_RECORDED,
+    Graph,
+    GraphRun,
+    GraphSplit,
+    Kernel,
+    Node,
+    Report,
+    byte_text,
+    plural,
+    time_text,
+)
+from dynascope.widgets.detail import ROWS, TEXT_LIMIT, Detail, Part, code_part, guarded_part, list_part, prose
+from dynascope.widgets.features.breaks import frame_words
+from dynascope.widgets.features.places import Places, break_code
+from dynascope.widgets.features.recompiles import SYMBOL, symbol_title
+from dynascope.widgets.terminal import Terminal
+from dynascope.widgets.wire import FxNode
+from dynascope.widgets.words import printable, shorten
+
+if TYPE_CHECKING:  # only ever read by type checkers, so it need not be installed
+    from typing_extensions import NotRequired
+
+#: the tab lists at most this many operations
+SLOWEST = 8
+#: the model includes the texts of a report if they have at most this many characters together
+WHOLE = 100_000
+_GRAPH_FROM_BEFORE = "The graph was compiled before this recording, so its operations are unknown."
+_ALONE = (
+    "This graph alone, on made-up data of the recorded shapes: eager against what the backend makes of it, the time of each "
+    "operation, and the memory it needs. Your tensors and modules take no part in it."
+)
+_STAGES = {
+    "after_pre_grad_graph": "Pre-grad graph", "inductor_post_grad_graph": "Post-grad graph",
+    "fx_graph_runnable": "Runnable script",
+}  # fmt: skip
+_DTYPES = {
+    "float": "f", "bfloat": "bf", "int": "i", "uint": "u", "complex": "c", "double": "f64", "half": "f16", "long": "i64",
+}  # fmt: skip
+_KINDS = (
+    ("matmul", ("matmul", "linear", "mm", "bmm", "addmm", "baddbmm", "conv", "einsum", "attention", "embedding")),
+    ("reduce", ("sum", "mean", "max", "min", "amax", "amin", "softmax", "norm", "argmax", "prod", "std", "var",
+                "cumsum", "any", "all")),
+    ("shape", ("view", "reshape", "permute", "transpose", "expand", "squeeze", "unsqueeze", "cat", "stack", "split", "chunk",
+               "flatten", "getitem", "slice", "t", "to", "contiguous", "clone", "select", "index", "getattr", "size")),
+)  # fmt: skip
+
+
+class Bar(TypedDict):
+    """One figure; `part`: the length of its bar, in percent of the longest."""
+
+    label: str
+    value: str
+    part: int
+
+
+class BarGroup(TypedDict):
+    """Figures that are compared with one another."""
+
+    title: str
+    bars: list[Bar]
+
+
+class RunBody(TypedDict):
+    """A graph run on its own: its figures, empty before it ran; `code`: how to run it in Python, empty if impossible."""
+
+    graph: str
+    text: list[str]
+    groups: list[BarGroup]
+    code: str
+
+
+class StageBody(TypedDict):
+    """A text of a later stage; without the field `text`, the text is fetched when the user opens it."""
+
+    graph: str
+    stage: str
+    number: int
+    text: NotRequired[str]
+
+
+def graph_detail(number: int, g: Graph, places: Places) -> Detail:
+    """All that is known of a graph, without its drawing."""
+    frame = places.frames.get(g.frame)
+    first = next((n for n in g.nodes if n.op not in ("placeholder", "get_attr", "output") and n.line and n.file), None)
+    place = places.at(first.file, first.line) if first and first.file else places.frame(frame) if frame else ""
+    detail: Detail = {
+        "kind": "graph", "title": f"Graph {number}", "code": f"of {shorten(places.name(frame), 120)}" if frame else "",
+        "place": place, "copy": place, "facts": _facts(g, places), "parts": _parts(g, places),
+    }  # fmt: skip
+    used = set(SYMBOL.findall(g.code))
+    about = {s.name: printable(symbol_title(s), 200) for s in frame.symbols if s.name in used} if frame else {}
+    if frame and about:
+        detail["symbols"] = {"frame": frame.id, "about": about}
+    if first and first.file and first.line:
+        detail["file"], detail["line"] = printable(first.file, 1000), first.line
+    return detail
+
+
+def _facts(g: Graph, places: Places) -> list[list[str]]:
+    facts = [["operations", "unknown" if g.ops is None else str(g.ops), ""]]
+    if g.frame in places.frames:
+        facts.append(["frame", frame_words(places.frames[g.frame], places), g.frame])
+    if g.break_ in places.breaks:
+        facts.append(["ends at", "✂ " + shorten(break_code(places.breaks[g.break_], places), 60), g.break_])
+    elif g.end:
+        facts.append(["ends at", printable(g.end, 200), ""])
+    if g.ops is not None:  # of a graph that was compiled before the recording, only its existence is known
+        ends = (("inputs", len(g.inputs)), ("outputs", len(g.outputs)), ("backward", printable(g.backward, 40)))
+        facts += [[name, str(value), ""] for name, value in ends]
+    if g.splits:
+        facts.append(["split by DDP", plural(len(g.splits), "part"), ""])
+    if g.from_cache is not None:
+        facts.append(["from cache", "yes" if g.from_cache else "no", ""])
+    return facts + [[f"  {printable(name, 40)} cache", printable(value, 80), ""] for name, value in g.caches.items()]
+
+
+def _parts(g: Graph, places: Places) -> list[Part]:
+    parts: list[Part] = []
+    if g.ops is None:
+        parts.append(prose("about", "What is known", [_GRAPH_FROM_BEFORE]))
+    if g.nodes:
+        parts.append(guarded_part("graph", "Graph", lambda: _nodes_part(g, places)))
+    if g.ops and g.code:
+        parts.append(guarded_part("run", "Run alone", lambda: run_part(places.report, g)))
+    splits = "\n\n".join(f"# {split_title(split, g)}\n{split.code}" for split in g.splits)
+    for key, name, text in (
+        ("code", "Python code", g.code), ("splits", "Split by DDP", splits), ("aot", "AOT forward", g.aot_forward),
+        ("aotb", "AOT backward", g.aot_backward), ("backend", "Backend code", g.backend_code),
+    ):  # fmt: skip
+        if text:
+            parts.append(code_part(key, name, text, "python"))
+    if g.kernels:
+        at = {n.name: places.at(n.file, n.line) for n in g.nodes if n.file is not None and n.line is not None}
+        parts.append(list_part("kernels", f"Kernels ({len(g.kernels)})", [_kernel(kernel, at) for kernel in g.kernels]))
+    parts += _stages(places.report, g)
+    if g.inputs or g.outputs:
+        values = {n.name: value_text(n) for n in g.nodes}
+        ends = [*((x, "input") for x in g.inputs[:ROWS]), *((x, "output") for x in g.outputs[:ROWS])]
+        rows = [[shorten(x, 200), values.get(x, ""), end, ""] for x, end in ends]
+        parts.append({"key": "ends", "name": "Inputs, outputs", "kind": "list", "body": rows})
+    if found := collectives(g):
+        rows = [
+            [printable(describe(c), 300), "backward" if c.backward else "forward", "" if c.waited else "no wait in it", ""]
+            for c in found
+        ]
+        parts.append(list_part("collectives", f"Collectives ({len(found)})", rows))
+    return parts + ([prose("notes", "Notes", [printable(n, 2000) for n in g.notes])] if g.notes else [])
+
+
+# -- nodes ------------------------------------------------------------------------------------------
+
+
+def _nodes_part(graph: Graph, places: Places) -> Part:
+    """The tab with the nodes; `model.view_model` adds the drawing of them."""
+    latest: dict[str, int] = {}  # a name refers to the latest earlier node with that name
+    heats, nodes = heat(graph.run), list[FxNode]()
+    for i, node in enumerate(graph.nodes):
+        row = _node(node, [latest[name] for name in dict.fromkeys(node.inputs) if name in latest], places)
+        latest[node.name] = i
+        if node.name in heats:
+            row["heat"], row["time"] = heats[node.name]
+            row["full"] += f"  ·  alone, eager: {row['time']}"
+        nodes.append(row)
+    return {"key": "graph", "name": "Graph", "kind": "graph", "body": {"nodes": nodes}}
+
+
+def _node(node: Node, reads: list[int], places: Places) -> FxNode:
+    value, target = value_text(node), operation_name(node.target)
+    collective = called(node.code) if "c10d_functional" in node.target else None
+    if collective is not None:
+        target = printable(describe(collective))
+    full = f"{node.name} = {node.target}" + (f" : {value}" if value else "") + (f"  ({node.module})" if node.module else "")
+    row: FxNode = {
+        "name": shorten(node.name, 200), "op": node.op, "kind": _kind(node), "target": shorten(target, 120),
+        "value": value, "reads": reads, "full": printable(full, 1000),
+    }  # fmt: skip
+    if node.file is not None and node.line is not None:
+        row["file"], row["line"] = printable(node.file, 1000), node.line
+        row["place"] = places.at(node.file, node.line)
+    return row
+
+
+def value_text(node: Node) -> str:
+    """A node's value as text: `f32[8, 16] cpu DTensor(Shard(0))`; empty if it is not a tensor or its type is unknown."""
+    if node.dtype is None and node.shape is None:
+        return ""
+    dtype = _dtype(node.dtype or "")
+    shape = "" if node.shape is None else "[" + ", ".join(str(s) for s in node.shape) + "]"
+    device = f" {node.device}" if node.device else ""
+    subclass = f" {node.subclass}" if node.subclass else ""
+    return printable(dtype + shape + device + subclass, 300)
+
+
+def _dtype(name: str) -> str:
+    name = name.removeprefix("torch.")
+    letters = name.rstrip("0123456789")
+    return _DTYPES.get(letters, letters) + name[len(letters) :]
+
+
+def _kind(node: Node) -> str:
+    if node.op in ("placeholder", "output"):
+        return {"placeholder": "input", "output": "output"}[node.op]
+    if node.op == "get_attr":
+        return "param"
+    if node.op == "call_module":
+        return "matmul"
+    if "c10d_functional" in node.target:
+        return "collective"  # `wait_tensor`, too
+    words = set(node.target.lower().replace("torch.ops.", "").replace("_", ".").split("."))
+    last = operation_name(node.target).lower().strip("_")
+    for kind, names in _KINDS:
+        if last in names or any(n in words for n in names if len(n) > 3):
+            return kind
+    return "point"
+
+
+def operation_name(target: str) -> str:
+    """`softmax` for `torch.nn.functional.softmax`, `sum` for `torch.ops.aten.sum.dim_IntList`."""
+    for junk in ("<built-in function ", "<built-in method ", "<function "):
+        if target.startswith(junk):
+            target = target[len(junk) :].split(" ")[0].rstrip(">")
+    parts = [p for p in target.split(".") if p]
+    is_overload = parts[:2] == ["torch", "ops"] and len(parts) > 4
+    if len(parts) > 1 and (is_overload or parts[-1] in ("default", "Tensor", "Scalar", "int", "dim", "self")):
+        parts.pop()
+    return printable(parts[-1] if parts else target)
+
+
+# -- run alone --------------------------------------------------------------------------------------
+
+
+def run_part(report: Report, graph: Graph) -> Part:
+    """The tab "Run alone" of a graph: its figures, and how to run it or why that is impossible."""
+    name = report.settings.get("output") or "dynascope.last()"
+    body: RunBody = {"graph": graph.id, "text": [_ALONE], "groups": [], "code": ""}
+    if report.from_file:
+        body["text"] = [ONLY_WHERE_RECORDED[:1].upper() + ONLY_WHERE_RECORDED[1:] + "."]
+    else:
+        body["code"] = printable(f'{name}.run_graph("{graph.id}")', 200)
+    if graph.run is not None:
+        notes = [printable(note[:1].upper() + note[1:], 500) + "." for note in graph.run.notes]
+        last = body["text"] if report.from_file else []
+        body["text"] = [printable(graph_run_words(graph.run), 500) + ".", *notes, *last]
+        body["groups"] = _groups(graph.run, graph)
+    return {"key": "run", "name": "Run alone", "kind": "run", "body": body}
+
+
+def graph_run_words(run: GraphRun) -> str:
+    """The result of a run: `On CPU, 2 threads: eager 520 µs, inductor 93 µs a call, 5.6 times as fast`."""
+    words = f"On {run.device_name}: eager {time_text(run.eager_seconds)}"
+    if run.compiled_seconds is None:
+        return f"{words} a call; {run.backend} could not compile it"
+    words += f", {run.backend} {time_text(run.compiled_seconds)} a call"
+    if run.speed_up is None:
+        return words
+    one, other = run.eager_spread, run.compiled_spread
+    if len(one) == len(other) == 2 and one[0] <= other[1] and other[0] <= one[1]:  # within the spread of equal calls
+        return f"{words}, no clear difference"
+    times = run.speed_up if run.speed_up >= 1 else 1 / run.speed_up
+    return f"{words}, {times:.{1 if times < 10 else 0}f} times as {'fast' if run.speed_up >= 1 else 'slow'}"
+
+
+def graphs_alone(report: Report) -> list[str]:
+    """A sentence on each graph that was run on its own."""
+    runs = [(number, graph.run) for number, graph in enumerate(report.graphs)]
+    return [f"graph {number} alone. {graph_run_words(run)}" for number, run in runs if run is not None]
+
+
+def heat(run: GraphRun | None) -> dict[str, tuple[int, str]]:
+    """By node, an operation's heat in percent, and its time and share of the total in words: `12 µs · 34%`."""
+    total = sum(op.seconds for op in run.ops) if run is not None else 0.0
+    if run is None or total <= 0:
+        return {}
+    most, shares = max(op.seconds for op in run.ops), {op.node: op.seconds / total for op in run.ops}
+    words = {node: f"{100 * share:.0f}%" if share >= 0.01 else "< 1%" for node, share in shares.items()}
+    return {op.node: (round(100 * op.seconds / most), f"{time_text(op.seconds)} · {words[op.node]}") for op in run.ops}
+
+
+def _groups(run: GraphRun, graph: Graph) -> list[BarGroup]:
+    times = [("eager", run.eager_seconds, run.eager_spread), (run.backend, run.compiled_seconds, run.compiled_spread)]
+    peaks = [("eager", run.eager_peak_bytes)]
+    peaks += [(run.backend, run.compiled_peak_bytes)] if run.compiled_seconds is not None else []
+    longest = max(seconds or 0.0 for _, seconds, _ in times) or 1.0
+    largest = max(peak or 0 for _, peak in peaks) or 1
+    groups: list[BarGroup] = [
+        {
+            "title": f"One call: median of {run.calls} calls (range of the middle half)",
+            "bars": [_bar(name, f"{time_text(s)} ({' to '.join(map(time_text, spread))})", s / longest)
+                     for name, s, spread in times if s is not None],
+        },
+        {
+            "title": "Peak memory, not counting the inputs",
+            "bars": [_bar(name, "unknown" if n is None else byte_text(n), (n or 0) / largest) for name, n in peaks],
+        },
+    ]  # fmt: skip
+    heats, targets = heat(run), {n.name: n.target for n in graph.nodes}
+    slowest = sorted(heats, key=lambda name: -heats[name][0])[:SLOWEST]
+    if slowest:
+        title = "Operations, eager" if len(heats) <= SLOWEST else f"The {len(slowest)} slowest operations, eager"
+        bars = [_bar(_label(name, targets.get(name, "")), heats[name][1], heats[name][0] / 100) for name in slowest]
+        groups.append({"title": title, "bars": bars})
+    return groups
+
+
+def _label(name: str, target: str) -> str:
+    """A node's name and operation, `y_1 (linear)`; only the name, `linear_1`, if it begins with the operation."""
+    operation = operation_name(target)
+    return name if name.startswith(operation) else f"{name} ({operation})"
+
+
+def _bar(label: str, value: str, part: float) -> Bar:
+    return {"label": shorten(label, 80), "value": value, "part": round(100 * part)}
+
+
+# -- later stages -----------------------------------------------------------------------------------
+
+
+def _stages(report: Report, graph: Graph) -> list[Part]:
+    """The tabs on the texts of a graph's later stages."""
+    parts: list[Part] = []
+    total = sum(len(t) for texts in report.stage_texts.values() for several in texts.values() for t in several)
+    stages = report.stage_texts.get(graph.id, {})
+    for stage, name in _STAGES.items():
+        for number, text in enumerate(stages.get(stage, ())):
+            body: StageBody = {"graph": graph.id, "stage": stage, "number": number}
+            if total <= WHOLE:
+                body["text"] = printable(text, TEXT_LIMIT)
+            title = name + (f" {number + 1}" if number else "")
+            parts.append({"key": f"{stage}{number or ''}", "name": title, "kind": "stage", "body": body})
+    return parts
+
+
+def _kernel(kernel: Kernel, at: dict[str, str]) -> list[str]:
+    """The row of a kernel: its name, its source lines, and the ops that it computes."""
+    lines = list(dict.fromkeys(at[node] for node in kernel.nodes if node in at))
+    words = ", ".join(lines[:6]) + (f" and {plural(len(lines) - 6, 'more line')}" if len(lines) > 6 else "")
+    ops = ", ".join(kernel.ops)
+    times = f" ({kernel.count} times)" if kernel.count > 1 else ""
+    fused = f"fuses {ops}" if ops and "_fused_" in kernel.name else ops
+    return [shorten(kernel.name, 120) + times, printable(words, 400), printable(fused, 400), ""]
+
+
+def splits(report: Report) -> list[str]:
+    """Sentences on how and why DDPOptimizer split graphs."""
+    return [f"graph {n}: {note}" for n, g in enumerate(report.graphs) if g.splits for note in g.notes if note.startswith("DDP")]
+
+
+def split_title(split: GraphSplit, graph: Graph) -> str:
+    """One split: `submod_1: parameters of 1.0 MiB (layers.1.weight, layers.1.bias), a full bucket: its limit is 1.0 MiB`."""
+    if split.parameter_bytes is None:
+        return split.name
+    names = ", ".join(map(_parameter, split.parameters[:20])) + (", …" if len(split.parameters) > 20 else "")
+    words = f"{split.name}: parameters of {byte_text(split.parameter_bytes)} ({names})"
+    if not graph.bucket_limits:
+        return words
+    limit = graph.bucket_limits[0 if split is graph.splits[-1] else 1]
+    full = split.parameter_bytes >= limit
+    return f"{words}, " + (f"a full bucket: its limit is {byte_text(limit)}" if full else "less than a full bucket")
+
+
+def _parameter(name: str) -> str:
+    """The program's name of a parameter: `layers.1.weight` for `l_self_modules_layers_modules_1_parameters_weight_`."""
+    return re.sub(r"_(?:modules|parameters)_", ".", re.sub(r"^[lL]_self_(?:modules_|parameters_)?", "", name)).rstrip("_")
+
+
+def graph_lines(report: Report, terminal: Terminal) -> list[str]:
+    """Graphs that were run on their own."""
+    out = [line for sentence in graphs_alone(report) for line in terminal.wrap(f"▦ {sentence}", "", 3)]
+    return ["", *out] if out else []

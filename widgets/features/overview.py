@@ -1,0 +1,676 @@
+"""The overview of a large report: what to do first, the causes, and the calls with what happened in each.
+
+Promises: only a large report has one; every break and every recompile that was not refused is in one cause, and every frame
+that is not ignored is in the row of its call.  A call is quiet if neither it nor any call below it is eventful
+(`Call.is_eventful`); quiet calls are folded, several of one caller below a row that sums them up.  A setting is presented as
+the compiler's advice, or with what a trial showed, never as a certain fix; a cost is either measured or a number of hits.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import groupby
+from typing import TypedDict
+
+from dynascope.compiler.report import Break, Fix, Frame, Recompile, Report, plural, time_text
+from dynascope.compiler.report.call_tree import OWNERS, Call, Owners, call_tree, package, ran_in
+from dynascope.compiler.report.causes import Cause, causes
+from dynascope.widgets.features.breaks import advice, cause_of, instead_of, was_refused
+from dynascope.widgets.features.fixes import considered, fixed_counts, fixed_words, is_refused
+from dynascope.widgets.features.places import Places, break_code
+from dynascope.widgets.features.recompiles import recompile_words
+from dynascope.widgets.features.summary import nothing_to_do
+from dynascope.widgets.terminal import Terminal
+from dynascope.widgets.words import compiler_text, listing, printable, shorten
+
+#: a report is large if it has more frames than this, of more functions than this
+MOST_FRAMES, MOST_FUNCTIONS = 12, 4
+#: lines of a screen
+SCREEN = 45
+#: lines for the causes, if only one line is above or below the overview; each further line there takes one away, and the
+#: calls get what is left of the screen
+CAUSES = 20
+#: causes that are shown with their places (one less if there are more than MANY causes), and functions named in one line
+PLACED, MANY, FUNCTIONS = 4, 6, 5
+#: marks of rows: the user's own code, the library that the model is from, other libraries
+MARKS = {"own": "◆", "model": "◇", "other": " "}
+_STYLES = {"skipped": "yellow", "break": "yellow", "recompile": "cyan", "failed": "red", "unfinished": "red"}
+#: setting that the compiler's hints name -> what the breaks with such a hint have in common
+_SETTINGS = {
+    "capture_scalar_outputs": "a tensor's value is read in Python (`.item()`, `int()`, `tolist()`)",
+    "capture_dynamic_output_shape_ops": "a result's shape depends on data (`nonzero`, `where`, `nms`)",
+    "trace_autograd_ops": "`backward()` in the compiled code",
+    "allow_rnn": "an RNN, GRU or LSTM",
+}
+#: torch's type of a break -> what happens, what to do, and what to do if `--fix` has tried that in vain
+_TYPES = {
+    "Data-dependent branching": (
+        "an `if` or `while` depends on a tensor's value",
+        "use `torch.where` or `torch.cond`, or move the check out of the compiled code",
+        "move the check out of the compiled code",
+    ),
+    "Attempted to call function marked as skipped": (
+        "a call into code that Dynamo does not trace",
+        "move the call out of the compiled code, or wrap it with `torch.library.custom_op`",
+        "move the call out of the compiled code",
+    ),
+    "Uninitialized nn.Module": (
+        "a module is made in the compiled code",
+        "make the module outside of the compiled code, before it runs",
+    ),
+}
+#: the kind of a guard that failed -> what changed, what to do, and what to do if `--fix` has tried that in vain
+_GUARDS = {
+    "size": (
+        "another size",
+        "each size gets a version of its own; where sizes vary between calls, try `dynamic=True` or `mark_dynamic`",
+        "each size gets a version of its own; give it few sizes, for example by padding",
+    ),
+    "value": (
+        "another number or flag",
+        "each value gets a version of its own; pass it as a tensor, or keep it the same between calls",
+        "each value gets a version of its own; keep it the same between calls",
+    ),
+    "rank": ("another number of dimensions", "give it the same number of dimensions in each call"),
+    "dtype": ("another dtype", "give it the same dtype in each call"),
+    "stride": ("another memory layout", "give it the same layout in each call, for example with `.contiguous()`"),
+    "type": ("another type or module", "pass the same class in each call: each class gets a version of its own"),
+    "global state": ("a global setting of torch changed", "keep grad mode, autocast and the like the same around calls"),
+    "expression": ("sizes are related in another way", "keep the sizes in the same relation in each call"),
+    "range": (
+        "a size outside the range that was compiled for",
+        "mark the size with `torch._dynamo.mark_dynamic(x, dim, min=..., max=...)`",
+    ),
+}
+_HINT = "the compiler's hint"
+_TRACED_AGAIN = "tried: gone after a first call"
+_LIMIT = "Dynamo recompile limit exceeded"
+
+
+class CausePlace(TypedDict):
+    """One break, or one function that was compiled again; `ids`: the breaks or frames that it represents."""
+
+    id: str
+    place: str
+    code: str
+    function: str
+    times: int
+    owner: str
+    ids: list[str]
+
+
+class CauseRow(TypedDict):
+    """Breaks or recompiles that one change may remove; `eager`: functions that run eagerly because of them."""
+
+    id: str
+    kind: str
+    count: str
+    title: str
+    fix: str
+    cost: str
+    eager: list[str]
+    places: list[CausePlace]
+
+
+class CallRow(TypedDict):
+    """A call in the tree, or the sum of several quiet calls; the rows below it follow, with a greater `depth`.
+
+    `part`: its time, or else its captured operations, as a percentage of the largest row's; `eager`: how much of `part` is
+    eager code; `events`: pairs of kind and words; `folded`: whether the rows below it are hidden at first; `ids`: the breaks,
+    frames and graphs that it represents, [] for a sum.
+    """
+
+    id: str
+    depth: int
+    name: str
+    place: str
+    owner: str
+    events: list[list[str]]
+    part: int
+    eager: int
+    folded: bool
+    ids: list[str]
+
+
+class Overview(TypedDict):
+    """What a large report opens with.
+
+    `first`: what to do first; `left`: the breaks and recompiles of the other causes; `well`: what is compiled well; `library`:
+    the package, other than torch, that most frames are from, or ""; `measured`: whether run times were measured; `by_cost`:
+    whether the causes of breaks are sorted by measured costs.
+    """
+
+    first: str
+    left: str
+    first_id: str
+    causes: list[CauseRow]
+    calls: list[CallRow]
+    library: str
+    well: str
+    measured: bool
+    by_cost: bool
+
+
+def is_large(report: Report) -> bool:
+    """Whether a report has more frames of more functions than a picture shows at a glance; it then opens with its overview."""
+    frames = [f for f in report.frames if f.status != "ignored"]
+    functions = {(f.file, f.name) if f.kind == "resume" else (f.file, f.line) for f in frames}
+    return len(frames) > MOST_FRAMES and len(functions) > MOST_FUNCTIONS
+
+
+def overview(places: Places) -> Overview | None:
+    """The overview of a report; None if the report is not large."""
+    report = places.report
+    if not is_large(report):
+        return None
+    owners = Owners(report)
+    words = [CauseWords(places, cause) for cause in causes(report)]
+    rows = [one.row(number, owners) for number, one in enumerate(words)]
+    named = words[0].breaks if words else []  # "first" names the first of these; the first of the sorted places may be another
+    first, left = proved_words(report)
+    costs = [one.cause.seconds for one in words if one.breaks]
+    return {
+        "first": printable(first or (first_words(words[0]) if words else nothing_to_do(report)), 1000),
+        "left": left if first else left_words(words[1:]),
+        "first_id": named[0].id if named else rows[0]["places"][0]["id"] if rows and rows[0]["places"] else "",
+        "causes": rows,
+        "calls": _Rows(places, owners).rows,
+        "library": shorten(owners.library or "", 40),
+        "well": _compiled_well(places),
+        "measured": report.profile is not None,
+        "by_cost": bool(costs) and None not in costs and costs == sorted(costs, key=lambda seconds: -(seconds or 0)),
+    }
+
+
+# -- causes -----------------------------------------------------------------------------------------
+
+
+class CauseWords:
+    """The words of one cause."""
+
+    def __init__(self, places: Places, cause: Cause) -> None:
+        self.report, self.places, self.cause = places.report, places, cause
+        self.breaks: list[Break] = [places.breaks[id] for id in cause.breaks]
+        self.frames: list[Frame] = [places.frames[id] for id in cause.frames if id in places.frames]
+        again = (r for r in self.report.recompiles if r.frame in cause.frames)
+        self.recompiles: list[Recompile] = [r for r in again if r.refused_by is None]
+
+    def row(self, number: int, owners: Owners) -> CauseRow:
+        """The cause with its places: those in the user's own code first, then in the model's library, then in other code."""
+        found = self.broken(owners) or self.recompiled(owners)
+        return {
+            "id": f"cause{number}", "kind": self.cause.kind, "count": self.count(), "title": shorten(self.title(), 200),
+            "fix": shorten(self.fix(), 300), "cost": shorten(self.cost(), 200), "eager": [shorten(e, 80) for e in self.eager()],
+            "places": sorted(found, key=lambda place: OWNERS.index(place["owner"])),
+        }  # fmt: skip
+
+    def broken(self, owners: Owners) -> list[CausePlace]:
+        return [{
+            "id": b.id, "place": self.places.at(b.file, b.line, b.cell), "code": shorten(break_code(b, self.places), 120),
+            "function": shorten(self.places.function(b.function, b.file, b.line), 80), "times": len(b.hits),
+            "owner": owners.of(b.file), "ids": [b.id],
+        } for b in self.breaks]  # fmt: skip
+
+    def recompiled(self, owners: Owners) -> list[CausePlace]:
+        """One place for each function that was compiled again, the most often recompiled one first."""
+        reasons = {r.frame: recompile_words(r) for r in self.recompiles}
+        found: dict[tuple[str, int, str], CausePlace] = {}
+        for f in self.frames:
+            place = found.setdefault((f.file, f.line, f.name), {
+                "id": f.id, "place": self.places.frame(f), "code": shorten(next(iter(reasons.get(f.id, [])), ""), 160),
+                "function": shorten(self.places.name(f), 80), "times": 0, "owner": owners.of(f.file), "ids": [],
+            })  # fmt: skip
+            place["times"] += 1
+            place["ids"].append(f.id)
+        return sorted(found.values(), key=lambda place: -place["times"])
+
+    def count(self) -> str:
+        """How much the cause explains: `8 graph breaks`, `19 recompiles`."""
+        return plural(len(self.breaks), "graph break") if self.breaks else plural(len(self.frames), "recompile")
+
+    def title(self) -> str:
+        """What happens at each place of the cause."""
+        if self.cause.kind == "recompile":
+            known = _GUARDS.get(self.cause.guard or "")
+            return known[0] + self.example() if known else (recompile_words(self.recompiles[0]) or ["a guard failed"])[0]
+        if self.cause.first_call:
+            return "only in the first call"
+        if self.cause.by_design:
+            return "torch's own breaks, for training"
+        if self.cause.consequence:
+            return "may follow from an earlier break"
+        if len({b.error for b in self.breaks}) == 1 and self.breaks[0].error:
+            return compiler_text(self.breaks[0].error, 200)
+        known_type = _TYPES.get(self.cause.type)
+        return _SETTINGS.get(self.cause.setting or "") or (known_type[0] if known_type else compiler_text(self.cause.type, 200))
+
+    def example(self) -> str:
+        """For recompiles, what the first failed guard expected and what it got: `, such as boxes: 308, then 0`."""
+        guard = self.recompiles[0].failed_guards[0] if self.recompiles and self.recompiles[0].failed_guards else None
+        if guard is None or not guard.source:
+            return ""
+        values = f": {guard.before}, then {guard.now}" if guard.before and guard.now else ""
+        return f", such as {compiler_text(guard.source, 60)}{compiler_text(values, 60)}"
+
+    def fix(self) -> str:
+        """What to do about the cause."""
+        setting = self.cause.setting
+        if setting is not None and self.is_refused():
+            return f"{lower_first(instead_of(setting))} ({was_refused(setting)})"
+        if setting is not None:
+            return f"set `torch._dynamo.config.{setting} = True` ({self.tried() or _HINT})"
+        titles = list(dict.fromkeys(fix.title for fix in self.considered() if fix.chosen))
+        if titles:
+            return f"{'; '.join(map(lower_first, titles[:2]))} (tried: proved)"
+        if self.cause.kind == "recompile":
+            return self.untried(_GUARDS.get(self.cause.guard or "", ("", "keep what the guard checks the same in each call")))
+        if self.cause.first_call:
+            return f"call it once in eager mode before it is compiled ({_TRACED_AGAIN})"
+        if self.cause.by_design:
+            return advice(self.report, self.breaks[0])[0]
+        if self.cause.consequence:
+            return "fix the others first: the compiler says that they may be the cause"
+        if self.cause.type in _TYPES and not self.breaks[0].error:
+            return self.untried(_TYPES[self.cause.type])
+        step = next((step for step in advice(self.report, self.breaks[0]) if not step.startswith("Other code of")), "")
+        return shorten(step, 200)
+
+    def untried(self, known: tuple[str, ...]) -> str:
+        """What to do, without what was tried in vain: `known` has the words for both."""
+        return f"{known[-1]} (other changes were tried and refused)" if self.is_refused() else known[1]
+
+    def considered(self) -> list[Fix]:
+        """The changes considered for the cause; if it has a setting, those with this setting."""
+        return considered(self.report, [*self.cause.breaks, *self.cause.frames], self.cause.setting)
+
+    def is_refused(self) -> bool:
+        """Whether changes for the cause were tried, or the setting if it has one, and none is proved."""
+        return is_refused(self.considered())
+
+    def tried(self) -> str:
+        """What trying the setting showed, `tried: 8 graph breaks become 3`, or `not tried`; empty if no fix has it."""
+        tried = self.considered()
+        proved = [f for f in tried if f.verdict == "proved" and None not in (f.breaks_before, f.breaks_after)]
+        if proved and proved[0].breaks_before == proved[0].breaks_after:
+            return "tried: proved, with other changes"
+        if proved:
+            before = proved[0].breaks_before or 0
+            return f"tried: {plural(before, 'graph break')} {'becomes' if before == 1 else 'become'} {proved[0].breaks_after}"
+        reasons = [fix.reason if fix.reason.startswith("not ") else f"not tried: {fix.reason}" for fix in tried if fix.reason]
+        return reasons[0] if reasons else "not tried" if tried else ""
+
+    def cost(self) -> str:
+        """What the cause costs: `1.2 ms a call · 34 eager ops`, `27 hits`; "" if no more is known than the count."""
+        if self.cause.seconds:
+            ops = f" · {plural(self.cause.eager_ops, 'eager op')}" if self.cause.eager_ops else ""
+            return f"{time_text(self.cause.seconds)} a call{ops}"
+        return f"{self.cause.split} hits" if self.cause.split > len(self.breaks) else ""
+
+    def eager(self) -> list[str]:
+        """The functions that run eagerly because of this cause; for recompiles, those that were compiled too often."""
+        if self.cause.kind == "recompile":
+            again = {(f.file, f.name) for f in self.frames}
+            limit = [f for f in self.report.frames if f.status == "skipped" and (f.reason or "").startswith(_LIMIT)]
+            frames = [f for f in limit if (f.file, f.name) in again]
+        else:
+            ids = {b.id for b in self.breaks}
+            skipped = [(f, cause_of(self.report, f)) for f in self.report.frames if f.status == "skipped"]
+            frames = [f for f, why in skipped if why is not None and why.id in ids]
+        return list(dict.fromkeys(self.places.name(f).removeprefix("resume in ") for f in frames))
+
+
+def proved_words(report: Report) -> tuple[str, str]:
+    """What applying the proved fixes does, as what to do first, and what then remains; two "" if there are none."""
+    fixes = report.fix_set
+    if fixes is None or not fixes.fixes:
+        return "", ""
+    more = f"{plural(fixes.graphs_before, 'graph')} → {fixes.graphs_after}"
+    removes = any(count for _, count, _ in fixed_counts(report))
+    gain = f"{fixed_words(report)} go away" if removes else f"more is captured ({more})"
+    left = [plural(whole - count, name) for name, count, whole in fixed_counts(report) if whole > count]
+    return f"apply {plural(len(fixes.fixes), 'proved change')} (`report.patch()`): {gain}.", ", ".join(left)
+
+
+def lower_first(words: str) -> str:
+    return words[:1].lower() + words[1:]
+
+
+def first_words(words: CauseWords) -> str:
+    """One sentence on what to do first; `words`: those of the first cause."""
+    cause = words.cause
+    fix = words.fix().removesuffix(f" ({_HINT})").removesuffix(".")
+    if cause.kind == "recompile":
+        return f"{fix} ({words.count()}: {words.title()})."
+    if cause.setting is not None and not words.is_refused() and words.tried().startswith("tried"):
+        return f"{fix}."
+    part, whole = len(words.breaks), plural(len(words.report.breaks), "graph break")
+    of = f"{part} of {whole}" if part < len(words.report.breaks) else f"all {whole}" if part > 1 else "the only graph break"
+    if cause.first_call:
+        subject = of.replace("the only", "its") + (" are" if part > 1 else " is")
+        return f"{fix.removesuffix(f' ({_TRACED_AGAIN})')}: {subject} in the first call only."
+    if cause.setting is not None and not words.is_refused():
+        owners = {package(b.file) or "your code" for b in words.breaks}
+        whose = f" ({owners.pop()})" if len(owners) == 1 else ""
+        return f"{fix}: the compiler advises it for {of}{whose}."
+    b = words.breaks[0]
+    at = f"{words.places.at(b.file, b.line, b.cell)} in {words.places.function(b.function, b.file, b.line)}"
+    more = f" and {plural(len(words.breaks) - 1, 'more place')}" if len(words.breaks) > 1 else ""
+    tries = (
+        ""
+        if words.report.fixes is not None
+        else "; `%%compile --fix` and `dynascope fix` try such changes" + (", also in a library" if package(b.file) else "")
+    )
+    return f"at {at} ({package(b.file) or 'your code'}){more}, {words.title()}: {fix}{tries}."
+
+
+def left_words(others: list[CauseWords]) -> str:
+    """The counts of the other causes: `4 graph breaks (2 of them may go away too), 19 recompiles`; empty if there are none."""
+    breaks = sum(len(other.breaks) for other in others)
+    follow = sum(len(other.breaks) for other in others if other.cause.consequence)
+    again = sum(len(other.frames) for other in others)
+    may = f" ({follow} of them may go away too)" if follow < breaks else ", which may go away too"
+    rest = [plural(breaks, "graph break") + (may if follow else "")] if breaks else []
+    return ", ".join(rest + ([plural(again, "recompile")] if again else []))
+
+
+# -- calls ------------------------------------------------------------------------------------------
+
+
+class _Rows:
+    """The rows of the call tree."""
+
+    def __init__(self, places: Places, owners: Owners) -> None:
+        report, self.places, self.owners = places.report, places, owners
+        #: operations of each graph that is not from a recompile; recompiles are counted separately
+        self.graphs = _first_versions(report)
+        self.seconds, self.eager_seconds, self.eager_ops = _measured(report)
+        self.rows: list[CallRow] = []
+        #: what `part` returns for each row
+        self.sizes: list[tuple[float, float]] = []
+        roots = call_tree(report)
+        self.eventful = {id(call) for root in roots for _, call in root.walk() if any(c.is_eventful for _, c in call.walk())}
+        self.below(roots, 0)
+        largest = max((size for size, _ in self.sizes), default=0.0) or 1.0
+        for row, (size, eager) in zip(self.rows, self.sizes, strict=True):
+            row["part"], row["eager"] = round(100 * size / largest), round(100 * eager / largest)
+
+    def below(self, calls: list[Call], depth: int) -> None:
+        """Add the rows for the calls of one caller."""
+        quiet = [call for call in calls if id(call) not in self.eventful]
+        for call in calls:
+            if id(call) in self.eventful:
+                self.row(call, depth)
+        if len(quiet) == 1:
+            self.row(quiet[0], depth, folded=True)
+        elif quiet:
+            self.quiet_row(quiet, depth)
+
+    def row(self, call: Call, depth: int, *, folded: bool = False) -> None:
+        passed: list[Call] = []
+        while depth and len(call.calls) == 1 and not folded and self.is_empty(call):
+            passed, call = [*passed, call], call.calls[0]
+        whole = [*passed, *([c for _, c in call.walk()] if folded else [call])]
+        self.sizes.append(self.part(whole))
+        self.rows.append({
+            "id": self.target(call), "depth": depth, "name": shorten(self.name(call), 120), "owner": self.owners.of(call.file),
+            "place": self.places.at(call.file, call.line, call.cell), "events": self.events(whole),
+            "ids": [id for c in whole for id in (*c.breaks, *(f.id for f in c.frames), *c.graphs)],
+            "part": 0, "eager": 0, "folded": folded,
+        })  # fmt: skip
+        self.below(call.calls, depth + 1)
+
+    def is_empty(self, call: Call) -> bool:
+        """Whether nothing was captured or happened in a call itself.
+
+        If such a call has only one callee, the two share a row, unless the call is a root or folded.
+        """
+        return not call.is_eventful and not call.graphs
+
+    def quiet_row(self, quiet: list[Call], depth: int) -> None:
+        """Add a row that sums up several quiet calls, and their own rows below it."""
+        whole = [c for call in quiet for _, c in call.walk()]
+        self.sizes.append(self.part(whole))
+        names = list(dict.fromkeys(_short(self.name(call)) for call in quiet))
+        self.rows.append({
+            "id": self.target(quiet[0]), "depth": depth, "name": f"{len(quiet)} more: {listing(names, 100)}",
+            "owner": min((self.owners.of(c.file) for c in whole), key=OWNERS.index), "place": "",
+            "events": self.events(whole), "ids": [], "part": 0, "eager": 0, "folded": True,
+        })  # fmt: skip
+        for call in quiet:
+            self.row(call, depth + 1, folded=True)
+
+    def name(self, call: Call) -> str:
+        return self.places.function(call.name, call.file, call.line)
+
+    def target(self, call: Call) -> str:
+        """What a click on the row of a call selects: its first break, else the frame that was skipped, else its first frame."""
+        frames = [f.id for f in ([call.skipped] if call.skipped else []) + call.frames]
+        return next(iter([*call.breaks, *frames]), "")
+
+    def part(self, calls: list[Call]) -> tuple[float, float]:
+        """How much of the program is in these calls, and how much of that is eager code, in seconds.
+
+        If no run was profiled: the number of captured operations, and 0.
+        """
+        frames = [f.id for call in calls for f in call.frames]
+        if self.seconds:
+            return sum(self.seconds[id] for id in frames), sum(self.eager_seconds[id] for id in frames)
+        return float(sum(self.graphs.get(g) or 0 for call in calls for g in call.graphs)), 0.0
+
+    def events(self, calls: list[Call]) -> list[list[str]]:
+        """What happened, as [kind, words] pairs."""
+        frames = [f for call in calls for f in call.frames]
+        found = [[str(f.status), str(f.status)] for f in frames if f.status in ("failed", "unfinished")][:1]
+        if any(f.status == "skipped" for f in frames):
+            rest = all(f.kind == "resume" for f in frames if f.status == "skipped")
+            found.append(["skipped", "rest runs eagerly" if rest else "runs eagerly"])
+        breaks = [b for call in calls for b in call.breaks]
+        found += [["break", plural(len(breaks), "break")]] if breaks else []
+        again = sum(call.recompiles for call in calls)
+        found += [["recompile", plural(again, "recompile")]] if again else []
+        return found + self.captured(calls, [] if found else frames)
+
+    def captured(self, calls: list[Call], frames: list[Frame]) -> list[list[str]]:
+        """The pairs for graphs and measured eager ops; without either, "nothing to compile" if all `frames` are empty."""
+        graphs = [g for call in calls for g in call.graphs if g in self.graphs]
+        ops = [self.graphs.get(g) for g in graphs]
+        eager = sum(self.eager_ops[f.id] for call in calls for f in call.frames)
+        known = "" if None in ops or not graphs else f", {plural(sum(op or 0 for op in ops), 'op')}"
+        found = [["graph", plural(len(graphs), "graph") + known]] if graphs else []
+        found += [["eager", plural(eager, "eager op")]] if eager else []
+        if found:
+            return found
+        empty = frames and all(f.status == "empty" for f in frames)
+        return [["empty", "nothing to compile"]] if empty else []
+
+
+def _short(name: str) -> str:
+    """`Block` for `Block.forward`, `decode` for `BoxCoder.decode`."""
+    owner, _, own = name.rpartition(".")
+    return owner if owner and own in ("forward", "__call__", "__init__") else own
+
+
+def _first_versions(report: Report) -> dict[str, int | None]:
+    """By id, the number of operations of each graph that is not from a recompile; None: unknown."""
+    again = {f.graph for f in report.frames if f.recompile_of is not None}
+    return {g.id: g.ops for g in report.graphs if g.id not in again}
+
+
+def _compiled_well(places: Places) -> str:
+    """A sentence on the functions that have graphs, were compiled in this recording, and are not eventful themselves.
+
+    "" without any, or if no ops are known.
+    """
+    ops = _first_versions(places.report)
+    calls = [call for root in call_tree(places.report) for _, call in root.walk()]
+    sizes = {id(call): sum(ops.get(g) or 0 for g in call.graphs) for call in calls}
+    unclear = [c for c in calls if c.is_eventful or any(f.status == "cached" for f in c.frames)]
+    eventful = {(c.name, c.file, c.line) for c in unclear}
+    well = [c for c in calls if c.graphs and (c.name, c.file, c.line) not in eventful]
+    whole = sum(sizes.values())
+    if not well or not whole:
+        return ""
+    well.sort(key=lambda call: -sizes[id(call)])
+    names = list(dict.fromkeys(_short(places.function(call.name, call.file, call.line)) for call in well))
+    part = round(100 * sum(sizes[id(c)] for c in well) / whole)
+    return f"{plural(len(names), 'function')} (without what they call), {part}% of the captured ops: {listing(names, 120)}"
+
+
+def _measured(report: Report) -> tuple[dict[str, float], dict[str, float], dict[str, int]]:
+    """For the profiled call, by frame: its seconds, those of eager code, and the number of eager operations."""
+    seconds, eager, ops = defaultdict[str, float](float), defaultdict[str, float](float), defaultdict[str, int](int)
+    for frame, segment in ran_in(report):
+        seconds[frame] += segment.duration
+        if segment.kind == "gap":
+            eager[frame] += segment.duration
+            ops[frame] += segment.op_count or 0
+    return seconds, eager, ops
+
+
+# -- text -------------------------------------------------------------------------------------------
+
+
+class OverviewText(Terminal):
+    """The lines of one overview."""
+
+    def __init__(self, shown: Overview, colour: bool, width: int) -> None:
+        super().__init__(colour, width)
+        self.shown = shown
+        self.owners = {place["owner"] for cause in shown["causes"] for place in cause["places"]}
+        #: whether rows must be marked by whose code they are
+        self.mixed = len(owners := self.owners | {row["owner"] for row in shown["calls"]}) > 1 and "own" in owners
+
+    def lines(self, used: int) -> list[str]:
+        """The lines of the overview; `used`: number of the screen's lines that are taken by what is above and below it."""
+        first = self.wrap(self.shown["first"], " " * 15, 3)
+        first = [self.paint("Do this first: ", "green", "bold") + first[0].lstrip(), *first[1:]]
+        if self.shown["left"]:
+            first.append(f"{'Remaining: ':>15}{self.shown['left']}")
+        if self.shown["well"]:
+            well = self.wrap(self.shown["well"], " " * 15, 2)
+            first += [f"{'Compiled well: ':>15}{well[0].lstrip()}", *well[1:]]
+        causes = self.causes(CAUSES - max(0, used - 1))
+        out = ["", *first, *(["", *causes] if causes else [])]
+        foot = ["", self.paint("More about the breaks: print(report.details())", "soft")]
+        return [*out, "", *self.calls(SCREEN - used - len(out) - len(foot) - 1), *foot]
+
+    # -- causes -----------------------------------------------------------------------------------
+
+    def causes(self, room: int) -> list[str]:
+        """The causes: the first ones with their places, the others in one line each."""
+        library = {"model": self.shown["library"], "other": "libraries"}.get("".join(self.owners), "")
+        library = f"  (all in {library})" if library else ""
+        rows = self.shown["causes"]
+        placed = PLACED if len(rows) <= MANY else PLACED - 1
+        order = ", the most costly first" if self.shown["by_cost"] else ""
+        out = [self.paint(f"Causes: {len(rows)}{order}", "bold") + self.paint(library, "soft")]
+        for number, row in enumerate(rows):
+            left = room - len(out) - (number < len(rows) - 1)
+            lines = [self.head(number, row), *(self.places(row) if number < placed else [])]
+            if len(lines) > left:
+                lines = lines[:1]
+            if left < 1:
+                out.append(self.paint(f"    … and {plural(len(rows) - number, 'more cause')}", "soft"))
+                break
+            out += lines
+        return out if rows else []
+
+    def head(self, number: int, row: CauseRow) -> str:
+        """The first line of a cause: how many breaks or recompiles, what they cost, what happens."""
+        text = f"{number + 1:>2}. {row['count']}" + (f" ({row['cost']})" if row["cost"] else "") + ": "
+        colour = "cyan" if row["kind"] == "recompile" else "yellow"
+        return self.paint(text, colour, "bold") + shorten(row["title"], max(20, self.width - len(text)))
+
+    def places(self, row: CauseRow) -> list[str]:
+        """The other lines of a cause: what to do, where, and what runs eagerly because of it."""
+        out = [self.paint("    → ", "green") + line.lstrip() for line in self.wrap(row["fix"], "      ", 1)]
+        for owner, group in groupby(row["places"], lambda place: place["owner"]):
+            whose = {"own": "your code: ", "model": f"{self.shown['library']}: "}.get(owner, "other libraries: ")
+            listed = self.listed(list(group), self.width - 6, whose if len(self.owners) > 1 or owner == "own" else "")
+            out += [f"      {line}" for line in listed]
+        if row["eager"]:
+            words = "runs eagerly: " if row["kind"] == "break" else "runs eagerly, compiled too often: "
+            out.append(self.paint("      " + words + listing(row["eager"][:FUNCTIONS], self.width - 6 - len(words)), "soft"))
+        return out
+
+    def listed(self, places: list[CausePlace], room: int, owner: str) -> list[str]:
+        """The places by function, in at most two lines: `poolers.py:104 _infer_scale (5×), poolers.py:122 :125 _setup`."""
+        parts = []
+        for (file, function), group in groupby(places, lambda p: (p["place"].rpartition(":")[0], p["function"])):
+            here = list(group)
+            lines = " ".join(f":{p['place'].rpartition(':')[2]}" for p in here[:6]) + (" …" if len(here) > 6 else "")
+            times = sum(p["times"] for p in here)
+            parts.append(f"{file}{lines} {function}" + (f" ({times}×)" if times > len(here) else ""))
+        rows = [owner]
+        for number, part in enumerate(parts):
+            text = shorten(part, room - 20) + ("," if number + 1 < len(parts) else "")
+            if len(rows[-1]) + len(text) > room - (22 if len(rows) > 1 else 0) and rows[-1] != owner:
+                if len(rows) == 2:
+                    rows[-1] += f" and {plural(len(parts) - number, 'more function')}"
+                    break
+                rows.append(text)
+            else:
+                rows[-1] += (" " if rows[-1] not in ("", owner) else "") + text
+        return rows
+
+    # -- calls ------------------------------------------------------------------------------------
+
+    def calls(self, room: int) -> list[str]:
+        """The tree of calls in at most `room` lines."""
+        rows = [row for row in visible(self.shown["calls"]) if not self.is_noise(row)]
+        # left out first: folded rows, then the rows that are not of the first cause; of each, the deepest first
+        first = {id for cause in self.shown["causes"][:1] for place in cause["places"] for id in place["ids"]}
+        ranked = sorted(range(len(rows)), key=lambda n: (rows[n]["folded"], first.isdisjoint(rows[n]["ids"]), rows[n]["depth"]))
+        chains, chosen = callers(rows), set[int]()
+        for n in ranked:
+            if len(chosen | chains[n]) < room:
+                chosen |= chains[n]
+        kept = [rows[n] for n in sorted(chosen)]
+        more = len(rows) - len(kept)
+        names = ["  " * row["depth"] + shorten(row["name"], max(16, self.width - 58 - 2 * row["depth"])) for row in kept]
+        width = max([len(name) for name in names], default=0)
+        at = min(28, max([len(row["place"]) for row in kept], default=0))
+        whose = {"own": "your code", "model": self.shown["library"]}
+        marks = [f"{MARKS[o]} {words}" for o, words in whose.items() if any(row["owner"] == o for row in rows)]
+        note = f"  ({', '.join(marks)})" if self.mixed else ""
+        out = [self.paint("Calls", "bold") + self.paint(note, "soft")]
+        for row, name in zip(kept, names, strict=True):
+            mark = MARKS[row["owner"]] + " " if self.mixed else "  "
+            place = shorten(row["place"], at)
+            events, left = [], self.width - width - at - 6
+            for kind, words in row["events"]:
+                fits = next((w for w in (words, words.partition(",")[0]) if len(w) <= left), "")
+                left -= len(fits) + 3
+                events += [self.paint(fits, _STYLES.get(kind, "soft"))] if fits else []
+            out.append(f"{mark}{name:<{width}}  " + self.paint(f"{place:<{at}}", "soft") + "  " + " · ".join(events))
+        if more > 0:
+            out[0] += self.paint(f"  ({plural(more, 'row')} not shown)", "soft")
+        return out
+
+    def is_noise(self, row: CallRow) -> bool:
+        """Whether a row is folded and has no event other than that there was nothing to compile."""
+        return row["folded"] and all(kind == "empty" for kind, _ in row["events"])
+
+
+def callers(rows: list[CallRow]) -> list[set[int]]:
+    """For each row, its index and those of the rows that it is below: without them, its indent would mean another caller."""
+    out: list[set[int]] = []
+    path: list[int] = []
+    for n, row in enumerate(rows):
+        while path and rows[path[-1]]["depth"] >= row["depth"]:
+            path.pop()
+        path.append(n)
+        out.append(set(path))
+    return out
+
+
+def visible(rows: list[CallRow]) -> list[CallRow]:
+    """The rows that are not below a folded one."""
+    out: list[CallRow] = []
+    hidden_below: int | None = None
+    for row in rows:
+        if hidden_below is not None and row["depth"] > hidden_below:
+            continue
+        hidden_below = row["depth"] if row["folded"] else None
+        out.append(row)
+    return out

@@ -1,0 +1,251 @@
+"""The index of one report: its parts by id, the names of its places (`In[3]:4`) and functions, and the lines of its sources.
+
+Functions, classes, `with` blocks and the columns of expressions are found in the recorded source; in excerpts that are not
+valid Python, no functions, classes and blocks are found.  Promises: only the text of the excerpts is read; the last 32 parsed
+excerpts are cached.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+from collections import defaultdict
+
+from dynascope.compiler.parsing import no_syntax_warnings, syntax_tree
+from dynascope.compiler.report import Break, Frame, Graph, Recompile, Report, Source, plural
+from dynascope.widgets.words import consecutive, indent_of, printable
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+WITHS = (ast.With, ast.AsyncWith)
+#: a break's expression has at most this many lines, if the report does not know where it ends
+MOST_CONTINUED = 40
+#: graphs have this many different colors
+TONES = 6
+
+
+class Places:
+    """Names of the places (`In[3]:4`, `model.py:12`) and functions of one report, the lines of its sources, its parts by id."""
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+        self.frames = {f.id: f for f in report.frames}
+        self.breaks = {b.id: b for b in report.breaks}
+        #: each graph with its number
+        self.graphs = {g.id: (number, g) for number, g in enumerate(report.graphs)}
+        self.costs = {c.break_: c for c in report.profile.breaks} if report.profile else {}
+        #: the graphs that ended at each break, with their numbers
+        self.ended: dict[str, list[tuple[int, Graph]]] = defaultdict(list)
+        for number, g in self.graphs.values():
+            self.ended[g.break_ or ""].append((number, g))
+        #: the recompiles of each frame: the one that made it, and one that the limit refused
+        self.recompiled: dict[str, list[Recompile]] = defaultdict(list)
+        for r in report.recompiles:
+            self.recompiled[r.frame].append(r)
+        #: for each frame, the frames that are versions of the same code in this recording, in order
+        self.versions: dict[str, list[Frame]] = {}
+        #: the frames that each frame called
+        self.called: dict[str, list[Frame]] = defaultdict(list)
+        for f in report.frames:
+            row = self.versions.setdefault(f.id, self.versions.get(f.recompile_of or "", []))
+            if not row or row[-1].id == f.recompile_of:
+                row.append(f)
+            if f.parent is not None and f.status != "ignored":
+                self.called[f.parent].append(f)
+        self._sources: dict[str, Source] = {s.file: s for s in report.sources}
+        self._lines: dict[str, dict[int, str]] = {}
+        self._methods: dict[str, list[tuple[str, int, int, str]]] = {}
+        #: (file, name) -> (first line, last line, name with the class) of the methods that the compiler met
+        self._qualified: dict[tuple[str, str], dict[tuple[int, int, str], None]] = defaultdict(dict)
+        self._functions: dict[tuple[str, str, int | None], str] = {}
+        for f in report.frames:
+            met = [(f.file, f.line, f.end_line, f.qualname), *((i.file, i.line, i.end_line, i.name) for i in f.inlined)]
+            for file, line, end, name in met:
+                if name and "." in name:
+                    self._qualified[file, name.rpartition(".")[2]][line, end or line, name] = None
+
+    def label(self, file: str, cell: int | None = None) -> str:
+        """The short name of a file or cell."""
+        source = self._sources.get(file)
+        if source is not None and source.label:
+            return printable(source.label, 200)
+        if cell is not None:
+            return f"In[{cell}]"
+        return printable(re.split(r"[\\/]", file)[-1] or file or "?", 200)
+
+    def at(self, file: str, line: int | None, cell: int | None = None, column: int | None = None) -> str:
+        """A place as text, `In[3]:4:5`; the column in it is 1-based, as in editors."""
+        parts = [self.label(file, cell), *([] if line is None else [line] if column is None else [line, column + 1])]
+        return ":".join(map(str, parts))
+
+    def span(self, b: Break) -> tuple[str, int, int, bool]:
+        """(text of a break's line, start column, end column, whether these are known); if not, those of the unindented text."""
+        text = self.lines(b.file).get(b.line)
+        if text is None:  # `source` lacks the indentation, so the break's columns do not fit it
+            return b.source, 0, len(b.source), False
+        below = b.end_line not in (None, b.line)
+        columns = span(text, b.column, len(text.rstrip()) if below else b.end_column)
+        start, end = columns or (indent_of(text), len(text.rstrip()))
+        return text, start, max(start, end), columns is not None
+
+    def code(self, b: Break) -> str:
+        """The whole expression of a break in one line, also if it spans several."""
+        text, start, end, known = self.span(b)
+        lines = self.lines(b.file)
+        if known and b.end_line is not None and b.end_line > b.line and b.end_line in lines:
+            inner = [lines.get(n, "") for n in range(b.line + 1, b.end_line)]
+            last = lines[b.end_line]
+            rows = [text[start:], *inner, last[: b.end_column if b.end_column is not None else len(last)]]
+        else:
+            rows, number = [text[start:end]], b.line
+            while known and len(rows) < MOST_CONTINUED and _is_open(rows) and (number := number + 1) in lines:
+                rows.append(lines[number])
+        return " ".join(" ".join(rows).split())
+
+    def of_break(self, b: Break) -> str:
+        """The place of a break, `In[3]:4:5`; without the column if that does not fit the source."""
+        unfit = b.line in self.lines(b.file) and not self.span(b)[3]
+        return self.at(b.file, b.line, b.cell, None if unfit else b.column)
+
+    def with_cell_names(self, text: str) -> str:
+        """`text` with the file names of cells replaced by the cells' names."""
+        for file, source in self._sources.items():
+            if source.cell is not None and len(file) > 3:
+                text = text.replace(file, self.label(file))
+        return text
+
+    def frame(self, frame: Frame) -> str:
+        """The place of a frame's first line."""
+        return self.at(frame.file, frame.line, frame.cell)
+
+    def function(self, name: str, file: str, line: int | None) -> str:
+        """`Attention.forward` if the class of the method around a line is known, else only the name."""
+        key = (name, file, line)
+        if key not in self._functions:
+            at, owners = line or 0, self._qualified.get((file, name), ())
+            if file not in self._methods:
+                self._methods[file] = methods(self.lines(file))
+            known = [qualname for first, last, qualname in owners if first <= at <= last]
+            found = [(first, f"{owner}.{name}") for own, first, last, owner in self._methods[file]
+                     if own == name and first <= at <= last]  # fmt: skip
+            self._functions[key] = printable(known[0] if known else max(found)[1] if found else name)
+        return self._functions[key]
+
+    def name(self, frame: Frame) -> str:
+        """The name of a frame: `f`, `resume in Attention.forward`, `f (backward)`, `the cell's statements`."""
+        name = self.function(frame.name or frame.code_name or "?", frame.file, frame.line)
+        return f"resume in {name}" if frame.kind == "resume" else f"{name} (backward)" if frame.kind == "autograd" else name
+
+    def lines(self, file: str) -> dict[int, str]:
+        """The known text of a file, by line number."""
+        if file not in self._lines:
+            known: dict[int, str] = {}
+            source = self._sources.get(file)
+            for excerpt in source.excerpts if source else []:
+                known.update(enumerate(excerpt.text.split("\n"), excerpt.line))
+            self._lines[file] = known
+        return self._lines[file]
+
+    def end_of(self, frame: Frame) -> int:
+        """The last line of a frame's code; if the report does not know it, derived from the lines of the source."""
+        if frame.end_line is not None:
+            return max(frame.line, frame.end_line)
+        lines = self.lines(frame.file)
+        if frame.line not in lines or frame.kind == "statements":
+            return max([frame.line, *lines]) if frame.kind == "statements" else frame.line
+        least = indent_of(lines[frame.line]) + (frame.kind != "resume")
+        number = last = frame.line
+        while (number := number + 1) in lines:
+            if lines[number].strip():
+                if indent_of(lines[number]) < least:
+                    break
+                last = number
+        return last
+
+
+def break_code(b: Break, places: Places) -> str:
+    """The code of a break: its whole expression, its line if the columns are unknown, or its type if there is no source."""
+    return printable(places.code(b) or b.type or "graph break")
+
+
+def ops_text(ops: int | None) -> str:
+    """`3 ops`; `ops unknown`."""
+    return "ops unknown" if ops is None else plural(ops, "op")
+
+
+def graph_tone(number: int) -> int:
+    """Index of the colors for graph `number`."""
+    return number % TONES
+
+
+def _is_open(rows: list[str]) -> bool:
+    """Whether a bracket is open at the end of these lines of code, as far as counting brackets shows."""
+    text = "".join(rows)
+    return sum(map(text.count, "([{")) > sum(map(text.count, ")]}"))
+
+
+def statements(lines: dict[int, str]) -> list[ast.stmt]:
+    """The functions, classes and `with` blocks in these lines, excerpt by excerpt."""
+    blocks = consecutive(sorted(lines))
+    return [node for block in blocks for node in _parsed("\n".join(lines[n] for n in block), block[0])]
+
+
+def first_line(node: ast.stmt) -> int:
+    """The line on which a definition begins: that of its first decorator, if it has any."""
+    decorators = node.decorator_list if isinstance(node, (*FUNCTIONS, ast.ClassDef)) else []
+    return min([node.lineno, *(d.lineno for d in decorators)])
+
+
+def methods(lines: dict[int, str]) -> list[tuple[str, int, int, str]]:
+    """(name, first line, last line, class) of each method."""
+    return [
+        (item.name, first_line(item), item.end_lineno or item.lineno, node.name)
+        for node in statements(lines) if isinstance(node, ast.ClassDef)
+        for item in node.body if isinstance(item, FUNCTIONS)
+    ]  # fmt: skip
+
+
+@functools.lru_cache(maxsize=4096)
+def span(text: str, start: int | None, end: int | None) -> tuple[int, int] | None:
+    """The columns (start, end) of an expression in the text of a line; None if they are unknown or do not fit the text.
+
+    Code may have been compiled from text with another indentation; its columns would then cut words in two.  If `end` is None,
+    the longest expression that begins at `start` is taken, or else the rest of the line.
+    """
+    length = len(text.rstrip())
+    if start is None or not 0 <= start < length or text[start].isspace() or _cuts_a_word(text, start):
+        return None
+    if end is None:
+        end = next((n for n in range(length, start, -1) if _is_expression(text[start:n])), length)
+    fits = start < end <= length and not text[end - 1].isspace() and not _cuts_a_word(text, end)
+    return (start, end) if fits else None
+
+
+def _cuts_a_word(text: str, at: int) -> bool:
+    around = text[max(0, at - 1) : at + 1]
+    return len(around) == 2 and all(c.isalnum() or c == "_" for c in around)
+
+
+def _is_expression(text: str) -> bool:
+    try:
+        with no_syntax_warnings():
+            return len(text) < 1000 and ast.parse(text, mode="eval").body.end_col_offset == len(text.encode())
+    except (SyntaxError, ValueError, RecursionError, MemoryError, SystemError):
+        return False
+
+
+@functools.lru_cache(maxsize=32)
+def _parsed(text: str, first: int) -> list[ast.stmt]:
+    """The functions, classes and `with` blocks of one excerpt, at any depth.
+
+    Lines that begin with %name, %%name, ! or ?, as magics do, are emptied; `% 2` and `!= 2` continue an expression. The excerpt
+    may start at any indentation.
+    """
+    rows = re.sub(r"(?m)^[ \t]*(?:%%?[^\W\d]|!(?!=)|\?).*$", "", text).split("\n")  # splitlines would split at form feeds
+    indent = min((len(row) - len(row.lstrip()) for row in rows if row.strip()), default=0)
+    text = "\n".join(row[indent:] for row in rows)
+    try:
+        tree = ast.increment_lineno(syntax_tree(text), first - 1)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    return [node for node in ast.walk(tree) if isinstance(node, (*FUNCTIONS, *WITHS, ast.ClassDef))]

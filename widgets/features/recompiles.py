@@ -1,0 +1,328 @@
+"""Recompiles, guards and symbols: what changed, which line made the guard, in which call, and at what cost.
+
+Promises: what is unknown is left out or called unknown; sentences are plain text that is not yet safe to show (see
+`words.printable`).  Functions that reached the recompile limit come first in the list.  A line's mark counts guards on values
+(`VALUES`), not those on identities and types, and says whether the first failed guard of a recompile is from the line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import TypedDict
+
+from msgspec.structs import asdict
+
+from dynascope.compiler.report import (
+    Break,
+    Constraint,
+    FailedGuard,
+    FailedGuardKind,
+    Frame,
+    Guard,
+    Recompile,
+    Report,
+    StackEntry,
+    Symbol,
+    plural,
+    seconds,
+    site_place,
+)
+from dynascope.widgets.detail import Part, list_part
+from dynascope.widgets.features.places import Places
+from dynascope.widgets.terminal import Terminal
+from dynascope.widgets.words import printable, shorten
+
+#: the list has at most this many rows
+MOST = 200
+#: kinds of guards on values that a program changes, as opposed to identities and types
+VALUES = frozenset({
+    "SHAPE", "TENSOR_MATCH", "EQUALS_MATCH", "DICT_LENGTH", "SEQUENCE_LENGTH", "LENGTH_CHECK", "CONSTANT_MATCH", "NOT_NONE",
+    "BOOL_MATCH", "TRUE_MATCH", "FALSE_MATCH", "NONE_MATCH", "SET_CONTAINS", "RANGE_ITERATOR_MATCH", "TUPLE_ITERATOR_LEN",
+})  # fmt: skip
+#: the name of a symbol
+SYMBOL = re.compile(r"\b(?:s|u|zf|zuf)\d+\b")
+_GUARDS: dict[FailedGuardKind, str] = {
+    "size": "{source} had another size in dimension {dimension}: {before} before, {now} now",
+    "dtype": "{source} had another dtype: {before} before, {now} now",
+    "rank": "{source} had another number of dimensions: {before} before, {now} now",
+    "stride": "{source} had another memory layout (stride of dimension {dimension}): {before} before, {now} now",
+    "tensor class": "{source} was another kind of tensor: {before} before, {now} now",
+    "device": "{source} was on another device",
+    "not a tensor": "{source} was no longer a tensor, but {now}",
+    "type": "{source} had another type",
+    "object": "{source} was another object",
+    "length": "{source} had length {before} before, and has another now",
+    "not empty": "{source} was empty when it was compiled, and is not now",
+    "value": "{source} was {before} when it was compiled, and is not now",
+    "range": "{source} was between {before} and {now} when it was compiled, and is not now",
+    "minimum": "{source} was at least {before} when it was compiled, and is not now",
+    "none": "{source} was None when it was compiled, and is not now",
+    "new attribute": "{source} had no attribute {now} of its own when it was compiled, and has one now",
+    "none found": "no reason found: all guards held when Dynamo looked for it (as when threads compile at the same time)",
+    "expression": "this no longer held: {text}",
+    "unknown": "a guard failed",
+}
+#: words for failed guards whose value in the call is known
+_KNOWN_NOW: dict[FailedGuardKind, str] = {
+    "type": "{source} was {before} when it was compiled, and is {now} now",
+    "length": "{source} had length {before} when it was compiled, and has {actual} now",
+    "value": "{source} was {before} when it was compiled, and is {actual} now",
+    "range": "{source} was between {before} and {now} when it was compiled, and is {actual} now",
+    "minimum": "{source} was at least {before} when it was compiled, and is {actual} now",
+    "expression": "this no longer held: {text} ({actual})",
+}
+#: what needed a guard, by the guard's origin; if that is "code", the program itself, the line says enough
+_ORIGINS = {"operation": "the rule of an operation on shapes", "compiler": "the compiler itself"}
+_DYNAMIC = {
+    "automatic": "its value changed between calls (automatic dynamic shapes)", "marked": "marked by the program (mark_dynamic)",
+    "setting": "dynamic=True", "data": "depends on data, or marked (mark_unbacked)", "unknown": "unknown",
+}  # fmt: skip
+
+
+class RecompileRow(TypedDict):
+    """One recompile, or the first one that the recompile limit prevented (`refused`).
+
+    `title`: it in one line; `place`: the call that needed it; `cause`: the first sentence on why; `full`: all sentences, one a
+    line, after the title if it was refused.
+    """
+
+    id: str
+    title: str
+    name: str
+    place: str
+    cause: str
+    full: str
+    facts: str
+    refused: bool
+
+
+class LensGuards(TypedDict):
+    """A line's guards on values: how many, which ones, and whether the first failed guard of a recompile is from the line."""
+
+    count: int
+    full: str
+    failed: bool
+
+
+def guard_words(guard: FailedGuard) -> str:
+    """Why compiled code could not be used again, in words for readers who do not know guards."""
+    if guard.kind == "requires_grad":
+        wanted = "required a gradient" if guard.before == "True" else "required no gradient"
+        return f"{guard.source} {wanted} before, and does{' not' if guard.before == 'True' else ''} now"
+    if guard.kind == "global state":
+        return "a global setting of torch changed" + (f": {guard.source}" if guard.source else " (grad mode, autocast, ...)")
+    words = _GUARDS[guard.kind]
+    if guard.kind in _KNOWN_NOW and None not in ((guard.before, guard.now) if guard.kind == "type" else (guard.actual,)):
+        words = _KNOWN_NOW[guard.kind]
+    if guard.kind == "object" and guard.before:
+        words += " of type {before}: each object that is used there gets a version of its own"
+    if guard.kind == "value" and (guard.source or "").endswith("['lr']"):
+        words += "; a learning rate that is a tensor, lr=torch.tensor({before}), may change without a recompile"
+    return words.format(**asdict(guard))
+
+
+def recompile_words(recompile: Recompile) -> list[str]:
+    """A sentence for each guard that failed, without repetitions; if none is known, the compiler's reasons."""
+    return list(dict.fromkeys(map(guard_words, recompile.failed_guards))) or recompile.reasons
+
+
+def line_words(at: StackEntry | None, places: Places) -> str:
+    """A line with its place, `model.py:12 if x.shape[0] > 10:`; empty if the line is unknown."""
+    if at is None:
+        return ""
+    text = places.lines(at.file).get(at.line, at.source).strip()
+    return f"{places.at(at.file, at.line, at.cell)} {text}".rstrip()
+
+
+def _because(part: FailedGuard | Constraint, places: Places) -> str:
+    """The line that made a guard, and what else needed it: `model.py:12 return x * y (the compiler itself)`; "" if unknown."""
+    line, who = line_words(part.at, places), wanted_by(part)
+    return f"{line} ({who})" if line and who else line or who
+
+
+def wanted_by(part: FailedGuard | Guard | Constraint) -> str:
+    """What needed a guard, `the rule of an operation on shapes (infer_size)`; empty for the program itself, or if unknown."""
+    who = _ORIGINS.get(part.origin, "")
+    return f"{who} ({part.asked_by})" if who and part.asked_by else who
+
+
+def failures(recompile: Recompile, places: Places) -> list[str]:
+    """A sentence for each guard that failed, with the line that made it, without repetitions; else the compiler's reasons.
+
+    `n was 2 when it was compiled, and is 3 now → f.py:12 return z * n`
+    """
+    why = ((guard_words(g), _because(g, places)) for g in recompile.failed_guards)
+    words = [f"{what} \N{RIGHTWARDS ARROW} {because}" if because else what for what, because in why]
+    return list(dict.fromkeys(words)) or recompile.reasons or ["a guard failed"]
+
+
+def recompile_rows(places: Places) -> list[RecompileRow]:
+    """The rows of all recompiles: first those that the limit refused, one for each function, then those that were made."""
+    first: dict[tuple[str, str, int], Recompile] = {}
+    for r in places.report.recompiles:
+        frame = places.frames.get(r.frame)
+        if r.refused_by is not None and frame is not None:
+            first.setdefault((frame.code_name, frame.file, frame.line), r)
+    return [recompile_row(r, places) for r in [*first.values(), *compiled_again(places.report)]]
+
+
+def recompile_row(recompile: Recompile, places: Places) -> RecompileRow:
+    frame = places.frames.get(recompile.frame)
+    name = places.name(frame) if frame is not None else recompile.frame
+    id = f" {frame.compile_id}" if frame is not None and frame.compile_id else ""
+    took = seconds(frame.compile_seconds) if frame is not None and frame.compile_seconds is not None else ""
+    versions = plural(recompile.entries, "version") if recompile.entries is not None else ""
+    if recompile.entries is not None and recompile.limit is not None:
+        versions = f"{recompile.entries} of {plural(recompile.limit, 'version')}"
+    caller = recompile.stack[-1] if recompile.stack else None
+    called = [f"call {recompile.call}" if recompile.call is not None else ""]
+    called.append(places.at(caller.file, caller.line, caller.cell) if caller is not None else "")
+    place, causes = ", ".join(filter(None, called)), failures(recompile, places)
+    if recompile.refused_by is None:
+        facts = "; ".join(filter(None, (place, took, versions)))
+        title = f"recompile{id} of {name}" + (f" ({facts})" if facts else "")
+    else:
+        number = f" = {recompile.limit}" if recompile.limit is not None else ""
+        limit, took = f"torch._dynamo.config.{recompile.refused_by}{number}", ""
+        title = f"{name} has reached the recompile limit ({limit}): calls that fit none of its versions now run eagerly"
+        title += f" (first at {place})" if place else ""
+        causes = [title, *causes]
+    return {
+        "id": recompile.frame, "title": printable(title, 2000), "name": shorten(f"{shorten(name, 60)}{id}", 100),
+        "place": printable(place, 200), "cause": printable(failures(recompile, places)[0], 400),
+        "full": printable("\n".join(causes), 3000), "facts": " · ".join(filter(None, (took, versions))),
+        "refused": recompile.refused_by is not None,
+    }  # fmt: skip
+
+
+def compiled_again(report: Report) -> list[Recompile]:
+    """The recompiles that led to another version."""
+    return [r for r in report.recompiles if r.refused_by is None]
+
+
+def guard_marks(report: Report) -> dict[tuple[str, int], LensGuards]:
+    """For each (file, line) that makes guards on values: how many different ones, the first 20, whether one failed first."""
+    made: dict[tuple[str, int], dict[str, None]] = defaultdict(dict)
+    for frame in report.frames:
+        for index, site in enumerate(frame.guard_sites):
+            values = [g.text for g in site.guards if g.kind in VALUES]
+            at = site_place(frame.guard_sites, index) if values else None
+            if at is not None:
+                made[at.file, at.line] |= dict.fromkeys(values)
+    failed = {(g.at.file, g.at.line) for r in report.recompiles for g in r.failed_guards[:1] if g.at is not None}
+    return {
+        line: {"count": len(texts), "full": printable("\n".join(list(texts)[:20]), 2000), "failed": line in failed}
+        for line, texts in made.items()
+    }
+
+
+def symbol_title(symbol: Symbol) -> str:
+    """What a symbol stands for: `s77 = x, dimension 0, 8 in this call`."""
+    about = symbol.source or "data"
+    what = about if symbol.dimension is None else f"{about}, dimension {symbol.dimension}"
+    return f"{symbol.name} = {what}, {symbol.hint or 'unknown'} in this call"
+
+
+def undecided_words(b: Break, places: Places) -> list[str]:
+    """Sentences on the data-dependent fact that tracing needed, where it comes from, and the `torch._check` that states it."""
+    if b.undecided is None:
+        return []
+    expression, checks = b.undecided.expression, b.undecided.checks
+    condition = b.undecided.needed == "condition"
+    needed = f"whether `{expression}` holds" if condition else f"the value of `{expression}`"
+    words = [f"Tracing needed to know {needed}; it depends on data, and no `torch._check` before this line decides it."]
+    known = {s.name: s for h in b.hits if h.frame in places.frames for s in places.frames[h.frame].symbols}
+    names = list(dict.fromkeys(SYMBOL.findall(expression)))
+    for name in names:
+        if name in known and known[name].at is not None:
+            words.append(f"`{name}` is made at {line_words(known[name].at, places)}.")
+    if checks:
+        words.append("The compiler suggests, before this line: " + " or ".join(f"`{c}`" for c in checks) + ".")
+    elif condition:
+        words.append(
+            f"If you know it, say so before this line: `torch._check({expression})`, or its opposite, with the name that your "
+            "code has for " + " and ".join(f"`{n}`" for n in names) + "."
+        )
+    return words
+
+
+# -- the tabs of a frame ----------------------------------------------------------------------------
+
+
+def why_part(frame: Frame, places: Places) -> list[Part]:
+    """The tab on why a frame was recompiled or reached the limit: the failed guards, then the recompile or the limit."""
+    again = places.recompiled.get(frame.id, [])
+    text = [printable(w, 2000) for r in again for w in [*failures(r, places), recompile_row(r, places)["title"]]]
+    reasons = [printable(x, 2000) for r in again for x in r.reasons]
+    body = {"text": text, "todo": [], "code": reasons}
+    return [{"key": "recompile", "name": "Why recompiled", "kind": "prose", "body": body}] if again else []
+
+
+def version_part(row: list[Frame], places: Places) -> list[Part]:
+    """The versions of a frame's code: the guard that failed before each was compiled, and how long compiling took."""
+    rows = []
+    for frame in row:
+        again = next((r for r in reversed(places.recompiled.get(frame.id, [])) if r.refused_by is None), None)
+        why = failures(again, places)[0] if again is not None else "the first version"
+        took = seconds(frame.compile_seconds) if frame.compile_seconds is not None else ""
+        id = printable(frame.compile_id or frame.id, 40)
+        rows.append([id, printable(why, 400), took.replace(" ", "\N{NO-BREAK SPACE}"), frame.id])
+    return [list_part("versions", f"Versions ({len(row)})", rows)] if len(row) > 1 else []
+
+
+def symbol_part(frame: Frame, places: Places) -> list[Part]:
+    """The symbols of a frame, each followed by the conditions on it."""
+    rows = [row for symbol in frame.symbols for row in _symbol(symbol, places)]
+    return [list_part("symbols", f"Symbols ({len(frame.symbols)})", rows)] if rows else []
+
+
+def _symbol(symbol: Symbol, places: Places) -> Iterator[list[str]]:
+    """What a symbol stands for, its range, why it is dynamic; then each condition, and the line that needed it."""
+    low, high = ("" if bound is None or "oo" in bound else bound for bound in (symbol.low, symbol.high))
+    ends = f"{low} to {high}" if low and high else f"{low} or more" if low else f"{high} or less" if high else "any"
+    first = line_words(symbol.at, places)
+    why = _DYNAMIC[symbol.dynamic] + (f"; first used at {first}" if first else "")
+    range_ = ends if symbol.value is None else f"only {symbol.value}"
+    yield [printable(symbol_title(symbol), 200), printable(range_, 200), printable(why, 500), ""]
+    for c in symbol.constraints[:50]:
+        words = f"{c.text} ({c.expression})" if c.text != c.expression else c.text
+        pins = "one value" if c.value is not None else ""
+        yield ["    " + printable(words, 300), pins, printable(_because(c, places), 400), ""]
+
+
+def guard_part(frame: Frame, places: Places) -> list[Part]:
+    """The guards of a frame with their lines: guards on values first, then by line, unknown lines last."""
+    found: list[tuple[tuple[bool, bool, str, int], list[str]]] = []
+    for index, site in enumerate(frame.guard_sites):
+        at = site_place(frame.guard_sites, index)
+        words, place = printable(line_words(at, places), 300), (at is None, at.file if at else "", at.line if at else 0)
+        for guard in site.guards:
+            times = f" ({guard.count} of this kind)" if guard.count > 1 else ""
+            row = [shorten(guard.text, 300) + times, words, printable(wanted_by(guard), 120), ""]
+            found.append(((guard.kind not in VALUES, *place), row))
+    rows = [row for _, row in sorted(found, key=lambda entry: entry[0])]
+    rows = rows or [[printable(g, 1000), "", "", ""] for g in frame.guards]
+    count = frame.guard_count if frame.guard_count is not None else len(rows)
+    return [list_part("guards", f"Guards ({count})", rows)] if rows else []
+
+
+# -- text -------------------------------------------------------------------------------------------
+
+
+def recompile_lines(rows: list[RecompileRow], terminal: Terminal, most: int, *, causes: bool = True) -> list[str]:
+    """The first of these recompiles, or of these refused ones: title and, if `causes`, what changed with the guards' lines."""
+    out: list[str] = []
+    for row in rows[:most]:
+        refused, reasons = row["refused"], row["full"].split("\n")[row["refused"] :]
+        if refused:
+            out += terminal.paint_all(terminal.wrap(f"✗ {row['title']}", "", 3), "red")
+        else:
+            out += terminal.paint_all(terminal.wrap(f"↻ {row['title']}", ""), "cyan")
+        out += [line for reason in reasons[:3] if causes for line in terminal.wrap(reason, "    ")]
+        out += [f"    … and {len(reasons) - 3} more"] if len(reasons) > 3 and not refused else []
+    what = "more function" if rows and rows[0]["refused"] else "more recompile"
+    at = " at the limit" if rows and rows[0]["refused"] else ""
+    out += [f"… and {plural(len(rows) - most, what)}{at}"] if len(rows) > most else []
+    return ["", *out] if out else []

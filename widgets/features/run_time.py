@@ -1,0 +1,402 @@
+"""Run time: where the time of a call goes, what breaks and guards cost, whether compiling pays, and other inputs.
+
+Promises: all numbers come from the report; what is unknown (None) is called unknown or left out.  A segment's `id` names
+something that the view can select (graph, break or frame), or is empty; a lane has at most `MOST` segments: if the report has
+more, those too short to be seen are merged by kind within each hundredth of the call: widths stay true, but the order inside a
+hundredth is lost, and the tooltips say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, TypedDict
+
+from msgspec.structs import asdict, replace
+
+from dynascope.compiler.report import (
+    BreakCost,
+    Frame,
+    InputRun,
+    Profile,
+    Report,
+    Segment,
+    place,
+    plural,
+    seconds,
+    time_text,
+)
+from dynascope.widgets.detail import Part, list_part
+from dynascope.widgets.features.places import Places, graph_tone
+from dynascope.widgets.features.recompiles import guard_words
+from dynascope.widgets.terminal import Terminal
+from dynascope.widgets.words import printable, shorten
+
+if TYPE_CHECKING:  # only ever read by type checkers, so it need not be installed
+    from typing_extensions import NotRequired
+
+#: a lane has at most this many segments
+MOST = 1500
+#: on lanes with more segments, a segment of at least `_LONG` of the call is drawn as it is; shorter ones are merged within each
+#: `_GATHERED` of the call, into at most `_KINDS` by kind: at most 200 + 4 * (100 + 200 + 1) in all, fewer than `MOST`
+_LONG, _GATHERED, _KINDS = 1 / 200, 1 / 100, 4
+#: for each share its name, its kind (which sets its color) and what it means
+_SHARES = {
+    "graphs": ("compiled graphs", "graph", "the captured graphs, as the backend compiled them"),
+    "gaps": ("gaps", "gap", "eager Python and eager ops between two graphs"),
+    "lookups": ("guards", "lookup", "looking for compiled code whose guards hold"),
+    "prologue": ("prologue", "prologue", "bytecode and the backend's wrappers around the compiled graphs"),
+    "waiting": ("waiting", "wait", "the processor waits for the device"),
+    "unaccounted": ("unaccounted", "unaccounted", "no event of the profiler explains this time"),
+    "device busy": ("device busy", "kernel", "at least one kernel or copy runs on the device; it overlaps with the others"),
+}
+_GAP = (
+    "the time from the end of the graph before the break to the start of the graph after it: lookups of guards, prologues of "
+    "the code entered after it, and the eager Python in between, without the profiler's own time. Median of {calls}"
+)
+_DEVICE_IDLE = (
+    "how long the device had nothing to do because of the break: between the last kernel launched before it and the first "
+    "launched after it, but no more than the processor's own time in the gap. Median of {calls}"
+)
+_OPS = "; tensor ops in the gap ({time} a call) are not counted: in a graph they would still have to run"
+_LOST = "; what fusing the two graphs would gain is unknown and not counted"
+_EAGER_FRAME = (
+    "unknown: the break makes Dynamo skip the whole frame, which runs eagerly for {time} a call; how long it would take "
+    "compiled is not known"
+)
+#: torch's documented switches; those whose names end in "_unsafe" leave out guards that may fail later
+_SWITCHES = (
+    "torch has switches for guards: torch._dynamo.config.use_recursive_dict_tags_for_guards = True; and, which can give wrong "
+    'results silently, options={"guard_filter_fn": torch.compiler.skip_guard_on_inbuilt_nn_modules_unsafe} (or '
+    "skip_guard_on_all_nn_modules_unsafe, skip_guard_on_globals_unsafe), torch.compiler.set_stance(skip_guard_eval_unsafe=True)"
+)
+
+
+class TimeSegment(TypedDict):
+    """One stretch of a call, or one phase of the compiler; `x` and `w`: its start and width, as fractions of the whole time."""
+
+    kind: str
+    lane: int
+    x: float
+    w: float
+    label: str
+    full: str
+    id: str
+    tone: NotRequired[int]
+
+
+class Share(TypedDict):
+    """The share of one kind of work in a call's time, or in the compile time; `part`: as a fraction."""
+
+    name: str
+    kind: str
+    part: float
+    full: str
+
+
+class InputRow(TypedDict):
+    """One of several inputs; `id`: the first frame that the compiler worked on because of it, or empty."""
+
+    arguments: str
+    outcome: str
+    words: str
+    id: str
+
+
+class TimeLine(TypedDict):
+    """Where the time of a call goes; its segments lie on lanes (the processor, then each stream of a device)."""
+
+    total: str
+    call: str
+    profiled: str
+    lanes: list[str]
+    segments: list[TimeSegment]
+    shares: list[Share]
+    verdict: str
+    first: str
+    first_id: str
+    devices: str
+    inputs: list[InputRow]
+    inputs_summary: str
+
+
+def timeline(places: Places) -> TimeLine | None:
+    """The time line; None if nothing was profiled."""
+    report, profile = places.report, places.report.profile
+    if profile is None:
+        return None
+    drawn = max((s.start + s.duration for s in profile.segments), default=0.0)
+    half = f", half of them {' to '.join(map(time_text, profile.spread))}" if profile.spread else ""
+    parts = f" ({time_text(profile.profiled_seconds)} a call)" if profile.profiled_seconds else ""
+    return {
+        "total": time_text(drawn),
+        "call": f"{time_text(profile.median_seconds)} a call (median of warm calls in a loop{half})",
+        "profiled": f"under torch.profiler{parts}",
+        "lanes": [shorten(lane, 60) for lane in profile.lanes],
+        "segments": _segments(profile, drawn, places),
+        "shares": [
+            {"name": _SHARES[key][0], "kind": _SHARES[key][1], "part": round(value, 4), "full": _SHARES[key][2]}
+            for key, value in profile.shares.items() if key in _SHARES and (value > 0 or key == "unaccounted")
+        ],
+        "verdict": printable(verdict_words(profile), 1000), "first": printable(first_to_fix(profile, report), 1000),
+        "first_id": next((c.break_ for c in profile.breaks if c.seconds or c.eager_seconds), ""),
+        "devices": printable(", ".join(profile.devices), 300),
+        "inputs": input_rows(report), "inputs_summary": inputs_summary(report.inputs) if report.inputs else "",
+    }  # fmt: skip
+
+
+def first_to_fix(profile: Profile, report: Report) -> str:
+    """A sentence on the most expensive break, and on one of unknown cost whose eager code takes longer; "" without either."""
+    at = {b.id: place(b) + (f" ({b.source.strip()[:60]})" if b.source.strip() else "") for b in report.breaks}
+    known = [c for c in profile.breaks if c.seconds is not None and c.seconds > 0]
+    unknown = [c for c in profile.breaks if c.seconds is None and c.eager_seconds]
+    words = []
+    if known:
+        best = known[0]
+        share = f", {100 * best.share:.0f}% of it" if best.share is not None else ""
+        words.append(f"the break at {at[best.break_]} costs {time_text(best.seconds or 0)} a call{share}")
+    if unknown and (not known or (unknown[0].eager_seconds or 0) > (known[0].seconds or 0)):
+        worst = unknown[0]
+        taken = time_text(worst.eager_seconds or 0)
+        words.append(f"the break at {at[worst.break_]} makes {taken} a call run eagerly (what compiling it gains is unknown)")
+    return f"Fix this first: {'; and '.join(words)}" if words else ""
+
+
+def verdict_words(profile: Profile) -> str:
+    """Eager against compiled, and when compiling has paid for itself; empty unless both were timed."""
+    v = profile.verdict
+    if v.eager_seconds is None or v.compiled_seconds is None:
+        return ""
+    words = f"Compiled, it takes {time_text(v.compiled_seconds)}; eager, {time_text(v.eager_seconds)}: "
+    if v.payback == "slower":
+        words += "compiling makes it slower"
+    elif v.payback == "no gain":
+        words += "compiling changes next to nothing"
+    else:
+        words += f"{v.eager_seconds / v.compiled_seconds:.2f} times as fast"
+    if v.payback_calls is not None:
+        words += f"; compiling pays for itself after {_calls(v.payback_calls)}"
+    if v.without_breaks_seconds is not None and any(c.share is not None for c in profile.breaks):
+        words += f"; without its breaks and what causes them, it would take at most {time_text(v.without_breaks_seconds)}"
+    return words
+
+
+def _calls(count: int) -> str:
+    return f"{count:,} call{'' if count == 1 else 's'}"
+
+
+# -- the drawing of a call --------------------------------------------------------------------------
+
+
+def _segments(profile: Profile, drawn: float, places: Places) -> list[TimeSegment]:
+    segments: list[TimeSegment] = []
+    for number, lane in enumerate(profile.lanes):
+        on_lane = [s for s in profile.segments if s.lane == lane]
+        for run in _runs(on_lane, drawn) if len(on_lane) > MOST else [[s] for s in on_lane]:
+            segments += [_segment(s, label, drawn, number, places) for s, label in _merged(run)]
+    return segments
+
+
+def _runs(segments: list[Segment], drawn: float) -> list[list[Segment]]:
+    """The segments in runs to be merged: neighboring short ones of one hundredth; a long segment is a run by itself."""
+
+    def key(segment: Segment) -> tuple[bool, float]:
+        is_long = segment.duration >= _LONG * drawn
+        return is_long, segment.start if is_long else segment.start // (_GATHERED * drawn)
+
+    return [list(run) for _, run in groupby(segments, key)]
+
+
+def _merged(run: list[Segment]) -> Iterator[tuple[Segment, str]]:
+    """(segment, label) for each kind in a run; if there are more than `_KINDS`, those with the least time are merged into one.
+
+    The segment is the longest of its kind, made as wide as all of them; label "": it is the only one.
+    """
+    kinds: dict[str, list[Segment]] = {}
+    for segment in run:
+        kinds.setdefault(segment.kind, []).append(segment)
+    parts = sorted(kinds.values(), key=lambda part: -sum(s.duration for s in part))
+    parts = [*parts[: _KINDS - 1], [s for part in parts[_KINDS - 1 :] for s in part]]
+    at, within = run[0].start, time_text(run[-1].start + run[-1].duration - run[0].start)
+    for part in filter(None, parts):
+        longest = max(part, key=lambda s: s.duration)
+        if len(part) == 1:
+            yield replace(longest, start=at), ""
+        else:
+            label = f"{len(part)} short stretches within {within} like {longest.label!r}; their order is not drawn"
+            taken = sum(s.duration for s in part)
+            yield replace(longest, start=at, duration=taken, median=None, ops=[]), label
+        at += sum(s.duration for s in part)
+
+
+def _segment(s: Segment, label: str, drawn: float, lane: int, places: Places) -> TimeSegment:
+    full = f"{label or s.label}: {time_text(s.duration)}"
+    if s.median is not None and s.spread:
+        full += f" (median {time_text(s.median)}, half of the calls {' to '.join(time_text(v) for v in s.spread)})"
+    if s.ops:
+        full += "; ops: " + ", ".join(f"{o.name} {time_text(o.seconds)}" for o in s.ops[:5])
+    x, w = (round(value / drawn, 6) if drawn else 0.0 for value in (s.start, s.duration))
+    segment: TimeSegment = {
+        "kind": s.kind, "lane": lane, "x": x, "w": w, "label": shorten(s.label, 60), "full": printable(full, 600),
+        "id": s.graph or s.break_ or s.frame or "",
+    }  # fmt: skip
+    if s.graph in places.graphs:
+        segment["tone"] = graph_tone(places.graphs[s.graph][0])
+    return segment
+
+
+# -- what a break costs -----------------------------------------------------------------------------
+
+
+def cost_words(cost: BreakCost) -> str:
+    """What a break costs: `costs 1.2 ms a call, 34%`, or `cost unknown; 1.2 ms a call runs eagerly`."""
+    if cost.seconds is None:
+        return f"cost unknown; {time_text(cost.eager_seconds or 0)} a call runs eagerly"
+    share = f", {100 * cost.share:.0f}%" if cost.share is not None else ""
+    return f"costs {time_text(cost.seconds)} a call{share}"
+
+
+def cost_method(cost: BreakCost) -> str:
+    """How the cost of a break was computed, and what it leaves out."""
+    if cost.method == "eager frame":
+        return _EAGER_FRAME.format(time=time_text(cost.eager_seconds or 0))
+    words = (_DEVICE_IDLE if cost.method == "device idle" else _GAP).format(calls=plural(cost.calls, "call"))
+    return words + (_OPS.format(time=time_text(cost.ops_seconds)) if cost.ops_seconds > 0 else "") + _LOST
+
+
+def cost_facts(cost: BreakCost) -> list[list[str]]:
+    """Facts about the cost of a break, for the detail of the break."""
+    facts = [["run time", cost_words(cost), ""]]
+    if cost.times > 1:
+        facts.append(["reached", f"{cost.times:g} times a call", ""])
+    for name, value in asdict(cost.parts).items() if cost.parts else ():
+        if value > 0:
+            facts.append([f"  {name}", time_text(value), ""])
+    if cost.ops_seconds > 0:
+        facts.append(["  tensor ops in the gap", f"{time_text(cost.ops_seconds)}, not counted", ""])
+    return facts
+
+
+# -- what guards cost -------------------------------------------------------------------------------
+
+
+def guard_cost_part(frame: Frame, places: Places) -> list[Part]:
+    """The tab on what a frame's guards cost a call and, for the most expensive frame, on torch's switches."""
+    profile = places.report.profile
+    costs = profile.guards if profile is not None else None
+    one = next((f for f in costs.frames if f.frame == frame.id), None) if costs is not None else None
+    if profile is None or costs is None or one is None:
+        return []
+    times = f", in {one.times:.3g} evaluations" if one.times > 1.01 else ""
+    whole = f"a call{times}; together with the code around the graph, {100 * one.share:.0f}% of the call"
+    rows = [["guards", time_text(one.lookups), whole, ""], ["code around the graph", time_text(one.prologue), "a call", ""]]
+    switches = guard_switches(profile) if one is costs.frames[0] else ""
+    return [list_part("guard_costs", "Cost of guards", [*rows, *([["", "", switches, ""]] if switches else [])])]
+
+
+def guard_switches(profile: Profile) -> str:
+    """What torch documents against expensive guards; empty where they take at most a tenth of the call."""
+    costs = profile.guards
+    return _SWITCHES if costs is not None and costs.lookups > 0.1 * profile.median_seconds else ""
+
+
+# -- inputs -----------------------------------------------------------------------------------------
+
+
+def input_rows(report: Report) -> list[InputRow]:
+    return [
+        {
+            "arguments": shorten(run.arguments, 120), "outcome": run.outcome, "words": printable(input_words(run), 600),
+            "id": next(iter(run.frames), ""),
+        }
+        for run in report.inputs or ()
+    ]  # fmt: skip
+
+
+def input_words(run: InputRun) -> str:
+    """What the compiler had to do for this input, what a call takes, and whether compiling pays."""
+    if run.outcome == "failed":
+        return f"not measured: {run.error}"
+    reasons = list(dict.fromkeys(map(guard_words, run.failed_guards))) if run.outcome == "recompiled" else run.reasons
+    why = f": {'; '.join(reasons[:2])}" if reasons else ""
+    if run.outcome == "recompiled":
+        words = f"recompiled {plural(run.recompiles, 'frame')} in {seconds(run.compile_seconds)}{why}"
+    elif run.outcome == "compiled":
+        words = f"compiled more code in {seconds(run.compile_seconds)}"
+    else:
+        words = f"runs eagerly{why}" if run.outcome == "eager" else "ran from compiled code"
+    if run.seconds is None:
+        return words
+    words += f"; a call takes {time_text(run.seconds)}"
+    if run.outcome != "eager" and run.eager_seconds is not None:
+        words += f", eager {time_text(run.eager_seconds)}"
+    if run.payback_calls is not None:
+        words += f": pays back after {_calls(run.payback_calls)}"
+    elif run.payback == "compile time unknown":
+        words += ": after how many calls it pays back is unknown"
+    elif run.payback is not None:
+        words += ": never pays back"
+    return words
+
+
+def inputs_summary(runs: Sequence[InputRun]) -> str:
+    """All inputs in one line: `5 inputs: 2 need another compile (1.30 s), 1 runs eagerly`."""
+    many = [r for r in runs if r.outcome in ("recompiled", "compiled")]
+    parts = []
+    if many:
+        cost = seconds(sum(r.compile_seconds for r in many))
+        parts.append(f"{len(many)} {'needs' if len(many) == 1 else 'need'} another compile ({cost})")
+    eager = sum(r.outcome == "eager" for r in runs)
+    if eager:
+        parts.append(f"{eager} {'runs' if eager == 1 else 'run'} eagerly")
+    failed = sum(r.outcome == "failed" for r in runs)
+    if failed:
+        parts.append(f"{failed} could not be measured")
+    return f"{plural(len(runs), 'input')}: {', '.join(parts) or 'none needs another compile'}"
+
+
+# -- text -------------------------------------------------------------------------------------------
+
+
+def run_time_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
+    """Where the time of a call goes, what the first breaks cost and, if they take much time, what guards cost."""
+    profile, line = places.report.profile, timeline(places)
+    if profile is None or line is None:
+        return []
+    call, _, method = line["call"].partition(" (")
+    out = ["", terminal.paint(f"run time: {call}", "bold") + f" ({method}"]
+    out += terminal.wrap(line["verdict"], "    ", 3) if line["verdict"] else []
+    out += terminal.wrap(f"{line['profiled']}: {share_words(line['shares'])}", "    ")
+    for cost in profile.breaks[:most]:
+        b = places.breaks[cost.break_]
+        out += terminal.wrap(f"{places.at(b.file, b.line, b.cell)} {cost_words(cost)}", "    ")
+    out += [f"    … and {len(profile.breaks) - most} more"] if len(profile.breaks) > most else []
+    first = terminal.wrap(line["first"], "    ") if line["first"] else []
+    out += terminal.paint_all(["  → " + first[0].lstrip(), *first[1:]], "green") if first else []
+    if profile.guards is not None and (switches := guard_switches(profile)):
+        costs = profile.guards
+        out += terminal.wrap(
+            f"guards take {time_text(costs.lookups)} a call, the code around graphs {time_text(costs.prologue)} "
+            f"(together {100 * costs.share:.0f}%)", "    ", 3,
+        )  # fmt: skip
+        for one in costs.frames[:2]:
+            frame = places.frames.get(one.frame or "")
+            name = "compiled code the report lacks" if frame is None else f"{places.name(frame)} ({frame.compile_id})"
+            times = f", evaluated {one.times:.3g} times a call" if one.times > 1.01 else ""
+            taken = f"guards {time_text(one.lookups)}{times}, the code around the graph {time_text(one.prologue)}"
+            out += terminal.wrap(f"{name}: {taken}, {100 * one.share:.0f}% of the call", "      ", 3)
+        out += terminal.wrap(switches, "      ", 6)
+    return out
+
+
+def share_words(shares: list[Share]) -> str:
+    return " · ".join(f"{s['name']} {100 * s['part']:.0f}%" for s in shares)
+
+
+def input_lines(report: Report, terminal: Terminal, most: int) -> list[str]:
+    """The first inputs of a list: what each made the compiler do, and what a call with it takes."""
+    rows = input_rows(report)
+    out = ["", terminal.paint(inputs_summary(report.inputs or ()), "bold")] if rows else []
+    for number, row in enumerate(rows[:most], 1):
+        out += terminal.wrap(f"{number}. {row['arguments']}: {row['words']}", "    ", 3)
+    return out + ([f"    … and {len(rows) - most} more"] if len(rows) > most else [])

@@ -1,0 +1,178 @@
+"""`view_model(report)`: the JSON-ready model from which the picture, the widget and the page are made.
+
+Promises: plain data that shares no mutable object with the report; every text is safe to show; the same report gives the same
+model.  Graphs are numbered 0, 1, 2, ... in the order of capture.  A part that cannot be made is left empty, and a note says
+so; if no detail can be made, a single detail says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypedDict, TypeVar
+
+from dynascope.compiler.report import Graph, Report
+from dynascope.widgets.detail import Detail, Part, guarded_detail, guarded_part, list_part, not_drawn
+from dynascope.widgets.drawing.fx_picture import FxDrawing
+from dynascope.widgets.drawing.shapes import SIZES
+from dynascope.widgets.drawing.split_graph import split_picture, whole_picture
+from dynascope.widgets.features.breaks import BreakRow, break_detail, break_rows
+from dynascope.widgets.features.compile_time import CompileTimeLine, compile_time_line
+from dynascope.widgets.features.fixes import is_fixable
+from dynascope.widgets.features.frames import frame_detail
+from dynascope.widgets.features.graphs import graph_detail
+from dynascope.widgets.features.overview import Overview, is_large, overview
+from dynascope.widgets.features.places import Places, break_code
+from dynascope.widgets.features.recompiles import MOST, RecompileRow, recompile_rows
+from dynascope.widgets.features.run_time import TimeLine, timeline
+from dynascope.widgets.features.source_view import LensFile, source_view
+from dynascope.widgets.features.summary import Chip, chips, first_id, headline, headline_parts, name, notes
+from dynascope.widgets.guarded import guarded
+from dynascope.widgets.wire import Drawing, FxNode, FxPicture, Picture
+from dynascope.widgets.words import printable, shorten
+
+#: version of the model; the front end draws no other
+MODEL_SCHEMA = 1
+T = TypeVar("T")
+
+
+class FxBody(TypedDict):
+    """An FX graph: all of its nodes, and the picture."""
+
+    nodes: list[FxNode]
+    picture: FxPicture
+
+
+class ViewModel(TypedDict):
+    """All that a view shows of one report."""
+
+    schema: int
+    headline: str
+    name: str
+    counts: list[list[str]]
+    chips: list[Chip]
+    first: str
+    overview: Overview | None
+    split: Picture
+    drawing: Drawing
+    lens: list[LensFile]
+    details: dict[str, Detail]
+    breaks: list[BreakRow]
+    recompiles: list[RecompileRow]
+    time: TimeLine | None
+    compile_time: CompileTimeLine | None
+    notes: list[str]
+    settings: dict[str, Any]
+    origin: str
+    fixable: bool  # there are breaks or recompiles, and not every fix was tried
+
+
+def view_model(report: Report) -> ViewModel:
+    """Everything that a view shows of `report`, with the positions of all shapes."""
+    return guarded("This report", lambda: _model(report), _empty)
+
+
+def _empty(why: str) -> ViewModel:
+    """The model of a report of which nothing can be drawn; all that it says is `why`."""
+    return {
+        "schema": MODEL_SCHEMA, "headline": why, "name": "dynascope", "counts": [["", why]], "chips": [], "first": "view0",
+        "overview": None, "split": {"width": 0.0, "height": 0.0, "groups": [], "boxes": [], "arrows": [], "folded": ""},
+        "drawing": SIZES.copy(), "lens": [], "details": {"view0": not_drawn("view", "Not drawn", why)},
+        "breaks": [], "recompiles": [], "time": None, "compile_time": None, "notes": [],
+        "settings": {}, "origin": "live", "fixable": False,
+    }  # fmt: skip
+
+
+def _model(report: Report) -> ViewModel:
+    places = Places(report)
+    missing: list[str] = []
+
+    def part(what: str, make: Callable[[], T], instead: T) -> T:
+        """Return `make()`; if it raises, add a note and return `instead`."""
+
+        def left_out(why: str) -> T:
+            missing.append(why)
+            return instead
+
+        return guarded(what, make, left_out)
+
+    large, blank, own_name = is_large(report), _empty(""), printable(name(report), 2000)
+    draw = whole_picture if large else split_picture
+    split = part("The split graph", lambda: draw(report, places), blank["split"])
+    model: ViewModel = {
+        "schema": MODEL_SCHEMA, "headline": printable(part("The headline", lambda: headline(report), own_name), 2000),
+        "name": own_name,
+        "counts": part("The headline", lambda: [_count(printable(words)) for words in headline_parts(report)], []),
+        "chips": part("The facts beside the headline", lambda: chips(places), []),
+        "first": part("What matters most", lambda: first_id(report), ""),
+        "overview": part("The overview", lambda: overview(places), None), "split": split, "drawing": SIZES.copy(),
+        "lens": part("The source", lambda: source_view(places, large), []),
+        "details": guarded("The details", lambda: details(places), lambda why: _empty(why)["details"]),
+        "breaks": part("The list of breaks", lambda: break_rows(places), []),
+        "recompiles": part("The list of recompiles", lambda: recompile_rows(places)[:MOST], []),
+        "time": part("The run time", lambda: timeline(places), None),
+        "compile_time": part("The compile time", lambda: compile_time_line(places), None), "notes": notes(report),
+        "settings": {k: v if isinstance(v, bool) or v is None else printable(v, 2000) for k, v in report.settings.items()},
+        "origin": report.origin, "fixable": is_fixable(report),
+    }  # fmt: skip
+    model["details"] |= part("The details of the folds", lambda: fold_details(places, split), dict[str, Detail]())
+    if model["overview"] is not None and report.error is None and model["overview"]["first_id"]:
+        model["first"] = model["overview"]["first_id"]
+    model["notes"] = [*missing, *model["notes"]]
+    return model
+
+
+def _count(words: str) -> list[str]:
+    """A part of the headline as a number and words; the number is empty if the part is not a count."""
+    return words.split(" ", 1) if words[:1].isdigit() else ["", words]
+
+
+def details(places: Places) -> dict[str, Detail]:
+    """The details of the breaks, frames and graphs, by id; one that cannot be made says so, and the others remain."""
+    by_id: dict[str, Detail] = {}
+    for b in places.report.breaks:
+        by_id[b.id] = guarded_detail("break", "Graph break", partial(break_detail, b, places))
+    for f in places.report.frames:
+        if f.status != "ignored":
+            by_id[f.id] = guarded_detail(f.kind, "Frame", partial(frame_detail, f, places))
+    for number, g in places.graphs.values():
+        detail = guarded_detail("graph", f"Graph {number}", partial(graph_detail, number, g, places))
+        by_id[g.id] = {**detail, "parts": [_with_picture(part, g) for part in detail["parts"]]}
+    return by_id
+
+
+def _with_picture(part: Part, graph: Graph) -> Part:
+    """The tab with a graph's nodes gets the drawing of them; another tab stays as it is."""
+    if part["kind"] != "graph":
+        return part
+    taken = {op.node: op.seconds for op in graph.run.ops} if graph.run else {}
+    modules, seconds = [n.module for n in graph.nodes], [taken.get(n.name, 0.0) for n in graph.nodes]
+    nodes = part["body"]["nodes"]
+
+    def drawn() -> Part:
+        body: FxBody = {"nodes": nodes, "picture": FxDrawing(nodes, modules, seconds).picture()}
+        return {**part, "body": body}
+
+    return guarded_part(part["key"], part["name"], drawn)
+
+
+def fold_details(places: Places, picture: Picture) -> dict[str, Detail]:
+    """The detail of each fold of a picture, and of folds inside it: the number of its frames and breaks, and links to them."""
+    by_id: dict[str, Detail] = {}
+    for shape in (s for s in picture["boxes"] if s["kind"] == "fold"):
+        held = shape.get("contents", [])
+        inside = [places.frames[id] for id in held if id in places.frames]
+        broken = [places.breaks[id] for id in held if id in places.breaks]
+        rows = [[shorten(places.name(f), 120), places.frame(f), f.status, f.id] for f in inside]
+        parts: list[Part] = [list_part("frames", f"Frames ({len(inside)})", rows)]
+        if broken:
+            at = [(b, places.at(b.file, b.line, b.cell)) for b in broken]
+            rows = [[shorten(break_code(b, places), 120), place, b.outcome, b.id] for b, place in at]
+            parts.append(list_part("breaks", f"Graph breaks ({len(broken)})", rows))
+        if "inside" in shape:
+            by_id |= fold_details(places, shape["inside"])
+        by_id[shape["id"]] = {
+            "kind": "fold", "title": "Folded", "code": shape["full"].replace(", folded", ""), "place": "", "copy": "",
+            "facts": [["frames", str(len(inside)), ""], ["graph breaks", str(len(broken)), ""]], "parts": parts,
+        }  # fmt: skip
+    return by_id
