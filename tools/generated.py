@@ -2,6 +2,7 @@
 
 python -m tools.generated options   the table of options in examples/reference/options.md
 python -m tools.generated schema    the JSON Schemas of a saved report and of a saved report of ranks
+python -m tools.generated wire      the front end's types of what Python sends
 python -m tools.generated pins      the versions that `make` installs (`make pins`)
 """
 
@@ -15,16 +16,22 @@ import sys
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
+
+from typing_extensions import NotRequired
 
 from dynascope.compiler import report
 from dynascope.compiler.ranks import report as ranks_report
 from dynascope.compiler.report.data import json_schema
 from dynascope.compiler.settings import CHOICE, PAIRS, REPEAT, SWITCH, Settings, option_flag
+from dynascope.widgets import model
 from tools.environment import CONSTRAINTS, ROOT
 
 SCHEMA = ROOT / "examples" / "reference" / "report.schema.json"
 RANKS_SCHEMA = SCHEMA.with_name("ranks.schema.json")
+WIRE = ROOT / "widgets" / "frontend" / "wire.d.ts"
+WIRE_HEADER = "// What Python sends to the front end.  Written by `python -m tools.generated wire`."
 BEGIN, END = "<!-- options: python -m tools.generated options -->", "<!-- end of options -->"
 GROUPS = {"compile": "How the code is compiled", "run": "How the cell runs", "view": "What is shown and kept"}
 OLD_PYTHON = ' ; python_version < "3.11"'
@@ -98,6 +105,39 @@ def schema_text(schema: dict[str, Any]) -> str:
     return json.dumps(schema, indent=1) + "\n"
 
 
+def wire_types(present: str = "") -> str:
+    """The types of a view's model in TypeScript, from the TypedDicts of `dynascope.widgets`."""
+    pending, done = [model.ViewModel], dict[str, str]()
+
+    def typescript(kind: Any) -> str:
+        origin, inner = get_origin(kind), get_args(kind)
+        if origin is Literal:
+            return " | ".join(json.dumps(value) for value in inner)
+        if origin in (Union, UnionType):
+            return " | ".join(map(typescript, inner))
+        if origin is list:
+            return f"{typescript(inner[0])}[]"
+        if origin is dict:
+            return f"Record<string, {typescript(inner[1])}>"
+        if is_typeddict(kind):
+            pending.append(kind)
+            return "AnyPart" if kind.__name__ == "Part" else str(kind.__name__)
+        return {str: "string", int: "number", float: "number", bool: "boolean", type(None): "null"}.get(kind, "unknown")
+
+    parts = [f'  | Part<"{kind}", {typescript(body)}>' for kind, body in model.BODIES.items()]
+    while pending:
+        kind = pending.pop()
+        if kind.__name__ not in done:
+            done[kind.__name__] = ""
+            fields = []
+            for name, hint in get_type_hints(kind, localns={"NotRequired": NotRequired}, include_extras=True).items():
+                optional = get_origin(hint) is NotRequired
+                fields.append(f"{name}{'?' if optional else ''}: {typescript(get_args(hint)[0] if optional else hint)}")
+            done[kind.__name__] = f"export type {kind.__name__} = {{ {'; '.join(fields)} }};"
+    done["Part"] = "export type Part<Kind, Body> = { key: string; name: string; kind: Kind; body: Body };"
+    return "\n".join([WIRE_HEADER, *(done[name] for name in sorted(done)), "export type AnyPart =", *parts]) + ";\n"
+
+
 def canonical(name: str) -> str:
     """A distribution's name as package indexes compare it."""
     return re.sub(r"[-_.]+", "-", name).lower()
@@ -125,11 +165,12 @@ def main(arguments: list[str]) -> int:
         "options": (SCHEMA.with_name("options.md"), with_table),
         "schema": (SCHEMA, json_schema_text),
         "ranks schema": (RANKS_SCHEMA, ranks_schema_text),
+        "wire": (WIRE, wire_types),
         "pins": (ROOT / CONSTRAINTS, with_pins),
     }
     chosen = [name for name in files if arguments and arguments[0] in (name, name.rpartition(" ")[2])]
     if not chosen:
-        print("usage: python -m tools.generated options|schema|pins")
+        print("usage: python -m tools.generated options|schema|wire|pins")
         return 2
     for name in chosen:
         path, renew = files[name]

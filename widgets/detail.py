@@ -17,6 +17,30 @@ TEXT_LIMIT = 200_000
 ROWS = 500
 
 
+class ProseBody(TypedDict):
+    """Sentences, what to do, and lines of code."""
+
+    text: list[str]
+    todo: list[str]
+    code: list[str]
+
+
+class CodeBody(TypedDict):
+    """A long text; `start`: the number of its first line, which the front end sets for the source of a frame."""
+
+    text: str
+    lang: str
+    start: NotRequired[int]
+
+
+class SourceBody(TypedDict):
+    """Lines of a file in the source view."""
+
+    file: str
+    start: int
+    end: int
+
+
 class Part(TypedDict):
     """One tab of a detail; what `body` holds depends on `kind`."""
 
@@ -70,13 +94,14 @@ def guarded_part(key: str, name: str, make: Callable[[], Part]) -> Part:
 
 def prose(key: str, name: str, text: Iterable[str], todo: Iterable[str] = (), code: Iterable[str] = ()) -> Part:
     """A tab with sentences, advice, and lines of code."""
-    body = {"text": list(text), "todo": list(todo), "code": list(code)}
+    body: ProseBody = {"text": list(text), "todo": list(todo), "code": list(code)}
     return {"key": key, "name": name, "kind": "prose", "body": body}
 
 
 def code_part(key: str, name: str, text: str, lang: str) -> Part:
     """A tab with a long text."""
-    return {"key": key, "name": name, "kind": "code", "body": {"text": printable(text, TEXT_LIMIT), "lang": lang}}
+    body: CodeBody = {"text": printable(text, TEXT_LIMIT), "lang": lang}
+    return {"key": key, "name": name, "kind": "code", "body": body}
 
 
 def list_part(key: str, name: str, rows: list[list[str]]) -> Part:

@@ -12,15 +12,25 @@ from functools import partial
 from typing import Any, TypedDict, TypeVar
 
 from dynascope.compiler.report import Graph, Report
-from dynascope.widgets.detail import Detail, Part, guarded_detail, guarded_part, list_part, not_drawn
+from dynascope.widgets.detail import (
+    CodeBody,
+    Detail,
+    Part,
+    ProseBody,
+    SourceBody,
+    guarded_detail,
+    guarded_part,
+    list_part,
+    not_drawn,
+)
 from dynascope.widgets.drawing.fx_picture import FxDrawing
 from dynascope.widgets.drawing.shapes import SIZES
 from dynascope.widgets.drawing.split_graph import split_picture, whole_picture
-from dynascope.widgets.features.breaks import BreakRow, break_detail, break_rows
+from dynascope.widgets.features.breaks import BreakRow, StackRow, break_detail, break_rows
 from dynascope.widgets.features.compile_time import CompileTimeLine, compile_time_line
-from dynascope.widgets.features.fixes import is_fixable
+from dynascope.widgets.features.fixes import FixBody, is_fixable
 from dynascope.widgets.features.frames import frame_detail
-from dynascope.widgets.features.graphs import graph_detail
+from dynascope.widgets.features.graphs import RunBody, StageBody, graph_detail
 from dynascope.widgets.features.overview import Overview, is_large, overview
 from dynascope.widgets.features.places import Places, break_code
 from dynascope.widgets.features.recompiles import MOST, RecompileRow, recompile_rows
@@ -41,6 +51,13 @@ class FxBody(TypedDict):
 
     nodes: list[FxNode]
     picture: FxPicture
+
+
+#: what the body of a tab is, by the tab's kind
+BODIES: dict[str, Any] = {
+    "prose": ProseBody, "code": CodeBody, "source": SourceBody, "stack": list[StackRow], "graph": FxBody,
+    "list": list[list[str]], "issue": str, "run": RunBody, "fix": FixBody, "stage": StageBody,
+}  # fmt: skip
 
 
 class ViewModel(TypedDict):

@@ -71,6 +71,16 @@ class BreakRow(TypedDict):
     cost: NotRequired[str]
 
 
+class StackRow(TypedDict):
+    """One frame of the user's stack at a break."""
+
+    place: str
+    function: str
+    source: str
+    file: str
+    line: int
+
+
 def sorted_breaks(report: Report) -> list[Break]:
     """The breaks by outcome (raised, skipped, resumed), then by cost, the greatest first; allowed breaks come last."""
     costs = {c.break_: c.seconds or 0.0 for c in report.profile.breaks} if report.profile else {}
@@ -268,7 +278,7 @@ def break_detail(b: Break, places: Places) -> Detail:
             rows.append([frame_words(frame, places) if frame else hit.frame, at, hit.outcome, hit.frame])
         parts.append(list_part("hits", f"Frames ({len(b.hits)})", rows))
     if b.stack:
-        stack = [{
+        stack: list[StackRow] = [{
             "place": places.at(e.file, e.line, e.cell), "function": shorten(e.function, 200),
             "source": printable(e.source.strip(), 500), "file": printable(e.file, 1000), "line": e.line,
         } for e in b.stack[:300]]  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from dynascope.compiler.report import Break, Frame, plural, seconds
-from dynascope.widgets.detail import Detail, Part, code_part, list_part, prose
+from dynascope.widgets.detail import Detail, Part, SourceBody, code_part, list_part, prose
 from dynascope.widgets.features.breaks import advice, cause_of, frame_words
 from dynascope.widgets.features.compile_time import times_part
 from dynascope.widgets.features.fixes import fix_parts
@@ -141,7 +141,7 @@ def _source(f: Frame, places: Places) -> list[Part]:
         return []
     name = f"Source from line {start}" if f.kind == "resume" else "Source"
     # the text is in the source view: with a copy for each resume function, the model would grow quadratically
-    body = {"file": printable(f.file, 1000), "start": numbers[0], "end": numbers[-1]}
+    body: SourceBody = {"file": printable(f.file, 1000), "start": numbers[0], "end": numbers[-1]}
     return [{"key": "source", "name": name, "kind": "source", "body": body}]
 
 

@@ -7,7 +7,7 @@ import { linkTo, plural, sourceText } from "./logic.js";
 import { linkSymbols } from "./symbols.js";
 
 /** @import { Context } from "./view" */
-/** @import { AnyPart, CodeBody, Detail, FixBody, FixRow, ProseBody, RunBody, StackEntry, StageBody, ViewModel } from "./wire" */
+/** @import { AnyPart, CodeBody, Detail, FixBody, FixRow, ProseBody, RunBody, StackRow, StageBody, ViewModel } from "./wire" */
 
 // Characters: longer code is shown without colours.
 const MOST_PAINTED = 40_000;
@@ -93,7 +93,7 @@ function codeBody({ text, lang, start }) {
 }
 
 /**
- * @param {StackEntry[]} stack
+ * @param {StackRow[]} stack
  * @param {Context} ctx
  */
 function stackBody(stack, ctx) {

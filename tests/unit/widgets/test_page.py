@@ -6,12 +6,12 @@ import base64
 import gzip
 import json
 import re
-from importlib import import_module
 from pathlib import Path
-from typing import Any, is_typeddict
+from typing import Any
 
 import pytest
 from samples import SAMPLES, hostile, many, one_break, refused
+from tools import generated
 
 from dynascope.widgets.drawing.palette import DARK, GRAPHS_DARK, GRAPHS_LIGHT, LIGHT
 from dynascope.widgets.model import view_model
@@ -66,19 +66,9 @@ def test_no_front_end_module_parses_text_as_html(root: Path) -> None:
             assert word not in text, (path.name, word)
 
 
-def test_both_sides_of_the_wire_name_the_same_fields(root: Path) -> None:
+def test_the_front_end_has_the_types_of_what_python_sends(root: Path) -> None:
     text = (root / "widgets" / "frontend" / "wire.d.ts").read_text("utf-8")
-    blocks = re.findall(r"^export interface (\w+).*?\{\n(.*?)^\}$", text, re.MULTILINE | re.DOTALL)
-    fields = {name: dict(re.findall(r"^  (\w+)(\??):", body, re.MULTILINE)) for name, body in blocks}
-    modules = [import_module(f"dynascope.widgets.{name}") for name in ("wire", "detail", "model")]
-    modules += [
-        import_module(f"dynascope.widgets.features.{p.stem}") for p in (root / "widgets" / "features").glob("[a-z]*.py")
-    ]
-    kinds = {name: kind for module in modules for name, kind in vars(module).items() if is_typeddict(kind)}
-    assert fields.keys() == kinds.keys(), "Python and wire.d.ts define different types"
-    for name, kind in kinds.items():
-        optional = {field: "?" if "NotRequired" in str(kind.__annotations__[field]) else "" for field in kind.__annotations__}
-        assert fields[name] == optional, f"interface {name} in wire.d.ts differs from Python"
+    assert text == generated.wire_types(), "run `python -m tools.generated wire`"
 
 
 def contrast(one: str, other: str) -> float:
