@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 from samples import SAMPLES, hostile, many, one_break, refused
-from tools import generated
 
 from dynascope.widgets.drawing.palette import DARK, GRAPHS_DARK, GRAPHS_LIGHT, LIGHT
 from dynascope.widgets.model import view_model
 from dynascope.widgets.render.page import to_html
 from dynascope.widgets.view import View, checked_request
+from tools import generated
 
 
 def data_of(html: str) -> Any:
