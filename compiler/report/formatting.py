@@ -88,7 +88,11 @@ def label(file: str, cell: int | None) -> str:
     marimo = re.match(r"__marimo__cell_(\w+?)_?\.py$", os.path.basename(file))
     if marimo:
         return f"cell {marimo[1]}"
-    return "cell" if re.search(r"ipykernel_\d+[/\\]|^<ipython-input", file) else os.path.basename(file) or file
+    if re.search(r"ipykernel_\d+[/\\]|^<ipython-input", file):
+        return "cell"
+    # every package has an __init__.py
+    package = re.search(r"[^/\\]+[/\\]__init__\.py$", file)
+    return package[0] if package else os.path.basename(file) or file
 
 
 def place(broken: Break) -> str:

@@ -20,8 +20,9 @@ SegmentKind = Literal["graph", "gap", "lookup", "prologue", "wait", "unaccounted
 #: because the break's frame runs eagerly, and the speed of its compiled code is unknown
 CostMethod = Literal["gap", "device idle", "eager frame"]
 #: whether compiling pays off.  "calls": after `payback_calls` calls; "compile time unknown": after an unknown number of calls;
-#: "no gain": never, as compiled code is about as fast as eager code; "slower": never, as compiled code is slower
-Payback = Literal["calls", "compile time unknown", "no gain", "slower"]
+#: "no gain": never, as compiled code is about as fast as eager code; "slower": never, as compiled code is slower;
+#: "unclear": the times vary by more than they differ
+Payback = Literal["calls", "compile time unknown", "no gain", "slower", "unclear"]
 #: what the compiler does in a phase.  "backend": the whole call of the backend, other phases included; "compiler": the
 #: C++ and Triton compilers
 PhaseKind = Literal[

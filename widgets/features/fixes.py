@@ -47,6 +47,9 @@ def fixes_summary(report: Report) -> str:
     if any(count for _, count, _ in fixed_counts(report)):
         words = f"{fixed_words(report)} can be fixed: "
     else:
+        if not report.fixes:  # nor was any refused
+            what = " and ".join(plural(whole, name) for name, _, whole in fixed_counts(report))
+            return "no fix was tried" + (f" for {what}" if what else "") + ("" if fixes.notes else ": none is known")
         words = f"no {' or '.join(name for name, _, _ in fixed_counts(report)) or 'graph break'} can be fixed"
         if not fixes.fixes:
             return words + ("" if fixes.is_complete else " by what was tried so far")

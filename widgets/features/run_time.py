@@ -172,6 +172,8 @@ def verdict_words(profile: Profile) -> str:
         words += "compiling makes it slower"
     elif v.payback == "no gain":
         words += "compiling changes next to nothing"
+    elif v.payback == "unclear":
+        words += "which is faster is unclear, as the times of both vary by more than that"
     else:
         words += f"{v.eager_seconds / v.compiled_seconds:.2f} times as fast"
     if v.payback_calls is not None:

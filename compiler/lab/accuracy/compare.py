@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import re
 import sys
 import types
 from collections import OrderedDict, deque
@@ -137,7 +138,8 @@ def difference(actual: Any, expected: Any, rounding: Rounding = OWN) -> str | No
         torch.testing.assert_close(actual, expected, equal_nan=True, rtol=relative, atol=absolute)
     except AssertionError as error:
         more = "" if relative is None else f"by more than the rounding of {rounding.precision or expected.dtype}: "
-        return more.replace("torch.", "") + " ".join(str(error).split())[:160]
+        how = re.sub(r"^[\w-]+ are not (close|equal)! ", "", " ".join(str(error).split()))
+        return more.replace("torch.", "") + how[:160]
     except Exception as error:  # arrays of dtypes that torch does not have: texts, dates, records
         if not (is_array(actual) and is_array(expected)):
             return f"{NOT_COMPARABLE}: {type(error).__name__}"

@@ -200,7 +200,7 @@ class Search:
 
     def _credit(self) -> None:
         """Record what each chosen change removes, and the breaks that appear with it."""
-        last = self._steps[-1]
+        last, moved = self._steps[-1], list[str]()
         for before, step in itertools.pairwise(self._steps):
             fix, now, then = step.fix, step.ran.report, before.ran.report
             assert fix is not None
@@ -209,7 +209,7 @@ class Search:
             fix.breaks_after, fix.graphs_after = len(now.breaks), now.summary.graphs
             if step.gain:
                 continue
-            fix.removes = removed(self._report, now, step.plan, then, before.plan)
+            fix.removes, moved = removed(self._report, now, step.plan, then, before.plan, moved)
             if fix.removes and (fix.break_ or fix.recompile) not in fix.removes:  # it was tried for another one
                 is_break = any(b.id == fix.removes[0] for b in self._report.breaks)
                 fix.break_, fix.recompile = (fix.removes[0], None) if is_break else (None, fix.removes[0])

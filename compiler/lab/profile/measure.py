@@ -237,6 +237,9 @@ def verdict(measured: Measured, profile: Profile, report: Report) -> Verdict:
     if result.eager_seconds is None or result.compiled_seconds is None:
         return result
     result.payback, result.payback_calls = payback(result.eager_seconds, result.compiled_seconds, result.compile_seconds)
+    lows, highs = zip(*map(quartiles, (measured.eager, measured.compiled)), strict=True)
+    if max(lows) <= min(highs) and any(_doubts(measured)):
+        result.payback, result.payback_calls = "unclear", None
     return result
 
 

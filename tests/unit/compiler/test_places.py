@@ -23,6 +23,7 @@ from dynascope.widgets.render import text
     ("file", "cell", "label"),
     [
         ("/home/me/model.py", None, "model.py"),
+        ("/home/me/layers/__init__.py", None, "layers/__init__.py"),
         ("/tmp/ipykernel_77/123.py", 3, "In[3]"),
         ("/tmp/ipykernel_77/123.py", None, "cell"),
         ("/tmp/marimo_4711/__marimo__cell_MJUe_.py", None, "cell MJUe"),

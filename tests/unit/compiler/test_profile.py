@@ -266,6 +266,17 @@ def test_calls_that_take_very_different_times_make_rough_figures() -> None:
     assert [note.partition(",")[0] for note in profiles._doubts(measured)] == ["the eager calls took very different times"]
 
 
+def test_which_is_faster_is_unclear_where_times_vary_by_more_than_they_differ() -> None:
+    call = profiles.Event(profiles.CALL, "cpu", 0, 1_000_000)
+    busy = profiles.Measured(events=[call], compiled=[1e-4, 1e-4, 2e-4, 4e-2, 4e-2], eager=[1e-4, 1e-4, 4e-2, 4e-2, 4e-2])
+    found = profiled(busy)
+    assert (found.verdict.payback, found.verdict.payback_calls) == ("unclear", None)
+    assert "which is faster is unclear" in verdict_words(found)
+    assert "times as fast" not in verdict_words(found)
+    busy.eager = [second + 1 for second in busy.eager]
+    assert "times as fast" in verdict_words(profiled(busy))
+
+
 def test_what_to_fix_first_is_one_sentence() -> None:
     breaks = [Break(id=f"b{n}", file="a.py", line=n, column=0, function="f", source="g()", type="x", reason="") for n in (1, 2)]
     known, unknown = BreakCost(break_="b1", seconds=1e-3, share=0.25), BreakCost(break_="b2", seconds=None, eager_seconds=2e-3)

@@ -311,6 +311,27 @@ def test_a_fix_is_credited_with_the_recompiles_that_it_removes(shell: Any) -> No
     assert "recompile of M: " in text.partition("✓")[2]
 
 
+def test_a_recompile_is_credited_to_the_change_that_removes_it_not_to_one_that_moves_it(shell: Any) -> None:
+    """Without its break, the function itself is compiled again for other sizes, and no longer its resume function."""
+    shell("import torch")
+    cell = ("def f(x):", "    print('start')", "    return x + 1", "for n in (3, 4, 5):", "    y = f(torch.ones(n))")
+    report = shell.report("%%compile --fix --fix-seconds 600 --backend eager", *cell)
+    assert {x.title: x.removes for x in report.fixes if x.chosen} == {
+        "Run print() after the graph": [report.breaks[0].id],
+        "Compile for all sizes at once": [r.frame for r in report.recompiles],
+    }
+    assert "1 of 1 graph break and 1 of 1 recompile can be fixed" in str(report)
+
+
+def test_what_was_not_tried_is_not_said_to_be_impossible(shell: Any) -> None:
+    shell("import torch", "cache = []")
+    cell = ("def f(x):", "    cache.append(x)", "    return torch.cat(cache)", "for n in range(3): y = f(torch.ones(1))")
+    text = str(shell.report("%%compile --fix --fix-seconds 600 --backend eager", *cell))
+    assert "no fix was tried for 2 recompiles\nnote: Repeating 3 calls gives 0 recompiles, not 2" in text
+    cell = ("def g(x): return x + 1", "y = g(torch.ones(1)), g(torch.ones(1, dtype=torch.int64))")
+    assert "no fix was tried for 1 recompile: none is known" in str(shell.report("%%compile --fix --backend eager", *cell))
+
+
 def test_recompiles_are_counted_as_in_the_headline(shell: Any) -> None:
     """Not all of them come back when calls are repeated, because only some calls are kept."""
     shell("import torch")

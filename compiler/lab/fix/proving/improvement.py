@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from dynascope.compiler.lab.fix.plan import Plan
 from dynascope.compiler.lab.fix.problem import TRIES
@@ -77,14 +77,23 @@ def recompile_key(recompile: Recompile, report: Report, plan: Plan) -> Key:
     return _place(frame.file, frame.line, None, plan), f"recompile {guard}"
 
 
-def removed(run: Report, after: Report, plan: Plan, before: Report, earlier: Plan) -> list[str]:
-    """Ids of the breaks and recompiled frames of `run` that are in `before`, under the plan `earlier`, but not in `after`."""
+def removed(
+    run: Report, after: Report, plan: Plan, before: Report, earlier: Plan, moved: Sequence[str] = ()
+) -> tuple[list[str], list[str]]:
+    """Ids of the breaks and recompiled frames of `run` that are in `before`, under the plan `earlier`, but not in `after`.
+
+    Of recompiles, no more than there are fewer of.  The second list has the frames whose recompiles another frame has now, as
+    a function does after the break before its resume function is gone; `moved`: those of earlier changes.
+    """
     gone = {break_key(b, earlier)[0] for b in before.breaks} - {break_key(b, plan)[0] for b in after.breaks}
-    found = [b.id for b in run.breaks if break_key(b, Plan())[0] in gone]
-    for place, count in (_recompiles(before, earlier) - _recompiles(after, plan)).items():
-        frames = [r.frame for r in run.recompiles if r.refused_by is None and recompile_key(r, run, Plan())[0] == place]
-        found += frames[-count:]
-    return found
+    then, now = _recompiles(before, earlier), _recompiles(after, plan)
+    frames: list[str] = []
+    for place, count in (then - now).items():
+        here = [r.frame for r in run.recompiles if r.refused_by is None and recompile_key(r, run, Plan())[0] == place]
+        frames += here[-count:]
+    frames += moved
+    fewer = max(0, then.total() - now.total())
+    return [b.id for b in run.breaks if break_key(b, Plan())[0] in gone] + frames[:fewer], frames[fewer:]
 
 
 def _recompiles(report: Report, plan: Plan) -> Counter[Place]:
