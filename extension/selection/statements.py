@@ -74,7 +74,7 @@ _PLACEHOLDER = object()
 #: why a statement ran uncompiled
 _SHOWS = "shows values"
 _MAKES, _TRAINS = "new modules and optimizers", "backward and optimizer steps"
-_UNBOUND, _GIVEN_UP = "a name may be read before it is bound", "the compiler gave up on them"
+_UNBOUND, _GIVEN_UP = "a name may be read before it is bound", "the compiler gave up"
 #: reasons that are worth no note
 _NO_NOTE = ("import", "text", "del", "setting", _SHOWS, "")
 

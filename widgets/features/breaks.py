@@ -47,6 +47,7 @@ _FOLDERS = re.compile(r"(?<=`)(?:[A-Za-z]:)?[\\/][^`\n]*[\\/](?=[^`\n]+`)")
 TRAINING = "Compile the forward pass and the loss, and leave zero_grad, backward and the optimizer's step outside."
 BY_DESIGN = f"This break is by design and costs nothing to leave. {TRAINING}"
 _FALSE = "AssertionError: the assertion is false"
+_UNKNOWN_NAME = "failed to find name in frame builtins"
 #: words that carry no meaning in the compiler's titles
 _PLAIN = {
     "a", "an", "by", "call", "calling", "failed", "for", "from", "in", "of", "on", "the", "to", "trace", "tracing",
@@ -138,15 +139,19 @@ def _words(text: str) -> list[str]:
 def advice(report: Report, b: Break) -> list[str]:
     """What the user can do about a break, the most promising first; what was tried and refused is told as such."""
     by_design, is_false = is_by_design(b), b.error.startswith(_FALSE)
-    hints = [_unless_refused(report, b, compiler_text(h, 1000)) for h in b.hints if h.strip() and not (by_design or is_false)]
+    is_unknown = b.type == _UNKNOWN_NAME  # the compiler takes it for a bug of its own
+    told = not (by_design or is_false or is_unknown)
+    hints = [_unless_refused(report, b, compiler_text(h, 1000)) for h in b.hints if h.strip() and told]
     steps = [h for h in hints if not h.startswith(_GENERAL)]
     if is_false:
         steps.append("The assertion fails in eager code, too: change what is passed, or the assertion.")
+    elif is_unknown:
+        steps.append("The name is not defined when this line runs: define or import it first. Eager code fails here, too.")
     elif b.error.endswith("must be bool, not SymBool"):
         steps.insert(0, "Decide it while tracing, `True if ... else False`: sizes for which it differs are then compiled anew.")
     elif by_design:
         steps.append(BY_DESIGN if b.outcome == "resumed" else TRAINING)
-    if b.outcome == "skipped" and not b.allowed:
+    if b.outcome == "skipped" and not (b.allowed or is_unknown):
         steps.append(f"Other code of the function runs eagerly because of this break.{_how_to_capture_the_rest(b)}")
     if b.outcome == "raised":
         if b.fullgraph:

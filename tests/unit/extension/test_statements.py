@@ -223,9 +223,7 @@ def test_what_a_loop_with_a_graph_break_calls_is_compiled(shell, loop):
     assert report.compiled == ["the cell's statements", "model", "helper"]
     assert [g.ops for g in report.graphs] == [1, 1]
     assert shell.ns["seen"] == [6.0, 6.0]
-    assert report.notes[-1].endswith(
-        "ran uncompiled (the compiler gave up on them); what they call is compiled: helper, model."
-    )
+    assert report.notes[-1].endswith("ran uncompiled (the compiler gave up); what they call is compiled: helper, model.")
 
 
 def test_an_error_in_statements_that_the_compiler_gave_up_on_has_one_frame_of_the_cell(shell):
@@ -252,3 +250,13 @@ def test_a_loop_over_a_loader_is_not_tried(shell):
     report = shell.report("%%compile", "for t in loader:", "    out = model(t)")
     assert report.compiled == ["model"]
     assert (report.summary.graphs, report.summary.breaks) == (1, 0)
+
+
+def test_a_name_that_is_not_defined_is_no_bug_of_the_compiler(shell):
+    done = shell("%%compile -o report", "missing(x)")
+    assert type(done.error) is NameError
+    text = str(shell.ns["report"])
+    assert "→ The name is not defined when this line runs: define or import it first." in text
+    assert "Dynamo bug" not in text
+    assert "Move the line" not in text
+    assert "note: line 2 ran uncompiled (the compiler gave up)." in text
