@@ -1,25 +1,126 @@
-"""The graph breaks of a report: one for each place and type, with the hits of all frames.
+"""The graph breaks of a report: one for each place and type, with the hits of all frames and the flags in force there.
 
 A break is identified by its innermost place in the user's code (file, line, column) and its type.  The place comes from the
 hooks where they know it (with columns and the flag in force), else from the compiler's text.
+
+Which region set `error_on_graph_break` at a break is derived frame by frame from what the hooks observed.  A region may be in
+the traced code itself.  Or a resume function has entered the region again, and does not know the region's line.  Or the region
+is in the caller of a function that is compiled on its own after a break.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from dynascope.compiler.builder import break_parser, skip_reasons
-from dynascope.compiler.builder.break_parser import BreakText
+from dynascope.compiler.builder import dynamo_texts, outcomes
 from dynascope.compiler.builder.compile_records import CompileRecord
-from dynascope.compiler.builder.events.schema import GraphEnd, Location
-from dynascope.compiler.builder.guards import undecided
-from dynascope.compiler.builder.region_flags import Flags, RegionFlags
-from dynascope.compiler.builder.skip_reasons import same_line
-from dynascope.compiler.report import Break, Frame, Hit, Outcome, StackEntry
+from dynascope.compiler.builder.dynamo_texts import BreakText, in_python
+from dynascope.compiler.builder.events.schema import FrameEnd, GraphEnd, Location, Region, ResumeMade, TracedCall
+from dynascope.compiler.builder.outcomes import same_line
+from dynascope.compiler.report import Break, FlagOrigin, Frame, Hit, Outcome, StackEntry, Undecided
 from dynascope.compiler.source import lines
 from dynascope.compiler.source.code import user_name
+from dynascope.compiler.source.lines import CellResolver
 from dynascope.compiler.source.origin import is_plumbing
+
+
+@dataclass(frozen=True)
+class Flags:
+    """The settings in force at one hit of a break; None: unknown."""
+
+    error_on_graph_break: bool | None = None
+    fullgraph: bool | None = None
+    #: what set error_on_graph_break: a decorator or a `with` block; unknown if no region was traced
+    region: FlagOrigin = field(default_factory=FlagOrigin)
+
+    @property
+    def allowed(self) -> bool | None:
+        """Whether an explicit region allows the break."""
+        if self.error_on_graph_break is None or self.fullgraph is None:
+            return None
+        return self.region.is_region and not self.error_on_graph_break and not self.fullgraph
+
+
+@dataclass(frozen=True)
+class _ActiveRegion:
+    """A region that is in force, and its flag."""
+
+    origin: FlagOrigin
+    flag: bool
+
+
+class RegionFlags:
+    """Follows the regions of one recording from frame to frame, in the order in which the frames were compiled."""
+
+    def __init__(self, cell_of: CellResolver) -> None:
+        self.cell_of = cell_of
+        #: uid of a resume function's code -> the regions that the function enters again, outermost first
+        self._entered_by_resume: dict[int | None, list[_ActiveRegion]] = {}
+        #: id of a frame -> the innermost region around the call of the frame
+        self._caller: dict[str, _ActiveRegion | None] = {}
+        #: id of a frame -> the innermost region around the frame's break, and so around the call that it makes there
+        self._inside: dict[str, _ActiveRegion | None] = {}
+
+    def begin(self, frame: Frame) -> None:
+        """Start a frame, whose `parent` and `continues` have been set if they are known."""
+        is_resume = frame.kind == "resume"
+        outer = self._caller.get(frame.continues or "") if is_resume else self._inside.get(frame.parent or "")
+        self._caller[frame.id] = self._inside[frame.id] = outer
+
+    def at_graph_end(self, frame: Frame, end: GraphEnd | None, resumes: list[ResumeMade]) -> Flags:
+        """The flags at a break that ended a graph.
+
+        The break itself may lie deeper, in calls that Dynamo had just failed to trace (`end.stopped`).
+        """
+        if end is None:
+            return Flags()
+        calls, stopped = end.around, end.stopped
+        if stopped and end.stack and same_line(stopped[0].location, end.stack[-1]):
+            calls = [*(s.call for s in stopped), *calls]
+        around = self._regions_around(calls)
+        if around and around[-1]:
+            self._inside[frame.id] = around[-1][-1]
+        for made in resumes:
+            for call, regions in zip(calls, around, strict=True):
+                if call.uid == made.code.uid:
+                    self._entered_by_resume[made.resume.uid] = regions
+        return self._flags(frame, end.error_on_graph_break, end.fullgraph, around)
+
+    def at_stop(self, frame: Frame, end: FrameEnd | None) -> Flags:
+        """The flags at the place where tracing stopped for good."""
+        if end is None:
+            return self._flags(frame, None, None, [])
+        flag = end.stopped[0].error_on_graph_break if end.stopped else end.error_on_graph_break
+        return self._flags(frame, flag, end.fullgraph, self._regions_around([s.call for s in end.stopped]))
+
+    def _flags(self, frame: Frame, flag: bool | None, fullgraph: bool | None, around: list[list[_ActiveRegion]]) -> Flags:
+        innermost = next((regions[-1] for regions in around if regions), None)
+        if innermost is None:
+            caller = self._caller.get(frame.id)
+            innermost = caller if caller is not None and caller.flag == flag else None
+        return Flags(flag, fullgraph, innermost.origin if innermost is not None else FlagOrigin())
+
+    def _regions_around(self, calls: list[TracedCall]) -> list[list[_ActiveRegion]]:
+        """For each of these calls, the active regions, outermost first; the calls are nested and given innermost first."""
+        around = []
+        inner = ""
+        for call in calls:
+            again = self._entered_by_resume.get(call.uid, [])
+            # for a region that a resume function enters again, Dynamo gives no line, or the one where the function continues
+            at = call.function.rpartition("_at_")[2]
+            count = min(len(again), sum(not r.line or str(r.line) == at for r in call.regions))
+            around.append([*again[:count], *(_ActiveRegion(self._origin(r, inner), r.flag) for r in call.regions[count:])])
+            inner = call.function
+        return around
+
+    def _origin(self, region: Region, inner: str) -> FlagOrigin:
+        """What set a region's flag: a decorator, whose `with` is in torch's wrapper, or a `with` block."""
+        if is_plumbing(region.file) and inner:
+            return FlagOrigin(kind="decorator", name=user_name(inner))
+        return FlagOrigin(kind="with", file=region.file, line=region.line or None, cell=self.cell_of(region.file))
+
 
 #: torch 2.9 gives neither line nor reason if the break is in a block that contains an `if` on values
 _STEPPED = """Graph break that cannot be resumed
@@ -45,8 +146,11 @@ class BreakTable:
     def get(self, id: str | None) -> Break | None:
         return next((b for b in self.breaks if b.id == id), None) if id else None
 
-    def of_frame(self, frame: str) -> list[Break]:
-        return [b for b in self.breaks if any(h.frame == frame for h in b.hits)]
+    def note_undecided(self, frame: str, records: list[dict[str, Any]]) -> None:
+        """Add to the frame's breaks the conditions on data that were recorded there, where their texts name none."""
+        for broken in self.breaks:
+            if records and any(h.frame == frame for h in broken.hits):
+                broken.undecided = broken.undecided or _undecided_at(broken, records)
 
     def stack_of(self, frame: str) -> list[StackEntry]:
         latest = self._by_frame.get(frame)
@@ -75,14 +179,14 @@ class BreakTable:
         end = record.graph_end
         if end is not None and not end.graph_break:
             return None
-        texts = [break_parser.read(t) for t in record.break_texts]
+        texts = [dynamo_texts.read_break(t) for t in record.break_texts]
         if end is None and not texts:
             return None
         stack = (list(end.stack) or [end.location]) if end is not None else []
         # torch 2.9 to 2.13: "step_unsupported" ends the graph at the last statement before a block that cannot be resumed; the
         # break is deeper, where the text says, and the rest of the function runs eagerly
         stepped = end is not None and end.reason == "step_unsupported"
-        text = (texts[-1] if stepped and texts else _matching(texts, stack)) or break_parser.read(
+        text = (texts[-1] if stepped and texts else _matching(texts, stack)) or dynamo_texts.read_break(
             _STEPPED if stepped else end.reason if end else ""
         )
         own = stack
@@ -114,7 +218,7 @@ class BreakTable:
 
         The flags that were in force at these breaks are unknown.
         """
-        texts = [break_parser.read(t) for t in record.break_texts]
+        texts = [dynamo_texts.read_break(t) for t in record.break_texts]
         for text in texts[:-1]:
             if text.line is not None and (text.file, text.line) != (texts[-1].file, texts[-1].line):
                 self.hit(frame, self.printed_stack(text, record), text, "skipped", Flags())
@@ -124,9 +228,9 @@ class BreakTable:
 
         Returns its id; None if something else was the cause, or if the place of the break is unknown.
         """
-        if not skip_reasons.is_break(record):
+        if not outcomes.is_break(record):
             return None
-        text, known = skip_reasons.text_of(record), skip_reasons.stack_of(record)
+        text, known = outcomes.text_of(record), outcomes.stack_of(record)
         stack = known or self.printed_stack(text, record) or _failed_line(record)
         if not stack or not (text.parts or known):
             return None
@@ -177,7 +281,7 @@ class BreakTable:
     def hit(self, frame: Frame, stack: list[Location], text: BreakText, outcome: Outcome, flags: Flags) -> str:
         entries = [self.entry(e) for e in stack if not is_plumbing(e.file)] or [self.entry(stack[-1])]
         at = entries[-1]
-        first = text.parts[0] if text.parts else break_parser.Part(reason="unknown")
+        first = text.parts[0] if text.parts else dynamo_texts.Part(reason="unknown")
         broken = self.known(at, first) or self.new(at, entries, text, first)
         # a text names a resume function after the user's function that it continues; a text without a stack names only the
         # innermost line, so the frame's own line is then unknown
@@ -203,7 +307,7 @@ class BreakTable:
             broken.region, broken.allowed = flags.region, flags.allowed
         broken.outcome = hit.outcome if worse else broken.outcome
 
-    def known(self, at: StackEntry, first: break_parser.Part) -> Break | None:
+    def known(self, at: StackEntry, first: dynamo_texts.Part) -> Break | None:
         """The known break of this type at this place; if a column is unknown, the only one on the line."""
         candidates = self._by_place.get((at.file, at.line, first.type), [])
         for broken in candidates:
@@ -234,10 +338,10 @@ class BreakTable:
             source=source.strip(),
         )
 
-    def new(self, at: StackEntry, entries: list[StackEntry], text: BreakText, first: break_parser.Part) -> Break:
+    def new(self, at: StackEntry, entries: list[StackEntry], text: BreakText, first: dynamo_texts.Part) -> Break:
         source = lines.source_line(at.file, at.line)
         error = next((p.error for p in text.parts if p.error), "")
-        if error == break_parser.FALSE:  # not a condition on data, as the type says
+        if error == dynamo_texts.FALSE:  # not a condition on data, as the type says
             error = "AssertionError: the assertion is false" if source.lstrip().startswith("assert") else ""
         broken = Break(
             id=f"b{len(self.breaks)}",
@@ -258,11 +362,25 @@ class BreakTable:
             hints=list(dict.fromkeys(h for p in text.parts for h in p.hints)),
             stack=entries,
             text=text.text,
-            undecided=undecided.printed(text.text),
+            undecided=dynamo_texts.undecided_in(text.text),
         )
         self.breaks.append(broken)
         self._by_place.setdefault((at.file, at.line, first.type), []).append(broken)
         return broken
+
+
+def _undecided_at(broken: Break, records: list[dict[str, Any]]) -> Undecided | None:
+    """The condition that was recorded at the line of a break, for a branch whose break text does not name it.
+
+    None in a trace file: torch's own records have no `user_stack`.
+    """
+    if "SymNodeVariable" not in broken.text:  # the branch is on something else, such as a tensor
+        return None
+    for record in records:
+        stack = record.get("user_stack") or [{}]
+        if (stack[-1].get("filename"), stack[-1].get("line")) == (broken.file, broken.line):
+            return Undecided(expression=in_python(str(record["expr"])))
+    return None
 
 
 def _failed_line(record: CompileRecord) -> list[Location]:

@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dynascope.compiler.builder.events import schema
-from dynascope.compiler.builder.events.chromium import timed
-from dynascope.compiler.builder.events.record_kinds import CACHE_LOOKUPS, IGNORED, SHAPES, STAGES, USED, record_name
 from dynascope.compiler.builder.events.schema import Code, Event, Location, Trace
+from dynascope.compiler.builder.events.trace_records import CACHE_LOOKUPS, IGNORED, SHAPES, STAGES, USED, record_name, timed
 from dynascope.compiler.report import GraphSplit
 from dynascope.compiler.source.origin import is_users
 
@@ -94,10 +93,10 @@ class CompileRecord:
     over: bool = False
 
     @property
-    def world(self) -> tuple[int | None, int]:
+    def reset_period(self) -> tuple[int | None, int]:
         """The scope in which compile ids are unique: a process, between two resets.
 
-        Compiled code calls only code of the same world.
+        Compiled code calls only code of the same period.
         """
         return self.process, self.generation
 
@@ -152,7 +151,7 @@ class CompileRecords:
         """The code of an earlier compile of the same frame: its compile id differs only after the last slash."""
         frame = str(record.compile_id).rpartition("/")[0]
         for other in reversed(self.records[: record.order]):
-            if other.code and other.world == record.world and str(other.compile_id).rpartition("/")[0] == frame:
+            if other.code and other.reset_period == record.reset_period and str(other.compile_id).rpartition("/")[0] == frame:
                 return other.code
         return None
 

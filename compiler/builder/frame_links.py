@@ -15,7 +15,7 @@ from dynascope.compiler.source.code import is_resume, user_name
 from dynascope.compiler.source.lines import character_column
 from dynascope.compiler.source.origin import in_torch
 
-#: (`CompileRecord.world`, name of a function, its file)
+#: (`CompileRecord.reset_period`, name of a function, its file)
 _Function = tuple[tuple[int | None, int], str, str]
 
 
@@ -60,7 +60,7 @@ class Links:
             )
             frame.end_line = made.original.end_line
         else:
-            continued = [f.id for f in self._left.get(((record.world, name, frame.file), frame.line), [])]
+            continued = [f.id for f in self._left.get(((record.reset_period, name, frame.file), frame.line), [])]
             frame.continues = frame.parent if frame.parent in continued or not continued else continued[-1]
             frame.resume = Resume(line=frame.line)
         if record.process in self._cut:
@@ -73,29 +73,29 @@ class Links:
         """Remember a frame for the links of later frames; its breaks must have been recorded."""
         for made in record.resumes:
             self._made.setdefault(made.resume.uid, []).append((frame, made))
-        self._named.setdefault((record.world, frame.code_name, frame.file), []).append(frame)
+        self._named.setdefault((record.reset_period, frame.code_name, frame.file), []).append(frame)
         line = self.breaks.left_at(frame.id)
-        left = (record.world, user_name(frame.code_name), frame.file)
+        left = (record.reset_period, user_name(frame.code_name), frame.file)
         self._left.setdefault((left, line), []).append(frame)
         callee = next((e for e in self.breaks.calls_of(frame.id) if not in_torch(e.file)), None)
         if callee is not None and line is not None:
-            self._called[(record.world, callee.function, callee.file)] = (frame, line)
+            self._called[(record.reset_period, callee.function, callee.file)] = (frame, line)
 
     def _call(self, record: CompileRecord, frame: Frame) -> None:
         if record.process in self._cut:
-            call = self._called.pop((record.world, frame.code_name, frame.file), None)
+            call = self._called.pop((record.reset_period, frame.code_name, frame.file), None)
             if call is not None:
                 frame.parent, frame.called_from = call[0].id, call[1]
             return
         for entry in reversed(record.stack[:-1]):
-            caller = self._standing(entry, record.world)
+            caller = self._standing(entry, record.reset_period)
             if caller is not None and caller is not frame:
                 frame.parent, frame.called_from = caller.id, entry.line
                 return
 
-    def _standing(self, entry: Location, world: tuple[int | None, int]) -> Frame | None:
+    def _standing(self, entry: Location, period: tuple[int | None, int]) -> Frame | None:
         """The latest frame that fits a stack entry by name and lines, and if possible by its break; None if none fits."""
-        line, candidates = entry.line, self._named.get((world, entry.function, entry.file), [])
+        line, candidates = entry.line, self._named.get((period, entry.function, entry.file), [])
         around = [f for f in candidates if f.line <= line <= (f.end_line or f.line)]
         if not around and len({f.line for f in candidates}) == 1:
             # a resume function in a loop goes back to lines before its own, and the end of a function is not always known

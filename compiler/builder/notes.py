@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 import traceback
 
-from dynascope.compiler.builder import break_parser
-from dynascope.compiler.builder.events.schema import Location, Sizes
-from dynascope.compiler.builder.facts import RecordingFacts
-from dynascope.compiler.builder.guard_parser import user_expression
+from dynascope.compiler.builder import dynamo_texts
+from dynascope.compiler.builder.dynamo_texts import user_expression
+from dynascope.compiler.builder.events.schema import Location, RecordingFacts, Sizes
 from dynascope.compiler.report import Failure, FlagOrigin, Report, StackEntry, dynamic_words, label, message_of
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.code import user_name
@@ -50,7 +49,7 @@ def annotate(report: Report, facts: RecordingFacts) -> None:
         report.settings = facts.settings.to_dict()
         annotate_default_region(report, facts.settings)
     if facts.error is not None:
-        annotate_error(report, facts.error, facts.cell_of, break_parser.entries(facts.failed_operation))
+        annotate_error(report, facts.error, facts.cell_of, dynamo_texts.entries(facts.failed_operation))
     elif report.error is not None and facts.origin == "live":
         report.error.caught = True
     annotate_tries(report, facts.cell_of)

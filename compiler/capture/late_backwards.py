@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import weakref
 
-from dynascope.compiler.builder.stages import kernels
+from dynascope.compiler.builder.graphs import kernels
 from dynascope.compiler.capture.torch_private import caches
 from dynascope.compiler.report import Report, plural
 from dynascope.compiler.report import seconds as seconds_text

@@ -7,7 +7,7 @@ Problems are counted by kind.  Lines that cannot be read, repeats of a record th
 not the one that torch writes are dropped.  A payload whose MD5 sum does not match and a record that is older than the one
 before it are kept.
 
-Lines are read one by one, and only the payloads that `events.record_kinds` asks for are kept, so memory grows with what the
+Lines are read one by one, and only the payloads that `events.trace_records` asks for are kept, so memory grows with what the
 report shows, not with the log.
 """
 
@@ -25,8 +25,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 
-from dynascope.compiler.builder.events.field_types import remove_wrong_types
-from dynascope.compiler.builder.events.record_kinds import IGNORED, SHAPES, USED, is_read, needs_payload, record_name
+from dynascope.compiler.builder.events.trace_records import (
+    IGNORED,
+    SHAPES,
+    USED,
+    is_read,
+    needs_payload,
+    record_name,
+    remove_wrong_types,
+)
 
 #: the first line of a record
 HEAD = re.compile(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dynascope.compiler.builder.events.record_kinds import record_compile_id
+from dynascope.compiler.builder.events.trace_records import record_compile_id
 from dynascope.compiler.report import listed, plural
 
 _GRAPHS = frozenset({"exported_program", "aot_forward_graph", "aot_inference_graph", "aot_joint_graph"})

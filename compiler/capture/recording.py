@@ -17,9 +17,9 @@ from types import MethodType, TracebackType
 from typing import Any
 
 from dynascope.compiler import __version__
-from dynascope.compiler.builder.assemble import assemble
 from dynascope.compiler.builder.events import schema
-from dynascope.compiler.builder.facts import RecordingFacts
+from dynascope.compiler.builder.events.schema import RecordingFacts
+from dynascope.compiler.builder.report_builder import build_report
 from dynascope.compiler.capture import cache_hits, late_backwards
 from dynascope.compiler.capture.torch_private import availability, caches, config, hook_installer, hooks, marks, translators
 from dynascope.compiler.report import Report
@@ -102,7 +102,7 @@ class Recording:
             hook_installer.HOOKS.detach(self._event)
             self._at_end.close()
         self._ended = True
-        self._report = self._assemble(error)
+        self._report = self._build_report(error)
         late_backwards.complete(self._report)
         late_backwards.remember(self._report)
         self.events = []  # frees their large texts
@@ -127,7 +127,7 @@ class Recording:
 
     def snapshot(self) -> Report:
         """The Report of what has been recorded so far."""
-        return self._assemble(None)
+        return self._build_report(None)
 
     @property
     def has_graphs(self) -> bool:
@@ -193,7 +193,7 @@ class Recording:
         if why is not None and (note := f"the code ran eagerly, because {why}") not in self.notes:
             self.notes.append(note)
 
-    def _assemble(self, error: BaseException | None) -> Report:
+    def _build_report(self, error: BaseException | None) -> Report:
         if "torch" in sys.modules and not any(isinstance(e, schema.FrameEnd) for e in self.events):
             self._note_eager()
         # if Dynamo was made to forget the known sizes meanwhile, the run was traced as if there had been no earlier run
@@ -214,7 +214,7 @@ class Recording:
             error=error,
             failed_operation=translators.failed_operation(error.__traceback__) if isinstance(error, Exception) else "",
         )
-        return assemble(list(self.events), facts)
+        return build_report(list(self.events), facts)
 
 
 observe = Recording

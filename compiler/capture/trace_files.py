@@ -1,7 +1,7 @@
 """Reads TORCH_TRACE logs and saved reports, without torch.
 
 Records that are unknown or damaged are counted by kind in `report.unread`; with `strict=True` they are an error.  The known
-kinds of records are in `events.record_kinds`.  If a folder holds several runs, the report is that of the last one.
+kinds of records are in `events.trace_records`.  If a folder holds several runs, the report is that of the last one.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from dynascope.compiler import __version__
-from dynascope.compiler.builder.assemble import assemble
-from dynascope.compiler.builder.events.record_kinds import OUTSIDE, record_compile_id
-from dynascope.compiler.builder.events.schema import Trace
-from dynascope.compiler.builder.facts import RecordingFacts
+from dynascope.compiler.builder.events.schema import RecordingFacts, Trace
+from dynascope.compiler.builder.events.trace_records import OUTSIDE, record_compile_id
+from dynascope.compiler.builder.report_builder import build_report
 from dynascope.compiler.capture.log_reader import LogRecord, read_log
 from dynascope.compiler.capture.outside_compiles import OutsideCompiles
 from dynascope.compiler.capture.processes import LoggedProcess, Run, runs
@@ -63,7 +62,7 @@ def load_traces(files: list[Path]) -> Report:
     if not found:
         raise ValueError(f"no trace records in {listed(files, 3)}: is it a TORCH_TRACE log?")
     log = _Log(found[-1])
-    report = assemble(log.events(), RecordingFacts(origin="trace"))
+    report = build_report(log.events(), RecordingFacts(origin="trace"))
     report.versions = {"dynascope": __version__, "torch": log.torch_version, "python": None}
     report.unread = dict(Counter(report.unread) + log.problems)
     report.notes += [*_about_runs(found), *log.outside.notes()]

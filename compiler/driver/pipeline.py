@@ -6,7 +6,7 @@ in the code that they run and in what they show.  All of them run the code insid
     with Run(settings) as run:                # records, applies the settings to torch, forces retracing
         run.entry_point(f)(x)                 # the real torch.compile
         run.repeat_last_call()                # --check, --profile, --inputs
-    run.report                                # events -> assemble -> annotate
+    run.report                                # events -> build_report
 """
 
 from __future__ import annotations

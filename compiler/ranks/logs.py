@@ -24,8 +24,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from dynascope.compiler.builder.events.field_types import remove_wrong_types
-from dynascope.compiler.builder.events.record_kinds import IGNORED, USED, record_compile_id, record_name
+from dynascope.compiler.builder.events.trace_records import IGNORED, USED, record_compile_id, record_name, remove_wrong_types
 from dynascope.compiler.capture.log_reader import HEAD
 from dynascope.compiler.capture.trace_files import load_traces
 from dynascope.compiler.ranks.collectives import scheduled

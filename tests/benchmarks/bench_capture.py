@@ -28,9 +28,8 @@ from typing import Any
 import torch
 import torch._logging._internal as torch_logging
 
-from dynascope.compiler.builder.assemble import assemble
-from dynascope.compiler.builder.events.schema import Event
-from dynascope.compiler.builder.facts import RecordingFacts
+from dynascope.compiler.builder.events.schema import Event, RecordingFacts
+from dynascope.compiler.builder.report_builder import build_report
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.capture.torch_private.caches import interned_strings
 
@@ -186,7 +185,7 @@ def replay(functions: tuple[int, ...]) -> list[tuple[int, float]]:
         for i, some in enumerate(events):
             gc.collect()
             start = time.process_time()
-            report = assemble(some, RecordingFacts(strings=strings))
+            report = build_report(some, RecordingFacts(strings=strings))
             least[i] = min(least[i], time.process_time() - start)
             breaks[i] = report.summary.breaks
             del report

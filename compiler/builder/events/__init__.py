@@ -1,5 +1,1 @@
-"""The events from which `assembly` makes a Report; `schema` has their types.
-
-`record_kinds` lists the known kinds of records in torch's structured trace, `field_types` checks the types of their fields, and
-`chromium` reads the compiler's phases from chromium events.
-"""
+"""What a Report is made from: `schema` has the types of events, `trace_records` the records of torch's structured trace."""

@@ -16,8 +16,7 @@ from types import CodeType, SimpleNamespace
 from typing import Any
 
 from dynascope.compiler.builder.events import schema
-from dynascope.compiler.builder.events.chromium import timed
-from dynascope.compiler.builder.events.record_kinds import NOT_MADE_LIVE, SHAPES, record_compile_id
+from dynascope.compiler.builder.events.trace_records import NOT_MADE_LIVE, SHAPES, record_compile_id, timed
 from dynascope.compiler.capture.torch_private import translators
 from dynascope.compiler.capture.torch_private.hook_installer import Attempt, Hooks, Undo
 from dynascope.compiler.capture.torch_private.watched_functions import watch

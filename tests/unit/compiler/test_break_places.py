@@ -15,12 +15,10 @@ import pytest
 import torch
 import torch.utils.checkpoint
 
-from dynascope.compiler.builder.break_parser import read, stack_of
-from dynascope.compiler.builder.breaks import BreakTable
+from dynascope.compiler.builder.breaks import BreakTable, Flags
 from dynascope.compiler.builder.compile_records import CompileRecord
+from dynascope.compiler.builder.dynamo_texts import read_break, stack_of, undecided_in
 from dynascope.compiler.builder.events.schema import Code, GraphEnd, Location
-from dynascope.compiler.builder.guards.undecided import printed
-from dynascope.compiler.builder.region_flags import Flags
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.driver.explain import explain
 from dynascope.compiler.report import FlagOrigin, Frame, Report, Undecided
@@ -56,19 +54,19 @@ def test_a_message_after_the_stack_and_the_traceback_is_part_of_the_text() -> No
         "To fix the error, insert one of the following checks before this call:\n  1. torch._check(n == 1)\n"
     )
     traceback = 'Traceback (most recent call last):\n  File "convert_frame.py", line 9, in __call__\n    result = convert(\n'
-    found = read(f"{before}\n{traceback}torch._dynamo.exc.UserError: {message}\nfrom user code:\n   File ...")
+    found = read_break(f"{before}\n{traceback}torch._dynamo.exc.UserError: {message}\nfrom user code:\n   File ...")
     assert found.text == f"{before}\n{message}".rstrip()
-    assert printed(found.text) == Undecided(expression="u0 == 1", needed="condition", checks=["torch._check(n == 1)"])
+    assert undecided_in(found.text) == Undecided(expression="u0 == 1", needed="condition", checks=["torch._check(n == 1)"])
 
 
 def test_a_hint_names_a_setting_where_it_is() -> None:
     """torch tells to assign it to the package, where it has no effect; torch's own text stays as it is."""
     hint = "Set torch._dynamo.{}trace_autograd_ops=True"
-    found = read("Unsupported Tensor.backward() call\n  Explanation: It is off.\n  Hint: " + hint.format(""))
+    found = read_break("Unsupported Tensor.backward() call\n  Explanation: It is off.\n  Hint: " + hint.format(""))
     assert found.parts[0].hints == [hint.format("config.")]
     assert hint.format("") in found.text
     others = ["Use `torch._dynamo.graph_break()`.", "Set torch._dynamo.config.capture_scalar_outputs = True", "Set x=True"]
-    assert [read(f"A reason\n  Hint: {other}").parts[0].hints for other in others] == [[other] for other in others]
+    assert [read_break(f"A reason\n  Hint: {other}").parts[0].hints for other in others] == [[other] for other in others]
 
 
 def test_an_edited_function_has_lines_of_its_own() -> None:
@@ -298,7 +296,7 @@ def test_one_break_told_with_and_without_its_number_is_one() -> None:
     link = "\n For more details about this graph break, please visit: https://example.org/gb/gb0170.html"
     table, frame = BreakTable(lambda file: None), Frame(id="f0", compile_id="0/0", name="f", code_name="f", file="<f>", line=1)
     for told in (text + link, text):
-        table.hit(frame, [Location("<f>", 2, "f")], read(told), "resumed", Flags())
+        table.hit(frame, [Location("<f>", 2, "f")], read_break(told), "resumed", Flags())
     assert [(b.gb_ids, len(b.hits)) for b in table.breaks] == [(["GB0170"], 2)]
 
 
@@ -306,8 +304,10 @@ def test_a_break_has_nothing_of_a_hit_that_is_forgotten() -> None:
     table = BreakTable(lambda file: None)
     wrapper, own = (Frame(id=i, compile_id="0/0", name="f", code_name="f", file="<f>", line=1) for i in ("f0", "f1"))
     strict = Flags(error_on_graph_break=True, fullgraph=False, region=FlagOrigin(kind="decorator", name="g"))
-    table.hit(wrapper, [Location("<f>", 2, "f")], read("a break"), "skipped", strict)
-    table.hit(own, [Location("<f>", 2, "f")], read("a break"), "resumed", Flags(error_on_graph_break=False, fullgraph=False))
+    table.hit(wrapper, [Location("<f>", 2, "f")], read_break("a break"), "skipped", strict)
+    table.hit(
+        own, [Location("<f>", 2, "f")], read_break("a break"), "resumed", Flags(error_on_graph_break=False, fullgraph=False)
+    )
     (broken,) = table.breaks
     assert (broken.outcome, broken.error_on_graph_break, broken.region.kind) == ("skipped", True, "decorator")
     table.forget({"f0"})
@@ -385,7 +385,7 @@ def test_a_call_in_a_comprehension_breaks_at_one_place() -> None:
 def test_a_break_is_named_without_the_address_of_a_function() -> None:
     """torch 2.9 prints one: the same break would be another one in the next run."""
     reason = 'SKIPPED INLINING <code object loop at 0x7f2a2d375a50, file "<ipython-input-1>", line 2>: there is a loop'
-    (part,) = read(f"Graph break in user code at a.py:10\nGraph Break Reason: {reason}\n").parts
+    (part,) = read_break(f"Graph break in user code at a.py:10\nGraph Break Reason: {reason}\n").parts
     assert part.type == "SKIPPED INLINING loop: there is a loop"
 
 

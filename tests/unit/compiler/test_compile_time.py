@@ -16,10 +16,9 @@ import pytest
 import torch
 from torch._dynamo.utils import compilation_time_metrics, dynamo_timed, get_chromium_event_logger
 
-from dynascope.compiler.builder.assemble import assemble
-from dynascope.compiler.builder.events.chromium import timed
-from dynascope.compiler.builder.events.schema import Timed
-from dynascope.compiler.builder.facts import RecordingFacts
+from dynascope.compiler.builder.events.schema import RecordingFacts, Timed
+from dynascope.compiler.builder.events.trace_records import timed
+from dynascope.compiler.builder.report_builder import build_report
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.capture.trace_files import load
 from dynascope.compiler.report import AutotuneChoice, CompileTime, Report
@@ -164,9 +163,9 @@ def made(chance: random.Random) -> list[Timed]:
 def test_a_lost_event_loses_its_own_phase_only(seed: int) -> None:
     events = made(random.Random(seed))
     facts = RecordingFacts(origin="trace")
-    whole = {t.name: t.seconds for t in time_of(assemble(events, facts)).totals}
+    whole = {t.name: t.seconds for t in time_of(build_report(events, facts)).totals}
     for index, lost in enumerate(events):
-        report = assemble([*events[:index], *events[index + 1 :]], facts)
+        report = build_report([*events[:index], *events[index + 1 :]], facts)
         assert {t.name: t.seconds for t in time_of(report).totals} == {k: v for k, v in whole.items() if k != lost.name}
         assert report.unread or lost.name in time_of(report).unfinished
 
@@ -192,9 +191,9 @@ def test_other_events_are_passed_over() -> None:
 
 
 def test_of_very_many_phases_the_longest_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dynascope.compiler.builder.compile_time.phases.MOST", 5)
+    monkeypatch.setattr("dynascope.compiler.builder.compile_time.MOST", 5)
     events = made(random.Random(1))
-    time = time_of(assemble(events))
+    time = time_of(build_report(events))
     assert (len(time.phases), time.left_out, len(time.totals)) == (5, len(events) // 2 - 5, len(events) // 2)
     assert time.seconds == pytest.approx(sum(t.self_seconds for t in time.totals))
 
@@ -250,7 +249,7 @@ def test_autotuning_of_a_live_run() -> None:
 def test_what_autotuning_did_not_note_is_unknown(statistics: Any, damaged: int, choices: int | None) -> None:
     arguments = {"autotune_shape": ["4x4"], "autotune_choices_stats": statistics}
     events = [timed({"name": TUNED, "ph": phase, "ts": ts, "args": arguments}) for phase, ts in (("B", 1e6), ("E", 3e6))]
-    report = assemble([event for event in events if event], RecordingFacts(origin="trace"))
+    report = build_report([event for event in events if event], RecordingFacts(origin="trace"))
     assert sum(report.unread.values()) == damaged
     assert time_of(report).autotuning == [AutotuneChoice(op="packed_linear", choices=choices, seconds=2.0)]
 

@@ -14,8 +14,7 @@ from torch._dynamo.backends import distributed
 from torch.distributed import _functional_collectives as functional_collectives
 
 from dynascope.compiler.builder.compile_records import CompileRecord
-from dynascope.compiler.builder.data_parallel import splits
-from dynascope.compiler.builder.stages import add_stages
+from dynascope.compiler.builder.graphs import add_stages, splits
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.driver.explain import explain
 from dynascope.compiler.ranks.collectives import collectives

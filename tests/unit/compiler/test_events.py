@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import typing
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from dynascope.compiler.builder.assemble import assemble
-from dynascope.compiler.builder.events import record_kinds, schema
-from dynascope.compiler.builder.facts import RecordingFacts
+from dynascope.compiler.builder.events import schema, trace_records
+from dynascope.compiler.builder.events.schema import RecordingFacts
+from dynascope.compiler.builder.report_builder import build_report
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.patching import ABSENT, own, patched, put
 from dynascope.compiler.settings import Settings
@@ -61,34 +59,18 @@ def test_the_same_events_and_facts_give_the_same_report() -> None:
         torch.compile(broken, backend="eager")(torch.ones(2))
         events = list(recording.events)
     facts = RecordingFacts(settings=Settings(error_on_graph_break=False), notes=["a note"], hooks={"frames": True})
-    first, second = assemble(events, facts), assemble(events, facts)
+    first, second = build_report(events, facts), build_report(events, facts)
     assert first.to_dict() == second.to_dict()
     assert (first.notes, first.hooks, first.breaks[0].region.kind) == (["a note"], {"frames": True}, "run")
     assert facts.notes == ["a note"]  # its lists stay as they are
-    assert assemble(events).breaks[0].region.kind == "unknown"
+    assert build_report(events).breaks[0].region.kind == "unknown"
 
 
 def test_no_record_is_both_read_and_passed_over() -> None:
-    assert not record_kinds.USED & record_kinds.IGNORED
-    assert record_kinds.NOT_MADE_LIVE < record_kinds.IGNORED
-    assert record_kinds.record_name({"frame_id": 3, "rank": 0, "dynamo_start": {}}) == "dynamo_start"
-    assert record_kinds.record_name({"rank": 0}) == "?"
-
-
-@pytest.mark.parametrize(
-    ("folder", "above"),
-    [
-        ("source", ("events", "assembly", "torch_private", "recording", "driver")),
-        ("events", ("report", "assembly", "torch_private", "recording", "driver")),
-        ("assembly", ("torch_private", "recording", "driver")),
-        ("torch_private", ("report", "assembly", "recording", "driver")),
-    ],
-)
-def test_each_folder_imports_only_from_those_below(folder: str, above: tuple[str, ...], root: Path) -> None:
-    for path in (root / "compiler" / folder).glob("*.py"):
-        nodes = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.ImportFrom)]
-        imported = {str(n.module).removeprefix("dynascope.compiler.").partition(".")[0] for n in nodes}
-        assert imported.isdisjoint(above), path.name
+    assert not trace_records.USED & trace_records.IGNORED
+    assert trace_records.NOT_MADE_LIVE < trace_records.IGNORED
+    assert trace_records.record_name({"frame_id": 3, "rank": 0, "dynamo_start": {}}) == "dynamo_start"
+    assert trace_records.record_name({"rank": 0}) == "?"
 
 
 class Base:

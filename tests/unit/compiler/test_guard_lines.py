@@ -18,8 +18,8 @@ import torch
 from programs import COLUMNS, NOTICES_ATTRIBUTES
 from recompile_programs import PROGRAMS
 
-from dynascope.compiler.builder.guards import tree
-from dynascope.compiler.builder.guards.places import Places
+from dynascope.compiler.builder import guards
+from dynascope.compiler.builder.symbols import Places
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.report import Report, StackEntry
 
@@ -181,7 +181,7 @@ def test_a_mark_is_read_as_each_release_prints_it(kind: str, marks: str) -> None
         "| +- GuardManager: source=L['x'], accessed_by=DictGetItemGuardAccessor('x'), type=<class 'torch.Tensor'>\n"
         f"| | +- {kind}: (({marks}.issubset({{1}})) if hasattr(L['x'], '_dynamo_dynamic_indices') else True)  # <x>:3 in f\n"
     )
-    read = tree.read(text, Places(lambda file: None), {}, {})
+    read = guards.read_tree(text, Places(lambda file: None), {}, {})
     assert (read.marked, read.sites) == ({("x", 1)}, [])
 
 
@@ -190,7 +190,7 @@ def test_a_mark_is_read_as_each_release_prints_it(kind: str, marks: str) -> None
     [("L['n'] <= 10", "n"), ("2 <= L['n']", "n"), ("-3 <= L['n'] + 1", "n + 1"), ("L['a'] == L['b']", "a")],
 )
 def test_the_source_of_a_condition_on_symbols_is_its_expression(condition: str, source: str) -> None:
-    read = tree.read(f"+- LAMBDA_GUARD: {condition}  # a.py:3 in f\n", Places(lambda file: None), {}, {})
+    read = guards.read_tree(f"+- LAMBDA_GUARD: {condition}  # a.py:3 in f\n", Places(lambda file: None), {}, {})
     assert [g.source for site in read.sites for g in site.guards] == [source]
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dynascope.compiler.builder.guard_parser import failed_guard, guards
+from dynascope.compiler.builder.dynamo_texts import failed_guard
+from dynascope.compiler.builder.guards import guards
 from dynascope.widgets.features.recompiles import guard_words
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from dynascope.compiler.builder.stages import kernels
+from dynascope.compiler.builder.graphs import kernels
 from dynascope.compiler.capture.trace_files import load
 from dynascope.compiler.report import Kernel, Report
 

@@ -10,8 +10,8 @@ import pytest
 import torch
 import torch.utils.checkpoint
 
-from dynascope.compiler.builder.assemble import assemble
 from dynascope.compiler.builder.events import schema
+from dynascope.compiler.builder.report_builder import build_report
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.report import Report
 from dynascope.widgets.features.recompiles import recompile_words
@@ -152,13 +152,13 @@ def test_after_a_reset_no_version_from_before_it_is_taken(reset: bool, refused: 
 
     reasons = schema.Trace({"artifact": {"name": "recompile_reasons"}}, "0/0: L['k'] == 1", compile_id="0/1")
     refusal = schema.Trace({"compilation_metrics": {"fail_reason": "recompile_limit reached"}}, compile_id="0/1")
-    report = assemble([
+    report = build_report([
         *compiled("0/0", "first"), *compiled("1/0", "second"), *(compiled("1/0", "second") if reset else []),
         reasons, *([refusal] if refused else compiled("0/1", "first")),
     ])  # fmt: skip
     places = [(report.frame(r.frame).name, r.failed_guards[0].at is not None) for r in report.recompiles]
     assert places == ([] if reset and refused else [("first", not reset)])
-    cut = assemble([*compiled("0/0", "first"), reasons])  # a log that ends before the compile starts
+    cut = build_report([*compiled("0/0", "first"), reasons])  # a log that ends before the compile starts
     assert [(cut.frame(r.frame).status, r.refused_by) for r in cut.recompiles] == [("unfinished", None)]
 
 
@@ -175,7 +175,7 @@ def test_the_limit_that_refused_a_recompile_is_named(words: str, limit: int) -> 
     metrics = {"fail_reason": words, "dynamo_config": config}
     code = {"co_name": "f", "co_filename": "f.py", "co_firstlineno": 1}
     first = [{"dynamo_start": {}}, {"compilation_metrics": code}]
-    [recompile] = assemble([
+    [recompile] = build_report([
         *(schema.Trace(record, None, compile_id="0/0") for record in first),
         schema.Trace({"artifact": {"name": "recompile_reasons"}}, "0/0: L['k'] == 1", compile_id="0/1"),
         schema.Trace({"compilation_metrics": metrics}, compile_id="0/1"),

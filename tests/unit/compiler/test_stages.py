@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch._dynamo.utils import compilation_time_metrics
 
-from dynascope.compiler.builder.stages import kernels
+from dynascope.compiler.builder.graphs import kernels
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.driver.explain import explain
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from dynascope.compiler.builder.guards.undecided import printed
+from dynascope.compiler.builder.dynamo_texts import undecided_in
 from dynascope.compiler.driver.explain import explain
 from dynascope.compiler.report import Report, Undecided
 
@@ -91,6 +91,6 @@ def test_the_checks_are_those_that_torch_suggests() -> None:
     said = "Could not guard on data-dependent expression u0 > 3 (unhinted: u0 > 3).  (Size-like symbols: none)"
     error = symbolic_shapes.GuardOnDataDependentSymNode(condition, said)
     symbolic_shapes._suggest_torch_checks(error, defaultdict(list, {"u0": ["n"]}))  # as torch.export does
-    found = printed(str(error))
+    found = undecided_in(str(error))
     assert found is not None
     assert found.checks == ["torch._check(n > 3)", "torch._check(n <= 3)"]

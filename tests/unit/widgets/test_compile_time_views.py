@@ -11,8 +11,7 @@ import pytest
 
 import dynascope
 from dynascope.cli import main
-from dynascope.compiler.builder.compile_time.phases import MOST
-from dynascope.compiler.builder.compile_time.repeats import repeats
+from dynascope.compiler.builder.compile_time import MOST, repeats
 from dynascope.compiler.report import (
     AutotuneChoice,
     CacheLookup,

@@ -11,29 +11,26 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from dynascope.compiler.builder import data_parallel, graph_parser, guard_parser, skip_reasons, stages, summary
+from dynascope.compiler.builder import graph_parser, graphs, guards, outcomes
 from dynascope.compiler.builder.breaks import BreakTable
 from dynascope.compiler.builder.compile_records import CompileRecord, CompileRecords
-from dynascope.compiler.builder.compile_time.phases import compile_time
-from dynascope.compiler.builder.compile_time.repeats import repeated_blocks
-from dynascope.compiler.builder.events.schema import CacheHit, Code, Event
-from dynascope.compiler.builder.facts import RecordingFacts
+from dynascope.compiler.builder.compile_time import compile_time, repeated_blocks
+from dynascope.compiler.builder.dynamo_texts import user_expression
+from dynascope.compiler.builder.events.schema import CacheHit, Code, Event, RecordingFacts
 from dynascope.compiler.builder.frame_links import Links
-from dynascope.compiler.builder.guards import undecided
-from dynascope.compiler.builder.guards.compiled_version import read_version
-from dynascope.compiler.builder.guards.recompiles import Recompiles
+from dynascope.compiler.builder.guards import Recompiles, read_version
 from dynascope.compiler.builder.notes import annotate
 from dynascope.compiler.report import (
     CompileTime,
     Excerpt,
     Failure,
     Frame,
-    FrameStatus,
     Graph,
     InlinedFunction,
     LateBackward,
     Report,
     Source,
+    Summary,
     label,
     plural,
 )
@@ -48,23 +45,23 @@ from dynascope.compiler.source.lines import (
     old_function_at,
     with_old,
 )
-from dynascope.compiler.source.origin import in_torch, is_plumbing, is_used_by_compiler, is_users, is_weakref_callback
+from dynascope.compiler.source.origin import in_torch, is_plumbing, is_users, is_weakref_callback
 
 _CACHED = "compiled before this recording: whether and why it breaks is unknown"
 _KNOWN = "Dynamo knew this function before the recording and holds no compiled code for it, so it ran eagerly; why is unknown"
 
 
-def assemble(events: Iterable[Event], facts: RecordingFacts | None = None) -> Report:
+def build_report(events: Iterable[Event], facts: RecordingFacts | None = None) -> Report:
     """Make the Report of these events, which are in the order in which they were recorded."""
     facts = facts or RecordingFacts()
     records = CompileRecords(events, facts.strings)
     with with_old(facts.old_functions):
-        report = _Assembly(records, facts).report()
+        report = _ReportBuilder(records, facts).report()
         annotate(report, facts)
     return report
 
 
-class _Assembly:
+class _ReportBuilder:
     def __init__(self, records: CompileRecords, facts: RecordingFacts) -> None:
         self.records = records
         self.cell_of = facts.cell_of
@@ -106,9 +103,9 @@ class _Assembly:
         result = self.result
         result.compile_time = self.compile_time()
         result.unread = dict(self.records.unread)
-        result.breaks = data_parallel.take_wrapper_breaks(result, self.breaks.breaks, self.wrappers)
+        result.breaks = graphs.take_wrapper_breaks(result, self.breaks.breaks, self.wrappers)
         result.sources = _sources(self.extents, self.cell_of)
-        result.summary = summary.summarise(result)
+        result.summary = _summary(result)
         return result
 
     def compile_time(self) -> CompileTime | None:
@@ -226,10 +223,10 @@ class _Assembly:
             thread=record.thread,
             rank=record.rank,
             foreign=self.owner is not None and record.thread is not None and record.thread != self.owner,
-            compile_seconds=stages.compile_seconds(metrics),
-            phases=stages.metric_seconds(metrics),
+            compile_seconds=graphs.compile_seconds(metrics),
+            phases=graphs.metric_seconds(metrics),
             guard_count=metrics.get("guard_count"),
-            guards=guard_parser.guards(record.guard_text) if record.guard_text else list(dict.fromkeys(record.added_guards)),
+            guards=guards.guards(record.guard_text) if record.guard_text else list(dict.fromkeys(record.added_guards)),
             bytecode=record.bytecode.get("original"),
             modified_bytecode=record.bytecode.get("modified"),
         )
@@ -266,12 +263,12 @@ class _Assembly:
         graph.inputs = [n.name for n in graph.nodes if n.op == "placeholder"]
         graph.ops = len(calls)
         graph.sizes = record.sizes
-        stages.add_stages(record, graph)
+        graphs.add_stages(record, graph)
         if record.stage_texts:
             self.result.stage_texts[graph.id] = record.stage_texts
-        graph.notes = stages.stage_notes(record)
+        graph.notes = graphs.stage_notes(record)
         if frame.kind != "autograd":  # a backward has several operations for a line of the forward, without any loop
-            graph.notes += summary.unrolled(graph.nodes, self.cell_of)
+            graph.notes += graphs.unrolled(graph.nodes, self.cell_of)
         frame.graph = graph.id
         frame.inlined = self.inlined(frame, graph)
         self.result.graphs.append(graph)
@@ -294,80 +291,38 @@ class _Assembly:
 
     def end(self, record: CompileRecord, frame: Frame) -> None:
         """Set the frame's status and reason, and record the breaks that it ran into."""
-        outcome = self.outcome(record)
+        outcome = outcomes.outcome(record)
         if outcome == "compiled":
             frame.status = "compiled" if frame.graph else "empty"
             broken = self.breaks.ended(record, frame)
             if frame.graph:
                 graph = self.result.graphs[-1]
-                graph.end, graph.break_ = "break" if broken else _end_word(record), broken
+                graph.end, graph.break_ = "break" if broken else outcomes.end_word(record), broken
         elif outcome == "raised":
             cause = self.breaks.stopped(record, frame, "raised")
-            frame.status, frame.reason = "failed", skip_reasons.reason_of(record)
+            frame.status, frame.reason = "failed", outcomes.reason_of(record)
             if frame.kind != "resume":
                 frame.break_ = cause
             self.failure(record, frame, cause)
         elif outcome == "unfinished":
-            frame.status, frame.reason = "unfinished", self.why_unfinished(record)
+            frame.status, frame.reason = "unfinished", outcomes.why_unfinished(record, self.no_end_words)
         else:
-            frame.status, frame.reason = self.skipped(record)
+            frame.status, frame.reason = outcomes.skipped(record)
             if frame.status == "skipped":
                 self.breaks.before(record, frame)
                 cause = self.breaks.stopped(record, frame, "skipped")
                 if frame.kind != "resume":
                     frame.break_ = cause
-        if record.undecided:
-            for found in self.breaks.of_frame(frame.id):
-                found.undecided = found.undecided or undecided.recorded(found, record.undecided)
+        self.breaks.note_undecided(frame.id, record.undecided)
         for entry in self.breaks.stack_of(frame.id):
             self.note_lines(entry.file, entry.line)
-
-    def why_unfinished(self, record: CompileRecord) -> str:
-        """Why a compile is unfinished, and how far it got."""
-        reason = "interrupted before this compile had ended" if skip_reasons.interrupted(record) else self.no_end_words
-        known = (
-            "its guards were built" if record.guard_text is not None
-            else "its graph was captured" if record.graph_text is not None
-            else "it had reached a graph break" if record.break_texts
-            else ""
-        )  # fmt: skip
-        return f"{reason} ({known})" if known else reason
-
-    def outcome(self, record: CompileRecord) -> str:
-        if record.outside is not None:
-            return "compiled"
-        if record.unfinished or skip_reasons.interrupted(record):
-            return "unfinished"
-        if record.frame_end is not None:
-            return record.frame_end.outcome
-        metrics = record.metrics
-        if metrics.get("guard_count") is not None or record.guard_text is not None:
-            return "compiled"
-        if record.error_text is not None and not record.break_texts:
-            return "raised"  # a break that fullgraph or error_on_graph_break refuses is recorded as an error, not as a break
-        if metrics and skip_reasons.was_raised(record):
-            return "raised"
-        if record.break_texts or metrics:
-            return "skipped"
-        return "compiled" if record.graph_text is not None else "skipped"
-
-    def skipped(self, record: CompileRecord) -> tuple[FrameStatus, str | None]:
-        reason = record.frame_end.skip_reason if record.frame_end else None
-        if record.compile_id is None and (is_used_by_compiler(record.file) or is_plumbing(record.file)):
-            return "ignored", skip_reasons.reason_of(record) or reason  # a generator of the compiler's or the notebook's
-        if record.break_texts or record.error_text or skip_reasons.error_of(record).type:
-            status: FrameStatus = "empty" if skip_reasons.nothing_to_compile(record) else "skipped"
-            return status, skip_reasons.reason_of(record) or reason
-        if record.compile_id is None:
-            return "ignored", reason
-        return "empty", reason or "nothing to compile in it"
 
     def failure(self, record: CompileRecord, frame: Frame, cause: str | None) -> None:
         """Set the report's error to this frame's, in place of an earlier frame's (outer frames fail with the same error)."""
         at = self.breaks.get(cause) or frame
         self.result.error = Failure(
-            type=skip_reasons.error_of(record).type or "error",
-            message=skip_reasons.error_message(record),
+            type=outcomes.error_of(record).type or "error",
+            message=outcomes.error_message(record),
             break_=cause,
             frame=frame.id,
             file=at.file,
@@ -411,12 +366,7 @@ class _Assembly:
 
 def _module(path: str | None) -> str | None:
     """`L['self'].enc.norm1` as the user would write it: `enc.norm1`."""
-    return guard_parser.user_expression(path).removeprefix("self.") or None if path else None
-
-
-def _end_word(record: CompileRecord) -> str | None:
-    reason = record.graph_end.reason if record.graph_end else None
-    return None if reason is None else "return" if reason == "return_value" else reason.splitlines()[0]
+    return user_expression(path).removeprefix("self.") or None if path else None
 
 
 def _qualname(code: Code) -> str | None:
@@ -449,3 +399,35 @@ def _sources(files: dict[str, set[tuple[int, int]]], cell_of: CellResolver) -> l
         ]
         sources.append(Source(file=file, label=label(file, cell), cell=cell, excerpts=excerpts))
     return sources
+
+
+def _summary(report: Report) -> Summary:
+    """The counts of a report; frames with status `ignored` are not counted."""
+    frames = [f for f in report.frames if f.status != "ignored"]
+    statuses = Counter(f.status for f in frames)
+    return Summary(
+        frames=len(frames),
+        graphs=len(report.graphs),
+        ops=sum(g.ops or 0 for g in report.graphs),
+        breaks=len(report.breaks),
+        resumes=sum(f.kind == "resume" and f.recompile_of is None for f in frames),
+        skipped=statuses["skipped"],
+        recompiles=sum(r.refused_by is None for r in report.recompiles),
+        compile_seconds=round(sum(f.compile_seconds or 0.0 for f in frames), 6),
+        empty=statuses["empty"],
+        cached=statuses["cached"],
+        failed=statuses["failed"],
+        unfinished=statuses["unfinished"],
+        unexpected=sum(b.allowed is not True for b in report.breaks),
+        unknown_breaks=_unknown_breaks(report),
+    )
+
+
+def _unknown_breaks(report: Report) -> int:
+    """The number of places at which resume functions continue although no break is known.
+
+    Code compiled before the recording is left out.
+    """
+    cached = {f.id for f in report.frames if f.status == "cached"}
+    resumes = (f for f in report.frames if f.kind == "resume" and f.status != "cached" and f.continues not in cached)
+    return len({(f.rank, f.file, f.code_name) for f in resumes if f.break_ is None})

@@ -1,20 +1,39 @@
-"""Where the time of the compiles went: pairs the beginnings and ends of the compiler's phases, and nests them as they ran.
+"""Where the time of the compiles went: phases, what autotuning chose, and blocks of code that were compiled several times.
 
-If an event is damaged, only its own phase is lost.  A live recording knows the thread of each phase, and a log only the
-process.  Phases of one thread, or of one process of a log, that overlap without being nested are put on lanes of their own.
+The beginnings and ends of phases are paired, and nested as they ran.  If an event is damaged, only its own phase is lost.  A
+live recording knows the thread of each phase, and a log only the process.  Phases of one thread, or of one process of a log,
+that overlap without being nested are put on lanes of their own.
+
+Repeated blocks are graphs that are equal, and sequences of operations that repeat in a graph.  Operations are equal if they are
+the same calls, with the same constants, of the same line, and give the same dtype and shape; the names of values are not
+compared.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from dynascope.compiler.builder.compile_records import CompileRecord, CompileRecords
-from dynascope.compiler.builder.compile_time.autotuning import autotune_choice
-from dynascope.compiler.builder.events.chromium import AUTOTUNING
-from dynascope.compiler.report import AutotuneChoice, CacheLookup, CompilePhase, CompileTime, PhaseKind, PhaseTotal
+from dynascope.compiler.builder.events.trace_records import AUTOTUNING
+from dynascope.compiler.report import (
+    AutotuneChoice,
+    CacheLookup,
+    CompilePhase,
+    CompileTime,
+    Frame,
+    Graph,
+    Node,
+    PhaseKind,
+    PhaseTotal,
+    RepeatedBlock,
+)
+from dynascope.compiler.source.lines import CellResolver, function_at
+from dynascope.compiler.source.origin import in_torch
 
 #: a report holds at most this many phases, the longest ones; the phase around a kept one is at least as long, and so kept, too
 MOST = 2000
@@ -207,3 +226,125 @@ def _lookup(record: CompileRecord, frames: dict[int, str], stage: str, outcome: 
         reason=reason if isinstance(reason, str) else None,
         saved_seconds=round(saved / 1e9, 6) if isinstance(saved, (int, float)) and 0 < saved < 1e15 else None,
     )  # fmt: skip
+
+
+def autotune_choice(phase: CompilePhase, noted: dict[str, Any], unread: Counter[str]) -> AutotuneChoice:
+    """The choice that torch recorded at the end of a phase; `unread` counts damaged statistics."""
+    statistics = _statistics(noted["autotune_choices_stats"], unread)
+    count: Any = statistics.get("num_choices")
+    milliseconds: Any = statistics.get("best_time")
+    timed = type(milliseconds) in (int, float) and 0 <= milliseconds < 1e12  # infinite: no kernel could be run
+    shapes, dtypes = _text(noted["autotune_shape"]), _text(noted["autotune_dtypes"])
+    return AutotuneChoice(
+        op=phase.name.removesuffix(AUTOTUNING), shapes=shapes, dtypes=dtypes and dtypes.replace("torch.", ""),
+        choices=count if type(count) is int and 0 < count < 1e9 else None,
+        best=_text(statistics.get("best_kernel")) if timed else None,
+        best_description=_text(statistics.get("best_kernel_desc")) if timed else None,
+        best_ms=milliseconds if timed else None,
+        seconds=phase.seconds, compile_id=phase.compile_id, frame=phase.frame,
+    )  # fmt: skip
+
+
+def _statistics(text: Any, unread: Counter[str]) -> dict[str, Any]:
+    """torch's statistics, from JSON; empty if damaged, or if torch made none (see `max_autotune_report_choices_stats`)."""
+    if text is None:
+        return {}
+    try:
+        found = json.loads(text)
+    except (TypeError, ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        unread["chromium_event: damaged autotuning statistics"] += 1
+        return {}
+    return found
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+#: a block has at least this many operations, and occurs at least this often
+_OPS, _TIMES = 3, 3
+#: in one graph, at most this many distances between equal operations are tried as lengths of a block
+_LENGTHS = 8
+#: a name that is not an attribute
+_NAME = re.compile(r"(?<![.\w])[A-Za-z_]\w*")
+
+Run = tuple[int, int, int]
+
+
+def repeated_blocks(graphs: list[Graph], frames: list[Frame], cell_of: CellResolver) -> list[RepeatedBlock]:
+    """The blocks that were compiled several times, the largest first."""
+    blocks: list[RepeatedBlock] = []
+    shown = {f.id for f in frames if f.status != "ignored"}
+    same: dict[tuple[object, ...], list[Graph]] = {}
+    for graph in graphs:
+        nodes = _operations(graph)
+        runs = repeats([_token(n) for n in nodes])
+        for start, length, count in runs:
+            turns = [nodes[at : at + length] for at in range(start, start + length * count, length)]
+            blocks.append(_block(turns, [graph], length * count / len(nodes), cell_of))
+        if len(nodes) >= _OPS and graph.frame in shown:
+            same.setdefault(tuple(_token(n) for n in nodes), []).append(graph)
+    for equal in same.values():
+        if len(equal) >= _TIMES:
+            blocks.append(_block([_operations(g) for g in equal], equal, 1.0, cell_of))
+    return sorted(blocks, key=lambda b: -b.count * b.ops)
+
+
+def _operations(graph: Graph) -> list[Node]:
+    """The nodes of a graph that compute something, in order."""
+    return [n for n in graph.nodes if n.op.startswith("call_")]
+
+
+def repeats(tokens: list[object]) -> list[Run]:
+    """The parts of a sequence that repeat immediately, as (start, length of the part, times); the runs do not overlap."""
+    latest: dict[object, int] = {}
+    distances: Counter[int] = Counter()
+    for at, token in enumerate(tokens):
+        if token in latest:
+            distances[at - latest[token]] += 1
+        latest[token] = at
+    found: list[Run] = []
+    for length in sorted(length for length, _ in distances.most_common(_LENGTHS) if length >= _OPS):
+        equal = 0
+        for at in range(len(tokens) - length + 1):
+            if at + length < len(tokens) and tokens[at] == tokens[at + length]:
+                equal += 1
+                continue
+            if equal // length + 1 >= _TIMES:
+                found.append((at - equal, length, equal // length + 1))
+            equal = 0
+    chosen: list[Run] = []
+    for run in sorted(found, key=lambda run: (-run[1] * run[2], run[1])):
+        if all(run[0] + run[1] * run[2] <= start or start + length * times <= run[0] for start, length, times in chosen):
+            chosen.append(run)
+    return sorted(chosen)
+
+
+def _token(node: Node) -> object:
+    """What is compared of an operation; its code is without the names of values."""
+    values = {node.name, *node.inputs}
+    code = _NAME.sub(lambda m: "_" if m[0] in values else m[0], node.code)
+    return node.op, node.target, node.file, node.line, node.dtype, tuple(node.shape or ()), code
+
+
+def _block(turns: list[list[Node]], graphs: list[Graph], share: float, cell_of: CellResolver) -> RepeatedBlock:
+    places = dict.fromkeys((n.file, n.line) for n in turns[0] if n.file is not None and not in_torch(n.file))
+    functions = dict.fromkeys(f[0] for file, line in places if (f := function_at(file or "", line or 0)) is not None)
+    file, line = next(iter(places), (None, None))
+    modules = [_common(turn) for turn in turns]
+    known = [m for m in modules if m is not None]
+    return RepeatedBlock(
+        count=len(turns), ops=len(turns[0]), share=round(share, 4), graphs=[g.id for g in graphs],
+        modules=known if len(set(known)) == len(turns) else [], functions=list(functions)[:5], file=file, line=line,
+        cell=cell_of(file) if file is not None else None,
+    )  # fmt: skip
+
+
+def _common(nodes: list[Node]) -> str | None:
+    """The innermost module that all of the nodes ran in; None if that is unknown, or there is none."""
+    paths = [(n.module or "").split(".") for n in nodes]
+    length = min(map(len, paths))
+    shared = next((i for i in range(length) if any(p[i] != q[i] for p, q in pairwise(paths))), length)
+    return ".".join(paths[0][:shared]) or None

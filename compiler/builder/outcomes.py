@@ -1,4 +1,4 @@
-"""Why a frame was skipped or failed.
+"""What became of a frame, and why it was skipped or failed.
 
 A live run has the exception that Dynamo swallowed or raised; a trace file has the printed traceback and the metrics.  Both may
 have the text of a graph break that led to the exception.
@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dynascope.compiler.builder import break_parser
+from dynascope.compiler.builder import dynamo_texts
 from dynascope.compiler.builder.compile_records import CompileRecord
 from dynascope.compiler.builder.events.schema import Error, Location
+from dynascope.compiler.report import FrameStatus
+from dynascope.compiler.source.origin import is_plumbing, is_used_by_compiler
 
 #: types of exceptions that are graph breaks ("": unknown); any other exception is a break only if its text has a break's id,
 #: and otherwise an error of a backend, of Dynamo or of the user's code
@@ -31,7 +33,7 @@ def error_of(record: CompileRecord) -> Error:
         return end.error
     if end is not None and end.stopped and end.stopped[0].type == "SkipFrame" and not record.error_text:  # torch 2.9
         return Error("SkipFrame", end.stopped[0].message or "the code asked to skip the frame")
-    message = break_parser.message_of(record.error_text or "") or str(record.metrics.get("fail_reason") or "")
+    message = dynamo_texts.message_of(record.error_text or "") or str(record.metrics.get("fail_reason") or "")
     return Error(str(record.metrics.get("fail_type") or ""), message)
 
 
@@ -62,7 +64,7 @@ def is_break(record: CompileRecord) -> bool:
     error = error_of(record)
     if nothing_to_compile(record):
         return False
-    return error.type in _BREAKS or any(p.gb_id for p in break_parser.read(error.message).parts)
+    return error.type in _BREAKS or any(p.gb_id for p in dynamo_texts.read_break(error.message).parts)
 
 
 def nothing_to_compile(record: CompileRecord) -> bool:
@@ -71,11 +73,13 @@ def nothing_to_compile(record: CompileRecord) -> bool:
     return any(words in message for words in _NOTHING)
 
 
-def text_of(record: CompileRecord) -> break_parser.BreakText:
+def text_of(record: CompileRecord) -> dynamo_texts.BreakText:
     """The compiler's text about what stopped the frame, parsed."""
-    text = break_parser.read(record.break_texts[-1] if record.break_texts and is_break(record) else error_of(record).message)
+    text = dynamo_texts.read_break(
+        record.break_texts[-1] if record.break_texts and is_break(record) else error_of(record).message
+    )
     if not text.stack and record.error_text:
-        text.stack = break_parser.stack_of(record.error_text)
+        text.stack = dynamo_texts.stack_of(record.error_text)
     return text
 
 
@@ -104,3 +108,54 @@ def stack_of(record: CompileRecord) -> list[Location]:
 
 def same_line(a: Location, b: Location) -> bool:
     return (a.file, a.line) == (b.file, b.line)
+
+
+# -- what became of a frame ------------------------
+
+
+def why_unfinished(record: CompileRecord, no_end_words: str) -> str:
+    """Why a compile is unfinished, and how far it got."""
+    reason = "interrupted before this compile had ended" if interrupted(record) else no_end_words
+    known = (
+        "its guards were built" if record.guard_text is not None
+        else "its graph was captured" if record.graph_text is not None
+        else "it had reached a graph break" if record.break_texts
+        else ""
+    )  # fmt: skip
+    return f"{reason} ({known})" if known else reason
+
+
+def outcome(record: CompileRecord) -> str:
+    if record.outside is not None:
+        return "compiled"
+    if record.unfinished or interrupted(record):
+        return "unfinished"
+    if record.frame_end is not None:
+        return record.frame_end.outcome
+    metrics = record.metrics
+    if metrics.get("guard_count") is not None or record.guard_text is not None:
+        return "compiled"
+    if record.error_text is not None and not record.break_texts:
+        return "raised"  # a break that fullgraph or error_on_graph_break refuses is recorded as an error, not as a break
+    if metrics and was_raised(record):
+        return "raised"
+    if record.break_texts or metrics:
+        return "skipped"
+    return "compiled" if record.graph_text is not None else "skipped"
+
+
+def skipped(record: CompileRecord) -> tuple[FrameStatus, str | None]:
+    reason = record.frame_end.skip_reason if record.frame_end else None
+    if record.compile_id is None and (is_used_by_compiler(record.file) or is_plumbing(record.file)):
+        return "ignored", reason_of(record) or reason  # a generator of the compiler's or the notebook's
+    if record.break_texts or record.error_text or error_of(record).type:
+        status: FrameStatus = "empty" if nothing_to_compile(record) else "skipped"
+        return status, reason_of(record) or reason
+    if record.compile_id is None:
+        return "ignored", reason
+    return "empty", reason or "nothing to compile in it"
+
+
+def end_word(record: CompileRecord) -> str | None:
+    reason = record.graph_end.reason if record.graph_end else None
+    return None if reason is None else "return" if reason == "return_value" else reason.splitlines()[0]

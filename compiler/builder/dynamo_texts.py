@@ -1,6 +1,6 @@
-"""Reads Dynamo's texts about graph breaks.
+"""All texts of Dynamo that say why something happened: graph breaks, skips, guards that failed, and expressions in guards.
 
-The same text comes with a structured-trace record and in an exception's message.  From torch 2.9 to 2.15, the labels
+The text of a break comes with a structured-trace record and in an exception's message.  From torch 2.9 to 2.15, the labels
 (Explanation, Hint, Developer debug context) stay the same, and the text around them changes.
 """
 
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from dynascope.compiler.builder.events.schema import Location
+from dynascope.compiler.report import FailedGuard, FailedGuardKind, Undecided
 from dynascope.compiler.source.origin import torch_folder
 
 _HEADER = re.compile(r"^Graph break[^\n]*? in user code at (?P<file>[^\n]+):(?P<line>\d+)$", re.M)
@@ -97,7 +98,7 @@ def registry() -> dict[str, dict[str, Any]]:
     return {key: entries[0] if isinstance(entries, list) else entries for key, entries in table.items() if entries}
 
 
-def read(text: str) -> BreakText:
+def read_break(text: str) -> BreakText:
     """Parse a break's text; what is not there stays empty."""
     result = BreakText(text=_END_OF_MESSAGE.split(text, 1)[0].rstrip())
     if header := _HEADER.search(text):
@@ -190,3 +191,136 @@ def stack_of(text: str) -> list[Location]:
         for e in entries:
             e.carets = e.carets or (0, None)
     return entries
+
+
+_SAID = re.compile(
+    r"Could not (?P<what>guard on|extract specialized integer from) data-dependent expression (?P<expression>.+?) \(unhinted: ",
+    re.S,
+)
+_CHECK = re.compile(r"^ *\d+\. (torch\._check\w*\(.*\))$", re.M)
+
+
+def undecided_in(text: str) -> Undecided | None:
+    """The condition or number that the text of a break names; None if it names none."""
+    said = _SAID.search(text)
+    if said is None:
+        return None
+    return Undecided(
+        expression=in_python(said["expression"]), needed="condition" if said["what"] == "guard on" else "integer",
+        checks=list(dict.fromkeys(_CHECK.findall(text))),
+    )  # fmt: skip
+
+
+# -- guards and symbols -----------------------------------------------------------------------------
+
+_RELATION = re.compile(r"^(?P<name>Eq|Ne)\((?P<operands>.*)\)$", re.S)
+
+
+def split_comment(text: str) -> tuple[str, str]:
+    """A guard's condition, and what torch prints beside it, which is usually the line that made the guard."""
+    condition, *comment = re.split(r"\s{2,}(?=# )", text, maxsplit=1)
+    return condition.strip(), comment[0] if comment else ""
+
+
+@functools.lru_cache(8192)
+def user_expression(text: str) -> str:
+    """An expression of Dynamo's as the user writes it: `L['x']` and `G['x']` become `x`."""
+    text = re.sub(r"L\['(\w+)'\]", r"\1", text)
+    text = re.sub(r"\b___stack(\d+)\b", r"stack[\1]", text)  # values on Python's stack where a resume function continues
+    text = re.sub(r"G\['___unnamed_scope_\w+'\]", "G", text)  # globals of another module than the frame's
+    text = re.sub(r"G\['(\w+)'\]", r"\1", text)
+    text = re.sub(r"\b__builtins_dict___\d+", "__builtins__", text)  # numbers and addresses differ from run to run
+    text = re.sub(r"(?<=\w)_\d{9,}(?:_c\d+)?\b", "", text)
+    text = re.sub(r"\._(?:modules|parameters|buffers)\['(\w+)'\]", r".\1", text)
+    return re.sub(r"__import_(\w+?)(?=\W|$)", lambda m: m.group(1).replace("_dot_", "."), text)
+
+
+def recompile_texts(text: str) -> list[str]:
+    """The reasons of a recompile, one for each compiled version that was tried, each with the stack that torch adds."""
+    try:
+        data = json.loads(text)
+    except ValueError:  # torch 2.11 and later write a single reason as plain text
+        data = text
+    return [str(r) for r in (data if isinstance(data, list) else [data]) if str(r).strip()]
+
+
+def without_stack(reason: str) -> str:
+    """A reason of a recompile without the stack that torch adds."""
+    return reason.split("\nUser stack trace:", 1)[0].strip()
+
+
+#: torch's messages for failed guards; `n` is the guarded expression, `i` a dimension, `a` the expected value, `b` the actual
+#: value; for another object, `a` is the type of the expected one; for a range, `a` and `b` are its ends; for a new attribute,
+#: `b` is its name; for global state, `n` is what changed
+_FAILED: list[tuple[re.Pattern[str], FailedGuardKind]] = [
+    (re.compile(r"tensor '(?P<n>.+?)' size mismatch at index (?P<i>\d+)\. expected (?P<a>\S+), actual (?P<b>\S+)"), "size"),
+    (re.compile(r"tensor '(?P<n>.+?)' dtype mismatch\. expected (?P<a>\S+), actual (?P<b>\w+)"), "dtype"),
+    (re.compile(r"tensor '(?P<n>.+?)' rank mismatch\. expected (?P<a>\S+), actual (?P<b>\S+)"), "rank"),
+    (re.compile(r"tensor '(?P<n>.+?)' stride mismatch at index (?P<i>\d+)\. expected (?P<a>\S+), actual (?P<b>\S+)"),
+     "stride"),
+    (re.compile(r"tensor '(?P<n>.+?)' requires_grad mismatch(?:\. expected requires_grad=(?P<a>0|False))?"), "requires_grad"),
+    (re.compile(r"tensor '(?P<n>.+?)' dispatch key set mismatch\. expected (?P<a>.+?), actual (?P<b>.+)"), "tensor class"),
+    (re.compile(r"Unexpected recompilation: runtime guards failed"), "none found"),
+    (re.compile(r"tensor '(?P<n>.+?)' device mismatch"), "device"),
+    (re.compile(r"expected type of '(?P<n>.+?)' to be a tensor type, .*?but found (?P<b>.+)"), "not a tensor"),
+    (re.compile(r"___check_type_id\((?P<n>.+?), \d+\)"), "type"),
+    (re.compile(r"___check_obj_id\((?P<n>.+?), \d+\)(?:, type=<\w+ '(?:[^']*\.)?(?P<a>[^'.]+)'>)?"), "object"),
+    (re.compile(r"^len\((?P<n>[^()]+)\) [!=]= (?P<a>\S+)$"), "length"),
+    (re.compile(r"^not (?P<n>[\w.'\[\]]+)$"), "not empty"),
+    (re.compile(r"^(?P<n>[\w.'\[\]]+) is None$"), "none"),
+    (re.compile(r"^not ___dict_contains\('(?P<b>\w+)', (?P<n>.+?)\.__dict__\)$"), "new attribute"),
+    (re.compile(r"GLOBAL_STATE changed: (?P<n>.+)"), "global state"),
+    (re.compile(r"___check_global_state"), "global state"),
+    (re.compile(r"^(?P<n>[\w.'\[\]]+) == (?P<a>\S+)"), "value"),
+    (re.compile(r"^(?P<a>[-\w.]+) <= (?P<n>\S+) <= (?P<b>[-\w.]+)"), "range"),
+    (re.compile(r"^(?P<a>[-\w.]+) <= (?P<n>\S+)"), "minimum"),
+]  # fmt: skip
+
+
+def failed_guard(reason: str) -> FailedGuard:
+    """One reason of a recompile as facts; only its expression, as the user writes it, if no pattern matches."""
+    text = split_comment(COMPILE.sub("", reason))[0]
+    for pattern, kind in _FAILED:
+        match = pattern.search(text)
+        if match:
+            facts = {k: user_expression(v) for k, v in match.groupdict().items() if v is not None}
+            if kind == "requires_grad":  # `a` is captured only if torch expected False
+                facts["a"], facts["b"] = ("False", "True") if "a" in facts else ("True", "False")
+            return FailedGuard(
+                kind=kind, source=facts.get("n"), dimension=int(facts["i"]) if "i" in facts else None,
+                before=facts.get("a"), now=facts.get("b"),
+            )  # fmt: skip
+    return FailedGuard(kind="expression", text=user_expression(text))
+
+
+def in_python(expression: str) -> str:
+    """A condition in Python's notation: `Eq(s77, 5)` becomes `s77 == 5`."""
+    relation = _RELATION.match(expression)
+    if relation is None:
+        return expression
+    left, right = _operands(relation["operands"])
+    return f"{left} {'==' if relation['name'] == 'Eq' else '!='} {right}"
+
+
+def _operands(text: str) -> tuple[str, str]:
+    """The two operands of a relation."""
+    depth = 0
+    for index, char in enumerate(text):
+        depth += (char in "([") - (char in ")]")
+        if char == "," and depth == 0:
+            return text[:index].strip(), text[index + 1 :].strip()
+    return text, ""
+
+
+# -- reasons of recompiles --------------------------------------------------------------------------
+
+#: how a reason of a recompile begins: the id of the compile whose guard failed, `0/1` or, in compiled autograd, `!2/0/1`
+COMPILE = re.compile(r"^(?P<id>(?:!\d+/)?\d+/\d+): ")
+#: of torch 2.9, and of later releases
+REFUSED = re.compile(
+    r"(?P<old>(?:accumulated_)?recompile_limit) reached"
+    r"|exceeding the (?P<name>\w+) cache size limit \(currently set to (?P<value>\d+)\)"
+)
+
+
+LIMIT = re.compile(r'"(?P<name>(?:accumulated_)?recompile_limit)": (?P<value>\d+)')

@@ -1,0 +1,256 @@
+"""The records of torch's structured trace: which kinds are read, the types of their fields, and the compiler's phases in them.
+
+To read another record, add its name to `USED` (and remove it from `IGNORED` or `NOT_MADE_LIVE`).  An artifact's name goes into
+`_ARTIFACTS`; if it is the text of one of a graph's later stages, into `STAGES`, and its title into `_STAGES` of
+`widgets/features/graphs.py`.  Declare its fields in `_FIELDS`, keep its content in `builder.compile_records`, and add it to the
+Report in `builder.report_builder` or `builder.graphs`.
+
+`ranks.logs` treats ranks as alike if their records have the same hash.  It hashes every kind of record that is not ignored, so
+add a kind that should not tell ranks apart to `_LATER` there.  It hashes an artifact only if its name is in `_SHAPING`.
+
+A value whose JSON type is not the one that torch 2.3 to 2.15 writes would cause an error later, or be displayed as if torch had
+reported it.  So it is removed, and is then unknown.  Some values that are only read as text, with `str`, are not listed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from dynascope.compiler.builder.events.schema import Timed
+
+#: kept as parts of a compile
+USED = frozenset({
+    "dynamo_start", "dynamo_output_graph", "dynamo_cpp_guards_str", "compilation_metrics", "bwd_compilation_metrics",
+    "artifact", "aot_forward_graph", "aot_backward_graph", "aot_joint_graph", "aot_inference_graph",
+    "inductor_output_code", "compiled_autograd_graph", "optimize_ddp_split_child",
+    "create_symbol", "create_unbacked_symbol", "guard_added_fast", "symbolic_shape_specialization", "chromium_event",
+    "guard_on_data_dependent_error",
+})  # fmt: skip
+#: about symbols in shapes; a live recording makes these records itself, with only the innermost entries of the compiler's
+#: stack, because collecting the whole stack is most of what they cost
+SHAPES = frozenset({"create_symbol", "create_unbacked_symbol", "guard_added_fast", "symbolic_shape_specialization"})
+#: not needed by a live recording, which keeps torch from making them, because many of them are numerous or large; torch still
+#: makes them if something else reads the trace, such as the user's TORCH_TRACE log
+NOT_MADE_LIVE = frozenset({
+    "str", "describe_tensor", "describe_storage", "describe_source", "guard_added",
+    "propagate_real_tensors_provenance", "expression_created", "dump_file", "link", "torch_version", "exported_program",
+    "dynamo_side_effects", "propagate_real_tensors", "optimize_ddp_split_graph",
+})  # fmt: skip
+#: known, but not kept as part of a compile, and not counted as unread; some of them are read where they belong to no compile
+#: (`OUTSIDE`), and `str` is handled separately
+IGNORED = NOT_MADE_LIVE | {
+    "dynamo_guards", "compilation_metrics_runtime", "bwd_compilation_metrics_runtime",
+    "aot_autograd_backward_compilation_metrics", "inductor_input_graph",
+    "inductor_pre_grad_graph", "inductor_post_grad_graph", "graph_dump", "aot_joint_graph_fw_metadata", "rank", "stack",
+    "missing_fake_kernel", "mismatched_fake_kernel", "inductor_provenance_tracking_node_mappings", "inductor_tlparse_runtime",
+    "is_pure_callback", "aotautograd_cache_hit", "autotuning", "fake_kernel", "export", "ddp_splits",
+    "inductor_runtime_and_tensor_meta",
+}  # fmt: skip
+
+#: read where they belong to no compile: torch.export, AOTInductor, or AOTAutograd used by itself wrote them
+OUTSIDE = frozenset({
+    "exported_program", "aot_forward_graph", "aot_backward_graph", "aot_joint_graph", "aot_inference_graph",
+    "inductor_output_code", "graph_dump", "guard_added", "guard_added_fast", "compilation_metrics",
+})  # fmt: skip
+#: artifacts that are texts of a graph's later stages; they are large, so they are kept beside the report's data, not in it
+STAGES = frozenset({"after_pre_grad_graph", "inductor_post_grad_graph", "fx_graph_runnable"})
+#: names of other artifacts whose text is read; bytecode (names that end with _BYTECODE) and `CACHE_LOOKUPS` are read, too
+_ARTIFACTS = frozenset({"recompile_reasons", "dynamo_graph_break_reason", "dynamo_error", "torch_version"})
+#: beginnings of the names of artifacts with the answer of a cache
+CACHE_LOOKUPS = ("fx_graph_cache_", "aotautograd_cache_")
+
+#: fields of a record that are about the record itself
+_HEADER = frozenset({
+    "rank", "compiled_autograd_id", "frame_id", "frame_compile_id", "attempt", "severity", "timestamp", "pathname",
+    "thread", "stack", "has_payload", "subgraph_name", "process", "lineno",
+})  # fmt: skip
+
+
+def record_name(metadata: dict[str, Any]) -> str:
+    """The kind of a record: `dynamo_start`, `artifact`, ...; "?" if it has no name."""
+    return next((str(key) for key in metadata if key not in _HEADER), "?")
+
+
+def is_read(metadata: dict[str, Any]) -> bool:
+    """Whether a report needs this record of a log."""
+    name = record_name(metadata)
+    if "frame_id" in metadata or "compiled_autograd_id" in metadata:
+        return name in USED
+    return name in OUTSIDE or name in ("artifact", "chromium_event")
+
+
+def needs_payload(metadata: dict[str, Any]) -> bool:
+    """Whether a report needs the payload of this record of a log."""
+    if record_name(metadata) != "artifact":
+        return is_read(metadata) and "compilation_metrics" not in metadata
+    name = str(metadata["artifact"].get("name"))
+    return name in _ARTIFACTS or name in STAGES or name.endswith("_BYTECODE") or name.startswith(CACHE_LOOKUPS)
+
+
+def record_compile_id(metadata: dict[str, Any]) -> str | None:
+    """The id of the compile that a record belongs to, as torch prints it; None if it belongs to none.
+
+    For example `3/0`, or in compiled autograd `!1` or `!1/3/0`.
+    """
+    frame, compiled = metadata.get("frame_id"), metadata.get("frame_compile_id")
+    autograd = metadata.get("compiled_autograd_id")
+    inner = None if frame is None else f"{frame}/{compiled}"
+    if autograd is None:
+        return inner
+    return f"!{autograd}" if inner is None else f"!{autograd}/{inner}"
+
+
+_Test = Callable[[Any], bool]
+#: no number that torch counts or measures is larger, not even a time in microseconds
+_MOST = 1 << 62
+
+
+def _integer(value: Any) -> bool:
+    return type(value) is int and abs(value) < _MOST
+
+
+def _number(value: Any) -> bool:
+    return _integer(value) or (type(value) is float and math.isfinite(value) and abs(value) < _MOST)
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _flag(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _stack(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_stack_entry, value))
+
+
+def _stack_entry(value: Any) -> bool:
+    """Whether this is an entry of a stack: a line, a function's name, and a file's name or its id in the table of strings."""
+    if not isinstance(value, dict):
+        return False
+    file = value.get("filename")
+    return _integer(value.get("line")) and _text(value.get("name")) and (_text(file) or _integer(file))
+
+
+def _object(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+#: fields that a record of any kind may have
+_HEADER_TYPES: dict[str, _Test] = {
+    "rank": _integer, "frame_id": _integer, "frame_compile_id": _integer, "compiled_autograd_id": _integer,
+    "attempt": _integer, "has_payload": _text, "stack": _stack,
+}  # fmt: skip
+_IDS = ("frame_id", "frame_compile_id", "compiled_autograd_id")
+_METRICS: dict[str, _Test] = {
+    "co_name": _text, "co_filename": _text, "co_firstlineno": _integer, "compile_id": _text, "cudagraph_skip_reason": _text,
+    "fail_type": _text, "fail_reason": _text, "fail_user_frame_filename": _text, "fail_user_frame_lineno": _integer,
+    "guard_count": _integer, "is_forward": _flag, "cache_size": _integer,
+    "dynamo_config": _text, "entire_frame_compile_time_s": _number,
+    "backend_compile_time_s": _number, "inductor_compile_time_s": _number, "code_gen_time_s": _number,
+    "dynamo_cumulative_compile_time_us": _number, "aot_autograd_cumulative_compile_time_us": _number,
+    "inductor_cumulative_compile_time_us": _number, "triton_compile_time_us": _number,
+}  # fmt: skip
+#: fields of a record's own content; those of metrics may be null
+_FIELDS: dict[str, dict[str, _Test]] = {
+    "dynamo_start": {"stack": _stack},
+    "artifact": {"name": _text},
+    "create_symbol": {
+        "symbol": _text,
+        "val": _text,
+        "vr": _text,
+        "source": _text,
+        "stack": _stack,
+        "user_stack": _stack,
+    },
+    "create_unbacked_symbol": {"symbol": _text, "vr": _text, "stack": _stack, "user_stack": _stack},
+    "guard_added_fast": {"expr": _text, "stack": _stack, "user_stack": _stack},
+    "symbolic_shape_specialization": {
+        "symbol": _text,
+        "value": _text,
+        "reason": _text,
+        "stack": _stack,
+        "user_stack": lambda v: v is None or _stack(v),
+    },
+    "optimize_ddp_split_child": {"name": _text},
+    "graph_dump": {"name": _text},
+    "compilation_metrics": _METRICS,
+    "bwd_compilation_metrics": _METRICS,
+}
+#: kind of record -> the field without which such a record says nothing
+_NEEDED = {
+    "dynamo_start": "stack",
+    "artifact": "name",
+    "create_symbol": "symbol",
+    "create_unbacked_symbol": "symbol",
+    "guard_added_fast": "expr",
+    "symbolic_shape_specialization": "symbol",
+    "optimize_ddp_split_child": "name",
+}
+
+
+def remove_wrong_types(name: str, metadata: dict[str, Any]) -> Iterator[str]:
+    """Remove the fields of a wrong type from a record; yields a description of each problem.
+
+    The whole content is removed if it is not an object, if a required field is missing, or if the compile id is damaged.  The
+    content of `str`, a list, is checked by the log reader.
+    """
+    for field in [f for f in _IDS if metadata.get(f, 0) is None]:
+        del metadata[field]  # torch before 2.6 writes null for an id that does not exist
+    for field, fits in _HEADER_TYPES.items():
+        if field in metadata and not fits(metadata[field]):
+            del metadata[field]
+            yield field
+            if field in _IDS:
+                metadata.pop(name, None)
+    if ("frame_id" in metadata) != ("frame_compile_id" in metadata) and metadata.pop(name, None) is not None:
+        yield "compile id"
+    tests = _FIELDS.get(name)
+    if name not in metadata or name == "str":
+        return
+    fields = metadata[name]
+    if not _object(fields):
+        del metadata[name]
+        yield name
+        return
+    for field, fits in (tests or {}).items():
+        if field in fields and not fits(fields[field]) and not (fields[field] is None and tests is _METRICS):
+            del fields[field]
+            yield f"{name}.{field}"
+    if name in _NEEDED and _NEEDED[name] not in fields:
+        del metadata[name]
+        yield f"{name} without {_NEEDED[name]}"
+
+
+#: end of the name of a phase in which Inductor times kernels for one operation
+AUTOTUNING = "_template_autotuning"
+#: arguments of the event that ends such a phase, as far as they are read
+_TUNED = ("autotune_shape", "autotune_dtypes", "autotune_choices_stats")
+
+
+def timed(event: Any) -> Timed | None:
+    """The beginning or the end of a phase; None if the event is neither.
+
+    `event`: the dict that torch makes, or its JSON text.  Raises ValueError if the event is damaged.
+    """
+    if isinstance(event, str):
+        event = json.loads(event)
+    try:
+        name, phase, at, arguments = event["name"], event["ph"], event["ts"], event.get("args") or {}
+        if phase not in ("B", "E"):
+            return None
+        compile_id, function = arguments.get("compile_id"), arguments.get("fn_name")
+        if not (isinstance(name, str) and type(at) in (int, float) and math.isfinite(at) and abs(at) < _MOST):
+            raise ValueError(f"not a chromium event: {name!r} at {at!r}")
+        tuned = phase == "E" and name.endswith(AUTOTUNING)
+        return Timed(
+            name, phase == "B", at / 1e6, str(function) if function else None,
+            {key: arguments.get(key) for key in _TUNED} if tuned else None,
+            compile_id=None if compile_id in (None, "None") else str(compile_id),
+        )  # fmt: skip
+    except (AttributeError, KeyError, TypeError, OverflowError) as error:
+        raise ValueError(f"not a chromium event: {type(error).__name__}") from None

@@ -1,0 +1,346 @@
+"""The guards of a frame by the line that made them, and why guards of earlier versions failed.
+
+Guards come from two texts of Dynamo: the guard tree (`dynamo_cpp_guards_str`), and the reasons of a recompile (see
+`dynamo_texts`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from msgspec.structs import replace
+
+from dynascope.compiler.builder.compile_records import CompileRecord
+from dynascope.compiler.builder.dynamo_texts import (
+    COMPILE,
+    LIMIT,
+    REFUSED,
+    failed_guard,
+    recompile_texts,
+    split_comment,
+    user_expression,
+    without_stack,
+)
+from dynascope.compiler.builder.symbols import Place, Places, Symbols, callers, place_of
+from dynascope.compiler.report import FailedGuard, FailedGuardKind, Frame, Guard, GuardSite, Recompile, StackEntry, Symbol
+from dynascope.compiler.source.lines import CellResolver
+from dynascope.compiler.source.origin import in_torch
+
+_GUARD = re.compile(r"^(?P<bars>[| ]*)\+- (?P<kind>[A-Z_]+): (?P<text>.*)$", re.M)
+_TENSOR = re.compile(
+    r"check_tensor\((?P<source>.*?), (?P<type>\w+), .*?torch\.(?P<dtype>\w+), device=(?P<device>[^,]+), "
+    r"requires_grad=(?P<grad>\w+), size=\[(?P<size>[^\]]*)\]"
+)
+#: kinds of guards that, outside the tree, are conditions on symbols (sizes, numbers); Dynamo checks them last
+ON_SYMBOLS = ("LAMBDA_GUARD", "SYMBOLIC_SHAPE_GUARD")
+#: kinds of guards that Dynamo adds for itself, such as those on types, identities, global state and marks of dynamic sizes
+NOISE = frozenset({
+    "ID_MATCH", "TYPE_MATCH", "DIMENSION_DYNAMIC_MARKING_GUARD", "NO_HASATTR", "DICT_CONTAINS", "NO_TENSOR_ALIASING",
+    "LAMBDA_GUARD", "GLOBAL_STATE", "TORCH_FUNCTION_MODE_STACK", "DEFAULT_DEVICE", "DUAL_LEVEL_MATCH",
+    "DETERMINISTIC_ALGORITHMS", "CLASS_MATCH", "CLOSURE_MATCH", "FUNCTION_MATCH", "MODULE_MATCH",
+    "CONSTANT_SUBCLASS_MATCH", "WEAKREF_ALIVE", "DYNAMIC_INDICES",
+})  # fmt: skip
+_MOST_GUARDS = 200
+
+
+def guards(text: str) -> list[str]:
+    """The guards on the user's data, readable, in order, each once, at most `_MOST_GUARDS` of them.
+
+    Guards of the kinds in `NOISE` are left out, except conditions on symbols.  If a guard that is left out fails, the
+    recompile's reason says so.
+    """
+    readable: dict[str, None] = {}
+    for match in _GUARD.finditer(text):
+        on_symbols = match["kind"] in ON_SYMBOLS and not match["bars"]
+        if (on_symbols or match["kind"] not in NOISE) and (words := as_written(split_comment(match["text"])[0])):
+            readable[words] = None
+            if len(readable) == _MOST_GUARDS:
+                break
+    return list(readable)
+
+
+def as_written(text: str) -> str:
+    """A guard's condition in readable form."""
+    tensor = _TENSOR.match(text)
+    if tensor:
+        grad = ", requires grad" if tensor["grad"] == "True" else ""
+        device = "" if tensor["device"] == "None" else f" on device {tensor['device']}"
+        return f"{user_expression(tensor['source'])} is a {tensor['dtype']} tensor of shape [{tensor['size']}]{device}{grad}"
+    return user_expression(text)
+
+
+_ENTRY = re.compile(
+    r"^(?P<bars>[| ]*)\+- (?:(?P<kind>[A-Z_]+): (?P<text>.*)"
+    r"|.*?GuardManager: source=(?P<source>.*?), (?:accessed_by=.*?, )?type=<class '(?P<type>[^']*)'>.*)$",
+    re.M,
+)
+_RANGE = re.compile(r"^(?P<low>-?\w+) <= (?P<about>.+) <= (?P<high>-?\w+)$")
+_ABOUT = re.compile(r"^-?\d\w* <= (?P<a>.+?)$|^(?P<b>.+?) (?:==|!=|<=|<|>=|>) ")
+_INDEX = re.compile(r"(?<=[\[.])\d+(?=[\].]|$)")
+_MARKED = re.compile(
+    r"^\(\((?:getattr\()?(?P<about>.+?)(?:, '|\.)_dynamo_\w*(?:dynamic|unbacked)_indices"
+    r"(?:', set\(\)\))?\.issubset\(\{(?P<dims>[\d, ]+)\}"
+)
+#: kinds of guards on dimensions that are marked as dynamic: in torch 2.9, and in later releases
+_MARKS = ("DYNAMIC_INDICES", "DIMENSION_DYNAMIC_MARKING_GUARD")
+_SAME = re.compile(r"^___check_obj_id\((?P<about>.+), \d+\)")
+
+
+@dataclass
+class GuardTree:
+    """What the guards of one frame say."""
+
+    sites: list[GuardSite] = field(default_factory=list)
+    #: guarded expression, as the user writes it -> class of its value in the traced call
+    types: dict[str, str] = field(default_factory=dict)
+    #: guarded expression, as the user writes it -> (kind, condition, place) of each guard on it; "" has the conditions on
+    #: symbols, and the guards on no expression (on global state, for example)
+    made: dict[str, list[tuple[str, str, Place]]] = field(default_factory=dict)
+    #: each (tensor, dimension) that the program marked as dynamic
+    marked: set[tuple[str, int]] = field(default_factory=set)
+
+
+def read_tree(text: str, places: Places, stacks: Mapping[str, list[list[Any]]], shapes: Mapping[str, Place]) -> GuardTree:
+    """Read a guard tree.
+
+    `stacks`: guarded expression -> the stacks at which guards on it were made; `shapes`: condition on symbols -> its place.
+    """
+    reader = _TreeReader(places, stacks, shapes)
+    for match in _ENTRY.finditer(text):
+        if match["kind"] is None:
+            reader.source, reader.about = match["source"], user_expression(match["source"])
+            reader.tree.types[reader.about] = match["type"]
+        else:
+            reader.add(match["kind"], match["text"], outside=not match["bars"])
+    return reader.tree
+
+
+class _TreeReader:
+    def __init__(self, places: Places, stacks: Mapping[str, list[list[Any]]], shapes: Mapping[str, Place]) -> None:
+        self.places, self.stacks, self.shapes = places, stacks, shapes
+        self.tree = GuardTree()
+        #: the guarded expression as Dynamo writes it, and as the user writes it
+        self.source = self.about = ""
+        self.sites: dict[tuple[StackEntry, ...], GuardSite] = {}
+        #: (id of the site, kind, what the guards that are counted together have in common) -> the guard that counts them
+        self.known: dict[tuple[int, str, str], Guard] = {}
+
+    def add(self, kind: str, text: str, outside: bool) -> None:
+        code, comment = split_comment(text)
+        if outside and kind in ON_SYMBOLS:
+            self.shape(user_expression(code), comment)
+            return
+        places = self.places.printed(comment, self.stacks.get(self.source, ()))
+        place = places[0] if places else Place(origin="compiler")
+        about = self.about or None
+        self.tree.made.setdefault(self.about, []).append((kind, code, place))
+        if kind in NOISE:
+            if kind in _MARKS:
+                marked = _MARKED.search(code)
+                if marked is not None:
+                    about = user_expression(marked["about"])
+                    self.tree.marked |= {(about, int(d)) for d in marked["dims"].split(",")}
+                return  # not shown: each tensor has several, and most of them say that it is not marked
+            self.put(place, Guard(kind=kind, text=self.noise(kind, code, about), source=about), kind)
+        else:
+            words = as_written(code)
+            first, _, rest = words.partition(" ")
+            self.put(place, Guard(kind=kind, text=words, source=about), f"{_INDEX.sub('*', first)} {rest}")
+
+    def noise(self, kind: str, code: str, about: str | None) -> str:
+        """A condition that Dynamo adds for itself, without addresses."""
+        if kind == "TYPE_MATCH":
+            return f"type({about}) is {self.tree.types.get(about or '', '?')}"
+        same = _SAME.match(user_expression(code))
+        if same is not None:
+            return f"{same['about']} is the same object"
+        return user_expression(code).partition(" against ")[0][:200]
+
+    def shape(self, code: str, comment: str) -> None:
+        """Add a condition on symbols; each end of a range has its own place."""
+        places = self.places.printed(comment)
+        range_ = _RANGE.match(code)
+        if range_ is not None and len(places) == 2:
+            parts = [f"{range_['low']} <= {range_['about']}", f"{range_['about']} <= {range_['high']}"]
+        else:
+            parts, places = [code], places[:1] or [self.shapes.get(code, Place())]
+        for part, place in zip(parts, places, strict=True):
+            self.tree.made.setdefault("", []).append(("SHAPE", part, place))
+            about = _ABOUT.match(part)
+            self.put(place, Guard(kind="SHAPE", text=part, source=about and (about["a"] or about["b"])), part)
+
+    def put(self, place: Place, guard: Guard, like: str) -> None:
+        site = self.site(place.stack)
+        same = self.known.setdefault((id(site), guard.kind, like), guard)
+        if same is guard:
+            guard.origin, guard.asked_by = place.origin, place.asked_by
+            site.guards.append(guard)
+        else:
+            same.count += 1
+
+    def site(self, stack: tuple[StackEntry, ...]) -> GuardSite:
+        """The site of a stack; if it is new, it is made, with the sites of its callers."""
+        known = self.sites.get(stack)
+        if known is None:
+            caller = self.tree.sites.index(self.site(stack[:-1])) if len(stack) > 1 else None
+            at = replace(stack[-1], source="") if stack else None  # the report has the text of lines once
+            known = self.sites[stack] = GuardSite(at=at, caller=caller, in_torch=at is not None and in_torch(at.file))
+            self.tree.sites.append(known)
+        return known
+
+
+#: a tensor's size in one dimension, as guards write it
+SIZE = re.compile(r"(?P<tensor>[\w.\[\]'\"]+)\.size\(\)\[(?P<dimension>\d+)\]")
+_SHAPE = re.compile(r"size=\[(?P<sizes>[^\]]*)\]")
+#: kinds of failures that all come from one TENSOR_MATCH guard
+_OF_TENSORS = frozenset[FailedGuardKind](
+    {"size", "dtype", "rank", "stride", "requires_grad", "tensor class", "device", "not a tensor"}
+)
+
+
+class Version:
+    """One compiled version of a code object: its guards, and the symbols in its shapes."""
+
+    def __init__(self, tree: GuardTree | None = None, symbols: list[Symbol] | None = None) -> None:
+        self.tree = tree or GuardTree()
+        self.symbols = symbols or []
+
+    def value(self, about: str) -> str | None:
+        """The value that an expression ("x.size()[0]", "self.scale") had in the traced call; None: unknown."""
+        size = SIZE.fullmatch(about)
+        name, dimension = (size["tensor"], int(size["dimension"])) if size else (about, None)
+        for symbol in self.symbols:
+            if (symbol.source, symbol.dimension) == (name, dimension):
+                return symbol.hint
+        for _, condition, _ in self.tree.made.get(name, ()):
+            shape = _SHAPE.search(condition) if dimension is not None else None
+            if shape is not None and dimension is not None:
+                sizes = shape["sizes"].split(", ")
+                known = sizes[dimension] if dimension < len(sizes) else None
+                return known if known and known.isdigit() else None
+            written, _, value = user_expression(condition).partition(" == ")
+            if written == name and value:
+                return value
+        return None
+
+    def length(self, about: str) -> str | None:
+        """The length that a container had in the traced call; None: unknown."""
+        conditions = (user_expression(c).partition(" == ") for _, c, _ in self.tree.made.get(about, ()))
+        return next((value for written, _, value in conditions if written == f"len({about})"), None)
+
+    def place(self, guard: FailedGuard, condition: str) -> Place | None:
+        """Where one of this version's guards comes from; None: unknown."""
+        if guard.kind == "range":
+            return self._end_of_range(guard)
+        made = self.tree.made
+        own = made.get(str(guard.source), [])
+        if guard.kind in _OF_TENSORS:
+            return self._pinned(guard) or next((place for kind, _, place in own if kind == "TENSOR_MATCH"), None)
+        every = (m for candidates in (own, made.get("", []), *made.values()) for m in candidates)
+        return next((place for _, written, place in every if user_expression(written) == condition), None)
+
+    def first_use(self, guard: FailedGuard) -> Place:
+        """Where this version's trace first used the size that another version's guard checks."""
+        found = (s for s in self.symbols if s.at and (s.source, s.dimension) == (guard.source, guard.dimension))
+        return next((Place(tuple(s.stack) or ((s.at,) if s.at else ()), "code") for s in found), Place())
+
+    def _pinned(self, guard: FailedGuard) -> Place | None:
+        """Where the guarded size was specialized to one value; None if it has no symbol, or was not specialized."""
+        for symbol in self.symbols:
+            if guard.dimension is not None and (symbol.source, symbol.dimension) == (guard.source, guard.dimension):
+                cause = next((c for c in symbol.constraints if c.value is not None), None)
+                return None if cause is None else place_of(cause)
+        return None
+
+    def _end_of_range(self, guard: FailedGuard) -> Place | None:
+        """The place that set the bound that the value violates; None if the value, a bound or the place is unknown."""
+        numbers = [n for n in (guard.before, guard.actual, guard.now) if n is not None and n.lstrip("-").isdigit()]
+        if len(numbers) != 3:
+            return None
+        low, value, high = map(int, numbers)  # in a guard on a range, `before` is its start and `now` its end (see FailedGuard)
+        text = f"{low} <= {guard.source}" if value < low else f"{guard.source} <= {high}"
+        return next((place for _, written, place in self.tree.made.get("", ()) if written == text), None)
+
+
+def read_version(record: CompileRecord, cell_of: CellResolver, files: set[str]) -> Version:
+    """The guards and symbols of a compile; `files`: names of files in its stacks and graph."""
+    places = Places(cell_of)
+    places.know_files(files)
+    symbols = Symbols(record.shapes, places)
+    tree = read_tree(record.guard_text or "", places, record.guard_stacks, symbols.conditions)
+    config = str(record.metrics.get("dynamo_config"))
+    return Version(tree, symbols.describe(tree.sites, tree.marked, config))
+
+
+_STACK = re.compile(r'^ *File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)', re.M)
+
+
+class Recompiles:
+    """Makes the recompiles of a report; versions are added in the order in which they were compiled."""
+
+    def __init__(self, cell_of: CellResolver) -> None:
+        self.cell_of = cell_of
+        #: by reset period (see `CompileRecord`) and compile id
+        self._versions: dict[tuple[tuple[int | None, int], str | None], Version] = {}
+
+    def add(self, record: CompileRecord, version: Version) -> None:
+        self._versions[record.reset_period, record.compile_id] = version
+
+    def recompile(self, record: CompileRecord, frame: Frame, new: Version, before: Frame | None) -> Recompile:
+        """The recompile that led to a frame; if the compiler refused it, the frame runs eagerly."""
+        metrics = record.metrics
+        began = record.started or record.unfinished
+        refusal = None if began else REFUSED.search(str(metrics.get("fail_reason")))
+        refused_by = None if began else refusal["name"] or refusal["old"] if refusal else "recompile_limit"
+        limits = {m["name"]: int(m["value"]) for m in LIMIT.finditer(str(metrics.get("dynamo_config")))}
+        texts = recompile_texts(record.recompile_text or "")
+        entries_before = metrics.get("cache_size") if refused_by is None else len(texts)
+        return Recompile(
+            frame=frame.id, of=before.id if before else None, reasons=[without_stack(t) for t in texts],
+            failed_guards=self.failed(record, texts, new),
+            stack=callers(record.callers, self.cell_of), call=record.call,
+            entries=None if entries_before is None else entries_before + (frame.status == "compiled"),
+            limit=int(refusal["value"]) if refusal and refusal["value"] else limits.get(refused_by or "recompile_limit"),
+            refused_by=refused_by,
+        )  # fmt: skip
+
+    def failed(self, record: CompileRecord, texts: list[str], new: Version) -> list[FailedGuard]:
+        """The failed guards, with values and source lines from the versions that they belong to and from the new one."""
+        guards = [failed_guard(without_stack(text)) for text in texts]
+        #: sizes in the failing call, as the failed tensor checks print them
+        sizes = {f"{g.source}.size()[{g.dimension}]": g.now for g in guards if g.kind == "size"}
+        for guard, text in zip(guards, texts, strict=True):
+            version = COMPILE.match(text)
+            guard.compile_id = version["id"] if version else None
+            old = self._versions.get((record.reset_period, guard.compile_id), Version())
+            printed_condition, _ = split_comment(COMPILE.sub("", without_stack(text)))
+            condition = user_expression(printed_condition)
+            about = str(guard.source)
+            if guard.kind == "type":
+                guard.before, guard.now = old.tree.types.get(about), new.tree.types.get(about)
+            elif guard.kind == "length":
+                guard.actual = new.length(about)
+            elif guard.kind == "expression":
+                values = {m[0]: new.value(m[0]) or sizes.get(m[0]) for m in SIZE.finditer(condition)}
+                guard.actual = ", ".join(f"{name} is {value}" for name, value in values.items() if value) or None
+            elif guard.kind in ("value", "range", "minimum"):
+                guard.actual = new.value(about) or sizes.get(about)
+            place, printed = old.place(guard, condition) or Place(), self.printed(text)
+            if len(printed.stack) > len(place.stack):
+                place = printed if place.origin == "unknown" else place._replace(stack=printed.stack)
+            if place.at is None and guard.kind == "size":
+                place = new.first_use(guard)
+            guard.at, guard.stack, guard.origin, guard.asked_by = place.at, place.calls, place.origin, place.asked_by
+        return guards
+
+    def printed(self, text: str) -> Place:
+        """The place that torch prints with a reason: the whole stack after it, or the innermost line beside it."""
+        places = Places(self.cell_of)
+        stack = tuple(places.entry(m["file"], int(m["line"]), m["function"]) for m in _STACK.finditer(text))
+        if stack:
+            return Place(stack, "code")
+        beside = places.printed(split_comment(text)[1])
+        return beside[0] if len(beside) == 1 else Place()
