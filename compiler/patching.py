@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 #: stands for the value of a name that does not exist, or of a slot or closure cell that is empty
@@ -28,6 +28,14 @@ def put(owner: Any, name: str, value: Any) -> None:
         setattr(owner, name, value)
     elif own(owner, name) is not ABSENT:
         delattr(owner, name)
+
+
+def value_or_absent(get: Callable[[], Any]) -> Any:
+    """The result of `get`; ABSENT if the name, the slot or the closure cell that it reads is empty."""
+    try:
+        return get()
+    except (AttributeError, KeyError, ValueError):
+        return ABSENT
 
 
 @contextlib.contextmanager

@@ -32,7 +32,7 @@ LOWERINGS.update(
     headline="dynascope.widgets.features.summary:headline",
     unmet="dynascope.widgets.features.comparisons:unmet",
     fixed="dynascope.compiler.lab.fix.session:fixed",
-    run_graph="dynascope.compiler.lab.graph_benchmark.benchmark:run_in_report",
+    run_graph="dynascope.compiler.lab.graph_run:run_in_report",
     **{
         "ranks html": "dynascope.widgets.render.ranks_page:to_html",
         "ranks svg": "dynascope.widgets.render.ranks_page:to_svg",

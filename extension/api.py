@@ -9,9 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dynascope.compiler.driver.compile import compile
-from dynascope.compiler.driver.latest import last, remember
-from dynascope.compiler.driver.regions import region
+from dynascope.compiler.compiling import compile, region
+from dynascope.compiler.driver.pipeline import last, remember
 from dynascope.compiler.ranks import RanksReport
 from dynascope.compiler.report import Report
 from dynascope.shell import cell_number

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dynascope.compiler.capture.recording import Progress
-from dynascope.compiler.driver.compile import is_refusal, target_name
+from dynascope.compiler.compiling import is_refusal, target_name
 from dynascope.compiler.driver.pipeline import Run
-from dynascope.compiler.lab.profile.inputs import wrong_with
+from dynascope.compiler.lab.inputs import wrong_with
 from dynascope.compiler.report import Report
 from dynascope.compiler.settings import ExplainSettings
 from dynascope.compiler.source.lines import CellResolver

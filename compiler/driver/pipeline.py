@@ -12,25 +12,26 @@ in the code that they run and in what they show.  All of them run the code insid
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any
 
+from dynascope.compiler import compiling
 from dynascope.compiler.capture.recording import Progress, Recording
 from dynascope.compiler.capture.torch_private import config
-from dynascope.compiler.driver import compile as compiling
-from dynascope.compiler.driver.latest import remember
-from dynascope.compiler.driver.regions import RegionsInForce
-from dynascope.compiler.driver.retrace import retracing
-from dynascope.compiler.lab.accuracy import check
+from dynascope.compiler.code_swap import retracing
+from dynascope.compiler.compiling import RegionsInForce
+from dynascope.compiler.lab import check, inputs, profile
 from dynascope.compiler.lab.fix.calls import KeptCalls
-from dynascope.compiler.lab.profile import inputs, measure
-from dynascope.compiler.lab.replay.last_call import LastCall, WatchedCall
+from dynascope.compiler.lab.recorded_call import LastCall, WatchedCall
 from dynascope.compiler.report import Check, Report
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.lines import CellResolver
 from dynascope.compiler.validate import settings_notes
 
+#: the latest report of this process, which `last` returns
+_latest: Report | None = None
 #: makes a context manager that suppresses displays while calls are repeated
 Quiet = Callable[[], contextlib.AbstractContextManager[Any]]
 
@@ -78,7 +79,7 @@ class Run:
         repeats = settings is not None and (settings.check or settings.profile is not None)
         self._last = LastCall(warn) if repeats else None
         self._checked: Check | None = None
-        self._measured: measure.Measured | None = None
+        self._measured: profile.Measured | None = None
         self._profiled: WatchedCall | None = None
         self._tried: list[inputs.Tried] | None = None
         self._fix = fix_own if fix_own is not None else settings if settings is not None and settings.fix else None
@@ -146,7 +147,7 @@ class Run:
                 inputs.annotate_inputs(report, self._tried)
         if self._measured is not None:
             with _unless_fault("the call was not profiled", self.notes):
-                measure.annotate_profile(report, self._measured)
+                profile.annotate_profile(report, self._measured)
         if self._checked is not None:
             with _unless_fault("the check is not shown", self.notes):
                 self.notes.append(check.words(self._checked))
@@ -163,20 +164,44 @@ class Run:
         """Repeat the calls on copies, for `--fix` and `--second-call`."""
         if self._kept is None:
             return
-        from dynascope.compiler.driver.fixing import find_fixes  # slow to import: it loads a parser
-        from dynascope.compiler.driver.second_call import annotate_second_call, trace_again
+        from dynascope.compiler.lab.fix.proving.trial import Trials
+        from dynascope.compiler.lab.fix.registry import CANDIDATE_SOURCES, NOT_FOR_ENTRIES  # slow to import: it loads a parser
+        from dynascope.compiler.lab.fix.result import annotate_fixes
+        from dynascope.compiler.lab.fix.search import Found, Search
+        from dynascope.compiler.lab.second_call import annotate_second_call, trace_again
 
         with self._quiet():
             second = None
             if self._fix is not None:
-                second = find_fixes(
-                    report, self._kept, self._fix, profiled=self._profiled, cells=self._cells,
-                    on_progress=self._on_progress, user_code=self._user_code,
-                )  # fmt: skip
+                found = Found()
+                if self._kept.calls and (report.breaks or report.recompiles):
+                    search = Search(
+                        Trials(self._kept.calls, self._fix, self._cells), report, CANDIDATE_SOURCES,
+                        seconds=self._fix.fix_seconds, not_for_entries=NOT_FOR_ENTRIES, profiled=self._profiled,
+                        on_progress=self._progress_of(report),
+                    )  # fmt: skip
+                    found = search.found
+                    self._user_code(search.run)
+                elif report.breaks and not self._kept.refusals:
+                    found.notes.append("No change was tried: nothing that this run compiles was called")
+                annotate_fixes(report, found, self._kept, self._cells)
+                second = found.before
             elif self.settings is not None:
                 second = self._user_code(trace_again, report, self._kept, self.settings, self._cells)
             if second is not None and not self._fixes_own:
                 annotate_second_call(report, second, self._kept)
+
+    def _progress_of(self, report: Report) -> Callable[[str], None]:
+        """Reports progress after the run: the run's counts and seconds, with a sentence on what is being tried as "stage"."""
+        counts, on_progress = report.summary, self._on_progress
+        progress = {"frames": counts.frames, "graphs": counts.graphs, "breaks": counts.breaks}
+        started = time.perf_counter() - counts.compile_seconds
+
+        def report_stage(sentence: str) -> None:
+            if on_progress is not None:
+                on_progress({**progress, "stage": sentence, "seconds": time.perf_counter() - started})
+
+        return report_stage
 
     # -- inside -----------------------------------------------------------------------------------------
 
@@ -221,7 +246,7 @@ class Run:
                 return
             self._profiled = call
             with _unless_fault("the call was not profiled", self.notes):
-                self._measured = self._user_code(measure.measure_last, call, self.settings.profile)
+                self._measured = self._user_code(profile.measure_last, call, self.settings.profile)
             if given is not None and call is not None:
                 with _unless_fault("the inputs were not tried", self.notes):
                     self._tried = self._user_code(inputs.try_inputs, call.target, call.entry, given, self.settings.profile)
@@ -236,3 +261,19 @@ def _unless_fault(failed: str, notes: list[str]) -> Iterator[None]:
         yield
     except Exception as fault:
         notes.append(f"{failed}: {type(fault).__name__}: {fault}")
+
+
+def last() -> Report:
+    """The latest Report of `load` or of any run, such as `%%compile`, `explain` or `observe`; a RanksReport is never returned.
+
+    Raises LookupError if there is none yet.
+    """
+    if _latest is None:
+        raise LookupError("no report yet: run a cell under %%compile, or dynascope.explain(f)(x)")
+    return _latest
+
+
+def remember(report: Report) -> None:
+    """Make this the report that `last()` returns."""
+    global _latest
+    _latest = report

@@ -34,6 +34,11 @@ def nested_code(code: CodeType) -> Iterator[CodeType]:
             yield from nested_code(constant)
 
 
+def names_used(code: CodeType) -> set[str]:
+    """Names of globals and attributes that this code, and the functions defined in it, may use."""
+    return set(code.co_names).union(*(names_used(c) for c in code.co_consts if isinstance(c, CodeType)))
+
+
 def code_key(code: CodeType) -> tuple[str, int]:
     """Name and first line, which identify a definition within its file, however often the file is compiled."""
     return code.co_name, code.co_firstlineno
@@ -42,7 +47,7 @@ def code_key(code: CodeType) -> tuple[str, int]:
 def same_code(plain: CodeType, code: CodeType) -> bool:
     """Whether two code objects have the same instructions, names and constants, as have those from the same text.
 
-    The second may have more constants: a run adds an unused one to what it retraces (`driver.retrace`).
+    The second may have more constants: a run adds an unused one to what it retraces (`code_swap`).
     """
     if (plain.co_code, plain.co_names, plain.co_varnames) != (code.co_code, code.co_names, code.co_varnames):
         return False

@@ -12,7 +12,7 @@ from IPython.core.magic_arguments import argument, magic_arguments
 
 from dynascope.cell.source import Cell, read_cell, read_expression
 from dynascope.cell.tracebacks import show_trimmed
-from dynascope.compiler.driver.latest import last
+from dynascope.compiler.driver.pipeline import last
 from dynascope.compiler.report import encodable
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.validate import with_suggestion

@@ -22,7 +22,7 @@ from dynascope.cell.ast_tools import DEFINITIONS, FUNCTIONS, is_generator, own_s
 from dynascope.cell.source import Cell
 from dynascope.compiler.capture.recording import Recording
 from dynascope.compiler.capture.torch_private import caches, marks
-from dynascope.compiler.driver.regions import Region, parse_regions
+from dynascope.compiler.compiling import Region, parse_regions
 from dynascope.compiler.parsing import no_syntax_warnings, syntax_tree
 from dynascope.compiler.report import Break, Report
 from dynascope.compiler.settings import Settings

@@ -21,8 +21,8 @@ from typing import Any
 from dynascope.cell.ast_tools import DEFINITIONS, FUNCTIONS, blocks, is_string, located, own_statements
 from dynascope.compiler.builder.events.schema import Event, FrameEnd
 from dynascope.compiler.capture.torch_private import region_flag
-from dynascope.compiler.driver.regions import Region
-from dynascope.compiler.driver.regions import region as torch_region
+from dynascope.compiler.compiling import Region
+from dynascope.compiler.compiling import region as torch_region
 from dynascope.compiler.patching import patched
 from dynascope.compiler.report import FlagOrigin, RegionLines
 from dynascope.compiler.source.code import STATEMENTS, first_line

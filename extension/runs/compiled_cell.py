@@ -18,7 +18,7 @@ from dynascope.cell.ast_tools import own_statements
 from dynascope.cell.source import Cell
 from dynascope.compiler.capture.torch_private import marks
 from dynascope.compiler.driver.pipeline import Run
-from dynascope.compiler.lab.replay.last_call import unwatched
+from dynascope.compiler.lab.recorded_call import unwatched
 from dynascope.compiler.source.code import STATEMENTS, user_name
 from dynascope.selection.definitions import Definition, definitions, ran_eagerly, why_nothing_ran
 from dynascope.selection.entry_points import EntryPoints

@@ -7,7 +7,7 @@ from typing import Any
 
 from IPython.core.error import UsageError
 
-from dynascope.compiler.lab.profile.inputs import wrong_with
+from dynascope.compiler.lab.inputs import wrong_with
 from dynascope.compiler.validate import did_you_mean
 
 

@@ -19,7 +19,7 @@ from typing import Any
 from dynascope.cell.ast_tools import SCOPES
 from dynascope.cell.source import Cell, compile_tree
 from dynascope.compiler.capture.torch_private import marks
-from dynascope.compiler.driver.compile import target_name
+from dynascope.compiler.compiling import target_name
 from dynascope.compiler.source.code import code_key, first_line, map_constants, nested_code
 from dynascope.compiler.source.origin import origin
 from dynascope.selection.definitions import Definition, names_in_decorators

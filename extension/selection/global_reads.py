@@ -11,9 +11,8 @@ from typing import Any
 
 from dynascope.cell.ast_tools import copy_compound, generated
 from dynascope.cell.source import Namespace
-from dynascope.compiler.lab.replay.object_state import value_or_absent
-from dynascope.compiler.lab.replay.reachable import names_used
-from dynascope.compiler.source.code import nested_code
+from dynascope.compiler.patching import value_or_absent
+from dynascope.compiler.source.code import names_used, nested_code
 
 _READS = ("LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS", "DELETE_NAME", "DELETE_GLOBAL")
 _HOLDERS = (MethodType, staticmethod, classmethod, property)

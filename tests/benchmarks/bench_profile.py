@@ -28,8 +28,8 @@ import numpy as np
 import torch
 
 from dynascope.compiler.driver.pipeline import Run
-from dynascope.compiler.lab.profile import measure
-from dynascope.compiler.lab.replay.replay import RecordedCall
+from dynascope.compiler.lab import profile
+from dynascope.compiler.lab.recorded_call import RecordedCall
 from dynascope.compiler.settings import Settings
 
 RESULTS = Path(__file__).parent / "results_profile.md"
@@ -77,7 +77,7 @@ def note(name: str, seconds: float) -> None:
         watch()[name].append(seconds)
 
 
-def stopwatch(name: str, measured: measure.Measured) -> float:
+def stopwatch(name: str, measured: profile.Measured) -> float:
     """The median over the calls that counted: in each turn the first ones warm up."""
     turn = measured.warm_up + CALLS // measured.turns
     times = watch()[name]
@@ -174,9 +174,9 @@ def parts(backend: str) -> tuple[list[Row], float]:
         entry(x)
         for times in watch().values():
             times.clear()
-        measured = measure.measure(entry, recorded, CALLS)
+        measured = profile.measure(entry, recorded, CALLS)
     report = run.report
-    measure.annotate_profile(report, measured)
+    profile.annotate_profile(report, measured)
     found = report.profile
     assert found is not None, report.notes
     rows = []
@@ -326,11 +326,11 @@ def promise(name: str, program: Callable[..., Any], x: torch.Tensor, backend: st
         for _ in range(TURNS):
             gains.append(gained(broken, fixed, x))
             WATCHING[0] = True
-            measured.append(measure.measure(broken, recorded, 5))
+            measured.append(profile.measure(broken, recorded, 5))
     report = run.report
     promised = []
     for turn in measured:
-        measure.annotate_profile(report, turn)
+        profile.annotate_profile(report, turn)
         found = report.profile
         assert found is not None, report.notes
         best = found.breaks[0]
@@ -362,7 +362,7 @@ def afterwards(backend: str) -> Row:
             return statistics.median(times[20:])
 
         before.append(median())
-        measured = measure.measure(compiled, RecordedCall(many_layers, (x, True), {}), CALLS)
+        measured = profile.measure(compiled, RecordedCall(many_layers, (x, True), {}), CALLS)
         assert measured.failed is None, measured.failed
         after.append(median())
     ratio = statistics.median(a / b for a, b in zip(after, before, strict=True))

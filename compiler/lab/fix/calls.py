@@ -10,10 +10,10 @@ from types import FunctionType
 from typing import Any
 
 from dynascope.compiler.capture.torch_private import caches, hook_installer, marks
-from dynascope.compiler.lab.replay.last_call import watching
-from dynascope.compiler.lab.replay.object_state import GlobalName
-from dynascope.compiler.lab.replay.reachable import Reachable, names_used
-from dynascope.compiler.lab.replay.replay import Arguments, Prepare, RecordedCall
+from dynascope.compiler.lab.objects import GlobalName
+from dynascope.compiler.lab.reachable import Reachable
+from dynascope.compiler.lab.recorded_call import Arguments, Prepare, RecordedCall, watching
+from dynascope.compiler.source.code import names_used
 from dynascope.compiler.source.origin import in_torch
 
 #: at most this many calls are kept

@@ -52,7 +52,7 @@ from dynascope.compiler.lab.fix.proving.trial import Ran, Trials
 from dynascope.compiler.lab.fix.proving.variations import EMPTY
 from dynascope.compiler.lab.fix.rewrites import counters, unfixable
 from dynascope.compiler.lab.fix.text_edits import NotApplicable
-from dynascope.compiler.lab.replay.last_call import WatchedCall
+from dynascope.compiler.lab.recorded_call import WatchedCall
 from dynascope.compiler.parsing import no_syntax_warnings
 from dynascope.compiler.report import Break, Fix, Recompile, Report, plural
 from dynascope.compiler.source.functions import found_once

@@ -27,10 +27,17 @@ from dynascope.compiler.builder.events.schema import Trace
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.capture.torch_private import isolated_run
 from dynascope.compiler.driver.explain import explain
-from dynascope.compiler.lab.graph_benchmark import benchmark
-from dynascope.compiler.lab.graph_benchmark.rebuild import RECORDED, NotRunnable, _moved, function, rebuild
-from dynascope.compiler.lab.graph_benchmark.synthetic_inputs import SyntheticInputs, index_limits, size
-from dynascope.compiler.lab.profile import timing
+from dynascope.compiler.lab import graph_run, profile
+from dynascope.compiler.lab.graph_rebuild import (
+    RECORDED,
+    NotRunnable,
+    SyntheticInputs,
+    _moved,
+    function,
+    index_limits,
+    rebuild,
+    size,
+)
 from dynascope.compiler.report import Graph, GraphRun, Node, Report
 
 X, W = torch.linspace(-1, 1, 12).reshape(3, 4), torch.linspace(0, 1, 16).reshape(4, 4)
@@ -62,7 +69,7 @@ def test_a_graph_is_timed_on_its_own_device(monkeypatch: pytest.MonkeyPatch) -> 
     waited: list[Any] = []
     monkeypatch.setattr(torch.accelerator, "synchronize", waited.append)
     for device in ("cpu", "cuda:1"):
-        timing.waiter(device)()
+        profile.waiter(device)()
     assert waited == ["cuda:1"]
 
 
@@ -167,7 +174,7 @@ def test_what_is_rebuilt_does_the_same_as_what_the_backend_got(function: Callabl
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.name)
 def test_every_graph_of_the_programs_runs_or_says_why_not(program: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dynascope.compiler.driver.compile import compile as compile_with_flag
+    from dynascope.compiler.compiling import compile as compile_with_flag
 
     def compiled(function: Any) -> Any:
         return compile_with_flag(function, backend="eager", **program.options)
@@ -182,9 +189,9 @@ def test_every_graph_of_the_programs_runs_or_says_why_not(program: Any, monkeypa
             with pytest.raises(
                 NotRunnable, match=r"uses the attribute wave_(callable|spec), which the report does not describe$"
             ):
-                benchmark.run_graph(graph, None, "eager", 1)
+                graph_run.run_graph(graph, None, "eager", 1)
             continue
-        run = benchmark.run_graph(graph, None, "eager", 1)
+        run = graph_run.run_graph(graph, None, "eager", 1)
         assert [op.node for op in run.ops] == [n.name for n in graph.nodes if n.op.startswith("call_")]
         assert run.notes == [
             f"operators from outside torch ran again, with all their side effects: {n.target}"
@@ -230,9 +237,9 @@ def test_memory_events_of_other_devices_do_not_count() -> None:
         return {"name": "[memory]", "ts": at, "args": {"Device Type": device, "Bytes": taken}}
 
     events = [event(3, 1, 500), event(1, 1, 100), event(2, 1, -100), event(1, 0, 7), {"name": "aten::add", "ts": 0}]
-    assert timing.highest(events, on_cpu=False) == 500
-    assert timing.highest(events, on_cpu=True) == 7
-    assert timing.highest([], on_cpu=True) is None
+    assert graph_run._highest(events, on_cpu=False) == 500
+    assert graph_run._highest(events, on_cpu=True) == 7
+    assert graph_run._highest([], on_cpu=True) is None
 
 
 # -- made-up data ------------------------------------------------------------------------------------------------
@@ -349,7 +356,7 @@ def test_where_no_made_up_integer_fits_it_is_said_before_a_device_sees_it() -> N
     ):
         report.run_graph("g0", calls=1)
     with pytest.raises(NotRunnable, match="IndexError"):
-        benchmark._dry_run(report.graphs[0])
+        graph_run._dry_run(report.graphs[0])
 
 
 # -- without a trace ------------------------------------------------------------------------------------------------
@@ -369,12 +376,12 @@ def test_a_run_keeps_no_tensor_and_no_module(backend: str, monkeypatch: pytest.M
     report = explain(two_layers()[0], backend="eager")(two_layers()[1])
     alive: list[weakref.ref[Any]] = []
 
-    class Watched(benchmark.Case):
+    class Watched(graph_run.Case):
         def run(self, backend: str, calls: int) -> GraphRun:
             alive.extend(weakref.ref(o) for o in [self.module, *self.inputs])
             return super().run(backend, calls)
 
-    monkeypatch.setattr(benchmark, "Case", Watched)
+    monkeypatch.setattr(graph_run, "Case", Watched)
     report.run_graph("g0", backend=backend, calls=1)
     gc.collect()
     assert len(alive) == 6
@@ -389,7 +396,7 @@ def test_what_the_graph_changes_in_place_is_put_back_before_each_call() -> None:
         return x * 2
 
     report = explain(f, backend="eager")(torch.ones(3))
-    case = benchmark.Case(report.graphs[0], None)
+    case = graph_run.Case(report.graphs[0], None)
     case.check()
     for _ in range(3):
         case.prepared(lambda x: seen.append(float(x.sum())) or case.module(x))()
@@ -441,8 +448,8 @@ SURROUNDINGS: dict[str, Callable[[], contextlib.AbstractContextManager[Any]]] = 
 def test_what_the_caller_has_set_is_not_the_graphs_and_stays(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     report = explain(lambda x: torch.cos((x + torch.ones(4)) @ W), backend="eager")(X)
     made: list[Any] = []
-    prepared = benchmark.Case.prepared
-    monkeypatch.setattr(benchmark.Case, "prepared", lambda c, kind: (made.append(c.module(*c.inputs)[0]), prepared(c, kind))[1])
+    prepared = graph_run.Case.prepared
+    monkeypatch.setattr(graph_run.Case, "prepared", lambda c, kind: (made.append(c.module(*c.inputs)[0]), prepared(c, kind))[1])
     with SURROUNDINGS[name]():
         before = settings_now()
         run = report.run_graph("g0", backend="aot_eager", calls=1)
@@ -455,8 +462,8 @@ def test_tensors_are_made_in_the_default_dtype_of_the_recorded_program(monkeypat
     with default_dtype():
         report = explain(lambda x: x + torch.ones(4), backend="eager")(X)
     seen: list[Any] = []
-    prepared = benchmark.Case.prepared
-    monkeypatch.setattr(benchmark.Case, "prepared", lambda c, kind: (seen.append(c.module(*c.inputs)[0]), prepared(c, kind))[1])
+    prepared = graph_run.Case.prepared
+    monkeypatch.setattr(graph_run.Case, "prepared", lambda c, kind: (seen.append(c.module(*c.inputs)[0]), prepared(c, kind))[1])
     report.run_graph("g0", backend="eager", calls=1)
     assert {t.dtype for t in seen} == {torch.float64}
     assert torch.get_default_dtype() == torch.float32
@@ -472,7 +479,7 @@ def test_what_a_graph_leaves_entered_is_left() -> None:
         "torch.autograd.grad_mode._enter_inference_mode(True)",
     ):  # fmt: skip
         with contextlib.suppress(NotRunnable):  # no second level can be entered
-            benchmark.run_graph(written(f"a = {line}"), None, "eager", 1)
+            graph_run.run_graph(written(f"a = {line}"), None, "eager", 1)
         assert settings_now() == before, line
         with torch.autograd.forward_ad.dual_level():
             pass
@@ -533,7 +540,7 @@ class Failing(torch.nn.Module):
 
 def test_a_graph_that_fails_leaves_no_mode_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     report = explain(mapped, backend="eager")(X)
-    monkeypatch.setattr(benchmark.Case, "__init__", _failing_case)
+    monkeypatch.setattr(graph_run.Case, "__init__", _failing_case)
     with torch.no_grad():
         with pytest.raises(
             ValueError, match=r"^g0 cannot be run again: on synthetic data it raised IndexError: index 9 is out of"
@@ -569,7 +576,7 @@ def test_graphs_of_a_report_from_a_file_are_not_run(monkeypatch: pytest.MonkeyPa
     report = explain(lambda x: x + 1, backend="eager")(torch.ones(3))
     traced = explain(lambda x: x + 2, backend="eager")(torch.ones(3))
     traced.origin = "trace"
-    monkeypatch.setattr(benchmark, "run_graph", None)
+    monkeypatch.setattr(graph_run, "run_graph", None)
     for read in (saved_and_loaded(report), traced):
         with pytest.raises(
             ValueError, match=r"^graphs can be run only where they were recorded, and this report was read from a file$"
@@ -596,18 +603,18 @@ def test_text_that_is_no_graph_after_all(line: str) -> None:
 
 def test_operators_from_outside_torch_are_named() -> None:
     for line in ("y = torch.ops.dynascope_tests.theirs.default(x)", "y = torch.ops.dynascope_tests.theirs(x)"):
-        run = benchmark.run_graph(written(line), None, "eager", 1)
+        run = graph_run.run_graph(written(line), None, "eager", 1)
         assert run.ops
         called = line.removeprefix("y = ").removesuffix("(x)")
         assert run.notes == [f"operators from outside torch ran again, with all their side effects: {called}"]
     quantized = ("y = x.unsqueeze(0)", "z = torch.ops.quantized.embedding_bag_byte_prepack.default(y)")
-    assert benchmark.run_graph(written(*quantized), None, "eager", 1).notes == [], "it comes with torch"
+    assert graph_run.run_graph(written(*quantized), None, "eager", 1).notes == [], "it comes with torch"
 
 
 @pytest.mark.parametrize("calls", [0, -1, 1.5, True, "3", None])
 def test_a_number_of_calls_that_is_none_is_refused_before_anything_runs(calls: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     report = explain(lambda x: x + 1, backend="eager")(X)
-    monkeypatch.setattr(benchmark, "Case", None)
+    monkeypatch.setattr(graph_run, "Case", None)
     with pytest.raises(ValueError, match=r"^calls must be a whole number of at least 1, not .*$"):
         report.run_graph("g0", calls=calls)
 
@@ -701,8 +708,8 @@ def test_a_device_that_is_not_here_is_named_and_another_can_be_asked_for() -> No
     graph = Graph(id="g0", frame="f0", ops=6, nodes=nodes, outputs=outputs, code=text)
     if not torch.cuda.is_available():
         with pytest.raises(NotRunnable, match="recorded on cuda:0, which is not available here: name another device"):
-            benchmark.run_graph(graph, None, "eager", 1)
-    run = benchmark.run_graph(graph, "cpu", "eager", 1)
+            graph_run.run_graph(graph, None, "eager", 1)
+    run = graph_run.run_graph(graph, "cpu", "eager", 1)
     assert run.notes == ["recorded on cuda:0, run on cpu"]
     assert [op.node for op in run.ops] == ["y", "z", "w", "_enter_autocast", "v", "_exit_autocast"]
 
@@ -726,7 +733,7 @@ def test_what_the_backend_cannot_compile_is_told_and_the_rest_is_there() -> None
      ("<function f>", "inductor"), (None, "inductor")],
 )  # fmt: skip
 def test_the_backend_of_the_run_unless_it_only_traces(asked: str | None, expected: str) -> None:
-    assert benchmark.default_backend({"backend": asked}) == expected
+    assert graph_run.default_backend({"backend": asked}) == expected
 
 
 def test_a_mode_of_the_run_that_is_not_taken_over_is_told() -> None:
@@ -754,8 +761,8 @@ def test_probabilities_and_covariances_are_made_up_where_other_numbers_fail(func
 def test_what_is_no_probability_is_seen_before_a_device_sees_it() -> None:
     graph = explain(lambda p: torch.bernoulli(p), backend="eager")(torch.rand(4)).graphs[0]
     with pytest.raises(NotRunnable, match="p_in >= 0"):
-        benchmark._dry_run(graph)
-    benchmark._dry_run(graph, well_conditioned=True)
+        graph_run._dry_run(graph)
+    graph_run._dry_run(graph, well_conditioned=True)
 
 
 def test_offsets_of_a_bag_are_made_up_in_order() -> None:
@@ -765,7 +772,7 @@ def test_offsets_of_a_bag_are_made_up_in_order() -> None:
 
 def test_running_statistics_are_put_back() -> None:
     report = explain(torch.nn.BatchNorm1d(3), backend="eager")(torch.randn(4, 3))
-    case = benchmark.Case(report.graphs[0], None)
+    case = graph_run.Case(report.graphs[0], None)
     before = [t.clone() for t in case.inputs]
     case.check()
     case.prepared(case.module)

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from dynascope.compiler.driver.explain import explain
-from dynascope.compiler.lab.profile.inputs import arguments_of, described, try_inputs
-from dynascope.compiler.lab.profile.measure import INTERRUPTED
+from dynascope.compiler.lab.inputs import arguments_of, described, try_inputs
+from dynascope.compiler.lab.profile import INTERRUPTED
 from dynascope.compiler.report import InputRun, Report
 from dynascope.widgets.features.recompiles import guard_words
 from dynascope.widgets.features.run_time import input_words, inputs_summary

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from dynascope.compiler.capture.torch_private import availability, config, marks
-from dynascope.compiler.driver.regions import region
+from dynascope.compiler.compiling import region
 
 FOLDERS = ("compiler", "widgets", "extension")
 ALLOWED = "compiler/capture/torch_private/"

@@ -15,10 +15,9 @@ import torch
 
 import dynascope
 from dynascope.compiler.capture.torch_private import availability
-from dynascope.compiler.driver.retrace import retracing
-from dynascope.compiler.lab.accuracy import check
-from dynascope.compiler.lab.profile import inputs
-from dynascope.compiler.lab.profile import measure as profiles
+from dynascope.compiler.code_swap import retracing
+from dynascope.compiler.lab import check, inputs
+from dynascope.compiler.lab import profile as profiles
 from dynascope.compiler.report import Break, BreakCost, Frame, Profile, Report, Summary
 from dynascope.widgets.features.run_time import first_to_fix, verdict_words
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-import dynascope.compiler.driver.compile as run
+import dynascope.compiler.compiling as run
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.capture.torch_private import config
 from dynascope.compiler.report import Report

@@ -30,7 +30,7 @@ import sys
 sys.path[:0] = [{tests!r}, {here!r}]
 import linecache, types, torch
 from programs import PROGRAMS
-import dynascope.compiler.driver.compile as run
+import dynascope.compiler.compiling as run
 from dynascope.compiler.capture.recording import observe
 
 with observe() as recording:

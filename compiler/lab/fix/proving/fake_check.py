@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dynascope.compiler.lab.accuracy.compare import difference
+from dynascope.compiler.lab.comparison import difference
 
 
 class WrongFake(Exception):

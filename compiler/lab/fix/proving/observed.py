@@ -14,15 +14,15 @@ from functools import partial
 from typing import Any
 
 from dynascope.compiler.capture.torch_private.precision import Precisions
-from dynascope.compiler.lab.accuracy import outcome
-from dynascope.compiler.lab.accuracy.compare import Rounding, difference, parts_of
-from dynascope.compiler.lab.accuracy.outcome import Outcome
+from dynascope.compiler.lab import experiment
+from dynascope.compiler.lab.comparison import Rounding, difference, parts_of
+from dynascope.compiler.lab.experiment import Outcome
 from dynascope.compiler.lab.fix.calls import KeptCall, Vary
 from dynascope.compiler.lab.fix.proving.side_state import SideState, state_difference
 from dynascope.compiler.lab.fix.proving.time_limit import TookTooLong, time_limit
-from dynascope.compiler.lab.replay.object_state import digest
-from dynascope.compiler.lab.replay.process_state import random_states
-from dynascope.compiler.lab.replay.replay import Arguments, Prepare
+from dynascope.compiler.lab.objects import digest
+from dynascope.compiler.lab.recorded_call import Arguments, Prepare
+from dynascope.compiler.lab.snapshot import random_states
 from dynascope.compiler.report import first_line, message_of
 
 #: tolerance for gradients, relative to their largest element
@@ -88,7 +88,7 @@ def observe_call(
     out = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out), _messages(observed):
         try:
-            observed.outcome = outcome.replay(call.target, kept, prepared, call.namespace, call.names, precisions)
+            observed.outcome = experiment.replay(call.target, kept, prepared, call.namespace, call.names, precisions)
             observed.backward_fails = not observed.outcome.parts["gradients"] and _backward_fails(values)
         except (KeyboardInterrupt, TookTooLong):
             raise

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from types import BuiltinFunctionType, CellType, FunctionType, MethodType
 from typing import Any
 
-from dynascope.compiler.lab.accuracy.compare import OWN, PLAIN, Rounding, difference, is_array, parts_of
-from dynascope.compiler.lab.replay import object_state
-from dynascope.compiler.lab.replay.object_state import GlobalName
-from dynascope.compiler.lab.replay.reachable import Reachable
+from dynascope.compiler.lab import objects as state
+from dynascope.compiler.lab.comparison import OWN, PLAIN, Rounding, difference, is_array, parts_of
+from dynascope.compiler.lab.objects import GlobalName
+from dynascope.compiler.lab.reachable import Reachable
+from dynascope.compiler.patching import value_or_absent
 
 #: prefixes of attributes that torch sets on functions and classes, and that Python sets on classes
 _OWN = ("_dynamo_", "_torch", "__")
@@ -42,12 +43,12 @@ class SideState:
             if name in _of_every_module()
         }
         parameters = [o for o in objects if isinstance(o, torch.nn.Parameter)]
-        self._fingerprints = {id(p): object_state.fingerprint(p) for p in parameters}
-        kinds = (GlobalName, CellType, *object_state.CONTAINERS)
+        self._fingerprints = {id(p): state.fingerprint(p) for p in parameters}
+        kinds = (GlobalName, CellType, *state.CONTAINERS)
         self._owners = [
             o
             for o in objects
-            if id(o) not in left_out and (isinstance(o, kinds) or object_state.is_generator(o) or _has_attributes(o))
+            if id(o) not in left_out and (isinstance(o, kinds) or state.is_generator(o) or _has_attributes(o))
         ]
 
     def read(self) -> dict[str, Any]:
@@ -92,7 +93,7 @@ class SideState:
         if value.numel() > _LARGEST or value.layout is not torch.strided or value.device.type == "meta":
             return None
         before = self._fingerprints.get(id(value)) if isinstance(value, torch.nn.Parameter) else None
-        is_unchanged = before is not None and before == object_state.fingerprint(value)
+        is_unchanged = before is not None and before == state.fingerprint(value)
         return None if is_unchanged else value.detach().clone()
 
 
@@ -119,28 +120,28 @@ def _of_every_module() -> frozenset[str]:
 def _has_attributes(value: Any) -> bool:
     if isinstance(value, (BuiltinFunctionType, MethodType)):
         return False
-    return isinstance(value, type) or object_state.attributes_of(value) is not None or bool(object_state.slots_of(type(value)))
+    return isinstance(value, type) or state.attributes_of(value) is not None or bool(state.slots_of(type(value)))
 
 
 def _entries(owner: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(owner, GlobalName):
         yield "", owner.namespace.get(owner.name)
     elif isinstance(owner, CellType):
-        yield "", object_state.value_or_absent(functools.partial(getattr, owner, "cell_contents"))
-    elif isinstance(owner, object_state.CONTAINERS):
-        contents = object_state.contents_of(owner)
+        yield "", value_or_absent(functools.partial(getattr, owner, "cell_contents"))
+    elif isinstance(owner, state.CONTAINERS):
+        contents = state.contents_of(owner)
         yield ".length", len(contents) // (2 if isinstance(owner, dict) else 1)
         if isinstance(owner, dict):
             yield from ((f"[{key!r}]", value) for key, value in list(dict.items(owner)) if isinstance(key, PLAIN))
         elif not isinstance(owner, set):
             yield from ((f"[{i}]", value) for i, value in enumerate(contents))
-    elif object_state.is_generator(owner):
-        yield from ((".state", object_state.digest(state.read())) for state in object_state.library_states(owner))
+    elif state.is_generator(owner):
+        yield from ((".state", state.digest(kept.read())) for kept in state.library_states(owner))
     else:
         import torch
 
-        attributes = vars(owner) if isinstance(owner, type) else object_state.attributes_of(owner) or {}
-        own = [*attributes.items(), *object_state.slot_values(owner)]
+        attributes = vars(owner) if isinstance(owner, type) else state.attributes_of(owner) or {}
+        own = [*attributes.items(), *state.slot_values(owner)]
         if isinstance(owner, torch.nn.Module):
             own = [(name, value) for name, value in own if not (isinstance(value, PLAIN) or name in _of_every_module())]
         yield from ((f".{name}", value) for name, value in own if not name.startswith(_OWN))

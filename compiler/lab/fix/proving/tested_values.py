@@ -18,9 +18,9 @@ from dynascope.compiler.lab.fix.calls import KeptCall
 from dynascope.compiler.lab.fix.plan import Plan
 from dynascope.compiler.lab.fix.proving.variations import Variation, other_numbers, with_random_values
 from dynascope.compiler.lab.fix.text_edits import edits_between
-from dynascope.compiler.lab.replay.object_state import GlobalName, attributes_of
-from dynascope.compiler.lab.replay.reachable import Reachable
-from dynascope.compiler.lab.replay.replay import Arguments
+from dynascope.compiler.lab.objects import GlobalName, attributes_of
+from dynascope.compiler.lab.reachable import Reachable
+from dynascope.compiler.lab.recorded_call import Arguments
 
 #: (namespace, name) of attributes, globals and entries of dicts
 _Places = list[tuple[dict[str, Any], str]]

@@ -9,14 +9,15 @@ import contextlib
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
+from dynascope.compiler import compiling
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.capture.torch_private import caches, config
 from dynascope.compiler.capture.torch_private.precision import Precisions, followed_precisions
-from dynascope.compiler.lab.accuracy.compare import is_low
+from dynascope.compiler.code_swap import retracing
+from dynascope.compiler.lab.comparison import is_low
 from dynascope.compiler.lab.fix.calls import KeptCall
 from dynascope.compiler.lab.fix.plan import Plan
 from dynascope.compiler.lab.fix.proving.caller_changes import with_marks, with_number_tensors
@@ -24,9 +25,8 @@ from dynascope.compiler.lab.fix.proving.observed import Observed, observe_call
 from dynascope.compiler.lab.fix.proving.side_state import SideState
 from dynascope.compiler.lab.fix.proving.time_limit import time_limit
 from dynascope.compiler.lab.fix.proving.variations import Variation, recorded
-from dynascope.compiler.lab.profile.measure import seconds_of
-from dynascope.compiler.lab.replay.last_call import WatchedCall
-from dynascope.compiler.lab.replay.replay import Prepare
+from dynascope.compiler.lab.profile import seconds_of
+from dynascope.compiler.lab.recorded_call import Prepare, WatchedCall
 from dynascope.compiler.report import Report
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.lines import CellResolver
@@ -34,19 +34,6 @@ from dynascope.compiler.source.lines import CellResolver
 #: seconds that a call in eager mode may take beyond ten times the longest one with recorded inputs: other inputs may make a
 #: loop endless
 LONGEST_CALL = 10.0
-
-
-class Compiling(Protocol):
-    """What a trial needs from the driver."""
-
-    def entry_point(self, target: Any, settings: Settings) -> Callable[..., Any]:
-        """The compiled target."""
-
-    def environment(self, settings: Settings) -> AbstractContextManager[None]:
-        """Applies the settings that are not arguments of torch.compile."""
-
-    def retracing(self) -> AbstractContextManager[Callable[[Any], None]]:
-        """In the block, Dynamo traces again the functions it knows; yields a function that makes it trace a target again."""
 
 
 @dataclass
@@ -60,7 +47,7 @@ class Ran:
 class Trials:
     """Repeats the kept calls of a run: compiled under a plan, in eager mode, or with the edits but uncompiled."""
 
-    def __init__(self, calls: list[KeptCall], settings: Settings, compiling: Compiling, cells: CellResolver | None) -> None:
+    def __init__(self, calls: list[KeptCall], settings: Settings, cells: CellResolver | None) -> None:
         self.calls = calls
         #: the value of time.perf_counter() at which a call is ended
         self.deadline = math.inf
@@ -73,7 +60,7 @@ class Trials:
         self.settings = own.replace(mode=None, options={})
         #: what `seconds` compiles with
         self._timed = own
-        self._compiling, self._cells = compiling, cells
+        self._cells = cells
 
     @contextlib.contextmanager
     def compiled(
@@ -104,15 +91,15 @@ class Trials:
             config.quiet_compiler(),
             config.unmeasured_guards(),
             plan.in_force(helpers),
-            self._compiling.environment(settings),
+            compiling.environment(settings),
             config.dynamo_config(suppress_errors=False) if strict else contextlib.nullcontext(),
-            self._compiling.retracing() as trace_anew,
+            retracing() as trace_anew,
         ):
 
             def entry_of(call: KeptCall | WatchedCall) -> Callable[..., Any]:
                 if id(call.target) not in entries:
                     trace_anew(call.target)
-                    entry = self._compiling.entry_point(call.target, settings)
+                    entry = compiling.entry_point(call.target, settings)
                     entry = with_number_tensors(call.target, entry, plan.tensors)
                     entries[id(call.target)] = with_marks(call.target, entry, plan.marks)
                 return entries[id(call.target)]

@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
-from dynascope.compiler.lab.accuracy.compare import parts_of
+from dynascope.compiler.lab.comparison import parts_of
 from dynascope.compiler.lab.fix.calls import Vary
-from dynascope.compiler.lab.replay.clone import computed
-from dynascope.compiler.lab.replay.object_state import value_or_absent
-from dynascope.compiler.lab.replay.reachable import names_used
-from dynascope.compiler.lab.replay.replay import Arguments
+from dynascope.compiler.lab.recorded_call import Arguments, computed
+from dynascope.compiler.patching import value_or_absent
+from dynascope.compiler.source.code import names_used
 
 EMPTY = "No tensor is empty"
 _LARGE = 1e4

@@ -15,8 +15,8 @@ from typing import Any
 import torch
 
 from dynascope.compiler.driver.pipeline import Run
-from dynascope.compiler.lab.profile import measure
-from dynascope.compiler.lab.replay.replay import RecordedCall
+from dynascope.compiler.lab import profile
+from dynascope.compiler.lab.recorded_call import RecordedCall
 from dynascope.compiler.settings import Settings
 
 COLUMNS = ("name", "kind", "start", "end", "thread", "device", "correlation", "sequence")
@@ -59,7 +59,7 @@ def record(function: Any, args: tuple[Any, ...], settings: Settings) -> dict[str
         entry = run.entry_point(function)
         recorded = RecordedCall(function, args, {})
         entry(*args)
-        measured = measure.measure(entry, recorded, 3)
+        measured = profile.measure(entry, recorded, 3)
     assert measured.failed is None, measured.failed
     report = run.report
     for graph in report.graphs:
@@ -70,7 +70,7 @@ def record(function: Any, args: tuple[Any, ...], settings: Settings) -> dict[str
     for found in report.breaks:
         found.text, found.stack, found.hints, found.file = "", [], [], "record.py"
     report.sources = []
-    calls = [e for e in measured.events if e.name == measure.CALL]
+    calls = [e for e in measured.events if e.name == profile.CALL]
     start = calls[0].start
     events = [e for e in measured.events if any(c.start <= e.start < c.end for c in calls)]  # without those that warm up
     rows = [[getattr(e, c) - start if c in ("start", "end") else getattr(e, c) for c in COLUMNS] for e in events]

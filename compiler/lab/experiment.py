@@ -14,12 +14,13 @@ from typing import Any
 
 from dynascope.compiler.capture.torch_private.precision import Precisions
 from dynascope.compiler.capture.torch_private.tensor_state import version_of
-from dynascope.compiler.lab.accuracy.compare import PLAIN, Part, Rounding, largest, parts_of
-from dynascope.compiler.lab.replay.clone import Clones
-from dynascope.compiler.lab.replay.object_state import fingerprint, value_or_absent
-from dynascope.compiler.lab.replay.process_state import torch_random_states
-from dynascope.compiler.lab.replay.reachable import Reachable, names_used
-from dynascope.compiler.lab.replay.replay import Prepare
+from dynascope.compiler.lab.comparison import PLAIN, Part, Rounding, largest, parts_of
+from dynascope.compiler.lab.objects import fingerprint
+from dynascope.compiler.lab.reachable import Reachable
+from dynascope.compiler.lab.recorded_call import Clones, Prepare
+from dynascope.compiler.lab.snapshot import torch_random_states
+from dynascope.compiler.patching import value_or_absent
+from dynascope.compiler.source.code import names_used
 
 
 @dataclass

@@ -20,10 +20,17 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dynascope.compiler.capture.torch_private import config, hook_installer, isolated_run, profiling
-from dynascope.compiler.lab.graph_benchmark.rebuild import RECORDED, NotRunnable, is_from_outside_torch, rebuild
-from dynascope.compiler.lab.graph_benchmark.synthetic_inputs import SyntheticInputs, index_limits
-from dynascope.compiler.lab.profile import timing
-from dynascope.compiler.lab.replay.process_state import held_back, random_states
+from dynascope.compiler.lab import profile
+from dynascope.compiler.lab.graph_rebuild import (
+    RECORDED,
+    NotRunnable,
+    SyntheticInputs,
+    index_limits,
+    is_from_outside_torch,
+    rebuild,
+)
+from dynascope.compiler.lab.segments import quartiles
+from dynascope.compiler.lab.snapshot import held_back, random_states
 from dynascope.compiler.report import ONLY_WHERE_RECORDED, Graph, GraphRun, Node, OpTime, Report, first_line, plural
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.validate import check_settings
@@ -39,6 +46,8 @@ WARM_UP = 2
 BUDGET = 10.0
 #: number of calls that are timed even if they take longer, unless fewer are requested
 FEWEST = 3
+#: "Device Type" of the CPU in the profiler's memory events; other devices have higher numbers
+_CPU = 0
 _BRANCHES = frozenset({"cond", "while_loop"})
 #: operations that check the values of their inputs; on a GPU, a failed check makes the process unusable
 _CHECKED = frozenset({"bernoulli", "binary_cross_entropy", "multinomial", "poisson"})
@@ -96,7 +105,7 @@ def _run(graph: Graph, device: str | None, backend: str, calls: int, *, well_con
 def isolated() -> Iterator[None]:
     """Run without the caller's settings, and restore the global state that the graph changes."""
     silent = contextlib.redirect_stderr(held_back(sys.stderr))  # torch.fx prints the traceback of each failure
-    with hook_installer.HOOKS.paused(), isolated_run.neutral(), silent, warnings.catch_warnings(), timing.no_collection():
+    with hook_installer.HOOKS.paused(), isolated_run.neutral(), silent, warnings.catch_warnings(), profile.no_collection():
         warnings.simplefilter("ignore")
         drawn = random_states()
         try:
@@ -134,7 +143,7 @@ class Case:
         self.inputs = [make(recorded[n.meta[RECORDED]]) for n in self.module.graph.nodes if n.op == "placeholder"]
         #: the tensors that the graph changes in place, each with a copy of its original values
         self.changed: list[tuple[torch.Tensor, torch.Tensor]] = []
-        self.wait = timing.waiter(self.device)
+        self.wait = profile.waiter(self.device)
 
     def run(self, backend: str, calls: int) -> GraphRun:
         self.check()
@@ -187,7 +196,7 @@ class Case:
         ops: dict[str, list[float]] = {}
         kinds = [kind for kind in (self.module, compiled) if kind is not None]
         slowest = max(seconds for kind in kinds for seconds in self.timed_calls(kind, WARM_UP))
-        for count in timing.turns(min(calls, max(FEWEST, int(BUDGET / max(slowest, 1e-9))))):
+        for count in profile.turns(min(calls, max(FEWEST, int(BUDGET / max(slowest, 1e-9))))):
             eager_times += self.timed_calls(self.module, count)
             if compiled is not None:  # one warm-up call, because the CPU's caches hold data of the eager calls
                 compiled_times += self.timed_calls(compiled, count, warm_up=1)
@@ -195,28 +204,28 @@ class Case:
                 for name, seconds in self.prepared(_operation_timer(self.module, self.wait))():
                     ops.setdefault(name, []).append(seconds)
         result = GraphRun(
-            device=self.device, device_name=timing.device_name(self.device), backend=backend, calls=len(eager_times),
-            eager_seconds=statistics.median(eager_times), eager_spread=timing.quartiles(eager_times),
+            device=self.device, device_name=profile.device_name(self.device), backend=backend, calls=len(eager_times),
+            eager_seconds=statistics.median(eager_times), eager_spread=quartiles(eager_times),
             ops=[OpTime(node=name, seconds=statistics.median(times)) for name, times in ops.items()],
             eager_peak_bytes=self.peak(self.module),
         )  # fmt: skip
         if compiled is not None:
             result.compiled_seconds = statistics.median(compiled_times)
-            result.compiled_spread = timing.quartiles(compiled_times)
+            result.compiled_spread = quartiles(compiled_times)
             result.speed_up = result.eager_seconds / result.compiled_seconds
             # a CUDA graph keeps its memory between calls, in its own pool
             result.compiled_peak_bytes = self.peak(compiled) if backend != "cudagraphs" else None
         return result
 
     def timed_calls(self, kind: Callable[..., Any], count: int, warm_up: int = 0) -> list[float]:
-        return timing.timed_calls(lambda: self.prepared(kind), self.wait, count, warm_up)
+        return profile.timed_calls(lambda: self.prepared(kind), self.wait, count, warm_up)
 
     def peak(self, kind: Callable[..., Any]) -> int | None:
         if profiling.profiler_is_on():  # starting a second profiler would stop the program's
             note = "the memory peak is unknown: the program runs a profiler, and a second one would stop it"
             self.notes += [note] * (note not in self.notes)
             return None
-        return timing.peak_bytes(self.prepared(kind), self.device)
+        return _peak_bytes(self.prepared(kind), self.device)
 
     def caveats(self) -> Iterator[str]:
         """Sentences on how far the figures can be trusted."""
@@ -318,3 +327,29 @@ def _calls(graph: Graph, names: frozenset[str]) -> bool:
 def _one_line(error: BaseException) -> str:
     """The class of the error and the first line of its message, cut to 300 characters."""
     return f"{type(error).__name__}: {first_line(str(error))}"[:300].rstrip(": ")
+
+
+def _peak_bytes(call: Callable[[], Any], device: str) -> int | None:
+    """The most bytes that torch's allocators for this device held during a call, beyond those held before it.
+
+    Read from the memory events of torch.profiler, so that torch's memory statistics, which belong to the user, need no reset.
+    What a library allocates itself (scratch space for a matrix product) is not counted.  None if there are no memory events.
+    """
+    import torch
+
+    kind = torch.device(device).type
+    with profile.profiled([kind] if kind in ("cuda", "xpu") else [], memory=True) as trace:
+        result = call()
+    del result
+    return _highest(trace.get("traceEvents", []), on_cpu=kind == "cpu")
+
+
+def _highest(events: list[dict[str, Any]], on_cpu: bool) -> int | None:
+    """The highest running sum of allocations and frees on the CPU, or on all other devices; None without such events."""
+    memory = [e for e in events if e.get("name") == "[memory]" and "Bytes" in e.get("args", {})]
+    mine = [e for e in memory if (e["args"].get("Device Type") == _CPU) == on_cpu]
+    held = most = 0
+    for event in sorted(mine, key=lambda e: (float(e["ts"]), e["args"].get("Ev Idx", 0))):
+        held += int(event["args"]["Bytes"])
+        most = max(most, held)
+    return most if mine else None

@@ -2,15 +2,22 @@
 
 The search follows arguments, functions, their closures and defaults, the globals that the user's functions name, classes,
 modules, optimizers, containers, attributes, gradients, and the leaves from which a tensor was computed.  It does not follow
-the internals of libraries' functions, nor objects that are shared with other code (`side_effects`).
+the internals of libraries' functions, nor objects that are shared with other code: files, loggers, sockets, queues, threads and
+locks.  Python does not show the state of every object, so effects on these cannot be undone: they are reported
+(`Reachable.side_effects`), or make `RecordedCall` refuse the call.
 """
 
 from __future__ import annotations
 
+import contextvars
+import dis
+import functools
 import gc
 import io
 import logging
+import operator
 import sys
+import threading
 import types
 import weakref
 from collections import deque
@@ -19,9 +26,20 @@ from types import CodeType, FrameType, FunctionType, ModuleType, TracebackType
 from typing import Any
 
 from dynascope.compiler.capture.torch_private import custom_operators, marks, tensor_state
-from dynascope.compiler.lab.replay import object_state, side_effects
-from dynascope.compiler.lab.replay.object_state import GlobalName
+from dynascope.compiler.lab.objects import (
+    CONTAINERS,
+    DESCRIPTORS,
+    GlobalName,
+    NotRestored,
+    State,
+    attributes_of,
+    has_gradient,
+    is_array,
+    library_states,
+    slot_values,
+)
 from dynascope.compiler.patching import ABSENT
+from dynascope.compiler.source.code import names_used, nested_code
 from dynascope.compiler.source.origin import is_users
 
 #: at most this many objects are inspected
@@ -29,6 +47,35 @@ MOST_OBJECTS = 200_000
 
 _LEAVES = (type(None), bool, int, float, complex, str, bytes, range, slice, ModuleType, CodeType, FrameType, TracebackType)
 _LIBRARY_MODULES = frozenset(("builtins", "torch", "collections", "typing", "numpy", *sys.builtin_module_names)) - {"__main__"}
+#: names of functions and modules whose effects are outside the process
+OUTSIDE = frozenset((
+    "open", "unlink", "rmtree", "rename", "mkdir", "makedirs", "touch", "mknod", "symlink", "symlink_to", "hardlink_to",
+    "chmod", "copyfile", "copytree", "NamedTemporaryFile", "mkstemp", "mkdtemp", "system", "subprocess", "Popen",
+    "check_call", "check_output", "fork", "kill", "urlopen", "urlretrieve", "requests", "httpx", "write_text",
+    "write_bytes", "savefig", "imsave", "imwrite", "to_csv", "to_parquet", "to_pickle", "to_sql", "save", "savez",
+    "savez_compressed", "savetxt", "tofile", "save_file", "save_pretrained", "push_to_hub", "dump",
+))  # fmt: skip
+#: built-in functions that wait for the user
+_WAITING = frozenset(("input", "breakpoint"))
+#: names of methods that log
+LOGGING = frozenset(("debug", "info", "warning", "error", "exception", "critical", "log"))
+#: packages whose objects are shared with other threads and processes, or shown to the user
+_SHARED = frozenset((
+    "_queue", "_thread", "anywidget", "asyncio", "concurrent", "ipywidgets", "matplotlib", "multiprocessing", "queue", "socket",
+    "sqlite3", "subprocess", "threading", "zmq",
+))  # fmt: skip
+#: packages whose objects are tools, not the program's state
+_TOOLS = frozenset(("IPython", "contextlib", "dynascope", "ipykernel", "logging", "traitlets"))
+_LOCK, _RLOCK = type(threading.Lock()), type(threading.RLock())
+_CACHE = type(functools.lru_cache(len))
+_CODE_OF_LIBRARIES = ("builtins", "operator", "functools", "numpy", "torch", "itertools")
+_SINGLE_USE = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
+#: types whose objects have no state beyond what is restored
+_NOTHING_HIDDEN = (
+    *CONTAINERS, *DESCRIPTORS, tuple, frozenset, memoryview, property, staticmethod, classmethod,
+    type, types.FunctionType, types.CellType, types.MethodType, types.BuiltinFunctionType,
+    types.MappingProxyType, types.MethodWrapperType, functools.partial, type(...), type(NotImplemented),
+)  # fmt: skip
 
 
 class Reachable:
@@ -78,12 +125,12 @@ class Reachable:
         """The tensors among the objects that get a gradient."""
         import torch
 
-        return [value for value in self.objects if isinstance(value, torch.Tensor) and object_state.has_gradient(value)]
+        return [value for value in self.objects if isinstance(value, torch.Tensor) and has_gradient(value)]
 
     def side_effects(self) -> list[str]:
         """Sentences on effects that a call may have and that are not undone."""
         sentences = []
-        called = sorted(side_effects.OUTSIDE & self.names)
+        called = sorted(OUTSIDE & self.names)
         if called:
             words = ", ".join(f"{name}()" for name in called)
             sentences.append(f"the call uses {words}: what that does outside Python is done again by each repeated call")
@@ -107,20 +154,20 @@ class Reachable:
             return self._of_function(value)
         if isinstance(value, type) and not _is_users_module(value.__module__):
             return []
-        if side_effects.is_single_use(value):
+        if is_single_use(value):
             self.single_use.append(value)
             return []
         self._note(value)
-        if side_effects.is_opaque(value):
+        if is_opaque(value):
             return [_compiled_from(value), custom_operators.python_function(value)]
         self.objects.append(value)
         if isinstance(value, type):
             return [*vars(value).values(), *value.__bases__]
         inside = self._of_tensor(value) if isinstance(value, torch.Tensor) else _plain_referents(value)
-        return [*inside, *_attributes(value), *(held for _, held in object_state.slot_values(value))]
+        return [*inside, *_attributes(value), *(held for _, held in slot_values(value))]
 
     def _note(self, value: Any) -> None:
-        effect, lock = side_effects.described(value), side_effects.lock_state(value)
+        effect, lock = described(value), lock_state(value)
         if effect is not None:
             self._effects[effect] = None
         if lock is not None or isinstance(value, io.IOBase):
@@ -134,7 +181,7 @@ class Reachable:
         yield from (function.__defaults__, function.__kwdefaults__, *_attributes(function), *(function.__closure__ or ()))
         names = names_used(function.__code__)
         self.names |= names
-        self.waiting |= side_effects.waiting_calls(function, names)
+        self.waiting |= waiting_calls(function, names)
         for name in sorted(names):
             named = self._name(function.__globals__, name)
             yield named
@@ -145,7 +192,7 @@ class Reachable:
         """The objects that a function with these names in its code can reach through a Python module."""
         if _is_users_module(module.__name__):
             yield from (self._name(vars(module), name) for name in sorted(names))
-        elif module is logging and names & side_effects.LOGGING:
+        elif module is logging and names & LOGGING:
             yield logging.getLogger()
         elif module.__name__ == "torch.ops" or (module.__name__ == "torch" and "ops" in names):
             operators = [f"the operators torch.ops.{n}" for n in custom_operators.namespaces(names)]
@@ -158,7 +205,7 @@ class Reachable:
         flatten = getattr(type(tensor), "__tensor_flatten__", None)
         if flatten is not None:
             return [vars(tensor).get(name) for name in flatten(tensor)[0]]
-        gradient = tensor.grad if object_state.has_gradient(tensor) else None
+        gradient = tensor.grad if has_gradient(tensor) else None
         return [gradient, *tensor_state.hooks_of(tensor), *self._leaves_behind(tensor)]
 
     def _leaves_behind(self, tensor: Any) -> Iterator[Any]:
@@ -173,22 +220,22 @@ class Reachable:
 
 
 def _attributes(value: Any) -> list[Any]:
-    if object_state.is_array(value) and isinstance(value, sys.modules["numpy"].memmap):
+    if is_array(value) and isinstance(value, sys.modules["numpy"].memmap):
         return []  # a memmap's attributes lead to its open file, whose contents are restored with the array's values
-    return list((object_state.attributes_of(value) or {}).values())
+    return list((attributes_of(value) or {}).values())
 
 
 def _plain_referents(value: Any) -> list[Any]:
     """The objects that an object refers to: for most kinds of objects, those that Python's garbage collector knows."""
-    if object_state.is_array(value):
-        base = [value.base] if object_state.is_array(value.base) else []
+    if is_array(value):
+        base = [value.base] if is_array(value.base) else []
         return [*base, *(sys.modules["numpy"].asarray(value).ravel().tolist() if value.dtype.hasobject else ())]
     if isinstance(value, weakref.ReferenceType):
         return [value()]
     if isinstance(value, types.BuiltinFunctionType):
         return [value.__self__]
     referents = gc.get_referents(value)
-    if isinstance(value, (*object_state.CONTAINERS, tuple, frozenset, types.CellType)):
+    if isinstance(value, (*CONTAINERS, tuple, frozenset, types.CellType)):
         return referents
     # a dict that an object implemented in C holds is internal to it: follow only the dict's values
     return [inner for v in referents for inner in (v.values() if type(v) is dict else [v])]
@@ -196,7 +243,7 @@ def _plain_referents(value: Any) -> list[Any]:
 
 def _compiled_from(value: Any) -> Any:
     """The module or function from which a compiled object was made; None for any other object."""
-    attributes = object_state.attributes_of(value) or {}
+    attributes = attributes_of(value) or {}
     modules = attributes.get("_modules")
     inner = modules.get("_orig_mod") if type(modules) is dict else None
     return inner if inner is not None else marks.original_in(attributes)
@@ -210,6 +257,114 @@ def _is_users_module(name: str) -> bool:
     return file is None or is_users(file)
 
 
-def names_used(code: CodeType) -> set[str]:
-    """Names of globals and attributes that this code, and the functions defined in it, may use."""
-    return set(code.co_names).union(*(names_used(c) for c in code.co_consts if isinstance(c, CodeType)))
+# -- what is not restored ------------------------------------------------------------------------------------------
+
+
+def waiting_calls(function: FunctionType, names: set[str]) -> set[str]:
+    """Names of functions that wait for the user, among those that a function uses; `self.input` is not one of them."""
+    found = _WAITING & names - function.__globals__.keys()
+    instructions = (i for code in nested_code(function.__code__) for i in dis.get_instructions(code)) if found else ()
+    read = {i.argval for i in instructions if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    return {"getpass"} & names | found & read
+
+
+def described(value: Any) -> str | None:
+    """A description of an object whose changes are not undone; None for any other object."""
+    kind = type(value)
+    if issubclass(kind, io.IOBase):
+        return f"a file ({_file_name(value)})"
+    if issubclass(kind, logging.Handler):
+        return f"a log handler ({kind.__name__})"
+    if issubclass(kind, logging.Logger):
+        return f"a logger ({value.name})" if _is_heard(value) else None
+    if lock_state(value) is None and (_package(kind) in _SHARED or _is_hidden(value)):
+        return f"a {kind.__module__}.{kind.__qualname__}"
+    return None
+
+
+def is_opaque(value: Any) -> bool:
+    """Whether an object is not followed, because what it refers to is not part of the user program's state."""
+    kind = type(value)
+    is_foreign = issubclass(kind, io.IOBase) or _package(kind) in _SHARED | _TOOLS or kind.__module__.startswith("torch._")
+    return is_foreign and next(library_states(value), None) is None
+
+
+def _package(kind: type) -> str:
+    return kind.__module__.partition(".")[0]
+
+
+def _is_heard(logger: Any) -> bool:
+    """Whether a handler gets the logger's records; otherwise they go to the error stream, which is held back."""
+    while logger is not None:
+        if any(type(handler) is not logging.NullHandler for handler in logger.handlers):
+            return True
+        logger = logger.parent if logger.propagate else None
+    return False
+
+
+def _file_name(file: Any) -> str:
+    try:
+        return str(getattr(file, "name", type(file).__name__))[:80]
+    except Exception:  # the file is closed or detached
+        return type(file).__name__
+
+
+def _is_hidden(value: Any) -> bool:
+    """Whether an object without attributes and slots may have state that Python does not show."""
+    kind = type(value)
+    if kind is object or isinstance(value, _NOTHING_HIDDEN) or kind.__module__ == "torch":
+        return False
+    if attributes_of(value) is not None:
+        return False
+    if any("__slots__" in vars(c) for c in kind.__mro__) or next(library_states(value), None) or is_array(value):
+        return False
+    if _package(kind) == "functools" or (callable(value) and _package(kind) in _CODE_OF_LIBRARIES):
+        return False
+    # a class that defines a hash of its own is compared by value, and so is not meant to be changed
+    return _defined(kind, "__hash__") in (None, object.__hash__)
+
+
+def _defined(kind: type, name: str) -> Any:
+    return next((vars(c)[name] for c in kind.__mro__ if name in vars(c)), None)
+
+
+def is_single_use(value: Any) -> bool:
+    """Whether an object is a generator, a coroutine, or an iterator written in C: what a call uses up cannot be restored."""
+    if isinstance(value, io.IOBase):
+        return False
+    return isinstance(value, _SINGLE_USE) or isinstance(_defined(type(value), "__next__"), types.WrapperDescriptorType)
+
+
+def lock_state(value: Any) -> Any:
+    """Whether a lock is held (an RLock: by this thread), or the counter of a semaphore; None for any other object."""
+    kind = type(value)
+    if kind is _LOCK:
+        return value.locked()
+    if kind is _RLOCK:
+        return value._is_owned()
+    return value._value if issubclass(kind, threading.Semaphore) else None
+
+
+def is_spoiled(value: Any, before: Any) -> str | None:
+    """Why the call cannot run again: a lock or semaphore is not in the state `before`, or a file was closed; None if it can."""
+    if isinstance(value, io.IOBase):
+        return f"it needs a file ({_file_name(value)}) that is closed now" if value.closed and not before else None
+    if lock_state(value) == before:
+        return None
+    return "a lock or a semaphore is in another state than before the call, and the next call could wait for it forever"
+
+
+def watched(value: Any) -> State | None:
+    """State of a `functools` cache or a context variable, whose changes are only reported; None for any other object."""
+    if type(value) is _CACHE:
+        name = getattr(getattr(value, "__wrapped__", None), "__name__", "a function")
+        sentence = f"the cache of {name} keeps what repeated calls have put into it"
+        return State(lambda: value.cache_info().misses, functools.partial(_report, sentence), operator.eq)
+    if type(value) is contextvars.ContextVar:
+        sentence = f"the context variable {value.name} keeps what repeated calls have set"
+        return State(lambda: value.get(ABSENT), functools.partial(_report, sentence))
+    return None
+
+
+def _report(sentence: str, _: Any) -> None:
+    raise NotRestored(sentence)

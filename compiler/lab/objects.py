@@ -19,7 +19,7 @@ from types import CellType
 from typing import Any, NamedTuple
 
 from dynascope.compiler.capture.torch_private import tensor_state
-from dynascope.compiler.patching import ABSENT
+from dynascope.compiler.patching import ABSENT, value_or_absent
 
 CONTAINERS = (OrderedDict, dict, list, set, deque)
 #: class attributes of these types hold no state
@@ -106,14 +106,6 @@ def states_of(value: Any) -> Iterator[State]:
 def _optional(get: Callable[[], Any], put: Callable[[Any], None], delete: Callable[[], None]) -> State:
     """The state of a place that can be empty."""
     return State(functools.partial(value_or_absent, get), lambda value: delete() if value is ABSENT else put(value))
-
-
-def value_or_absent(get: Callable[[], Any]) -> Any:
-    """The result of `get`; ABSENT if the name, the slot or the closure cell that it reads is empty."""
-    try:
-        return get()
-    except (AttributeError, KeyError, ValueError):
-        return ABSENT
 
 
 def attributes_of(value: Any) -> dict[str, Any] | None:

@@ -14,7 +14,7 @@ from collections import OrderedDict, deque
 from collections.abc import Iterator
 from typing import Any
 
-from dynascope.compiler.lab.replay.object_state import attributes_of, slot_values, slots_of
+from dynascope.compiler.lab.objects import attributes_of, slot_values, slots_of
 
 #: at most this many levels of nesting are compared
 DEEPEST = 8

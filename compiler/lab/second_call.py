@@ -6,7 +6,6 @@ caches are filled, warnings have been given.  Like every trial, the calls run on
 
 from __future__ import annotations
 
-from dynascope.compiler.driver.fixing import TrialDriver
 from dynascope.compiler.lab.fix.calls import KeptCalls
 from dynascope.compiler.lab.fix.plan import Plan
 from dynascope.compiler.lab.fix.proving.proof import QUICK
@@ -25,7 +24,7 @@ def trace_again(report: Report, kept: KeptCalls, settings: Settings, cells: Cell
         return None
     refusal = _refusal(report, kept)
     if refusal is None:
-        ran = Trials(kept.calls, settings, TrialDriver(), cells).run(Plan(), QUICK)
+        ran = Trials(kept.calls, settings, cells).run(Plan(), QUICK)
         error = next((o.error for o in ran.observed if o.error is not None), None)
         if error is None:
             return ran.report

@@ -13,10 +13,10 @@ from dataclasses import replace
 
 from dynascope.compiler.capture.torch_private import hook_installer
 from dynascope.compiler.capture.torch_private.precision import followed_precisions
-from dynascope.compiler.lab.accuracy import outcome
-from dynascope.compiler.lab.accuracy.compare import NOT_COMPARABLE, difference
-from dynascope.compiler.lab.accuracy.outcome import Outcome
-from dynascope.compiler.lab.replay.last_call import WatchedCall
+from dynascope.compiler.lab import experiment
+from dynascope.compiler.lab.comparison import NOT_COMPARABLE, difference
+from dynascope.compiler.lab.experiment import Outcome
+from dynascope.compiler.lab.recorded_call import WatchedCall
 from dynascope.compiler.report import Check, first_line, listed, message_of, plural
 
 #: at most this many differences are reported
@@ -50,13 +50,13 @@ def compare(call: WatchedCall | None) -> Check:
         return Check(why_not=call.recorded.refusal)
     try:
         with hook_installer.HOOKS.paused(), call.recorded.replaying() as prepare:
-            compiled = outcome.replay(call.target, call.entry, prepare, call.namespace)
+            compiled = experiment.replay(call.target, call.entry, prepare, call.namespace)
             with torch.compiler.set_stance("force_eager"):
-                eager = outcome.replay(call.target, call.entry, prepare, call.namespace)
+                eager = experiment.replay(call.target, call.entry, prepare, call.namespace)
                 checked = _checked(compiled, eager)
                 if checked.differences:  # perhaps because of a precision that is lower than that of the values
                     with followed_precisions() as precisions:
-                        followed = outcome.replay(call.target, call.entry, prepare, call.namespace, precisions=precisions)
+                        followed = experiment.replay(call.target, call.entry, prepare, call.namespace, precisions=precisions)
                     checked = _checked(compiled, replace(eager, precisions=followed.precisions))
     except Exception as error:
         return Check(why_not=f"when repeated, it raised {type(error).__name__}: {first_line(message_of(error))}")

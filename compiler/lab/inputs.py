@@ -16,10 +16,9 @@ from typing import Any
 
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.capture.torch_private import config
-from dynascope.compiler.lab.profile.measure import INTERRUPTED, Measured, measure, payback
-from dynascope.compiler.lab.profile.segments import graphs_in
-from dynascope.compiler.lab.profile.timing import nothing, quartiles, timed
-from dynascope.compiler.lab.replay.replay import RecordedCall
+from dynascope.compiler.lab.profile import INTERRUPTED, Measured, measure, nothing, payback, timed
+from dynascope.compiler.lab.recorded_call import RecordedCall
+from dynascope.compiler.lab.segments import graphs_in, quartiles
 from dynascope.compiler.report import FailedGuard, InputRun, Report, message_of
 
 #: an input's description has at most this many characters
