@@ -96,7 +96,7 @@ def how_to_apply(report: Report) -> str:
     if fixes is None or not fixes.fixes:
         return ""
     if fixes.edits:
-        return "report.patch() is the diff, report.fixed() the fixed function"
+        return "report.patch() is the diff; `with report.fixed() as f:` gives the fixed function"
     by_hand = unplaced_settings(report)
     return f"no file changes: use {', '.join(by_hand)}" if by_hand else "%fix puts the cell with the fix below"
 
@@ -212,7 +212,7 @@ def fix_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
         for line in row["diff"]:
             style = {"+": "green", "-": "red"}.get(line[:1], "soft")
             out.append(" " * 6 + terminal.paint(printable(line, terminal.width - 6).expandtabs(4), style))
-        out += terminal.wrap(f"assumes: {row['assumption']}", "      ", 3) if row["assumption"] else []
+        out += terminal.wrap(f"assumes: {row['assumption']}", "      ", 12) if row["assumption"] else []
     for id in [b.id for b in report.breaks[:most]] + [r.frame for r in report.recompiles[:most]]:
         own = considered(report, [id])
         for fix in [] if any(fix.chosen for fix in own) else own[:3]:

@@ -323,6 +323,18 @@ def test_a_recompile_is_credited_to_the_change_that_removes_it_not_to_one_that_m
     assert "1 of 1 graph break and 1 of 1 recompile can be fixed" in str(report)
 
 
+def test_all_that_a_fix_assumes_is_shown(shell: Any) -> None:
+    shell("import torch", "import numpy as np")
+    cell = ("def f(x):", "    b = float(np.sin(x.numpy()).mean())", "    np.random.seed(0)", "    c = np.random.rand(3)",
+            "    return x * b + torch.from_numpy(c)", "y = f(torch.ones(3))")  # fmt: skip
+    report = shell.report("%%compile --fix --fix-seconds 600 --backend eager", *cell)
+    [fix] = [x for x in report.fixes if x.chosen]
+    text = " ".join(str(report).split())
+    assert f"assumes: {fix.assumption}" in text
+    assert "Greatest absolute difference: " in text, "how the unchanged program differs from eager"
+    assert "`with report.fixed() as f:` gives the fixed function" in text
+
+
 def test_what_was_not_tried_is_not_said_to_be_impossible(shell: Any) -> None:
     shell("import torch", "cache = []")
     cell = ("def f(x):", "    cache.append(x)", "    return torch.cat(cache)", "for n in range(3): y = f(torch.ones(1))")
