@@ -37,7 +37,7 @@ LOWERINGS.update(
         "ranks html": "dynascope.widgets.render.ranks_page:to_html",
         "ranks svg": "dynascope.widgets.render.ranks_page:to_svg",
         "ranks mimebundle": "dynascope.widgets.render.ranks_page:to_mimebundle",
-        "ranks view": "dynascope.widgets.ranks_view:RanksView",
+        "ranks view": "dynascope.widgets.view:RanksView",
         "ranks txt": "dynascope.widgets.features.ranks:to_text",
         "ranks headline": "dynascope.widgets.features.ranks:headline",
         "ranks unmet": "dynascope.widgets.features.ranks:not_alike",

@@ -1,8 +1,8 @@
 """Shows a Report or a RanksReport; needs no torch, and of the compiler only the reports.
 
-`view` and `ranks_view` are the live views, `frontend` their JavaScript, built into `static`; `render` makes pages, pictures and
+`view` has the live views, `frontend` their JavaScript, built into `static`; `render` makes pages, pictures and
 text.  `features` has a module for each thing that is shown: its words, its data and its text.  Views, pages and pictures draw a
-`model` (`ranks_model` for ranks), which is made of the features' data and of drawings; `drawing` chooses and `layout` places
+`model`, which is made of the features' data and of drawings; `drawing` chooses and `layout` places
 their shapes, and `wire` has their types.  `detail` has what all details are made of, `words` makes text safe to show,
 `terminal` formats lines, and `guarded` handles errors of drawing.
 """

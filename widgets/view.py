@@ -15,9 +15,11 @@ from typing import Any
 import anywidget
 import traitlets
 
+from dynascope.compiler.ranks import RanksReport
 from dynascope.compiler.report import Report
 from dynascope.widgets.detail import TEXT_LIMIT
 from dynascope.widgets.model import view_model
+from dynascope.widgets.render import ranks_page
 from dynascope.widgets.render.front_end import es_module, style_sheet
 from dynascope.widgets.words import printable, shorten
 
@@ -174,6 +176,23 @@ class View(anywidget.AnyWidget):
             # report in another output when it ends (`runs/display.py`)
             data["text/plain"] = repr(self) if self.content else ""
         return bundle
+
+
+class RanksView(anywidget.AnyWidget):
+    """A clickable view of all ranks of a job; it asks the kernel for nothing."""
+
+    _esm = es_module()
+    _css = style_sheet()
+
+    content: Any = traitlets.Dict().tag(sync=True, to_json=packed, from_json=lambda _, view: view.content)
+
+    def __init__(self, report: RanksReport, **traits: Any) -> None:
+        content = {"page": ranks_page.body(report), "views": ranks_page.views(report)}
+        super().__init__(content=content, **traits)
+        self._headline = report.headline()
+
+    def __repr__(self) -> str:
+        return f"dynascope view: {self._headline}"
 
 
 def stage_text(report: Report | None, request: dict[str, Any]) -> str:

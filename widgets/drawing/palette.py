@@ -6,6 +6,7 @@ is never the only sign: graphs are also numbered, and states are also named.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 #: (line, tint) of graph 0, 1, 2, ...; repeated after the last
@@ -46,15 +47,24 @@ def _hosted(name: str, value: str) -> str:
     return value
 
 
+def literal(picture: str) -> str:
+    """A picture for places that do not have the variables of `css_rules`: with the light colors in their place."""
+    colours = dict(pair.split(":") for pair in _variables(LIGHT, GRAPHS_LIGHT).split(";"))
+    return re.sub(r"var\((--dyn-[\w-]+)\)", lambda name: colours[name[1]], picture)
+
+
 def css_rules() -> str:
     """The colors as CSS variables of the view, for both themes; print always uses the light one."""
-    light, dark = _variables(dark=False), _variables(dark=True)
+    light, dark = (
+        _variables({name: _hosted(name, value) for name, value in colours.items()}, graphs)
+        for colours, graphs in ((LIGHT, GRAPHS_LIGHT), (DARK, GRAPHS_DARK))
+    )
     return f'.dyn{{{light}}}\n@media not print{{.dyn[data-theme="dark"]{{{dark}}}}}\n'
 
 
-def _variables(*, dark: bool) -> str:
+def _variables(colours: dict[str, str], graphs: tuple[tuple[str, str], ...]) -> str:
     """`--dyn-ink:#1b1f24;...` of one theme."""
-    pairs = [(f"--dyn-{name}", _hosted(name, value)) for name, value in (DARK if dark else LIGHT).items()]
-    for number, (line, tint) in enumerate(GRAPHS_DARK if dark else GRAPHS_LIGHT):
+    pairs = [(f"--dyn-{name}", value) for name, value in colours.items()]
+    for number, (line, tint) in enumerate(graphs):
         pairs += [(f"--dyn-g{number}", line), (f"--dyn-g{number}-tint", tint)]
     return ";".join(f"{name}:{value}" for name, value in pairs)

@@ -1,4 +1,4 @@
-// Creates elements from data only: every text becomes a text node, nothing is ever parsed as HTML.
+// Creates elements from data: every text becomes a text node. What Python made as markup is parsed by `markup` alone.
 
 /** @import { ViewElement } from "./view" */
 /** @typedef {string | number | boolean | null | undefined | ((event: MouseEvent) => void)} Prop */
@@ -73,6 +73,16 @@ export const label = (cls, x, y, text, anchor) =>
  * @returns {Child[]}
  */
 export const withCode = (text) => text.split("`").map((part, i) => (i % 2 ? h("code", { text: part }) : part));
+
+/**
+ * What Python made, with every text escaped (`render/ranks_page.py`, `drawing`): the only text that is parsed.
+ * @param {string} text
+ */
+export function markup(text) {
+  const template = h("template");
+  template.innerHTML = text;
+  return template.content;
+}
 
 /** The attributes of a listbox item that is not selected. */
 export const OPTION = { role: "option", "aria-selected": "false", tabindex: "-1" };

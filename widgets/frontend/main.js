@@ -6,6 +6,7 @@ import { detailView } from "./detail.js";
 import { button, h } from "./dom.js";
 import { headerView } from "./header.js";
 import { lensView } from "./lens.js";
+import { mountJob } from "./job.js";
 import { linkTo, parseLink, pending, unzipped } from "./logic.js";
 import { overviewView } from "./overview.js";
 import { recompilesView } from "./recompiles.js";
@@ -358,6 +359,7 @@ export function pageHost(content) {
  */
 export function render({ model, el }) {
   el.classList.add("dyn-widget");
+  if (model.get("selected") === undefined) return renderJob(model, el);
   const host = widgetHost(model);
   const stop = mount(el, host);
   const fallback = model.get("fallback");
@@ -378,13 +380,38 @@ export function mountPage(root, content) {
   return mount(root, pageHost(content));
 }
 
+/**
+ * The view of a group's report, whose selection is not in the address.
+ * @param {HTMLElement} root
+ * @param {ViewModel} content
+ * @param {string} selected
+ */
+function mountGroup(root, content, selected) {
+  const host = { ...pageHost(content), hash: undefined, link: () => {} };
+  host.set("selected", selected);
+  return mount(root, host);
+}
+
+/**
+ * The view of a job (`RanksView`), whose data do not change.
+ * @param {WidgetModel} model
+ * @param {HTMLElement} el
+ */
+function renderJob(model, el) {
+  const given = model.get("content");
+  const content = given.gzip ? unzipped(given.gzip) : Promise.resolve(given);
+  const stop = content.then((job) => mountJob(el, job, mountGroup));
+  return () => void stop.then((end) => end());
+}
+
 /** The page that widgets/render/page.py writes: its data are in `#dyn-data`, compressed where they are large. */
 export async function openPage() {
   const element = (/** @type {string} */ id) => /** @type {HTMLElement} */ (document.getElementById(id));
   const data = element("dyn-data");
   const text = String(data.textContent);
   const content = data.dataset.packed === "gzip" ? await unzipped(text) : JSON.parse(text);
-  return mountPage(element("dyn-view"), content);
+  const root = element("dyn-view");
+  return content.views ? mountJob(root, content, mountGroup) : mountPage(root, content);
 }
 
 export default { render };

@@ -18,7 +18,7 @@ from typing import Any
 from dynascope.compiler.report import Report
 from dynascope.widgets.guarded import guarded
 from dynascope.widgets.model import view_model
-from dynascope.widgets.render.front_end import View, es_module, style_sheet
+from dynascope.widgets.render.front_end import es_module, style_sheet
 from dynascope.widgets.render.static_output import static_body
 
 #: characters of JSON above which the data is compressed
@@ -47,16 +47,16 @@ def _page(report: Report) -> str:
     return document(model["name"], model, body)
 
 
-def document(name: str, model: Mapping[str, Any], body: str, view: View = "view") -> str:
-    """The page of a model; `body`: the HTML that is shown without JavaScript; `view`: which front end draws the model."""
+def document(name: str, model: Mapping[str, Any], body: str) -> str:
+    """The page of a model, or of the `views` of a job's groups; `body`: the HTML that is shown without JavaScript."""
     plain = json.dumps(model, ensure_ascii=True, separators=(",", ":"))
     packed = ""
     if len(plain) > PACK_ABOVE:
         packed = ' data-packed="gzip"'
         plain = base64.b64encode(gzip.compress(plain.encode("ascii"), mtime=0)).decode("ascii")
     data = plain.replace("<", "\\u003c")
-    script = es_module(view) + "\nopenPage();\n"
-    style = style_sheet(view) + PAGE_CSS
+    script = es_module() + "\nopenPage();\n"
+    style = style_sheet() + PAGE_CSS
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; style-src-attr 'unsafe-inline'; "
         "img-src data:; base-uri 'none'; form-action 'none'"

@@ -1,137 +1,286 @@
-"""A RanksReport as a stand-alone page, as one picture, and as what a saved notebook shows.
+"""A RanksReport as a page, which is also the live view, as one picture, and as what a saved notebook shows.
 
-Promises: nothing is loaded, and every text is escaped, as in `page` and `static_output`; the picture of thousands of ranks has
-no more shapes than that of a few hundred.
+Promises: nothing is loaded, and every text is escaped, as in `page` and `static_output`; all but the views of groups' reports
+is HTML that needs no script; the picture of thousands of ranks has no more shapes than that of a few hundred, and only a few
+groups have views.
 """
 
 from __future__ import annotations
 
 import base64
+import json
 import math
+from collections.abc import Iterable, Sequence
+from difflib import SequenceMatcher
 from html import escape
+from statistics import median_high
 from typing import Any
 
-from dynascope.compiler.ranks import SOFT_KINDS, RanksReport
-from dynascope.compiler.report import encodable, plural
+from dynascope.compiler.ranks import SOFT_KINDS, Difference, Rank, RankGroup, RanksReport, StepSummary
+from dynascope.compiler.report import encodable, label, plural, seconds
 from dynascope.compiler.report.outline import MIME
-from dynascope.widgets.drawing.palette import GRAPHS_LIGHT, LIGHT
+from dynascope.widgets.drawing.palette import literal
+from dynascope.widgets.features import ranks as words
 from dynascope.widgets.features.places import graph_tone
-from dynascope.widgets.features.ranks import to_text
 from dynascope.widgets.guarded import guarded
-from dynascope.widgets.ranks_model import RankModel, RanksModel, safe_ranks_model
+from dynascope.widgets.model import ViewModel, view_model
 from dynascope.widgets.render.page import document, empty_page
+from dynascope.widgets.words import capped, printable, shorten
 
-#: the picture's matrix has at most this many columns and rows; if there are more ranks, a column shows the slowest compiles of
-#: several
+#: limits on the groups that have a view, and on the characters of JSON in their views together; the first one is always kept
+MOST_GROUPS, MOST_VIEWS = 24, 12_000_000
+MOST_DIFFERENCES, MOST_FAILURES, MOST_LISTED = 40, 40, 5000
+#: of two groups, the compiles shown before and after the first one that differs
+BEFORE, AFTER = 6, 20
+#: the picture has at most this many columns and rows; if there are more ranks, a column shows the slowest compiles of several
 COLUMNS, ROWS = 256, 60
-_WIDTH, _LEFT, _TOP, _STRIP, _ROW = 900, 150, 46, 22, 14
+_WIDTH, _LEFT, _STRIP, _ROW = 900, 150, 22, 14
 
 
 def to_html(report: RanksReport) -> str:
     """`report` as one HTML document."""
-    return guarded("This report", lambda: _page(report), empty_page)
-
-
-def _page(report: RanksReport) -> str:
-    model = safe_ranks_model(report)
-    return document(model["headline"], model, guarded("The static picture", lambda: _body(model), escape), "ranks")
+    return guarded("This report", lambda: document(report.headline(), {"views": views(report)}, body(report)), empty_page)
 
 
 def to_mimebundle(report: RanksReport) -> dict[str, Any]:
     """`text/html` without script, `text/plain`, and the outline that docs tests compare."""
-    body = guarded("This report", lambda: _body(safe_ranks_model(report)), escape)
-    html = f'<div class="dyn-static">{body}</div>'
-    return {"text/html": html, "text/plain": encodable(to_text(report, width=100)), MIME: outline(report)}
+    html = f'<div class="dyn-static">{body(report, static=True)}</div>'
+    return {"text/html": html, "text/plain": encodable(words.to_text(report, width=100)), MIME: outline(report)}
 
 
 def outline(report: RanksReport) -> dict[str, Any]:
     """The number of ranks, groups and differences, and the breaks in which ranks differ, in the form of `report.outline`."""
-    hard = [d for d in report.differences if d.kind not in SOFT_KINDS]
+    hard = _hard(report)
     counts = {"ranks": len(report.ranks), "groups": len(report.groups), "differences": len(hard)}
     breaks = [{"type": d.reason, "line": d.line, "outcome": d.kind} for d in hard if d.kind == "break"]
     torch = str(report.versions.get("torch") or "").partition("+")[0]
     return {"summary": counts, "breaks": breaks, **({"torch": torch} if torch else {})}
 
 
-def _body(model: RanksModel) -> str:
-    out = [f'<p style="margin:4px 0 8px"><strong>{escape(model["headline"])}</strong></p>']
-    for difference in model["differences"][:12]:
-        details = "".join(f"<br><code>{escape(text)}</code>" for text in difference["details"])
-        out.append(f'<p style="margin:6px 0">✗ <strong>{escape(difference["title"])}</strong>{details}</p>')
-    more = len(model["differences"][12:]) + model["more"]
-    out += [f"<p>… and {plural(more, 'more difference')}</p>"] if more else []
-    out += [f'<p style="margin:2px 0">{escape(text)}</p>' for text in [*model["unwell"], *model["slow"], *model["notes"]]]
-    data = base64.b64encode(_svg(model).encode("utf-8", "replace")).decode("ascii")
-    alt = escape("compiles by rank: " + model["headline"], quote=True)
-    out.append(f'<p style="margin:8px 0"><img alt="{alt}" style="max-width:100%" src="data:image/svg+xml;base64,{data}"></p>')
-    return "".join(out)
+def _hard(report: RanksReport) -> list[Difference]:
+    return [d for d in report.differences if d.kind not in SOFT_KINDS]
+
+
+def views(report: RanksReport) -> list[ViewModel | None]:
+    """The models of the groups' reports; None where there is no report, or where the others are large enough already."""
+    models: list[ViewModel | None] = []
+    left = MOST_VIEWS
+    for group in report.groups[:MOST_GROUPS]:
+        model = view_model(group.report) if group.report is not None and left > 0 else None
+        left -= len(json.dumps(model)) if model is not None else 0
+        models.append(model if left > 0 or not models else None)
+    return models
+
+
+def body(report: RanksReport, static: bool = False) -> str:
+    """All but the views of the groups; `static`: for places that show neither an inline picture nor controls."""
+    return guarded("This report", lambda: _body(report, static), escape)
+
+
+def _body(report: RanksReport, static: bool) -> str:
+    alike = ("good", "alike") if report.alike else ("bad", "not alike")
+    badge = f'<span class="dyn-rk-badge dyn-rk-{alike[0]}">{alike[1]}</span>' if len(report.ranks) > 1 else ""
+    hard = _hard(report)
+    notes = [*words.remarks(report, MOST_DIFFERENCES), *report.notes]
+    if len(report.groups) > MOST_GROUPS:
+        notes.append(f"of {len(report.groups)} groups, the first {MOST_GROUPS} can be compared")
+    most = 12 if static else MOST_DIFFERENCES
+    picture = _image(report) if static else f'<div class="dyn-rk-picture">{_svg(report, "")}</div>'
+    left_out = [f"… and {plural(len(hard) - most, 'more difference')}"] if len(hard) > most else []
+    failures = capped(words.rank_failures(report), MOST_FAILURES)
+    parts = [
+        f'<div class="dyn-rk-top"><h2>{_text(words.headline(report))}</h2>{badge}</div>',
+        *(_difference(report, d, number == 0, static) for number, d in enumerate(hard[:most])),
+        _list("more", left_out) + _list("failed", failures) + _list("slow", words.slow_lines(report, 5)),
+        picture,
+        "" if static else _choice(report) + _ranks(report),
+        _list("notes", notes),
+    ]
+    title = _text(f"dynascope view: {words.headline(report)}", 300)
+    return f'<div class="dyn dyn-ranks" role="region" aria-label="{title}">{"".join(parts)}</div>'
+
+
+def _text(text: str, most: int = 2000) -> str:
+    return escape(printable(text, most), quote=True)
+
+
+def _list(kind: str, lines: Iterable[str]) -> str:
+    items = "".join(f"<li>{_text(line)}</li>" for line in lines)
+    return f'<ul class="dyn-rk-list dyn-rk-{kind}">{items}</ul>' if items else ""
+
+
+def _difference(report: RanksReport, d: Difference, first: bool, static: bool) -> str:
+    """A difference, with the compiles of both groups around it; opened, it shows the views of both groups."""
+    details = "".join(f"<code>{_text(text)}</code><br>" for text in words.difference_details(report, d))
+    title = _text(words.difference_title(report, d))
+    if static:
+        return f"<p>✗ <strong>{title}</strong><br>{details}</p>"
+    shown = d.group is not None and d.reference_group is not None and max(d.group, d.reference_group) < MOST_GROUPS
+    frames = escape(f"{d.frame or ''} {d.reference_frame or ''}")
+    place = f' data-groups="{d.group} {d.reference_group}" data-frames="{frames}"'
+    steps = _side_by_side(report.groups[d.group or 0], report.groups[d.reference_group or 0], d.step) if shown else ""
+    return (
+        f'<details class="dyn-rk-card" style="--dyn-tone:{_tone(d.group)}"{place if shown else ""}{" open" if first else ""}>'
+        f"<summary>{title}</summary>{details}{steps}</details>"
+    )
+
+
+def _side_by_side(one: RankGroup, other: RankGroup, step: int | None) -> str:
+    """The compiles of two groups around one of them, the same function in the same row."""
+    start = max(0, (step or 0) - BEFORE)
+    groups = [group.steps[start : start + BEFORE + AFTER] for group in (one, other)]
+    rows = []
+    for _, at in _aligned(groups):
+        pair = [steps[n] if n >= 0 else None for steps, n in zip(groups, at, strict=True)]
+        cls = " class=dyn-rk-differs" if len({s.hash if s else None for s in pair}) > 1 else ""
+        cells = "".join(
+            f"<td>{_step(s, g)}</td>" if s else "<td>not compiled here</td>" for s, g in zip(pair, (one, other), strict=True)
+        )
+        rows.append(f"<tr{cls}><th>{start + at[0] + 1 if at[0] >= 0 else ''}</th>{cells}</tr>")
+    heads = "".join(f"<th>{_text(_title(group.ranks))}</th>" for group in (one, other))
+    return f"<table><thead><tr><th></th>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+
+
+def _aligned(groups: Sequence[Sequence[StepSummary]]) -> list[tuple[tuple[str, str, int], list[int]]]:
+    """Rows of what is compiled (name, file, line), with the number of the step of each group that compiles it, or -1."""
+    rows: list[tuple[tuple[str, str, int], list[int]]] = []
+    for number, steps in enumerate(groups):
+        keys = [(_name(s), s.file, s.line) for s in steps]
+        merged = []
+        for same, a, b, c, d in SequenceMatcher(None, [key for key, _ in rows], keys, autojunk=False).get_opcodes():
+            merged += [(key, [*at, c + n if same == "equal" else -1]) for n, (key, at) in enumerate(rows[a:b])]
+            if same != "equal":
+                merged += [(keys[n], [-1] * number + [n]) for n in range(c, d)]
+        rows = merged
+    return rows
+
+
+def _step(step: StepSummary, group: RankGroup) -> str:
+    """One compile: the function, its place, and what is special about it."""
+    ended = {g.frame: g.break_ for g in group.report.graphs if g.break_} if group.report else {}
+    broken = next((b for b in group.report.breaks if b.id == ended.get(step.frame)), None) if group.report else None
+    notes = [step.status] if step.status != "compiled" else []
+    notes += ["recompile"] if step.recompile else []
+    notes += [f"✂ {label(broken.file, broken.cell)}:{broken.line}"] if broken else []
+    notes += [f"split by DDP into {step.splits}"] if step.splits else []
+    kinds = [c.kind for c in step.collectives]
+    notes += [f"⇄ {kinds.count(kind)} × {kind}" if kinds.count(kind) > 1 else f"⇄ {kind}" for kind in dict.fromkeys(kinds)]
+    place = f"{label(step.file, step.cell)}:{step.line}"
+    return f"<b>{_text(_name(step))}</b> <span>{_text(place, 200)}</span> <i>{_text(' · '.join(notes))}</i>"
+
+
+def _name(step: StepSummary) -> str:
+    return shorten(step.name, 60) + (" (resume)" if step.kind == "resume" else "")
+
+
+def _title(numbers: Sequence[int]) -> str:
+    """The title of a group, `ranks 0-2, 5`; a long list is cut at its end."""
+    name = words.ranks_name(numbers)
+    return name if len(name) <= 40 else name[:36].rpartition(",")[0] + ", …"
+
+
+def _choice(report: RanksReport) -> str:
+    """The choice of two groups, with room for their views side by side."""
+    groups = report.groups[:MOST_GROUPS]
+    if not groups:
+        return ""
+    names = []
+    for group in groups:
+        counts = words.counts(group.report) if group.report else "its report could not be read"
+        names.append(_text(f"{_title(group.ranks)} ({len(group.ranks)}): {counts}", 200))
+    options = "".join(f"<option value={number}>{name}</option>" for number, name in enumerate(names))
+    beside = f"<label>beside <select><option value=-1>nothing</option>{options}</select></label>" if len(groups) > 1 else ""
+    bar = f'<div class="dyn-rk-bar"><label>Report of <select>{options}</select></label>{beside}</div>'
+    return f'<section aria-label="reports of groups">{bar}<div class="dyn-rk-pair"><div></div><div></div></div></section>'
+
+
+def _ranks(report: RanksReport) -> str:
+    """All ranks, each in a line, folded, with a field that finds one."""
+    if len(report.ranks) < 2:
+        return ""
+    named = [(rank.rank, words.rank_line(report, rank)) for rank in report.ranks[:MOST_LISTED]]
+    lines = "".join(f'<li data-rank="{number}">{_text(line, 400)}</li>' for number, line in named)
+    rest = f"<p>… and {len(report.ranks) - MOST_LISTED} more</p>" if len(report.ranks) > MOST_LISTED else ""
+    total = plural(len(report.ranks), "rank")
+    search = '<input type="search" placeholder="Find a rank" aria-label="Find a rank by number, host or status">'
+    return f'<details class="dyn-rk-all"><summary>{total}</summary>{search}<ul>{lines}</ul>{rest}</details>'
+
+
+def _image(report: RanksReport) -> str:
+    data = base64.b64encode(to_svg(report).encode("utf-8", "replace")).decode("ascii")
+    alt = _text("compiles by rank: " + words.headline(report))
+    return f'<p style="margin:8px 0"><img alt="{alt}" style="max-width:100%" src="data:image/svg+xml;base64,{data}"></p>'
 
 
 def to_svg(report: RanksReport) -> str:
     """The picture as one SVG document: a strip with the group of each rank, and the matrix of compiles by rank."""
-    return _svg(safe_ranks_model(report))
+    return literal(_svg(report, words.headline(report)[:110]))
 
 
-def _svg(model: RanksModel) -> str:
-    ranks = model["ranks"]
-    rows = min(ROWS, max((len(r["times"]) for r in ranks), default=0))
-    height = _TOP + _STRIP + 8 + rows * _ROW + 12
-    columns = _columns(ranks)
+def _svg(report: RanksReport, title: str) -> str:
+    """A stronger color means slower than on the other ranks; in colors of their own, groups other than the first."""
+    groups = [group.steps[:ROWS] for group in report.groups[:MOST_GROUPS]]
+    rows, top = _aligned(groups)[:ROWS], 46 if title else 4
+    height = top + _STRIP + 8 + len(rows) * _ROW + 12
+    columns = _columns(report.ranks)
     width = (_WIDTH - _LEFT - 12) / max(1, len(columns))
-    usual = [_median([r["times"][n] for r in ranks if n < len(r["times"])]) for n in range(rows)]
+
+    def time(rank: Rank, at: list[int]) -> float | None:
+        step = at[rank.group] if rank.group is not None and rank.group < len(at) else -1
+        return rank.seconds[step] if 0 <= step < len(rank.seconds) else None
+
+    known = [[s for r in report.ranks if (s := time(r, at)) is not None] for _, at in rows]
+    usual = [median_high(times) if times else None for times in known]
     shapes = []
     for number, column in enumerate(columns):
         x = _LEFT + number * width
-        shown = max(column, key=lambda r: (r["group"] != 0, r["status"] != "finished"))
-        stroke = f' stroke="{LIGHT["error"]}" stroke-width="2"' if shown["status"] != "finished" else ""
-        shapes.append(_rect(x, _TOP, width, _STRIP, _tone(shown), 0.45, stroke))
-        for row in range(rows):
-            times = [r["times"][row] for r in column if row < len(r["times"])]
-            if times:
-                strength = 0.22 + 0.78 * _slowness(max(times), usual[row])
-                shapes.append(_rect(x, _TOP + _STRIP + 8 + row * _ROW, width, _ROW - 2, _tone(shown), strength, ""))
-    first = model["groups"][0]["steps"] if model["groups"] else []
-    names = [
-        f'<text x="{_LEFT - 8}" y="{_TOP + _STRIP + 8 + n * _ROW + 10}" text-anchor="end">{escape(step["name"][:24])}</text>'
-        for n, step in enumerate(first[:rows])
-    ]
-    ends = [ranks[0]["rank"], ranks[-1]["rank"]] if ranks else ["", ""]
+        shown = max(column, key=lambda r: (r.group != 0, r.status != "finished"))
+        stroke = ' stroke="var(--dyn-error)" stroke-width="2"' if shown.status != "finished" else ""
+        names = words.rank_line(report, shown) if len(column) == 1 else words.ranks_name([r.rank for r in column])
+        shapes.append(_rect(x, top, width, _STRIP, shown, 0.45, stroke, names))
+        for row, (key, at) in enumerate(rows):
+            slowest = max((s for r in column if (s := time(r, at)) is not None), default=None)
+            if slowest is not None:
+                strength = 0.22 + 0.78 * _slowness(slowest, usual[row])
+                tip = f"{words.ranks_name([r.rank for r in column])}: {key[0]} in {seconds(slowest)}"
+                shapes.append(_rect(x, top + _STRIP + 8 + row * _ROW, width, _ROW - 2, shown, strength, "", tip))
+    names = "".join(
+        f'<text x="{_LEFT - 8}" y="{top + _STRIP + 8 + n * _ROW + 10}" text-anchor="end">{_text(key[0][:24])}</text>'
+        for n, (key, _) in enumerate(rows)
+    )
+    ends = [report.ranks[0].rank, report.ranks[-1].rank] if report.ranks else ["", ""]
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" viewBox="0 0 {_WIDTH} {height}" '
-        'font-family="system-ui, sans-serif" font-size="11">'
-        f'<rect width="{_WIDTH}" height="{height}" fill="{LIGHT["bg"]}"/>'
-        f'<g fill="{LIGHT["ink"]}">'
-        f'<text x="12" y="20" font-size="14" font-weight="600">{escape(model["headline"][:110])}</text>'
-        f'<text x="{_LEFT - 8}" y="{_TOP + 15}" text-anchor="end">ranks {ends[0]} to {ends[1]}</text>{"".join(names)}</g>'
+        'role="img" aria-label="compiles by rank" font-family="system-ui, sans-serif" font-size="11">'
+        f'<rect width="{_WIDTH}" height="{height}" fill="var(--dyn-bg)"/>'
+        f'<g fill="var(--dyn-ink)">'
+        f'<text x="12" y="20" font-size="14" font-weight="600">{_text(title)}</text>'
+        f'<text x="{_LEFT - 8}" y="{top + 15}" text-anchor="end">ranks {ends[0]} to {ends[1]}</text>{names}</g>'
         f"{''.join(shapes)}</svg>\n"
     )
 
 
-def _columns(ranks: list[RankModel]) -> list[list[RankModel]]:
+def _columns(ranks: list[Rank]) -> list[list[Rank]]:
     """The ranks of each column of the picture."""
     each = -(-len(ranks) // COLUMNS) if ranks else 1
     return [ranks[n : n + each] for n in range(0, len(ranks), each)]
 
 
-def _rect(x: float, y: float, width: float, height: float, fill: str, strength: float, more: str) -> str:
+def _rect(x: float, y: float, width: float, height: float, rank: Rank, strength: float, more: str, tip: str) -> str:
     gap = 1 if width > 4 else 0
+    group = f' data-group="{rank.group}"' if rank.group is not None else ""
     return (
-        f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(0.5, width - gap):.1f}" height="{height}" fill="{fill}" '
-        f'fill-opacity="{strength:.2f}"{more}/>'
+        f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(0.5, width - gap):.1f}" height="{height}" fill="{_tone(rank.group)}" '
+        f'fill-opacity="{strength:.2f}"{more}{group}><title>{_text(tip, 400)}</title></rect>'
     )
 
 
-def _tone(rank: RankModel) -> str:
-    return LIGHT["skip"] if rank["group"] < 0 else GRAPHS_LIGHT[graph_tone(rank["group"])][0]
+def _tone(group: int | None) -> str:
+    return "var(--dyn-skip)" if group is None else f"var(--dyn-g{graph_tone(group)})"
 
 
-def _median(values: list[int]) -> int:
-    known = sorted(v for v in values if v >= 0)
-    return known[len(known) // 2] if known else -1
-
-
-def _slowness(time: int, usual: int) -> float:
+def _slowness(time: float, usual: float | None) -> float:
     """How slow a compile is: from 0 (as usual, or at most 50 ms) to 1 (eight times as long as usual, or longer)."""
-    if time <= 50 or usual < 0 or time <= usual:
+    if time <= 0.05 or usual is None or time <= usual:
         return 0.0
-    return min(1.0, math.log2(time / max(usual, 1)) / 3)
+    return min(1.0, math.log2(time / max(usual, 0.001)) / 3)

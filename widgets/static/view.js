@@ -5,24 +5,25 @@ value):node.setAttribute(name==="cls"?"class":name,value===!0?"":String(value)))
 null&&child!==!1&&node.append(child);return node}var h=(tag,props={},...children)=>fill(document.createElement(tag),props,
 children),s=(tag,props={},...children)=>fill(document.createElementNS(SVG_NS,tag),props,children),button=(cls,text,onclick,props={},...children)=>h(
 "button",{cls,type:"button",text,onclick,...props},...children),label=(cls,x,y,text,anchor)=>text?s("text",{cls:cls||null,
-x,y,text,"text-anchor":anchor}):null,withCode=text=>text.split("`").map((part,i)=>i%2?h("code",{text:part}):part),OPTION={
-role:"option","aria-selected":"false",tabindex:"-1"},closest=(event,selector)=>event.target.closest(selector),idOf=node=>node?.
-dataset.id||"";function handled(event){event.preventDefault(),event.stopPropagation()}function exclusive(name){let marked=new Set;
-return nodes=>{let now=new Set(nodes);for(let node of marked)now.has(node)||node.setAttribute(name,"false");for(let node of now)
-marked.has(node)||node.setAttribute(name,"true");marked=now}}function reveal(box,node,center=!1){if(!node)return;let outer=box.
-getBoundingClientRect(),inner=node.getBoundingClientRect(),top=inner.top-outer.top,left=inner.left-outer.left,seen=innerHeight-
-outer.top,height=center&&seen>6*inner.height&&seen<outer.height?seen:outer.height;if((top<0||top+inner.height>height)&&(center?
-box.scrollTop+=top-(height-inner.height)/2:box.scrollTop+=top<0?top-8:top+inner.height-outer.height+8),left<0||left+inner.
-width>outer.width){let wide=inner.width>outer.width;box.scrollLeft+=left<0||wide?left-12:left+inner.width-outer.width+12}}
-async function copyText(text){try{return await navigator.clipboard.writeText(text),!0}catch{let area=h("textarea",{style:"\
-position:fixed;opacity:0"});area.value=text,document.body.append(area),area.select();let done=document.execCommand("copy");
-return area.remove(),done}}function roving(box,selector,{vertical=!0,enter}={}){let[backward,forward]=vertical?["ArrowUp",
-"ArrowDown"]:["ArrowLeft","ArrowRight"],stop=null,mark=item=>{stop&&stop!==item&&stop.setAttribute("tabindex","-1"),stop=
-item,stop.setAttribute("tabindex","0")};return box.addEventListener("keydown",given=>{let event=given,items=[...box.querySelectorAll(
-selector)],at=items.indexOf(closest(event,selector));if(at<0||event.altKey||event.ctrlKey||event.metaKey)return;let moves={
-[backward]:at-1,[forward]:at+1,Home:0,End:items.length-1},item=items[moves[event.key]];if(item)mark(item),item.focus();else if(enter&&
-(event.key==="Enter"||event.key===" "))enter(items[at]);else if(!(event.key in moves))return;handled(event)}),box.addEventListener(
-"focusin",event=>{let item=closest(event,selector);item&&mark(item)}),mark}function rowsView(cls,rowClass,label2,rowsOf,select,open){let box=h("div",{cls,role:"listbox","aria-label":label2}),markSelected=exclusive(
+x,y,text,"text-anchor":anchor}):null,withCode=text=>text.split("`").map((part,i)=>i%2?h("code",{text:part}):part);function markup(text){
+let template=h("template");return template.innerHTML=text,template.content}var OPTION={role:"option","aria-selected":"fa\
+lse",tabindex:"-1"},closest=(event,selector)=>event.target.closest(selector),idOf=node=>node?.dataset.id||"";function handled(event){
+event.preventDefault(),event.stopPropagation()}function exclusive(name){let marked=new Set;return nodes=>{let now=new Set(
+nodes);for(let node of marked)now.has(node)||node.setAttribute(name,"false");for(let node of now)marked.has(node)||node.
+setAttribute(name,"true");marked=now}}function reveal(box,node,center=!1){if(!node)return;let outer=box.getBoundingClientRect(),
+inner=node.getBoundingClientRect(),top=inner.top-outer.top,left=inner.left-outer.left,seen=innerHeight-outer.top,height=center&&
+seen>6*inner.height&&seen<outer.height?seen:outer.height;if((top<0||top+inner.height>height)&&(center?box.scrollTop+=top-
+(height-inner.height)/2:box.scrollTop+=top<0?top-8:top+inner.height-outer.height+8),left<0||left+inner.width>outer.width){
+let wide=inner.width>outer.width;box.scrollLeft+=left<0||wide?left-12:left+inner.width-outer.width+12}}async function copyText(text){
+try{return await navigator.clipboard.writeText(text),!0}catch{let area=h("textarea",{style:"position:fixed;opacity:0"});
+area.value=text,document.body.append(area),area.select();let done=document.execCommand("copy");return area.remove(),done}}
+function roving(box,selector,{vertical=!0,enter}={}){let[backward,forward]=vertical?["ArrowUp","ArrowDown"]:["ArrowLeft",
+"ArrowRight"],stop=null,mark=item=>{stop&&stop!==item&&stop.setAttribute("tabindex","-1"),stop=item,stop.setAttribute("t\
+abindex","0")};return box.addEventListener("keydown",given=>{let event=given,items=[...box.querySelectorAll(selector)],at=items.
+indexOf(closest(event,selector));if(at<0||event.altKey||event.ctrlKey||event.metaKey)return;let moves={[backward]:at-1,[forward]:at+
+1,Home:0,End:items.length-1},item=items[moves[event.key]];if(item)mark(item),item.focus();else if(enter&&(event.key==="E\
+nter"||event.key===" "))enter(items[at]);else if(!(event.key in moves))return;handled(event)}),box.addEventListener("foc\
+usin",event=>{let item=closest(event,selector);item&&mark(item)}),mark}function rowsView(cls,rowClass,label2,rowsOf,select,open){let box=h("div",{cls,role:"listbox","aria-label":label2}),markSelected=exclusive(
 "aria-selected"),mark=roving(box,`.${rowClass}`,{enter(row2){select(idOf(row2)),open()}});box.addEventListener("click",event=>select(
 idOf(closest(event,`.${rowClass}`))));let rows=[];return{node:box,draw(content){rows=content.overview?[]:rowsOf(content),
 box.hidden=!rows.length,box.replaceChildren(...rows),rows[0]&&mark(rows[0])},highlight(_,id){let row2=rows.find(r=>idOf(
@@ -533,7 +534,28 @@ overview?content.chips.filter(({kind})=>kind==="error"):content.chips,...host.ge
 settings)];chips.replaceChildren(...shown.map(({text,kind,id,full})=>{let cls=`dyn-chip dyn-c-${kind}`;return id?button(
 cls,text,()=>ctx.select(id),{title:full}):h("span",{cls,text,title:full})})),chips.hidden=!shown.length}function draw(content){
 title.replaceChildren(...headline(content,host.live?2:1)),drawChips(content),drawControls(),drawProgress(),drawNotes()}return{
-node,draw,drawControls,drawProgress,drawNotes,stop:()=>clearInterval(timer)}}var PLACES=4,EAGER=3,OPEN=1;function placeButton(place,select){let{id,owner,function:name,code,times}=place;return button(
+node,draw,drawControls,drawProgress,drawNotes,stop:()=>clearInterval(timer)}}function hostTheme({body,documentElement:root},prefersDark){let lab=body?.dataset.jpThemeLight;if(lab)return lab==="fals\
+e"?"dark":"light";let names=[body?.className,root.className,body?.dataset.vscodeThemeKind].join(" ");if(/vscode-(light|high-contrast-light)/.
+test(names))return"light";if(/vscode-(dark|high-contrast)/.test(names))return"dark";let theme=root.getAttribute("theme")||
+root.dataset.theme||body?.dataset.theme||"";return/dark/.test(theme)?"dark":/light/.test(theme)?"light":/(^|\s)(dark|dark-theme)(\s|$)/.
+test(names)?"dark":/(^|\s)(light|light-theme)(\s|$)/.test(names)?"light":prefersDark?"dark":"light"}var WATCHED=["class",
+"theme","data-theme","data-jp-theme-light","data-vscode-theme-kind"];function followTheme(view){let system=matchMedia("(\
+prefers-color-scheme: dark)"),apply=()=>{view.dataset.theme=hostTheme(document,system.matches)},observer=new MutationObserver(
+apply),options={attributes:!0,attributeFilter:WATCHED};return observer.observe(document.documentElement,options),observer.
+observe(document.body,options),system.addEventListener("change",apply),apply(),()=>{observer.disconnect(),system.removeEventListener(
+"change",apply)}}function mountJob(root,{page,views},mountReport){page!==void 0&&root.replaceChildren(markup(page));let node=root.querySelector(
+".dyn-ranks"),stopTheme=followTheme(node),panes=[...node.querySelectorAll(".dyn-rk-pair > div")],selects=[...node.querySelectorAll(
+"select")],stops=panes.map(()=>()=>{});function show(side,group,frame=""){if(!selects[side])return;stops[side](),stops[side]=
+()=>{},selects[side].value=String(group),panes[side].hidden=group<0;let view=views[group];view?stops[side]=mountReport(panes[side],
+view,frame):panes[side].replaceChildren(h("p",{text:"The graphs of this group are not in this view."}))}function compare(card){
+let{groups="0 -1",frames=" "}=card instanceof HTMLElement?card.dataset:{};groups.split(" ").forEach((group,side)=>show(side,
+Number(group),frames.split(" ")[side]))}selects.forEach((select,side)=>select.addEventListener("change",()=>show(side,Number(
+select.value)))),node.addEventListener("click",event=>{let card=closest(event,".dyn-rk-card > summary")?.parentElement;card&&
+!card.hasAttribute("open")&&compare(card);let group=closest(event,"rect[data-group]")?.dataset.group;group&&views[Number(
+group)]&&show(0,Number(group))});let search2=node.querySelector("input");return search2?.addEventListener("input",()=>{let words=search2.
+value.trim().toLowerCase();for(let line of node.querySelectorAll("[data-rank]")){let found=/^\d+$/.test(words)?line.dataset.
+rank===words:line.textContent?.toLowerCase().includes(words);line.hidden=!found}}),compare(node.querySelector(".dyn-rk-c\
+ard[open]")),()=>{stopTheme();for(let stop of stops)stop()}}var PLACES=4,EAGER=3,OPEN=1;function placeButton(place,select){let{id,owner,function:name,code,times}=place;return button(
 `dyn-spot dyn-of-${owner}`,"",()=>select(id),{"data-id":id,"aria-pressed":"false",title:`${place.place} in ${name}${code?
 `: ${code}`:""}`},h("span",{cls:"dyn-place",text:place.place}),h("b",{text:name}),h("code",{text:code}),h("span",{cls:"d\
 yn-hits",text:times>1?`${times}×`:""}))}var note=(name,text,title)=>text?h("span",{cls:"dyn-left",title},h("i",{text:`${name}\
@@ -603,16 +625,7 @@ id)}}function recompileRow(r){return h("div",{cls:`dyn-rrow${r.refused?" dyn-ref
 h("span",{cls:"dyn-again","aria-hidden":"true",text:r.refused?"✗":"↻"}),h("span",{cls:"dyn-place",text:r.place}),h("\
 code",{text:r.name}),h("span",{cls:"dyn-cause",text:r.refused?`recompile limit reached: ${r.cause}`:r.cause}),h("span",{
 cls:"dyn-hits",text:r.facts}))}function recompilesView(select,open){return rowsView("dyn-recompiles","dyn-rrow","recompi\
-les",content=>content.recompiles.map(recompileRow),select,open)}function hostTheme({body,documentElement:root},prefersDark){let lab=body?.dataset.jpThemeLight;if(lab)return lab==="fals\
-e"?"dark":"light";let names=[body?.className,root.className,body?.dataset.vscodeThemeKind].join(" ");if(/vscode-(light|high-contrast-light)/.
-test(names))return"light";if(/vscode-(dark|high-contrast)/.test(names))return"dark";let theme=root.getAttribute("theme")||
-root.dataset.theme||body?.dataset.theme||"";return/dark/.test(theme)?"dark":/light/.test(theme)?"light":/(^|\s)(dark|dark-theme)(\s|$)/.
-test(names)?"dark":/(^|\s)(light|light-theme)(\s|$)/.test(names)?"light":prefersDark?"dark":"light"}var WATCHED=["class",
-"theme","data-theme","data-jp-theme-light","data-vscode-theme-kind"];function followTheme(view){let system=matchMedia("(\
-prefers-color-scheme: dark)"),apply=()=>{view.dataset.theme=hostTheme(document,system.matches)},observer=new MutationObserver(
-apply),options={attributes:!0,attributeFilter:WATCHED};return observer.observe(document.documentElement,options),observer.
-observe(document.body,options),system.addEventListener("change",apply),apply(),()=>{observer.disconnect(),system.removeEventListener(
-"change",apply)}}function verdict(time,select){let nodes=time.verdict?[h("p",{text:time.verdict})]:[];if(!time.first)return nodes;let{first,
+les",content=>content.recompiles.map(recompileRow),select,open)}function verdict(time,select){let nodes=time.verdict?[h("p",{text:time.verdict})]:[];if(!time.first)return nodes;let{first,
 first_id}=time;return[...nodes,first_id?button("dyn-first",first,()=>select(first_id)):h("p",{text:first})]}function inputsTable(time,select){
 let rows=time.inputs.map(({arguments:given,outcome,words,id},i)=>h("tr",{cls:`dyn-in-${outcome}`},h("td",{text:i+1}),h("\
 td",{},h("code",{text:given})),h("td",{},id?button("dyn-link",words,()=>select(id)):words)));return[h("summary",{text:time.
@@ -675,9 +688,12 @@ t",read)}}}function pageHost(content){let values={content,selected:"",settings:c
 timer=0;return{live:!1,get:name=>values[name],set(name,value){values[name]=value},on:()=>()=>{},link(hash){clearTimeout(
 timer),timer=setTimeout(()=>history.replaceState(null,"",hash))},hash(act){return addEventListener("hashchange",event=>{
 clearTimeout(timer),history.replaceState(null,"",event.newURL),act(new URL(event.newURL).hash)}),location.hash},ask:async()=>"\
-gone",close:()=>{}}}function render({model,el}){el.classList.add("dyn-widget");let host=widgetHost(model),stop=mount(el,
-host),fallback=model.get("fallback");return fallback&&el.append(h("style",{text:`.${fallback}, ${OUTPUT}:has(.${fallback}\
-) { display: none }`})),()=>{stop(),host.close()}}function mountPage(root,content){return mount(root,pageHost(content))}
-async function openPage(){let element=id=>document.getElementById(id),data=element("dyn-data"),text=String(data.textContent),
-content=data.dataset.packed==="gzip"?await unzipped(text):JSON.parse(text);return mountPage(element("dyn-view"),content)}
-var main_default={render};export{main_default as default,mount,mountPage,openPage,pageHost,render};
+gone",close:()=>{}}}function render({model,el}){if(el.classList.add("dyn-widget"),model.get("selected")===void 0)return renderJob(
+model,el);let host=widgetHost(model),stop=mount(el,host),fallback=model.get("fallback");return fallback&&el.append(h("st\
+yle",{text:`.${fallback}, ${OUTPUT}:has(.${fallback}) { display: none }`})),()=>{stop(),host.close()}}function mountPage(root,content){
+return mount(root,pageHost(content))}function mountGroup(root,content,selected){let host={...pageHost(content),hash:void 0,
+link:()=>{}};return host.set("selected",selected),mount(root,host)}function renderJob(model,el){let given=model.get("con\
+tent"),stop=(given.gzip?unzipped(given.gzip):Promise.resolve(given)).then(job=>mountJob(el,job,mountGroup));return()=>{stop.
+then(end=>end())}}async function openPage(){let element=id=>document.getElementById(id),data=element("dyn-data"),text=String(
+data.textContent),content=data.dataset.packed==="gzip"?await unzipped(text):JSON.parse(text),root=element("dyn-view");return content.
+views?mountJob(root,content,mountGroup):mountPage(root,content)}var main_default={render};export{main_default as default,mount,mountPage,openPage,pageHost,render};

@@ -1,8 +1,9 @@
-"""The model, the picture, the widget and the static output of a RanksReport."""
+"""The page, the picture, the widget and the static output of a RanksReport."""
 
 from __future__ import annotations
 
-import json
+import html
+import re
 import xml.etree.ElementTree as ElementTree
 
 import pytest
@@ -11,11 +12,23 @@ from unit.compiler.test_rank_reports import PLANTED, made, record, with_differen
 from dynascope.compiler.ranks import Difference, Rank, RankGroup, RanksReport, StepTime, merge
 from dynascope.compiler.report import Graph, Node, Report, StackEntry, Summary
 from dynascope.compiler.report.outline import MIME
-from dynascope.widgets import ranks_model as ranks_module
 from dynascope.widgets.features.ranks import ranges
 from dynascope.widgets.model import view_model
-from dynascope.widgets.ranks_model import ranks_model
-from dynascope.widgets.ranks_view import RanksView
+from dynascope.widgets.render import ranks_page
+from dynascope.widgets.view import RanksView
+
+
+def lines(report: RanksReport, kind: str) -> list[str]:
+    """The sentences of one kind in the page of a job: "failed", "slow", "notes", "more"."""
+    (found,) = re.findall(f'<ul class="dyn-rk-list dyn-rk-{kind}">(.*?)</ul>', ranks_page.body(report))
+    return [html.unescape(line) for line in re.findall("<li>(.*?)</li>", found)]
+
+
+def steps(report: RanksReport) -> list[tuple[bool, list[str]]]:
+    """The rows of the first table that compares two groups: whether they differ, and the texts of their cells."""
+    (table, *_) = re.findall("<tbody>(.*?)</tbody>", ranks_page.body(report))
+    rows = re.findall("<tr(.*?)>(.*?)</tr>", table)
+    return [("differs" in cls, re.findall("<td>(.*?)</td>", re.sub("</?[bi]>|</?span>", "", row))) for cls, row in rows]
 
 
 @pytest.fixture(scope="module")
@@ -23,30 +36,26 @@ def report() -> RanksReport:
     return with_difference(PLANTED["no break"][0], ranks=12)
 
 
-def test_the_model_is_plain_and_says_what_the_text_says(report: RanksReport) -> None:
-    model = json.loads(json.dumps(ranks_model(report)))
-    assert model["headline"] == report.headline()
-    assert [(g["title"], g["count"]) for g in model["groups"]] == [("ranks 0, 1, 3-11", 11), ("rank 2", 1)]
-    (difference,) = model["differences"]
-    assert (difference["group"], difference["reference"], difference["step"], difference["side"]) == (1, 0, 1, 1)
-    steps = model["groups"][0]["steps"]
-    assert steps[1]["notes"] == ["✂ train.py:23", "⇄ all_reduce", "⇄ all_gather_into_tensor"]
-    assert steps[3]["notes"] == ["recompile"]
-    assert model["ranks"][0]["times"] == [1000, 1000, 1000, 1000]
+def test_the_page_says_what_the_text_says(report: RanksReport) -> None:
+    page = ranks_page.body(report)
+    assert f"<h2>{report.headline()}</h2>" in page
+    assert page.count("<details class=") == 2  # the difference, and the list of ranks
+    assert 'data-groups="1 0"' in page
+    assert "ranks 0, 1, 3-11 (11): 4 graphs" in page
+    rows = steps(report)
+    assert [differs for differs, _ in rows] == [False, True, True, False]
+    assert rows[1][1][1] == "block train.py:20 ✂ train.py:23 · ⇄ all_reduce · ⇄ all_gather_into_tensor"
+    assert rows[2][1][0] == "not compiled here"
+    assert rows[3][1] == ["embed train.py:10 recompile"] * 2
+    assert "<title>rank 0: embed in 1.00 s</title>" in page
 
 
 def test_of_many_groups_a_few_have_a_view(monkeypatch: pytest.MonkeyPatch, report: RanksReport) -> None:
-    monkeypatch.setattr(ranks_module, "MOST_VIEWS", 10)
-    model = ranks_model(report)
-    assert [g["view"] is not None for g in model["groups"]] == [True, False]
-    monkeypatch.setattr(ranks_module, "MOST_GROUPS", 1)
-    few = ranks_model(report)
-    assert [(d["group"], d["reference"]) for d in few["differences"]] == [(-1, 0)], "a view finds each group in its model"
-    assert "of 2 groups, the first 1 can be compared" in few["notes"]
-    monkeypatch.setattr(ranks_module, "MOST_CELLS", 24)
-    model = ranks_model(report)
-    assert len(model["ranks"][0]["times"]) == 2
-    assert "of 4 compiles, the first 2 are in the matrix" in model["notes"]
+    monkeypatch.setattr(ranks_page, "MOST_VIEWS", 10)
+    assert [view is not None for view in ranks_page.views(report)] == [True, False]
+    monkeypatch.setattr(ranks_page, "MOST_GROUPS", 1)
+    assert "data-groups" not in ranks_page.body(report), "the view that a difference opens exists"
+    assert "of 2 groups, the first 1 can be compared" in lines(report, "notes")
 
 
 def test_the_picture_is_valid_and_of_thousands_of_ranks_no_larger(report: RanksReport) -> None:
@@ -74,10 +83,9 @@ def test_what_is_left_out_is_counted(report: RanksReport) -> None:
     long.notes = ["a log was left out"] * 11
     for n, rank in enumerate(long.ranks):
         rank.status, rank.error = "failed", "Error" + "x" * n
-    model = ranks_model(long)
-    assert (len(model["differences"]), model["more"]) == (40, 10)
-    assert model["slow"][5:] == ["… and 3 more slow compiles"]
-    assert model["notes"][40] == "2 more differences of settings, environment or caches"
+    assert lines(long, "more") == ["… and 10 more differences"]
+    assert lines(long, "slow")[5:] == ["… and 3 more slow compiles"]
+    assert lines(long, "notes")[40] == "2 more differences of settings, environment or caches"
     assert "… and 38 more differences" in long._repr_mimebundle_()["text/html"]
     text = str(long).splitlines()
     for words in ("44 more differences", "4 more", "5 more slow compiles", "3 more notes"):
@@ -93,12 +101,11 @@ def test_hostile_text_is_escaped(report: RanksReport) -> None:
         assert "</script><b>" not in text
 
 
-def test_the_widget_carries_the_model(report: RanksReport) -> None:
+def test_the_widget_carries_the_page(report: RanksReport) -> None:
     view = report.view()
     assert isinstance(view, RanksView)
     assert repr(view) == f"dynascope view: {report.headline()}"
-    state = view.get_state()
-    assert set(state["job"]) in ({"gzip"}, set(ranks_model(report)))
+    assert set(view.get_state()["content"]) in ({"gzip"}, {"page", "views"})
     view.close()
 
 
@@ -120,15 +127,14 @@ def test_empty_and_reportless_jobs_are_shown() -> None:
 
     whole.report, whole.rank.seconds[1] = damaged, 60.0
     report = merge([broken, whole])
-    (slow,) = ranks_model(report)["slow"]
+    (slow,) = lines(report, "slow")
     assert slow.startswith("rank 1 took 60 s for compile 2, the median is 1.00 s")
     assert slow in " ".join(str(report).split())
 
     odd = record(other(2), 2)
     odd.report = damaged
     report = merge([record(made(0), 0), record(made(1), 1), odd])
-    (difference,) = ranks_model(report)["differences"]
-    assert difference["details"] == ["what differs is unknown: no report of rank 2 was read"]
+    assert "<code>what differs is unknown: no report of rank 2 was read</code>" in ranks_page.body(report)
 
 
 def test_ranks_that_ended_alike_are_one_sentence_and_the_odd_one_is_first() -> None:
@@ -142,7 +148,7 @@ def test_ranks_that_ended_alike_are_one_sentence_and_the_odd_one_is_first() -> N
             own.rank.status, own.rank.error = "failed", f"SignalException: Process {rank} got signal: 15"
         records.append(own)
     report = merge(records)
-    odd, failed, others = ranks_model(report)["unwell"]
+    odd, failed, others = lines(report, "failed")
     assert odd == "rank 8 did not end (killed, or still running); last seen in step at data.py:7, there for 60 s"
     assert failed == "ranks 99, 199, 299 failed: SignalException: Process 299 got signal: 15"
     assert others.startswith("ranks 0-7, 9-98, 100-198, 200-298 did not end")
@@ -153,7 +159,7 @@ def test_ranks_that_ended_alike_are_one_sentence_and_the_odd_one_is_first() -> N
 def test_scattered_ranks_are_counted_in_the_headline() -> None:
     report = merge(record(made(rank), rank) if rank % 3 else record(other(rank), rank) for rank in range(90))
     assert report.headline().startswith("90 ranks: 60 alike; 30 differ")
-    assert ranks_model(report)["groups"][0]["title"] == "ranks 1, 2, 4, 5, 7, 8, 10, 11, 13, …"
+    assert "ranks 1, 2, 4, 5, 7, 8, 10, 11, 13, … (60): 4 graphs" in ranks_page.body(report)
 
 
 def test_ranks_are_most_ranks_only_if_they_are_and_one_rank_is_not_alike() -> None:
@@ -181,8 +187,7 @@ def test_the_number_of_the_rank_is_no_difference_between_the_steps_of_two_groups
             PLANTED["another collective"][0](report)
         report.graphs[2].nodes[1].code = f"l_x_ * 3 + {rank}"
         records.append(record(report, rank))
-    first, second = ranks_model(merge(records))["groups"]
-    assert [a["same"] == b["same"] for a, b in zip(first["steps"], second["steps"], strict=True)] == [False, False, True, True]
+    assert [differs for differs, _ in steps(merge(records))] == [True, True, False, False]
 
 
 def test_numbers_are_shown_as_ranges() -> None:
@@ -203,4 +208,4 @@ def test_the_breaks_of_cached_code_are_unknown() -> None:
     ranks = [Rank(rank=n, group=0, status="finished") for n in range(2)]
     report = RanksReport(ranks=ranks, groups=[RankGroup(ranks=[0, 1], report=own)])
     assert "0 graphs · graph breaks unknown · 0 skipped" in report.headline()
-    assert ranks_model(report)["groups"][0]["counts"] == "0 graphs · graph breaks unknown · 0 skipped"
+    assert "ranks 0, 1 (2): 0 graphs · graph breaks unknown · 0 skipped" in ranks_page.body(report)
