@@ -266,6 +266,9 @@ class Report(ReportData, kw_only=True, dict=True, weakref=True):
     def __str__(self) -> str:
         return encodable(lower("txt", self))
 
+    def __repr__(self) -> str:
+        return f"<report: {self.headline()}>"
+
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         bundle: dict[str, str] = lower("mimebundle", self)
         return bundle

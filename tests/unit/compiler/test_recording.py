@@ -169,6 +169,7 @@ def test_a_recording_prints_its_report() -> None:
         torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
     assert str(recording) == str(recording.report)
     assert repr(recording) == f"<recording: {recording.report.headline()}>"
+    assert repr([recording.report]) == f"[<report: {recording.report.headline()}>]"  # as Python's prompt shows it
     ranks = dynascope.record_ranks()
     assert str(ranks).startswith("torch.multiprocessing has started no rank in the block: ")
     assert "object at" not in repr(ranks)
