@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dynascope.compiler.capture.torch_private import config
-from dynascope.compiler.report import expect
+from dynascope.compiler.report import comparison
 from dynascope.compiler.settings import CELL_SETTINGS, MODES, SAVE_SUFFIXES, Settings, closest_name
 
 
@@ -63,7 +63,7 @@ def check_settings(settings: Settings) -> None:
         raise ValueError(f"--save {settings.save}: {reason}")
     if settings.expect is not None:
         try:
-            expect.parse(settings.expect)
+            comparison.parse_expectations(settings.expect)
         except ValueError as error:
             raise ValueError(f"--expect: {error}") from None
 

@@ -21,7 +21,7 @@ import pytest
 
 if TYPE_CHECKING:
     from dynascope.compiler.driver.pipeline import Run
-    from dynascope.compiler.report.expect import Expectation
+    from dynascope.compiler.report.comparison import Expectation
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -90,7 +90,7 @@ class ExpectingBlock:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         __tracebackhide__ = True
-        from dynascope.compiler.report import expect
+        from dynascope.compiler.report import comparison
 
         self._run.__exit__(kind, error, trace)
         if kind is not None:
@@ -98,8 +98,10 @@ class ExpectingBlock:
         report = self._run.report
         nothing = all(f.status == "ignored" for f in report.frames)
         if nothing and all(e.name != "graphs" for e in self.expected):
-            raise expect.ExpectationFailed(f"expected {self}, but nothing was compiled: call a compiled function in the block")
-        expect.check(report, self.expected)
+            raise comparison.ExpectationFailed(
+                f"expected {self}, but nothing was compiled: call a compiled function in the block"
+            )
+        comparison.check_expectations(report, self.expected)
 
 
 @pytest.fixture
@@ -110,10 +112,10 @@ def dynascope_expect() -> Iterator[Callable[..., ExpectingBlock]]:
     def expecting(expected: str = "", /, **counts: int | str) -> ExpectingBlock:
         """A block whose report must have these counts; raises ValueError for an expectation that cannot be read."""
         __tracebackhide__ = True  # pytest shows the test's own line
-        from dynascope.compiler.report import expect
+        from dynascope.compiler.report import comparison
 
         try:
-            blocks.append(ExpectingBlock(expect.read(expected, **counts)))
+            blocks.append(ExpectingBlock(comparison.read_expectations(expected, **counts)))
         except ValueError as error:
             raise ValueError(str(error)) from None
         return blocks[-1]

@@ -13,10 +13,9 @@ from typing import Any, Literal
 import msgspec
 
 from dynascope.compiler.lowerings import lower
-from dynascope.compiler.report.data import Part, load
-from dynascope.compiler.report.expect import Expectation, ExpectationFailed, check, parse
+from dynascope.compiler.report.comparison import Expectation, ExpectationFailed, check_expectations, parse_expectations
+from dynascope.compiler.report.data import Part, StackEntry, load
 from dynascope.compiler.report.formatting import encodable
-from dynascope.compiler.report.guards import StackEntry
 from dynascope.compiler.report.report import Report
 
 #: suffixes of the files that `save` can write
@@ -283,7 +282,7 @@ class RanksReport(Part, kw_only=True):
             if group.report is None and expectations:
                 raise ExpectationFailed(f"expected {expected}, but the report of rank {group.ranks[0]} is missing")
             if group.report is not None:
-                check(group.report, expectations)
+                check_expectations(group.report, expectations)
         return self
 
     # -- showing ------------------------------------------------------------------------------
@@ -319,4 +318,4 @@ def read_terms(expected: str) -> tuple[list[Expectation], bool]:
     """
     terms = [t.strip() for t in expected.split(",") if t.strip()]
     counts = [t for t in terms if t.replace(" ", "") not in ALIKE]
-    return (parse(",".join(counts)) if counts or not terms else []), len(counts) < len(terms)
+    return (parse_expectations(",".join(counts)) if counts or not terms else []), len(counts) < len(terms)

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from dynascope.compiler.lowerings import lower
-from dynascope.compiler.report import expect
+from dynascope.compiler.report import comparison
+from dynascope.compiler.report.comparison import Diff, diff
 from dynascope.compiler.report.data import load
-from dynascope.compiler.report.diff import Diff, diff
 from dynascope.compiler.report.formatting import encodable
 from dynascope.compiler.report.measurements import GraphRun
 from dynascope.compiler.report.schema import SCHEMA, Break, Frame, Graph, ReportData
@@ -180,7 +180,7 @@ class Report(ReportData, kw_only=True, dict=True, weakref=True):
             report.expect("breaks<=1", graphs=2)
         """
         __tracebackhide__ = True
-        expect.check(self, expect.read(expected, **counts))
+        comparison.check_expectations(self, comparison.read_expectations(expected, **counts))
         return self
 
     @property

@@ -10,10 +10,8 @@ from typing import Literal
 
 from msgspec import field
 
-from dynascope.compiler.report.data import Part
-from dynascope.compiler.report.fixes import Fix, FixSet
-from dynascope.compiler.report.guards import FailedGuard, GuardSite, StackEntry, Symbol
-from dynascope.compiler.report.measurements import Check, CompileTime, GraphRun, InputRun, Profile
+from dynascope.compiler.report.data import FailedGuard, GuardSite, Part, StackEntry, Symbol
+from dynascope.compiler.report.measurements import Check, CompileTime, Fix, FixSet, GraphRun, InputRun, Profile
 
 #: version of the data; `upgrade` converts older data.  A new field with a default needs no new version.
 SCHEMA = 2

@@ -9,7 +9,7 @@ import re
 import sysconfig
 from typing import Literal
 
-from dynascope.compiler.report.call_tree import PACKAGES, PYTHON
+from dynascope.compiler.report.overview import PACKAGES, PYTHON
 
 Origin = Literal["torch", "dynascope", "python", "library", "user"]
 

@@ -1,4 +1,4 @@
-"""Compares a cell's outputs with the stored ones: the outlines of reports (`compiler.report.outline`), and the error's type.
+"""Compares a cell's outputs with the stored ones: the outlines of reports (`compiler.report.comparison`), and the error's type.
 
 Text, values and times are not compared.  These are pure functions: stored and new outputs in, differences out.
 """
@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynascope.compiler.report import plural
-from dynascope.compiler.report.expect import ExpectationFailed
-from dynascope.compiler.report.outline import MIME
+from dynascope.compiler.report.comparison import MIME, ExpectationFailed
 
 #: the exception for an expectation that does not hold; only the tag `expect-exception` permits it, `raises-exception` does not
 EXPECTATION_ERROR = ExpectationFailed.__name__

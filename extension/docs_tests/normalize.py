@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Set
 from typing import Any
 
-from dynascope.compiler.report.outline import MIME
+from dynascope.compiler.report.comparison import MIME
 from dynascope.docs_tests.pages import is_hidden, tags_of
 
 VIEW = "application/vnd.jupyter.widget-view+json"

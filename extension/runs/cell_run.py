@@ -24,7 +24,7 @@ from dynascope.cell.ast_tools import bound_names
 from dynascope.cell.interrupts import Interrupts, interruptible
 from dynascope.cell.source import Cell
 from dynascope.compiler.driver.pipeline import Run
-from dynascope.compiler.report import Report, expect
+from dynascope.compiler.report import Report, comparison
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.validate import check_settings, why_not_savable
 from dynascope.regions.active import ActiveRegions
@@ -66,7 +66,7 @@ class CellRun:
     #: the outcome, once the run is over
     report: Report | None = field(init=False, default=None)
     _regions: ActiveRegions | None = field(init=False, default=None)
-    _expected: list[expect.Expectation] = field(init=False, default_factory=list)
+    _expected: list[comparison.Expectation] = field(init=False, default_factory=list)
 
     def __call__(self) -> Any:
         """Run the cell; returns the value of its last expression, or raises its own error."""
@@ -115,7 +115,7 @@ class CellRun:
         except ValueError as error:
             raise UsageError(str(error)) from None
         if settings.expect is not None:
-            self._expected = expect.parse(settings.expect)
+            self._expected = comparison.parse_expectations(settings.expect)
         if settings.region:
             self._regions = ActiveRegions(self.shell, self.cell, settings)
             self.cell = dataclasses.replace(self.cell, regions=self._regions)
@@ -197,7 +197,7 @@ class CellRun:
     def _check_expectations(self, report: Report) -> None:
         """Check `--expect`; raises ExpectationFailed even if the cell raised another error."""
         try:
-            expect.check(report, self._expected)
-        except expect.ExpectationFailed as error:
+            comparison.check_expectations(report, self._expected)
+        except comparison.ExpectationFailed as error:
             tracebacks.show_message_only(self.shell, error)
             raise

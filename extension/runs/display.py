@@ -16,7 +16,7 @@ from typing import Any
 from uuid import uuid4
 
 from dynascope.compiler.report import Report, encodable
-from dynascope.compiler.report.outline import MIME, outline
+from dynascope.compiler.report.comparison import MIME, outline
 from dynascope.shell import cell_id, is_captured, is_kernel, is_live, request_id
 from dynascope.widgets.guarded import guarded
 

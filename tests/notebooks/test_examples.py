@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from project_files import project_files
 
-from dynascope.compiler.report.outline import MIME
+from dynascope.compiler.report.comparison import MIME
 from dynascope.docs_tests.pages import Page, read
 from dynascope.docs_tests.runner import run_page
 

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypedDict
 
 from dynascope.compiler.report import Break, Frame, Report, listed, plural
-from dynascope.compiler.report.causes import is_by_design, setting_in
+from dynascope.compiler.report.overview import is_by_design, setting_in
 from dynascope.widgets.detail import Detail, Part, code_part, list_part, prose
 from dynascope.widgets.features.fixes import considered, fix_parts, is_refused
 from dynascope.widgets.features.places import Places, break_code

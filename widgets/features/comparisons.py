@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dynascope.compiler.report import Break, Diff, Frame, Report, label, place, plural, seconds
-from dynascope.compiler.report.expect import Expectation
+from dynascope.compiler.report.comparison import Expectation
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.recompiles import compiled_again, failures
 

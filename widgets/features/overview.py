@@ -13,8 +13,7 @@ from itertools import groupby
 from typing import TypedDict
 
 from dynascope.compiler.report import Break, Fix, Frame, Recompile, Report, plural, time_text
-from dynascope.compiler.report.call_tree import OWNERS, Call, Owners, call_tree, package, ran_in
-from dynascope.compiler.report.causes import Cause, causes
+from dynascope.compiler.report.overview import OWNERS, Call, Cause, Owners, call_tree, causes, package, ran_in
 from dynascope.widgets.features.breaks import advice, cause_of, instead_of, was_refused
 from dynascope.widgets.features.fixes import considered, fixed_counts, fixed_words, is_refused
 from dynascope.widgets.features.places import Places, break_code

@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, TypedDict
 
 from dynascope.compiler.report import Break
-from dynascope.compiler.report.call_tree import OWNERS, Owners
+from dynascope.compiler.report.overview import OWNERS, Owners
 from dynascope.widgets.features.breaks import only_rest_is_eager
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.recompiles import LensGuards, guard_marks

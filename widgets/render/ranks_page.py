@@ -18,7 +18,7 @@ from typing import Any
 
 from dynascope.compiler.ranks import SOFT_KINDS, Difference, Rank, RankGroup, RanksReport, StepSummary
 from dynascope.compiler.report import encodable, label, plural, seconds
-from dynascope.compiler.report.outline import MIME
+from dynascope.compiler.report.comparison import MIME
 from dynascope.widgets.drawing.palette import literal
 from dynascope.widgets.features import ranks as words
 from dynascope.widgets.features.places import graph_tone

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.driver.explain import explain
 from dynascope.compiler.report import Break, Hit, Report
-from dynascope.compiler.report.expect import ExpectationFailed, parse
+from dynascope.compiler.report.comparison import ExpectationFailed, parse_expectations
 
 
 def one(x: torch.Tensor) -> torch.Tensor:
@@ -200,7 +200,7 @@ def test_expectations_tell_what_was_found_and_where() -> None:
 @pytest.mark.parametrize("text", ["", "graphs", "graphs=two", "nothing=1", "graphs<2", "compile_seconds=1"])
 def test_what_cannot_be_expected_is_one_line(text: str) -> None:
     with pytest.raises(ValueError, match="expect") as caught:
-        parse(text)
+        parse_expectations(text)
     assert "\n" not in str(caught.value)
 
 

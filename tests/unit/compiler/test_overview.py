@@ -6,9 +6,8 @@ import torch
 
 import dynascope
 from dynascope.compiler.report import Break, BreakCost, Frame, Hit, Profile, Recompile, ReportData, Segment
-from dynascope.compiler.report.call_tree import Call, Owners, call_tree, package, ran_in
-from dynascope.compiler.report.causes import causes, setting_in
-from dynascope.compiler.report.guards import FailedGuard
+from dynascope.compiler.report.data import FailedGuard
+from dynascope.compiler.report.overview import Call, Owners, call_tree, causes, package, ran_in, setting_in
 
 
 def inner(x: torch.Tensor) -> torch.Tensor:

@@ -6,7 +6,7 @@ import torch
 
 import dynascope
 from dynascope.compiler.report import Frame, Report
-from dynascope.compiler.report.call_tree import call_tree, qualified
+from dynascope.compiler.report.overview import call_tree, qualified
 from dynascope.widgets.features.places import Places
 
 

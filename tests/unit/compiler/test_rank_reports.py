@@ -16,7 +16,7 @@ from dynascope.compiler.ranks import Rank, RankRecord, RanksReport, merge
 from dynascope.compiler.ranks.record import record_of
 from dynascope.compiler.ranks.structure import Normal
 from dynascope.compiler.report import Break, FailedGuard, Failure, Frame, Graph, Node, Recompile, Report, Summary
-from dynascope.compiler.report.expect import ExpectationFailed
+from dynascope.compiler.report.comparison import ExpectationFailed
 from tools import generated
 
 FILE = "/home/user/job/train.py"

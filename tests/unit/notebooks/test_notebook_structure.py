@@ -9,7 +9,7 @@ import nbformat
 import pytest
 
 from dynascope.compiler.report import Break, Report, Summary
-from dynascope.compiler.report.outline import MIME, outline
+from dynascope.compiler.report.comparison import MIME, outline
 from dynascope.docs_tests.compare import compare, outlines
 from dynascope.docs_tests.normalize import normalized, stable
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from samples import frame, helper_five_times, loop, one_break, report
 
 from dynascope.compiler.report import Break, FailedGuard, Hit, Report
-from dynascope.compiler.report.causes import causes
+from dynascope.compiler.report.overview import causes
 from dynascope.widgets.features.breaks import advice, issue_text, outcome_words, reasons
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.recompiles import guard_words

@@ -25,8 +25,8 @@ from dynascope.compiler.report import (
     Segment,
     Source,
 )
-from dynascope.compiler.report.causes import causes, setting_in
-from dynascope.compiler.report.fixes import FixSettings, FixVerdict
+from dynascope.compiler.report.measurements import FixSettings, FixVerdict
+from dynascope.compiler.report.overview import causes, setting_in
 from dynascope.widgets.drawing.split_graph import whole_picture
 from dynascope.widgets.features.overview import (
     SCREEN,

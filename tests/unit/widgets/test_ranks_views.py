@@ -11,7 +11,7 @@ from unit.compiler.test_rank_reports import PLANTED, made, record, with_differen
 
 from dynascope.compiler.ranks import Difference, Rank, RankGroup, RanksReport, StepTime, merge
 from dynascope.compiler.report import Graph, Node, Report, StackEntry, Summary
-from dynascope.compiler.report.outline import MIME
+from dynascope.compiler.report.comparison import MIME
 from dynascope.widgets.features.ranks import ranges
 from dynascope.widgets.model import view_model
 from dynascope.widgets.render import ranks_page

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from samples import SAMPLES, frame, hostile, loop, many, one_break, recompiled, refused
 
 from dynascope.compiler.report import BreakCost, Fix, InputRun, Profile, Recompile, Report, Verdict
-from dynascope.compiler.report.causes import causes
-from dynascope.compiler.report.expect import parse
+from dynascope.compiler.report.comparison import parse_expectations
+from dynascope.compiler.report.overview import causes
 from dynascope.widgets.features.comparisons import unmet
 from dynascope.widgets.features.overview import CauseWords
 from dynascope.widgets.features.places import Places
@@ -105,7 +105,7 @@ def test_counts_agree_with_their_nouns(n: int, s: str) -> None:
     report = one_break()
     report.summary.unknown_breaks, report.graphs[0].ops = n, n
     assert f"1 graph break and {n} at {'an unknown place' if n == 1 else 'unknown places'} ·" in headline(report)
-    assert f", {n} op{s}\n" in unmet(report, parse("ops=0")[0])
+    assert f", {n} op{s}\n" in unmet(report, parse_expectations("ops=0")[0])
     assert f"Median of {n} call{s};" in cost_method(BreakCost(break_="b0", seconds=1.0, calls=n))
     verdict = Verdict(eager_seconds=2.0, compiled_seconds=1.0, payback="calls", payback_calls=n)
     assert verdict_words(Profile(calls=n, median_seconds=1.0, verdict=verdict)).endswith(f"pays for itself after {n} call{s}")

@@ -1,12 +1,19 @@
-"""Compares two reports of the same code, which may have been edited in between.
+"""Compares a report with an earlier one of the same code (`diff`), or with expected counts; and the outline for docs tests.
 
 Two breaks are the same if they have the same file, function, type and text of the line; if the line number differs, the break
 has moved.  Columns only tell apart the breaks of one line.  Every edit gives a cell another file name, so all cells count as
 one file.
+
+In `graphs=2,breaks<=1,unexpected=0`, the names are those of the summary's counts.  If a count is not as expected, an error says
+what was found and where.
+
+The outline is the counts, the versions of torch and Python, and the type, line and outcome of each graph break.  The output of
+a cell contains it, under the mime type `MIME`, for docs tests to compare; nothing displays it.
 """
 
 from __future__ import annotations
 
+import operator
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
@@ -15,7 +22,7 @@ from typing import Any, Literal
 
 from dynascope.compiler.lowerings import lower
 from dynascope.compiler.report.formatting import dynamic_words, encodable
-from dynascope.compiler.report.schema import Break, ReportData, Setting, Source
+from dynascope.compiler.report.schema import Break, ReportData, Setting, Source, Summary
 
 _DEFINED = re.compile(r"^\s*(?:async\s+)?def\s+(\w+)")
 #: counts of `Summary` that are compared; their words are in `widgets.labels.comparisons._COUNTS`
@@ -150,3 +157,78 @@ def _identity(broken: Break) -> tuple[Hashable, ...]:
 
 def _file(part: Break | Source) -> str:
     return "cell" if part.cell is not None else part.file
+
+
+#: names that can be expected
+EXPECTED = tuple(name for name in Summary.__struct_fields__ if name not in ("compile_seconds", "unknown_breaks"))
+_TERM = re.compile(r"^\s*(?P<name>\w+)\s*(?P<sign><=|>=|==|=)\s*(?P<number>\d+)\s*$")
+_SIGNS: dict[str, Callable[[int, int], bool]] = {"=": operator.eq, "==": operator.eq, "<=": operator.le, ">=": operator.ge}
+
+
+class ExpectationFailed(AssertionError):
+    """A report does not have the expected counts."""
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """One expectation, such as `breaks<=1`."""
+
+    name: str
+    sign: str
+    number: int
+
+    def actual(self, report: ReportData) -> int:
+        """The count in the report."""
+        return int(getattr(report.summary, self.name))
+
+    def holds(self, report: ReportData) -> bool:
+        """Whether the count is as expected; if some breaks are unknown, only `>=` can hold for `breaks` and `unexpected`."""
+        if self.name in ("breaks", "unexpected") and report.summary.unknown_breaks and self.sign != ">=":
+            return False
+        return _SIGNS[self.sign](self.actual(report), self.number)
+
+    def __str__(self) -> str:
+        return f"{self.name}{self.sign}{self.number}"
+
+
+def parse_expectations(text: str) -> list[Expectation]:
+    """Parse expectations such as `graphs=2,breaks<=1`.
+
+    Raises ValueError, with a one-line message, if there is no term, or one that is not a count with a sign and a number.
+    """
+    expectations = []
+    for term in filter(str.strip, text.split(",")):
+        match = _TERM.match(term)
+        if match is None or match["name"] not in EXPECTED:
+            raise ValueError(
+                f"cannot expect {term.strip()!r}: write NAME=NUMBER, NAME<=NUMBER or NAME>=NUMBER with {', '.join(COUNTS)}"
+            )
+        expectations.append(Expectation(match["name"], match["sign"], int(match["number"])))
+    if not expectations:
+        raise ValueError("nothing is expected: write for example graphs=1,breaks=0")
+    return expectations
+
+
+def read_expectations(expected: str = "", /, **counts: int | str) -> list[Expectation]:
+    """The expectations in text and keywords, as in `read("breaks<=1", graphs=2, skipped="<=3")`; raises what `parse` raises."""
+    terms = [expected, *(f"{k}={v}" if isinstance(v, int) else f"{k}{v}" for k, v in counts.items())]
+    return parse_expectations(",".join(t for t in terms if t))
+
+
+def check_expectations(report: ReportData, expectations: list[Expectation]) -> None:
+    """Raise ExpectationFailed if an expectation does not hold; the message has the actual counts and their places."""
+    __tracebackhide__ = True  # pytest ends its traceback at the user's line
+    failed = [e for e in expectations if not e.holds(report)]
+    if failed:
+        raise ExpectationFailed("\n".join(str(lower("unmet", report, e)) for e in failed))
+
+
+MIME = "application/vnd.dynascope.report+json"
+
+
+def outline(report: dict[str, Any]) -> dict[str, Any]:
+    """The outline of a report's data (`Report.to_dict`)."""
+    summary = {k: v for k, v in report.get("summary", {}).items() if isinstance(v, int)}
+    breaks = [{name: b.get(name) for name in ("type", "line", "outcome")} for b in report.get("breaks", [])]
+    versions = {name: str((report.get("versions") or {}).get(name) or "").partition("+")[0] for name in ("torch", "python")}
+    return {"summary": summary, "breaks": breaks, **{name: version for name, version in versions.items() if version}}
