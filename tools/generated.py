@@ -130,7 +130,7 @@ def wire_types(present: str = "") -> str:
         if kind.__name__ not in done:
             done[kind.__name__] = ""
             fields = []
-            for name, hint in get_type_hints(kind, localns={"NotRequired": NotRequired}, include_extras=True).items():
+            for name, hint in get_type_hints(kind, include_extras=True).items():
                 optional = get_origin(hint) is NotRequired
                 fields.append(f"{name}{'?' if optional else ''}: {typescript(get_args(hint)[0] if optional else hint)}")
             done[kind.__name__] = f"export type {kind.__name__} = {{ {'; '.join(fields)} }};"

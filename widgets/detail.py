@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict
+
+from typing_extensions import NotRequired
 
 from dynascope.widgets.guarded import guarded
 from dynascope.widgets.words import printable
-
-if TYPE_CHECKING:  # only ever read by type checkers, so it need not be installed
-    from typing_extensions import NotRequired
 
 #: one text has at most this many characters (a backend's code can have megabytes)
 TEXT_LIMIT = 200_000

@@ -6,10 +6,9 @@ Promises: JSON-ready (strings, numbers, booleans, None, lists, dicts); every tex
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypedDict
+from typing import Literal, TypedDict
 
-if TYPE_CHECKING:  # only ever read by type checkers, so it need not be installed
-    from typing_extensions import NotRequired
+from typing_extensions import NotRequired
 
 
 class Shape(TypedDict):

@@ -10,7 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable
 from functools import partial
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
+
+from typing_extensions import NotRequired
 
 from dynascope.compiler.report import Break, Frame, Report, listed, plural
 from dynascope.compiler.report.overview import is_by_design, setting_in
@@ -22,9 +24,6 @@ from dynascope.widgets.features.regions import allowed_by, flag_words, forbidden
 from dynascope.widgets.features.run_time import cost_facts, cost_method, cost_words
 from dynascope.widgets.terminal import Terminal
 from dynascope.widgets.words import capped, compiler_text, indent_of, printable, shorten
-
-if TYPE_CHECKING:  # only ever read by type checkers, so it need not be installed
-    from typing_extensions import NotRequired
 
 #: beginnings of the compiler's hints that fit any break: these are shown last
 _GENERAL = (

@@ -9,7 +9,9 @@ report are long in total, they are not in the model, and a view in a notebook fe
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
+
+from typing_extensions import NotRequired
 
 from dynascope.compiler.ranks.collectives import called, collectives, describe
 from dynascope.compiler.report import (
@@ -31,9 +33,6 @@ from dynascope.widgets.features.recompiles import SYMBOL, symbol_title
 from dynascope.widgets.terminal import Terminal
 from dynascope.widgets.wire import FxNode
 from dynascope.widgets.words import printable, shorten
-
-if TYPE_CHECKING:  # only ever read by type checkers, so it need not be installed
-    from typing_extensions import NotRequired
 
 #: the tab lists at most this many operations
 SLOWEST = 8

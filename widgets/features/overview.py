@@ -81,6 +81,7 @@ _GUARDS = {
         "mark the size with `torch._dynamo.mark_dynamic(x, dim, min=..., max=...)`",
     ),
 }
+_SAME = "keep what the guard checks the same in each call"
 _HINT = "the compiler's hint"
 _TRACED_AGAIN = "tried: gone after a first call"
 _LIMIT = "Dynamo recompile limit exceeded"
@@ -229,19 +230,28 @@ class CauseWords:
 
     def title(self) -> str:
         """What happens at each place of the cause."""
-        if self.cause.kind == "recompile":
-            known = _GUARDS.get(self.cause.guard or "")
-            return known[0] + self.example() if known else (recompile_words(self.recompiles[0]) or ["a guard failed"])[0]
-        if self.cause.first_call:
-            return "only in the first call"
-        if self.cause.by_design:
-            return "torch's own breaks, for training"
-        if self.cause.consequence:
-            return "may follow from an earlier break"
+        return self.meaning()[0]
+
+    def meaning(self) -> tuple[str, ...]:
+        """What happens, what to do and, if that is something else, what to do where other changes were tried in vain."""
+        cause = self.cause
+        if cause.kind == "recompile":
+            otherwise = ((recompile_words(self.recompiles[0]) or ["a guard failed"])[0], _SAME)
+            known = _GUARDS.get(cause.guard or "")
+            return (known[0] + self.example(), *known[1:]) if known else otherwise
+        if cause.first_call:
+            return "only in the first call", f"call it once in eager mode before it is compiled ({_TRACED_AGAIN})"
+        steps = advice(self.report, self.breaks[0])
+        if cause.by_design:
+            return "torch's own breaks, for training", steps[0]
+        if cause.consequence:
+            return "may follow from an earlier break", "fix the others first: the compiler says that they may be the cause"
+        if cause.type in _TYPES and not self.breaks[0].error:
+            return _TYPES[cause.type]
+        title = _SETTINGS.get(cause.setting or "") or _TYPES.get(cause.type, (cause.type,))[0]
         if len({b.error for b in self.breaks}) == 1 and self.breaks[0].error:
-            return compiler_text(self.breaks[0].error, 200)
-        known_type = _TYPES.get(self.cause.type)
-        return _SETTINGS.get(self.cause.setting or "") or (known_type[0] if known_type else compiler_text(self.cause.type, 200))
+            title = self.breaks[0].error
+        return compiler_text(title, 200), shorten(next((s for s in steps if not s.startswith("Other code of")), ""), 200)
 
     def example(self) -> str:
         """For recompiles, what the first failed guard expected and what it got: `, such as boxes: 308, then 0`."""
@@ -261,22 +271,10 @@ class CauseWords:
         titles = list(dict.fromkeys(fix.title for fix in self.considered() if fix.chosen))
         if titles:
             return f"{'; '.join(map(lower_first, titles[:2]))} (tried: proved)"
-        if self.cause.kind == "recompile":
-            return self.untried(_GUARDS.get(self.cause.guard or "", ("", "keep what the guard checks the same in each call")))
-        if self.cause.first_call:
-            return f"call it once in eager mode before it is compiled ({_TRACED_AGAIN})"
-        if self.cause.by_design:
-            return advice(self.report, self.breaks[0])[0]
-        if self.cause.consequence:
-            return "fix the others first: the compiler says that they may be the cause"
-        if self.cause.type in _TYPES and not self.breaks[0].error:
-            return self.untried(_TYPES[self.cause.type])
-        step = next((step for step in advice(self.report, self.breaks[0]) if not step.startswith("Other code of")), "")
-        return shorten(step, 200)
-
-    def untried(self, known: tuple[str, ...]) -> str:
-        """What to do, without what was tried in vain: `known` has the words for both."""
-        return f"{known[-1]} (other changes were tried and refused)" if self.is_refused() else known[1]
+        _, step, *instead = self.meaning()
+        if self.is_refused() and (self.cause.kind == "recompile" or instead):
+            return f"{(instead or [step])[0]} (other changes were tried and refused)"
+        return step
 
     def considered(self) -> list[Fix]:
         """The changes considered for the cause; if it has a setting, those with this setting."""
@@ -405,46 +403,37 @@ class _Rows:
             self.quiet_row(quiet, depth)
 
     def row(self, call: Call, depth: int, *, folded: bool = False) -> None:
+        """Add a row for a call; one in which nothing was captured or happened shares the row of its only callee."""
         passed: list[Call] = []
-        while depth and len(call.calls) == 1 and not folded and self.is_empty(call):
+        while depth and len(call.calls) == 1 and not (folded or call.is_eventful or call.graphs):
             passed, call = [*passed, call], call.calls[0]
         whole = [*passed, *([c for _, c in call.walk()] if folded else [call])]
-        self.sizes.append(self.part(whole))
-        self.rows.append({
-            "id": self.target(call), "depth": depth, "name": shorten(self.name(call), 120), "owner": self.owners.of(call.file),
-            "place": self.places.at(call.file, call.line, call.cell), "events": self.events(whole),
-            "ids": [id for c in whole for id in (*c.breaks, *(f.id for f in c.frames), *c.graphs)],
-            "part": 0, "eager": 0, "folded": folded,
-        })  # fmt: skip
+        ids = [id for c in whole for id in (*c.breaks, *(f.id for f in c.frames), *c.graphs)]
+        self.add(call, whole, depth, shorten(self.name(call), 120), folded=folded, ids=ids)
         self.below(call.calls, depth + 1)
-
-    def is_empty(self, call: Call) -> bool:
-        """Whether nothing was captured or happened in a call itself.
-
-        If such a call has only one callee, the two share a row, unless the call is a root or folded.
-        """
-        return not call.is_eventful and not call.graphs
 
     def quiet_row(self, quiet: list[Call], depth: int) -> None:
         """Add a row that sums up several quiet calls, and their own rows below it."""
-        whole = [c for call in quiet for _, c in call.walk()]
-        self.sizes.append(self.part(whole))
         names = list(dict.fromkeys(_short(self.name(call)) for call in quiet))
-        self.rows.append({
-            "id": self.target(quiet[0]), "depth": depth, "name": f"{len(quiet)} more: {listing(names, 100)}",
-            "owner": min((self.owners.of(c.file) for c in whole), key=OWNERS.index), "place": "",
-            "events": self.events(whole), "ids": [], "part": 0, "eager": 0, "folded": True,
-        })  # fmt: skip
+        whole = [c for call in quiet for _, c in call.walk()]
+        self.add(quiet[0], whole, depth, f"{len(quiet)} more: {listing(names, 100)}", folded=True, ids=[])
         for call in quiet:
             self.row(call, depth + 1, folded=True)
 
+    def add(self, call: Call, whole: list[Call], depth: int, name: str, *, folded: bool, ids: list[str]) -> None:
+        """Add a row for all calls in `whole`; a click selects a call's first break, else its skipped or its first frame."""
+        own = [call] if ids else whole  # a sum without ids is of nobody's call
+        frames = [f.id for f in ([call.skipped] if call.skipped else []) + call.frames]
+        self.sizes.append(self.part(whole))
+        self.rows.append({
+            "id": next(iter([*call.breaks, *frames]), ""), "depth": depth, "name": name,
+            "owner": min((self.owners.of(c.file) for c in own), key=OWNERS.index),
+            "place": self.places.at(call.file, call.line, call.cell) if ids else "", "events": self.events(whole), "ids": ids,
+            "part": 0, "eager": 0, "folded": folded,
+        })  # fmt: skip
+
     def name(self, call: Call) -> str:
         return self.places.function(call.name, call.file, call.line)
-
-    def target(self, call: Call) -> str:
-        """What a click on the row of a call selects: its first break, else the frame that was skipped, else its first frame."""
-        frames = [f.id for f in ([call.skipped] if call.skipped else []) + call.frames]
-        return next(iter([*call.breaks, *frames]), "")
 
     def part(self, calls: list[Call]) -> tuple[float, float]:
         """How much of the program is in these calls, and how much of that is eager code, in seconds.
@@ -467,20 +456,13 @@ class _Rows:
         found += [["break", plural(len(breaks), "break")]] if breaks else []
         again = sum(call.recompiles for call in calls)
         found += [["recompile", plural(again, "recompile")]] if again else []
-        return found + self.captured(calls, [] if found else frames)
-
-    def captured(self, calls: list[Call], frames: list[Frame]) -> list[list[str]]:
-        """The pairs for graphs and measured eager ops; without either, "nothing to compile" if all `frames` are empty."""
-        graphs = [g for call in calls for g in call.graphs if g in self.graphs]
-        ops = [self.graphs.get(g) for g in graphs]
-        eager = sum(self.eager_ops[f.id] for call in calls for f in call.frames)
-        known = "" if None in ops or not graphs else f", {plural(sum(op or 0 for op in ops), 'op')}"
-        found = [["graph", plural(len(graphs), "graph") + known]] if graphs else []
+        graphs = [self.graphs[g] for call in calls for g in call.graphs if g in self.graphs]
+        known = "" if None in graphs else f", {plural(sum(ops or 0 for ops in graphs), 'op')}"
+        found += [["graph", plural(len(graphs), "graph") + known]] if graphs else []
+        eager = sum(self.eager_ops[f.id] for f in frames)
         found += [["eager", plural(eager, "eager op")]] if eager else []
-        if found:
-            return found
-        empty = frames and all(f.status == "empty" for f in frames)
-        return [["empty", "nothing to compile"]] if empty else []
+        empty = frames and not found and all(f.status == "empty" for f in frames)
+        return [["empty", "nothing to compile"]] if empty else found
 
 
 def _short(name: str) -> str:
@@ -585,32 +567,22 @@ class OverviewText(Terminal):
         out = [self.paint("    → ", "green") + line.lstrip() for line in self.wrap(row["fix"], "      ", 1)]
         for owner, group in groupby(row["places"], lambda place: place["owner"]):
             whose = {"own": "your code: ", "model": f"{self.shown['library']}: "}.get(owner, "other libraries: ")
-            listed = self.listed(list(group), self.width - 6, whose if len(self.owners) > 1 or owner == "own" else "")
-            out += [f"      {line}" for line in listed]
+            whose = whose if len(self.owners) > 1 or owner == "own" else ""
+            out += self.wrap(whose + ", ".join(self.by_function(list(group))), "      ", 2)
         if row["eager"]:
             words = "runs eagerly: " if row["kind"] == "break" else "runs eagerly, compiled too often: "
             out.append(self.paint("      " + words + listing(row["eager"][:FUNCTIONS], self.width - 6 - len(words)), "soft"))
         return out
 
-    def listed(self, places: list[CausePlace], room: int, owner: str) -> list[str]:
-        """The places by function, in at most two lines: `poolers.py:104 _infer_scale (5×), poolers.py:122 :125 _setup`."""
+    def by_function(self, places: list[CausePlace]) -> list[str]:
+        """The places by function: `poolers.py:104 _infer_scale (5×)`, `poolers.py:122 :125 _setup`."""
         parts = []
         for (file, function), group in groupby(places, lambda p: (p["place"].rpartition(":")[0], p["function"])):
             here = list(group)
             lines = " ".join(f":{p['place'].rpartition(':')[2]}" for p in here[:6]) + (" …" if len(here) > 6 else "")
             times = sum(p["times"] for p in here)
             parts.append(f"{file}{lines} {function}" + (f" ({times}×)" if times > len(here) else ""))
-        rows = [owner]
-        for number, part in enumerate(parts):
-            text = shorten(part, room - 20) + ("," if number + 1 < len(parts) else "")
-            if len(rows[-1]) + len(text) > room - (22 if len(rows) > 1 else 0) and rows[-1] != owner:
-                if len(rows) == 2:
-                    rows[-1] += f" and {plural(len(parts) - number, 'more function')}"
-                    break
-                rows.append(text)
-            else:
-                rows[-1] += (" " if rows[-1] not in ("", owner) else "") + text
-        return rows
+        return parts
 
     # -- calls ------------------------------------------------------------------------------------
 

@@ -1,21 +1,18 @@
 """Regions: which one set `error_on_graph_break` at a break, and the lines for which one did.
 
 A region is a `with` block, a function or a range of lines.  The report has the lines of `--region` options in the cell; those
-of other blocks and functions are found in the recorded source, and if they are uncertain, the region has no band.  A function
-that was traced under a flag other than the run's has a band, too.
+of `with` blocks and decorated functions are found in the recorded source, and if they are uncertain, the region has no band.  A
+function that was traced under a flag other than the run's has a band, too.
 """
 
 from __future__ import annotations
 
 import ast
-import re
 from typing import NamedTuple
 
-from dynascope.compiler.report import Break, FlagOrigin, StackEntry
+from dynascope.compiler.report import Break, FlagOrigin
 from dynascope.widgets.features.places import FUNCTIONS, WITHS, Places, first_line, statements
 from dynascope.widgets.words import printable
-
-_LINES = re.compile(r"^(\d+)(?:-(\d+))?$")
 
 
 class Band(NamedTuple):
@@ -99,44 +96,22 @@ def bands(places: Places) -> dict[tuple[str, int], Band]:
 def _of_break(places: Places, b: Break) -> Band | None:
     """The band of the region that set the flag at a break; None if no region did, or if its flag or lines are uncertain."""
     origin, file = b.region, b.file
-    if not origin.is_region or b.error_on_graph_break is None:
+    if b.error_on_graph_break is None:
         return None
-    name = origin.name or ""
     lines: tuple[int, int] | None = None
     if origin.kind == "with" and origin.file is not None and origin.line is not None:
         file = origin.file
         lines = _with(places, file, origin.line)
-    elif origin.kind == "option":
-        file, lines = _of_option(places, b, name)
-    elif name:
-        lines = _function(places, file, name.rpartition(".")[2], decorated=True)
+    elif origin.kind == "decorator":
+        lines = _decorated(places, file, (origin.name or "").rpartition(".")[2])
     return Band(file, *lines, b.error_on_graph_break, f"set by {region_name(b, places)}") if lines else None
 
 
-def _of_option(places: Places, b: Break, target: str) -> tuple[str, tuple[int, int] | None]:
-    """File and lines of a `--region` option, which contain the break or, if it is in a function called there, the call."""
-    around: list[StackEntry | Break] = [*b.stack, b]
-    for at in around:
-        if match := _LINES.match(target):  # lines of the cell
-            lines = (int(match[1]), int(match[2] or match[1])) if at.cell is not None else None
-        else:
-            lines = _function(places, at.file, target.rpartition(".")[2])
-        if lines and lines[0] <= at.line <= lines[1]:
-            return at.file, lines
-    return b.file, None
-
-
-def _function(places: Places, file: str, name: str, *, decorated: bool = False) -> tuple[int, int] | None:
-    """First and last line of the function with this name; None unless there is exactly one.
-
-    `decorated`: only functions with a region's decorator count.
-    """
+def _decorated(places: Places, file: str, name: str) -> tuple[int, int] | None:
+    """First and last line of the function with this name and a region's decorator; None unless there is exactly one."""
     functions = [n for n in statements(places.lines(file)) if isinstance(n, FUNCTIONS) and n.name == name]
-    if decorated:
-        functions = [n for n in functions if any(_is_region(d) for d in n.decorator_list)]
-    if len(functions) != 1:
-        return None
-    return first_line(functions[0]), functions[0].end_lineno or functions[0].lineno
+    functions = [n for n in functions if any(_is_region(d) for d in n.decorator_list)]
+    return (first_line(functions[0]), functions[0].end_lineno or functions[0].lineno) if len(functions) == 1 else None
 
 
 def _with(places: Places, file: str, line: int) -> tuple[int, int] | None:

@@ -1,18 +1,19 @@
 """Run time: where the time of a call goes, what breaks and guards cost, whether compiling pays, and other inputs.
 
 Promises: all numbers come from the report; what is unknown (None) is called unknown or left out.  A segment's `id` names
-something that the view can select (graph, break or frame), or is empty; a lane has at most `MOST` segments: if the report has
-more, those too short to be seen are merged by kind within each hundredth of the call: widths stay true, but the order inside a
-hundredth is lost, and the tooltips say so.
+something that the view can select (graph, break or frame), or is empty.  If a lane has more than `MOST` segments, those too
+short to be seen are merged by kind within each hundredth of the call: widths stay true, but the order inside a hundredth is
+lost, and the tooltips say so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
 
 from msgspec.structs import asdict, replace
+from typing_extensions import NotRequired
 
 from dynascope.compiler.report import (
     BreakCost,
@@ -32,14 +33,8 @@ from dynascope.widgets.features.recompiles import guard_words
 from dynascope.widgets.terminal import Terminal
 from dynascope.widgets.words import printable, shorten
 
-if TYPE_CHECKING:  # only ever read by type checkers, so it need not be installed
-    from typing_extensions import NotRequired
-
-#: a lane has at most this many segments
-MOST = 1500
-#: on lanes with more segments, a segment of at least `_LONG` of the call is drawn as it is; shorter ones are merged within each
-#: `_GATHERED` of the call, into at most `_KINDS` by kind: at most 200 + 4 * (100 + 200 + 1) in all, fewer than `MOST`
-_LONG, _GATHERED, _KINDS = 1 / 200, 1 / 100, 4
+#: a lane with more segments than `MOST` is drawn by hundredths of the call, except for segments of at least `_LONG` of it
+MOST, _LONG, _GATHERED = 1500, 1 / 200, 1 / 100
 #: for each share its name, its kind (which sets its color) and what it means
 _SHARES = {
     "graphs": ("compiled graphs", "graph", "the captured graphs, as the backend compiled them"),
@@ -194,41 +189,35 @@ def _segments(profile: Profile, drawn: float, places: Places) -> list[TimeSegmen
     segments: list[TimeSegment] = []
     for number, lane in enumerate(profile.lanes):
         on_lane = [s for s in profile.segments if s.lane == lane]
-        for run in _runs(on_lane, drawn) if len(on_lane) > MOST else [[s] for s in on_lane]:
-            segments += [_segment(s, label, drawn, number, places) for s, label in _merged(run)]
+        for s, label in _gathered(on_lane, drawn) if len(on_lane) > MOST else ((s, "") for s in on_lane):
+            segments.append(_segment(s, label, drawn, number, places))
     return segments
 
 
-def _runs(segments: list[Segment], drawn: float) -> list[list[Segment]]:
-    """The segments in runs to be merged: neighboring short ones of one hundredth; a long segment is a run by itself."""
+def _gathered(segments: list[Segment], drawn: float) -> Iterator[tuple[Segment, str]]:
+    """(segment, label) for each kind among the short segments of a hundredth; a long segment is drawn as it is.
+
+    The segment is the longest of its kind, made as wide as all of them; label "": it is the only one.
+    """
 
     def key(segment: Segment) -> tuple[bool, float]:
         is_long = segment.duration >= _LONG * drawn
         return is_long, segment.start if is_long else segment.start // (_GATHERED * drawn)
 
-    return [list(run) for _, run in groupby(segments, key)]
-
-
-def _merged(run: list[Segment]) -> Iterator[tuple[Segment, str]]:
-    """(segment, label) for each kind in a run; if there are more than `_KINDS`, those with the least time are merged into one.
-
-    The segment is the longest of its kind, made as wide as all of them; label "": it is the only one.
-    """
-    kinds: dict[str, list[Segment]] = {}
-    for segment in run:
-        kinds.setdefault(segment.kind, []).append(segment)
-    parts = sorted(kinds.values(), key=lambda part: -sum(s.duration for s in part))
-    parts = [*parts[: _KINDS - 1], [s for part in parts[_KINDS - 1 :] for s in part]]
-    at, within = run[0].start, time_text(run[-1].start + run[-1].duration - run[0].start)
-    for part in filter(None, parts):
-        longest = max(part, key=lambda s: s.duration)
-        if len(part) == 1:
-            yield replace(longest, start=at), ""
-        else:
-            label = f"{len(part)} short stretches within {within} like {longest.label!r}; their order is not drawn"
-            taken = sum(s.duration for s in part)
-            yield replace(longest, start=at, duration=taken, median=None, ops=[]), label
-        at += sum(s.duration for s in part)
+    for _, run in groupby(segments, key):
+        kinds: dict[str, list[Segment]] = {}
+        for segment in run:
+            kinds.setdefault(segment.kind, []).append(segment)
+        at = min(part[0].start for part in kinds.values())
+        within = time_text(max(part[-1].start + part[-1].duration for part in kinds.values()) - at)
+        for part in sorted(kinds.values(), key=lambda part: -sum(s.duration for s in part)):
+            longest, taken = max(part, key=lambda s: s.duration), sum(s.duration for s in part)
+            if len(part) == 1:
+                yield replace(longest, start=at), ""
+            else:
+                label = f"{len(part)} short stretches within {within} like {longest.label!r}; their order is not drawn"
+                yield replace(longest, start=at, duration=taken, median=None, ops=[]), label
+            at += taken
 
 
 def _segment(s: Segment, label: str, drawn: float, lane: int, places: Places) -> TimeSegment:
@@ -381,12 +370,6 @@ def run_time_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
             f"guards take {time_text(costs.lookups)} a call, the code around graphs {time_text(costs.prologue)} "
             f"(together {100 * costs.share:.0f}%)", "    ", 3,
         )  # fmt: skip
-        for one in costs.frames[:2]:
-            frame = places.frames.get(one.frame or "")
-            name = "compiled code the report lacks" if frame is None else f"{places.name(frame)} ({frame.compile_id})"
-            times = f", evaluated {one.times:.3g} times a call" if one.times > 1.01 else ""
-            taken = f"guards {time_text(one.lookups)}{times}, the code around the graph {time_text(one.prologue)}"
-            out += terminal.wrap(f"{name}: {taken}, {100 * one.share:.0f}% of the call", "      ", 3)
         out += terminal.wrap(switches, "      ", 6)
     return out
 

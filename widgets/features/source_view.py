@@ -7,10 +7,11 @@ columns, the guards on values that it made, the region that it is in, and one st
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from itertools import groupby
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
+
+from typing_extensions import NotRequired
 
 from dynascope.compiler.report import Break
 from dynascope.compiler.report.overview import OWNERS, Owners
@@ -20,14 +21,10 @@ from dynascope.widgets.features.recompiles import LensGuards, guard_marks
 from dynascope.widgets.features.regions import bands
 from dynascope.widgets.words import printable, shorten
 
-if TYPE_CHECKING:  # only ever read by type checkers, so it need not be installed
-    from typing_extensions import NotRequired
-
 #: at most this many characters of a line are shown
 LINE_LIMIT = 2000
 #: lines that a large report shows before and after each notable line (see `_quieten`)
 AROUND = 2
-_DOCSTRING = re.compile(r"[rR]?(\"{3}|'{3})")
 Key = tuple[str, int]
 NO_OP = ("placeholder", "get_attr", "output")
 #: rank and words of each state of a frame; a line of several frames shows the state with the highest rank
@@ -129,8 +126,7 @@ def _quieten(places: Places, file: str, shown: LensFile) -> None:
     """Mark lines as quiet that are far from every notable line, and count the file's breaks and graphs.
 
     Notable are breaks, guards that failed, the ends of each run of a graph's lines, and first lines of recompiled, skipped,
-    failed and unfinished frames.  Lines of docstrings count as far, unless they have a break; a run of at most `AROUND`
-    far lines is not marked.
+    failed and unfinished frames.  A run of at most `AROUND` far lines is not marked.
     """
     report, lines = places.report, shown["lines"]
     runs: dict[int, list[int]] = defaultdict(list)
@@ -143,7 +139,6 @@ def _quieten(places: Places, file: str, shown: LensFile) -> None:
     broken = {b.line for b in report.breaks if b.file == file}
     failed = {line["line"] for line in lines if "guards" in line and line["guards"]["failed"]}
     near = {n for at in edges | again | broken | failed for n in range(at - AROUND, at + AROUND + 1)}
-    near -= _docstrings(places.lines(file)) - broken
     for quiet, group in groupby(lines, lambda line: line["line"] not in near):
         few = list(group)
         if quiet and len(few) > AROUND:
@@ -160,23 +155,6 @@ def _runs(numbers: list[int]) -> list[list[int]]:
             runs.append([])
         runs[-1].append(number)
     return runs
-
-
-def _docstrings(lines: dict[int, str]) -> set[int]:
-    """The lines of triple-quoted docstrings, found without parsing, because an excerpt may begin and end anywhere."""
-    found: set[int] = set()
-    before, quotes = "", ""
-    for number, line in sorted(lines.items()):
-        text = line.strip()
-        opening = _DOCSTRING.match(text)
-        if quotes:
-            found.add(number)
-            quotes = "" if quotes in text else quotes
-        elif opening and before.endswith(":"):
-            found.add(number)
-            quotes = "" if text.count(opening[1]) > 1 else opening[1]
-        before = text or before
-    return found
 
 
 def _mark(b: Break, places: Places) -> LensMark:

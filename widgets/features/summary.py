@@ -6,7 +6,9 @@ Promises: what is unknown (None) is called unknown or left out.
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
+
+from typing_extensions import NotRequired
 
 from dynascope.compiler.report import Frame, Recompile, Report, Summary, place, plural, seconds, time_text
 from dynascope.widgets.features.breaks import sorted_breaks
@@ -16,9 +18,6 @@ from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.recompiles import recompile_words
 from dynascope.widgets.terminal import Terminal
 from dynascope.widgets.words import capped, printable, shorten
-
-if TYPE_CHECKING:  # only ever read by type checkers, so it need not be installed
-    from typing_extensions import NotRequired
 
 
 class Chip(TypedDict):

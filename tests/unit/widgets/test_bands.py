@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from samples import CELL, broken, frame, regions, report
 
-from dynascope.compiler.report import FlagOrigin, RegionLines, Report, StackEntry
-from dynascope.compiler.report.schema import Excerpt, Source
+from dynascope.compiler.report import FlagOrigin, RegionLines, Report
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.regions import bands, region_name
 from dynascope.widgets.model import view_model
@@ -62,10 +61,6 @@ def lines(r: Report) -> list[int]:
         (13, block(10), [10, 11, 12, 13]),
         (13, block(13), [10, 11, 12, 13]),  # the resume function enters the `with` again
         (12, block(11), [11, 12]),
-        (9, option("8-9"), [8, 9]),
-        (9, option("9"), [9]),
-        (9, option("plain"), list(range(7, 15))),
-        (9, option("module.Class.plain"), list(range(7, 15))),
         (9, decorator("plain"), []),  # nothing says that it is decorated
         (9, block(9), []),  # no `with` around it sets a region
         (9, decorator("gone"), []),
@@ -76,18 +71,6 @@ def lines(r: Report) -> list[int]:
 )
 def test_a_region_is_as_long_as_its_block_function_or_lines(line: int, region: FlagOrigin, found: list[int]) -> None:
     assert sorted(lines(made(line, region))) == found
-
-
-@pytest.mark.parametrize(("target", "found"), [("8-9", [8, 9]), ("plain", list(range(7, 15))), ("8", []), ("gone", [])])
-def test_the_region_of_an_option_is_where_it_was_set_not_where_a_callee_breaks(target: str, found: list[int]) -> None:
-    r = made(9, option(target))
-    b = r.breaks[0]
-    b.stack = [StackEntry(file=CELL, line=9, function="plain", cell=3), StackEntry(file="model.py", line=8, function="log")]
-    b.file, b.line, b.cell = "model.py", 8, None
-    r.sources.append(
-        Source(file="model.py", label="model.py", excerpts=[Excerpt(line=7, text="def plain(x):\n    return log(x)\n")])
-    )
-    assert sorted(bands(Places(r))) == [(CELL, line) for line in found]
 
 
 def test_a_region_that_a_resume_function_enters_again_has_the_place_of_its_with() -> None:

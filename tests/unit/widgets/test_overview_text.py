@@ -152,12 +152,11 @@ def test_the_code_of_a_break_is_the_whole_expression() -> None:
     assert places.code(Break(id="b2", file="m.py", line=4, column=12, end_line=4, end_column=13)) == "a"
 
 
-def test_lines_around_events_are_shown_and_docstrings_are_not() -> None:
+def test_lines_around_events_are_shown() -> None:
     report = model(breaks=1, recompiles=0)
     own, library = source_view(Places(report), True)
     assert (own["owner"], library["owner"], library["breaks"]) == ("own", "model", 1)
     quiet = {line["line"] for line in library["lines"] if line.get("quiet")}
-    assert {3, 4, 5, 6} <= quiet, "a docstring"
     assert not {7, 8, 9, 10} & quiet, "around a break"
     report.breaks.append(replace(report.breaks[0], id="b90", column=0))
     assert source_view(Places(report), True)[1]["breaks"] == 2, "two breaks on one line"
