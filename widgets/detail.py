@@ -16,6 +16,9 @@ TEXT_LIMIT = 200_000
 ROWS = 500
 
 
+PartKind = Literal["prose", "code", "source", "stack", "graph", "list", "issue", "run", "fix", "stage"]
+
+
 class ProseBody(TypedDict):
     """Sentences, what to do, and lines of code."""
 
@@ -45,7 +48,7 @@ class Part(TypedDict):
 
     key: str
     name: str
-    kind: Literal["prose", "code", "source", "stack", "graph", "list", "issue", "run", "fix", "stage"]
+    kind: PartKind
     body: Any
 
 
@@ -82,27 +85,40 @@ def not_drawn(kind: str, title: str, why: str) -> Detail:
     """A detail that says why something could not be drawn."""
     return {
         "kind": kind, "title": title, "code": "", "place": "", "copy": "", "facts": [],
-        "parts": [prose("about", "What is known", [why])],
+        "parts": prose("about", "What is known", [why]),
     }  # fmt: skip
 
 
-def guarded_part(key: str, name: str, make: Callable[[], Part]) -> Part:
+def facts(*rows: tuple[str, object, str]) -> list[list[str]]:
+    """Facts with a name, a value, and the id that a click selects, or ""; those that are unknown (None, "") are left out."""
+    return [[name, str(value), id] for name, value, id in rows if value is not None and value != ""]
+
+
+def guarded_part(key: str, name: str, make: Callable[[], list[Part]]) -> list[Part]:
     """One tab; if it cannot be made, the tab says so."""
     return guarded("This part", make, lambda why: prose(key, name, [why]))
 
 
-def prose(key: str, name: str, text: Iterable[str], todo: Iterable[str] = (), code: Iterable[str] = ()) -> Part:
-    """A tab with sentences, advice, and lines of code."""
+def tab(key: str, name: str, kind: PartKind, body: Any) -> list[Part]:
+    """A tab; none without a body."""
+    return [{"key": key, "name": name, "kind": kind, "body": body}] if body else []
+
+
+def prose(key: str, name: str, text: Iterable[str], todo: Iterable[str] = (), code: Iterable[str] = ()) -> list[Part]:
+    """A tab with sentences, advice, and lines of code; none without any."""
     body: ProseBody = {"text": list(text), "todo": list(todo), "code": list(code)}
-    return {"key": key, "name": name, "kind": "prose", "body": body}
+    return tab(key, name, "prose", body if any(body.values()) else None)
 
 
-def code_part(key: str, name: str, text: str, lang: str) -> Part:
-    """A tab with a long text."""
-    body: CodeBody = {"text": printable(text, TEXT_LIMIT), "lang": lang}
-    return {"key": key, "name": name, "kind": "code", "body": body}
+def code_part(key: str, name: str, text: str | None, lang: str) -> list[Part]:
+    """A tab with a long text; none without."""
+    body: CodeBody = {"text": printable(text or "", TEXT_LIMIT), "lang": lang}
+    return tab(key, name, "code", body if text else None)
 
 
-def list_part(key: str, name: str, rows: list[list[str]]) -> Part:
-    """A tab with a list; a row has a name, a value, a remark, and the id that a click selects, or ""."""
-    return {"key": key, "name": name, "kind": "list", "body": rows[:ROWS]}
+def list_part(key: str, name: str, rows: list[list[str]], count: int | None = None) -> list[Part]:
+    """A tab with a list and the number of its rows, or another `count`; none without rows.
+
+    A row has a name, a value, a remark, and the id that a click selects, or "".
+    """
+    return tab(key, f"{name} ({len(rows) if count is None else count})", "list", rows[:ROWS])

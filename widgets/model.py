@@ -18,6 +18,7 @@ from dynascope.widgets.detail import (
     Part,
     ProseBody,
     SourceBody,
+    facts,
     guarded_detail,
     guarded_part,
     list_part,
@@ -154,21 +155,21 @@ def details(places: Places) -> dict[str, Detail]:
             by_id[f.id] = guarded_detail(f.kind, "Frame", partial(frame_detail, f, places))
     for number, g in places.graphs.values():
         detail = guarded_detail("graph", f"Graph {number}", partial(graph_detail, number, g, places))
-        by_id[g.id] = {**detail, "parts": [_with_picture(part, g) for part in detail["parts"]]}
+        by_id[g.id] = {**detail, "parts": [tab for part in detail["parts"] for tab in _with_picture(part, g)]}
     return by_id
 
 
-def _with_picture(part: Part, graph: Graph) -> Part:
+def _with_picture(part: Part, graph: Graph) -> list[Part]:
     """The tab with a graph's nodes gets the drawing of them; another tab stays as it is."""
     if part["kind"] != "graph":
-        return part
+        return [part]
     taken = {op.node: op.seconds for op in graph.run.ops} if graph.run else {}
     modules, seconds = [n.module for n in graph.nodes], [taken.get(n.name, 0.0) for n in graph.nodes]
     nodes = part["body"]["nodes"]
 
-    def drawn() -> Part:
+    def drawn() -> list[Part]:
         body: FxBody = {"nodes": nodes, "picture": FxDrawing(nodes, modules, seconds).picture()}
-        return {**part, "body": body}
+        return [{**part, "body": body}]
 
     return guarded_part(part["key"], part["name"], drawn)
 
@@ -180,16 +181,13 @@ def fold_details(places: Places, picture: Picture) -> dict[str, Detail]:
         held = shape.get("contents", [])
         inside = [places.frames[id] for id in held if id in places.frames]
         broken = [places.breaks[id] for id in held if id in places.breaks]
-        rows = [[shorten(places.name(f), 120), places.frame(f), f.status, f.id] for f in inside]
-        parts: list[Part] = [list_part("frames", f"Frames ({len(inside)})", rows)]
-        if broken:
-            at = [(b, places.at(b.file, b.line, b.cell)) for b in broken]
-            rows = [[shorten(break_code(b, places), 120), place, b.outcome, b.id] for b, place in at]
-            parts.append(list_part("breaks", f"Graph breaks ({len(broken)})", rows))
+        frames = [[shorten(places.name(f), 120), places.frame(f), f.status, f.id] for f in inside]
+        breaks = [[shorten(break_code(b, places), 120), places.at(b.file, b.line, b.cell), b.outcome, b.id] for b in broken]
         if "inside" in shape:
             by_id |= fold_details(places, shape["inside"])
         by_id[shape["id"]] = {
             "kind": "fold", "title": "Folded", "code": shape["full"].replace(", folded", ""), "place": "", "copy": "",
-            "facts": [["frames", str(len(inside)), ""], ["graph breaks", str(len(broken)), ""]], "parts": parts,
+            "facts": facts(("frames", len(inside), ""), ("graph breaks", len(broken), "")),
+            "parts": [*list_part("frames", "Frames", frames), *list_part("breaks", "Graph breaks", breaks)],
         }  # fmt: skip
     return by_id

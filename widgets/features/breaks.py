@@ -16,7 +16,7 @@ from typing_extensions import NotRequired
 
 from dynascope.compiler.report import Break, Frame, Report, listed, plural
 from dynascope.compiler.report.overview import is_by_design, setting_in
-from dynascope.widgets.detail import Detail, Part, code_part, list_part, prose
+from dynascope.widgets.detail import Detail, code_part, facts, list_part, prose, tab
 from dynascope.widgets.features.fixes import considered, fix_parts, is_refused
 from dynascope.widgets.features.places import Places, break_code
 from dynascope.widgets.features.recompiles import undecided_words
@@ -268,32 +268,29 @@ def frame_words(frame: Frame, places: Places) -> str:
 
 def break_detail(b: Break, places: Places) -> Detail:
     """All that is known of a break."""
-    place, function = places.of_break(b), places.function(b.function, b.file, b.line)
-    parts: list[Part] = [prose("reason", "Reason", why(b, places), advice(places.report, b))]
-    parts += fix_parts([b.id], b.file, places)
-    cost = places.costs.get(b.id)
-    if cost is not None:
-        parts.append(prose("cost", "Cost", [printable(cost_method(cost) + ".", 2000)]))
-    if len(b.hits) > 1:
-        rows = []
-        for hit in b.hits:
-            frame = places.frames.get(hit.frame)
-            at = f"at {places.at(frame.file, hit.line, frame.cell)}" if frame else ""
-            rows.append([frame_words(frame, places) if frame else hit.frame, at, hit.outcome, hit.frame])
-        parts.append(list_part("hits", f"Frames ({len(b.hits)})", rows))
-    if b.stack:
-        stack: list[StackRow] = [{
-            "place": places.at(e.file, e.line, e.cell), "function": shorten(e.function, 200),
-            "source": printable(e.source.strip(), 500), "file": printable(e.file, 1000), "line": e.line,
-        } for e in b.stack[:300]]  # fmt: skip
-        parts.append({"key": "stack", "name": f"Stack ({len(b.stack)})", "kind": "stack", "body": stack})
-    parts.append({"key": "issue", "name": "Text for an issue", "kind": "issue", "body": issue_text(b, places)})
-    if b.text:
-        parts.append(code_part("text", "Compiler's text", places.with_cell_names(b.text), "prose"))
+    place, function, cost = places.of_break(b), places.function(b.function, b.file, b.line), places.costs.get(b.id)
+    met = [(h, places.frames.get(h.frame)) for h in b.hits if len(b.hits) > 1]
+    hits = [
+        [frame_words(f, places) if f else h.frame, f"at {places.at(f.file, h.line, f.cell)}" if f else "", h.outcome, h.frame]
+        for h, f in met
+    ]
+    stack: list[StackRow] = [{
+        "place": places.at(e.file, e.line, e.cell), "function": shorten(e.function, 200),
+        "source": printable(e.source.strip(), 500), "file": printable(e.file, 1000), "line": e.line,
+    } for e in b.stack[:300]]  # fmt: skip
     detail: Detail = {
         "kind": "break", "title": "Graph break", "code": shorten(break_code(b, places), 160),
         "place": place + (f" in {shorten(function, 120)}" if function else ""), "copy": place,
-        "facts": _facts(b, places) + (cost_facts(cost) if cost is not None else []), "parts": parts,
+        "facts": _facts(b, places) + (cost_facts(cost) if cost is not None else []),
+        "parts": [
+            *prose("reason", "Reason", why(b, places), advice(places.report, b)),
+            *fix_parts([b.id], b.file, places),
+            *prose("cost", "Cost", [printable(cost_method(cost) + ".", 2000)] if cost is not None else []),
+            *list_part("hits", "Frames", hits),
+            *tab("stack", f"Stack ({len(b.stack)})", "stack", stack),
+            *tab("issue", "Text for an issue", "issue", issue_text(b, places)),
+            *code_part("text", "Compiler's text", places.with_cell_names(b.text), "prose"),
+        ],
         "file": printable(b.file, 1000), "line": b.line, "target": break_target(b),
     }  # fmt: skip
     urls = [u for u in b.urls if u.startswith(("https://", "http://"))]
@@ -305,17 +302,17 @@ def break_detail(b: Break, places: Places) -> Detail:
 
 def _facts(b: Break, places: Places) -> list[list[str]]:
     of = sum(h.outcome == b.outcome for h in b.hits)
-    facts = [["outcome", outcome_in_full(places, b) + (f" ({of} of {len(b.hits)})" if 0 < of < len(b.hits) else ""), ""]]
     resumes = [places.frames[r] for r in dict.fromkeys(r for h in b.hits for r in h.resumes) if r in places.frames]
-    facts += [["continues in", frame_words(f, places), f.id] for f in resumes[:6]]
-    facts += [["runs eagerly", frame_words(f, places), f.id] for f in eager_because_of(places.report, b)[:6]]
-    facts.append(["seen from", plural(len(b.hits), "frame"), ""])
-    facts.append(["error_on_graph_break", printable(flag_words(b, places), 200), ""])
-    if b.fullgraph is not None:
-        facts.append(["fullgraph", str(b.fullgraph), ""])
-    if b.first_call_only is not None:
-        facts.append(["second call", "does not meet it" if b.first_call_only else "meets it, too", ""])
-    return facts + [["ends", f"graph {n}", g.id] for n, g in places.ended[b.id][:4]]
+    return facts(
+        ("outcome", outcome_in_full(places, b) + (f" ({of} of {len(b.hits)})" if 0 < of < len(b.hits) else ""), ""),
+        *(("continues in", frame_words(f, places), f.id) for f in resumes[:6]),
+        *(("runs eagerly", frame_words(f, places), f.id) for f in eager_because_of(places.report, b)[:6]),
+        ("seen from", plural(len(b.hits), "frame"), ""),
+        ("error_on_graph_break", printable(flag_words(b, places), 200), ""),
+        ("fullgraph", b.fullgraph, ""),
+        ("second call", {True: "does not meet it", False: "meets it, too", None: ""}[b.first_call_only], ""),
+        *(("ends", f"graph {n}", g.id) for n, g in places.ended[b.id][:4]),
+    )
 
 
 def issue_text(b: Break, places: Places) -> str:

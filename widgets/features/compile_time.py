@@ -22,7 +22,7 @@ from dynascope.compiler.report import (
     seconds,
     time_text,
 )
-from dynascope.widgets.detail import Part
+from dynascope.widgets.detail import Part, tab
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.run_time import Share, TimeSegment, share_words
 from dynascope.widgets.terminal import Terminal
@@ -266,7 +266,7 @@ def times_part(frame: Frame, places: Places) -> list[Part]:
         if phase.lane != lane or phase.start >= end:
             total += phase.seconds
             end, lane = phase.start + phase.seconds, phase.lane
-    return [{"key": "times", "name": f"Compile time ({time_text(total)})", "kind": "list", "body": rows}]
+    return tab("times", f"Compile time ({time_text(total)})", "list", rows)
 
 
 def compile_time_lines(places: Places, terminal: Terminal) -> list[str]:

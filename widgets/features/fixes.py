@@ -8,7 +8,7 @@ from collections.abc import Container, Iterable
 from typing import Literal, TypedDict
 
 from dynascope.compiler.report import Fix, FixEdit, FixSet, Report, plural, time_text
-from dynascope.widgets.detail import Part
+from dynascope.widgets.detail import Part, tab
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.terminal import Terminal
 from dynascope.widgets.words import capped, printable
@@ -196,7 +196,7 @@ def fix_parts(owners: Container[str | None], file: str, places: Places) -> list[
     }
     tried = sum(fix.verdict != "untried" and bool(fix.edits or fix.settings) for fix in own)
     name = "Fix" if chosen else f"Fix ({tried} tried)" if tried else "Fix (none)"
-    return [{"key": "fix", "name": name, "kind": "fix", "body": body}]
+    return tab("fix", name, "fix", body)
 
 
 def fix_lines(places: Places, terminal: Terminal, most: int) -> list[str]:

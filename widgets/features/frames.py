@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from dynascope.compiler.report import Break, Frame, plural, seconds
-from dynascope.widgets.detail import Detail, Part, SourceBody, code_part, list_part, prose
+from dynascope.widgets.detail import Detail, Part, SourceBody, code_part, facts, list_part, prose, tab
 from dynascope.widgets.features.breaks import advice, cause_of, frame_words
 from dynascope.widgets.features.compile_time import times_part
 from dynascope.widgets.features.fixes import fix_parts
@@ -61,56 +61,49 @@ def _cause(f: Frame, places: Places) -> Break | None:
 
 
 def _facts(f: Frame, places: Places) -> list[list[str]]:
-    facts = [["status", f.status, ""]]
-    if f.compile_id:
-        facts.append(["compile id", printable(f.compile_id, 40), ""])
-    for label, id in (("continues", f.continues), ("called by", f.parent), ("compiled before as", f.recompile_of)):
-        if id in places.frames:
-            line = f", line {f.called_from}" if label == "called by" and f.called_from else ""
-            facts.append([label, frame_words(places.frames[id], places) + line, id])
-    if f.graph in places.graphs:
-        n, g = places.graphs[f.graph]
-        facts.append(["graph", f"graph {n} · {ops_text(g.ops)}", g.id])
-    for label, b in (("after break", _before(f, places)), ("because of", _cause(f, places))):
-        if b is not None:
-            facts.append([label, "✂ " + shorten(break_code(b, places), 60), b.id])
-    if f.compile_seconds is not None:
-        facts.append(["compiled in", seconds(f.compile_seconds), ""])
-    facts += [[f"  {name}", seconds(value), ""] for name, value in f.phases.items()]
-    if f.guard_count is not None or f.guards:
-        facts.append(["guards", str(f.guard_count if f.guard_count is not None else len(f.guards)), ""])
-    flags = (("error_on_graph_break", f.error_on_graph_break), ("fullgraph", f.fullgraph))
-    facts += [[name, str(value), ""] for name, value in flags if value is not None]
-    if f.code_name and f.code_name != f.name:
-        facts.append(["compiler's name", shorten(f.code_name, 120), ""])
-    return [*facts, *([["thread", "not the recording's", ""]] if f.foreign else [])]
+    number, graph = places.graphs.get(f.graph or "", (0, None))
+    others = (("continues", f.continues), ("called by", f.parent), ("compiled before as", f.recompile_of))
+    called_from = f", line {f.called_from}" if f.called_from else ""
+    broken = (("after break", _before(f, places)), ("because of", _cause(f, places)))
+    return facts(
+        ("status", f.status, ""),
+        ("compile id", printable(f.compile_id or "", 40), ""),
+        *((label, frame_words(places.frames[id], places) + (called_from if label == "called by" else ""), id)
+          for label, id in others if id in places.frames),
+        ("graph", graph and f"graph {number} · {ops_text(graph.ops)}", f.graph or ""),
+        *((label, "✂ " + shorten(break_code(b, places), 60), b.id) for label, b in broken if b is not None),
+        ("compiled in", None if f.compile_seconds is None else seconds(f.compile_seconds), ""),
+        *((f"  {name}", seconds(value), "") for name, value in f.phases.items()),
+        ("guards", f.guard_count if f.guard_count is not None else len(f.guards) or None, ""),
+        ("error_on_graph_break", f.error_on_graph_break, ""),
+        ("fullgraph", f.fullgraph, ""),
+        ("compiler's name", shorten(f.code_name, 120) if f.code_name != f.name else "", ""),
+        ("thread", "not the recording's" if f.foreign else "", ""),
+    )  # fmt: skip
 
 
 def _parts(f: Frame, places: Places) -> list[Part]:
-    parts = why_part(f, places)
-    if parts:
-        again = (places.frames[id] for id in places.recompiled if id in places.frames)
-        same = {g.id for g in again if (g.file, g.line, g.name) == (f.file, f.line, f.name)}
-        parts += fix_parts(same, f.file, places)
+    again = (places.frames[id] for id in places.recompiled if f.id in places.recompiled and id in places.frames)
+    same = {g.id for g in again if (g.file, g.line, g.name) == (f.file, f.line, f.name)}
     cause = _cause(f, places)
-    text, todo = _story(f, places), advice(places.report, cause) if cause else []
-    if text or todo:
-        parts.append(prose("about", "What happened", text, todo))
-    parts += _source(f, places)
-    if f.kind == "resume" and f.resume:
-        parts.append({"key": "receives", "name": "Receives", "kind": "list", "body": _receives(f, places)})
-    called = places.called[f.id]
-    if called:
-        rows = [[frame_words(c, places), places.frame(c), c.status, c.id] for c in called]
-        parts.append(list_part("calls", f"Calls ({len(called)})", rows))
-    parts += version_part(places.versions[f.id], places) + symbol_part(f, places) + guard_cost_part(f, places)
-    parts += guard_part(f, places) + times_part(f, places)
-    if f.inlined:
-        rows = [[shorten(i.name or "?", 120), places.at(i.file, i.line, i.cell), "", ""] for i in f.inlined]
-        parts.append(list_part("inlined", f"Traced into ({len(f.inlined)})", rows))
-    for key, name, code in (("bytecode", "Bytecode", f.bytecode), ("modified", "Compiled bytecode", f.modified_bytecode)):
-        parts += [code_part(key, name, code, "text")] if code else []
-    return parts
+    called = [[frame_words(c, places), places.frame(c), c.status, c.id] for c in places.called[f.id]]
+    inlined = [[shorten(i.name or "?", 120), places.at(i.file, i.line, i.cell), "", ""] for i in f.inlined]
+    return [
+        *why_part(f, places),
+        *fix_parts(same, f.file, places),
+        *prose("about", "What happened", _story(f, places), advice(places.report, cause) if cause else []),
+        *_source(f, places),
+        *tab("receives", "Receives", "list", _receives(f, places)),
+        *list_part("calls", "Calls", called),
+        *version_part(places.versions[f.id], places),
+        *symbol_part(f, places),
+        *guard_cost_part(f, places),
+        *guard_part(f, places),
+        *times_part(f, places),
+        *list_part("inlined", "Traced into", inlined),
+        *code_part("bytecode", "Bytecode", f.bytecode, "text"),
+        *code_part("modified", "Compiled bytecode", f.modified_bytecode, "text"),
+    ]
 
 
 def _story(f: Frame, places: Places) -> list[str]:
@@ -142,11 +135,12 @@ def _source(f: Frame, places: Places) -> list[Part]:
     name = f"Source from line {start}" if f.kind == "resume" else "Source"
     # the text is in the source view: with a copy for each resume function, the model would grow quadratically
     body: SourceBody = {"file": printable(f.file, 1000), "start": numbers[0], "end": numbers[-1]}
-    return [{"key": "source", "name": name, "kind": "source", "body": body}]
+    return tab("source", name, "source", body)
 
 
 def _receives(f: Frame, places: Places) -> list[list[str]]:
-    assert f.resume is not None
+    if f.kind != "resume" or f.resume is None:
+        return []
     nodes = places.graphs[f.graph][1].nodes if f.graph in places.graphs else []
     values = {node.target: value_text(node) for node in nodes if node.op == "placeholder"}
     inputs = [_INPUT.sub("_", f"L['{name}']") for name in f.resume.locals]  # as Dynamo names the graph's input for it

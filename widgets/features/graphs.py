@@ -26,7 +26,7 @@ from dynascope.compiler.report import (
     plural,
     time_text,
 )
-from dynascope.widgets.detail import ROWS, TEXT_LIMIT, Detail, Part, code_part, guarded_part, list_part, prose
+from dynascope.widgets.detail import ROWS, TEXT_LIMIT, Detail, Part, code_part, facts, guarded_part, list_part, prose, tab
 from dynascope.widgets.features.breaks import frame_words
 from dynascope.widgets.features.places import Places, break_code
 from dynascope.widgets.features.recompiles import SYMBOL, symbol_title
@@ -111,60 +111,51 @@ def graph_detail(number: int, g: Graph, places: Places) -> Detail:
 
 
 def _facts(g: Graph, places: Places) -> list[list[str]]:
-    facts = [["operations", "unknown" if g.ops is None else str(g.ops), ""]]
-    if g.frame in places.frames:
-        facts.append(["frame", frame_words(places.frames[g.frame], places), g.frame])
-    if g.break_ in places.breaks:
-        facts.append(["ends at", "✂ " + shorten(break_code(places.breaks[g.break_], places), 60), g.break_])
-    elif g.end:
-        facts.append(["ends at", printable(g.end, 200), ""])
-    if g.ops is not None:  # of a graph that was compiled before the recording, only its existence is known
-        ends = (("inputs", len(g.inputs)), ("outputs", len(g.outputs)), ("backward", printable(g.backward, 40)))
-        facts += [[name, str(value), ""] for name, value in ends]
-    if g.splits:
-        facts.append(["split by DDP", plural(len(g.splits), "part"), ""])
-    if g.from_cache is not None:
-        facts.append(["from cache", "yes" if g.from_cache else "no", ""])
-    return facts + [[f"  {printable(name, 40)} cache", printable(value, 80), ""] for name, value in g.caches.items()]
+    frame, b = places.frames.get(g.frame), places.breaks.get(g.break_ or "")
+    known = g.ops is not None  # of a graph that was compiled before the recording, only its existence is known
+    return facts(
+        ("operations", g.ops if known else "unknown", ""),
+        ("frame", frame and frame_words(frame, places), g.frame),
+        ("ends at", "✂ " + shorten(break_code(b, places), 60) if b else printable(g.end or "", 200), b.id if b else ""),
+        ("inputs", len(g.inputs) if known else None, ""),
+        ("outputs", len(g.outputs) if known else None, ""),
+        ("backward", printable(g.backward, 40) if known else None, ""),
+        ("split by DDP", plural(len(g.splits), "part") if g.splits else None, ""),
+        ("from cache", {True: "yes", False: "no", None: ""}[g.from_cache], ""),
+        *((f"  {printable(name, 40)} cache", printable(value, 80), "") for name, value in g.caches.items()),
+    )
 
 
 def _parts(g: Graph, places: Places) -> list[Part]:
-    parts: list[Part] = []
-    if g.ops is None:
-        parts.append(prose("about", "What is known", [_GRAPH_FROM_BEFORE]))
-    if g.nodes:
-        parts.append(guarded_part("graph", "Graph", lambda: _nodes_part(g, places)))
-    if g.ops and g.code:
-        parts.append(guarded_part("run", "Run alone", lambda: run_part(places.report, g)))
+    at = {n.name: places.at(n.file, n.line) for n in g.nodes if n.file is not None and n.line is not None}
+    values = {n.name: value_text(n) for n in g.nodes}
+    ends = [*((x, "input") for x in g.inputs[:ROWS]), *((x, "output") for x in g.outputs[:ROWS])]
+    found = [
+        [printable(describe(c), 300), "backward" if c.backward else "forward", "" if c.waited else "no wait in it", ""]
+        for c in collectives(g)
+    ]
     splits = "\n\n".join(f"# {split_title(split, g)}\n{split.code}" for split in g.splits)
-    for key, name, text in (
-        ("code", "Python code", g.code), ("splits", "Split by DDP", splits), ("aot", "AOT forward", g.aot_forward),
-        ("aotb", "AOT backward", g.aot_backward), ("backend", "Backend code", g.backend_code),
-    ):  # fmt: skip
-        if text:
-            parts.append(code_part(key, name, text, "python"))
-    if g.kernels:
-        at = {n.name: places.at(n.file, n.line) for n in g.nodes if n.file is not None and n.line is not None}
-        parts.append(list_part("kernels", f"Kernels ({len(g.kernels)})", [_kernel(kernel, at) for kernel in g.kernels]))
-    parts += _stages(places.report, g)
-    if g.inputs or g.outputs:
-        values = {n.name: value_text(n) for n in g.nodes}
-        ends = [*((x, "input") for x in g.inputs[:ROWS]), *((x, "output") for x in g.outputs[:ROWS])]
-        rows = [[shorten(x, 200), values.get(x, ""), end, ""] for x, end in ends]
-        parts.append({"key": "ends", "name": "Inputs, outputs", "kind": "list", "body": rows})
-    if found := collectives(g):
-        rows = [
-            [printable(describe(c), 300), "backward" if c.backward else "forward", "" if c.waited else "no wait in it", ""]
-            for c in found
-        ]
-        parts.append(list_part("collectives", f"Collectives ({len(found)})", rows))
-    return parts + ([prose("notes", "Notes", [printable(n, 2000) for n in g.notes])] if g.notes else [])
+    return [
+        *prose("about", "What is known", [_GRAPH_FROM_BEFORE] if g.ops is None else []),
+        *guarded_part("graph", "Graph", lambda: _nodes_part(g, places)),
+        *guarded_part("run", "Run alone", lambda: run_part(places.report, g)),
+        *code_part("code", "Python code", g.code, "python"),
+        *code_part("splits", "Split by DDP", splits, "python"),
+        *code_part("aot", "AOT forward", g.aot_forward, "python"),
+        *code_part("aotb", "AOT backward", g.aot_backward, "python"),
+        *code_part("backend", "Backend code", g.backend_code, "python"),
+        *list_part("kernels", "Kernels", [_kernel(kernel, at) for kernel in g.kernels]),
+        *_stages(places.report, g),
+        *tab("ends", "Inputs, outputs", "list", [[shorten(x, 200), values.get(x, ""), end, ""] for x, end in ends]),
+        *list_part("collectives", "Collectives", found),
+        *prose("notes", "Notes", [printable(n, 2000) for n in g.notes]),
+    ]
 
 
 # -- nodes ------------------------------------------------------------------------------------------
 
 
-def _nodes_part(graph: Graph, places: Places) -> Part:
+def _nodes_part(graph: Graph, places: Places) -> list[Part]:
     """The tab with the nodes; `model.view_model` adds the drawing of them."""
     latest: dict[str, int] = {}  # a name refers to the latest earlier node with that name
     heats, nodes = heat(graph.run), list[FxNode]()
@@ -175,7 +166,7 @@ def _nodes_part(graph: Graph, places: Places) -> Part:
             row["heat"], row["time"] = heats[node.name]
             row["full"] += f"  ·  alone, eager: {row['time']}"
         nodes.append(row)
-    return {"key": "graph", "name": "Graph", "kind": "graph", "body": {"nodes": nodes}}
+    return tab("graph", "Graph", "graph", {"nodes": nodes} if nodes else None)
 
 
 def _node(node: Node, reads: list[int], places: Places) -> FxNode:
@@ -243,7 +234,7 @@ def operation_name(target: str) -> str:
 # -- run alone --------------------------------------------------------------------------------------
 
 
-def run_part(report: Report, graph: Graph) -> Part:
+def run_part(report: Report, graph: Graph) -> list[Part]:
     """The tab "Run alone" of a graph: its figures, and how to run it or why that is impossible."""
     name = report.settings.get("output") or "dynascope.last()"
     body: RunBody = {"graph": graph.id, "text": [_ALONE], "groups": [], "code": ""}
@@ -256,7 +247,7 @@ def run_part(report: Report, graph: Graph) -> Part:
         last = body["text"] if report.from_file else []
         body["text"] = [printable(graph_run_words(graph.run), 500) + ".", *notes, *last]
         body["groups"] = _groups(graph.run, graph)
-    return {"key": "run", "name": "Run alone", "kind": "run", "body": body}
+    return tab("run", "Run alone", "run", body if graph.ops and graph.code else None)
 
 
 def graph_run_words(run: GraphRun) -> str:
@@ -339,8 +330,7 @@ def _stages(report: Report, graph: Graph) -> list[Part]:
             body: StageBody = {"graph": graph.id, "stage": stage, "number": number}
             if total <= WHOLE:
                 body["text"] = printable(text, TEXT_LIMIT)
-            title = name + (f" {number + 1}" if number else "")
-            parts.append({"key": f"{stage}{number or ''}", "name": title, "kind": "stage", "body": body})
+            parts += tab(f"{stage}{number or ''}", name + (f" {number + 1}" if number else ""), "stage", body)
     return parts
 
 

@@ -29,7 +29,7 @@ from dynascope.compiler.report import (
     seconds,
     site_place,
 )
-from dynascope.widgets.detail import Part, list_part
+from dynascope.widgets.detail import Part, list_part, prose
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.terminal import Terminal
 from dynascope.widgets.words import printable, shorten
@@ -255,9 +255,7 @@ def why_part(frame: Frame, places: Places) -> list[Part]:
     """The tab on why a frame was recompiled or reached the limit: the failed guards, then the recompile or the limit."""
     again = places.recompiled.get(frame.id, [])
     text = [printable(w, 2000) for r in again for w in [*failures(r, places), recompile_row(r, places)["title"]]]
-    reasons = [printable(x, 2000) for r in again for x in r.reasons]
-    body = {"text": text, "todo": [], "code": reasons}
-    return [{"key": "recompile", "name": "Why recompiled", "kind": "prose", "body": body}] if again else []
+    return prose("recompile", "Why recompiled", text, code=[printable(x, 2000) for r in again for x in r.reasons])
 
 
 def version_part(row: list[Frame], places: Places) -> list[Part]:
@@ -269,13 +267,13 @@ def version_part(row: list[Frame], places: Places) -> list[Part]:
         took = seconds(frame.compile_seconds) if frame.compile_seconds is not None else ""
         id = printable(frame.compile_id or frame.id, 40)
         rows.append([id, printable(why, 400), took.replace(" ", "\N{NO-BREAK SPACE}"), frame.id])
-    return [list_part("versions", f"Versions ({len(row)})", rows)] if len(row) > 1 else []
+    return list_part("versions", "Versions", rows if len(row) > 1 else [])
 
 
 def symbol_part(frame: Frame, places: Places) -> list[Part]:
     """The symbols of a frame, each followed by the conditions on it."""
     rows = [row for symbol in frame.symbols for row in _symbol(symbol, places)]
-    return [list_part("symbols", f"Symbols ({len(frame.symbols)})", rows)] if rows else []
+    return list_part("symbols", "Symbols", rows, len(frame.symbols))
 
 
 def _symbol(symbol: Symbol, places: Places) -> Iterator[list[str]]:
@@ -304,8 +302,7 @@ def guard_part(frame: Frame, places: Places) -> list[Part]:
             found.append(((guard.kind not in VALUES, *place), row))
     rows = [row for _, row in sorted(found, key=lambda entry: entry[0])]
     rows = rows or [[printable(g, 1000), "", "", ""] for g in frame.guards]
-    count = frame.guard_count if frame.guard_count is not None else len(rows)
-    return [list_part("guards", f"Guards ({count})", rows)] if rows else []
+    return list_part("guards", "Guards", rows, frame.guard_count)
 
 
 # -- text -------------------------------------------------------------------------------------------

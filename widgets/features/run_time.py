@@ -27,7 +27,7 @@ from dynascope.compiler.report import (
     seconds,
     time_text,
 )
-from dynascope.widgets.detail import Part, list_part
+from dynascope.widgets.detail import Part, facts, tab
 from dynascope.widgets.features.places import Places, graph_tone
 from dynascope.widgets.features.recompiles import guard_words
 from dynascope.widgets.terminal import Terminal
@@ -257,15 +257,13 @@ def cost_method(cost: BreakCost) -> str:
 
 def cost_facts(cost: BreakCost) -> list[list[str]]:
     """Facts about the cost of a break, for the detail of the break."""
-    facts = [["run time", cost_words(cost), ""]]
-    if cost.times > 1:
-        facts.append(["reached", f"{cost.times:g} times a call", ""])
-    for name, value in asdict(cost.parts).items() if cost.parts else ():
-        if value > 0:
-            facts.append([f"  {name}", time_text(value), ""])
-    if cost.ops_seconds > 0:
-        facts.append(["  tensor ops in the gap", f"{time_text(cost.ops_seconds)}, not counted", ""])
-    return facts
+    parts = asdict(cost.parts).items() if cost.parts else ()
+    return facts(
+        ("run time", cost_words(cost), ""),
+        ("reached", f"{cost.times:g} times a call" if cost.times > 1 else "", ""),
+        *((f"  {name}", time_text(value) if value > 0 else "", "") for name, value in parts),
+        ("  tensor ops in the gap", f"{time_text(cost.ops_seconds)}, not counted" if cost.ops_seconds > 0 else "", ""),
+    )
 
 
 # -- what guards cost -------------------------------------------------------------------------------
@@ -282,7 +280,7 @@ def guard_cost_part(frame: Frame, places: Places) -> list[Part]:
     whole = f"a call{times}; together with the code around the graph, {100 * one.share:.0f}% of the call"
     rows = [["guards", time_text(one.lookups), whole, ""], ["code around the graph", time_text(one.prologue), "a call", ""]]
     switches = guard_switches(profile) if one is costs.frames[0] else ""
-    return [list_part("guard_costs", "Cost of guards", [*rows, *([["", "", switches, ""]] if switches else [])])]
+    return tab("guard_costs", "Cost of guards", "list", [*rows, *([["", "", switches, ""]] if switches else [])])
 
 
 def guard_switches(profile: Profile) -> str:
