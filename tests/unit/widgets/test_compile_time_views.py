@@ -11,8 +11,7 @@ import pytest
 
 import dynascope
 from dynascope.cli import main
-from dynascope.compiler.builder import compile_time
-from dynascope.compiler.builder.compile_time import MOST
+from dynascope.compiler.builder.compile_time import MOST, repeats
 from dynascope.compiler.report import (
     AutotuneChoice,
     CacheLookup,
@@ -167,4 +166,4 @@ def test_the_trace_for_perfetto_is_that_of_torch(tmp_path: Path, capsys: pytest.
     ],
 )  # fmt: skip
 def test_repeats_of_a_sequence(text: str, found: list[tuple[int, int, int]]) -> None:
-    assert compile_time(list(text)) == found
+    assert repeats(list(text)) == found
