@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from dynascope.compiler.capture.recording import Recording
-from dynascope.compiler.capture.torch_private import config, marks, region_flag
+from dynascope.compiler.capture.torch_private import config, marks
 from dynascope.compiler.report import Report
 from dynascope.compiler.settings import Settings
 
@@ -39,7 +39,7 @@ def region(*, error_on_graph_break: bool) -> Any:
     """
     if not isinstance(error_on_graph_break, bool):
         raise TypeError(f"region(error_on_graph_break=...) takes True or False, not {error_on_graph_break!r}")
-    return region_flag.error_on_graph_break()(error_on_graph_break)
+    return config.error_on_graph_break()(error_on_graph_break)
 
 
 class RegionsInForce(Protocol):
@@ -131,7 +131,7 @@ def compile(model: Any = None, *, error_on_graph_break: bool | None = None, **ar
     compiled = torch.compile(model, **arguments)
     if error_on_graph_break is None:
         return compiled
-    if region_flag.set_flag_of(compiled, error_on_graph_break):
+    if config.set_flag_of(compiled, error_on_graph_break):
         return compiled  # a module has the flag as an attribute and needs no wrapper
     return region(error_on_graph_break=error_on_graph_break)(compiled)
 
@@ -177,7 +177,7 @@ def environment(settings: Settings) -> Iterator[None]:
         if not settings.fullgraph:
             # without this, exceptions and side effects of the user's code would differ from those of eager code
             stack.enter_context(config.suppressed_errors())
-        stack.enter_context(region_flag.flag_kept())
+        stack.enter_context(config.flag_kept())
         yield
 
 

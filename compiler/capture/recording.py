@@ -2,6 +2,13 @@
 
 Recordings can be nested and can run in several threads at once.  They survive any exception and a `torch._dynamo.reset()` in
 the user's code, and leave nothing behind.
+
+Dynamo does not report cache hits, so a recording notes which compiled functions were called.  At its end, it looks up the code
+that Dynamo holds for those that it did not see compiled.  This code shows how many graphs and which resume functions there are,
+but not the reasons for graph breaks.
+
+Inductor compiles a backward graph at the first `.backward()`, perhaps in a later cell.  The recording that sees this compile
+adds the backward graph to the report of the forward, which is referenced only weakly.
 """
 
 from __future__ import annotations
@@ -12,22 +19,95 @@ import platform
 import sys
 import threading
 import time
-from collections.abc import Callable
-from types import MethodType, TracebackType
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from types import CodeType, FunctionType, MethodType, TracebackType
 from typing import Any
 
 from dynascope.compiler import __version__
 from dynascope.compiler.builder.events import schema
-from dynascope.compiler.builder.events.schema import RecordingFacts
+from dynascope.compiler.builder.events.schema import CacheHit, RecordingFacts
+from dynascope.compiler.builder.graphs import kernels
 from dynascope.compiler.builder.report_builder import build_report
-from dynascope.compiler.capture import cache_hits, late_backwards
-from dynascope.compiler.capture.torch_private import availability, caches, config, hook_installer, hooks, marks, translators
-from dynascope.compiler.report import Report
+from dynascope.compiler.capture import torch_private
+from dynascope.compiler.capture.torch_private import caches, config, hook_installer, hooks, marks, translators
+from dynascope.compiler.capture.torch_private.hook_installer import code_info
+from dynascope.compiler.report import Report, plural
+from dynascope.compiler.report import seconds as seconds_text
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source import edited
 from dynascope.compiler.source.code import STATEMENTS, user_name
 from dynascope.compiler.source.lines import CellResolver, OldFunction
 from dynascope.compiler.source.origin import in_torch
+
+#: compile id -> (its generation, as in `caches.generation`; the report; id of the graph that waits for its backward)
+_pending: dict[str, tuple[object, weakref.ref[Report], str]] = {}
+
+
+def _remember_pending(report: Report) -> None:
+    """Remember which of a report's graphs wait for their backward."""
+    for graph in report.graphs:
+        if graph.backward == "pending":
+            compile_id = report.frame(graph.frame).compile_id
+            if compile_id is not None:
+                _pending[compile_id] = (caches.generation(), weakref.ref(report), graph.id)
+
+
+def _complete_earlier(report: Report) -> None:
+    """Add the late backward graphs of `report` to the reports of their forwards, and their time and a note to `report`."""
+    late, known = report.late_backwards, 0
+    for backward in late:
+        generation, reference, graph_id = _pending.pop(backward.compile_id, (None, None, ""))
+        # compile ids restart with torch._dynamo.reset(), so the same id in another generation is another graph
+        earlier = reference() if reference is not None and generation is caches.generation() else None
+        if earlier is None:
+            continue
+        graph = earlier.graph(graph_id)
+        graph.backward = "from cache" if backward.from_cache else "compiled"
+        graph.backend_code = "\n\n".join(filter(None, [graph.backend_code, backward.code])) or None
+        graph.kernels = kernels(graph.backend_code or "")
+        known += 1
+    if late:
+        seconds = sum(backward.seconds or 0.0 for backward in late)
+        took = "" if None in [backward.seconds for backward in late] else f" in {seconds_text(seconds)}"
+        whose = "now shown in an earlier report" if known == len(late) else "of code compiled before this recording"
+        whose += f", {known} of them now shown in an earlier report" if 0 < known < len(late) else ""
+        report.notes.append(f"{plural(len(late), 'backward graph')} compiled{took}: {whose}.")
+        report.summary.compile_seconds = round(report.summary.compile_seconds + seconds, 6)
+
+
+def _cache_hits(entered: dict[int, tuple[CodeType, dict[str, Any]]], compiled: Iterable[int | None]) -> Iterator[CacheHit]:
+    """Events for the code objects that ran without being compiled in this recording, and for their resume functions.
+
+    There is one event for each compiled version, or a single one if Dynamo knows the code but holds no compiled version of it.
+
+    `entered`: uid -> (code, globals) of the compiled functions that were called; `compiled`: uids of the code that was compiled
+    in this recording.
+    """
+    seen = set(compiled)
+    for uid, (code, namespace) in entered.items():
+        if uid not in seen:
+            yield from _cached_tree(code, namespace, seen, None)
+
+
+def _cached_tree(code: CodeType, namespace: dict[str, Any], seen: set[int | None], continues: int | None) -> Iterator[CacheHit]:
+    if id(code) in seen:
+        return
+    seen.add(id(code))
+    versions = caches.compiled_versions(code)
+    if not versions:
+        if caches.is_known(code):
+            yield CacheHit(code_info(code), continues)
+        return
+    for compile_id, version in versions:
+        graphs = sum(name.startswith("__compiled_fn_") for name in version.co_names)
+        yield CacheHit(code_info(code), continues, graphs, compile_id=compile_id)
+    for _, version in versions:
+        for name in version.co_names:
+            resume = namespace.get(name) if name.startswith("__resume_at_") else None
+            if isinstance(resume, FunctionType):
+                yield from _cached_tree(resume.__code__, namespace, seen, id(code))
+
 
 _MISSED = "while another thread repeated calls (to time or compare them), nothing was recorded: this report may lack compiles"
 
@@ -103,8 +183,8 @@ class Recording:
             self._at_end.close()
         self._ended = True
         self._report = self._build_report(error)
-        late_backwards.complete(self._report)
-        late_backwards.remember(self._report)
+        _complete_earlier(self._report)
+        _remember_pending(self._report)
         self.events = []  # frees their large texts
 
     def _cached(self) -> list[schema.Event]:
@@ -118,7 +198,7 @@ class Recording:
             if code.uid is not None and (not in_torch(code.file) or code.name == "inner")
         }
         hits: list[schema.Event] = []
-        hook_installer.HOOKS.safely(lambda: hits.extend(cache_hits.cache_hits(entered, compiled)))
+        hook_installer.HOOKS.safely(lambda: hits.extend(_cache_hits(entered, compiled)))
         return hits
 
     @property
@@ -206,7 +286,7 @@ class Recording:
             no_end_words="the recording ended before this compile did" if self._ended else "still compiling",
             compiled=self.compiled or self.called,
             notes=self.notes,
-            hooks={**self.hooks, **availability.missing},
+            hooks={**self.hooks, **torch_private.missing},
             versions=versions(),
             sizes_before=sizes_before,
             sizes_after=caches.known_sizes(),

@@ -1,14 +1,22 @@
 """Reads TORCH_TRACE logs and saved reports, without torch.
 
 Records that are unknown or damaged are counted by kind in `report.unread`; with `strict=True` they are an error.  The known
-kinds of records are in `events.trace_records`.  If a folder holds several runs, the report is that of the last one.
+kinds of records are in `events.trace_records`.
+
+torch writes one log for each process, and nothing in the log names the run, so two runs in one folder must be told apart.  If
+all ranks are known and different, there is one run.  Otherwise a new run begins with each process that starts more than
+`_PAUSE` after all processes of the run before have ended, or whose rank that run already has.  The report is that of the last
+run.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +24,148 @@ from dynascope.compiler import __version__
 from dynascope.compiler.builder.events.schema import RecordingFacts, Trace
 from dynascope.compiler.builder.events.trace_records import OUTSIDE, record_compile_id
 from dynascope.compiler.builder.report_builder import build_report
-from dynascope.compiler.capture.log_reader import LogRecord, read_log
-from dynascope.compiler.capture.outside_compiles import OutsideCompiles
-from dynascope.compiler.capture.processes import LoggedProcess, Run, runs
-from dynascope.compiler.report import Report, listed
+from dynascope.compiler.capture.log_reader import HEAD, LogRecord, process_id, read_lines, read_log
+from dynascope.compiler.report import Report, listed, plural
+
+_FILE_RANK = re.compile(r"rank_(\d+)")
+#: the longest time between the last record of one process and the first record of another one of the same run; it is shorter
+#: than the time that Python and torch take to start
+_PAUSE = timedelta(seconds=1)
+
+
+@dataclass(slots=True)
+class LoggedProcess:
+    """One process of a run, with the log that it wrote."""
+
+    file: Path
+    #: process id; None: the log does not have it
+    pid: int | None
+    #: number of the rank; None: unknown, or the process is not part of a job
+    rank: int | None
+    #: times of the process's first and last record; logs have no year, so the year is always 2000
+    start: datetime
+    end: datetime
+
+
+@dataclass(slots=True)
+class Run:
+    """The processes that ran together, in the order of their ranks; those without a rank come last."""
+
+    processes: list[LoggedProcess] = field(default_factory=list)
+
+    @property
+    def start(self) -> datetime:
+        return min(p.start for p in self.processes)
+
+    @property
+    def end(self) -> datetime:
+        return max(p.end for p in self.processes)
+
+
+def runs(files: Iterable[Path]) -> list[Run]:
+    """The runs that wrote these logs, in the order in which they began."""
+    found = sorted((p for file in files for p in processes(file)), key=lambda p: (p.start, str(p.file)))
+    ranks = [p.rank for p in found]
+    if None not in ranks and len(set(ranks)) == len(ranks):
+        return [_run_of(found)] if found else []
+    grouped: list[list[LoggedProcess]] = []
+    for process in found:
+        last = grouped[-1] if grouped else []
+        ended = bool(last) and process.start > max(p.end for p in last) + _PAUSE
+        taken = process.rank is not None and process.rank in {p.rank for p in last}
+        if not last or ended or taken:
+            grouped.append([])
+        grouped[-1].append(process)
+    return [_run_of(group) for group in grouped]
+
+
+def processes(file: Path) -> list[LoggedProcess]:
+    """The processes whose records are in this file, in the order of their first records; a file that torch wrote has one."""
+    spans: dict[int | None, dict[int | None, tuple[str, str]]] = {}
+    for line in read_lines(file, Counter()):
+        match = HEAD.match(line) if line[:1] != b"\t" else None
+        if match:
+            at, ranks = match["time"].decode("ascii"), spans.setdefault(process_id(match["process"]), {})
+            rank = _rank_in(match["json"])
+            first, last = ranks.get(rank, (at, at))
+            ranks[rank] = min(first, at), max(last, at)
+    named = _FILE_RANK.search(file.name)
+    found = []
+    for pid, ranks in spans.items():
+        known = [rank for rank in ranks if rank is not None]
+        if len(known) < 2:  # one process: its records before the process group was made have no rank
+            firsts, lasts = zip(*ranks.values(), strict=True)
+            ranks = {known[0] if known else None: (min(firsts), max(lasts))}
+        found += [
+            LoggedProcess(file, pid, rank, _record_time(first), _record_time(last)) for rank, (first, last) in ranks.items()
+        ]
+    if named and len(found) == 1 and found[0].rank is None:
+        found[0].rank = int(named[1])
+    return found
+
+
+def _run_of(found: list[LoggedProcess]) -> Run:
+    return Run(sorted(found, key=lambda p: (p.rank is None, p.rank or 0)))
+
+
+def _rank_in(text: bytes) -> int | None:
+    """The rank in a record's JSON; None if there is none, or the JSON is damaged."""
+    if b'"rank": ' not in text:
+        return None
+    try:
+        rank = json.loads(text).get("rank")
+    except (ValueError, RecursionError, AttributeError):
+        return None
+    return rank if type(rank) is int else None
+
+
+def _record_time(text: str) -> datetime:
+    try:
+        return datetime.strptime(f"2000{text}", "%Y%m%d %H:%M:%S.%f")  # a leap year
+    except ValueError:  # the 31st of February, say, in a damaged record
+        return datetime(2000, 1, 1)
+
+
+_GRAPHS = frozenset({"exported_program", "aot_forward_graph", "aot_inference_graph", "aot_joint_graph"})
+_GUARDS = frozenset({"guard_added", "guard_added_fast"})
+_FOLDERS = ("torch/export/", "torch/_export/", "torch\\export\\", "torch\\_export\\")
+
+
+class OutsideCompiles:
+    """Counts the records of one run that torch.export wrote, and the graphs from outside torch.compile."""
+
+    def __init__(self) -> None:
+        self._graphs = 0
+        self._started: set[str] = set()
+        #: number of records that torch.export wrote
+        self._of_export = 0
+        #: the guards, each once, in the order of their first record
+        self._guards: dict[str, None] = {}
+
+    def add(self, name: str, metadata: dict[str, Any]) -> None:
+        """Count a record, even one that reports do not show."""
+        compile_id = record_compile_id(metadata)
+        if compile_id is not None:
+            # torch.export(strict=True) traces with Dynamo, which then logs no dynamo_start (in torch 2.9 it does)
+            if name == "dynamo_start":
+                self._started.add(compile_id)
+            self._graphs += name == "dynamo_output_graph" and compile_id not in self._started
+            if name != "create_symbol" or compile_id in self._started:
+                return
+        self._graphs += name in _GRAPHS
+        stack = metadata.get("stack") or (metadata[name].get("stack") if name == "create_symbol" else None)
+        files = (str(entry["filename"]) for entry in stack or ())
+        self._of_export += name == "exported_program" or any(folder in file for file in files for folder in _FOLDERS)
+        if name in _GUARDS:
+            self._guards[str(metadata[name].get("expr"))] = None
+
+    def notes(self) -> list[str]:
+        """One sentence if torch.export ran and the log has no graph from outside torch.compile; else none."""
+        if not self._of_export or self._graphs:
+            return []
+        words = f", which added {plural(len(self._guards), 'guard')}: {listed(self._guards, 5)}" if self._guards else ""
+        return [f"torch.export ran{words}; this version of torch does not write the graph of an export into the log"]
+
 
 _JSON_ERRORS = (ValueError, RecursionError)
 #: suffixes of logs; torch names them `dedicated_log_torch_trace_rank_0_x.log`

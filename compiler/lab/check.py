@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dynascope.compiler.capture.torch_private import hook_installer
-from dynascope.compiler.capture.torch_private.precision import followed_precisions
+from dynascope.compiler.capture.torch_private.tensors import followed_precisions
 from dynascope.compiler.lab import experiment
 from dynascope.compiler.lab.comparison import NOT_COMPARABLE, difference
 from dynascope.compiler.lab.experiment import Outcome

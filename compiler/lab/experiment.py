@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
 
-from dynascope.compiler.capture.torch_private.precision import Precisions
-from dynascope.compiler.capture.torch_private.tensor_state import version_of
+from dynascope.compiler.capture.torch_private.tensors import Precisions, version_of
 from dynascope.compiler.lab.comparison import PLAIN, Part, Rounding, largest, parts_of
 from dynascope.compiler.lab.objects import fingerprint
 from dynascope.compiler.lab.reachable import Reachable

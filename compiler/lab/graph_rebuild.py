@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dynascope.compiler.builder.graph_parser import ParsedGraph, Statement, parse
-from dynascope.compiler.capture.torch_private.custom_operators import OF_TORCH
+from dynascope.compiler.capture.torch_private.tensors import OF_TORCH
 from dynascope.compiler.report import Node
 
 if TYPE_CHECKING:

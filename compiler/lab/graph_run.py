@@ -19,7 +19,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from dynascope.compiler.capture.torch_private import config, hook_installer, isolated_run, profiling
+from dynascope.compiler.capture.torch_private import config, hook_installer, running
 from dynascope.compiler.lab import profile
 from dynascope.compiler.lab.graph_rebuild import (
     RECORDED,
@@ -105,7 +105,7 @@ def _run(graph: Graph, device: str | None, backend: str, calls: int, *, well_con
 def isolated() -> Iterator[None]:
     """Run without the caller's settings, and restore the global state that the graph changes."""
     silent = contextlib.redirect_stderr(held_back(sys.stderr))  # torch.fx prints the traceback of each failure
-    with hook_installer.HOOKS.paused(), isolated_run.neutral(), silent, warnings.catch_warnings(), profile.no_collection():
+    with hook_installer.HOOKS.paused(), running.neutral(), silent, warnings.catch_warnings(), profile.no_collection():
         warnings.simplefilter("ignore")
         drawn = random_states()
         try:
@@ -181,7 +181,7 @@ class Case:
     def compile(self, backend: str) -> Callable[..., Any] | None:
         """Compile the graph with the backend; None, with a note, if that fails."""
         try:
-            compiled = isolated_run.compiled_graph(backend, self.rebuild(), self.inputs)
+            compiled = running.compiled_graph(backend, self.rebuild(), self.inputs)
             self.prepared(compiled)()
             self.wait()
         except Exception as error:
@@ -221,7 +221,7 @@ class Case:
         return profile.timed_calls(lambda: self.prepared(kind), self.wait, count, warm_up)
 
     def peak(self, kind: Callable[..., Any]) -> int | None:
-        if profiling.profiler_is_on():  # starting a second profiler would stop the program's
+        if running.profiler_is_on():  # starting a second profiler would stop the program's
             note = "the memory peak is unknown: the program runs a profiler, and a second one would stop it"
             self.notes += [note] * (note not in self.notes)
             return None

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from types import CellType
 from typing import Any, NamedTuple
 
-from dynascope.compiler.capture.torch_private import tensor_state
+from dynascope.compiler.capture.torch_private import tensors
 from dynascope.compiler.patching import ABSENT, value_or_absent
 
 CONTAINERS = (OrderedDict, dict, list, set, deque)
@@ -249,11 +249,11 @@ def _tensor_states(tensor: Any) -> Iterator[State]:
         yield State(lambda: tensor.requires_grad, lambda kept: tensor.is_leaf and tensor.requires_grad_(kept))
     if has_gradient(tensor):
         yield State(lambda: tensor.grad if has_gradient(tensor) else None, functools.partial(setattr, tensor, "grad"))
-    yield State(functools.partial(tensor_state.hooks_of, tensor), functools.partial(_clear_new_hooks, tensor), identical)
+    yield State(functools.partial(tensors.hooks_of, tensor), functools.partial(_clear_new_hooks, tensor), identical)
     if tensor.layout is not torch.strided:
         write = functools.partial(_set_values, tensor)  # always: most layouts cannot be compared
         yield State(lambda: tensor, write, lambda now, before: False, lambda now: now.detach().clone())
-    version, set_version = (functools.partial(f, tensor) for f in (tensor_state.version_of, tensor_state.set_version))
+    version, set_version = (functools.partial(f, tensor) for f in (tensors.version_of, tensors.set_version))
     yield State(version, set_version, operator.eq)
     yield State(lambda: tensor.grad_fn, functools.partial(_set_history, tensor))
 
@@ -272,7 +272,7 @@ def _geometry(tensor: Any) -> tuple[Any, ...]:
 
 
 def _clear_new_hooks(tensor: Any, before: tuple[dict[int, Any], ...]) -> None:
-    for hooks in tensor_state.hooks_of(tensor):
+    for hooks in tensors.hooks_of(tensor):
         if not any(hooks is kept for kept in before):
             hooks.clear()
 
@@ -312,7 +312,7 @@ def storage_state(storage: Any) -> State:
 def fingerprint(tensor: Any) -> tuple[Any, ...]:
     """A value that changes when the tensor does, even if its version does not: when `tensor.data` is changed or replaced."""
     storage = storage_of(tensor)
-    return tensor_state.version_of(tensor), tensor.shape, None if storage is None else int(_words(storage).sum())
+    return tensors.version_of(tensor), tensor.shape, None if storage is None else int(_words(storage).sum())
 
 
 def _set_bytes(storage: Any, kept: Any) -> None:

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dynascope.compiler.capture.torch_private import caches, hook_installer, marks, profiling
+from dynascope.compiler.capture.torch_private import caches, hook_installer, marks, running
 from dynascope.compiler.lab.recorded_call import Prepare, RecordedCall, WatchedCall
 from dynascope.compiler.lab.segments import profile_of, quartiles
 from dynascope.compiler.lab.slices import CALL, DRAIN, GRAPH, Event, plain_events
@@ -228,7 +228,7 @@ def measure(entry: Callable[..., Any], recorded: RecordedCall, calls: int = DEFA
     if recorded.refusal is not None:
         result.failed = f"the call was not profiled: {recorded.refusal}"
         return result
-    if profiling.profiler_is_on():
+    if running.profiler_is_on():
         result.failed = "the call was not profiled: another profiler is running, and torch runs only one at a time"
         return result
     try:
@@ -277,14 +277,14 @@ def _measure(entry: Callable[..., Any], function: Callable[..., Any], prepare: P
 def _profiled(entry: Callable[..., Any], prepare: Prepare, wait: Callable[[], None], count: int, result: Measured) -> None:
     """Make `count` calls under the profiler, after some to warm up, which are marked differently."""
     next_call = prepared(entry, prepare)
-    with profiling.marked_graphs(_namespaces(entry), GRAPH) as result.marked, profiled(_accelerators()) as trace:
+    with running.marked_graphs(_namespaces(entry), GRAPH) as result.marked, profiled(_accelerators()) as trace:
         for number in range(result.warm_up + count):
             call = next_call()
             wait()
-            with profiling.profiler_mark(CALL if number >= result.warm_up else "dynascope warm-up"):
+            with running.profiler_mark(CALL if number >= result.warm_up else "dynascope warm-up"):
                 kept = call()
                 if wait is not nothing:
-                    with profiling.profiler_mark(DRAIN):
+                    with running.profiler_mark(DRAIN):
                         wait()
             del kept, call
     result.events += plain_events(trace)

@@ -25,7 +25,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from types import CodeType, FrameType, FunctionType, ModuleType, TracebackType
 from typing import Any
 
-from dynascope.compiler.capture.torch_private import custom_operators, marks, tensor_state
+from dynascope.compiler.capture.torch_private import marks, tensors
 from dynascope.compiler.lab.objects import (
     CONTAINERS,
     DESCRIPTORS,
@@ -159,7 +159,7 @@ class Reachable:
             return []
         self._note(value)
         if is_opaque(value):
-            return [_compiled_from(value), custom_operators.python_function(value)]
+            return [_compiled_from(value), tensors.python_function(value)]
         self.objects.append(value)
         if isinstance(value, type):
             return [*vars(value).values(), *value.__bases__]
@@ -195,7 +195,7 @@ class Reachable:
         elif module is logging and names & LOGGING:
             yield logging.getLogger()
         elif module.__name__ == "torch.ops" or (module.__name__ == "torch" and "ops" in names):
-            operators = [f"the operators torch.ops.{n}" for n in custom_operators.namespaces(names)]
+            operators = [f"the operators torch.ops.{n}" for n in tensors.namespaces(names)]
             self._effects.update(dict.fromkeys(operators))
 
     def _name(self, namespace: dict[str, Any], name: str) -> GlobalName:
@@ -206,7 +206,7 @@ class Reachable:
         if flatten is not None:
             return [vars(tensor).get(name) for name in flatten(tensor)[0]]
         gradient = tensor.grad if has_gradient(tensor) else None
-        return [gradient, *tensor_state.hooks_of(tensor), *self._leaves_behind(tensor)]
+        return [gradient, *tensors.hooks_of(tensor), *self._leaves_behind(tensor)]
 
     def _leaves_behind(self, tensor: Any) -> Iterator[Any]:
         """The leaves from which a tensor was computed: calling backward on it changes their gradients."""

@@ -20,7 +20,7 @@ from typing import Any
 
 from dynascope.cell.ast_tools import DEFINITIONS, FUNCTIONS, blocks, is_string, located, own_statements
 from dynascope.compiler.builder.events.schema import Event, FrameEnd
-from dynascope.compiler.capture.torch_private import region_flag
+from dynascope.compiler.capture.torch_private import config
 from dynascope.compiler.compiling import Region
 from dynascope.compiler.compiling import region as torch_region
 from dynascope.compiler.patching import patched
@@ -181,4 +181,4 @@ class Eager:
 
 def installed(eager: Callable[[bool, str], Any]) -> contextlib.AbstractContextManager[None]:
     """Add the two builtins that rewritten code calls, for the duration of a `with` block."""
-    return patched(builtins, {TRACED: region_flag.error_on_graph_break(), EAGER: eager})
+    return patched(builtins, {TRACED: config.error_on_graph_break(), EAGER: eager})

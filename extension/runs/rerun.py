@@ -21,7 +21,7 @@ from IPython.core.error import UsageError
 
 from dynascope.cell import tracebacks
 from dynascope.cell.mutations import mutated_names
-from dynascope.compiler.capture.torch_private import isolated_run
+from dynascope.compiler.capture.torch_private import running
 from dynascope.compiler.settings import Settings
 from dynascope.runs.cell_run import CellRun
 from dynascope.runs.display import Display
@@ -49,7 +49,7 @@ def attach(run: CellRun, display: Display) -> None:
         view.controller = controller = Controller(run, display, cell_id(run.shell))
         view.on_request(controller.on_request)
         receive_clicks_immediately(view)
-        view.devices = isolated_run.device_types()
+        view.devices = running.device_types()
         mutated = mutated_names(run.cell, run.shell.user_ns)
         if mutated and view.can_run_again:
             view.message(f"Run again runs the cell once more and changes {', '.join(mutated)} again.")

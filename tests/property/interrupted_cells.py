@@ -21,7 +21,7 @@ import torch
 import torch._dynamo.eval_frame as eval_frame
 from IPython.core.interactiveshell import InteractiveShell
 
-from dynascope.compiler.capture.torch_private.region_flag import flag_kept
+from dynascope.compiler.capture.torch_private.config import flag_kept
 
 THIRD = "import torch\ndef helper(x):\n    torch._dynamo.graph_break()\n    return x + 1\n"
 EARLIER = """import torch, third

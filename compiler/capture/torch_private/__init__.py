@@ -1,10 +1,36 @@
 """The only code that uses private parts of torch.
 
-Parts that not every torch has are guarded, and the report names those that are missing (`availability`).
+Parts that not every torch has are guarded, and `report.hooks` names those that are missing (`missing`): features that need them
+are left out.
 
 To observe torch: `hooks` has one function for each observed call site in torch (a new hook goes there), `hook_installer`
 installs and removes them, `watched_functions` makes a function of torch's call an observer, `translators` reads the objects of
 Dynamo.
-To steer torch, and to read and restore its state: `config`, `region_flag`, `marks`, `caches`, `profiling`, `isolated_run`,
-`tensor_state`, `custom_operators`.
+To steer torch, and to read and restore its state: `config`, `marks`, `caches`, `running`, `tensors`.
 """
+
+from __future__ import annotations
+
+from types import TracebackType
+
+#: what the installed torch lacks -> why; part of `report.hooks`
+missing: dict[str, str] = {}
+
+
+def note_missing(what: str, why: str) -> None:
+    missing[what] = why
+
+
+class if_present:
+    """Context manager that suppresses an exception of its block and records it as the reason why `what` is missing."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> bool:
+        if isinstance(error, Exception):
+            note_missing(self.what, f"{type(error).__name__}: {error}")
+            return True
+        return False

@@ -12,7 +12,7 @@ from types import CodeType
 from typing import Any
 
 from dynascope.compiler.builder.events.schema import Sizes
-from dynascope.compiler.capture.torch_private.availability import guarded, note_missing
+from dynascope.compiler.capture.torch_private import if_present, note_missing
 from dynascope.compiler.source.origin import in_torch
 
 
@@ -21,7 +21,7 @@ def known_codes() -> list[CodeType]:
     convert_frame = sys.modules.get("torch._dynamo.convert_frame")
     if convert_frame is None:
         return []
-    with guarded("codes Dynamo knows"):
+    with if_present("codes Dynamo knows"):
         # with nested graph breaks, functions that were only inlined have resume functions, too, but are not in `input_codes`
         resumed = sys.modules["torch._dynamo.resume_execution"].ContinueExecutionCache.cache.refs.values()
         codes = [reference() for reference in [*convert_frame.input_codes.seen, *resumed]]
@@ -45,7 +45,7 @@ def compiled_versions(code: CodeType) -> list[tuple[str, CodeType]]:
     eval_frame = sys.modules.get("torch._dynamo.eval_frame")
     if eval_frame is None:
         return []
-    with guarded("compiled versions"):
+    with if_present("compiled versions"):
         return [(str(entry.compile_id), entry.code) for entry in eval_frame._debug_get_cache_entry_list(code)]
     return []
 
@@ -84,7 +84,7 @@ def only_known_codes() -> Iterator[None]:
         forget_resumes(new)
         convert_frame = sys.modules.get("torch._dynamo.convert_frame")
         if convert_frame is not None:
-            with guarded("codes Dynamo knows"):
+            with if_present("codes Dynamo knows"):
                 seen, ids = convert_frame.input_codes.seen, {id(code) for code in new}
                 seen[:] = [reference for reference in seen if id(reference()) not in ids]
                 convert_frame.input_codes.seen_ids -= ids
@@ -102,7 +102,7 @@ def fx_restored() -> Iterator[None]:
         yield
     finally:
         if not before and _fx_is_patched():
-            with guarded("FX after an interrupt"):
+            with if_present("FX after an interrupt"):
                 convert_frame: Any = sys.modules["torch._dynamo.convert_frame"]
                 if convert_frame.compile_lock.acquire(blocking=False):  # otherwise another thread compiles a frame now
                     try:
@@ -114,7 +114,7 @@ def fx_restored() -> Iterator[None]:
 def _fx_is_patched() -> bool:
     convert_frame = sys.modules.get("torch._dynamo.convert_frame")
     if convert_frame is not None:
-        with guarded("FX after an interrupt"):
+        with if_present("FX after an interrupt"):
             return bool(_graph_module()._forward_from_src is convert_frame.fx_forward_from_src_skip_result)
     return False
 
@@ -151,7 +151,7 @@ def _take_sizes() -> dict[Any, Any] | None:
     """Remove the sizes of the user's code from Dynamo's table, and return them; None if the table cannot be read."""
     pgo = sys.modules.get("torch._dynamo.pgo")
     if pgo is not None:
-        with guarded("automatic dynamic shapes"):
+        with if_present("automatic dynamic shapes"):
             state = pgo.get_code_state()
             return None if state is None else {key: state.pop(key) for key in [k for k in state if not in_torch(k.filename)]}
     return None
@@ -161,7 +161,7 @@ def known_sizes() -> Sizes:
     """Which of the sizes that Dynamo has recorded for the user's code are dynamic."""
     pgo = sys.modules.get("torch._dynamo.pgo")
     sizes: Sizes = {}
-    with guarded("automatic dynamic shapes"):
+    with if_present("automatic dynamic shapes"):
         for code, known in list((getattr(pgo, "_CODE_STATE", None) or {}).items()):
             if not in_torch(code.filename):
                 names = {n: _is_dynamic(pgo, entry) for n, entry in known.automatic_dynamic.items()}
@@ -189,7 +189,7 @@ def forget_resumes(codes: Iterable[CodeType]) -> None:
     """
     resume_execution = sys.modules.get("torch._dynamo.resume_execution")
     if resume_execution is not None:
-        with _FORGETTING, guarded("forgetting resume functions"):
+        with _FORGETTING, if_present("forgetting resume functions"):
             _forget(resume_execution.ContinueExecutionCache, codes)
 
 

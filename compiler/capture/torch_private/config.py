@@ -1,4 +1,4 @@
-"""Reads and sets how torch compiles (backends, modes, options, configuration), and handles the compiler's errors and logs."""
+"""Reads and sets how torch compiles: backends, modes, options, settings and regions; handles the compiler's errors and logs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typing
 from collections.abc import Iterator
 from typing import Any
 
-from dynascope.compiler.capture.torch_private.availability import guarded, note_missing
+from dynascope.compiler.capture.torch_private import if_present, note_missing
 from dynascope.compiler.patching import patched
 
 
@@ -23,12 +23,12 @@ def backends() -> list[str]:
 
 def compiles_nothing() -> str | None:
     """Why torch.compile compiles nothing at the moment; None if it compiles."""
-    with guarded("the stance"):
+    with if_present("the stance"):
         from torch._dynamo import eval_frame
 
         if eval_frame._stance.stance == "force_eager":
             return 'torch.compiler.set_stance("force_eager") is in force'
-    with guarded("the switch of Dynamo"):
+    with if_present("the switch of Dynamo"):
         import torch._dynamo.config
 
         if torch._dynamo.config.disable:
@@ -40,7 +40,7 @@ def modes() -> list[str]:
     """The modes that Inductor knows; [] if this torch does not list them."""
     import torch._inductor
 
-    with guarded("Inductor's modes"):
+    with if_present("Inductor's modes"):
         return list(torch._inductor.list_mode_options())
     return []
 
@@ -55,7 +55,7 @@ def refused_option(options: dict[str, Any]) -> str | None:
     if not options:
         return None
     config = importlib.import_module("torch._inductor.config")
-    with guarded("Inductor's options"):
+    with if_present("Inductor's options"):
         known = config.get_config_copy()
         for name, value in options.items():
             name = str(name).replace("-", "_")
@@ -182,3 +182,41 @@ def unmeasured_guards() -> Iterator[None]:
         return
     with patched(guards, {"profile_guard_manager": lambda *_: 0.0}):
         yield
+
+
+def error_on_graph_break() -> Any:
+    """torch's function that makes regions, which Dynamo recognizes in traced code; raises RuntimeError if torch lacks it."""
+    import torch._dynamo
+
+    region = getattr(torch._dynamo, "error_on_graph_break", None)
+    if region is None:
+        note_missing("error_on_graph_break", "not in this torch")
+        raise RuntimeError(f"torch {torch.__version__} has no error_on_graph_break: regions need torch 2.9 or newer")
+    return region
+
+
+@contextlib.contextmanager
+def flag_kept() -> Iterator[None]:
+    """Restore the flag after the block, even if an interrupt keeps torch from restoring it."""
+    import torch._dynamo.decorators as decorators
+
+    get = getattr(decorators, "_get_error_on_graph_break", None)
+    put = getattr(decorators, "_set_error_on_graph_break", None)
+    if get is None or put is None:
+        yield
+        return
+    before = get()
+    try:
+        yield
+    finally:
+        if get() != before:
+            put(before)
+
+
+def set_flag_of(compiled: Any, flag: bool) -> bool:
+    """Set error_on_graph_break on a compiled module; returns False for a function, or if modules of this torch lack it."""
+    context = getattr(compiled, "dynamo_ctx", None)
+    if context is None or not hasattr(context, "error_on_graph_break"):
+        return False
+    context.error_on_graph_break = flag
+    return True

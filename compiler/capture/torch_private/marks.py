@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import FrameType, FunctionType
 from typing import Any
 
-from dynascope.compiler.capture.torch_private.availability import note_missing
+from dynascope.compiler.capture.torch_private import note_missing
 from dynascope.compiler.patching import own, patched, put
 
 #: attribute of a compiled or disabled function: the original function

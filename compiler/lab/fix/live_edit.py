@@ -23,7 +23,7 @@ from typing import Any
 
 from msgspec import structs
 
-from dynascope.compiler.capture.torch_private import caches, custom_operators
+from dynascope.compiler.capture.torch_private import caches, tensors
 from dynascope.compiler.lab.fix.candidate import Candidate
 from dynascope.compiler.lab.fix.text_edits import NotApplicable
 from dynascope.compiler.patching import ABSENT, own, put
@@ -103,7 +103,7 @@ class _Undo:
 
     def _forget(self) -> None:
         for operator in self.operators:
-            custom_operators.unregister(operator)
+            tensors.unregister(operator)
         caches.forget_resumes([inner for code in self.code for inner in nested_code(code)])
 
 

@@ -14,7 +14,7 @@ import torch
 from msgspec.structs import asdict
 
 import dynascope
-from dynascope.compiler.capture.torch_private.precision import followed_precisions
+from dynascope.compiler.capture.torch_private.tensors import followed_precisions
 
 INDUCTORS_OWN = "a backend may draw other numbers than eager code"
 

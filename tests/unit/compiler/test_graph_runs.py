@@ -25,7 +25,7 @@ from dynascope.compiler.builder import graph_parser
 from dynascope.compiler.builder.compile_records import CompileRecords
 from dynascope.compiler.builder.events.schema import Trace
 from dynascope.compiler.capture.recording import observe
-from dynascope.compiler.capture.torch_private import isolated_run
+from dynascope.compiler.capture.torch_private import running
 from dynascope.compiler.driver.explain import explain
 from dynascope.compiler.lab import graph_run, profile
 from dynascope.compiler.lab.graph_rebuild import (
@@ -503,7 +503,7 @@ def test_a_trace_that_is_being_written_tells_of_the_programs_own_compiling_alone
         report.run_graph("g0", backend="inductor", calls=1)
         assert set(told) <= {"str"}
         _internal.trace_structured("artifact", metadata_fn=lambda: {"name": "the program's"}, payload_fn=lambda: "")
-        with isolated_run.neutral():
+        with running.neutral():
             other = threading.Thread(target=lambda: _internal.trace_structured("artifact", metadata_fn=lambda: {"name": "x"}))
             other.start()
             other.join()

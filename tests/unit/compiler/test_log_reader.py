@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from dynascope import cli
-from dynascope.compiler.capture.processes import runs
-from dynascope.compiler.capture.trace_files import load
+from dynascope.compiler.capture.trace_files import load, runs
 from dynascope.compiler.report import Report
 
 GRAPH = """class GraphModule(torch.nn.Module):

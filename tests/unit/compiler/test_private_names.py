@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from dynascope.compiler.capture.torch_private import availability, config, marks
+from dynascope.compiler.capture import torch_private
+from dynascope.compiler.capture.torch_private import config, marks
 from dynascope.compiler.compiling import region
 
 FOLDERS = ("compiler", "widgets", "extension")
@@ -61,7 +62,7 @@ def test_the_search_finds_them(text: str) -> None:
 
 
 def test_what_this_torch_lacks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(availability, "missing", {})
+    monkeypatch.setattr(torch_private, "missing", {})
     monkeypatch.delattr(torch._dynamo, "error_on_graph_break")
     with pytest.raises(RuntimeError, match="regions need torch 2"):
         region(error_on_graph_break=True)
@@ -69,7 +70,7 @@ def test_what_this_torch_lacks_is_named(monkeypatch: pytest.MonkeyPatch) -> None
     assert torch._dynamo.exc.Unsupported in config.refusals()
     monkeypatch.setattr(marks, "_COMPILED_CALL", "_no_such_name")
     marks.compiled_call(torch.nn.Linear(1, 1))
-    assert availability.missing == {
+    assert torch_private.missing == {
         "error_on_graph_break": "not in this torch",
         "the compiler's exceptions": "no UserError",
         "compiled modules": "no _no_such_name: a module named by -f runs as it is",

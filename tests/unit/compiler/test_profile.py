@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import dynascope
-from dynascope.compiler.capture.torch_private import availability
+from dynascope.compiler.capture import torch_private
 from dynascope.compiler.code_swap import retracing
 from dynascope.compiler.lab import check, inputs
 from dynascope.compiler.lab import profile as profiles
@@ -292,10 +292,10 @@ def test_what_to_fix_first_is_one_sentence() -> None:
 
 def test_a_call_without_graphs_is_no_fault_of_torch() -> None:
     """Whatever does not fit this torch would be named in every report from then on."""
-    before = dict(availability.missing)
+    before = dict(torch_private.missing)
     report = dynascope.explain(lambda: time.sleep(0.0001), backend="eager", profile=1)()
     assert report.summary.graphs == 0
-    assert availability.missing == before
+    assert torch_private.missing == before
     assert all(took is True for took in report.hooks.values())
     assert not any("not found" in note for note in report.notes)
 

@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from dynascope.compiler.capture.torch_private.tensor_state import mark_dynamic
+from dynascope.compiler.capture.torch_private.tensors import mark_dynamic
 from dynascope.compiler.lab.fix.text_edits import NotApplicable
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from dynascope.compiler.capture.torch_private.precision import Precisions
+from dynascope.compiler.capture.torch_private.tensors import Precisions
 from dynascope.compiler.lab import experiment
 from dynascope.compiler.lab.comparison import Rounding, difference, parts_of
 from dynascope.compiler.lab.experiment import Outcome

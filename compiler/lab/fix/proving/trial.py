@@ -15,7 +15,7 @@ from typing import Any
 from dynascope.compiler import compiling
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.capture.torch_private import caches, config
-from dynascope.compiler.capture.torch_private.precision import Precisions, followed_precisions
+from dynascope.compiler.capture.torch_private.tensors import Precisions, followed_precisions
 from dynascope.compiler.code_swap import retracing
 from dynascope.compiler.lab.comparison import is_low
 from dynascope.compiler.lab.fix.calls import KeptCall

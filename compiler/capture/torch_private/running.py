@@ -1,4 +1,4 @@
-"""Isolates a graph that is run on its own: turns off the caller's settings in torch, and compiles the graph with a backend.
+"""Runs a graph on its own, isolated from the caller's settings in torch, and marks calls and graphs in the profiler.
 
 The caller's settings are modes, inference mode, gradient mode, autocast, transforms, default device and dtype, and the
 TORCH_TRACE log that is being written.  They are restored exactly, and so are the switches of forward gradients and of hooks on
@@ -10,10 +10,11 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from dynascope.compiler.capture.torch_private.availability import guarded
+from dynascope.compiler.capture.torch_private import if_present
+from dynascope.compiler.patching import patched
 
 Undo = Callable[[], None]
 
@@ -33,7 +34,7 @@ def neutral() -> Iterator[None]:
 
     with contextlib.ExitStack() as stack:
         for name, remove in _REMOVED.items():
-            with guarded(f"{name}, for a graph that is run alone"):
+            with if_present(f"{name}, for a graph that is run alone"):
                 stack.callback(remove())
         stack.callback(torch.set_default_dtype, torch.get_default_dtype())
         torch.set_default_dtype(torch.float32)
@@ -110,7 +111,7 @@ def _forward_gradients() -> Undo:
     return undo
 
 
-def _trace() -> Undo:
+def _trace_log() -> Undo:
     """Keep the compiles of this thread out of the user's TORCH_TRACE log, which is about the program."""
     from torch._logging import _internal
 
@@ -132,7 +133,7 @@ _REMOVED: dict[str, Callable[[], Undo]] = {
     "transforms": _transforms,
     "hooks of saved tensors": _saved_tensors_hooks,
     "forward gradients": _forward_gradients,
-    "the trace": _trace,
+    "the trace": _trace_log,
 }
 
 
@@ -150,3 +151,50 @@ def compiled_graph(backend: str, module: Any, inputs: list[Any]) -> Callable[...
     with tracing(TracingContext(mode)):
         made: Callable[..., Any] = lookup_backend(backend)(module, fakes)
     return made
+
+
+def profiler_mark(name: str) -> contextlib.AbstractContextManager[Any]:
+    """A context manager that names a block in the profiler, if possible without the overhead of `record_function`."""
+    import torch
+
+    fast = getattr(getattr(torch._C, "_profiler", None), "_RecordFunctionFast", None)
+    return fast(name) if fast is not None else torch.profiler.record_function(name)
+
+
+@contextlib.contextmanager
+def marked_graphs(namespaces: Iterable[dict[str, Any]], mark: str) -> Iterator[bool]:
+    """Make each captured graph appear in the profiler as `mark` and its name, for any backend, for the duration.
+
+    Compiled code looks up its graphs as globals `__compiled_fn_...`, so those in these namespaces are replaced by wrappers.
+    Yields whether there are any.
+    """
+    import torch
+    import torch._dynamo.eval_frame as eval_frame
+
+    def marked(name: str, graph: Any) -> Any:
+        def run(*args: Any, **kwargs: Any) -> Any:
+            with profiler_mark(f"{mark} {name}"):
+                return graph(*args, **kwargs)
+
+        skip = getattr(eval_frame, "skip_code", None)
+        if skip is None:
+            return torch.compiler.disable(run)
+        skip(run.__code__)  # otherwise Dynamo would compile `run`, because compiled code calls it
+        return run
+
+    with contextlib.ExitStack() as patches:
+        found = False
+        for namespace in {id(n): n for n in namespaces}.values():
+            graphs = {n: graph for n, graph in namespace.items() if isinstance(n, str) and n.startswith("__compiled_fn_")}
+            patches.enter_context(patched(namespace, {name: marked(name, graph) for name, graph in graphs.items()}))
+            found = found or bool(graphs)
+        yield found
+
+
+def profiler_is_on() -> bool:
+    """Whether a profiler is already running, in any thread; starting a second one would stop it."""
+    with if_present("the profiler's state"):
+        from torch.autograd import _profiler_enabled, profiler  # type: ignore[attr-defined]
+
+        return bool(_profiler_enabled() or profiler._is_profiler_enabled)
+    return False

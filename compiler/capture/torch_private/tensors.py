@@ -1,0 +1,148 @@
+"""Reads and sets the private state of tensors and custom operators, and finds the precision that values have passed through.
+
+Under autocast, a float32 loss comes out of bfloat16 products: compiled code, which fuses operations, rounds them in other
+places than eager code.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from dynascope.compiler.capture.torch_private import if_present, note_missing
+
+
+def version_of(tensor: Any) -> int | None:
+    """Autograd's counter of in-place changes of a tensor; None for an inference tensor, which has no counter."""
+    return None if tensor.is_inference() else getattr(tensor, "_version", None)
+
+
+def set_version(tensor: Any, version: int | None) -> None:
+    """Set the version to one that `version_of` returned; does nothing for None."""
+    if version is None:
+        return
+    try:
+        from torch._C._autograd import _unsafe_set_version_counter
+
+        _unsafe_set_version_counter((tensor,), (version,))
+    except (ImportError, TypeError) as error:
+        note_missing("versions of tensors", str(error))
+
+
+def hooks_of(tensor: Any) -> tuple[dict[int, Any], ...]:
+    """The dicts in which torch keeps a tensor's backward hooks; empty if it never had any."""
+    groups = (getattr(tensor, name, None) for name in ("_backward_hooks", "_post_accumulate_grad_hooks"))
+    return tuple(hooks for hooks in groups if hooks is not None)
+
+
+def mark_dynamic(tensor: Any, dimension: int) -> None:
+    """Mark a size of a copied tensor as dynamic; the marks that the copy shares with the original are copied first."""
+    import torch
+
+    marks = {name: value for name, value in vars(tensor).items() if name.startswith(("_dynamo_", "_specialize_on"))}
+    vars(tensor).update({name: value.copy() for name, value in marks.items() if isinstance(value, (set, dict))})
+    with if_present("marks of dynamic sizes"):
+        torch._dynamo.mark_dynamic(tensor, dimension)
+
+
+class Precisions:
+    """The lowest precision, a dtype, that values have passed through; None: no floating point, or not followed."""
+
+    def __init__(self) -> None:
+        #: by storage
+        self._lowest: dict[int, Any] = {}
+        #: the lowest of all
+        self.lowest: Any = None
+
+    def of(self, value: Any) -> Any:
+        """The lowest precision on the way to a tensor, or, for any other value, to any tensor."""
+        import torch
+
+        if isinstance(value, torch.Tensor):
+            return _lower(value.dtype, self._lowest.get(_storage(value)))
+        return self.lowest
+
+    def follow(self, function: Any, args: Any, kwargs: Any) -> Any:
+        """Run one operation."""
+        before = {_storage(tensor): self.of(tensor) for tensor in _tensors((args, kwargs))}
+        result = function(*args, **kwargs)
+        changed = (args, kwargs) if function._schema.is_mutable else ()
+        for tensor in _tensors((changed, result)):
+            self._lowest.pop(_storage(tensor), None)  # it may be a new storage at the address of an old one
+            self._lowest[_storage(tensor)] = lowest = _lower(self.of(tensor), *before.values())
+            self.lowest = _lower(self.lowest, lowest)
+        return result
+
+
+@contextlib.contextmanager
+def followed_precisions() -> Iterator[Precisions]:
+    """Follow all operations in the block; they may be computed in another way than otherwise."""
+    precisions = Precisions()
+    with contextlib.ExitStack() as stack:
+        with if_present("precisions"):
+            from torch.utils._python_dispatch import TorchDispatchMode
+
+            class Mode(TorchDispatchMode):
+                def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+                    return precisions.follow(func, args, kwargs or {})
+
+            stack.enter_context(Mode())  # type: ignore[no-untyped-call]
+        yield precisions
+
+
+def _tensors(values: Any) -> Iterator[Any]:
+    import torch
+
+    if isinstance(values, torch.Tensor):
+        yield values
+    elif isinstance(values, (tuple, list, dict)):
+        for value in values.values() if isinstance(values, dict) else values:
+            yield from _tensors(value)
+
+
+def _storage(tensor: Any) -> int:
+    try:
+        return int(tensor.untyped_storage().data_ptr())
+    except (RuntimeError, NotImplementedError):  # sparse, for example
+        return id(tensor)
+
+
+def _lower(*dtypes: Any) -> Any:
+    """The dtype with the largest rounding error among those with floating point; None if there is none."""
+    import torch
+
+    known = [dtype for dtype in dtypes if dtype is not None and (dtype.is_floating_point or dtype.is_complex)]
+    return max(known, key=lambda dtype: torch.finfo(dtype).eps, default=None)
+
+
+#: namespaces of the operators that come with torch
+OF_TORCH = frozenset((
+    "aten", "prim", "prims", "higher_order", "_native", "sparse", "profiler", "export", "onnx", "static_runtime", "streams",
+    "quantized", "_quantized", "quantization", "quantized_decomposed", "mkldnn", "mkldnn_prepacked", "mkl", "onednn",
+    "inductor", "inductor_prims", "rngprims", "debugprims", "debug_mode_ops", "flex_lib", "torch_attn", "c10d",
+    "c10d_functional", "_c10d_functional", "_c10d_functional_autograd", "symm_mem", "fsdp", "_dtensor",
+))  # fmt: skip
+
+
+def namespaces(names: Iterable[str]) -> list[str]:
+    """The names among these that are `torch.ops` namespaces with operators from outside torch."""
+    spaces = vars(sys.modules["torch.ops"]) if "torch.ops" in sys.modules else {}
+    return [n for n in sorted(set(names) - OF_TORCH) if type(spaces.get(n)).__name__ == "_OpNamespace"]
+
+
+def python_function(value: Any) -> Any:
+    """The function from which `torch.library.custom_op` made an operator; None for any other object."""
+    kind = type(value)
+    is_operator = (kind.__module__, kind.__name__) == ("torch._library.custom_ops", "CustomOpDef")
+    return vars(value).get("_init_fn") if is_operator else None
+
+
+def unregister(value: Any) -> None:
+    """Remove an operator that `torch.library.custom_op` made; does nothing for any other object."""
+    if python_function(value) is None:
+        return
+    with if_present("removing a custom operator"):
+        vars(value)["_lib"]._destroy()
+        sys.modules["torch._library.custom_ops"].OPDEF_TO_LIB.pop(value._qualname, None)
