@@ -23,8 +23,7 @@ from dynascope.compiler.capture.torch_private import config
 from dynascope.compiler.code_swap import retracing
 from dynascope.compiler.compiling import RegionsInForce
 from dynascope.compiler.lab import check, inputs, profile
-from dynascope.compiler.lab.fix.calls import KeptCalls
-from dynascope.compiler.lab.recorded_call import LastCall, WatchedCall
+from dynascope.compiler.lab.recorded_call import CallRecorder, RecordedCall
 from dynascope.compiler.report import Check, Report
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.lines import CellResolver
@@ -76,16 +75,16 @@ class Run:
         self.notes: list[str] = settings_notes(settings) if settings is not None else []
         self._retraces, self._regions, self._user_code = retraces, regions, user_code
         self._quiet = quiet
-        repeats = settings is not None and (settings.check or settings.profile is not None)
-        self._last = LastCall(warn) if repeats else None
         self._checked: Check | None = None
         self._measured: profile.Measured | None = None
-        self._profiled: WatchedCall | None = None
+        self._profiled: RecordedCall | None = None
         self._tried: list[inputs.Tried] | None = None
         self._fix = fix_own if fix_own is not None else settings if settings is not None and settings.fix else None
         self._fixes_own = fix_own is not None
-        tries_again = self._fix is not None or (settings is not None and settings.second_call)
-        self._kept = KeptCalls() if tries_again else None
+        self._repeats = settings is not None and (settings.check or settings.profile is not None)
+        self._tries_again = self._fix is not None or (settings is not None and settings.second_call)
+        keeps = self._tries_again and not self._fixes_own
+        self._calls = CallRecorder(warn if self._repeats else None, keeps=keeps)
         self._cells, self._on_progress, self._trace_again = cells, on_progress, trace_again
         self._retrace: Callable[[Any], None] = lambda target: None
         self._stack = contextlib.ExitStack()
@@ -112,8 +111,8 @@ class Run:
     def __enter__(self) -> Run:
         with contextlib.ExitStack() as stack:
             stack.enter_context(self.recording)
-            if self._kept is not None and self._fixes_own:
-                stack.enter_context(self._kept.watching_compiled_code())
+            if self._fixes_own:
+                stack.enter_context(self._calls.watching_compiled_code())
             if self.settings is not None:
                 stack.enter_context(compiling.environment(self.settings))
                 # the report shows the value in force, even if it is torch's default
@@ -162,7 +161,7 @@ class Run:
 
     def _try_again(self, report: Report) -> None:
         """Repeat the calls on copies, for `--fix` and `--second-call`."""
-        if self._kept is None:
+        if not self._tries_again:
             return
         from dynascope.compiler.lab.fix.proving.trial import Trials
         from dynascope.compiler.lab.fix.registry import CANDIDATE_SOURCES, NOT_FOR_ENTRIES  # slow to import: it loads a parser
@@ -174,22 +173,22 @@ class Run:
             second = None
             if self._fix is not None:
                 found = Found()
-                if self._kept.calls and (report.breaks or report.recompiles):
+                if self._calls.kept and (report.breaks or report.recompiles):
                     search = Search(
-                        Trials(self._kept.calls, self._fix, self._cells), report, CANDIDATE_SOURCES,
+                        Trials(self._calls.kept, self._fix, self._cells), report, CANDIDATE_SOURCES,
                         seconds=self._fix.fix_seconds, not_for_entries=NOT_FOR_ENTRIES, profiled=self._profiled,
                         on_progress=self._progress_of(report),
                     )  # fmt: skip
                     found = search.found
                     self._user_code(search.run)
-                elif report.breaks and not self._kept.refusals:
+                elif report.breaks and not self._calls.refusals:
                     found.notes.append("No change was tried: nothing that this run compiles was called")
-                annotate_fixes(report, found, self._kept, self._cells)
+                annotate_fixes(report, found, self._calls, self._cells)
                 second = found.before
             elif self.settings is not None:
-                second = self._user_code(trace_again, report, self._kept, self.settings, self._cells)
+                second = self._user_code(trace_again, report, self._calls, self.settings, self._cells)
             if second is not None and not self._fixes_own:
-                annotate_second_call(report, second, self._kept)
+                annotate_second_call(report, second, self._calls)
 
     def _progress_of(self, report: Report) -> Callable[[str], None]:
         """Reports progress after the run: the run's counts and seconds, with a sentence on what is being tried as "stage"."""
@@ -224,8 +223,7 @@ class Run:
         if self._regions is not None:
             inheriting = self.settings.replace(error_on_graph_break=None)
             made = self._regions.inherited_by(made, lambda: compiling.entry_point(target, inheriting))
-        made = made if self._last is None else self._last.watch(target, made, namespace)
-        return made if self._kept is None or self._fixes_own else self._kept.watch(target, made, namespace)
+        return self._calls.watch(target, made, namespace)
 
     def repeat_last_call(self, given: Any = None) -> None:
         """Repeat the last call for `--check` and `--profile`, and try the inputs of `--inputs`.
@@ -234,14 +232,14 @@ class Run:
 
         `given`: the list of inputs, checked by `inputs.wrong_with`; None without `--inputs`.
         """
-        if self._last is None or self.settings is None:
+        if not self._repeats or self.settings is None:
             return
-        call, self._last.call = self._last.call, None
+        call, self._calls.last = self._calls.last, None
         with self._quiet():
             if self.settings.check:
                 with _unless_fault("the call was not checked", self.notes):
                     self._checked = self._user_code(check.compare, call)
-                self.notes += [] if call is None else [*call.recorded.side_effects, *call.recorded.notes]
+                self.notes += [] if call is None else [*call.side_effects, *call.notes]
             if self.settings.profile is None:
                 return
             self._profiled = call

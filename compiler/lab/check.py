@@ -12,11 +12,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dynascope.compiler.capture.torch_private import hook_installer
-from dynascope.compiler.capture.torch_private.tensors import followed_precisions
-from dynascope.compiler.lab import experiment
 from dynascope.compiler.lab.comparison import NOT_COMPARABLE, difference
-from dynascope.compiler.lab.experiment import Outcome
-from dynascope.compiler.lab.recorded_call import WatchedCall
+from dynascope.compiler.lab.experiment import Experiment, Observation, Variant
+from dynascope.compiler.lab.recorded_call import RecordedCall
 from dynascope.compiler.report import Check, first_line, listed, message_of, plural
 
 #: at most this many differences are reported
@@ -40,30 +38,32 @@ def words(checked: Check) -> str:
     return f"check: compiled and eager agree ({compared})."
 
 
-def compare(call: WatchedCall | None) -> Check:
-    """Replay the call, compiled and eagerly, and compare the outcomes."""
-    import torch
-
+def compare(call: RecordedCall | None) -> Check:
+    """Run the call again, compiled and eagerly, and compare the observations."""
     if call is None or not call.returned:
         return Check(why_not="nothing that this run compiles was called, or the call raised")
-    if call.recorded.refusal is not None:
-        return Check(why_not=call.recorded.refusal)
+    if call.refusal is not None:
+        return Check(why_not=call.refusal)
     try:
-        with hook_installer.HOOKS.paused(), call.recorded.replaying() as prepare:
-            compiled = experiment.replay(call.target, call.entry, prepare, call.namespace)
-            with torch.compiler.set_stance("force_eager"):
-                eager = experiment.replay(call.target, call.entry, prepare, call.namespace)
-                checked = _checked(compiled, eager)
-                if checked.differences:  # perhaps because of a precision that is lower than that of the values
-                    with followed_precisions() as precisions:
-                        followed = experiment.replay(call.target, call.entry, prepare, call.namespace, precisions=precisions)
-                    checked = _checked(compiled, replace(eager, precisions=followed.precisions))
+        with hook_installer.HOOKS.paused(), Experiment(call) as experiment:
+            compiled, eager = (_returned(experiment.run(Variant(call.entry, is_eager))) for is_eager in (False, True))
+            checked = _checked(compiled, eager)
+            if checked.differences:  # perhaps because of a precision that is lower than that of the values
+                followed = _returned(experiment.run(Variant(call.entry, True, follows_precisions=True)))
+                checked = _checked(compiled, replace(eager, precisions=followed.precisions))
     except Exception as error:
         return Check(why_not=f"when repeated, it raised {type(error).__name__}: {first_line(message_of(error))}")
     return checked
 
 
-def _checked(compiled: Outcome, eager: Outcome) -> Check:
+def _returned(observed: Observation) -> Observation:
+    """The observation; raises what the call raised."""
+    if observed.error is not None:
+        raise observed.error
+    return observed
+
+
+def _checked(compiled: Observation, eager: Observation) -> Check:
     checked = Check(not_compared=eager.opaque)
     for what, expected in eager.parts.items():
         actual = compiled.parts[what]

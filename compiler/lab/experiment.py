@@ -1,43 +1,105 @@
-"""Collects the outcome of one replay: the call's result, its effects on arguments and modules, and gradients.
+"""Runs a recorded call again under a variant, and observes it: result, effects, gradients, output, messages, exception.
 
-The modules are those that the target or its arguments can reach.  Gradients are those of the result with respect to the tensors
-and parameters that either can reach and that require gradients, and those that the call leaves in their `.grad`.
+The effects are those on arguments, on modules that the target or its arguments can reach, and, if asked for (`SideState`), on
+globals, closures, containers, generators of random numbers and attributes.  Gradients are those of the result with respect to
+the tensors and parameters that either can reach and that require gradients, and those that the call leaves in their `.grad`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable, Iterable, Iterator
+import io
+import logging
+import re
+import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from types import FunctionType
+from types import BuiltinFunctionType, CellType, FunctionType, MethodType
 from typing import Any
 
-from dynascope.compiler.capture.torch_private.tensors import Precisions, version_of
-from dynascope.compiler.lab.comparison import PLAIN, Part, Rounding, largest, parts_of
-from dynascope.compiler.lab.objects import fingerprint
+from dynascope.compiler.capture.torch_private.tensors import Precisions, followed_precisions, version_of
+from dynascope.compiler.lab.comparison import PLAIN, Part, Rounding, is_array, largest, parts_of
+from dynascope.compiler.lab.objects import (
+    CONTAINERS,
+    GlobalName,
+    attributes_of,
+    contents_of,
+    digest,
+    fingerprint,
+    is_generator,
+    library_states,
+    slot_values,
+    slots_of,
+)
 from dynascope.compiler.lab.reachable import Reachable
-from dynascope.compiler.lab.recorded_call import Clones, Prepare
-from dynascope.compiler.lab.snapshot import torch_random_states
+from dynascope.compiler.lab.recorded_call import Clones, RecordedCall, Vary
+from dynascope.compiler.lab.snapshot import random_states, torch_random_states
 from dynascope.compiler.patching import value_or_absent
 from dynascope.compiler.source.code import names_used
 
+#: `grad_fn=` in a printed tensor: compiled code has other names there
+_HISTORY = re.compile(r",?\s*grad_fn=<[^>]*>")
+#: texts in torch's warnings about compiling, and about taking numbers out of tensors: a change may avoid these warnings
+_TORCH_WARNINGS = ("torch.compile", "Converting a tensor with requires_grad=True to a scalar")
+#: prefixes of attributes that torch sets on functions and classes, and that Python sets on classes
+_OWN = ("_dynamo_", "_torch", "__")
+#: inside a value, tuples, lists and dicts are compared down to this many levels, and only those of at most this many items
+_DEEPEST, _LONGEST = 3, 1000
+#: tensors and arrays with more elements are not compared
+_LARGEST = 1 << 20
+
+
+class EndedFromOutside(BaseException):
+    """Ends a run from outside, such as at a time limit: not something that the program does."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """How a call is repeated."""
+
+    #: what is called in place of the target, such as its compiled entry point; None: the target itself
+    entry: Callable[..., Any] | None = None
+    #: whether what is compiled runs eagerly
+    is_eager: bool = False
+    #: changes the inputs
+    vary: Vary | None = None
+    #: whether to follow the precision of each value
+    follows_precisions: bool = False
+
 
 @dataclass
-class Outcome:
-    """The result and the effects of one call, copied."""
+class Observation:
+    """The result and the effects of one run of a call, copied."""
 
-    #: "values", "effects" and "gradients" -> their parts, each with a name
-    parts: dict[str, list[Part]]
+    #: "values", "effects" and "gradients" -> their parts, each with a name; empty if the call raised an exception
+    parts: dict[str, list[Part]] = field(default_factory=dict)
+    error: BaseException | None = None
     #: whether the call drew random numbers from torch's default generators, on any device that was used before it
-    drew: bool
+    drew: bool = False
     #: names of the classes of objects in the result that cannot be compared
-    opaque: list[str]
+    opaque: list[str] = field(default_factory=list)
     #: names of the numbers and strings in modules that the call did not change
-    unchanged: set[str]
+    unchanged: set[str] = field(default_factory=set)
     #: (group, name) of each part -> the lowest precision on the way to it, a dtype or None; empty if it was not followed
     precisions: dict[tuple[str, str], Any] = field(default_factory=dict)
     #: the lowest precision of all, a dtype; None if it was not followed
     lowest: Any = None
+    printed: str = ""
+    #: log records, and warnings, as text
+    logged: list[str] = field(default_factory=list)
+    warned: list[str] = field(default_factory=list)
+    #: digests of the states of Python's, NumPy's and torch's generators
+    random: list[str] = field(default_factory=list)
+    #: whether `backward()` from the values raises; not tried if there are gradients
+    backward_fails: bool = False
+    #: what `SideState` reads after the run
+    state: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def error_type(self) -> str | None:
+        """Name of the exception's class; None if there was none."""
+        return None if self.error is None else type(self.error).__name__
 
     def rounding(self, what: str, name: str) -> Rounding:
         """The rounding that a part may show; gradients of one size come out of sums of another: they share a scale."""
@@ -47,40 +109,82 @@ class Outcome:
         return Rounding(self.precisions[what, name], scale)
 
 
-def replay(
-    target: Any,
-    entry: Callable[..., Any],
-    prepare: Prepare,
-    namespace: dict[str, Any] | None = None,
-    names: Iterable[str] = (),
-    precisions: Precisions | None = None,
-) -> Outcome:
-    """Run `entry`, the compiled `target`, once more, and return the outcome.
+class Experiment:
+    """Repeats one call under variants: a context manager, which restores all that the runs change.
 
-    `namespace`: the namespace of a cell's statements; `names`: the names in it that count as the statements' arguments and
-    results.  If `names` is empty, the names that `target` uses are compared, only as effects.  `precisions`: those of a block
-    around this call.
+    Each run begins with the state that the program has left, or, with `numbers`, with that before the recorded call.  With a
+    `state`, which must be created before anything is edited, a run is observed as closely as possible: for a cell's statements,
+    their names then count as arguments and results, and otherwise only as effects.
     """
-    used = () if namespace is None else names or target.__code__.co_names
 
-    def bound() -> dict[str, Any]:
-        return {name: namespace[name] for name in used if namespace is not None and name in namespace}
+    def __init__(self, call: RecordedCall, *, numbers: bool = False, state: SideState | None = None) -> None:
+        self.call, self._state = call, state
+        self._replaying = call.replaying(numbers=numbers)
 
-    args, kwargs = prepare()
-    given = bound() if names else {}
-    before = _Before(target, args, kwargs, given)
-    generators = torch_random_states()
-    result = entry(*args, **kwargs)
-    drew = any(not generator.same(generator.read(), generator.before) for generator in generators)
-    result = result if namespace is None else result[1]
-    opaque: dict[str, None] = {}
-    values = list(parts_of("the value", result, opaque))
-    new = {name: value for name, value in bound().items() if names and value is not given.get(name)}
-    results = [*values, *(part for name, value in new.items() for part in parts_of(name, value))]
-    groups = {"values": values, "effects": before.effects(bound()), "gradients": before.gradients(results)}
-    lowest = {(what, name): precisions.of(value) for what in groups for name, value in groups[what]} if precisions else {}
-    parts = {what: [(name, _copied(value)) for name, value in group] for what, group in groups.items()}
-    return Outcome(parts, drew, list(opaque), before.unchanged(), lowest, precisions.lowest if precisions else None)
+    def __enter__(self) -> Experiment:
+        self.prepare = self._replaying.__enter__()
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        self._replaying.__exit__(kind, error, trace)
+
+    def run(self, variant: Variant) -> Observation:
+        """Run the call once more and observe it; an exception is part of the Observation, unless it comes from outside."""
+        import torch
+
+        observed, given, values = Observation(), list[Any](), list[Any]()
+        out = io.StringIO()
+        with contextlib.ExitStack() as stack:
+            if variant.is_eager:
+                stack.enter_context(torch.compiler.set_stance("force_eager"))
+            precisions = stack.enter_context(followed_precisions()) if variant.follows_precisions else None
+            stack.enter_context(contextlib.redirect_stdout(out))
+            stack.enter_context(contextlib.redirect_stderr(out))
+            stack.enter_context(_messages(observed))
+            try:
+                self._observe(variant, observed, given, values, precisions)
+            except (KeyboardInterrupt, EndedFromOutside):
+                raise
+            except BaseException as error:  # sys.exit(), too, is what the program does with these inputs
+                observed.error = error.with_traceback(None)
+            if self._state is not None:
+                observed.state = self._state.read() if observed.error is None else self._state.read_after_error(given)
+            observed.random = [digest(state.read()) for state in random_states()]
+        observed.printed = _HISTORY.sub("", out.getvalue())
+        observed.logged = [_HISTORY.sub("", text) for text in observed.logged]
+        observed.warned = [_HISTORY.sub("", text) for text in observed.warned]
+        return observed
+
+    def _observe(
+        self, variant: Variant, observed: Observation, given: list[Any], values: list[Any], precisions: Precisions | None
+    ) -> None:
+        """Make the call; `given` and `values` get its arguments and its result, which are known even if it raises."""
+        call = self.call
+        args, kwargs = self.prepare()
+        if variant.vary is not None:
+            args, kwargs = call.varied(variant.vary, args, kwargs)
+        given[:] = [*args, kwargs]
+        bound = call.bound() if self._state is not None else {}
+        before = _Before(call.target, args, kwargs, bound)
+        generators = torch_random_states()
+        result = (call.target if variant.entry is None else variant.entry)(*args, **kwargs)  # a module may define a length
+        values.append(result)
+        observed.drew = any(not generator.same(generator.read(), generator.before) for generator in generators)
+        result = result if call.namespace is None else result[1]
+        opaque: dict[str, None] = {}
+        returned = list(parts_of("the value", result, opaque))
+        now = call.bound()
+        new = {name: value for name, value in now.items() if self._state is not None and value is not bound.get(name)}
+        results = [*returned, *(part for name, value in new.items() for part in parts_of(name, value))]
+        groups = {"values": returned, "effects": before.effects(now), "gradients": before.gradients(results)}
+        if precisions is not None:
+            observed.precisions = {(what, name): precisions.of(v) for what in groups for name, v in groups[what]}
+            observed.lowest = precisions.lowest
+        parts = {what: [(name, _copied(value)) for name, value in group] for what, group in groups.items()}
+        observed.opaque, observed.unchanged = list(opaque), before.unchanged()
+        if self._state is not None and not parts["gradients"]:
+            observed.backward_fails = _backward_fails(values)
+        observed.parts = parts
 
 
 def _copied(value: Any) -> Any:
@@ -201,3 +305,192 @@ def _gradients(values: list[Part], leaves: list[Part]) -> list[Part]:
     except RuntimeError:  # mostly because the call has run backward itself: only the gradients in `.grad` are compared
         return []
     return [(f"gradient of {name}", g) for (name, _), g in zip(leaves, gradients, strict=True) if g is not None]
+
+
+# -- messages ---------------------------------------------------------------------------------------------------------
+
+
+def _backward_fails(values: list[Any]) -> bool:
+    """Whether `backward()` from the tensors among these values raises."""
+    import torch
+
+    tensors = [t for _, t in parts_of("", values) if isinstance(t, torch.Tensor) and t.requires_grad and t.grad_fn is not None]
+    if not tensors:
+        return False
+    try:
+        torch.stack(
+            [t.abs().float().sum() for t in tensors]
+        ).sum().backward()  # what it leaves in `grad` is undone by the replay
+    except RuntimeError:
+        return True
+    return False
+
+
+@contextlib.contextmanager
+def _messages(observed: Observation) -> Iterator[None]:
+    """Collect log records, except torch's, and warnings; the program's own handlers get none of them."""
+
+    class Collect(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if not record.name.startswith("torch."):
+                try:
+                    message = record.getMessage()
+                except Exception:  # the arguments do not fit: the program's own handlers would say so, and go on
+                    message = f"{record.msg!r} {record.args!r}"
+                observed.logged.append(f"{record.name} {record.levelname}: {message}")
+
+    others = [v for v in list(logging.root.manager.loggerDict.values()) if isinstance(v, logging.Logger)]
+    kept = [
+        (log, log.handlers)
+        for log in [logging.root, *others]
+        if log is logging.root or (log.handlers and not _is_torch_logger(log))
+    ]
+    collect = Collect()
+    try:
+        for logger, _ in kept:
+            # a propagating logger's records reach the root's handler; with one of its own, they would be collected twice
+            logger.handlers = [] if logger is not logging.root and logger.propagate else [collect]
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield
+        observed.warned += [f"{w.category.__name__}: {w.message}" for w in caught if not _is_torch_warning(w)]
+    finally:
+        for logger, handlers in kept:
+            logger.handlers = handlers
+
+
+def _is_torch_logger(logger: logging.Logger) -> bool:
+    return logger.name.partition(".")[0] == "torch"
+
+
+def _is_torch_warning(warning: warnings.WarningMessage) -> bool:
+    """Whether torch warned about how it runs the program, not about what the program does."""
+    return any(part in warning.filename for part in ("_dynamo", "_inductor", "_functorch", "_subclasses")) or any(
+        words in str(warning.message) for words in _TORCH_WARNINGS
+    )
+
+
+# -- other state ------------------------------------------------------------------------------------------------------
+
+
+class SideState:
+    """The state that a target and its arguments can reach; must be created before anything is edited.
+
+    Of the attributes of a module, numbers, strings and bytes are left out here.
+    """
+
+    def __init__(self, target: Any, arguments: Any = ()) -> None:
+        import torch
+
+        objects = Reachable([target, arguments]).objects
+        left_out = {
+            id(value)
+            for module in objects
+            if isinstance(module, torch.nn.Module)
+            for name, value in vars(module).items()
+            if name in _of_every_module()
+        }
+        parameters = [o for o in objects if isinstance(o, torch.nn.Parameter)]
+        self._fingerprints = {id(p): fingerprint(p) for p in parameters}
+        kinds = (GlobalName, CellType, *CONTAINERS)
+        self._owners = [
+            o for o in objects if id(o) not in left_out and (isinstance(o, kinds) or is_generator(o) or _has_attributes(o))
+        ]
+
+    def read(self) -> dict[str, Any]:
+        """The values that can be compared, each under a name that is the same in each run.
+
+        Of a set, only the length is read; of a dict, the length and the entries whose keys are numbers, strings or bytes.
+        """
+        values: dict[str, Any] = {}
+        known = set(map(id, self._owners))
+        for number, owner in enumerate(self._owners):
+            for name, value in _entries(owner):
+                for inner_name, inner in _flat(name, value, known):
+                    if (kept := self._kept(inner)) is not None:
+                        values[f"{_name(owner, number)}{inner_name}"] = kept
+        return values
+
+    def read_after_error(self, arguments: list[Any]) -> dict[str, Any]:
+        """What `read` returns, and most of what `Experiment` compares if there is no exception.
+
+        That is: the arguments, and the parameters, buffers, numbers and strings of modules.
+        """
+        import torch
+
+        parts = [*parts_of("argument 0 ", arguments)]
+        for number, owner in enumerate(self._owners):
+            if isinstance(owner, torch.nn.Module):
+                held = {**vars(owner), **owner._parameters, **owner._buffers}
+                parts += [(f"{_name(owner, number)}.{name}", value) for name, value in held.items()]
+        return self.read() | {name: kept for name, value in parts if (kept := self._kept(value)) is not None}
+
+    def _kept(self, value: Any) -> Any:
+        """A copy of a value that can be compared: a number, string, bytes, a tensor or an array; None for any other value.
+
+        Parameters that have not changed, what has more than `_LARGEST` elements, and meta and sparse tensors are left out.
+        """
+        import torch
+
+        if is_array(value):
+            return value.copy() if value.size <= _LARGEST else None
+        if not isinstance(value, torch.Tensor):
+            return value if isinstance(value, PLAIN) else None
+        if value.numel() > _LARGEST or value.layout is not torch.strided or value.device.type == "meta":
+            return None
+        before = self._fingerprints.get(id(value)) if isinstance(value, torch.nn.Parameter) else None
+        is_unchanged = before is not None and before == fingerprint(value)
+        return None if is_unchanged else value.detach().clone()
+
+
+@functools.cache
+def _of_every_module() -> frozenset[str]:
+    """Attributes of each module: what `Experiment` compares, and hooks and submodules' names, which nothing compares."""
+    import torch
+
+    return frozenset(vars(torch.nn.Module()))
+
+
+def _has_attributes(value: Any) -> bool:
+    if isinstance(value, (BuiltinFunctionType, MethodType)):
+        return False
+    return isinstance(value, type) or attributes_of(value) is not None or bool(slots_of(type(value)))
+
+
+def _entries(owner: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(owner, GlobalName):
+        yield "", owner.namespace.get(owner.name)
+    elif isinstance(owner, CellType):
+        yield "", value_or_absent(functools.partial(getattr, owner, "cell_contents"))
+    elif isinstance(owner, CONTAINERS):
+        contents = contents_of(owner)
+        yield ".length", len(contents) // (2 if isinstance(owner, dict) else 1)
+        if isinstance(owner, dict):
+            yield from ((f"[{key!r}]", value) for key, value in list(dict.items(owner)) if isinstance(key, PLAIN))
+        elif not isinstance(owner, set):
+            yield from ((f"[{i}]", value) for i, value in enumerate(contents))
+    elif is_generator(owner):
+        yield from ((".state", digest(kept.read())) for kept in library_states(owner))
+    else:
+        import torch
+
+        attributes = vars(owner) if isinstance(owner, type) else attributes_of(owner) or {}
+        own = [*attributes.items(), *slot_values(owner)]
+        if isinstance(owner, torch.nn.Module):
+            own = [(name, value) for name, value in own if not (isinstance(value, PLAIN) or name in _of_every_module())]
+        yield from ((f".{name}", value) for name, value in own if not name.startswith(_OWN))
+
+
+def _flat(name: str, value: Any, known: set[int], depth: int = 0) -> Iterator[tuple[str, Any]]:
+    """A value, and what tuples, lists and dicts in it hold; `known`: ids of owners, whose contents are read elsewhere."""
+    yield name, value
+    if isinstance(value, (tuple, list, dict)) and id(value) not in known and depth < _DEEPEST and len(value) <= _LONGEST:
+        items = dict.items(value) if isinstance(value, dict) else enumerate(value)
+        for key, inner in [item for item in items if isinstance(item[0], PLAIN)]:
+            yield from _flat(f"{name}[{key!r}]", inner, known, depth + 1)
+
+
+def _name(owner: Any, number: int) -> str:
+    """A unique name for an owner; `_shown` leaves out the number."""
+    named = owner.name if isinstance(owner, GlobalName) else owner.__name__ if isinstance(owner, (type, FunctionType)) else ""
+    return f"{named or type(owner).__name__} {number} "

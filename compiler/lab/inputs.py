@@ -49,7 +49,7 @@ def try_inputs(target: Any, entry: Callable[..., Any], inputs: Sequence[Any], ca
         for value in inputs:
             args, kwargs = arguments_of(value)
             tried.append(Tried(described(args, kwargs)))
-            _try(tried[-1], RecordedCall(target, args, kwargs), entry, calls)
+            _try(tried[-1], RecordedCall(target, args, kwargs, entry=entry), calls)
             if tried[-1].error == INTERRUPTED:
                 break
     except KeyboardInterrupt:
@@ -72,7 +72,7 @@ def wrong_with(inputs: Any) -> str | None:
     return None if inputs else "the list of inputs is empty"
 
 
-def _try(tried: Tried, recorded: RecordedCall, entry: Callable[..., Any], calls: int) -> None:
+def _try(tried: Tried, recorded: RecordedCall, calls: int) -> None:
     if recorded.refusal is not None:
         tried.error = f"not called: {recorded.refusal}"
         return
@@ -84,17 +84,17 @@ def _try(tried: Tried, recorded: RecordedCall, entry: Callable[..., Any], calls:
         with config.dynamo_config(suppress_errors=False), recorded.replaying() as prepare:
             args, kwargs = prepare()
             with torch.compiler.set_stance("force_eager"):
-                entry(*args, **kwargs)
+                recorded.entry(*args, **kwargs)
             args, kwargs = prepare()
             with recording:
-                tried.first_seconds = timed(functools.partial(entry, *args, **kwargs), nothing)
+                tried.first_seconds = timed(functools.partial(recorded.entry, *args, **kwargs), nothing)
             del args, kwargs
     except Exception as error:
         tried.error = _first_lines(error)
     tried.seen = recording.report
     if tried.error is None:
         with config.dynamo_config(suppress_errors=False):
-            tried.measured = measure(entry, recorded, calls)
+            tried.measured = measure(recorded, calls)
         tried.error = tried.measured.failed
 
 

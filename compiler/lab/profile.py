@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from dynascope.compiler.capture.torch_private import caches, hook_installer, marks, running
-from dynascope.compiler.lab.recorded_call import Prepare, RecordedCall, WatchedCall
+from dynascope.compiler.lab.recorded_call import Prepare, RecordedCall
 from dynascope.compiler.lab.segments import profile_of, quartiles
 from dynascope.compiler.lab.slices import CALL, DRAIN, GRAPH, Event, plain_events
 from dynascope.compiler.report import Profile, Report, Verdict, message_of, plural, time_text
@@ -213,40 +213,40 @@ class Measured:
         return statistics.median(profiled) - statistics.median(self.compiled) if profiled and self.compiled else 0.0
 
 
-def measure_last(call: WatchedCall | None, calls: int) -> Measured:
-    """Measure a watched call, if there is one."""
+def measure_last(call: RecordedCall | None, calls: int) -> Measured:
+    """Measure a recorded call, if there is one."""
     if call is None:
         return Measured(failed="nothing was profiled: nothing that this run compiles was called")
     if not call.returned:
         return Measured(failed="the call was not profiled: it raised")
-    return measure(call.entry, call.recorded, calls)
+    return measure(call, calls)
 
 
-def measure(entry: Callable[..., Any], recorded: RecordedCall, calls: int = DEFAULT_CALLS) -> Measured:
-    """Measure a recorded call of `entry`, a compiled function that has been called, and so compiled, before."""
-    result = Measured(notes=list(recorded.side_effects))
-    if recorded.refusal is not None:
-        result.failed = f"the call was not profiled: {recorded.refusal}"
+def measure(call: RecordedCall, calls: int = DEFAULT_CALLS) -> Measured:
+    """Measure a recorded call of a compiled function that has been called, and so compiled, before."""
+    result = Measured(notes=list(call.side_effects))
+    if call.refusal is not None:
+        result.failed = f"the call was not profiled: {call.refusal}"
         return result
     if running.profiler_is_on():
         result.failed = "the call was not profiled: another profiler is running, and torch runs only one at a time"
         return result
     try:
-        with hook_installer.HOOKS.paused(), recorded.replaying() as prepare, no_collection():
-            _measure(entry, recorded.function, prepare, calls, result)
+        with hook_installer.HOOKS.paused(), call.replaying() as prepare, no_collection():
+            _measure(call.entry, call.target, prepare, calls, result)
     except KeyboardInterrupt:
         result.failed = INTERRUPTED
     except Exception as error:
         result.failed = f"the call was not profiled: when repeated, it raised {type(error).__name__}: {message_of(error)}"
-    result.notes.extend(recorded.notes)
+    result.notes.extend(call.notes)
     return result
 
 
-def seconds_of(entry: Callable[..., Any], recorded: RecordedCall, calls: int) -> float:
-    """The median time of a recorded call of `entry`, a compiled function; raises what the call raises."""
-    with hook_installer.HOOKS.paused(), recorded.replaying() as prepare, no_collection():
+def seconds_of(entry: Callable[..., Any], call: RecordedCall, calls: int) -> float:
+    """The median time of a recorded call through `entry`, a compiled function; raises what the call raises."""
+    with hook_installer.HOOKS.paused(), call.replaying() as prepare, no_collection():
         wait = _waiter()
-        turns, warm_up = pace(entry, prepare, wait, calls, is_harmless=not recorded.side_effects)
+        turns, warm_up = pace(entry, prepare, wait, calls, is_harmless=not call.side_effects)
         taken = [seconds for count in turns for seconds in timed_loop(entry, prepare, wait, count, warm_up)]
     return statistics.median(taken)
 

@@ -16,18 +16,21 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import inspect
 import io
 import sys
 import types
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, Protocol
 
+from dynascope.compiler.capture.torch_private import caches, hook_installer, marks
 from dynascope.compiler.lab import objects
 from dynascope.compiler.lab.objects import GlobalName, states_of
 from dynascope.compiler.lab.reachable import Reachable, is_spoiled
 from dynascope.compiler.lab.snapshot import StateSnapshot, held_back
+from dynascope.compiler.source.code import names_used
+from dynascope.compiler.source.origin import in_torch
 
 
 class NotRepeatable(Exception):
@@ -133,6 +136,11 @@ def _is_plain(value: Any) -> bool:
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
+#: makes other arguments from a call's arguments, possibly in place
+Vary = Callable[[tuple[Any, ...], dict[str, Any]], Arguments]
+_NUMBERS = (bool, int, float, str)
+
+
 class Prepare(Protocol):
     """Restores everything and returns the arguments of one more call.
 
@@ -144,17 +152,28 @@ class Prepare(Protocol):
 
 
 class RecordedCall:
-    """One call of `function`; must be created before the call, because it copies the arguments' contents."""
+    """One call of a function, a module or a cell's statements; must be created before the call: it copies the inputs."""
 
     def __init__(
-        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], names: dict[str, Any] | None = None
+        self,
+        target: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        *,
+        namespace: dict[str, Any] | None = None,
+        entry: Callable[..., Any] | None = None,
     ) -> None:
-        """`names`: the namespace whose names are restored before each replay (that of a cell's statements)."""
-        self.function = function
-        self._namespace = names
+        """`namespace`: that of a cell's statements, whose names each replay restores; `entry`: the compiled target."""
+        self.target, self.namespace = target, namespace
+        self.entry = target if entry is None else entry
+        #: for a cell's statements: the names that they use
+        self.names = () if namespace is None else tuple(sorted(names_used(target.__code__)))
+        #: whether the call returned; False if it raised, or is still running
+        self.returned = False
         self._refusal: str | None = None
         self._fragile: list[tuple[Any, Any]] = []
         self._globals: list[GlobalName] = []
+        self._numbers: list[tuple[dict[str, Any], str, Any]] = []
         self._arguments: _ArgumentState | None = None
         #: sentences on effects of a replay that are not undone; known before the first replay
         self.side_effects: list[str] = []
@@ -168,16 +187,18 @@ class RecordedCall:
             self._refusal = f"inspecting the objects that it can reach raised {type(error).__name__}: {error}"
 
     def _record(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        reached = Reachable([self.function, args, kwargs])
+        reached = Reachable([self.target, args, kwargs])
         self.side_effects, self._fragile = reached.side_effects(), reached.fragile
         if reached.waiting:
             raise NotRepeatable(f"it calls {', '.join(sorted(reached.waiting))}, which waits for you")
         for value in reached.single_use:
             raise NotRepeatable(f"it can reach a {type(value).__name__}, which can be used only once")
         self._globals = [value for value in reached.objects if isinstance(value, GlobalName)]
-        names = self._namespace or {}
+        names = self.namespace or {}
         before = {name: names[name] for name in reached.names_in(names) if name in names}
         self._arguments = _ArgumentState(args, kwargs, before)
+        if self.namespace is None:  # the names of a cell's statements are restored in any case
+            self._numbers = list(_numbers(reached))
 
     @property
     def refusal(self) -> str | None:
@@ -187,24 +208,43 @@ class RecordedCall:
         return self._refusal
 
     @property
-    def arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def arguments(self) -> Arguments:
         """The recorded call's own arguments, not clones; empty if the call could not be recorded."""
         return self._arguments.originals[:2] if self._arguments is not None else ((), {})
 
+    def given(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+        """The call's inputs: its arguments; for a cell's statements, the values of the names that they use."""
+        return (args, kwargs) if self.namespace is None else ((), self.bound())
+
+    def bound(self) -> dict[str, Any]:
+        """For a cell's statements, the present values of the names that they use; otherwise {}."""
+        namespace = self.namespace or {}
+        return {name: namespace[name] for name in self.names if name in namespace}
+
+    def varied(self, vary: Vary, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+        """Change the call's inputs with `vary`; returns the arguments with which to make the call."""
+        if self.namespace is None:
+            return vary(args, kwargs)
+        self.namespace.update(vary((), self.bound())[1])
+        return args, kwargs
+
     @contextlib.contextmanager
-    def replaying(self) -> Iterator[Prepare]:
+    def replaying(self, *, numbers: bool = False) -> Iterator[Prepare]:
         """Prepare replays; on exit, everything is restored to its state on entry.
 
-        Raises NotRepeatable if the call could not be recorded.
+        `numbers`: whether numbers and strings in modules and globals, too, are for each replay what they were before the
+        recorded call, and not what it left.  Raises NotRepeatable if the call could not be recorded.
         """
         arguments = self._arguments
         if arguments is None:
             raise NotRepeatable(self.refusal)
         # recorded names are also roots: the function's code may have been edited since, and may no longer use all of them
-        names = [GlobalName(self._namespace, name) for name in arguments.names] if self._namespace is not None else []
-        reached = Reachable([self.function, *self._globals, *names])
+        names = [GlobalName(self.namespace, name) for name in arguments.names] if self.namespace is not None else []
+        reached = Reachable([self.target, *self._globals, *names])
         reached.add(arguments.originals, without=arguments.cloned)
         snapshot = StateSnapshot(reached.objects)
+        changed = [(owner, name, value) for owner, name, value in self._numbers if numbers and _differs(owner, name, value)]
+        left = [(owner, name, owner[name]) for owner, name, _ in changed]
         given: tuple[Any, ...] = ()
         #: the state of the given arguments before the first call with them; None: they are for one call
         before_calls: StateSnapshot | None = None
@@ -220,8 +260,10 @@ class RecordedCall:
                 given, clones = arguments.restore()
                 before_calls, is_first = StateSnapshot(arguments.changeable(clones)) if only_changed else None, True
             args, kwargs, before = given
-            if self._namespace is not None:
-                self._namespace.update(before)
+            if self.namespace is not None:
+                self.namespace.update(before)
+            for owner, name, value in changed:
+                owner[name] = value
             return args, kwargs
 
         out, err = held_back(sys.stdout), held_back(sys.stderr)
@@ -235,7 +277,25 @@ class RecordedCall:
             finally:
                 if not snapshot.is_restored:  # an interrupt came during `restore`
                     snapshot.restore()
+                for owner, name, value in left:
+                    owner[name] = value
                 self.notes = list(dict.fromkeys([*self.notes, *snapshot.notes]))
+
+
+def _numbers(reached: Reachable) -> Iterator[tuple[dict[str, Any], str, Any]]:
+    """(namespace, name, value) of the numbers and strings in modules and globals that can be reached."""
+    import torch
+
+    for value in reached.objects:
+        if isinstance(value, torch.nn.Module):
+            yield from ((vars(value), name, v) for name, v in vars(value).items() if type(v) in _NUMBERS)
+        elif isinstance(value, GlobalName) and type(found := value.namespace.get(value.name)) in _NUMBERS:
+            yield value.namespace, value.name, found
+
+
+def _differs(owner: dict[str, Any], name: str, value: Any) -> bool:
+    """Whether a number or string has been replaced by another value, which may be anything: so types are compared first."""
+    return name in owner and (type(owner[name]) is not type(value) or bool(owner[name] != value))
 
 
 class _ArgumentState:
@@ -290,49 +350,126 @@ def _is_data(value: Any) -> bool:
 _ENTRY = "_dynascope_entry"
 
 
-@dataclass
-class WatchedCall:
-    """A call of `entry`, the compiled `target`."""
-
-    target: Any
-    entry: Callable[..., Any]
-    recorded: RecordedCall
-    #: the namespace of a cell's statements, whose names replays restore; None for any other target
-    namespace: dict[str, Any] | None
-    #: whether the call returned; False if it raised, or is still running
-    returned: bool = False
+#: at most this many calls are kept
+MOST_CALLS = 8
+#: the arguments of at most this many calls are copied, in case the call compiles something
+MOST_COPIED = 50
 
 
-class LastCall:
-    """Watches entry points; before a call, `warn` gets each new sentence on what cannot be undone when the call is repeated."""
+class CallRecorder:
+    """Records calls of entry points: the last one, and those that may be kept to be traced again.
 
-    def __init__(self, warn: Callable[[str], None]) -> None:
-        self._warn = warn
+    These are the first call of each target, and the later ones that compile something.
+    """
+
+    def __init__(self, warn: Callable[[str], None] | None, *, keeps: bool) -> None:
+        """`warn`: before a call, gets each new sentence on what cannot be undone when the call is repeated; None: no last call.
+
+        `keeps`: whether calls are kept.
+        """
+        self._warn, self._keeps = warn, keeps
         self._warned: set[str] = set()
         #: the last call; None if there was none
-        self.call: WatchedCall | None = None
+        self.last: RecordedCall | None = None
+        self.kept: list[RecordedCall] = []
+        #: why calls could not be kept, as the end of a sentence
+        self.refusals: list[str] = []
+        #: whether a call through `watch` compiled something but was not copied, because a limit was reached
+        self.is_full = False
+        self._targets: set[int] = set()
+        self._copied = 0
+        #: the latest call that `_called` has copied but not kept, and the number of compiles before it
+        self._latest: tuple[RecordedCall, int] | None = None
 
     def watch(self, target: Any, entry: Callable[..., Any], namespace: dict[str, Any] | None = None) -> Callable[..., Any]:
-        """Wrap `entry`, the compiled `target`, so that its calls are watched."""
+        """Wrap `entry`, the compiled `target`, so that its calls are recorded.
+
+        `namespace`: for a cell's statements, the namespace whose names are restored before each replay.
+        """
+        if self._warn is None and not self._keeps:
+            return entry
 
         def watched(*args: Any, **kwargs: Any) -> Any:
-            call = self.call = WatchedCall(target, entry, RecordedCall(target, args, kwargs, namespace), namespace)
-            for sentence in call.recorded.side_effects:
-                if sentence not in self._warned:
-                    self._warned.add(sentence)
-                    self._warn(sentence)
-            result = entry(*args, **kwargs)
-            call.returned = True
-            self.call = call  # again, because the call may have made other watched calls
-            return result
+            may_keep = self._keeps and self._count_and_may_copy()
+            call = None
+            if may_keep or self._warn is not None:
+                call = RecordedCall(target, args, kwargs, namespace=namespace, entry=entry)
+                self._set_last(call)
+            before = caches.compiles()
+            try:
+                result = entry(*args, **kwargs)
+                if call is not None:
+                    call.returned = True
+                    self._set_last(call)  # again, because the call may have made other watched calls
+                return result
+            finally:
+                compiled = caches.compiles() != before
+                if not may_keep:
+                    self.is_full |= compiled and self._keeps
+                elif call is not None and (compiled or id(target) not in self._targets):
+                    self._targets.add(id(target))
+                    self._add(call)
 
-        return watching(watched, entry)
+        vars(watched)[_ENTRY] = entry
+        return watched
+
+    def _set_last(self, call: RecordedCall) -> None:
+        if self._warn is None:
+            return
+        self.last = call
+        for sentence in call.side_effects:
+            if sentence not in self._warned:
+                self._warned.add(sentence)
+                self._warn(sentence)
+
+    @contextlib.contextmanager
+    def watching_compiled_code(self) -> Iterator[None]:
+        """During a recording, also keep calls of what the program compiles itself, except torch's functions."""
+        hook_installer.HOOKS.call_watchers.append(self._called)
+        try:
+            yield
+        finally:
+            hook_installer.HOOKS.call_watchers.remove(self._called)
+            self._keep_latest()
+
+    def _called(self, entered: Any, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        import torch
+
+        target = target if isinstance(target, torch.nn.Module) else marks.undecorated(entered)
+        self._keep_latest()
+        key = id(getattr(target, "__func__", target))
+        if in_torch(_file_of(target)) or not self._count_and_may_copy():
+            return
+        call = RecordedCall(target, args, kwargs)
+        if key not in self._targets:
+            self._targets.add(key)
+            self._add(call)
+        else:
+            self._latest = (call, caches.compiles())
+
+    def _keep_latest(self) -> None:
+        """Keep the latest call if it compiled something."""
+        latest, self._latest = self._latest, None
+        if latest is not None and caches.compiles() != latest[1]:
+            self._add(latest[0])
+
+    def _count_and_may_copy(self) -> bool:
+        """Count one more call; returns whether its arguments may be copied."""
+        self._copied += 1
+        return len(self.kept) < MOST_CALLS and self._copied <= MOST_COPIED
+
+    def _add(self, call: RecordedCall) -> None:
+        if call.refusal is not None:
+            self.refusals.append(call.refusal)
+        else:
+            self.kept.append(call)
 
 
-def watching(watched: Callable[..., Any], entry: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark `watched` as the wrapper that watches the calls of `entry`; returns it."""
-    vars(watched)[_ENTRY] = entry
-    return watched
+def _file_of(target: Any) -> str:
+    """The file of a function, under its decorators; "" for a module: one with torch's `forward` can hold the user's modules."""
+    function = getattr(target, "__func__", target)
+    code = getattr(inspect.unwrap(function), "__code__", None) if isinstance(function, types.FunctionType) else None
+    return code.co_filename if code is not None else ""
 
 
 def unwatched(entry: Callable[..., Any]) -> Callable[..., Any]:

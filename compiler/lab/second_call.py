@@ -6,25 +6,25 @@ caches are filled, warnings have been given.  Like every trial, the calls run on
 
 from __future__ import annotations
 
-from dynascope.compiler.lab.fix.calls import KeptCalls
 from dynascope.compiler.lab.fix.plan import Plan
 from dynascope.compiler.lab.fix.proving.proof import QUICK
 from dynascope.compiler.lab.fix.proving.trial import Trials
+from dynascope.compiler.lab.recorded_call import CallRecorder
 from dynascope.compiler.report import Break, Report, message_of, plural
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.lines import CellResolver
 
 
-def trace_again(report: Report, kept: KeptCalls, settings: Settings, cells: CellResolver | None) -> Report | None:
+def trace_again(report: Report, calls: CallRecorder, settings: Settings, cells: CellResolver | None) -> Report | None:
     """The report of the same calls, traced once more.
 
     None if there is no graph break; None, with a note, if the calls cannot be repeated or fail when repeated.
     """
     if not report.breaks:
         return None
-    refusal = _refusal(report, kept)
+    refusal = _refusal(report, calls)
     if refusal is None:
-        ran = Trials(kept.calls, settings, cells).run(Plan(), QUICK)
+        ran = Trials(calls.kept, settings, cells).run(Plan(), QUICK)
         error = next((o.error for o in ran.observed if o.error is not None), None)
         if error is None:
             return ran.report
@@ -33,9 +33,9 @@ def trace_again(report: Report, kept: KeptCalls, settings: Settings, cells: Cell
     return None
 
 
-def annotate_second_call(report: Report, second: Report, kept: KeptCalls) -> None:
+def annotate_second_call(report: Report, second: Report, calls: CallRecorder) -> None:
     """Set `first_call_only` of each break, if the calls of the run and their repetition can be compared."""
-    if not report.breaks or _refusal(report, kept) is not None or second.error is not None or not second.frames:
+    if not report.breaks or _refusal(report, calls) is not None or second.error is not None or not second.frames:
         return
     again = {_place(b) for b in second.breaks}
     others = len(again - {_place(b) for b in report.breaks})
@@ -52,15 +52,15 @@ def annotate_second_call(report: Report, second: Report, kept: KeptCalls) -> Non
         report.notes.append("second call: it has the same graph breaks")
 
 
-def _refusal(report: Report, kept: KeptCalls) -> str | None:
+def _refusal(report: Report, calls: CallRecorder) -> str | None:
     """Why repeating the calls would say nothing about the run; None if they can be compared."""
     if report.error is not None:
         return "the run ended with an error"
-    if any(call.namespace is not None for call in kept.calls):
+    if any(call.namespace is not None for call in calls.kept):
         return "a cell's statements would be repeated with its variables as they were before the run: a first call again"
-    if kept.is_full:
+    if calls.is_full:
         return "too many calls compiled something"
-    return next(iter(kept.refusals), None if kept.calls else "nothing that this run compiles was called")
+    return next(iter(calls.refusals), None if calls.kept else "nothing that this run compiles was called")
 
 
 def _place(broken: Break) -> tuple[str, int, int | None]:

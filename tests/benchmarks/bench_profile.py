@@ -170,11 +170,11 @@ def parts(backend: str) -> tuple[list[Row], float]:
     with Run(settings, compiled=["known_parts"]) as run:
         run.retrace(known_parts)
         entry = run.entry_point(known_parts)
-        recorded = RecordedCall(known_parts, (x,), {})
+        recorded = RecordedCall(known_parts, (x,), {}, entry=entry)
         entry(x)
         for times in watch().values():
             times.clear()
-        measured = profile.measure(entry, recorded, CALLS)
+        measured = profile.measure(recorded, CALLS)
     report = run.report
     profile.annotate_profile(report, measured)
     found = report.profile
@@ -320,13 +320,13 @@ def promise(name: str, program: Callable[..., Any], x: torch.Tensor, backend: st
     with Run(settings, compiled=[program.__name__]) as run:
         run.retrace(program)
         broken = run.entry_point(program)
-        recorded = RecordedCall(program, (x, True), {})
+        recorded = RecordedCall(program, (x, True), {}, entry=broken)
         broken(x, True)
         gained(broken, fixed, x)  # compiles
         for _ in range(TURNS):
             gains.append(gained(broken, fixed, x))
             WATCHING[0] = True
-            measured.append(profile.measure(broken, recorded, 5))
+            measured.append(profile.measure(recorded, 5))
     report = run.report
     promised = []
     for turn in measured:
@@ -362,7 +362,7 @@ def afterwards(backend: str) -> Row:
             return statistics.median(times[20:])
 
         before.append(median())
-        measured = profile.measure(compiled, RecordedCall(many_layers, (x, True), {}), CALLS)
+        measured = profile.measure(RecordedCall(many_layers, (x, True), {}, entry=compiled), CALLS)
         assert measured.failed is None, measured.failed
         after.append(median())
     ratio = statistics.median(a / b for a, b in zip(after, before, strict=True))

@@ -8,21 +8,21 @@ from typing import Any
 
 from dynascope.compiler.capture.torch_private import marks
 from dynascope.compiler.lab.fix import patch
-from dynascope.compiler.lab.fix.calls import KeptCalls
 from dynascope.compiler.lab.fix.plan import Plan
 from dynascope.compiler.lab.fix.search import Found
 from dynascope.compiler.lab.fix.session import live_fixes
 from dynascope.compiler.lab.fix.text_edits import edits_between, parsed
+from dynascope.compiler.lab.recorded_call import CallRecorder
 from dynascope.compiler.report import FixSet, Report
 from dynascope.compiler.source.lines import CellResolver
 from dynascope.compiler.source.origin import is_users
 
 
-def annotate_fixes(report: Report, found: Found, kept: KeptCalls, cells: CellResolver | None) -> None:
+def annotate_fixes(report: Report, found: Found, kept: CallRecorder, cells: CellResolver | None) -> None:
     """Set `report.fixes` and `report.fix_set`, and, if a call was kept, `report.live_fixes`."""
     plan, before, after = found.plan, found.before, found.after
     chosen = [fix.id for fix in found.fixes if fix.chosen]
-    target = kept.calls[0].target if kept.calls else None
+    target = kept.kept[0].target if kept.kept else None
     function = _function_of(target)
     settings_file = _file_of(function, plan)
     is_cell = cells is not None and settings_file is not None and cells(settings_file) is not None

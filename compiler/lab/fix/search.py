@@ -18,7 +18,6 @@ from dataclasses import dataclass, field, replace
 
 from dynascope.compiler.capture.torch_private import marks
 from dynascope.compiler.lab.fix import live_edit, setting_changes
-from dynascope.compiler.lab.fix.calls import KeptCall
 from dynascope.compiler.lab.fix.candidate import Candidate, Problem
 from dynascope.compiler.lab.fix.plan import Plan
 from dynascope.compiler.lab.fix.problem import problems_of, problems_of_recompile
@@ -52,7 +51,7 @@ from dynascope.compiler.lab.fix.proving.trial import Ran, Trials
 from dynascope.compiler.lab.fix.proving.variations import EMPTY
 from dynascope.compiler.lab.fix.rewrites import counters, unfixable
 from dynascope.compiler.lab.fix.text_edits import NotApplicable
-from dynascope.compiler.lab.recorded_call import WatchedCall
+from dynascope.compiler.lab.recorded_call import RecordedCall
 from dynascope.compiler.parsing import no_syntax_warnings
 from dynascope.compiler.report import Break, Fix, Recompile, Report, plural
 from dynascope.compiler.source.functions import found_once
@@ -116,7 +115,7 @@ class Search:
         *,
         seconds: float,
         not_for_entries: Sequence[CandidateSource] = (),
-        profiled: WatchedCall | None = None,
+        profiled: RecordedCall | None = None,
         on_progress: Callable[[str], None] = lambda sentence: None,
     ) -> None:
         self._trials, self._report, self._sources = trials, report, sources
@@ -410,7 +409,7 @@ class Search:
         plan = self._steps[-1].plan
         try:
             ran = self._trials.run(plan, backend)
-            if not any(seen.outcome is not None and seen.outcome.drew for seen in ran.observed):  # random numbers may differ
+            if not any(seen.drew for seen in ran.observed):  # random numbers may differ
                 remarks = self._prover.compare(plan, ran.observed, backend)
                 fix = self._steps[1].fix
                 assert fix is not None
@@ -554,7 +553,7 @@ def _distinct(candidates: Iterable[Candidate]) -> Iterable[Candidate]:
             yield candidate
 
 
-def _entry_name(call: KeptCall) -> str:
+def _entry_name(call: RecordedCall) -> str:
     """The qualified name of the compiled function, or of a module's `forward`."""
     target = marks.undecorated(marks.inner_function(call.target))
     return str(getattr(target, "__qualname__", None) or f"{type(target).__qualname__}.forward")

@@ -1,28 +1,15 @@
-"""What one run of a recorded call did, as data: result, effects, output, logs, warnings, exception; and how two runs differ."""
+"""How two observed runs differ, in words."""
 
 from __future__ import annotations
 
-import contextlib
-import io
-import logging
-import math
 import re
-import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from dynascope.compiler.capture.torch_private.tensors import Precisions
-from dynascope.compiler.lab import experiment
-from dynascope.compiler.lab.comparison import Rounding, difference, parts_of
-from dynascope.compiler.lab.experiment import Outcome
-from dynascope.compiler.lab.fix.calls import KeptCall, Vary
-from dynascope.compiler.lab.fix.proving.side_state import SideState, state_difference
-from dynascope.compiler.lab.fix.proving.time_limit import TookTooLong, time_limit
-from dynascope.compiler.lab.objects import digest
-from dynascope.compiler.lab.recorded_call import Arguments, Prepare
-from dynascope.compiler.lab.snapshot import random_states
+from dynascope.compiler.lab.comparison import OWN, Rounding, difference
+from dynascope.compiler.lab.experiment import Observation
 from dynascope.compiler.report import first_line, message_of
 
 #: tolerance for gradients, relative to their largest element
@@ -30,167 +17,30 @@ _ROUNDING = 2e-6
 #: tolerance for printed numbers
 _PRINTED = 1e-4
 _NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?")
-#: `grad_fn=` in a printed tensor: compiled code has other names there
-_HISTORY = re.compile(r",?\s*grad_fn=<[^>]*>")
 
 
-@dataclass
-class Observed:
-    """What one run did."""
-
-    outcome: Outcome | None = None
-    error: BaseException | None = None
-    printed: str = ""
-    #: log records, and warnings, as text
-    logged: list[str] = field(default_factory=list)
-    warned: list[str] = field(default_factory=list)
-    #: digests of the states of Python's, NumPy's and torch's generators
-    random: list[str] = field(default_factory=list)
-    #: whether `backward()` from the values raises; not tried if there are gradients
-    backward_fails: bool = False
-    #: what `SideState` reads after the run
-    state: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def error_type(self) -> str | None:
-        """Name of the exception's class; None if there was none."""
-        return None if self.error is None else type(self.error).__name__
-
-
-def observe_call(
-    call: KeptCall,
-    entry: Callable[..., Any],
-    prepare: Prepare,
-    vary: Vary,
-    state: SideState | None = None,
-    seconds: float = math.inf,
-    precisions: Precisions | None = None,
-) -> Observed:
-    """Run `entry`, which was made from the call's target, once on arguments that `vary` has changed; exceptions are recorded.
-
-    Raises TookTooLong if the call takes longer than `seconds`.
-    """
-    observed = Observed()
-
-    def prepared(*, only_changed: bool = False) -> Arguments:
-        return call.varied(vary, *prepare(only_changed=only_changed))
-
-    values: list[Any] = []
-    given: list[Any] = []
-
-    def kept(*args: Any, **kwargs: Any) -> Any:
-        given[:] = [*args, kwargs]
-        with time_limit(seconds):
-            result = entry(*args, **kwargs)
-        values.append(result)
-        return result
-
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out), _messages(observed):
-        try:
-            observed.outcome = experiment.replay(call.target, kept, prepared, call.namespace, call.names, precisions)
-            observed.backward_fails = not observed.outcome.parts["gradients"] and _backward_fails(values)
-        except (KeyboardInterrupt, TookTooLong):
-            raise
-        except BaseException as error:  # sys.exit(), too, is what the program does with these inputs
-            observed.error = error.with_traceback(None)
-        if state is not None:
-            observed.state = state.read() if observed.error is None else state.read_after_error(given)
-        observed.random = [digest(state.read()) for state in random_states()]
-    observed.printed = _HISTORY.sub("", out.getvalue())
-    observed.logged = [_HISTORY.sub("", text) for text in observed.logged]
-    observed.warned = [_HISTORY.sub("", text) for text in observed.warned]
-    return observed
-
-
-def _backward_fails(values: list[Any]) -> bool:
-    """Whether `backward()` from the tensors among these values raises."""
-    import torch
-
-    tensors = [t for _, t in parts_of("", values) if isinstance(t, torch.Tensor) and t.requires_grad and t.grad_fn is not None]
-    if not tensors:
-        return False
-    try:
-        torch.stack(
-            [t.abs().float().sum() for t in tensors]
-        ).sum().backward()  # what it leaves in `grad` is undone by the replay
-    except RuntimeError:
-        return True
-    return False
-
-
-@contextlib.contextmanager
-def _messages(observed: Observed) -> Iterator[None]:
-    """Collect log records, except torch's, and warnings; the program's own handlers get none of them."""
-
-    class Collect(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            if not record.name.startswith("torch."):
-                try:
-                    message = record.getMessage()
-                except Exception:  # the arguments do not fit: the program's own handlers would say so, and go on
-                    message = f"{record.msg!r} {record.args!r}"
-                observed.logged.append(f"{record.name} {record.levelname}: {message}")
-
-    others = [v for v in list(logging.root.manager.loggerDict.values()) if isinstance(v, logging.Logger)]
-    kept = [
-        (log, log.handlers)
-        for log in [logging.root, *others]
-        if log is logging.root or (log.handlers and not _is_torch_logger(log))
-    ]
-    collect = Collect()
-    try:
-        for logger, _ in kept:
-            # a propagating logger's records reach the root's handler; with one of its own, they would be collected twice
-            logger.handlers = [] if logger is not logging.root and logger.propagate else [collect]
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            yield
-        observed.warned += [f"{w.category.__name__}: {w.message}" for w in caught if not _is_torch_warning(w)]
-    finally:
-        for logger, handlers in kept:
-            logger.handlers = handlers
-
-
-def _is_torch_logger(logger: logging.Logger) -> bool:
-    return logger.name.partition(".")[0] == "torch"
-
-
-#: texts in torch's warnings about compiling, and about taking numbers out of tensors: a change may avoid these warnings
-_TORCH_WARNINGS = ("torch.compile", "Converting a tensor with requires_grad=True to a scalar")
-
-
-def _is_torch_warning(warning: warnings.WarningMessage) -> bool:
-    """Whether torch warned about how it runs the program, not about what the program does."""
-    return any(part in warning.filename for part in ("_dynamo", "_inductor", "_functorch", "_subclasses")) or any(
-        words in str(warning.message) for words in _TORCH_WARNINGS
-    )
-
-
-def differences(actual: Observed, expected: Observed, assumption: str = "") -> str | None:
+def differences(actual: Observation, expected: Observation, assumption: str = "") -> str | None:
     """How a run differs from eager's, in words; None if it does not.
 
     `assumption`: what the change takes for granted; where it names two exceptions, one may be raised instead of the other.
     """
     if expected.error is not None or actual.error is not None:
         return _other_error(actual, expected, assumption)
-    assert actual.outcome is not None
-    assert expected.outcome is not None
     return (
-        _other_outcome(actual.outcome, expected.outcome)
-        or state_difference(actual.state, expected.state, Rounding(expected.outcome.lowest))
+        _other_parts(actual, expected)
+        or state_difference(actual.state, expected.state, Rounding(expected.lowest))
         or _other_output(actual, expected)
     )
 
 
-def without_zero_gradients(actual: Observed, expected: Observed) -> Observed:
+def without_zero_gradients(actual: Observation, expected: Observation) -> Observation:
     """The run without those gradients that are zero and belong to arguments for which eager has no gradient.
 
     Those of parameters stay: an optimizer skips a parameter without a gradient, and decays one whose gradient is zero.
     """
-    if actual.outcome is None or expected.outcome is None:
+    if actual.error is not None or expected.error is not None:
         return actual
-    parts, names = actual.outcome.parts, {name for name, _ in expected.outcome.parts["gradients"]}
+    parts, names = actual.parts, {name for name, _ in expected.parts["gradients"]}
     kept = [
         (name, value)
         for name, value in parts["gradients"]
@@ -198,10 +48,10 @@ def without_zero_gradients(actual: Observed, expected: Observed) -> Observed:
     ]
     if len(kept) == len(parts["gradients"]):
         return actual
-    return replace(actual, outcome=replace(actual.outcome, parts={**parts, "gradients": kept}))
+    return replace(actual, parts={**parts, "gradients": kept})
 
 
-def order_changed(actual: Observed, expected: Observed) -> bool:
+def order_changed(actual: Observation, expected: Observation) -> bool:
     """Whether lines are printed or logged in another order; to be asked only after `differences` has found none."""
     if actual.error is not None or expected.error is not None:
         return False
@@ -210,12 +60,12 @@ def order_changed(actual: Observed, expected: Observed) -> bool:
     return not (printed and _same_lines(actual.logged, expected.logged, rounding))
 
 
-def loses_changes(actual: Observed, expected: Observed) -> bool:
+def loses_changes(actual: Observation, expected: Observation) -> bool:
     """Whether both runs raise an exception, but differ in what they changed before it."""
     return expected.error is not None and actual.error is not None and bool(state_difference(actual.state, expected.state))
 
 
-def _other_error(actual: Observed, expected: Observed, assumption: str) -> str | None:
+def _other_error(actual: Observation, expected: Observation, assumption: str) -> str | None:
     if expected.error is None:
         return f"raises {actual.error_type}: {_first_line(actual.error)}"
     if actual.error is None:
@@ -232,7 +82,7 @@ def _first_line(error: BaseException | None) -> str:
     return first_line(message_of(error))[:160]
 
 
-def _other_outcome(actual: Outcome, expected: Outcome) -> str | None:
+def _other_parts(actual: Observation, expected: Observation) -> str | None:
     for what, parts in expected.parts.items():
         found = actual.parts[what]
         names, wanted = [name for name, _ in found], [name for name, _ in parts]
@@ -256,7 +106,7 @@ def _is_rounding(one: Any, other: Any) -> bool:
     return bool((one - other).abs().max() <= _ROUNDING * other.abs().max())  # False if one has a NaN
 
 
-def _other_output(actual: Observed, expected: Observed) -> str | None:
+def _other_output(actual: Observation, expected: Observation) -> str | None:
     rounding = _printed_rounding(expected)
     # compiling may add warnings
     warned = [text for text in actual.warned if any(_same_line(text, other, rounding) for other in expected.warned)]
@@ -272,9 +122,9 @@ def _other_output(actual: Observed, expected: Observed) -> str | None:
     return None
 
 
-def _printed_rounding(expected: Observed) -> float:
+def _printed_rounding(expected: Observation) -> float:
     """How much printed numbers may differ, relative to their value."""
-    return max(_PRINTED, Rounding(expected.outcome.lowest if expected.outcome else None).tolerances(1.0)[0] or 0.0)
+    return max(_PRINTED, Rounding(expected.lowest).tolerances(1.0)[0] or 0.0)
 
 
 def _summary(actual: list[str], expected: list[str], rounding: float) -> str:
@@ -325,3 +175,20 @@ def _same_number(one: str, other: str, rounding: float) -> bool:
     last = float(f"1e{int(exponent or 0) - decimals}") if decimals >= 4 else 0.0
     a, b = float(one), float(other)
     return abs(a - b) <= max(rounding * abs(b), 1e-6, 1.01 * last)
+
+
+def state_difference(actual: dict[str, Any], expected: dict[str, Any], rounding: Rounding = OWN) -> str | None:
+    """How the state after two runs differs, in words; None if it does not."""
+    for name in expected:
+        if name not in actual:
+            return f"{_shown(name)} is not set by the changed program"
+        text = difference(actual[name], expected[name], rounding)
+        if text is not None:
+            return f"{_shown(name)}: {text}"
+    added = [name for name in actual if name not in expected]
+    return f"{_shown(added[0])} is set only by the changed program" if added else None
+
+
+def _shown(name: str) -> str:
+    kind, _, rest = name.split(" ", 2)
+    return f"{kind}{rest}" if len(rest) <= 200 else f"{kind}{rest[:199]}…"

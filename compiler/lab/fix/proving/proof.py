@@ -12,13 +12,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dynascope.compiler.lab.fix.calls import KeptCall
+from dynascope.compiler.lab.experiment import Observation
 from dynascope.compiler.lab.fix.candidate import Condition
 from dynascope.compiler.lab.fix.plan import Plan
 from dynascope.compiler.lab.fix.proving import forcing, tested_values
 from dynascope.compiler.lab.fix.proving.fake_check import checking_backend
 from dynascope.compiler.lab.fix.proving.observed import (
-    Observed,
     differences,
     loses_changes,
     order_changed,
@@ -28,6 +27,7 @@ from dynascope.compiler.lab.fix.proving.time_limit import TookTooLong
 from dynascope.compiler.lab.fix.proving.trial import Trials
 from dynascope.compiler.lab.fix.proving.variations import Variation, recorded, variations
 from dynascope.compiler.lab.fix.text_edits import edits_between
+from dynascope.compiler.lab.recorded_call import RecordedCall
 
 #: the backends with which `search` looks for breaks, and with which the proof runs
 QUICK, THOROUGH = "eager", "aot_eager"
@@ -38,7 +38,7 @@ LOST_CHANGES = "What a call has changed before it raises an exception can be los
 #: called before each run; raises to end the search
 Tick = Callable[[], None]
 #: runs a call with a variation of its inputs
-Run = Callable[[KeptCall, Variation], Observed]
+Run = Callable[[RecordedCall, Variation], Observation]
 
 
 class Refused(Exception):
@@ -85,10 +85,10 @@ class _Agreed:
 class _Case:
     """A call to be compared, with a variation of its inputs."""
 
-    call: KeptCall
+    call: RecordedCall
     variation: Variation
     #: what to compare with: a run in eager mode or, if not `is_eager`, one of the compiled original
-    expected: Observed
+    expected: Observation
     #: how a refusal's sentence begins: with the forced conditions
     where: str = ""
     #: to which side each condition is forced
@@ -106,12 +106,12 @@ class Prover:
     def __init__(self, trials: Trials, tick: Tick = lambda: None) -> None:
         self._trials, self._tick = trials, tick
         self._variations: dict[tuple[int, str], list[Variation]] = {}
-        self._expected: dict[tuple[int, str], Observed] = {}
+        self._expected: dict[tuple[int, str], Observation] = {}
         self._agreed: dict[int, _Agreed] = {}  # by the id of the plan
         #: (key of a case, backend, texts) where the compiled original agrees with eager
         self._agrees: set[tuple[tuple[int, str, str], str, str]] = set()
 
-    def expected(self, call: KeptCall, variation: Variation) -> Observed:
+    def expected(self, call: RecordedCall, variation: Variation) -> Observation:
         """What the eager program does with this variation of a call."""
         key = (id(call), variation.name)
         if key not in self._expected:
@@ -119,16 +119,16 @@ class Prover:
                 self._expected[key] = self._ended(run, call, variation)
         return self._expected[key]
 
-    def _ended(self, run: Run, call: KeptCall, variation: Variation) -> Observed:
+    def _ended(self, run: Run, call: RecordedCall, variation: Variation) -> Observation:
         """Run a call in eager mode; if it takes too long, TookTooLong counts as an exception of the program."""
         self._tick()
         try:
             return run(call, variation)
         except TookTooLong as error:
             self._tick()
-            return Observed(error=error)
+            return Observation(error=error)
 
-    def compare(self, plan: Plan, observed: list[Observed], backend: Any = QUICK) -> list[str]:
+    def compare(self, plan: Plan, observed: list[Observation], backend: Any = QUICK) -> list[str]:
         """Compare `observed`, the runs of all calls with their recorded inputs and this backend; raises Refused if they differ.
 
         They are compared with eager or, where the unchanged program differs from it, too, with that.  Returns remarks.
@@ -203,8 +203,7 @@ class Prover:
 
     def asks_for_gradients(self) -> bool:
         """Whether any of the recorded calls computes something that has a gradient."""
-        outcomes = [self.expected(call, recorded()).outcome for call in self._trials.calls]
-        return any(outcome is not None and outcome.parts["gradients"] for outcome in outcomes)
+        return any(self.expected(call, recorded()).parts.get("gradients") for call in self._trials.calls)
 
     def prove(self, plan: Plan, *, recompiles: bool, gradients: bool = True) -> Proof:
         """Compare on the recorded inputs, on variations and on the sides of conditions; raises Refused or NotApplicable.
@@ -235,11 +234,11 @@ class Prover:
             self._force(tests, proof, is_wanted, agreed)
         return proof
 
-    def _of(self, call: KeptCall, plan: Plan | None = None) -> list[Variation]:
+    def _of(self, call: RecordedCall, plan: Plan | None = None) -> list[Variation]:
         """The variations of a call; with a plan, also those for the conditions in the files that it edits."""
         key = (id(call), "" if plan is None else repr(sorted(plan.texts.items())))
         if key not in self._variations:
-            with call.recorded.replaying() as prepare:
+            with call.replaying(numbers=True) as prepare:
                 given, holder = call.given(*prepare()), call.target if call.namespace is None else None
                 if plan is None:
                     self._variations[key] = [recorded(), *variations(holder, *given)]
@@ -247,7 +246,7 @@ class Prover:
                     self._variations[key] = tested_values.variations_for(plan, call, *given)
         return self._variations[key] if plan is None else [*self._of(call), *self._variations[key]]
 
-    def _check_fakes(self, agreed: _Agreed, wanted: list[tuple[KeptCall, Variation, Observed]]) -> None:
+    def _check_fakes(self, agreed: _Agreed, wanted: list[tuple[RecordedCall, Variation, Observation]]) -> None:
         """Compare what custom operators return with what their fake implementations promise.
 
         The inputs are the recorded ones and those that may need another compile, such as other sizes.
@@ -260,7 +259,7 @@ class Prover:
                     self._tick()
                     _compare(run(call, variation), expected, agreed, variation)
 
-    def _check_uncompiled(self, agreed: _Agreed, wanted: list[tuple[KeptCall, Variation, Observed]]) -> None:
+    def _check_uncompiled(self, agreed: _Agreed, wanted: list[tuple[RecordedCall, Variation, Observation]]) -> None:
         """Compare the changed program without torch.compile: `torch.while_loop`, for one, may raise there."""
         where = "without torch.compile, "
         with self._trials.uncompiled(agreed.plan) as run:
@@ -287,7 +286,7 @@ class Prover:
         with self._trials.eagerly(original, forced.helpers) as run:
             for sides, call, variation in self._forced_cases(len(tests), is_wanted):
                 where = f"where {' and '.join(f'`{test.before}` is {side}' for test, side in zip(tests, sides, strict=True))}, "
-                case = _Case(call, variation, Observed(), where, sides)
+                case = _Case(call, variation, Observation(), where, sides)
                 if case.key not in agreed.cases:
                     forced.force(sides)
                     new.append(replace(case, expected=self._ended(run, call, variation)))
@@ -300,7 +299,7 @@ class Prover:
 
     def _forced_cases(
         self, count: int, is_wanted: Callable[[Variation], bool]
-    ) -> Iterator[tuple[tuple[bool, ...], KeptCall, Variation]]:
+    ) -> Iterator[tuple[tuple[bool, ...], RecordedCall, Variation]]:
         """Combinations of sides, calls and variations, without other sizes and numbers; gradients come last for each call."""
         for call in self._trials.calls:
             for variation in self._of(call):
@@ -309,12 +308,12 @@ class Prover:
                         yield sides, call, variation
 
 
-def _says_nothing(variation: Variation, expected: Observed) -> bool:
+def _says_nothing(variation: Variation, expected: Observation) -> bool:
     """Whether there is nothing to compare with: the eager program refuses these inputs, or does not end in time."""
     return isinstance(expected.error, TookTooLong) or (variation.may_fail and expected.error is not None)
 
 
-def _compare(actual: Observed, expected: Observed, agreed: _Agreed, variation: Variation, where: str = "") -> None:
+def _compare(actual: Observation, expected: Observation, agreed: _Agreed, variation: Variation, where: str = "") -> None:
     if variation.gradients:
         kept = without_zero_gradients(actual, expected)
         if kept is not actual:

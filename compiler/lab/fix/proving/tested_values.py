@@ -14,13 +14,12 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from dynascope.compiler.lab.fix.calls import KeptCall
 from dynascope.compiler.lab.fix.plan import Plan
 from dynascope.compiler.lab.fix.proving.variations import Variation, other_numbers, with_random_values
 from dynascope.compiler.lab.fix.text_edits import edits_between
 from dynascope.compiler.lab.objects import GlobalName, attributes_of
 from dynascope.compiler.lab.reachable import Reachable
-from dynascope.compiler.lab.recorded_call import Arguments
+from dynascope.compiler.lab.recorded_call import Arguments, RecordedCall
 
 #: (namespace, name) of attributes, globals and entries of dicts
 _Places = list[tuple[dict[str, Any], str]]
@@ -31,7 +30,7 @@ _MOST = 6
 _LARGEST = 10_000
 
 
-def variations_for(plan: Plan, call: KeptCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Variation]:
+def variations_for(plan: Plan, call: RecordedCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Variation]:
     """At most `_MOST` variations of arguments, attributes, globals and entries of dicts that conditions ask about.
 
     All conditions in the edited files count; those nearest to a file's first edit come first.
@@ -106,7 +105,7 @@ def _of_same_type(value: Any, constants: list[Any]) -> list[Any]:
     return [n for n in dict.fromkeys(near or other_numbers(value)) if n != value]
 
 
-def _arguments(call: KeptCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+def _arguments(call: RecordedCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     """The arguments by name, also those left to their defaults; for a cell's statements, the values of the names they use."""
     if call.namespace is not None:
         return kwargs
@@ -116,7 +115,7 @@ def _arguments(call: KeptCall, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
 
 
 def _found(
-    call: KeptCall, args: tuple[Any, ...], kwargs: dict[str, Any], names: set[str]
+    call: RecordedCall, args: tuple[Any, ...], kwargs: dict[str, Any], names: set[str]
 ) -> Iterator[tuple[dict[str, Any], str]]:
     for owner in Reachable([call.target, args, kwargs]).objects:
         held = owner.namespace if isinstance(owner, GlobalName) else owner if type(owner) is dict else attributes_of(owner)
@@ -126,7 +125,9 @@ def _found(
                 yield held, name
 
 
-def _vary(call: KeptCall, name: str, value: Any, places: _Places, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+def _vary(
+    call: RecordedCall, name: str, value: Any, places: _Places, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Arguments:
     # a repeated call starts from the state that the recorded one left: with the same values, a lost store would not show
     args, kwargs = with_random_values(call.target if call.namespace is None else None, args, kwargs)
     for namespace, key in places:  # a replay restores them

@@ -10,13 +10,14 @@ import threading
 from collections.abc import Iterator
 
 from dynascope.compiler.capture.torch_private import caches
+from dynascope.compiler.lab.experiment import EndedFromOutside
 from dynascope.compiler.patching import patched
 
 #: seconds after which TookTooLong is raised again where Python has discarded it
 _RETRY_SECONDS = 0.02
 
 
-class TookTooLong(BaseException):
+class TookTooLong(EndedFromOutside):
     """Raised in a call that takes too long; a BaseException, so that `except Exception` in the program does not catch it."""
 
 

@@ -15,18 +15,15 @@ from typing import Any
 from dynascope.compiler import compiling
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.capture.torch_private import caches, config
-from dynascope.compiler.capture.torch_private.tensors import Precisions, followed_precisions
 from dynascope.compiler.code_swap import retracing
 from dynascope.compiler.lab.comparison import is_low
-from dynascope.compiler.lab.fix.calls import KeptCall
+from dynascope.compiler.lab.experiment import Experiment, Observation, SideState, Variant
 from dynascope.compiler.lab.fix.plan import Plan
 from dynascope.compiler.lab.fix.proving.caller_changes import with_marks, with_number_tensors
-from dynascope.compiler.lab.fix.proving.observed import Observed, observe_call
-from dynascope.compiler.lab.fix.proving.side_state import SideState
 from dynascope.compiler.lab.fix.proving.time_limit import time_limit
 from dynascope.compiler.lab.fix.proving.variations import Variation, recorded
 from dynascope.compiler.lab.profile import seconds_of
-from dynascope.compiler.lab.recorded_call import Prepare, WatchedCall
+from dynascope.compiler.lab.recorded_call import RecordedCall
 from dynascope.compiler.report import Report
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.lines import CellResolver
@@ -41,20 +38,20 @@ class Ran:
     """The compiled runs of all calls with their recorded inputs."""
 
     report: Report
-    observed: list[Observed] = field(default_factory=list)
+    observed: list[Observation] = field(default_factory=list)
 
 
 class Trials:
     """Repeats the kept calls of a run: compiled under a plan, in eager mode, or with the edits but uncompiled."""
 
-    def __init__(self, calls: list[KeptCall], settings: Settings, cells: CellResolver | None) -> None:
+    def __init__(self, calls: list[RecordedCall], settings: Settings, cells: CellResolver | None) -> None:
         self.calls = calls
         #: the value of time.perf_counter() at which a call is ended
         self.deadline = math.inf
         self._recorded_seconds = 0.0
         #: whether one of the calls computes in half precision or less
         self._has_low_precision = False
-        self._states = {id(call): SideState(call.target, call.recorded.arguments) for call in calls}
+        self._states = {id(call): SideState(call.target, call.arguments) for call in calls}
         own = settings.replace(fullgraph=False, error_on_graph_break=None, profile=None, inputs=None, check=False)
         #: those of the run, but nothing is measured, a break is never an error, and mode and options are the defaults
         self.settings = own.replace(mode=None, options={})
@@ -65,24 +62,24 @@ class Trials:
     @contextlib.contextmanager
     def compiled(
         self, plan: Plan, backend: Any, helpers: Mapping[str, Any] | None = None, *, strict: bool = True
-    ) -> Iterator[Callable[[KeptCall, Variation], Observed]]:
+    ) -> Iterator[Callable[[RecordedCall, Variation], Observation]]:
         """Yields a function that runs a call under the plan; later calls use the code that earlier ones compiled.
 
         `strict`: an error of the compiler is raised in the call; otherwise the frame runs eagerly.
         """
         with self._entries(plan, self.settings.replace(backend=backend), helpers, strict) as entry_of:
 
-            def run(call: KeptCall, variation: Variation) -> Observed:
+            def run(call: RecordedCall, variation: Variation) -> Observation:
                 entry = entry_of(call)
-                with call.recorded.replaying() as prepare:
-                    return self._observe(call, entry, prepare, variation, self.deadline)
+                with self._experiment(call) as experiment:
+                    return experiment.run(self._variant(entry, variation, self.deadline))
 
             yield run
 
     @contextlib.contextmanager
     def _entries(
         self, plan: Plan, settings: Settings, helpers: Mapping[str, Any] | None, strict: bool
-    ) -> Iterator[Callable[[KeptCall | WatchedCall], Callable[..., Any]]]:
+    ) -> Iterator[Callable[[RecordedCall], Callable[..., Any]]]:
         """Yields a function that returns the compiled target of a call, with the plan in force."""
         settings = plan.compile_settings(settings)
         entries: dict[int, Callable[..., Any]] = {}
@@ -96,7 +93,7 @@ class Trials:
             retracing() as trace_anew,
         ):
 
-            def entry_of(call: KeptCall | WatchedCall) -> Callable[..., Any]:
+            def entry_of(call: RecordedCall) -> Callable[..., Any]:
                 if id(call.target) not in entries:
                     trace_anew(call.target)
                     entry = compiling.entry_point(call.target, settings)
@@ -107,7 +104,7 @@ class Trials:
             yield entry_of
             entries.clear()
 
-    def seconds(self, call: WatchedCall, plan: Plan, times: int) -> float | None:
+    def seconds(self, call: RecordedCall, plan: Plan, times: int) -> float | None:
         """The median time of a call under a plan, with the backend, mode and options of the run.
 
         None if the call raises an exception, or does not end before the deadline, or if each call would have to make tensors,
@@ -120,10 +117,10 @@ class Trials:
                 with time_limit(max(self.deadline - time.perf_counter(), 0.0)):
                     entry = entry_of(call)
                     if plan.marks:  # it is compiled with marked arguments; the caller sets the marks, before the call
-                        with call.recorded.replaying() as prepare:
+                        with call.replaying() as prepare:
                             args, kwargs = prepare()
                             entry(*args, **kwargs)
-                    return seconds_of(getattr(entry, "unmarked", entry), call.recorded, times)
+                    return seconds_of(getattr(entry, "unmarked", entry), call, times)
             except KeyboardInterrupt:
                 raise
             except BaseException:  # the program may have caught the exception of the recorded call
@@ -140,7 +137,7 @@ class Trials:
     @contextlib.contextmanager
     def eagerly(
         self, plan: Plan | None = None, helpers: Mapping[str, Any] | None = None
-    ) -> Iterator[Callable[[KeptCall, Variation], Observed]]:
+    ) -> Iterator[Callable[[RecordedCall, Variation], Observation]]:
         """Yields a function that runs a call in eager mode, without a plan or with the edits of one.
 
         `helpers`: names that the edited text uses; the proof so forces a condition to be true or false (`forcing.Sides`).
@@ -150,19 +147,17 @@ class Trials:
         edits = contextlib.nullcontext() if plan is None else plan.in_force(helpers)
         with caches.only_known_codes(), edits, torch.compiler.set_stance("force_eager"):
 
-            def run(call: KeptCall, variation: Variation) -> Observed:
+            def run(call: RecordedCall, variation: Variation) -> Observation:
                 started, is_recorded = time.perf_counter(), plan is None and variation.name == recorded().name
                 longest = math.inf if is_recorded else LONGEST_CALL + 10 * self._recorded_seconds
-                with call.recorded.replaying() as prepare:
-                    deadline = min(self.deadline, started + longest)
-                    observed = self._observe(call, call.target, prepare, variation, deadline)
-                    if observed.outcome is not None and (is_recorded or self._has_low_precision):
-                        with followed_precisions() as found:
-                            again = self._observe(call, call.target, prepare, variation, deadline, found)
-                        self._has_low_precision = self._has_low_precision or is_low(found.lowest)
-                        if again.outcome is not None and is_low(found.lowest):
-                            lowest = again.outcome.lowest
-                            observed.outcome = replace(observed.outcome, precisions=again.outcome.precisions, lowest=lowest)
+                with self._experiment(call) as experiment:
+                    variant = self._variant(call.target, variation, min(self.deadline, started + longest))
+                    observed = experiment.run(variant)
+                    if observed.error is None and (is_recorded or self._has_low_precision):
+                        again = experiment.run(replace(variant, follows_precisions=True))
+                        self._has_low_precision = self._has_low_precision or is_low(again.lowest)
+                        if again.error is None and is_low(again.lowest):
+                            observed.precisions, observed.lowest = again.precisions, again.lowest
                 if is_recorded:
                     self._recorded_seconds = max(self._recorded_seconds, time.perf_counter() - started)
                 return observed
@@ -170,23 +165,28 @@ class Trials:
             yield run
 
     @contextlib.contextmanager
-    def uncompiled(self, plan: Plan) -> Iterator[Callable[[KeptCall, Variation], Observed]]:
+    def uncompiled(self, plan: Plan) -> Iterator[Callable[[RecordedCall, Variation], Observation]]:
         """Yields a function that runs a call of the changed program without torch.compile.
 
         The stance is not "force_eager": that would keep `torch.cond` and its like from compiling what they call.
         """
         with caches.only_known_codes(), config.quiet_compiler(), plan.in_force():
 
-            def run(call: KeptCall, variation: Variation) -> Observed:
+            def run(call: RecordedCall, variation: Variation) -> Observation:
                 entry = with_number_tensors(call.target, call.target, plan.tensors)
-                with call.recorded.replaying() as prepare:
-                    return self._observe(call, entry, prepare, variation, self.deadline)
+                with self._experiment(call) as experiment:
+                    return experiment.run(self._variant(entry, variation, self.deadline))
 
             yield run
 
-    def _observe(
-        self, call: KeptCall, entry: Callable[..., Any], prepare: Prepare, variation: Variation, deadline: float,
-        precisions: Precisions | None = None,
-    ) -> Observed:  # fmt: skip
-        seconds = max(deadline - time.perf_counter(), 0.0)
-        return observe_call(call, entry, prepare, variation.vary, self._states[id(call)], seconds, precisions)
+    def _experiment(self, call: RecordedCall) -> Experiment:
+        return Experiment(call, numbers=True, state=self._states[id(call)])
+
+    def _variant(self, entry: Callable[..., Any], variation: Variation, deadline: float) -> Variant:
+        """The variation of a call through `entry`, which raises TookTooLong at the deadline."""
+
+        def limited(*args: Any, **kwargs: Any) -> Any:
+            with time_limit(max(deadline - time.perf_counter(), 0.0)):
+                return entry(*args, **kwargs)
+
+        return Variant(limited, vary=variation.vary)

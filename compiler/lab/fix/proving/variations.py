@@ -16,8 +16,7 @@ from types import FunctionType
 from typing import Any
 
 from dynascope.compiler.lab.comparison import parts_of
-from dynascope.compiler.lab.fix.calls import Vary
-from dynascope.compiler.lab.recorded_call import Arguments, computed
+from dynascope.compiler.lab.recorded_call import Arguments, Vary, computed
 from dynascope.compiler.patching import value_or_absent
 from dynascope.compiler.source.code import names_used
 

@@ -57,9 +57,9 @@ def record(function: Any, args: tuple[Any, ...], settings: Settings) -> dict[str
     with Run(settings, compiled=[function.__name__]) as run:
         run.retrace(function)
         entry = run.entry_point(function)
-        recorded = RecordedCall(function, args, {})
+        recorded = RecordedCall(function, args, {}, entry=entry)
         entry(*args)
-        measured = profile.measure(entry, recorded, 3)
+        measured = profile.measure(recorded, 3)
     assert measured.failed is None, measured.failed
     report = run.report
     for graph in report.graphs:
