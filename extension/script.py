@@ -47,7 +47,12 @@ def run_script(
         status = 130
     except BaseException as error:
         status = _show(error.with_traceback(_own_frames(error, file)))
-    return recording.report, status
+    report = recording.report
+    if not report.frames and not report.notes and report.error is None:
+        report.notes.append(
+            "the script calls nothing under torch.compile: use torch.compile(model), model.compile() or @torch.compile."
+        )
+    return report, status
 
 
 def _status(script: str, file: Path | None) -> int:

@@ -105,6 +105,12 @@ class CompiledCell:
                     self.run.notes.append(f"{name} was not compiled: {reason}.")
             elif name not in targets.called:
                 self.run.notes.append(f"{name} {note}")
+            elif not self.run.recording.has_graphs:
+                inner = f"{getattr(targets.resolved[name], '__qualname__', name)}.<locals>."
+                made = [
+                    n for n, v in self.namespace.items() if getattr(v, "__qualname__", "").startswith(inner) and n[0] != "_"
+                ]
+                self.run.notes += [f"{n}, which {name} made, was not compiled: use -f {n}." for n in made]
 
     # -- statements ------------------------------------------------------------------------------------
 

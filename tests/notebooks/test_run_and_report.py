@@ -299,3 +299,10 @@ def test_a_safe_path_stays_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text("import found\n")
     done = call("run", "script.py", folder=tmp_path, PYTHONSAFEPATH="1", PYTHONPATH=str(tmp_path / "lib"))
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_script_that_compiles_nothing_is_told_how_to(tmp_path: Path) -> None:
+    (tmp_path / "plain.py").write_text("import torch\nprint(torch.nn.Linear(2, 1)(torch.ones(2)).shape)\n")
+    done = call("run", "plain.py", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "the script calls nothing under torch.compile" in done.stdout

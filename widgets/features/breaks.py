@@ -378,11 +378,15 @@ def _one(b: Break, places: Places, terminal: Terminal) -> list[str]:
     else:
         out += terminal.paint_all(terminal.wrap(ending, "    "), "soft")
     out += _source(b, places, terminal, colour)
+    callers = [(frame, hit.line) for hit in b.hits if (frame := places.frames.get(hit.frame)) and frame.file != b.file]
+    if callers:  # the break's own file may be a library's, which says nothing about the program
+        frame, line = callers[0]
+        out += terminal.wrap(f"reached from {places.at(frame.file, line, frame.cell)}", "    ")
     told = [compiler_text(text, 2000).strip() for text in reasons(b)]
     out += terminal.wrap(" ".join(text if text.endswith((".", ":", "!")) else f"{text}." for text in told), "    ")
     for words in undecided_words(b, places):
         out += terminal.wrap(printable(words.replace("`", ""), 2000), "    ")
-    first = terminal.wrap((advice(places.report, b) or [""])[0], "      ", 3)
+    first = terminal.wrap((advice(places.report, b) or [""])[0], "      ", 8)  # its last sentence often says what to set
     return [*out, *([terminal.paint("    → ", "green") + first[0].lstrip(), *first[1:]] if first else [])]
 
 

@@ -106,6 +106,11 @@ class LensGuards(TypedDict):
     failed: bool
 
 
+def _keys(words: str | None) -> set[str]:
+    """The dispatch keys in `DispatchKeySet(CPU, AutogradCPU)`."""
+    return set(re.findall(r"\w+", words or "")) - {"DispatchKeySet"}
+
+
 def guard_words(guard: FailedGuard) -> str:
     """Why compiled code could not be used again, in words for readers who do not know guards."""
     if guard.kind == "requires_grad":
@@ -113,6 +118,11 @@ def guard_words(guard: FailedGuard) -> str:
         return f"{guard.source} {wanted} before, and does{' not' if guard.before == 'True' else ''} now"
     if guard.kind == "global state":
         return "a global setting of torch changed" + (f": {guard.source}" if guard.source else " (grad mode, autocast, ...)")
+    if guard.kind == "tensor class" and _keys(guard.before) ^ _keys(guard.now) == {"ADInplaceOrView"}:
+        kinds = ("an ordinary one", "one made under torch.inference_mode")
+        before, now = kinds if "ADInplaceOrView" in _keys(guard.before) else reversed(kinds)
+        words = f"{guard.source}, a tensor, was treated as {before} before, and as {now} now"
+        return f"{words}: make it in the same mode for all calls"
     words = _GUARDS[guard.kind]
     if guard.kind in _KNOWN_NOW and None not in ((guard.before, guard.now) if guard.kind == "type" else (guard.actual,)):
         words = _KNOWN_NOW[guard.kind]

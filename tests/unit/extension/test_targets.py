@@ -190,3 +190,9 @@ def test_source_of_a_target_is_its_own(shell):
     done = shell("%%compile -f f", "f(None)")
     assert done.text.endswith("ValueError: 3\n")
     assert done.text.count("Cell In[") == 2, done.text  # the cell's statement and the function's own, no jump
+
+
+def test_a_function_that_a_target_makes_is_named(shell):
+    report = shell.report("%%compile -f make", "def make(n):", "    def inner(x):", "        return x * n", "    return inner",
+                          "h = make(3)", "h(x)")  # fmt: skip
+    assert "h, which make made, was not compiled: use -f h." in report.notes

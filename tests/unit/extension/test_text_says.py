@@ -178,3 +178,27 @@ def test_a_false_assertion_is_no_condition_on_data(shell, option):
     assert report.breaks[0].error == "AssertionError: the assertion is false"
     assert "AssertionError: the assertion is false.\n    → The assertion fails in eager code, too" in str(report)
     assert "torch.cond" not in str(report)
+
+
+def test_the_users_line_of_a_break_in_a_library() -> None:
+    rnn = torch.nn.Sequential(torch.nn.GRU(2, 2))
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return x + sum(1 for _ in rnn.parameters())
+
+    report = dynascope.explain(f, backend="eager")(torch.ones(3))
+    assert all(not b.file.endswith("test_text_says.py") for b in report.breaks)
+    assert f"reached from test_text_says.py:{f.__code__.co_firstlineno + 1}" in str(report)
+
+
+def test_a_hint_is_not_cut_before_the_setting_that_it_names() -> None:
+    seen: dict[str, torch.Tensor] = {}
+
+    def inner(x: torch.Tensor) -> torch.Tensor:
+        seen["x"] = x.detach()
+        return x.sin()
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return torch.utils.checkpoint.checkpoint(inner, x, use_reentrant=False)
+
+    assert "skip_fwd_side_effects_in_bwd_under_checkpoint" in text(f)
