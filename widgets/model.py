@@ -81,7 +81,6 @@ class ViewModel(TypedDict):
     compile_time: CompileTimeLine | None
     notes: list[str]
     settings: dict[str, Any]
-    origin: str
     fixable: bool  # there are breaks or recompiles, and not every fix was tried
 
 
@@ -97,7 +96,7 @@ def _empty(why: str) -> ViewModel:
         "overview": None, "split": {"width": 0.0, "height": 0.0, "groups": [], "boxes": [], "arrows": [], "folded": ""},
         "drawing": SIZES.copy(), "lens": [], "details": {"view0": not_drawn("view", "Not drawn", why)},
         "breaks": [], "recompiles": [], "time": None, "compile_time": None, "notes": [],
-        "settings": {}, "origin": "live", "fixable": False,
+        "settings": {}, "fixable": False,
     }  # fmt: skip
 
 
@@ -131,7 +130,7 @@ def _model(report: Report) -> ViewModel:
         "time": part("The run time", lambda: timeline(places), None),
         "compile_time": part("The compile time", lambda: compile_time_line(places), None), "notes": notes(report),
         "settings": {k: v if isinstance(v, bool) or v is None else printable(v, 2000) for k, v in report.settings.items()},
-        "origin": report.origin, "fixable": is_fixable(report),
+        "fixable": is_fixable(report),
     }  # fmt: skip
     model["details"] |= part("The details of the folds", lambda: fold_details(places, split), dict[str, Detail]())
     if model["overview"] is not None and report.error is None and model["overview"]["first_id"]:

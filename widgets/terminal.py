@@ -39,12 +39,17 @@ class Terminal:
         return guarded(what, make, lambda why: ["", *self.wrap("note: " + why, "", 3)])
 
     def paint(self, text: str, *styles: str) -> str:
-        """The text in these styles; unchanged if it is empty, or if the output is plain."""
+        """The text in these styles; unchanged without text or styles, or if the output is plain."""
         codes = ";".join(_CODES[s] for s in styles)
-        return f"\x1b[{codes}m{text}\x1b[0m" if self.colour and text else text
+        return f"\x1b[{codes}m{text}\x1b[0m" if self.colour and text and styles else text
 
-    def wrap(self, text: str, indent: str, most: int = 2, under: str = "") -> list[str]:
-        """`text`, wrapped to at most `most` lines; `under`: the indent of all lines but the first, if different.
+    def labelled(self, label: str, text: str, most: int, *styles: str) -> list[str]:
+        """`text`, wrapped beside a label that is painted in these styles; [] without text."""
+        first, *more = self.wrap(text, " " * len(label), most) or [""]
+        return [self.paint(label, *styles) + first.lstrip(), *more] if first else []
+
+    def wrap(self, text: str, indent: str, most: int = 2, *styles: str, under: str = "") -> list[str]:
+        """`text`, painted and wrapped to at most `most` lines; `under`: the indent of all lines but the first, if different.
 
         If it is too long, whole sentences are dropped from the end; if what remains would fill no more than half the lines, the
         text is cut instead.
@@ -56,10 +61,8 @@ class Terminal:
             whole = count == len(sentences)
             lines = wrapper.wrap(" ".join(sentences[:count]) + ("" if whole else " …"))
             if len(lines) <= most and (whole or 2 * len(lines) > most):
-                return lines
-        wrapper.max_lines, wrapper.placeholder = most, " …"
-        return wrapper.wrap(" ".join(sentences))
-
-    def paint_all(self, lines: list[str], *styles: str) -> list[str]:
-        """Each line in these styles."""
+                break
+        else:
+            wrapper.max_lines, wrapper.placeholder = most, " …"
+            lines = wrapper.wrap(" ".join(sentences))
         return [self.paint(line, *styles) for line in lines]

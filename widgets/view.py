@@ -20,7 +20,7 @@ from dynascope.compiler.report import Report
 from dynascope.widgets.detail import TEXT_LIMIT
 from dynascope.widgets.model import view_model
 from dynascope.widgets.render import ranks_page
-from dynascope.widgets.render.front_end import es_module, style_sheet
+from dynascope.widgets.render.page import es_module, style_sheet
 from dynascope.widgets.words import printable, shorten
 
 Request = Callable[[dict[str, Any]], None]

@@ -27,8 +27,7 @@ from typing import Any
 from dynascope.compiler.report import Report
 from dynascope.widgets.layout.fx_graph import layout
 from dynascope.widgets.model import view_model
-from dynascope.widgets.render.front_end import es_module, style_sheet
-from dynascope.widgets.render.page import to_html
+from dynascope.widgets.render.page import es_module, style_sheet, to_html
 from dynascope.widgets.render.static_output import static_html
 from dynascope.widgets.view import packed
 

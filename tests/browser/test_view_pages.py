@@ -15,8 +15,7 @@ from playwright.sync_api import Browser, Frame, Page, expect
 from browser.lab import shot_path
 from browser.view_pages import Shown, grave_faults, sample
 from dynascope.widgets.model import view_model
-from dynascope.widgets.render.front_end import es_module, style_sheet
-from dynascope.widgets.render.page import to_html
+from dynascope.widgets.render.page import es_module, style_sheet, to_html
 from dynascope.widgets.render.static_output import static_html
 from dynascope.widgets.view import packed
 

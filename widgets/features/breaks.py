@@ -66,7 +66,6 @@ class BreakRow(TypedDict):
     type: str
     hits: int
     allowed: bool
-    resumes: int
     target: str
     cost: NotRequired[str]
 
@@ -93,7 +92,7 @@ def break_rows(places: Places) -> list[BreakRow]:
         "id": b.id, "place": places.at(b.file, b.line, b.cell), "code": shorten(break_code(b, places), 120),
         "outcome": b.outcome, "outcome_text": outcome_words(places, b, brief=True),
         "type": shorten((b.type or b.reason or "").replace("`", ""), 160), "hits": len(b.hits), "allowed": bool(b.allowed),
-        "resumes": len({r for h in b.hits for r in h.resumes}), "target": break_target(b),
+        "target": break_target(b),
     } for b in sorted_breaks(places.report)]  # fmt: skip
     for row in rows:
         if row["id"] in places.costs:
@@ -376,7 +375,7 @@ def _one(b: Break, places: Places, terminal: Terminal) -> list[str]:
     if len(f"✂ graph break at {place}{function} {ending}") <= terminal.width:
         out[1] += " " + terminal.paint(ending, "soft")
     else:
-        out += terminal.paint_all(terminal.wrap(ending, "    "), "soft")
+        out += terminal.wrap(ending, "    ", 2, "soft")
     out += _source(b, places, terminal, colour)
     callers = [(frame, hit.line) for hit in b.hits if (frame := places.frames.get(hit.frame)) and frame.file != b.file]
     if callers:  # the break's own file may be a library's, which says nothing about the program
@@ -386,8 +385,8 @@ def _one(b: Break, places: Places, terminal: Terminal) -> list[str]:
     out += terminal.wrap(" ".join(text if text.endswith((".", ":", "!")) else f"{text}." for text in told), "    ")
     for words in undecided_words(b, places):
         out += terminal.wrap(printable(words.replace("`", ""), 2000), "    ")
-    first = terminal.wrap((advice(places.report, b) or [""])[0], "      ", 8)  # its last sentence often says what to set
-    return [*out, *([terminal.paint("    → ", "green") + first[0].lstrip(), *first[1:]] if first else [])]
+    # the last sentence often says what to set
+    return out + terminal.labelled("    → ", next(iter(advice(places.report, b)), ""), 8, "green")
 
 
 def _source(b: Break, places: Places, terminal: Terminal, colour: str) -> list[str]:

@@ -208,7 +208,7 @@ def fix_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
     out = ["", terminal.paint(summary, "bold")]
     for fix in (fix for fix in report.fixes or () if fix.chosen):
         row = fix_row(fix, places)
-        out += terminal.paint_all(terminal.wrap(f"✓ {_removed(fix, places)}: {row['words']}", "    ", 3), "green")
+        out += terminal.wrap(f"✓ {_removed(fix, places)}: {row['words']}", "    ", 3, "green")
         for line in row["diff"]:
             style = {"+": "green", "-": "red"}.get(line[:1], "soft")
             out.append(" " * 6 + terminal.paint(printable(line, terminal.width - 6).expandtabs(4), style))
@@ -217,9 +217,9 @@ def fix_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
         own = considered(report, [id])
         for fix in [] if any(fix.chosen for fix in own) else own[:3]:
             words = f"✗ {_removed(fix, places)}: {fix_words(fix)}"
-            out += terminal.paint_all(terminal.wrap(words, "    "), "soft")
+            out += terminal.wrap(words, "    ", 2, "soft")
     if how := how_to_apply(report):
-        out += terminal.paint_all(terminal.wrap(f"→ {how}", "  ", 3), "green")
+        out += terminal.wrap(f"→ {how}", "  ", 3, "green")
     return [*out, *(line for note in report.fix_set.notes for line in terminal.wrap("note: " + note, "", 3))]
 
 

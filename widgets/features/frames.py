@@ -170,6 +170,6 @@ def skipped_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
                 why = compiler_text(cause.type or cause.reason, 200)
             why = f"because of the break at {at}" + (f": {why}" if f.status == "skipped" or more else "")
         sign = "…" if f.status == "unfinished" else "–"
-        out += terminal.wrap(f"{sign} {f.status} frame {places.name(f)} at {places.frame(f)}: {why}", "", 3)
-    out += [f"… and {plural(len(frames) - most, 'more frame')}"] if len(frames) > most else []
-    return ["", *terminal.paint_all(out, "soft")] if out else []
+        out += terminal.wrap(f"{sign} {f.status} frame {places.name(f)} at {places.frame(f)}: {why}", "", 3, "soft")
+    out += [terminal.paint(f"… and {plural(len(frames) - most, 'more frame')}", "soft")] if len(frames) > most else []
+    return ["", *out] if out else []

@@ -523,13 +523,9 @@ class OverviewText(Terminal):
 
     def lines(self, used: int) -> list[str]:
         """The lines of the overview; `used`: number of the screen's lines that are taken by what is above and below it."""
-        first = self.wrap(self.shown["first"], " " * 15, 3)
-        first = [self.paint("Do this first: ", "green", "bold") + first[0].lstrip(), *first[1:]]
-        if self.shown["left"]:
-            first.append(f"{'Remaining: ':>15}{self.shown['left']}")
-        if self.shown["well"]:
-            well = self.wrap(self.shown["well"], " " * 15, 2)
-            first += [f"{'Compiled well: ':>15}{well[0].lstrip()}", *well[1:]]
+        first = self.labelled("Do this first: ", self.shown["first"], 3, "green", "bold")
+        first += self.labelled("    Remaining: ", self.shown["left"], 2)
+        first += self.labelled("Compiled well: ", self.shown["well"], 2)
         causes = self.causes(CAUSES - max(0, used - 1))
         out = ["", *first, *(["", *causes] if causes else [])]
         foot = ["", self.paint("More about the breaks: print(report.details())", "soft")]
@@ -564,7 +560,7 @@ class OverviewText(Terminal):
 
     def places(self, row: CauseRow) -> list[str]:
         """The other lines of a cause: what to do, where, and what runs eagerly because of it."""
-        out = [self.paint("    → ", "green") + line.lstrip() for line in self.wrap(row["fix"], "      ", 1)]
+        out = self.labelled("    → ", row["fix"], 1, "green")
         for owner, group in groupby(row["places"], lambda place: place["owner"]):
             whose = {"own": "your code: ", "model": f"{self.shown['library']}: "}.get(owner, "other libraries: ")
             whose = whose if len(self.owners) > 1 or owner == "own" else ""

@@ -301,44 +301,24 @@ def not_alike(report: RanksReport) -> str:
 
 def to_text(report: RanksReport, colour: bool = False, width: int | None = None) -> str:
     """`report` as text; `colour`: with escape sequences; `width`: in columns; None: the terminal's, at most 110."""
-    return guarded("This report", lambda: "\n".join(_Terminal(report, colour, columns(width)).lines()), str)
+    return guarded("This report", lambda: "\n".join(_lines(report, Terminal(colour, columns(width)))), str)
 
 
-class _Terminal(Terminal):
-    def __init__(self, report: RanksReport, colour: bool, width: int) -> None:
-        super().__init__(colour, width)
-        self.report = report
-
-    def lines(self) -> list[str]:
-        out = self.paint_all(self.wrap(headline(self.report), "", 4), "bold")
-        out += self.differences() + self.failures() + self.slow() + self.remarks()
-        return out
-
-    def differences(self) -> list[str]:
-        hard = [d for d in self.report.differences if d.kind not in SOFT_KINDS]
-        out: list[str] = []
-        for d in hard[:MOST_DIFFERENCES]:
-            out += ["", *self.paint_all(self.wrap("✗ " + difference_title(self.report, d), "", 4), "yellow")]
-            for line in difference_details(self.report, d):
-                out += self.wrap(line, "    ", 4, under="      ")
-        if len(hard) > MOST_DIFFERENCES:
-            out += ["", f"… and {plural(len(hard) - MOST_DIFFERENCES, 'more difference')}"]
-        return out
-
-    def failures(self) -> list[str]:
-        failures = ["✗ " + words for words in rank_failures(self.report)]
-        return self.paint_all(self.paragraph(capped(failures, MOST_FAILURES)), "red")
-
-    def slow(self) -> list[str]:
-        return self.paragraph(["… " + words.removeprefix("… ") for words in slow_lines(self.report, 3)])
-
-    def remarks(self) -> list[str]:
-        """Differences that change no graph, graphs that differ only in the rank's number, and notes."""
-        words = ["note: " + text for text in remarks(self.report, 5)]
-        words += capped(["note: " + shorten(note, 400) for note in self.report.notes], 8, "note")
-        return self.paragraph(words)
-
-    def paragraph(self, sentences: list[str]) -> list[str]:
-        """Sentences, each wrapped, after a blank line; [] if there are none."""
-        out = [line for words in sentences for line in self.wrap(words, "", 4)]
-        return ["", *out] if out else []
+def _lines(report: RanksReport, terminal: Terminal) -> list[str]:
+    hard = [d for d in report.differences if d.kind not in SOFT_KINDS]
+    out = terminal.wrap(headline(report), "", 4, "bold")
+    for d in hard[:MOST_DIFFERENCES]:
+        out += ["", *terminal.wrap("✗ " + difference_title(report, d), "", 4, "yellow")]
+        for line in difference_details(report, d):
+            out += terminal.wrap(line, "    ", 4, under="      ")
+    more = len(hard) - MOST_DIFFERENCES
+    out += ["", f"… and {plural(more, 'more difference')}"] if more > 0 else []
+    notes = [f"note: {text}" for text in remarks(report, 5)]
+    for sentences, *style in (
+        (capped([f"✗ {words}" for words in rank_failures(report)], MOST_FAILURES), "red"),
+        (["… " + words.removeprefix("… ") for words in slow_lines(report, 3)],),
+        ([*notes, *capped([f"note: {shorten(note, 400)}" for note in report.notes], 8, "note")],),
+    ):
+        lines = [line for words in sentences for line in terminal.wrap(words, "", 4, *style)]
+        out += ["", *lines] if lines else []
+    return out

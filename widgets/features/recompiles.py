@@ -323,10 +323,7 @@ def recompile_lines(rows: list[RecompileRow], terminal: Terminal, most: int, *, 
     out: list[str] = []
     for row in rows[:most]:
         refused, reasons = row["refused"], row["full"].split("\n")[row["refused"] :]
-        if refused:
-            out += terminal.paint_all(terminal.wrap(f"✗ {row['title']}", "", 3), "red")
-        else:
-            out += terminal.paint_all(terminal.wrap(f"↻ {row['title']}", ""), "cyan")
+        out += terminal.wrap(f"{'✗' if refused else '↻'} {row['title']}", "", 3, "red" if refused else "cyan")
         out += [line for reason in reasons[:3] if causes for line in terminal.wrap(reason, "    ")]
         out += [f"    … and {len(reasons) - 3} more"] if len(reasons) > 3 and not refused else []
     what = "more function" if rows and rows[0]["refused"] else "more recompile"

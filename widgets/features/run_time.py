@@ -360,8 +360,7 @@ def run_time_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
         b = places.breaks[cost.break_]
         out += terminal.wrap(f"{places.at(b.file, b.line, b.cell)} {cost_words(cost)}", "    ")
     out += [f"    … and {len(profile.breaks) - most} more"] if len(profile.breaks) > most else []
-    first = terminal.wrap(line["first"], "    ") if line["first"] else []
-    out += terminal.paint_all(["  → " + first[0].lstrip(), *first[1:]], "green") if first else []
+    out += terminal.labelled("  → ", line["first"], 2, "green")
     if profile.guards is not None and (switches := guard_switches(profile)):
         costs = profile.guards
         out += terminal.wrap(

@@ -177,7 +177,7 @@ def error_lines(places: Places, terminal: Terminal) -> list[str]:
     at = f" at {places.at(e.file, e.line, e.cell)}" if e.file else ""
     caught = ", caught by your code" if e.caught else ""
     text = f"✗ {e.type}{at}{caught}: {error_message(places.report)}".rstrip(": ")
-    return terminal.paint_all(terminal.wrap(text, "", 3), "red")
+    return terminal.wrap(text, "", 3, "red")
 
 
 def note_lines(report: Report, terminal: Terminal, most: int) -> list[str]:

@@ -2,7 +2,7 @@
 export type Arrow = { source: string; target: string; kind: "within" | "recompiles" | "continues" | "calls" | "hits"; points: number[][]; label?: string; at?: number[]; full: string };
 export type Bar = { label: string; value: string; part: number };
 export type BarGroup = { title: string; bars: Bar[] };
-export type BreakRow = { id: string; place: string; code: string; outcome: string; outcome_text: string; type: string; hits: number; allowed: boolean; resumes: number; target: string; cost?: string };
+export type BreakRow = { id: string; place: string; code: string; outcome: string; outcome_text: string; type: string; hits: number; allowed: boolean; target: string; cost?: string };
 export type CallRow = { id: string; depth: number; name: string; place: string; owner: string; events: string[][]; part: number; eager: number; folded: boolean; ids: string[] };
 export type CausePlace = { id: string; place: string; code: string; function: string; times: number; owner: string; ids: string[] };
 export type CauseRow = { id: string; kind: string; count: string; title: string; fix: string; cost: string; eager: string[]; places: CausePlace[] };
@@ -38,7 +38,7 @@ export type SymbolLinks = { frame: string; about: Record<string, string> };
 export type TimeLine = { total: string; call: string; profiled: string; lanes: string[]; segments: TimeSegment[]; shares: Share[]; verdict: string; first: string; first_id: string; devices: string; inputs: InputRow[]; inputs_summary: string };
 export type TimeSegment = { kind: string; lane: number; x: number; w: number; label: string; full: string; id: string; tone?: number };
 export type TunedRow = { name: string; tried: string; best: string; where: string; id: string };
-export type ViewModel = { schema: number; headline: string; name: string; counts: string[][]; chips: Chip[]; first: string; overview: Overview | null; split: Picture; drawing: Drawing; lens: LensFile[]; details: Record<string, Detail>; breaks: BreakRow[]; recompiles: RecompileRow[]; time: TimeLine | null; compile_time: CompileTimeLine | null; notes: string[]; settings: Record<string, unknown>; origin: string; fixable: boolean };
+export type ViewModel = { schema: number; headline: string; name: string; counts: string[][]; chips: Chip[]; first: string; overview: Overview | null; split: Picture; drawing: Drawing; lens: LensFile[]; details: Record<string, Detail>; breaks: BreakRow[]; recompiles: RecompileRow[]; time: TimeLine | null; compile_time: CompileTimeLine | null; notes: string[]; settings: Record<string, unknown>; fixable: boolean };
 export type AnyPart =
   | Part<"prose", ProseBody>
   | Part<"code", CodeBody>

@@ -1,1 +1,1 @@
-"""Renders a report or a job's ranks as a page, picture, text and static output. `front_end` reads the built files."""
+"""Renders a report or a job's ranks as a page, picture, text and static output."""

@@ -13,14 +13,17 @@ import hashlib
 import json
 from collections.abc import Mapping
 from html import escape
+from pathlib import Path
 from typing import Any
 
 from dynascope.compiler.report import Report
+from dynascope.widgets.drawing.palette import css_rules
 from dynascope.widgets.guarded import guarded
 from dynascope.widgets.model import view_model
-from dynascope.widgets.render.front_end import es_module, style_sheet
 from dynascope.widgets.render.static_output import static_body
 
+#: `npm run build` in `widgets/frontend` writes these files; they are committed, so that installing needs no Node.js
+STATIC = Path(__file__).parent.parent / "static"
 #: characters of JSON above which the data is compressed
 PACK_ABOVE = 150_000
 PAGE_CSS = (
@@ -29,6 +32,16 @@ PAGE_CSS = (
     "@media print{body{padding:0}}"
     ".dyn-plain td,.dyn-plain th{padding:2px 12px 2px 0;text-align:left;vertical-align:top}.dyn-plain img{max-width:100%}"
 )
+
+
+def es_module() -> str:
+    """The built front end; it exports `render` for anywidget, and `openPage` for pages."""
+    return (STATIC / "view.js").read_text("utf-8")
+
+
+def style_sheet() -> str:
+    """The built style sheet, with the colors, whose only source is `palette.py`."""
+    return css_rules() + (STATIC / "view.css").read_text("utf-8")
 
 
 def to_html(report: Report) -> str:
