@@ -164,7 +164,6 @@ class Run:
         if not self._tries_again:
             return
         from dynascope.compiler.lab.fix.proving.trial import Trials
-        from dynascope.compiler.lab.fix.registry import CANDIDATE_SOURCES, NOT_FOR_ENTRIES  # slow to import: it loads a parser
         from dynascope.compiler.lab.fix.result import annotate_fixes
         from dynascope.compiler.lab.fix.search import Found, Search
         from dynascope.compiler.lab.second_call import annotate_second_call, trace_again
@@ -175,9 +174,8 @@ class Run:
                 found = Found()
                 if self._calls.kept and (report.breaks or report.recompiles):
                     search = Search(
-                        Trials(self._calls.kept, self._fix, self._cells), report, CANDIDATE_SOURCES,
-                        seconds=self._fix.fix_seconds, not_for_entries=NOT_FOR_ENTRIES, profiled=self._profiled,
-                        on_progress=self._progress_of(report),
+                        Trials(self._calls.kept, self._fix, self._cells), report, seconds=self._fix.fix_seconds,
+                        profiled=self._profiled, on_progress=self._progress_of(report),
                     )  # fmt: skip
                     found = search.found
                     self._user_code(search.run)

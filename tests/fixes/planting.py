@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from dynascope.compiler.lab.fix import registry, search
+from dynascope.compiler.lab.fix import search
 from dynascope.compiler.lab.fix.candidate import Candidate, Condition, Problem
 from dynascope.compiler.lab.fix.proving import trial
 from dynascope.compiler.report import FixEdit
@@ -39,7 +39,7 @@ class Planted:
 def only(*changes: Planted) -> Iterator[None]:
     """The search knows these changes, and no other."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(registry, "CANDIDATE_SOURCES", tuple(change.candidates for change in changes))
+        patch.setattr(search, "CANDIDATE_SOURCES", tuple(change.candidates for change in changes))
         yield
 
 
@@ -51,7 +51,7 @@ def failing_source(error: Exception) -> Iterator[None]:
         raise error
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(registry, "CANDIDATE_SOURCES", (candidates, *registry.CANDIDATE_SOURCES))
+        patch.setattr(search, "CANDIDATE_SOURCES", (candidates, *search.CANDIDATE_SOURCES))
         yield
 
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from dynascope.compiler.lab.fix.patch import marked_calls, with_settings
-from dynascope.compiler.lab.fix.rewrites.unfixable import REASONS
+from dynascope.compiler.lab.fix.rewrites.reasons import REASONS
 
 HEAD = "import torch as t\n\ndef f(x, n=1): return x * n\n\n"
 MARK = "t._dynamo.mark_dynamic({}, 0)\n"

@@ -8,9 +8,6 @@ from typing import Literal, NamedTuple
 
 from dynascope.compiler.report import FixEdit
 
-#: the `kind` of a problem that is a recompile
-RECOMPILE = "recompile"
-
 
 class Condition(NamedTuple):
     """The text of a condition that the proof forces, in the original program and in the changed one."""
@@ -24,8 +21,6 @@ class Candidate:
     """One change to try.  `assumption` says in one sentence what the change takes for granted, or is empty.
 
     `tests`: conditions; the proof forces each to both sides, in the original and in the changed code, except that of a `while`.
-    `tensors`: numbers (an argument, `self.steps`, a global) that the change turns into tensors in code that the repeated calls
-    do not run (`__init__`, the caller); a trial turns them into tensors itself.
     """
 
     kind: Literal["setting", "wrap", "rewrite"]
@@ -35,19 +30,17 @@ class Candidate:
     settings: Mapping[str, object] = field(default_factory=dict)
     assumption: str = ""
     tests: tuple[Condition, ...] = ()
-    tensors: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A graph break or recompile for which candidates are made: where it is, and the source of its file.
+    """A graph break for which candidates are made: where it is, and the source of its file.
 
-    `source` is the whole text of `file` (a cell's text counts as a file).  For a graph break, `line` to `end_line` are those of
+    `source` is the whole text of `file` (a cell's text counts as a file).  `line` to `end_line` are those of
     the expression that broke, or of a call that leads to it, counted from 1; `column` and `end_column` count characters from 0
     and are None where unknown.  `function` is the qualified name of the function around the expression, `kind` torch's type of
     graph break (`gb_type`, "" where unknown), and `reason` the compiler's message.  `in_try` says whether the function has a
-    `try` statement around the expression.  For a recompile, `line` is the function's first line, `function` its name, `kind`
-    RECOMPILE, and `reason` the name of the number that changed.
+    `try` statement around the expression.
     """
 
     file: str

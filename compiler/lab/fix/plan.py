@@ -35,8 +35,6 @@ class Plan:
     assumptions: tuple[str, ...] = ()
     #: conditions in the edited code, as in `Candidate`
     tests: tuple[Condition, ...] = ()
-    #: numbers that become tensors, as in `Candidate`
-    tensors: tuple[str, ...] = ()
 
     def text(self, file: str) -> str:
         """The text of a file under this plan; "" if it cannot be read."""
@@ -57,7 +55,6 @@ class Plan:
         return replace(
             self, texts=texts, originals=originals, settings=settings,
             assumptions=(*self.assumptions, *filter(None, [candidate.assumption])), tests=(*self.tests, *candidate.tests),
-            tensors=(*self.tensors, *candidate.tensors),
         )  # fmt: skip
 
     def with_texts(self, texts: Mapping[str, str]) -> Plan:

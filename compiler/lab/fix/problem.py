@@ -1,4 +1,4 @@
-"""Turns a graph break or recompile of a Report into the Problems for which candidates are made."""
+"""Turns a graph break of a Report into the Problems for which candidates are made."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from dynascope.compiler.lab.fix.candidate import RECOMPILE, Problem
-from dynascope.compiler.report import Break, Frame, Recompile
+from dynascope.compiler.lab.fix.candidate import Problem
+from dynascope.compiler.report import Break
 from dynascope.compiler.source.origin import origin
 
 TRIES = (ast.Try, *([ast.TryStar] if hasattr(ast, "TryStar") else []))
@@ -39,29 +39,6 @@ def problems_of(b: Break, text: Callable[[str], str]) -> list[Problem]:
             places.append(_Place(entry.file, entry.line, end, entry.column, entry.end_column, entry.function))
     found = [_problem(b, place, text(place.file)) for place in places if origin(place.file) in ("user", "library")]
     return [problem for problem in found if problem is not None]
-
-
-def problems_of_recompile(recompile: Recompile, frame: Frame, text: Callable[[str], str]) -> list[Problem]:
-    """One problem for each number whose value failed a guard; its `reason` is the number's name.
-
-    `frame`: the frame that was compiled again.  There are no problems if its code is not the user's, or
-    its source is missing.
-    """
-    sources = dict.fromkeys(
-        g.source for g in recompile.failed_guards if g.source and g.kind == "value" and _is_number(g.before)
-    )
-    source = text(frame.file)
-    if not source or origin(frame.file) != "user":
-        return []
-    return [Problem(frame.file, source, frame.line, frame.line, None, None, frame.name, RECOMPILE, name) for name in sources]
-
-
-def _is_number(text: str | None) -> bool:
-    try:
-        float(text or "")
-    except ValueError:
-        return False
-    return True
 
 
 def _problem(b: Break, place: _Place, source: str) -> Problem | None:

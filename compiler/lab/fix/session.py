@@ -11,7 +11,6 @@ from typing import Any
 
 from dynascope.compiler.capture.torch_private import marks
 from dynascope.compiler.lab.fix.plan import Plan
-from dynascope.compiler.lab.fix.proving.caller_changes import numbers_as_tensors
 from dynascope.compiler.lab.fix.text_edits import NotApplicable
 from dynascope.compiler.report import Report
 
@@ -41,8 +40,7 @@ def live_fixes(plan: Plan, target: Any) -> LiveFixes:
 def fixed(report: Report) -> Iterator[Any]:
     """Yields the function or module of a report, with the edits and the settings of Dynamo in force for the duration.
 
-    Arguments of torch.compile, marks on arguments, and arguments that become tensors are left to the caller.  Raises ValueError
-    if the fixes cannot be applied.
+    Arguments of torch.compile, and marks on arguments, are left to the caller.  Raises ValueError if they cannot be applied.
     """
     live = report.live_fixes
     if report.fix_set is None or not report.fix_set.fixes:
@@ -55,7 +53,6 @@ def fixed(report: Report) -> Iterator[Any]:
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(live.plan.in_force())
-            stack.enter_context(numbers_as_tensors(target, live.plan.tensors))
         except NotApplicable as reason:
             raise ValueError(f"the fixes do not fit any more: {reason}") from None
         yield target

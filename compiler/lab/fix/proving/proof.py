@@ -1,4 +1,4 @@
-"""Checks that a plan does what eager does: on the recorded inputs, on other ones, on both sides of each condition it changes.
+"""Verifies that a plan does what eager does: on recorded inputs, on other ones, on both sides of each condition it changes.
 
 Eager is the original program in eager mode, run from the same state.  The changed program is compiled with the backend
 "aot_eager", so gradients, changes in place and side effects of tracing are checked too.  If its source is changed, it also runs
@@ -7,16 +7,17 @@ without torch.compile, because that source is what the user keeps.
 
 from __future__ import annotations
 
+import ast
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from dynascope.compiler.lab.comparison import difference
 from dynascope.compiler.lab.experiment import Observation
 from dynascope.compiler.lab.fix.candidate import Condition
 from dynascope.compiler.lab.fix.plan import Plan
-from dynascope.compiler.lab.fix.proving import forcing, tested_values
-from dynascope.compiler.lab.fix.proving.fake_check import checking_backend
+from dynascope.compiler.lab.fix.proving import tested_values
 from dynascope.compiler.lab.fix.proving.observed import (
     differences,
     loses_changes,
@@ -28,13 +29,15 @@ from dynascope.compiler.lab.fix.proving.trial import Trials
 from dynascope.compiler.lab.fix.proving.variations import Variation, recorded, variations
 from dynascope.compiler.lab.fix.text_edits import edits_between
 from dynascope.compiler.lab.recorded_call import RecordedCall
+from dynascope.compiler.source.lines import split_lines
 
-#: the backends with which `search` looks for breaks, and with which the proof runs
+#: the backends with which `search` looks for breaks, and with which the changed program is verified
 QUICK, THOROUGH = "eager", "aot_eager"
-_OTHER_ORDER = "Its output comes in a different order"
+OTHER_ORDER = "Its output comes in a different order"
 DIFFERS = "The unchanged program, too, differs from eager when it is compiled"
 ZERO_GRADIENT = "An argument that only one side of a condition uses gets a gradient of zero where eager has none"
 LOST_CHANGES = "What a call has changed before it raises an exception can be lost"
+NO_GRADIENTS = "No gradients are asked for, as in the recorded calls"
 #: called before each run; raises to end the search
 Tick = Callable[[], None]
 #: runs a call with a variation of its inputs
@@ -51,12 +54,17 @@ class NoGradients(Refused):
 
 @dataclass
 class Proof:
-    """What was checked to prove a plan."""
+    """What was checked to verify a plan."""
 
     variations: int = 0
     forced: int = 0
     #: sentences on what changes, in addition to the candidates' own assumptions
     remarks: list[str] = field(default_factory=list)
+
+    def remark(self, sentence: str) -> None:
+        """Add a sentence, once; of those that begin alike up to a parenthesis, only the first."""
+        if not any(known.partition(" (")[0] == sentence.partition(" (")[0] for known in self.remarks):
+            self.remarks.append(sentence)
 
     def words(self) -> str:
         """One sentence for the report."""
@@ -66,21 +74,6 @@ class Proof:
         return text + (f", {self.forced} of them with a condition forced" if self.forced else "")
 
 
-@dataclass
-class _Agreed:
-    """The cases in which a plan has agreed with eager, and remarks on them."""
-
-    plan: Plan
-    #: (id of the call, name of the variation, how a refusal's sentence begins: with the forced conditions, with "without
-    #: torch.compile, ", or with "")
-    cases: set[tuple[int, str, str]] = field(default_factory=set)
-    remarks: list[str] = field(default_factory=list)
-
-    def remark(self, sentence: str) -> None:
-        if sentence not in self.remarks:
-            self.remarks.append(sentence)
-
-
 @dataclass(frozen=True)
 class _Case:
     """A call to be compared, with a variation of its inputs."""
@@ -88,16 +81,48 @@ class _Case:
     call: RecordedCall
     variation: Variation
     #: what to compare with: a run in eager mode or, if not `is_eager`, one of the compiled original
-    expected: Observation
-    #: how a refusal's sentence begins: with the forced conditions
-    where: str = ""
-    #: to which side each condition is forced
+    expected: Observation = field(default_factory=Observation)
+    #: to which side each condition is forced, and how a refusal's sentence begins because of that
     sides: tuple[bool, ...] = ()
+    where: str = ""
     is_eager: bool = True
 
     @property
     def key(self) -> tuple[int, str, str]:
         return (id(self.call), self.variation.name, self.where)
+
+
+@dataclass
+class _Comparison:
+    """What is compared in one verification, and what it has shown so far."""
+
+    plan: Plan
+    #: whether the changed program must also run on inputs that are made to require gradients
+    gradients: bool = True
+    proof: Proof = field(default_factory=Proof)
+
+    def check(self, actual: Observation, case: _Case, where: str = "") -> None:
+        """Raises Refused if a run differs from what is expected; differences that are allowed become remarks."""
+        expected, variation = case.expected, case.variation
+        if variation.gradients:
+            kept = without_zero_gradients(actual, expected)
+            if kept is not actual:
+                self.proof.remark(ZERO_GRADIENT)
+            actual = kept
+        text = differences(actual, expected, " ".join(self.plan.assumptions))
+        if text is None:
+            if loses_changes(actual, expected):
+                self.proof.remark(LOST_CHANGES)
+            if order_changed(actual, expected):
+                self.proof.remark(OTHER_ORDER)
+        elif variation.remark:
+            self.proof.remark(variation.remark)
+        else:
+            text = f"{where or case.where}with {variation.name}: {text}"
+            is_backward = variation.gradients and (actual.error is not None or actual.backward_fails)
+            if self.gradients or not is_backward:
+                raise (NoGradients if is_backward else Refused)(text)
+            self.proof.remark(f"{NO_GRADIENTS} ({text.rstrip(':')})")
 
 
 class Prover:
@@ -107,11 +132,10 @@ class Prover:
         self._trials, self._tick = trials, tick
         self._variations: dict[tuple[int, str], list[Variation]] = {}
         self._expected: dict[tuple[int, str], Observation] = {}
-        self._agreed: dict[int, _Agreed] = {}  # by the id of the plan
         #: (key of a case, backend, texts) where the compiled original agrees with eager
         self._agrees: set[tuple[tuple[int, str, str], str, str]] = set()
 
-    def expected(self, call: RecordedCall, variation: Variation) -> Observation:
+    def _eager(self, call: RecordedCall, variation: Variation) -> Observation:
         """What the eager program does with this variation of a call."""
         key = (id(call), variation.name)
         if key not in self._expected:
@@ -128,29 +152,33 @@ class Prover:
             self._tick()
             return Observation(error=error)
 
+    def asks_for_gradients(self) -> bool:
+        """Whether any of the recorded calls computes something that has a gradient."""
+        return any(self._eager(call, recorded()).parts.get("gradients") for call in self._trials.calls)
+
     def compare(self, plan: Plan, observed: list[Observation], backend: Any = QUICK) -> list[str]:
         """Compare `observed`, the runs of all calls with their recorded inputs and this backend; raises Refused if they differ.
 
         They are compared with eager or, where the unchanged program differs from it, too, with that.  Returns remarks.
         """
-        agreed = _Agreed(plan)
-        cases = [_Case(call, recorded(), self.expected(call, recorded())) for call in self._trials.calls]
-        for case, actual in zip(cases, observed, strict=True):
+        comparison = _Comparison(plan)
+        for call, actual in zip(self._trials.calls, observed, strict=True):
+            case = _Case(call, recorded(), self._eager(call, recorded()))
             try:
-                _compare(actual, case.expected, agreed, case.variation)
+                comparison.check(actual, case)
             except Refused as refusal:
-                [unchanged] = self._unchanged([case], Plan(), backend, agreed, refusal)
-                _compare(actual, unchanged.expected, agreed, case.variation)
-        return agreed.remarks
+                [unchanged] = self._unchanged([case], Plan(), backend, comparison, refusal)
+                comparison.check(actual, unchanged)
+        return comparison.proof.remarks
 
     def _unchanged(
         self,
         cases: list[_Case],
         original: Plan,
         backend: Any,
-        agreed: _Agreed,
+        comparison: _Comparison,
         refusal: Refused,
-        sides: forcing.Sides | None = None,
+        sides: _Sides | None = None,
     ) -> list[_Case]:
         """The cases, to be compared with the compiled original where it, too, differs from eager.
 
@@ -170,68 +198,31 @@ class Prover:
                 if text is None and not changed:
                     self._agrees.add(first)
                     raise refusal
-                if text is not None and not any(known.startswith(DIFFERS) for known in agreed.remarks):
-                    agreed.remark(f"{DIFFERS} ({text})")
+                if text is not None:
+                    comparison.proof.remark(f"{DIFFERS} ({text})")
                 changed.append(case if text is None else replace(case, expected=actual, is_eager=False))
         return changed
 
-    def _run_cases(
-        self, cases: list[_Case], plan: Plan, original: Plan, agreed: _Agreed, sides: forcing.Sides | None = None
-    ) -> None:
-        """Compare the compiled program in these cases; raises Refused if one differs."""
-        while cases:
-            refused: tuple[int, Refused] | None = None
-            with self._trials.compiled(plan, THOROUGH, sides.helpers if sides is not None else None) as run:
-                for number, case in enumerate(cases):
-                    self._tick()
-                    if sides is not None:
-                        sides.force(case.sides)
-                    actual = run(case.call, case.variation)
-                    try:
-                        _compare(actual, case.expected, agreed, case.variation, case.where)
-                    except Refused as refusal:
-                        refused = number, refusal
-                        break
-                    agreed.cases.add(case.key)
-                    if order_changed(actual, case.expected):
-                        agreed.remark(_OTHER_ORDER)
-            if refused is None:
-                return
-            if not cases[refused[0]].is_eager:
-                raise refused[1]
-            cases = self._unchanged(cases[refused[0] :], original, THOROUGH, agreed, refused[1], sides)
-
-    def asks_for_gradients(self) -> bool:
-        """Whether any of the recorded calls computes something that has a gradient."""
-        return any(self.expected(call, recorded()).parts.get("gradients") for call in self._trials.calls)
-
-    def prove(self, plan: Plan, *, recompiles: bool, gradients: bool = True) -> Proof:
+    def prove(self, plan: Plan, *, gradients: bool = True) -> Proof:
         """Compare on the recorded inputs, on variations and on the sides of conditions; raises Refused or NotApplicable.
 
-        `recompiles`: also on variations that may need another compile, which takes longer; `gradients`: also, if `recompiles`,
-        on inputs that are made to require gradients.
+        `gradients`: whether the program must not fail where inputs are made to require gradients; else a remark says so.
         """
-        proof = Proof()
-
-        def is_wanted(variation: Variation) -> bool:
-            return recompiles and gradients if variation.gradients else recompiles or not variation.recompiles
-
-        agreed = self._agreed.setdefault(id(plan), _Agreed(plan))
-        proof.remarks = agreed.remarks
-        cases = [(call, v) for call in self._trials.calls for v in self._of(call, plan) if is_wanted(v)]
-        wanted = [(call, v, self.expected(call, v)) for call, v in cases]
-        wanted = [(call, v, seen) for call, v, seen in wanted if not _says_nothing(v, seen)]
-        todo = [_Case(call, variation, expected) for call, variation, expected in wanted]
-        # the recorded sizes are always compiled first
-        todo = [case for case in todo if case.key not in agreed.cases or case.variation.name == recorded().name]
-        self._run_cases(todo, plan, Plan(), agreed)
+        comparison = _Comparison(plan, gradients)
+        cases = [_Case(call, v, self._eager(call, v)) for call in self._trials.calls for v in self._of(call, plan)]
+        cases = [case for case in cases if not _says_nothing(case)]
+        forcings = _forcings(plan)
         if any("custom_op" in text for text in plan.texts.values()):
-            self._check_fakes(agreed, wanted)
-        if plan.texts:
-            self._check_uncompiled(agreed, wanted)
-        proof.variations = sum(not v.remark for _, v, _ in wanted) - len(self._trials.calls)
-        for tests in _forcings(plan):
-            self._force(tests, proof, is_wanted, agreed)
+            self._check_fakes(comparison, cases)
+        self._run_cases(cases, plan, Plan(), comparison)
+        if plan.texts:  # `torch.while_loop`, for one, may raise there
+            with self._trials.uncompiled(plan) as run:
+                for case in cases:
+                    self._tick()
+                    comparison.check(run(case.call, case.variation), case, "without torch.compile, ")
+        forced = sum(self._force(tests, comparison) for tests in forcings)
+        proof = comparison.proof
+        proof.forced, proof.variations = forced, forced + sum(not c.variation.remark for c in cases) - len(self._trials.calls)
         return proof
 
     def _of(self, call: RecordedCall, plan: Plan | None = None) -> list[Variation]:
@@ -246,87 +237,69 @@ class Prover:
                     self._variations[key] = tested_values.variations_for(plan, call, *given)
         return self._variations[key] if plan is None else [*self._of(call), *self._variations[key]]
 
-    def _check_fakes(self, agreed: _Agreed, wanted: list[tuple[RecordedCall, Variation, Observation]]) -> None:
+    def _run_cases(
+        self, cases: list[_Case], plan: Plan, original: Plan, comparison: _Comparison, sides: _Sides | None = None
+    ) -> None:
+        """Compare the compiled program in these cases; raises Refused if one differs."""
+        while cases:
+            refused: tuple[int, Refused] | None = None
+            with self._trials.compiled(plan, THOROUGH, sides.helpers if sides is not None else None) as run:
+                for number, case in enumerate(cases):
+                    self._tick()
+                    if sides is not None:
+                        sides.force(case.sides)
+                    try:
+                        comparison.check(run(case.call, case.variation), case)
+                    except Refused as refusal:
+                        refused = number, refusal
+                        break
+            if refused is None:
+                return
+            if not cases[refused[0]].is_eager:
+                raise refused[1]
+            cases = self._unchanged(cases[refused[0] :], original, THOROUGH, comparison, refused[1], sides)
+
+    def _check_fakes(self, comparison: _Comparison, cases: list[_Case]) -> None:
         """Compare what custom operators return with what their fake implementations promise.
 
         The inputs are the recorded ones and those that may need another compile, such as other sizes.
         """
-        plan = agreed.plan
-        static = replace(plan, settings={**plan.settings, "dynamic": False})
-        with self._trials.compiled(static, checking_backend) as run:
-            for call, variation, expected in wanted:
-                if variation.recompiles or variation.name == recorded().name:
+        static = replace(comparison.plan, settings={**comparison.plan.settings, "dynamic": False})
+        with self._trials.compiled(static, _checking_backend) as run:
+            for case in cases:
+                if case.variation.recompiles or case.variation.name == recorded().name:
                     self._tick()
-                    _compare(run(call, variation), expected, agreed, variation)
+                    comparison.check(run(case.call, case.variation), case)
 
-    def _check_uncompiled(self, agreed: _Agreed, wanted: list[tuple[RecordedCall, Variation, Observation]]) -> None:
-        """Compare the changed program without torch.compile: `torch.while_loop`, for one, may raise there."""
-        where = "without torch.compile, "
-        with self._trials.uncompiled(agreed.plan) as run:
-            for call, variation, expected in wanted:
-                case = (id(call), variation.name, where)
-                if case not in agreed.cases:
-                    self._tick()
-                    _compare(run(call, variation), expected, agreed, variation, where)
-                    agreed.cases.add(case)
-
-    # -- conditions ---------------------------------------------------------------------------------------------------
-
-    def _force(
-        self, tests: tuple[Condition, ...], proof: Proof, is_wanted: Callable[[Variation], bool], agreed: _Agreed
-    ) -> None:
-        """Compare on all combinations of the sides of these one or two conditions."""
-        pair = _forced_pair(agreed.plan, tests)
+    def _force(self, tests: tuple[Condition, ...], comparison: _Comparison) -> int:
+        """Compare on all combinations of the sides of these one or two conditions; returns the number of cases."""
+        pair = _forced_pair(comparison.plan, tests)
         if pair is None:  # one of the two conditions is part of the other, or they are in different files
-            for test in tests if len(tests) > 1 else ():
-                self._force((test,), proof, is_wanted, agreed)
-            return
-        original, changed = pair
-        forced, new, seen = forcing.Sides(len(tests)), list[_Case](), []
+            return sum(self._force((test,), comparison) for test in tests) if len(tests) > 1 else 0
+        (original, changed), forced, cases = pair, _Sides(len(tests)), list[_Case]()
         with self._trials.eagerly(original, forced.helpers) as run:
-            for sides, call, variation in self._forced_cases(len(tests), is_wanted):
-                where = f"where {' and '.join(f'`{test.before}` is {side}' for test, side in zip(tests, sides, strict=True))}, "
-                case = _Case(call, variation, Observation(), where, sides)
-                if case.key not in agreed.cases:
+            # without other sizes and numbers; gradients come last for each call
+            for call, variation in ((c, v) for c in self._trials.calls for v in self._of(c) if v.gradients or not v.recompiles):
+                for sides in itertools.product((True, False), repeat=len(tests)):
                     forced.force(sides)
-                    new.append(replace(case, expected=self._ended(run, call, variation)))
-                seen.append(case.key)
-        new = [case for case in new if not _says_nothing(case.variation, case.expected)]
-        self._run_cases(new, changed, original, agreed, forced)
-        held = sum(case in agreed.cases for case in seen)
-        proof.variations += held
-        proof.forced += held
-
-    def _forced_cases(
-        self, count: int, is_wanted: Callable[[Variation], bool]
-    ) -> Iterator[tuple[tuple[bool, ...], RecordedCall, Variation]]:
-        """Combinations of sides, calls and variations, without other sizes and numbers; gradients come last for each call."""
-        for call in self._trials.calls:
-            for variation in self._of(call):
-                if is_wanted(variation) and (variation.gradients or not variation.recompiles):
-                    for sides in itertools.product((True, False), repeat=count):
-                        yield sides, call, variation
+                    where = " and ".join(f"`{t.before}` is {side}" for t, side in zip(tests, sides, strict=True))
+                    case = _Case(call, variation, self._ended(run, call, variation), sides, f"where {where}, ")
+                    cases += [] if _says_nothing(case) else [case]
+        self._run_cases(cases, changed, original, comparison, forced)
+        return len(cases)
 
 
-def _says_nothing(variation: Variation, expected: Observation) -> bool:
+def _says_nothing(case: _Case) -> bool:
     """Whether there is nothing to compare with: the eager program refuses these inputs, or does not end in time."""
-    return isinstance(expected.error, TookTooLong) or (variation.may_fail and expected.error is not None)
+    error = case.expected.error
+    return isinstance(error, TookTooLong) or (case.variation.may_fail and error is not None)
 
 
-def _compare(actual: Observation, expected: Observation, agreed: _Agreed, variation: Variation, where: str = "") -> None:
-    if variation.gradients:
-        kept = without_zero_gradients(actual, expected)
-        if kept is not actual:
-            agreed.remark(ZERO_GRADIENT)
-        actual = kept
-    text = differences(actual, expected, " ".join(agreed.plan.assumptions))
-    if text is not None and variation.remark:
-        agreed.remark(variation.remark)
-    elif text is not None:
-        refused = NoGradients if variation.gradients and (actual.error or actual.backward_fails) else Refused
-        raise refused(f"{where}with {variation.name}: {text}")
-    elif loses_changes(actual, expected):
-        agreed.remark(LOST_CHANGES)
+# -- conditions ----------------------------------------------------------------------------------------------------------
+#
+# In the edited text and in the original, each occurrence of a condition in a top-level statement that the edits touch, except
+# in the condition of a `while`, is wrapped in a call to a helper that replaces the condition's value.  If the edits rewrite the
+# condition, only those in changed lines are: elsewhere, one text would have it and the other would not.
 
 
 def _forcings(plan: Plan) -> list[tuple[Condition, ...]]:
@@ -344,20 +317,173 @@ def _forced_pair(plan: Plan, tests: tuple[Condition, ...]) -> tuple[Plan, Plan] 
     """Plans for the original and the changed program with the conditions forced; None unless both texts of a file have them."""
     for file, text in plan.texts.items():
         before, after = _changed_lines(file, plan.originals[file], text), _changed_lines(file, text, plan.originals[file])
-        original = forcing.with_forced(plan.originals[file], [(t.before, t.before != t.after) for t in tests], before)
-        changed = forcing.with_forced(text, [(t.after, t.before != t.after) for t in tests], after)
+        original = _with_forced(plan.originals[file], [(t.before, t.before != t.after) for t in tests], before)
+        changed = _with_forced(text, [(t.after, t.before != t.after) for t in tests], after)
         if original is not None and changed is not None:
             return Plan({file: original}, {}, {file: plan.originals[file]}), plan.with_texts({file: changed})
     return None
 
 
 def _is_loop(plan: Plan, test: Condition) -> bool:
-    return any(
-        forcing.is_in_while_condition(original, test.before, _changed_lines(file, original, plan.texts.get(file, original)))
-        for file, original in plan.originals.items()
-    )
+    """Whether this is the condition of a `while` in changed lines, or part of one."""
+    wanted = ast.dump(ast.parse(test.before, mode="eval").body)
+    for file, original in plan.originals.items():
+        changed = _changed_lines(file, original, plan.texts.get(file, original))
+        asked = [t for t in _while_conditions(ast.parse(original)) if _overlaps(t, changed)]
+        if any(ast.dump(part) == wanted for t in asked for part in ast.walk(t)):
+            return True
+    return False
 
 
 def _changed_lines(file: str, text: str, other: str) -> list[tuple[int, int]]:
     """The first and the last line, in `text`, of each place where two texts of a file differ."""
     return [(edit.first_line, edit.last_line) for edit in edits_between(file, text, other)]
+
+
+_HELPER = "_dynascope_force_{}"  # not with two underscores, which mean another name in a class
+
+
+class _Sides:
+    """The side to which each condition is forced, by number.  Switching the side of a tensor condition needs no recompile."""
+
+    def __init__(self, count: int) -> None:
+        import torch
+
+        self._flags = [torch.zeros((), dtype=torch.bool) for _ in range(count)]
+        self._values = [False] * count
+        #: the helpers that forced texts call, by name
+        self.helpers: Mapping[str, Any] = {
+            _HELPER.format(number): _helper(flag, self._values, number) for number, flag in enumerate(self._flags)
+        }
+
+    def force(self, sides: tuple[bool, ...]) -> None:
+        """Force the conditions to these sides from now on."""
+        for number, side in enumerate(sides):
+            self._values[number] = side
+            self._flags[number].fill_(side)
+
+
+def _helper(flag: Any, values: list[bool], number: int) -> Callable[[Any], Any]:
+    import torch
+
+    def force(value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return torch.zeros_like(value, dtype=torch.bool) | flag
+        return values[number]
+
+    return force
+
+
+def _with_forced(text: str, conditions: Sequence[tuple[str, bool]], changed: list[tuple[int, int]]) -> str | None:
+    """The text with conditions forced in the top-level statements that contain changed lines, or in these lines alone.
+
+    Args:
+        text: the original or the edited text.
+        conditions: the text of each, and whether the edits rewrite it.
+        changed: the first and the last line of each change, counted from 1.
+
+    Returns:
+        None if a condition does not occur there outside of `while` conditions (a forced loop might not end) or occurs in a
+        changed one, or if the text cannot be parsed.
+    """
+    made: str | None = text
+    for number, (condition, is_rewritten) in enumerate(conditions):
+        made = None if made is None else _with_one_forced(made, condition, changed, is_rewritten, _HELPER.format(number))
+    return made
+
+
+def _with_one_forced(text: str, condition: str, changed: list[tuple[int, int]], is_rewritten: bool, helper: str) -> str | None:
+    """`_with_forced` for one condition."""
+    try:
+        tree, wanted = ast.parse(text), ast.dump(ast.parse(condition.strip(), mode="eval").body)
+    except (SyntaxError, ValueError):
+        return None
+    touched = [(n.lineno, n.end_lineno or n.lineno) for n in tree.body if _overlaps(n, changed)]
+    spans = changed if is_rewritten else touched
+    tests = _while_conditions(tree)
+    in_loops = {id(part) for test in tests for part in ast.walk(test)}
+    edited = {id(part) for test in tests if _overlaps(test, changed) for part in ast.walk(test)}
+    found = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.expr)
+        and _overlaps(node, spans)
+        and not isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del))
+        and ast.dump(node) == wanted
+    ]
+    forced = [node for node in found if id(node) not in in_loops]
+    if not forced or any(id(node) in edited for node in found):
+        return None
+    return _wrapped(text, forced, helper)
+
+
+def _overlaps(node: ast.stmt | ast.expr, spans: list[tuple[int, int]]) -> bool:
+    return any(node.lineno <= last and first <= (node.end_lineno or node.lineno) for first, last in spans)
+
+
+def _while_conditions(tree: ast.AST) -> list[ast.expr]:
+    return [node.test for node in ast.walk(tree) if isinstance(node, ast.While)]
+
+
+def _wrapped(text: str, nodes: list[ast.expr], helper: str) -> str:
+    """The text with each of these expressions as the argument of a call; line numbers stay the same."""
+    lines = [line.encode() for line in split_lines(text)]
+    places = [(n.lineno, n.col_offset, b"%s(" % helper.encode()) for n in nodes]
+    places += [(n.end_lineno or n.lineno, n.end_col_offset or 0, b")") for n in nodes]
+    for line, column, inserted in sorted(places, reverse=True):
+        lines[line - 1] = lines[line - 1][:column] + inserted + lines[line - 1][column:]
+    return b"".join(lines).decode()
+
+
+# -- custom operators ------------------------------------------------------------------------------------------------------
+
+
+class WrongFake(Exception):
+    """An operator returned something other than its fake implementation promised, or changed an argument."""
+
+
+def _checking_backend(graph: Any, inputs: list[Any]) -> Callable[..., Any]:
+    """A callable that runs the graph node by node; it raises WrongFake at the first mismatch."""
+    import torch
+
+    # OpOverloadPacket and OpOverload
+    operators = (type(torch.ops.aten.sin), type(torch.ops.aten.sin.default))
+
+    class Checking(torch.fx.Interpreter):
+        def run_node(self, node: Any) -> Any:
+            args, kwargs = self.fetch_args_kwargs_from_env(node)
+            given = [*args, *kwargs.values()] if str(node.target).startswith("dynascope.") else []
+            before = [a.clone() if isinstance(a, torch.Tensor) else a for a in given]
+            result = super().run_node(node)
+            if any(difference(now, then) for now, then in zip(given, before, strict=True)):
+                raise WrongFake(f"{node.target} changes an argument in place")
+            if isinstance(node.target, operators):
+                promised = node.meta.get("example_value", node.meta.get("val"))
+                text = _fake_difference(result, promised)
+                if text is not None:
+                    raise WrongFake(f"{node.target}: {text}")
+            return result
+
+    return Checking(graph).run
+
+
+def _fake_difference(real: Any, fake: Any) -> str | None:
+    import torch
+
+    if isinstance(real, (list, tuple)) and isinstance(fake, (list, tuple)):
+        if len(real) != len(fake):
+            return f"returned {len(real)} values, but its fake implementation says {len(fake)}"
+        return next(filter(None, map(_fake_difference, real, fake)), None)
+    if not isinstance(real, torch.Tensor) or not isinstance(fake, torch.Tensor):
+        return None
+    if real.dtype != fake.dtype:
+        return f"returned {real.dtype}, but its fake implementation says {fake.dtype}"
+    if len(real.shape) != len(fake.shape):
+        return f"returned {len(real.shape)} dimensions, but its fake implementation says {len(fake.shape)}"
+    for one, other in zip(real.shape, fake.shape, strict=True):
+        if isinstance(other, int) and one != other:
+            return f"returned shape {tuple(real.shape)}, but its fake implementation says {tuple(fake.shape)}"
+    for size, one, other in zip(real.shape, real.stride(), fake.stride(), strict=True):
+        if isinstance(other, int) and size > 1 and real.numel() and one != other:
+            return f"returned strides {real.stride()}, but its fake implementation says {tuple(fake.stride())}"
+    return None

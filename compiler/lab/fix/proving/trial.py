@@ -6,22 +6,24 @@ Nothing of a trial stays: what the calls change is restored, the edits are taken
 from __future__ import annotations
 
 import contextlib
+import inspect
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dynascope.compiler import compiling
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.capture.torch_private import caches, config
+from dynascope.compiler.capture.torch_private.tensors import mark_dynamic
 from dynascope.compiler.code_swap import retracing
 from dynascope.compiler.lab.comparison import is_low
 from dynascope.compiler.lab.experiment import Experiment, Observation, SideState, Variant
 from dynascope.compiler.lab.fix.plan import Plan
-from dynascope.compiler.lab.fix.proving.caller_changes import with_marks, with_number_tensors
 from dynascope.compiler.lab.fix.proving.time_limit import time_limit
 from dynascope.compiler.lab.fix.proving.variations import Variation, recorded
+from dynascope.compiler.lab.fix.text_edits import NotApplicable
 from dynascope.compiler.lab.profile import seconds_of
 from dynascope.compiler.lab.recorded_call import RecordedCall
 from dynascope.compiler.report import Report
@@ -97,8 +99,7 @@ class Trials:
                 if id(call.target) not in entries:
                     trace_anew(call.target)
                     entry = compiling.entry_point(call.target, settings)
-                    entry = with_number_tensors(call.target, entry, plan.tensors)
-                    entries[id(call.target)] = with_marks(call.target, entry, plan.marks)
+                    entries[id(call.target)] = _with_marks(call.target, entry, plan.marks)
                 return entries[id(call.target)]
 
             yield entry_of
@@ -107,11 +108,8 @@ class Trials:
     def seconds(self, call: RecordedCall, plan: Plan, times: int) -> float | None:
         """The median time of a call under a plan, with the backend, mode and options of the run.
 
-        None if the call raises an exception, or does not end before the deadline, or if each call would have to make tensors,
-        which the fixed program has made before.
+        None if the call raises an exception, or does not end before the deadline.
         """
-        if plan.tensors:
-            return None
         with self._entries(plan, self._timed, None, False) as entry_of:
             try:
                 with time_limit(max(self.deadline - time.perf_counter(), 0.0)):
@@ -173,9 +171,8 @@ class Trials:
         with caches.only_known_codes(), config.quiet_compiler(), plan.in_force():
 
             def run(call: RecordedCall, variation: Variation) -> Observation:
-                entry = with_number_tensors(call.target, call.target, plan.tensors)
                 with self._experiment(call) as experiment:
-                    return experiment.run(self._variant(entry, variation, self.deadline))
+                    return experiment.run(self._variant(call.target, variation, self.deadline))
 
             yield run
 
@@ -190,3 +187,31 @@ class Trials:
                 return entry(*args, **kwargs)
 
         return Variant(limited, vary=variation.vary)
+
+
+def _with_marks(target: Any, entry: Callable[..., Any], marks: Sequence[str]) -> Callable[..., Any]:
+    """Wrap `entry` (the compiled `target`) so that dimensions of its arguments are marked as dynamic.
+
+    The mark `"x, 0"` is for dimension 0 of `x`; what is wrapped is the attribute `unmarked`.  Raises NotApplicable if `target`
+    has no such argument.
+    """
+    if not marks:
+        return entry
+    import torch
+
+    signature = inspect.signature(getattr(target, "forward", target))
+    wanted = [mark.split(", ") for mark in marks]
+    for name, _ in wanted:
+        if name not in signature.parameters:
+            raise NotApplicable(f"{name} is not a parameter of the compiled function")
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        given = signature.bind(*args, **kwargs).arguments
+        for name, dimension in wanted:
+            value = given.get(name)
+            if isinstance(value, torch.Tensor) and value.dim() > int(dimension):
+                mark_dynamic(value, int(dimension))
+        return entry(*args, **kwargs)
+
+    vars(call)["unmarked"] = entry
+    return call

@@ -1,11 +1,10 @@
-"""Changes to source text that may remove a graph break or a recompile: each module makes candidates of one kind.
+"""Changes that may remove a graph break or a recompile: each module makes candidates of one kind.
 
-A rewrite reads source text with the help of `fixes.syntax` and returns edits; it runs nothing and does not import torch.  It
-offers only changes that keep the meaning of the code as far as its text shows; the candidate's assumption says what no test can
-see.
+A rewrite reads source text (`source`, `reading`, `conditions`) and returns edits; it runs nothing and does not import torch.
+It looks at what no trial can show, such as effects outside of the process; the trials show the rest.  The candidate's
+assumption says what neither can see.
 
-`branches` rewrites an `if` on values (with `branch_functions` and `branch_parts`), `value_loops` a `while` on values,
-`raise_checks` checks that raise, `empty_rows` an `if` around indexing, `scalars` and `log_values` numbers taken from tensors,
-and `counters` numbers that cause recompiles.  `printing` moves messages, `hoist` calls and imports, and `parts` moves blocks
-into functions of their own.  `unfixable` says why there is no candidate.
+`branches` rewrites an `if` or `while` on values, `checks` a check that raises, `rows` an `if` around indexing, and `messages`
+prints and logs.  `settings` changes the compiler's settings, `wraps` puts a wrapper around a function.  `reasons` says why
+there is no candidate.
 """

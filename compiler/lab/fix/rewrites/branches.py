@@ -1,62 +1,130 @@
-"""A branch on values becomes a choice between values: `torch.where` computes both sides, `torch.cond` one of them."""
+"""A branch on values becomes a choice between values, and a loop on values a loop in the graph.
+
+`torch.where` computes both sides, `torch.cond` one of them: it takes two functions.  A `while` becomes `torch.while_loop`.
+"""
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
 
-import libcst as cst
-
 from dynascope.compiler.lab.fix.candidate import Candidate, Problem
-from dynascope.compiler.lab.fix.rewrites.branch_functions import _ONE, with_cond
-from dynascope.compiler.lab.fix.rewrites.branch_parts import Refused, is_no_tensor, is_starred, targets, without_alias
-from dynascope.compiler.lab.fix.syntax import conditions
-from dynascope.compiler.lab.fix.syntax.effects import changed_in_place, is_pure
-from dynascope.compiler.lab.fix.syntax.flow import bound_before, read_later, small, statements
-from dynascope.compiler.lab.fix.syntax.guarded_indices import guards_an_index
-from dynascope.compiler.lab.fix.syntax.names import unused_name, uses
-from dynascope.compiler.lab.fix.syntax.source_text import Change, Source, candidate, parse
-from dynascope.compiler.lab.fix.syntax.torch_names import Torch
+from dynascope.compiler.lab.fix.rewrites import conditions
+from dynascope.compiler.lab.fix.rewrites.reading import (
+    bound_before,
+    certainly_bound,
+    is_pure,
+    is_pure_call,
+    leaves,
+    names_in_order,
+    read_first,
+    read_later,
+    uses,
+)
+from dynascope.compiler.lab.fix.rewrites.source import Change, Source, Torch, candidate, moved, parse
 
 _BOTH = "Both sides are computed, and the result is a new tensor of their common shape and type."
+_ONE = (
+    "The sides give tensors of the same shape and type, the result is a new tensor, "
+    "and what is used only on the side not taken gets a gradient of zero instead of none."
+)
+_TURNS = "Each iteration keeps the shapes and types of what it changes, and the results are new tensors."
 _IDENTITY = {"+=": "0", "-=": "0", "*=": "1", "/=": "1"}
+_OPERATORS = {ast.Add: "+=", ast.Sub: "-=", ast.Mult: "*=", ast.Div: "/="}
+#: functions and methods that take indices, or class labels that are used as indices
+_PICKING = {
+    "cross_entropy", "embedding", "embedding_bag", "gather", "index_add", "index_copy", "index_fill", "index_put",
+    "index_select", "multi_margin_loss", "narrow", "nll_loss", "one_hot", "scatter", "scatter_add", "scatter_reduce", "select",
+    "take", "take_along_dim",
+}  # fmt: skip
+
+
+class _Refused(Exception):
+    """A branch cannot be written in the wanted form."""
 
 
 def candidates(problem: Problem) -> list[Candidate]:
-    """`torch.where` first, if both sides are known to have no effects, then `torch.cond`."""
+    """`torch.where` first, if both sides are known to have no effects, then `torch.cond`; `torch.while_loop` for a loop."""
     source = parse(problem.source)
     if source is None:
         return []
-    choice = source.innermost(problem, cst.IfExp, lambda n: n.test)
-    if choice is None and problem.column is not None and problem.kind.startswith("Data-dependent branching"):
-        place = source.line_start(problem.line) + problem.column
-        choice = next((n for n in source.all_of(cst.IfExp) if source.start(n) == place), None)
+    choice = source.branch_at(problem, ast.IfExp)
     if choice is not None:
         return _expression(problem, source, choice)
-    branch = source.branch_at(problem)
-    if branch is None or conditions.is_python(branch.test):
-        return []
-    return [*_with_where(problem, source, branch), *with_cond(problem, source, branch)]
+    branch, loop = source.branch_at(problem, ast.If), source.innermost(problem, ast.While, lambda n: n.test)
+    if branch is not None and not conditions.is_python(branch.test):
+        return [*_with_where(problem, source, branch), *_with_cond(problem, source, branch)]
+    return _while_loop(problem, source, loop) if branch is None and loop is not None else []
 
 
-def _expression(problem: Problem, source: Source, choice: cst.IfExp) -> list[Candidate]:
+def _expression(problem: Problem, source: Source, choice: ast.IfExp) -> list[Candidate]:
     """The candidates for `a if test else b`."""
     torch = Torch(source, source.scope_of(choice))
     condition = conditions.as_tensor(source, torch, choice.test)
-    if condition is None or conditions.is_python(choice.test) or is_no_tensor(choice.body) or is_no_tensor(choice.orelse):
+    sides = (choice.body, choice.orelse)
+    if condition is None or conditions.is_python(choice.test) or any(map(_is_no_tensor, sides)):
         return []
-    tests = conditions.parts(source, torch, choice.test)
-    precision = conditions.precision(source, choice.test)
-    yes, no = source.argument(choice.body), source.argument(choice.orelse)
-    place = (source.start(choice), source.end(choice))
-    found: list[Candidate] = []
-    if is_pure(torch, choice.body, choice.orelse) and not guards_an_index(source, choice, [choice]):
+    tests, precision = conditions.parts(source, torch, choice.test), conditions.precision(source, choice.test)
+    place, found = (source.start(choice), source.end(choice)), list[Candidate]()
+    if is_pure(torch, *sides) and not _picks(*sides):
+        yes, no = map(source.argument, sides)
         changes: list[Change] = [(*place, f"{torch('where')}({condition}, {yes}, {no})"), *torch.changes()]
         found += candidate(problem, source, "Choose with torch.where", changes, _BOTH + precision, tests)
-    if is_pure(torch, choice.body, choice.orelse, unknown=True):
-        yes, no = without_alias(choice.body, yes), without_alias(choice.orelse, no)
+    if is_pure(torch, *sides, unknown=True):
+        yes, no = (source.argument(side) + _clone(side) for side in sides)
         changes = [(*place, f"{torch('cond')}({condition}, lambda: {yes}, lambda: {no})"), *torch.changes()]
         found += candidate(problem, source, "Choose with torch.cond", changes, _ONE + precision, tests)
     return found
+
+
+def _is_no_tensor(value: ast.expr) -> bool:
+    """Whether a value is certainly neither a tensor nor a number that can become one."""
+    not_tensors = (ast.JoinedStr, ast.Lambda, ast.Dict, ast.List, ast.Set, ast.Tuple, ast.Starred)
+    return isinstance(value, not_tensors) or (isinstance(value, ast.Constant) and type(value.value) not in (int, float))
+
+
+def _clone(value: ast.expr) -> str:
+    """`.clone()` for a name, an attribute or an item: it may share memory with an operand, which torch.cond does not allow."""
+    return ".clone()" if isinstance(value, ast.Name | ast.Attribute | ast.Subscript) else ""
+
+
+def _picks(*nodes: ast.AST) -> bool:
+    """Whether code picks by an index that is not a constant: where the branch guards the index, computing both sides fails.
+
+    No trial shows that: an index that is out of range in the branch that is not taken is an input of its own.
+    """
+    for node in (inner for outer in nodes for inner in ast.walk(outer)):
+        if isinstance(node, ast.Subscript) and uses(node.slice).reads:
+            return True
+        name = node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
+        if name in _PICKING:
+            return True
+    return False
+
+
+def _targets(one: ast.stmt) -> list[tuple[str, ast.expr, str]]:
+    """The names that a statement assigns, each with its value, and its operator: `+=` or the like, or "" for `=`.
+
+    Raises `_Refused` for anything but `pass`, an assignment to one name, or an unpacking such as `a, b = 1, 2`.
+    """
+    if isinstance(one, ast.Pass):
+        return []
+    if isinstance(one, ast.AugAssign) and isinstance(one.target, ast.Name):
+        return [(one.target.id, one.value, _OPERATORS.get(type(one.op), "?"))]
+    target = one.target if isinstance(one, ast.AnnAssign) else one.targets[0] if isinstance(one, ast.Assign) else None
+    if target is None or one.value is None or len(getattr(one, "targets", [target])) != 1:  # type: ignore[attr-defined]
+        raise _Refused
+    value: ast.expr = one.value  # type: ignore[attr-defined]
+    if isinstance(target, ast.Name):
+        return [(target.id, value, "")]
+    pairs = list(zip(getattr(target, "elts", ()), getattr(value, "elts", ()), strict=False))
+    is_one_for_one = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts)
+    if not is_one_for_one or not all(isinstance(t, ast.Name) and not isinstance(v, ast.Starred) for t, v in pairs):
+        raise _Refused
+    return [(t.id, v, "") for t, v in pairs]
+
+
+# torch.where
 
 
 @dataclass
@@ -64,208 +132,291 @@ class _Value:
     """The value that a side assigns to a name: its text, its nodes, and the operator, `+=` or the like ("" for `=`)."""
 
     text: str
-    nodes: tuple[cst.BaseExpression, ...]
+    nodes: tuple[ast.expr, ...]
     operator: str = ""
 
 
-def _with_where(problem: Problem, source: Source, branch: cst.If) -> list[Candidate]:
+def _with_where(problem: Problem, source: Source, branch: ast.If) -> list[Candidate]:
     torch = Torch(source, source.scope_of(branch))
     sides = [branch, *(source.following(branch) if uses(branch).jumps else [])]
-    changes = _assigning(source, torch, branch) or _returning(source, torch, branch)
-    if changes is None or guards_an_index(source, branch, sides):
+    chosen = [n for s in sides for n in source.inside(s, ast.If)]
+    if _picks(*(part for s in sides for part in ast.iter_child_nodes(s) if part not in [n.test for n in chosen])):
         return []
-    changes = [*changes, *torch.changes()]
-    chosen = [n for s in sides for n in (s, *source.inside(s, cst.If)) if isinstance(n, cst.If)]
+    try:
+        make = _returning if uses(branch).jumps else _assigning
+        changes = [*make(source, torch, branch), *torch.changes()]
+    except _Refused:
+        return []
     tests = tuple(part for n in chosen for part in conditions.parts(source, torch, n.test))
     assumption = _BOTH + conditions.precision(source, *(n.test for n in chosen))
     return candidate(problem, source, "Choose with torch.where", changes, assumption, tests)
 
 
-def _assigning(source: Source, torch: Torch, branch: cst.If) -> list[Change] | None:
-    """The branch as assignments of chosen values; None if it does anything but assign, or the values cannot be chosen."""
-    try:
-        names = list(dict.fromkeys(_assigned(branch)))
-        if not names:
-            return None
-        late, before = read_later(source, branch), bound_before(source, branch)
-        names = [n for n in names if n in late]
-        hoisted: list[str] = []
-        condition = conditions.as_tensor(source, torch, branch.test)
-        if condition is not None and len(names) > 1 and isinstance(source.scope_of(branch), cst.FunctionDef):
-            name = unused_name(source, "condition")
-            hoisted, condition = [f"{name} = {conditions.in_one_statement(condition)}"], name
-        made = [(n, _value_of(source, torch, branch, n, before, condition)) for n in names]
-    except Refused:
-        return None
-    if not made:
-        return None
-    lines = [*source.comments(*source.lines(branch)), *hoisted, *_assignments(made)]
-    return [_replaced(source, branch, lines)]
-
-
-def _replaced(source: Source, branch: cst.If, lines: list[str]) -> Change:
-    """The change that puts these lines in place of a branch; an `elif` becomes an `else` with them inside."""
-    indent = source.indent(branch)
-    if source.is_elif(branch):
+def _lines(source: Source, first: ast.stmt, last: ast.stmt, lines: list[str]) -> list[Change]:
+    """The change that puts these lines, below the comments that stand there, in place of whole statements."""
+    indent = source.indent(first)
+    lines = [*source.comments(first.lineno, last.end_lineno or 0), *lines]
+    if source.is_elif(first):
         lines = ["else:", *(source.indent_unit + line for line in lines)]
-    start, end = source.whole_lines(branch)
-    return start, end, "".join(f"{indent}{line}\n" for line in lines)
+    return [(*source.whole_lines(first, last), "".join(f"{indent}{line}\n" for line in lines))]
 
 
-def _assigned(branch: cst.If) -> list[str]:
-    """Names that the sides assign, in order; raises `Refused` if a side does anything else."""
-    names: list[str] = []
-    for side in _sides(branch):
-        for one in small(side):
-            names += [n for n, _ in targets(one)]
-    return names
+def _assigning(source: Source, torch: Torch, branch: ast.If) -> list[Change]:
+    """The branch as assignments of chosen values."""
+    late, before = read_later(source, branch), bound_before(source, branch)
+    sides = [s for n in source.inside(branch, ast.If) for s in (*n.body, *n.orelse) if not isinstance(s, ast.If)]
+    names = [name for name in dict.fromkeys(name for one in sides for name, _, _ in _targets(one)) if name in late]
+    lines: list[str] = []
+    condition = conditions.as_tensor(source, torch, branch.test)
+    if condition is not None and len(names) > 1 and not isinstance(source.scope_of(branch), ast.Module):
+        name = source.unused_name("condition")
+        lines, condition = [f"{name} = ({condition})" if "\n" in condition else f"{name} = {condition}"], name
+    else:
+        condition = None
+    made = [(n, _value_of(source, torch, branch, n, before, condition)) for n in names]
+    done: set[str] = set()
+    is_mixed = False
+    for n, value in made:
+        is_mixed |= bool(uses(*value.nodes).reads & done)
+        done.add(n)
+    if not made or (is_mixed and any(value.operator for _, value in made)):
+        raise _Refused
+    if is_mixed:  # a later value reads an earlier name
+        lines.append(f"{', '.join(n for n, _ in made)} = {', '.join(v.text for _, v in made)}")
+    else:
+        lines += [f"{n} {value.operator or '='} {value.text}" for n, value in made]
+    return _lines(source, branch, branch, lines)
 
 
-def _sides(branch: cst.If) -> list[list[cst.CSTNode]]:
-    if isinstance(branch.orelse, cst.If):
-        return [statements(branch.body), *_sides(branch.orelse)]
-    return [statements(branch.body), statements(branch.orelse)]
-
-
-def _side_value(source: Source, torch: Torch, side: list[cst.CSTNode], name: str) -> _Value | None:
+def _side_value(source: Source, torch: Torch, side: list[ast.stmt], name: str) -> _Value | None:
     """The value that a side assigns to a name; None if it does not assign the name.
 
-    Raises `Refused` if the side binds a name twice or reads one that it has bound, or if a value may have effects or is
+    Raises `_Refused` if the side binds a name twice or reads one that it has bound, or if a value may have effects or is
     certainly no tensor.
     """
     value: _Value | None = None
     done: set[str] = set()
-    for one in small(side):
-        pairs = targets(one)
-        for target, (node, operator) in pairs:
-            if target in done or uses(node).reads & done or is_no_tensor(node) or not is_pure(torch, node):
-                raise Refused
+    for one in side:
+        pairs = _targets(one)
+        for target, node, operator in pairs:
+            if target in done or uses(node).reads & done or _is_no_tensor(node) or not is_pure(torch, node):
+                raise _Refused
             if target == name:
                 value = _Value(source.argument(node), (node,), operator)
-        done |= {target for target, _ in pairs}
+        done |= {target for target, _, _ in pairs}
     return value
 
 
-def _value_of(source: Source, torch: Torch, branch: cst.If, name: str, before: set[str], hoisted: str | None = None) -> _Value:
+def _value_of(source: Source, torch: Torch, branch: ast.If, name: str, before: set[str], hoisted: str | None = None) -> _Value:
     """The value that an `if` and its `elif`s assign to a name; `hoisted`: the name of the condition, if it has one."""
-    yes = _side_value(source, torch, statements(branch.body), name)
-    if isinstance(branch.orelse, cst.If):
-        no: _Value | None = _value_of(source, torch, branch.orelse, name, before)
+    yes, other = _side_value(source, torch, branch.body, name), branch.orelse
+    if len(other) == 1 and isinstance(other[0], ast.If):
+        no: _Value | None = _value_of(source, torch, other[0], name, before)
     else:
-        no = _side_value(source, torch, statements(branch.orelse), name)
-    if yes is None and no is None:
-        return _unchanged(name, before, "")
+        no = _side_value(source, torch, other, name)
     operator = yes.operator if yes is not None else no.operator if no is not None else ""
-    yes, no = (v if v is not None and v.text != name else _unchanged(name, before, operator) for v in (yes, no))
-    if yes.operator != no.operator:
-        raise Refused
-    if operator and name in uses(*yes.nodes, *no.nodes).reads:
-        raise Refused  # the update in place would run even if the branch is not taken, and overwrite what backward needs
+
+    def unchanged() -> _Value:
+        if name not in before or operator not in ("", *_IDENTITY):
+            raise _Refused
+        return _Value(_IDENTITY[operator] if operator else name, (), operator)
+
+    yes, no = (v if v is not None and v.text != name else unchanged() for v in (yes, no))
+    # the update in place would run even if the branch is not taken, and overwrite what backward needs
+    if yes.operator != no.operator or (operator and name in uses(*yes.nodes, *no.nodes).reads):
+        raise _Refused
     nodes = (*yes.nodes, *no.nodes, *([branch.test] if hoisted is None else []))
     return _Value(_chosen(source, torch, branch.test, yes.text, no.text, hoisted), nodes, operator)
 
 
-def _unchanged(name: str, before: set[str], operator: str) -> _Value:
-    if name not in before or operator not in ("", *_IDENTITY):
-        raise Refused
-    return _Value(_IDENTITY[operator] if operator else name, (), operator)
-
-
-def _chosen(source: Source, torch: Torch, test: cst.BaseExpression, yes: str, no: str, condition: str | None = None) -> str:
+def _chosen(source: Source, torch: Torch, test: ast.expr, yes: str, no: str, condition: str | None = None) -> str:
     """The expression that chooses one of two values: `yes if test else no` for a Python condition, else `torch.where`."""
     if yes == no:
         return yes
     if conditions.is_python(test):
-        yes = f"({yes})" if _is_loose(yes) else yes
-        return f"({yes} if {source.text_of(test)} else {no})"
-    if condition is None and isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
-        return _chosen(source, torch, test.expression, no, yes)
+        is_loose = isinstance(ast.parse(f"({yes}\n)", mode="eval").body, ast.IfExp | ast.Lambda)
+        return f"({f'({yes})' if is_loose else yes} if {source.text_of(test)} else {no})"
+    if condition is None and isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return _chosen(source, torch, test.operand, no, yes)
     condition = condition or conditions.as_tensor(source, torch, test)
     if condition is None or not is_pure(torch, test):
-        raise Refused
+        raise _Refused
     return f"{torch('where')}({condition}, {yes}, {no})"
 
 
-def _is_loose(text: str) -> bool:
-    """Whether an expression that is followed by `if` must be in parentheses: it is `a if b else c` or a lambda."""
-    expression = cst.parse_expression(f"({text})")
-    return isinstance(expression, cst.IfExp | cst.Lambda) and len(expression.lpar) == 1
-
-
-def _assignments(made: list[tuple[str, _Value]]) -> list[str]:
-    """One assignment for each name, or one for all names if a later value reads an earlier name."""
-    done: set[str] = set()
-    for name, value in made:
-        if any(uses(n).reads & done for n in value.nodes):
-            if any(v.operator for _, v in made):
-                raise Refused
-            return [f"{', '.join(n for n, _ in made)} = {', '.join(v.text for _, v in made)}"]
-        done.add(name)
-    return [f"{name} {value.operator or '='} {value.text}" for name, value in made]
-
-
-def _returning(source: Source, torch: Torch, branch: cst.If) -> list[Change] | None:
-    """The branch as one return; None if a side does not only return.
+def _returning(source: Source, torch: Torch, branch: ast.If) -> list[Change]:
+    """The branch as one return.
 
     Without an `else` at its end, the code after the branch is a side, except the assignments at its start, which stay.
     """
     if not source.stands_alone(branch):
-        return None
+        raise _Refused
     ending = branch.orelse
-    while isinstance(ending, cst.If):
-        ending = ending.orelse
-    after = source.following(branch) if ending is None else []
-    kept = 0
-    while kept < len(after) and _computes(torch, after[kept]):
+    while len(ending) == 1 and isinstance(ending[0], ast.If):
+        ending = ending[0].orelse
+    after, kept = [] if ending else source.following(branch), 0
+    while kept < len(after) and isinstance(after[kept], ast.Assign | ast.AnnAssign) and is_pure(torch, after[kept]):
         kept += 1
-    try:
-        values = _returned(source, torch, [branch, *after[kept:]])
-    except Refused:
-        return None
     between, tail = after[:kept], after[kept:]
-    text = values[0] if len(values) == 1 else ", ".join(values)
+    lines = [f"return {', '.join(_returned(source, torch, [branch, *tail]))}"]
     if not between:
-        last = (branch, *tail)[-1]
-        start, end = source.whole_lines(branch, last)
-        comments = source.comments(source.lines(branch)[0], source.lines(last)[1])
-        indent = source.indent(branch)
-        return [(start, end, "".join(f"{indent}{line}\n" for line in [*comments, f"return {text}"]))]
-    moved = uses(branch)
-    if moved.reads & uses(*between).writes or changed_in_place(moved.reads, *between):
-        return None
-    indent = source.indent(branch)
-    comments = source.comments(*source.lines(branch))
-    first = (*source.whole_lines(branch), "".join(f"{indent}{line}\n" for line in comments))
-    start, end = source.whole_lines(*tail)
-    comments = source.comments(source.lines(tail[0])[0], source.lines(tail[-1])[1])
-    return [first, (start, end, "".join(f"{indent}{line}\n" for line in [*comments, f"return {text}"]))]
+        return _lines(source, branch, (branch, *tail)[-1], lines)
+    if uses(branch).reads & uses(*between).writes or not tail:
+        raise _Refused
+    return [*_lines(source, branch, branch, []), *_lines(source, tail[0], tail[-1], lines)]
 
 
-def _computes(torch: Torch, one: cst.CSTNode) -> bool:
-    """Whether a statement assigns a value to names and does nothing else."""
-    body = one.body if isinstance(one, cst.SimpleStatementLine) else ()
-    return bool(body) and all(isinstance(s, cst.Assign | cst.AnnAssign) and is_pure(torch, s) for s in body)
-
-
-def _returned(source: Source, torch: Torch, block: list[cst.CSTNode]) -> list[str]:
-    """The texts of the values that a block returns; raises `Refused` if it does anything else, or they cannot be chosen."""
+def _returned(source: Source, torch: Torch, block: list[ast.stmt]) -> list[str]:
+    """The texts of the values that a block returns; raises `_Refused` if it does anything else, or they cannot be chosen."""
     first = block[0] if block else None
-    inner = small([first])[0] if first is not None else None
-    if isinstance(inner, cst.Return) and len(small([first])) == 1 and inner.value is not None:  # type: ignore[list-item]
-        value = inner.value
-        parts = [e.value for e in value.elements] if isinstance(value, cst.Tuple) else [value]
-        single = isinstance(value, cst.Tuple) and len(parts) == 1
-        if single or is_starred(value) or any(not is_pure(torch, p) for p in parts):
-            raise Refused
+    if isinstance(first, ast.Return) and first.value is not None:
+        parts = first.value.elts if isinstance(first.value, ast.Tuple) else [first.value]
+        if isinstance(first.value, ast.Tuple) and (len(parts) == 1 or any(isinstance(p, ast.Starred) for p in parts)):
+            raise _Refused
+        if not is_pure(torch, *parts):
+            raise _Refused
         return [source.argument(p) for p in parts]
-    if isinstance(first, cst.If):
-        yes = _returned(source, torch, statements(first.body))
-        other = [first.orelse] if isinstance(first.orelse, cst.If) else statements(first.orelse)
-        no = _returned(source, torch, [*other, *block[1:]])
-        if len(yes) != len(no):
-            raise Refused
-        for a, b in zip(yes, no, strict=True):
-            if a != b and any(is_no_tensor(cst.parse_expression(f"({side})")) for side in (a, b)):
-                raise Refused
-        return [_chosen(source, torch, first.test, a, b) for a, b in zip(yes, no, strict=True)]
-    raise Refused
+    if not isinstance(first, ast.If):
+        raise _Refused
+    yes, no = _returned(source, torch, first.body), _returned(source, torch, [*first.orelse, *block[1:]])
+    pairs = list(zip(yes, no, strict=False))
+    texts = [side for pair in pairs if pair[0] != pair[1] for side in pair]
+    if len(yes) != len(no) or any(_is_no_tensor(ast.parse(f"({side}\n)", mode="eval").body) for side in texts):
+        raise _Refused
+    return [_chosen(source, torch, first.test, a, b) for a, b in pairs]
+
+
+# torch.cond
+
+
+def _with_cond(problem: Problem, source: Source, branch: ast.If) -> list[Candidate]:
+    torch = Torch(source, source.scope_of(branch))
+    condition, has_elif = (
+        conditions.as_tensor(source, torch, branch.test),
+        any(isinstance(s, ast.If) for s in branch.orelse[:1]),
+    )
+    if condition is None or not is_pure(torch, branch.test, unknown=True) or not source.stands_alone(branch) or has_elif:
+        return []
+    yes, no, after, outputs = branch.body, branch.orelse, list[ast.stmt](), list[str]()
+    if uses(*yes, *no).jumps:
+        if not no:
+            no = after = source.following(branch)
+        ends = [side[-1].value if side and isinstance(side[-1], ast.Return) else None for side in (yes, no)]
+        if (
+            None in ends
+            or len(uses(*yes, *no).jumps) != 2
+            or any(isinstance(v, ast.expr) and _holds_no_tensor(v) for v in ends)
+        ):
+            return []
+    if not _only_computes(torch, [*yes, *no]):
+        return []
+    before, bound = bound_before(source, branch), uses(*yes, *no).writes
+    names = [n for n in names_in_order(source, branch, *after) if n in bound]
+    if not leaves(yes):
+        later = read_later(source, branch)
+        outputs = [n for n in names if n in later]
+        if not outputs or any(n not in before and n not in certainly_bound(side) for n in outputs for side in (yes, no)):
+            return []
+    passed = [n for n in names if n in before]
+    name_true, name_false = source.unused_name("when_true"), source.unused_name("when_false")
+    functions = [
+        _function(source, branch, name, side, passed, outputs, side is after)
+        for name, side in ((name_true, yes), (name_false, no))
+    ]
+    if None in functions:
+        return []
+    operands = f", ({', '.join(passed)}{',' * (len(passed) == 1)})" if passed else ""
+    call = f"{torch('cond')}({condition}, {name_true}, {name_false}{operands})"
+    result = f"{', '.join(outputs)} = {call}" if outputs else f"return {call}"
+    indent, is_one_line = source.indent(branch), yes[0].lineno == branch.lineno
+    header = "" if is_one_line else "".join(f"{indent}{c}\n" for c in source.comments(branch.lineno, branch.lineno))
+    text = f"{header}{''.join(filter(None, functions))}{indent}{result}\n"
+    changes = [(*source.whole_lines(branch, after[-1] if after else None), text), *torch.changes()]
+    assumption = _ONE + conditions.precision(source, branch.test)
+    tests = conditions.parts(source, torch, branch.test)
+    return candidate(problem, source, "Choose with torch.cond", changes, assumption, tests)
+
+
+def _only_computes(torch: Torch, block: list[ast.stmt]) -> bool:
+    """Whether statements only compute values, bind names and return; unknown functions may be called for their values."""
+    found = uses(*block)
+    is_called = any(isinstance(s, ast.Expr) and isinstance(s.value, ast.Call) for s in block)
+    jumps = all(isinstance(j, ast.Return) for j in found.jumps)
+    return jumps and not is_called and not found.stores and all(is_pure_call(torch, c, unknown=True) for c in found.calls)
+
+
+def _holds_no_tensor(value: ast.expr) -> bool:
+    return any(map(_is_no_tensor, value.elts if isinstance(value, ast.Tuple) else [value]))
+
+
+def _function(
+    source: Source, branch: ast.If, name: str, side: list[ast.stmt], passed: list[str], outputs: list[str], is_after: bool
+) -> str | None:
+    """A side of the branch as a function; None if its lines cannot be moved."""
+    indent, changes = source.indent(branch), conditions.not_in_place(source, side)
+    inner = indent + source.indent_unit
+    ending = side[-1] if side else None
+    if isinstance(ending, ast.Return) and ending.value is not None:
+        parts = ending.value.elts if isinstance(ending.value, ast.Tuple) else [ending.value]
+        changes += [(source.end(p), source.end(p), clone) for p in parts if (clone := _clone(p))]
+    body: str | None = ""
+    if (side and side[0].lineno == branch.lineno) or (side and not source.stands_alone(side[0])):
+        texts = [
+            source.changed(source.start(s), source.end(s), [c for c in changes if source.start(s) <= c[0] <= source.end(s)])
+            for s in side
+        ]
+        body = "".join(f"{inner}{text}\n" for text in texts)
+    elif side:
+        inner = source.indent(side[0]) + source.indent_unit * is_after
+        body = source.lines_text(side, changes)
+        body = moved(body, source.indent_unit) if is_after else body
+    if outputs:
+        last = {t: v for s in side for t, v in _last_values(s)}
+        written = uses(*side).writes
+        values = [n + (_clone(last[n]) if n in last else "" if n in written else ".clone()") for n in outputs]
+        body = None if body is None else f"{body}{inner}return {', '.join(values)}\n"
+    return None if body is None else f"{indent}def {name}({', '.join(passed)}):\n{body}"
+
+
+def _last_values(one: ast.stmt) -> list[tuple[str, ast.expr]]:
+    try:
+        return [(name, value) for name, value, operator in _targets(one) if not operator]
+    except _Refused:
+        return []
+
+
+# torch.while_loop
+
+
+def _while_loop(problem: Problem, source: Source, loop: ast.While) -> list[Candidate]:
+    """For `while x.sum() < 100:` and the like, if each assigned name whose value outlives a turn is bound before the loop."""
+    torch, body = Torch(source, source.scope_of(loop)), loop.body
+    test = conditions.as_tensor(source, torch, loop.test)
+    is_plain = all(isinstance(s, ast.Assign | ast.AnnAssign | ast.AugAssign) for s in body)
+    if test is None or loop.orelse or not source.stands_alone(loop) or body[0].lineno == loop.lineno:
+        return []
+    if not is_plain or not is_pure(torch, *body, unknown=True) or not is_pure(torch, loop.test):
+        return []
+    before, later = bound_before(source, loop), read_later(source, loop)
+    needed = uses(*body).writes & (later | uses(loop.test).reads | read_first(body, set()))
+    carried = [n for n in names_in_order(source, loop) if n in needed]
+    if not carried or any(n not in before for n in carried):
+        return []
+    indent, inner, more, turn = (
+        source.indent(loop),
+        source.indent(body[0]),
+        source.unused_name("another_turn"),
+        source.unused_name("turn"),
+    )
+    names = ", ".join(carried)
+    values = f"{names}," if len(carried) == 1 else names
+    header = "".join(f"{indent}{c}\n" for c in source.comments(loop.lineno, loop.lineno))
+    lines = source.lines_text(body, conditions.not_in_place(source, body))
+    asked = f"({test})" if "\n" in test else test
+    text = f"{header}{indent}def {more}({names}):\n{indent}{source.indent_unit}return {asked}\n"
+    text += f"{indent}def {turn}({names}):\n{lines}{inner}return {values}\n"
+    text += f"{indent}{values} = {torch('while_loop')}({more}, {turn}, ({values}))\n"
+    changes = [(*source.whole_lines(loop), text), *torch.changes()]
+    assumption = _TURNS + conditions.precision(source, loop.test)
+    tests = conditions.parts(source, torch, loop.test)
+    return candidate(problem, source, "Loop with torch.while_loop", changes, assumption, tests)
