@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from samples import layers, loop, many, model, one_break
+from samples import hostile, layers, loop, many, model, one_break, recompiled
 
-from dynascope.compiler.report import GraphRun, Report
+from dynascope.compiler.report import GraphRun, Guard, GuardSite, Report
 from dynascope.widgets import guarded
 from dynascope.widgets.model import view_model
 from dynascope.widgets.render.static_output import to_mimebundle
@@ -51,6 +51,17 @@ def forms(report: Report) -> dict[str, str]:
     return {"page": page, "svg": report.to_svg(), "dot": dot, "text": text, "view": shown, **to_mimebundle(report)}
 
 
+def hostile_guards() -> Report:
+    """Guards, a recompile, an explanation and a compile id that steer a terminal."""
+    report = recompiled()
+    report.recompiles[0].failed_guards[0].source = "\x1b]0;x\x07"
+    report.frames[0].guard_sites = [GuardSite(guards=[Guard(kind="EQUALS_MATCH", text="\x1b[31m <script>", source="n")])]
+    report.frames[0].compile_id = "0\x01/\u202e0"
+    report.breaks = one_break().breaks
+    report.breaks[0].explanation = "\x1b[2J\x1b]0;title\x07gone"
+    return report
+
+
 def all_forms() -> list[tuple[str, str]]:
     return [form for report in reports() for form in forms(report).items()]
 
@@ -69,21 +80,26 @@ def break_it(monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_the_rest_is_drawn_and_a_line_says_what_is_missing(
-    fault: str, monkeypatch: pytest.MonkeyPatch, as_users_have_it: None
-) -> None:
+def test_the_rest_is_drawn_and_a_line_says_what_is_missing(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In tests the fault is raised."""
     break_it(monkeypatch, fault)
+    with pytest.raises(RuntimeError if fault != "render.page.json" else AttributeError):
+        all_forms()
+    monkeypatch.delenv(guarded.VARIABLE)
     made = all_forms()
     assert any("could not be drawn (" in text for _, text in made)
     assert not any("\x1b" in text for _, text in made)
     assert not any("<script>alert" in text for kind, text in made if kind in ("page", "svg", "text/html"))
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-def test_in_tests_the_fault_is_raised(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    break_it(monkeypatch, fault)
-    with pytest.raises(RuntimeError if fault != "render.page.json" else AttributeError):
-        all_forms()
+@pytest.mark.parametrize("make", [hostile, hostile_guards])
+def test_hostile_text_is_harmless(make: Callable[[], Report]) -> None:
+    for kind, text in forms(make()).items():
+        shown = text.encode().decode("unicode_escape") if kind == "view" else text
+        assert not set("\x00\x07\x1b\u202e") & set(shown), kind
+        if kind in ("page", "svg", "text/html"):
+            assert "<img src=x" not in shown
+            assert shown.count("</script>") == (2 if kind == "page" else 0)
 
 
 @pytest.mark.parametrize(

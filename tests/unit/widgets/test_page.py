@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from samples import SAMPLES, hostile, many, one_break, refused
+from samples import SAMPLES, many, one_break, refused
 
 from dynascope.widgets.drawing.palette import DARK, GRAPHS_DARK, GRAPHS_LIGHT, LIGHT
 from dynascope.widgets.model import view_model
@@ -38,21 +38,11 @@ def test_a_page_holds_its_model_and_loads_nothing(name: str) -> None:
     assert not re.search(r"<(?:link|iframe|object|embed)\b|<script[^>]+src=|@import", html)
 
 
-def test_a_page_of_a_hundred_breaks_is_small() -> None:
-    assert len(to_html(many())) < 1_000_000
-
-
 def test_a_page_is_readable_without_javascript() -> None:
     html = to_html(refused()).partition("<script")[0]
     assert "stopped by an error" in html
     assert "torch._dynamo.graph_break()" in html
     assert "data:image/svg+xml" in html
-
-
-def test_hostile_text_stays_data() -> None:
-    html = to_html(hostile())
-    assert "<img src=x" not in html
-    assert html.count("</script>") == 2
 
 
 def test_the_same_page_each_time() -> None:
