@@ -14,8 +14,8 @@ from typing import TypedDict
 
 from typing_extensions import NotRequired
 
-from dynascope.compiler.report import Break, Frame, Report, listed, plural
-from dynascope.compiler.report.overview import is_by_design, setting_in
+from dynascope.compiler.report import Break, Frame, Report, StackEntry, listed, plural
+from dynascope.compiler.report.overview import is_by_design, package, setting_in
 from dynascope.widgets.detail import Detail, code_part, facts, list_part, prose, tab
 from dynascope.widgets.features.fixes import considered, fix_parts, is_refused
 from dynascope.widgets.features.places import Places, break_code
@@ -46,6 +46,8 @@ _FOLDERS = re.compile(r"(?<=`)(?:[A-Za-z]:)?[\\/][^`\n]*[\\/](?=[^`\n]+`)")
 TRAINING = "Compile the forward pass and the loss, and leave zero_grad, backward and the optimizer's step outside."
 BY_DESIGN = f"This break is by design and costs nothing to leave. {TRAINING}"
 _FALSE = "AssertionError: the assertion is false"
+#: the beginning of a hint that a run answers: the code around the break ran eagerly, with this error or without
+_MAY_FAIL = "Your code may result in an error when running in eager"
 _UNKNOWN_NAME = "failed to find name in frame builtins"
 #: words that carry no meaning in the compiler's titles
 _PLAIN = {
@@ -139,17 +141,24 @@ def advice(report: Report, b: Break) -> list[str]:
     by_design, is_false = is_by_design(b), b.error.startswith(_FALSE)
     is_unknown = b.type == _UNKNOWN_NAME  # the compiler takes it for a bug of its own
     told = not (by_design or is_false or is_unknown)
-    hints = [_unless_refused(report, b, compiler_text(h, 1000)) for h in b.hints if h.strip() and told]
-    steps = [h for h in hints if not h.startswith(_GENERAL)]
+    ran = bool(report.hooks) and b.outcome != "raised"  # in a live run
+    fails = ran and (b.file, b.line) in passed_by_error(report)
+    hints = [h for h in b.hints if h.strip() and told and not (ran and h.startswith(_MAY_FAIL))]
+    hints = [_unless_refused(report, b, compiler_text(h, 1000)) for h in hints]
+    # what advises fullgraph=False is no advice where that is set
+    general = [h for h in hints if h.startswith(_GENERAL) or (not b.fullgraph and "using fullgraph=False" in h)]
+    steps = [h for h in hints if h not in general]
     if is_false:
         steps.append("The assertion fails in eager code, too: change what is passed, or the assertion.")
     elif is_unknown:
         steps.append("The name is not defined when this line runs: define or import it first. Eager code fails here, too.")
+    elif fails:
+        steps.insert(0, "Eager code raises an error here, too: correct the line, or what it is given.")
     elif b.error.endswith("must be bool, not SymBool"):
         steps.insert(0, "Decide it while tracing, `True if ... else False`: sizes for which it differs are then compiled anew.")
     elif by_design:
         steps.append(BY_DESIGN if b.outcome == "resumed" else TRAINING)
-    if b.outcome == "skipped" and not (b.allowed or is_unknown):
+    if b.outcome == "skipped" and not (b.allowed or is_unknown or fails):
         steps.append(f"Other code of the function runs eagerly because of this break.{_how_to_capture_the_rest(b)}")
     if b.outcome == "raised":
         if b.fullgraph:
@@ -164,7 +173,7 @@ def advice(report: Report, b: Break) -> list[str]:
         steps.append("Meant to be here? Allow it in a region: it then counts as expected, also under error_on_graph_break.")
     if len(b.hits) > 1:
         steps.append(f"It is one place, reached by {len(b.hits)} frames: one fix removes it from all of them.")
-    steps += sorted((h for h in hints if h.startswith(_GENERAL)), key=lambda h: h.startswith("Please report"))
+    steps += sorted(general, key=lambda h: h.startswith("Please report"))
     return list(dict.fromkeys(steps))
 
 
@@ -232,13 +241,23 @@ def only_rest_is_eager(report: Report, b: Break) -> bool:
     return bool(states) and all(status == "compiled" for status in states)
 
 
+def own_caller(b: Break) -> StackEntry | None:
+    """The user's own line, in another file than the break, that led to it; None if there is none, or it is not known."""
+    return next((e for e in reversed(b.stack) if e.file != b.file and package(e.file) is None), None)
+
+
+def passed_by_error(report: Report) -> set[tuple[str, int]]:
+    """File and line of the places that an error of the user's own code passed through; empty if there was none."""
+    error = report.error
+    return {(call.file, call.line) for call in error.calls} if error is not None and error.origin == "user" else set()
+
+
 def outcome_words(places: Places, b: Break, *, brief: bool = False) -> str:
     """The worst outcome among the hits of a break, or the error that ended the call there; `brief`: as in `frame skipped`."""
-    error = places.report.error
-    if error is not None and error.origin == "user" and not error.caught and b.outcome == "resumed":
-        passed = {(call.file, call.line) for call in error.calls}
+    error, passed = places.report.error, passed_by_error(places.report)
+    if error is not None and passed and not error.caught and b.outcome == "resumed":
         files = {f.id: f.file for f in places.report.frames}
-        if any(not h.resumes and (files.get(h.frame), h.line) in passed for h in b.hits):  # before the function was resumed
+        if any(not h.resumes and (files.get(h.frame, ""), h.line) in passed for h in b.hits):  # before the function was resumed
             name = shorten(error.type, 60)
             return f"ended by {name}" if brief else f"not resumed: {name} ended the call here"
     whole, short = _OUTCOMES["rest" if only_rest_is_eager(places.report, b) else b.outcome]
@@ -306,6 +325,7 @@ def _facts(b: Break, places: Places) -> list[list[str]]:
         ("outcome", outcome_in_full(places, b) + (f" ({of} of {len(b.hits)})" if 0 < of < len(b.hits) else ""), ""),
         *(("continues in", frame_words(f, places), f.id) for f in resumes[:6]),
         *(("runs eagerly", frame_words(f, places), f.id) for f in eager_because_of(places.report, b)[:6]),
+        ("reached from", places.at(own.file, own.line, own.cell) if (own := own_caller(b)) is not None else None, ""),
         ("seen from", plural(len(b.hits), "frame"), ""),
         ("error_on_graph_break", printable(flag_words(b, places), 200), ""),
         ("fullgraph", b.fullgraph, ""),
@@ -377,10 +397,9 @@ def _one(b: Break, places: Places, terminal: Terminal) -> list[str]:
     else:
         out += terminal.wrap(ending, "    ", 2, "soft")
     out += _source(b, places, terminal, colour)
-    callers = [(frame, hit.line) for hit in b.hits if (frame := places.frames.get(hit.frame)) and frame.file != b.file]
-    if callers:  # the break's own file may be a library's, which says nothing about the program
-        frame, line = callers[0]
-        out += terminal.wrap(f"reached from {places.at(frame.file, line, frame.cell)}", "    ")
+    if (caller := own_caller(b)) is not None:
+        at = f"reached from {places.at(caller.file, caller.line, caller.cell)}"
+        out.append(f"    {at} {terminal.paint(shorten(caller.source.strip(), terminal.width - len(at) - 5), 'soft')}")
     told = [compiler_text(text, 2000).strip() for text in reasons(b)]
     out += terminal.wrap(" ".join(text if text.endswith((".", ":", "!")) else f"{text}." for text in told), "    ")
     for words in undecided_words(b, places):

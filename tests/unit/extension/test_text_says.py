@@ -123,6 +123,49 @@ def test_what_helps_where_a_loop_or_a_try_skips_a_function() -> None:
     assert [step for step in advice(latest, latest.breaks[0]) if "function of its own" in step] == []
 
 
+def bad_shapes(x: torch.Tensor) -> torch.Tensor:
+    x = x + 1
+    return x @ torch.ones(5, 5)
+
+
+def test_an_error_of_the_code_itself_is_not_a_maybe() -> None:
+    for fullgraph in (False, True):  # with fullgraph, eager code is not run
+        with pytest.raises(RuntimeError):
+            dynascope.explain(bad_shapes, backend="eager", fullgraph=fullgraph)(torch.ones(3, 3))
+        words = str(dynascope.last())
+        assert ("→ Eager code raises an error here, too: correct the line" in words) is not fullgraph
+        assert ("may result in an error" in words) is fullgraph
+
+
+@torch.library.custom_op("text_says::plus", mutates_args=())
+def plus(x: torch.Tensor) -> torch.Tensor:
+    return x + 1
+
+
+def calls_an_operation(x: torch.Tensor) -> torch.Tensor:
+    y: torch.Tensor = plus(x)
+    return y
+
+
+def test_a_break_in_a_package_has_the_users_line_and_no_error_that_did_not_come() -> None:
+    words = text(calls_an_operation)
+    line = calls_an_operation.__code__.co_firstlineno + 1
+    assert f"reached from test_text_says.py:{line} y: torch.Tensor = plus(x)" in words
+    assert "may result in an error" not in words, "it ran, and raised none"
+    report = dynascope.last()
+    assert report is not None
+    facts = view_model(report)["details"][report.breaks[0].id]["facts"]
+    assert ["reached from", f"test_text_says.py:{line}", ""] in facts
+
+
+def test_fullgraph_false_is_no_advice_where_it_is_set() -> None:
+    dynascope.explain(sparse, backend="eager")(torch.ones(3))
+    report = dynascope.last()
+    assert report is not None
+    hints = [step for step in advice(report, report.breaks[0]) if "fullgraph=False" in step]
+    assert hints == advice(report, report.breaks[0])[-1:]
+
+
 def test_a_wrong_name_of_a_setting_is_said_nowhere_but_in_the_compilers_own_text() -> None:
     def step(x: torch.Tensor) -> torch.Tensor:
         loss = (x * 2).sum()
