@@ -31,7 +31,7 @@ LOWERINGS.update(
     mimebundle="dynascope.widgets.render.static_output:to_mimebundle",
     headline="dynascope.widgets.features.summary:headline",
     unmet="dynascope.widgets.features.comparisons:unmet",
-    fixed="dynascope.compiler.lab.fix.session:fixed",
+    fixed="dynascope.compiler.lab.fix.result:fixed",
     run_graph="dynascope.compiler.lab.graph_run:run_in_report",
     **{
         "ranks html": "dynascope.widgets.render.ranks_page:to_html",

@@ -163,9 +163,9 @@ class Run:
         """Repeat the calls on copies, for `--fix` and `--second-call`."""
         if not self._tries_again:
             return
-        from dynascope.compiler.lab.fix.proving.trial import Trials
         from dynascope.compiler.lab.fix.result import annotate_fixes
         from dynascope.compiler.lab.fix.search import Found, Search
+        from dynascope.compiler.lab.fix.trial import Trials
         from dynascope.compiler.lab.second_call import annotate_second_call, trace_again
 
         with self._quiet():

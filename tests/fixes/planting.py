@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from dynascope.compiler.lab.fix import search
+from dynascope.compiler.lab.fix import search, trial
 from dynascope.compiler.lab.fix.candidate import Candidate, Condition, Problem
-from dynascope.compiler.lab.fix.proving import trial
 from dynascope.compiler.report import FixEdit
 
 

@@ -1,8 +1,8 @@
-"""Fixes for graph breaks and recompiles: candidates are tried on the recorded calls and chosen only if they are proved.
+"""Fixes for graph breaks and recompiles: candidates are tried on the recorded calls and chosen only if they are verified.
 
-`problem` turns a break or recompile into problems, for which `setting_changes`, `rewrites`, `custom_ops` and `wraps` make
-candidates; `candidate` defines both types, and `registry` lists the sources for breaks.  `search` tries the candidates and
-combines those that hold; `plan` is such a combination.  `calls` keeps calls of a run, `live_edit` puts edited source into
-the running process temporarily, and `proving` compares the changed program with eager.  `result` adds the outcome to the
-Report, `patch` makes the diff, and `session` implements `report.fixed()`.  `syntax` and `text_edits` read and edit source text.
+`candidate` turns a break into problems, for which `rewrites` makes candidates.  `search` tries them and combines those that
+hold; `plan` is such a combination.  `trial` runs the calls under a plan and `improvement` compares what the compiler made of
+it; `proof` compares the changed program with eager on `variations` of the inputs, and `difference` says how two runs differ.
+`live_edit` puts edited source into the running process temporarily.  `result` adds the outcome to the Report and has it in
+force for `report.fixed()`, `patch` makes the diff, and `text_edits` reads and edits source text.
 """

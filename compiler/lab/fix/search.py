@@ -17,10 +17,8 @@ from dataclasses import dataclass, field, replace
 
 from dynascope.compiler.capture.torch_private import marks
 from dynascope.compiler.lab.fix import live_edit
-from dynascope.compiler.lab.fix.candidate import Candidate, Problem
-from dynascope.compiler.lab.fix.plan import Plan
-from dynascope.compiler.lab.fix.problem import problems_of
-from dynascope.compiler.lab.fix.proving.improvement import (
+from dynascope.compiler.lab.fix.candidate import Candidate, Problem, problems_of
+from dynascope.compiler.lab.fix.improvement import (
     Key,
     appeared,
     break_key,
@@ -34,11 +32,11 @@ from dynascope.compiler.lab.fix.proving.improvement import (
     why_no_better,
     why_recompiles_stay,
 )
-from dynascope.compiler.lab.fix.proving.proof import OTHER_ORDER, QUICK, THOROUGH, NoGradients, Proof, Prover, Refused
-from dynascope.compiler.lab.fix.proving.time_limit import TookTooLong
-from dynascope.compiler.lab.fix.proving.trial import Ran, Trials
-from dynascope.compiler.lab.fix.rewrites import branches, checks, messages, reasons, rows, settings, wraps
+from dynascope.compiler.lab.fix.plan import Plan
+from dynascope.compiler.lab.fix.proof import OTHER_ORDER, QUICK, THOROUGH, NoGradients, Proof, Prover, Refused
+from dynascope.compiler.lab.fix.rewrites import branches, guards, messages, reasons, settings, wraps
 from dynascope.compiler.lab.fix.text_edits import NotApplicable
+from dynascope.compiler.lab.fix.trial import Ran, TookTooLong, Trials
 from dynascope.compiler.lab.recorded_call import RecordedCall
 from dynascope.compiler.parsing import no_syntax_warnings
 from dynascope.compiler.report import Break, Fix, Recompile, Report, plural
@@ -48,8 +46,8 @@ CandidateSource = Callable[[Problem], list[Candidate]]
 #: in the order in which they are tried
 CANDIDATE_SOURCES: tuple[CandidateSource, ...] = (
     settings.candidates,
-    checks.candidates,
-    rows.candidates,
+    guards.raising,
+    guards.indexing,
     branches.candidates,
     messages.candidates,
     wraps.of_the_function,

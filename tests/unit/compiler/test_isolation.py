@@ -16,7 +16,7 @@ from torch._dynamo.variables.tensor import TensorVariable
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.capture.torch_private import hook_installer, hooks
 from dynascope.compiler.driver.explain import explain
-from dynascope.compiler.lab.fix.proving.time_limit import TookTooLong, time_limit
+from dynascope.compiler.lab.fix.trial import TookTooLong, time_limit
 
 
 @pytest.fixture(autouse=True)

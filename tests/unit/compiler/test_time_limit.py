@@ -13,7 +13,7 @@ import weakref
 
 import pytest
 
-from dynascope.compiler.lab.fix.proving.time_limit import TookTooLong, time_limit
+from dynascope.compiler.lab.fix.trial import TookTooLong, time_limit
 
 
 @pytest.mark.parametrize("seconds", [60, math.inf])
@@ -76,7 +76,7 @@ def test_nothing_is_left_pending() -> None:
     """Python 3.11 does not end a call under a profile function while an exception of another thread seems to be pending."""
     program = """
 import sys
-from dynascope.compiler.lab.fix.proving.time_limit import TookTooLong, time_limit
+from dynascope.compiler.lab.fix.trial import TookTooLong, time_limit
 try:
     with time_limit(0.01):
         while True:

@@ -9,14 +9,18 @@ import ast
 from dataclasses import dataclass
 
 from dynascope.compiler.lab.fix.candidate import Candidate, Problem
-from dynascope.compiler.lab.fix.rewrites import conditions
 from dynascope.compiler.lab.fix.rewrites.reading import (
+    as_tensor,
     bound_before,
     certainly_bound,
+    conditions_of,
     is_pure,
     is_pure_call,
+    is_python,
     leaves,
     names_in_order,
+    not_in_place,
+    precision_of,
     read_first,
     read_later,
     uses,
@@ -52,7 +56,7 @@ def candidates(problem: Problem) -> list[Candidate]:
     if choice is not None:
         return _expression(problem, source, choice)
     branch, loop = source.branch_at(problem, ast.If), source.innermost(problem, ast.While, lambda n: n.test)
-    if branch is not None and not conditions.is_python(branch.test):
+    if branch is not None and not is_python(branch.test):
         return [*_with_where(problem, source, branch), *_with_cond(problem, source, branch)]
     return _while_loop(problem, source, loop) if branch is None and loop is not None else []
 
@@ -60,11 +64,11 @@ def candidates(problem: Problem) -> list[Candidate]:
 def _expression(problem: Problem, source: Source, choice: ast.IfExp) -> list[Candidate]:
     """The candidates for `a if test else b`."""
     torch = Torch(source, source.scope_of(choice))
-    condition = conditions.as_tensor(source, torch, choice.test)
+    condition = as_tensor(source, torch, choice.test)
     sides = (choice.body, choice.orelse)
-    if condition is None or conditions.is_python(choice.test) or any(map(_is_no_tensor, sides)):
+    if condition is None or is_python(choice.test) or any(map(_is_no_tensor, sides)):
         return []
-    tests, precision = conditions.parts(source, torch, choice.test), conditions.precision(source, choice.test)
+    tests, precision = conditions_of(source, torch, choice.test), precision_of(source, choice.test)
     place, found = (source.start(choice), source.end(choice)), list[Candidate]()
     if is_pure(torch, *sides) and not _picks(*sides):
         yes, no = map(source.argument, sides)
@@ -147,8 +151,8 @@ def _with_where(problem: Problem, source: Source, branch: ast.If) -> list[Candid
         changes = [*make(source, torch, branch), *torch.changes()]
     except _Refused:
         return []
-    tests = tuple(part for n in chosen for part in conditions.parts(source, torch, n.test))
-    assumption = _BOTH + conditions.precision(source, *(n.test for n in chosen))
+    tests = tuple(part for n in chosen for part in conditions_of(source, torch, n.test))
+    assumption = _BOTH + precision_of(source, *(n.test for n in chosen))
     return candidate(problem, source, "Choose with torch.where", changes, assumption, tests)
 
 
@@ -167,7 +171,7 @@ def _assigning(source: Source, torch: Torch, branch: ast.If) -> list[Change]:
     sides = [s for n in source.inside(branch, ast.If) for s in (*n.body, *n.orelse) if not isinstance(s, ast.If)]
     names = [name for name in dict.fromkeys(name for one in sides for name, _, _ in _targets(one)) if name in late]
     lines: list[str] = []
-    condition = conditions.as_tensor(source, torch, branch.test)
+    condition = as_tensor(source, torch, branch.test)
     if condition is not None and len(names) > 1 and not isinstance(source.scope_of(branch), ast.Module):
         name = source.unused_name("condition")
         lines, condition = [f"{name} = ({condition})" if "\n" in condition else f"{name} = {condition}"], name
@@ -233,12 +237,12 @@ def _chosen(source: Source, torch: Torch, test: ast.expr, yes: str, no: str, con
     """The expression that chooses one of two values: `yes if test else no` for a Python condition, else `torch.where`."""
     if yes == no:
         return yes
-    if conditions.is_python(test):
+    if is_python(test):
         is_loose = isinstance(ast.parse(f"({yes}\n)", mode="eval").body, ast.IfExp | ast.Lambda)
         return f"({f'({yes})' if is_loose else yes} if {source.text_of(test)} else {no})"
     if condition is None and isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return _chosen(source, torch, test.operand, no, yes)
-    condition = condition or conditions.as_tensor(source, torch, test)
+    condition = condition or as_tensor(source, torch, test)
     if condition is None or not is_pure(torch, test):
         raise _Refused
     return f"{torch('where')}({condition}, {yes}, {no})"
@@ -292,7 +296,7 @@ def _returned(source: Source, torch: Torch, block: list[ast.stmt]) -> list[str]:
 def _with_cond(problem: Problem, source: Source, branch: ast.If) -> list[Candidate]:
     torch = Torch(source, source.scope_of(branch))
     condition, has_elif = (
-        conditions.as_tensor(source, torch, branch.test),
+        as_tensor(source, torch, branch.test),
         any(isinstance(s, ast.If) for s in branch.orelse[:1]),
     )
     if condition is None or not is_pure(torch, branch.test, unknown=True) or not source.stands_alone(branch) or has_elif:
@@ -332,8 +336,8 @@ def _with_cond(problem: Problem, source: Source, branch: ast.If) -> list[Candida
     header = "" if is_one_line else "".join(f"{indent}{c}\n" for c in source.comments(branch.lineno, branch.lineno))
     text = f"{header}{''.join(filter(None, functions))}{indent}{result}\n"
     changes = [(*source.whole_lines(branch, after[-1] if after else None), text), *torch.changes()]
-    assumption = _ONE + conditions.precision(source, branch.test)
-    tests = conditions.parts(source, torch, branch.test)
+    assumption = _ONE + precision_of(source, branch.test)
+    tests = conditions_of(source, torch, branch.test)
     return candidate(problem, source, "Choose with torch.cond", changes, assumption, tests)
 
 
@@ -353,7 +357,7 @@ def _function(
     source: Source, branch: ast.If, name: str, side: list[ast.stmt], passed: list[str], outputs: list[str], is_after: bool
 ) -> str | None:
     """A side of the branch as a function; None if its lines cannot be moved."""
-    indent, changes = source.indent(branch), conditions.not_in_place(source, side)
+    indent, changes = source.indent(branch), not_in_place(source, side)
     inner = indent + source.indent_unit
     ending = side[-1] if side else None
     if isinstance(ending, ast.Return) and ending.value is not None:
@@ -391,7 +395,7 @@ def _last_values(one: ast.stmt) -> list[tuple[str, ast.expr]]:
 def _while_loop(problem: Problem, source: Source, loop: ast.While) -> list[Candidate]:
     """For `while x.sum() < 100:` and the like, if each assigned name whose value outlives a turn is bound before the loop."""
     torch, body = Torch(source, source.scope_of(loop)), loop.body
-    test = conditions.as_tensor(source, torch, loop.test)
+    test = as_tensor(source, torch, loop.test)
     is_plain = all(isinstance(s, ast.Assign | ast.AnnAssign | ast.AugAssign) for s in body)
     if test is None or loop.orelse or not source.stands_alone(loop) or body[0].lineno == loop.lineno:
         return []
@@ -411,12 +415,12 @@ def _while_loop(problem: Problem, source: Source, loop: ast.While) -> list[Candi
     names = ", ".join(carried)
     values = f"{names}," if len(carried) == 1 else names
     header = "".join(f"{indent}{c}\n" for c in source.comments(loop.lineno, loop.lineno))
-    lines = source.lines_text(body, conditions.not_in_place(source, body))
+    lines = source.lines_text(body, not_in_place(source, body))
     asked = f"({test})" if "\n" in test else test
     text = f"{header}{indent}def {more}({names}):\n{indent}{source.indent_unit}return {asked}\n"
     text += f"{indent}def {turn}({names}):\n{lines}{inner}return {values}\n"
     text += f"{indent}{values} = {torch('while_loop')}({more}, {turn}, ({values}))\n"
     changes = [(*source.whole_lines(loop), text), *torch.changes()]
-    assumption = _TURNS + conditions.precision(source, loop.test)
-    tests = conditions.parts(source, torch, loop.test)
+    assumption = _TURNS + precision_of(source, loop.test)
+    tests = conditions_of(source, torch, loop.test)
     return candidate(problem, source, "Loop with torch.while_loop", changes, assumption, tests)

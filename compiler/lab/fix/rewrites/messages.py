@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 
 from dynascope.compiler.lab.fix.candidate import Candidate, Problem
-from dynascope.compiler.lab.fix.rewrites.conditions import is_python, number_of
-from dynascope.compiler.lab.fix.rewrites.reading import computes, uses
+from dynascope.compiler.lab.fix.rewrites.reading import computes, is_python, number_of, uses
 from dynascope.compiler.lab.fix.rewrites.source import FUNCTIONS, Change, Source, candidate, dotted, parse
 
 _LATER = "Messages are written after the last tensor operation of the function: not at all if one in between raises."

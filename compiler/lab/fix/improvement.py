@@ -7,8 +7,8 @@ import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
+from dynascope.compiler.lab.fix.candidate import TRIES
 from dynascope.compiler.lab.fix.plan import Plan
-from dynascope.compiler.lab.fix.problem import TRIES
 from dynascope.compiler.report import Break, Recompile, Report, first_line, label, plural
 from dynascope.compiler.source.origin import origin
 

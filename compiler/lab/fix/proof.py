@@ -16,18 +16,16 @@ from typing import Any
 from dynascope.compiler.lab.comparison import difference
 from dynascope.compiler.lab.experiment import Observation
 from dynascope.compiler.lab.fix.candidate import Condition
-from dynascope.compiler.lab.fix.plan import Plan
-from dynascope.compiler.lab.fix.proving import tested_values
-from dynascope.compiler.lab.fix.proving.observed import (
+from dynascope.compiler.lab.fix.difference import (
     differences,
     loses_changes,
     order_changed,
     without_zero_gradients,
 )
-from dynascope.compiler.lab.fix.proving.time_limit import TookTooLong
-from dynascope.compiler.lab.fix.proving.trial import Trials
-from dynascope.compiler.lab.fix.proving.variations import Variation, recorded, variations
+from dynascope.compiler.lab.fix.plan import Plan
 from dynascope.compiler.lab.fix.text_edits import edits_between
+from dynascope.compiler.lab.fix.trial import TookTooLong, Trials
+from dynascope.compiler.lab.fix.variations import Variation, recorded, tested_variations, variations
 from dynascope.compiler.lab.recorded_call import RecordedCall
 from dynascope.compiler.source.lines import split_lines
 
@@ -234,7 +232,7 @@ class Prover:
                 if plan is None:
                     self._variations[key] = [recorded(), *variations(holder, *given)]
                 else:
-                    self._variations[key] = tested_values.variations_for(plan, call, *given)
+                    self._variations[key] = tested_variations(plan, call, *given)
         return self._variations[key] if plan is None else [*self._of(call), *self._variations[key]]
 
     def _run_cases(

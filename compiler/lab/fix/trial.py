@@ -6,8 +6,11 @@ Nothing of a trial stays: what the calls change is restored, the edits are taken
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import inspect
 import math
+import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,13 +22,13 @@ from dynascope.compiler.capture.torch_private import caches, config
 from dynascope.compiler.capture.torch_private.tensors import mark_dynamic
 from dynascope.compiler.code_swap import retracing
 from dynascope.compiler.lab.comparison import is_low
-from dynascope.compiler.lab.experiment import Experiment, Observation, SideState, Variant
+from dynascope.compiler.lab.experiment import EndedFromOutside, Experiment, Observation, SideState, Variant
 from dynascope.compiler.lab.fix.plan import Plan
-from dynascope.compiler.lab.fix.proving.time_limit import time_limit
-from dynascope.compiler.lab.fix.proving.variations import Variation, recorded
 from dynascope.compiler.lab.fix.text_edits import NotApplicable
+from dynascope.compiler.lab.fix.variations import Variation, recorded
 from dynascope.compiler.lab.profile import seconds_of
 from dynascope.compiler.lab.recorded_call import RecordedCall
+from dynascope.compiler.patching import patched
 from dynascope.compiler.report import Report
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.lines import CellResolver
@@ -138,7 +141,7 @@ class Trials:
     ) -> Iterator[Callable[[RecordedCall, Variation], Observation]]:
         """Yields a function that runs a call in eager mode, without a plan or with the edits of one.
 
-        `helpers`: names that the edited text uses; the proof so forces a condition to be true or false (`forcing.Sides`).
+        `helpers`: names that the edited text uses; the proof so forces a condition to be true or false.
         """
         import torch
 
@@ -215,3 +218,64 @@ def _with_marks(target: Any, entry: Callable[..., Any], marks: Sequence[str]) ->
 
     vars(call)["unmarked"] = entry
     return call
+
+
+#: seconds after which TookTooLong is raised again where Python has discarded it
+_RETRY_SECONDS = 0.02
+
+
+class TookTooLong(EndedFromOutside):
+    """Raised in a call that takes too long; a BaseException, so that `except Exception` in the program does not catch it."""
+
+
+@contextlib.contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise TookTooLong in this thread after `seconds`, between two bytecode instructions.
+
+    Python discards exceptions in a weak reference's callback and in `__del__`; TookTooLong is then raised again.  If the
+    program itself catches it (with a bare `except:`), it is not.
+    """
+    if seconds == math.inf:
+        yield
+        return
+    limit = _Limit(threading.get_ident())
+    hook = sys.unraisablehook
+
+    def on_unraisable(unraisable: sys.UnraisableHookArgs) -> None:
+        if unraisable.exc_type is TookTooLong:
+            limit.reach_in(_RETRY_SECONDS)
+        else:
+            hook(unraisable)
+
+    with caches.fx_restored(), patched(sys, {"unraisablehook": on_unraisable}):
+        timer = limit.reach_in(seconds)
+        try:
+            yield
+        finally:
+            timer.cancel()
+            limit.end()
+
+
+class _Limit:
+    def __init__(self, thread: int) -> None:
+        self._thread, self._lock, self._ended = thread, threading.Lock(), False
+
+    def reach_in(self, seconds: float) -> threading.Timer:
+        timer = threading.Timer(seconds, self._reached)
+        timer.daemon = True
+        timer.start()
+        return timer
+
+    def _reached(self) -> None:
+        with self._lock:
+            if not self._ended:
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), ctypes.py_object(TookTooLong))
+
+    def end(self) -> None:
+        """Raise nothing after this method; a TookTooLong that is pending is raised in it.
+
+        A pending exception must not be withdrawn (by setting None): Python would look for it at each instruction from then on,
+        and the next call under a profile function would never end in Python 3.11.
+        """
+        with self._lock:
+            self._ended = True
