@@ -126,7 +126,7 @@ def _model(report: Report) -> ViewModel:
         "lens": part("The source", lambda: source_view(places, large), []),
         "details": guarded("The details", lambda: details(places), lambda why: _empty(why)["details"]),
         "breaks": part("The list of breaks", lambda: break_rows(places), []),
-        "recompiles": part("The list of recompiles", lambda: recompile_rows(places)[:MOST], []),
+        "recompiles": part("The list of recompiles", lambda: _recompiles(places), []),
         "time": part("The run time", lambda: timeline(places), None),
         "compile_time": part("The compile time", lambda: compile_time_line(places), None), "notes": notes(report),
         "settings": {k: v if isinstance(v, bool) or v is None else printable(v, 2000) for k, v in report.settings.items()},
@@ -137,6 +137,10 @@ def _model(report: Report) -> ViewModel:
         model["first"] = model["overview"]["first_id"]
     model["notes"] = [*missing, *model["notes"]]
     return model
+
+
+def _recompiles(places: Places) -> list[RecompileRow]:
+    return [*recompile_rows(places, refused=True), *recompile_rows(places, refused=False)][:MOST]
 
 
 def _count(words: str) -> list[str]:

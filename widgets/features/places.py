@@ -122,13 +122,13 @@ class Places:
         """`Attention.forward` if the class of the method around a line is known, else only the name."""
         key = (name, file, line)
         if key not in self._functions:
-            at, owners = line or 0, self._qualified.get((file, name), ())
-            if file not in self._methods:
+            at = line or 0
+            owners = self._qualified.get((file, name), ())
+            known = next((qualname for first, last, qualname in owners if first <= at <= last), None)
+            if known is None and file not in self._methods:
                 self._methods[file] = methods(self.lines(file))
-            known = [qualname for first, last, qualname in owners if first <= at <= last]
-            found = [(first, f"{owner}.{name}") for own, first, last, owner in self._methods[file]
-                     if own == name and first <= at <= last]  # fmt: skip
-            self._functions[key] = printable(known[0] if known else max(found)[1] if found else name)
+            around = [] if known else [m for m in self._methods[file] if m[0] == name and m[1] <= at <= m[2]]
+            self._functions[key] = printable(known or (f"{max(around, key=lambda m: m[1])[3]}.{name}" if around else name))
         return self._functions[key]
 
     def name(self, frame: Frame) -> str:

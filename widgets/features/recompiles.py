@@ -168,14 +168,16 @@ def failures(recompile: Recompile, places: Places) -> list[str]:
     return list(dict.fromkeys(words)) or recompile.reasons or ["a guard failed"]
 
 
-def recompile_rows(places: Places) -> list[RecompileRow]:
-    """The rows of all recompiles: first those that the limit refused, one for each function, then those that were made."""
+def recompile_rows(places: Places, *, refused: bool) -> list[RecompileRow]:
+    """The rows of the recompiles that were made, or of the first one of each function that the limit refused."""
+    if not refused:
+        return [recompile_row(r, places) for r in compiled_again(places.report)]
     first: dict[tuple[str, str, int], Recompile] = {}
     for r in places.report.recompiles:
         frame = places.frames.get(r.frame)
         if r.refused_by is not None and frame is not None:
             first.setdefault((frame.code_name, frame.file, frame.line), r)
-    return [recompile_row(r, places) for r in [*first.values(), *compiled_again(places.report)]]
+    return [recompile_row(r, places) for r in first.values()]
 
 
 def recompile_row(recompile: Recompile, places: Places) -> RecompileRow:
@@ -198,12 +200,11 @@ def recompile_row(recompile: Recompile, places: Places) -> RecompileRow:
         limit, took = f"torch._dynamo.config.{recompile.refused_by}{number}", ""
         title = f"{name} has reached the recompile limit ({limit}): calls that fit none of its versions now run eagerly"
         title += f" (first at {place})" if place else ""
-        causes = [title, *causes]
     return {
         "id": recompile.frame, "title": printable(title, 2000), "name": shorten(f"{shorten(name, 60)}{id}", 100),
-        "place": printable(place, 200), "cause": printable(failures(recompile, places)[0], 400),
-        "full": printable("\n".join(causes), 3000), "facts": " · ".join(filter(None, (took, versions))),
-        "refused": recompile.refused_by is not None,
+        "place": printable(place, 200), "cause": printable(causes[0], 400),
+        "full": printable("\n".join([*([title] if recompile.refused_by else []), *causes]), 3000),
+        "facts": " · ".join(filter(None, (took, versions))), "refused": recompile.refused_by is not None,
     }  # fmt: skip
 
 

@@ -60,10 +60,9 @@ def _lines(report: Report, t: Terminal, whole: bool) -> list[str]:
     missing: list[str] = []
     shown = None if whole else guarded("The overview", lambda: overview(places), missing.append)
     head += [line for why in missing for line in t.wrap("note: " + why, "", 3)]
-    limited = [row for row in recompile_rows(places) if row["refused"]]
-    again = [row for row in recompile_rows(places) if not row["refused"]]
-    small = shown is None
-    head += t.part("The recompile limit", lambda: recompile_lines(limited, t, MOST if small else 1, causes=small))
+    small, most = shown is None, MOST if shown is None else 1
+    limits = t.part("The limit", lambda: recompile_lines(recompile_rows(places, refused=True), t, most, causes=small))
+    head += limits
     fixes = t.part("The fixes", lambda: fix_lines(places, t, MOST))
     run_time = t.part("The run time", lambda: run_time_lines(places, t, MOST))
     inputs = t.part("The inputs", lambda: input_lines(report, t, 2 * MOST))
@@ -76,7 +75,7 @@ def _lines(report: Report, t: Terminal, whole: bool) -> list[str]:
         *head,
         *t.part("The breaks", lambda: break_lines(places, t, MOST)),
         *t.part("The skipped frames", lambda: skipped_lines(places, t, MOST)),
-        *t.part("The recompiles", lambda: recompile_lines(again, t, MOST)),
+        *t.part("The recompiles", lambda: recompile_lines(recompile_rows(places, refused=False), t, MOST)),
         *fixes,
         *run_time,
         *(t.part("The compile time", lambda: compile_time_lines(places, t)) if whole else []),
