@@ -164,14 +164,14 @@ class Run:
         if not self._tries_again:
             return
         from dynascope.compiler.lab.fix.result import annotate_fixes
-        from dynascope.compiler.lab.fix.search import Found, Search
+        from dynascope.compiler.lab.fix.search import Search, SearchResult
         from dynascope.compiler.lab.fix.trial import Trials
         from dynascope.compiler.lab.second_call import annotate_second_call, trace_again
 
         with self._quiet():
             second = None
             if self._fix is not None:
-                found = Found()
+                found = SearchResult()
                 if self._calls.kept and (report.breaks or report.recompiles):
                     search = Search(
                         Trials(self._calls.kept, self._fix, self._cells), report, seconds=self._fix.fix_seconds,

@@ -7,8 +7,8 @@ caches are filled, warnings have been given.  Like every trial, the calls run on
 from __future__ import annotations
 
 from dynascope.compiler.lab.fix.plan import Plan
-from dynascope.compiler.lab.fix.proof import QUICK
 from dynascope.compiler.lab.fix.trial import Trials
+from dynascope.compiler.lab.fix.verification import QUICK
 from dynascope.compiler.lab.recorded_call import CallRecorder
 from dynascope.compiler.report import Break, Report, message_of, plural
 from dynascope.compiler.settings import Settings

@@ -12,7 +12,7 @@ from dynascope.compiler.source.origin import origin
 
 
 class Condition(NamedTuple):
-    """The text of a condition that the proof forces, in the original program and in the changed one."""
+    """The text of a condition that the verification forces, in the original program and in the changed one."""
 
     before: str
     after: str
@@ -20,9 +20,10 @@ class Condition(NamedTuple):
 
 @dataclass(frozen=True)
 class Candidate:
-    """One change to try.  `assumption` says in one sentence what the change takes for granted, or is empty.
+    """One change to try.  `assumption` says in one sentence what the change assumes, or is empty.
 
-    `tests`: conditions; the proof forces each to both sides, in the original and in the changed code, except that of a `while`.
+    `tests`: conditions; the verification forces each to both sides, in the original and in the changed code, except that of a
+    `while`.
     """
 
     kind: Literal["setting", "wrap", "rewrite"]

@@ -22,7 +22,7 @@ _NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?")
 def differences(actual: Observation, expected: Observation, assumption: str = "") -> str | None:
     """How a run differs from eager's, in words; None if it does not.
 
-    `assumption`: what the change takes for granted; where it names two exceptions, one may be raised instead of the other.
+    `assumption`: what the change assumes; where it names two exceptions, one may be raised instead of the other.
     """
     if expected.error is not None or actual.error is not None:
         return _other_error(actual, expected, assumption)

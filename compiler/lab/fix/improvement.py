@@ -149,7 +149,7 @@ def _line_before(b: Break, plan: Plan, earlier: Plan) -> int | None:
 
 
 def caught_in_graph(report: Report, text: Callable[[str], str]) -> list[str]:
-    """What is taken for granted if operations of a graph stand in a `try`, or are called there: the graph has no `except`.
+    """What is assumed if operations of a graph stand in a `try`, or are called there: the graph has no `except`.
 
     `text` returns the text of a file.
     """

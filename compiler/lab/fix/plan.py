@@ -26,7 +26,7 @@ MARK = "torch._dynamo.mark_dynamic"
 
 @dataclass(frozen=True)
 class Plan:
-    """Edited texts of files, and settings, together with what the proof must know about them."""
+    """Edited texts of files, and settings, together with what the verification must know about them."""
 
     texts: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, object] = field(default_factory=dict)

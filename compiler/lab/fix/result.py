@@ -14,7 +14,7 @@ from typing import Any
 from dynascope.compiler.capture.torch_private import marks
 from dynascope.compiler.lab.fix import patch
 from dynascope.compiler.lab.fix.plan import Plan
-from dynascope.compiler.lab.fix.search import Found
+from dynascope.compiler.lab.fix.search import SearchResult
 from dynascope.compiler.lab.fix.text_edits import NotApplicable, edits_between, parsed
 from dynascope.compiler.lab.recorded_call import CallRecorder
 from dynascope.compiler.report import FixSet, Report
@@ -22,7 +22,7 @@ from dynascope.compiler.source.lines import CellResolver
 from dynascope.compiler.source.origin import is_users
 
 
-def annotate_fixes(report: Report, found: Found, kept: CallRecorder, cells: CellResolver | None) -> None:
+def annotate_fixes(report: Report, found: SearchResult, kept: CallRecorder, cells: CellResolver | None) -> None:
     """Set `report.fixes` and `report.fix_set`, and, if a call was kept, `report.live_fixes`."""
     plan, before, after = found.plan, found.before, found.after
     chosen = [fix.id for fix in found.fixes if fix.chosen]

@@ -33,10 +33,10 @@ from dynascope.compiler.lab.fix.improvement import (
     why_recompiles_stay,
 )
 from dynascope.compiler.lab.fix.plan import Plan
-from dynascope.compiler.lab.fix.proof import OTHER_ORDER, QUICK, THOROUGH, NoGradients, Proof, Prover, Refused
 from dynascope.compiler.lab.fix.rewrites import branches, guards, messages, reasons, settings, wraps
 from dynascope.compiler.lab.fix.text_edits import NotApplicable
-from dynascope.compiler.lab.fix.trial import Ran, TookTooLong, Trials
+from dynascope.compiler.lab.fix.trial import TookTooLong, TrialResult, Trials
+from dynascope.compiler.lab.fix.verification import OTHER_ORDER, QUICK, THOROUGH, NoGradients, Refused, Verification, Verifier
 from dynascope.compiler.lab.recorded_call import RecordedCall
 from dynascope.compiler.parsing import no_syntax_warnings
 from dynascope.compiler.report import Break, Fix, Recompile, Report, plural
@@ -63,7 +63,7 @@ class OutOfTime(Exception):
 
 
 @dataclass
-class Found:
+class SearchResult:
     """The outcome of a search."""
 
     fixes: list[Fix] = field(default_factory=list)
@@ -84,7 +84,7 @@ class _Change:
 
     candidate: Candidate
     fix: Fix
-    proof: Proof = field(default_factory=Proof)
+    verification: Verification = field(default_factory=Verification)
     #: what is better, for a rewrite that is kept only because it captures more; else ""
     gain: str = ""
     #: the fixes that were not tried because this one holds
@@ -96,7 +96,7 @@ class _Step:
     """The program with the candidates chosen up to here, and what the compiler made of it."""
 
     plan: Plan
-    ran: Ran
+    ran: TrialResult
     #: the last of them; without a meaning for the unchanged program
     change: _Change = field(default_factory=lambda: _Change(Candidate("setting", ""), Fix(id="")))
     #: how many of them are kept only because they capture more
@@ -126,7 +126,7 @@ class Search:
         self._seconds, self._profiled, self._on_progress = seconds, profiled, on_progress
         self._started = time.perf_counter()
         trials.deadline = self._started + seconds
-        self._prover = Prover(trials, self._tick)
+        self._verifier = Verifier(trials, self._tick)
         self._steps: list[_Step] = []
         #: breaks and recompiles for which no candidate holds
         self._given_up: set[Key] = set()
@@ -137,9 +137,9 @@ class Search:
         self._gradients, self._lacks_gradients = True, False
         self._ids, self._tried = itertools.count(), 0
         self._why_stopped, self._is_confirmed = "", False
-        self.found = Found()
+        self.found = SearchResult()
 
-    def run(self) -> Found:
+    def run(self) -> SearchResult:
         """Search until nothing more can be fixed, the time is over, or an interrupt comes."""
         with found_once(), no_syntax_warnings():
             try:
@@ -157,7 +157,7 @@ class Search:
         try:
             if self._start():
                 self._extend()
-                if self._lacks_gradients and not self._prover.asks_for_gradients():
+                if self._lacks_gradients and not self._verifier.asks_for_gradients():
                     self._gradients = False
                     self._given_up.clear()
                     self._extend()
@@ -186,7 +186,7 @@ class Search:
             ran = self._trials.run(Plan(), QUICK)
             if all(seen.error is None for seen in ran.observed):
                 self.found.before = ran.report
-            self._prover.compare(Plan(), ran.observed)
+            self._verifier.compare(Plan(), ran.observed)
         except (NotApplicable, Refused) as reason:
             self.found.notes.append(
                 f"No change was tried: the unchanged program gave another result when it was run again: {reason}"
@@ -348,8 +348,8 @@ class Search:
             reason = why_worse(ran.report, plan)
             if reason is not None and not (candidate.kind == "rewrite" and captures_more(ran.report, before)):
                 raise Refused(reason)
-            self._prover.compare(plan, ran.observed)
-            change.proof = self._prover.prove(plan, gradients=self._gradients)
+            self._verifier.compare(plan, ran.observed)
+            change.verification = self._verifier.verify(plan, gradients=self._gradients)
         except (NotApplicable, Refused) as failed:
             fix.verdict, fix.reason = "refused", str(failed)
             self._lacks_gradients |= isinstance(failed, NoGradients)
@@ -377,8 +377,8 @@ class Search:
                 smaller = kept[-1]
                 if (smaller.badness, -operations(smaller.ran.report)) > (last.badness, -operations(last.ran.report)):
                     continue
-                self._prover.compare(smaller.plan, smaller.ran.observed)
-                smaller.change.proof = self._prover.prove(smaller.plan, gradients=self._gradients)
+                self._verifier.compare(smaller.plan, smaller.ran.observed)
+                smaller.change.verification = self._verifier.verify(smaller.plan, gradients=self._gradients)
             except (NotApplicable, Refused):
                 continue
             step.change.fix.verdict, step.change.fix.reason = "refused", "not needed with the changes after it"
@@ -400,7 +400,7 @@ class Search:
         try:
             ran = self._trials.run(plan, backend)
             if not any(seen.drew for seen in ran.observed):  # random numbers may differ
-                first.proof.remarks += self._prover.compare(plan, ran.observed, backend)
+                first.verification.remarks += self._verifier.compare(plan, ran.observed, backend)
         except (NotApplicable, Refused) as reason:
             self._drop_from(1, f"with the backend {backend}: {reason}")
 
@@ -411,10 +411,10 @@ class Search:
             change, now, then = step.change, step.ran.report, before.ran.report
             fix = change.fix
             fix.verdict, fix.chosen = "proved", True
-            fix.reason = ". ".join(filter(None, [last.change.proof.words(), change.gain]))
+            fix.reason = ". ".join(filter(None, [last.change.verification.words(), change.gain]))
             remarks = settings.remarks(change.candidate.settings, last.ran.report, last.plan.text)
             remarks += caught_in_graph(last.ran.report, last.plan.text) if before is self._steps[0] else []
-            remarks += [r for r in change.proof.remarks if r != OTHER_ORDER or not change.candidate.assumption]
+            remarks += [r for r in change.verification.remarks if r != OTHER_ORDER or not change.candidate.assumption]
             new_remarks = [r for r in remarks if r not in known]
             known |= set(new_remarks)
             fix.assumption = ". ".join(filter(None, [change.candidate.assumption.rstrip("."), *new_remarks]))

@@ -39,7 +39,7 @@ LONGEST_CALL = 10.0
 
 
 @dataclass
-class Ran:
+class TrialResult:
     """The compiled runs of all calls with their recorded inputs."""
 
     report: Report
@@ -127,13 +127,13 @@ class Trials:
             except BaseException:  # the program may have caught the exception of the recorded call
                 return None
 
-    def run(self, plan: Plan, backend: Any) -> Ran:
+    def run(self, plan: Plan, backend: Any) -> TrialResult:
         """Run all calls with their recorded inputs under the plan, and return the report with what they did."""
         observed = []
         with self.compiled(plan, backend, strict=False) as run, observe(self.settings, cells=self._cells) as recording:
             for call in self.calls:
                 observed.append(run(call, recorded()))
-        return Ran(recording.report, observed)
+        return TrialResult(recording.report, observed)
 
     @contextlib.contextmanager
     def eagerly(
@@ -141,7 +141,7 @@ class Trials:
     ) -> Iterator[Callable[[RecordedCall, Variation], Observation]]:
         """Yields a function that runs a call in eager mode, without a plan or with the edits of one.
 
-        `helpers`: names that the edited text uses; the proof so forces a condition to be true or false.
+        `helpers`: names that the edited text uses; the verification so forces a condition to be true or false.
         """
         import torch
 

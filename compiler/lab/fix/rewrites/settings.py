@@ -68,7 +68,7 @@ def candidates(problem: Problem) -> list[Candidate]:
 
 
 def remarks(settings: Mapping[str, object], report: Report, text: Callable[[str], str]) -> list[str]:
-    """What these settings take for granted about the numbers in a report's graphs; `text` returns the text of a file."""
+    """What these settings assume about the numbers in a report's graphs; `text` returns the text of a file."""
     nodes = [node for graph in report.graphs for node in graph.nodes if node.op != "placeholder"]
     if not any(name in settings for name in _CAPTURING):
         return []
@@ -125,7 +125,7 @@ def _reorderable(problem: Problem) -> list[Candidate]:
 
 
 def _ignored(problem: Problem, setting: str) -> list[Candidate]:
-    """Candidates that drop log records in compiled code, which the proof refuses where anything is logged."""
+    """Candidates that drop log records in compiled code, which is refused where anything is logged."""
     methods = ("debug", "info", "warning", "error", "critical", "log", "exception")
     found = dict.fromkeys(name for name in _called(problem) if name in methods)
     return [

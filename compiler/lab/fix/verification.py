@@ -51,7 +51,7 @@ class NoGradients(Refused):
 
 
 @dataclass
-class Proof:
+class Verification:
     """What was checked to verify a plan."""
 
     variations: int = 0
@@ -97,7 +97,7 @@ class _Comparison:
     plan: Plan
     #: whether the changed program must also run on inputs that are made to require gradients
     gradients: bool = True
-    proof: Proof = field(default_factory=Proof)
+    verification: Verification = field(default_factory=Verification)
 
     def check(self, actual: Observation, case: _Case, where: str = "") -> None:
         """Raises Refused if a run differs from what is expected; differences that are allowed become remarks."""
@@ -105,25 +105,25 @@ class _Comparison:
         if variation.gradients:
             kept = without_zero_gradients(actual, expected)
             if kept is not actual:
-                self.proof.remark(ZERO_GRADIENT)
+                self.verification.remark(ZERO_GRADIENT)
             actual = kept
         text = differences(actual, expected, " ".join(self.plan.assumptions))
         if text is None:
             if loses_changes(actual, expected):
-                self.proof.remark(LOST_CHANGES)
+                self.verification.remark(LOST_CHANGES)
             if order_changed(actual, expected):
-                self.proof.remark(OTHER_ORDER)
+                self.verification.remark(OTHER_ORDER)
         elif variation.remark:
-            self.proof.remark(variation.remark)
+            self.verification.remark(variation.remark)
         else:
             text = f"{where or case.where}with {variation.name}: {text}"
             is_backward = variation.gradients and (actual.error is not None or actual.backward_fails)
             if self.gradients or not is_backward:
                 raise (NoGradients if is_backward else Refused)(text)
-            self.proof.remark(f"{NO_GRADIENTS} ({text.rstrip(':')})")
+            self.verification.remark(f"{NO_GRADIENTS} ({text.rstrip(':')})")
 
 
-class Prover:
+class Verifier:
     """Keeps the eager program's results and compares plans with them."""
 
     def __init__(self, trials: Trials, tick: Tick = lambda: None) -> None:
@@ -167,7 +167,7 @@ class Prover:
             except Refused as refusal:
                 [unchanged] = self._unchanged([case], Plan(), backend, comparison, refusal)
                 comparison.check(actual, unchanged)
-        return comparison.proof.remarks
+        return comparison.verification.remarks
 
     def _unchanged(
         self,
@@ -197,11 +197,11 @@ class Prover:
                     self._agrees.add(first)
                     raise refusal
                 if text is not None:
-                    comparison.proof.remark(f"{DIFFERS} ({text})")
+                    comparison.verification.remark(f"{DIFFERS} ({text})")
                 changed.append(case if text is None else replace(case, expected=actual, is_eager=False))
         return changed
 
-    def prove(self, plan: Plan, *, gradients: bool = True) -> Proof:
+    def verify(self, plan: Plan, *, gradients: bool = True) -> Verification:
         """Compare on the recorded inputs, on variations and on the sides of conditions; raises Refused or NotApplicable.
 
         `gradients`: whether the program must not fail where inputs are made to require gradients; else a remark says so.
@@ -219,9 +219,12 @@ class Prover:
                     self._tick()
                     comparison.check(run(case.call, case.variation), case, "without torch.compile, ")
         forced = sum(self._force(tests, comparison) for tests in forcings)
-        proof = comparison.proof
-        proof.forced, proof.variations = forced, forced + sum(not c.variation.remark for c in cases) - len(self._trials.calls)
-        return proof
+        verification = comparison.verification
+        verification.forced, verification.variations = (
+            forced,
+            forced + sum(not c.variation.remark for c in cases) - len(self._trials.calls),
+        )
+        return verification
 
     def _of(self, call: RecordedCall, plan: Plan | None = None) -> list[Variation]:
         """The variations of a call; with a plan, also those for the conditions in the files that it edits."""
