@@ -43,7 +43,7 @@ def region(*, error_on_graph_break: bool) -> Any:
 
 
 class RegionsInForce(Protocol):
-    """The interface of a `Run` to the `--region` options; `dynascope.regions.active` implements it for notebooks."""
+    """The interface of a `Run` to the `--region` options; `dynascope.cell.regions` implements it for notebooks."""
 
     def installed(self, recording: Recording) -> AbstractContextManager[None]:
         """Set the regions for the duration, and restore every object exactly."""

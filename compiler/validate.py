@@ -25,6 +25,16 @@ def why_not_savable(path: str, suffixes: Sequence[str] = SAVE_SUFFIXES) -> str |
     return None
 
 
+def save(report: Any, path: str | Path) -> str | None:
+    """Save the report; returns None, or one line that says what went wrong: a failure to save must not fail the run."""
+    try:
+        report.save(path)
+    except Exception as error:
+        reason = (getattr(error, "strerror", None) or str(error) or type(error).__name__).partition("\n")[0]
+        return f"not saved: {reason}"
+    return None
+
+
 def check_settings(settings: Settings) -> None:
     """Raise ValueError if the settings cannot work with this torch on this machine."""
     import torch

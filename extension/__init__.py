@@ -2,9 +2,9 @@
 
 Importing this package loads neither torch nor IPython; the API is loaded on first use.
 
-`api` is the Python API; `cli` is the command line, for which `script` runs a script and `launch` starts torchrun.  `children`
-records the processes that `torch.multiprocessing` starts.  `pytest_plugin` runs pages as tests and has a fixture for
-expectations.  `shell` gets the ids, counts and texts of cells from IPython.
+`api` is the Python API; `magics` has the magics, with the flags of `options`; `cli` is the command line, for which `script`
+runs a script.  `ranks` starts torchrun, and records each rank of a job.  `pytest_plugin` runs pages as tests and has a fixture
+for expectations.  `shell` gets the ids, counts and texts of cells from IPython.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ def __dir__() -> list[str]:
 
 def load_ipython_extension(shell: Any) -> None:
     """Called by `%load_ext dynascope`."""
-    from dynascope.magics.loading import load
+    from dynascope import magics
 
-    load(shell)
+    magics.load(shell)
 
 
 def unload_ipython_extension(shell: Any) -> None:
     """Called by `%unload_ext dynascope`."""
-    from dynascope.magics.loading import unload
+    from dynascope import magics
 
-    unload(shell)
+    magics.unload(shell)

@@ -18,9 +18,9 @@ from dynascope.shell import cell_number
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from dynascope.children import RanksRecording
     from dynascope.compiler.driver.pipeline import Run
     from dynascope.compiler.settings import ExplainSettings
+    from dynascope.ranks import RanksRecording
 
 __all__ = ["compile", "explain", "last", "load", "observe", "record_ranks", "region"]
 
@@ -108,6 +108,6 @@ def record_ranks(folder: str | Path | None = None) -> RanksRecording:
         A context manager; its `report` is the RanksReport of the processes that `torch.multiprocessing` starts in the block,
         for a launcher or for you.
     """
-    from dynascope.children import RanksRecording
+    from dynascope.ranks import RanksRecording
 
     return RanksRecording(folder)

@@ -24,10 +24,9 @@ from dynascope.compiler.ranks.report import ALIKE, read_terms
 from dynascope.compiler.ranks.report import SUFFIXES as RANKS_SUFFIXES
 from dynascope.compiler.report import Report, encodable
 from dynascope.compiler.settings import SAVE_SUFFIXES
-from dynascope.compiler.validate import why_not_savable, with_suggestion
+from dynascope.compiler.validate import save, why_not_savable, with_suggestion
 from dynascope.docs_tests.pages import DEFAULT_TIMEOUT, PageError
-from dynascope.launch import RankRun, launch, wants_torchrun
-from dynascope.runs.saving import save
+from dynascope.ranks import RankRun, launch, wants_torchrun
 from dynascope.widgets.terminal import is_open
 
 USAGE, FAILED, INTERRUPTED = 2, 1, 130
@@ -343,7 +342,7 @@ def _write_trace(report: Any, path: str) -> None:
 
 
 def _test(chosen: argparse.Namespace) -> int:
-    from dynascope.docs_tests.command import run_pages
+    from dynascope.docs_tests.runner import run_pages
 
     try:
         return run_pages(chosen.paths, update=chosen.update, timeout=chosen.timeout, parallel=chosen.parallel)

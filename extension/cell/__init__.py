@@ -1,6 +1,7 @@
-"""A cell as code: text in, statements run.
+"""The code of one cell, and which parts of it are compiled.
 
-`source` parses a cell and runs its statements, `ast_tools` reads and makes syntax trees, `mutations` finds the objects that a
-cell changes, `tracebacks` shows errors without the frames of torch, dynascope and the notebook, `interrupts` keeps Ctrl-C out
-of setup and cleanup.
+`source` turns the cell's text into code and runs it, `syntax` walks its syntax tree, `interrupts` and `tracebacks` are about
+how it ends.  `targets` finds what can be compiled: definitions in the cell, and objects of a name.  `named` compiles what `-f`
+names, `entry_points` the functions and modules that the cell defines, and `statements` the cell's own statements if it defines
+neither.  `regions` puts parts of it into regions for `--region`.
 """

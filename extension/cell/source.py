@@ -23,7 +23,7 @@ from IPython.core.error import UsageError
 from dynascope.cell.interrupts import interruptible
 from dynascope.shell import raw_cell, running_cell_number
 
-#: `co_name` of the code object that a function named by `-f` has during the run (`selection.named`)
+#: `co_name` of the code object that a function named by `-f` has during the run (`cell.named`)
 JUMP = "<jump to {}>"
 
 Namespace = dict[str, Any]
@@ -32,7 +32,7 @@ CompileTree = Callable[[ast.AST, str], CodeType]
 
 
 class Regions(Protocol):
-    """The regions of a run, as the code of its cell needs them; `dynascope.regions.active` implements this protocol."""
+    """The regions of a run, as the code of its cell needs them; `dynascope.cell.regions` implements this protocol."""
 
     def compile(self, tree: ast.AST, compile_tree: Callable[[ast.AST], CodeType]) -> CodeType:
         """Compile a tree of the cell with its regions in it."""

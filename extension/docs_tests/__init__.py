@@ -1,5 +1,5 @@
 """`dynascope test`: notebooks and MyST pages as tests.
 
-`command` runs many pages, `runner` tests one page, `pages` reads and writes it, `kernel` executes it, `normalize` makes its
-outputs fit to be committed, `compare` compares them with the stored ones.
+`runner` tests one page or many, `pages` reads and writes them, `kernel` executes them, `outputs` compares the outputs with the
+stored ones and makes them fit to be committed.
 """

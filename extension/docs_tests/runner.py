@@ -1,9 +1,9 @@
-"""Runs one page in a fresh kernel, and reports what differs from the outputs that the page stores.
+"""Runs pages, each in a fresh kernel, and reports what differs from the outputs that the page stores.
 
 `dynascope test` and the pytest plugin both call `run_page`.  It honours the tags `raises-exception` (may raise),
 `expect-exception` (must raise), `skip-execution`, `requires-cuda` and `remove-*`, the option `execution_timeout` of a cell or
 page, and the page's `execution_mode`, `execution_allow_errors` and `execution_in_temp`.  If the file stores outputs, the new
-ones are compared with them (`docs_tests.compare`); with `update`, the new outputs are written instead.
+ones are compared with them (`docs_tests.outputs`); with `update`, the new outputs are written instead.
 """
 
 from __future__ import annotations
@@ -17,15 +17,19 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from dynascope.compiler.report import plural
 from dynascope.compiler.source.origin import is_users
-from dynascope.docs_tests.compare import EXPECTATION_ERROR, compare, error_name
-from dynascope.docs_tests.normalize import normalize
-from dynascope.docs_tests.pages import DEFAULT_TIMEOUT, Page, PageError, is_hidden, read, tags_of
+from dynascope.docs_tests import kernel
+from dynascope.docs_tests.outputs import EXPECTATION_ERROR, compare, error_name, normalize
+from dynascope.docs_tests.pages import DEFAULT_TIMEOUT, Page, PageError, find, is_hidden, read, tags_of
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _CELL_LINE = re.compile(r"Cell In\[(\d+)\],? line (\d+)")
@@ -280,3 +284,53 @@ def _indented(text: str) -> list[str]:
 def _numbered(source: str, line: int | None) -> list[str]:
     """The cell's source with line numbers; `line` is marked."""
     return [f"  {'>' if n == line else ' '} {n:3d}  {text}".rstrip() for n, text in enumerate(source.splitlines(), 1)]
+
+
+# -- many pages ------------------------------------------------------------------------------------
+
+
+def run_pages(paths: Sequence[str], *, update: bool = False, timeout: float, parallel: int = 1) -> int:
+    """Run every page in `paths`; returns 0 if none failed, otherwise 1.
+
+    Raises PageError, with a one-line message, if a path is missing or unsuitable, or if there is no page or no ipykernel.
+    """
+    pages = find(paths)
+    if not pages:
+        raise PageError(f"no .ipynb and no MyST page in {', '.join(map(str, paths))}")
+    if find_spec("ipykernel") is None:
+        raise PageError("running pages needs a kernel: pip install ipykernel")
+    start = time.monotonic()
+    results: list[Result] = []
+    with ThreadPoolExecutor(max(parallel, 1)) as pool:
+        try:
+            for result in pool.map(partial(run_page, update=update, timeout=timeout), pages):
+                print(_line(result), flush=True)
+                results.append(result)
+        except KeyboardInterrupt:
+            kernel.interrupted.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    for result in results:
+        for problem in result.problems:
+            print(f"\n{problem}")
+    print(f"\n{_counts(results, update)} in {time.monotonic() - start:.1f} s")
+    return 0 if all(r.ok for r in results) else 1
+
+
+def _counts(results: list[Result], update: bool) -> str:
+    """`1 failed, 3 passed, 1 skipped`; with `--update` also how many pages were updated."""
+    failed, skipped = sum(not r.ok for r in results), sum(r.skipped is not None for r in results)
+    counts = [(failed, "failed", failed > 0), (len(results) - failed - skipped, "passed", True)]
+    counts += [(skipped, "skipped", skipped > 0), (sum(r.updated for r in results), "updated", update)]
+    return ", ".join(f"{number} {word}" for number, word, shown in counts if shown)
+
+
+def _line(result: Result) -> str:
+    word = "skipped" if result.skipped else "ok" if result.ok else "FAILED"
+    text = f"{word:8}{result.path}"
+    if result.skipped:
+        return f"{text}  ({result.skipped})"
+    text += f"  {result.cells} cells, {result.seconds:.1f} s"
+    if result.updated:
+        text += ", updated"
+    return "\n".join([text, *(f"        note: {note}" for note in result.notes)])

@@ -1,5 +1,8 @@
 """One run of one cell: check the input, run the cell, show its report, return its value or raise its error.
 
+`CompiledCell` has the right parts compiled: what `-f` names, wherever the cell calls it (`cell.named`); otherwise the functions
+and modules that the cell defines (`cell.entry_points`); or the statements of a cell that defines none (`cell.statements`).
+
 The order is part of the contract.  The input is checked, as far as it is known, before anything is displayed or run.
 Then come the display and the run.  Whatever happens in the run, everything is restored, and the report is bound, shown and
 saved.
@@ -7,6 +10,7 @@ saved.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import keyword
 import sys
@@ -20,21 +24,33 @@ from IPython.utils.capture import capture_output
 
 from dynascope.cell import source as cells
 from dynascope.cell import tracebacks
-from dynascope.cell.ast_tools import bound_names
+from dynascope.cell.entry_points import EntryPoints
 from dynascope.cell.interrupts import Interrupts, interruptible
+from dynascope.cell.named import NamedTargets
+from dynascope.cell.regions import ActiveRegions
 from dynascope.cell.source import Cell
+from dynascope.cell.statements import CellStatements
+from dynascope.cell.syntax import bound_names, own_statements
+from dynascope.cell.targets import (
+    Definition,
+    check_inputs,
+    check_target,
+    definitions,
+    inputs_named,
+    ran_eagerly,
+    resolve,
+    why_nothing_ran,
+)
+from dynascope.compiler.capture.torch_private import marks
 from dynascope.compiler.driver.pipeline import Run
-from dynascope.compiler.report import Report, comparison
+from dynascope.compiler.lab.fix.text_edits import NotApplicable, with_edits
+from dynascope.compiler.lab.recorded_call import unwatched
+from dynascope.compiler.report import FixSet, Report, comparison
 from dynascope.compiler.settings import Settings
-from dynascope.compiler.validate import check_settings, why_not_savable
-from dynascope.regions.active import ActiveRegions
-from dynascope.runs import fixed_cell, history, saving
-from dynascope.runs.compiled_cell import CompiledCell
+from dynascope.compiler.source.code import STATEMENTS, user_name
+from dynascope.compiler.validate import check_settings, save, why_not_savable
 from dynascope.runs.display import Display
-from dynascope.runs.inputs import check_inputs, inputs_named
-from dynascope.selection.definitions import definitions
-from dynascope.selection.named import check_target, resolve
-from dynascope.shell import cell_id, cell_number, event_loop
+from dynascope.shell import cell_id, cell_number, event_loop, raw_cell
 from dynascope.widgets.guarded import guarded
 
 
@@ -173,10 +189,10 @@ class CellRun:
     def _publish(self, report: Report, display: Display) -> None:
         """Add the report to the cell's history, bind it to the name of `--output` and show it."""
         self.report = report
-        fixed_cell.use_raw_texts(self.shell, report, self.cell.file)
+        use_raw_texts(self.shell, report, self.cell.file)
         if self.key is None:
-            self.key = history.key(cell_id(self.shell), report, self.cell.text)
-        previous = history.add(self.key, report)
+            self.key = history_key(cell_id(self.shell), report, self.cell.text)
+        previous = add_to_history(self.key, report)
         if self.settings.output is not None:
             self.shell.user_ns[self.settings.output] = report
         if display.view is not None:
@@ -190,7 +206,7 @@ class CellRun:
 
     def _save(self, report: Report) -> None:
         """Save the report for `--save`; what went wrong is printed, not raised."""
-        wrong = saving.save(report, self.settings.save) if self.settings.save is not None else None
+        wrong = save(report, self.settings.save) if self.settings.save is not None else None
         if wrong is not None:
             print(f"--save {self.settings.save}: {wrong}", file=sys.stderr)
 
@@ -201,3 +217,242 @@ class CellRun:
         except comparison.ExpectationFailed as error:
             tracebacks.show_message_only(self.shell, error)
             raise
+
+
+class CompiledCell:
+    """One cell to be run under `%%compile`, inside the `Run` that records it."""
+
+    def __init__(self, shell: Any, cell: Cell, run: Run, *, functions: list[str], keep: bool) -> None:
+        self.shell, self.cell, self.run = shell, cell, run
+        self.namespace: dict[str, Any] = shell.user_ns
+        #: the names that `-f` gives
+        self.functions = functions
+        self.keep = keep
+
+    def __call__(self) -> Any:
+        """Run the cell; returns the value of its last expression."""
+        try:
+            return self._run()
+        finally:  # also after an error: where the compiler refuses a function, it raises in the user's code
+            self._note_users_own()
+
+    def _run(self) -> Any:
+        if self.functions:
+            return self._run_named()
+        defined = definitions(self.cell, self.namespace)
+        if defined:
+            return self._run_entry_points(defined)
+        return self._run_statements()
+
+    def _make_entry(self, target: Any, name: str | None = None) -> Any:
+        if getattr(target, "__name__", "") != STATEMENTS:
+            return self.run.entry_point(target, name=name)
+        self.run.retrace(target)  # so that nothing of this function stays in Dynamo's tables
+        return self.run.entry_point(target, self.namespace)
+
+    def _note_users_own(self) -> None:
+        """Name the functions that the user's code compiled itself, and add a note that they keep their own settings."""
+        recording = self.run.recording
+        own = recording.users_own
+        if not own:
+            return
+        self.run.compiled.extend(name for name in own if self.run.compiled and name not in self.run.compiled)
+        bound = next((name for name in own if marks.is_compiled(self.namespace.get(name))), None)  # -f reaches it by this name
+        self.run.notes.append(
+            f"{', '.join(own)}: your own torch.compile was left unchanged; the options of %%compile "
+            f"do not apply to {'it' if len(own) == 1 else 'them'}{f' (-f {bound} compiles it with them)' if bound else ''}."
+        )
+
+    # -- named targets ---------------------------------------------------------------------------------
+
+    def _run_named(self) -> Any:
+        self.run.compiled.extend(self.functions)
+        targets = NamedTargets(self._make_entry, self.run.retrace)
+
+        def look_up(statement: Any = None) -> None:
+            for name in self.functions:
+                with contextlib.suppress(LookupError, UsageError):
+                    value = resolve(name, self.namespace)
+                    check_target(name, value)
+                    targets.add(name, value)
+
+        with contextlib.ExitStack() as stack:
+            stack.callback(targets.restore)
+            stack.enter_context(marks.around_compiled_code(targets.off, targets.on))
+            look_up()
+            value = cells.run_statements(self.shell, self.cell, after=look_up)
+            self._note_uncalled(targets)
+            self._bind(targets.entry)
+        return value
+
+    def _note_uncalled(self, targets: NamedTargets) -> None:
+        note = "was not called in this run: call it in the cell to compile it."
+        if self.run.recording.called:  # which may have called it: that is not seen
+            note = "was not called from uncompiled code in this run: call it in the cell to compile it by itself."
+        for name in self.functions:
+            if name not in targets.resolved:
+                try:
+                    check_target(name, resolve(name, self.namespace))
+                except (LookupError, UsageError) as error:
+                    reason = str(error).removeprefix(f"cannot compile {name}: ")
+                    self.run.notes.append(f"{name} was not compiled: {reason}.")
+            elif name not in targets.called:
+                self.run.notes.append(f"{name} {note}")
+            elif not self.run.recording.has_graphs:
+                inner = f"{getattr(targets.resolved[name], '__qualname__', name)}.<locals>."
+                made = [
+                    n for n, v in self.namespace.items() if getattr(v, "__qualname__", "").startswith(inner) and n[0] != "_"
+                ]
+                self.run.notes += [f"{n}, which {name} made, was not compiled: use -f {n}." for n in made]
+
+    # -- statements ------------------------------------------------------------------------------------
+
+    def _run_statements(self) -> Any:
+        entry_points = EntryPoints(self.shell, self.cell, (), self._make_entry, self.run.retrace, others=True)
+        statements = CellStatements(self.shell, self.cell, self._make_entry, entry_points)
+        with contextlib.ExitStack() as stack:
+            stack.callback(entry_points.close)
+            try:
+                value = statements()
+            finally:
+                self.run.compiled.extend(map(user_name, self.run.recording.called))
+                self.run.notes.extend(statements.notes())
+                if not self.run.compiled:
+                    self.run.notes.append("nothing was compiled: these statements call no module and none of your functions.")
+            self._bind_kept(entry_points)
+        return value
+
+    # -- entry points ----------------------------------------------------------------------------------
+
+    def _run_entry_points(self, defined: list[Definition]) -> Any:
+        entry_points = EntryPoints(self.shell, self.cell, defined, self._make_entry, self.run.retrace)
+        name_of = {id(d.node): d.name for d in defined if d.refused is None}
+        before = {name: self.namespace.get(name) for name in name_of.values()}
+
+        def register(statement: Any) -> None:
+            for name in [name_of[id(s)] for s in own_statements([statement]) if id(s) in name_of]:
+                if self.namespace.get(name) is not before[name]:  # else it is in an `if` that did not run
+                    entry_points.register(self.namespace.get(name))
+
+        with contextlib.ExitStack() as stack:
+            stack.callback(entry_points.close)
+            try:
+                value = cells.run_statements(self.shell, self.cell, entry_points.compile, register)
+            finally:
+                self._note_refused(defined)
+            if not self.run.recording.users_own and not self.run.recording.has_graphs:
+                self.run.notes.extend(self._why_nothing(defined, entry_points))
+            self._bind_kept(entry_points)
+        return value
+
+    def _why_nothing(self, defined: list[Definition], entry_points: EntryPoints) -> list[str]:
+        if entry_points.called and not entry_points.uncompiled:
+            return []  # what was called has nothing to compile, or breaks that the report shows
+        names = list(entry_points.uncompiled)
+        note = why_nothing_ran(self.cell, defined, self.namespace, names) if not entry_points.called else ran_eagerly(names)
+        return [note] if note is not None else []
+
+    def _note_refused(self, defined: list[Definition]) -> None:
+        """Add notes on definitions that are no entry points; those that the cell compiled itself have a note of their own."""
+        for d in defined:
+            if d.refused is not None and d.name not in self.run.recording.users_own:
+                self.run.notes.append(f"{d.name} was left unchanged: it is {d.refused}.")
+
+    # -- --keep ----------------------------------------------------------------------------------------
+
+    def _bind_kept(self, entry_points: EntryPoints) -> None:
+        to_keep = entry_points.to_keep()
+        self._bind(lambda plain: to_keep.get(id(plain)))
+
+    def _bind(self, entry_of: Callable[[Any], Any]) -> None:
+        """With `--keep`, bind the compiled entry points to the names of what they compile; a module is compiled in place."""
+        import torch
+
+        if not self.keep:
+            return
+        for name, value in list(self.namespace.items()):
+            entry = None if name.startswith("_") else entry_of(value)
+            if entry is None:
+                continue
+            entry = unwatched(entry)
+            if isinstance(value, torch.nn.Module):
+                marks.compiled_call(value)(entry)
+            else:
+                self.namespace[name] = entry
+
+
+# -- earlier runs of the cell ----------------------------------------------------------------------
+
+
+#: earlier runs of one cell that are kept
+KEPT = 20
+
+_latest: dict[Hashable, Report] = {}
+
+
+def history_key(cell_id: str | None, report: Report, text: str) -> Hashable:
+    """What identifies the cell of this report."""
+    if cell_id is not None:
+        return ("id", cell_id)
+    if not report.compiled or report.compiled == [user_name(STATEMENTS)]:
+        return ("text", text)
+    return ("names", *report.compiled)
+
+
+def add_to_history(cell: Hashable, report: Report) -> Report | None:
+    """Remember `report` as the latest one of the cell; returns the report before it, which becomes its `previous`."""
+    report.previous = before = _latest.get(cell)
+    _latest[cell] = report
+    oldest: Report | None = report
+    for _ in range(KEPT):
+        oldest = oldest.previous if oldest is not None else None
+    if oldest is not None:
+        oldest.previous = None
+    return before
+
+
+def forget_history() -> None:
+    """Forget every run; called when the extension is unloaded."""
+    _latest.clear()
+
+
+# -- fixes -----------------------------------------------------------------------------------------
+
+
+def use_raw_texts(shell: Any, report: Report, ran: str) -> None:
+    """Make the fixed texts in `report` anew from what the user wrote; until now, they have comments or calls for magics.
+
+    A cell is left out if its raw text is unknown or a change does not apply to it; the patch still shows its fixes.  `ran`: the
+    file of the cell that ran; if the fixes need `dynamic=True`, this becomes an option of its magic.
+    """
+    fixes = report.fix_set
+    if fixes is None:
+        return
+    texts: dict[str, str] = {}
+    for file in dict.fromkeys([*fixes.cells, *([ran] if fixes.settings.get("dynamic") is True else [])]):
+        edits = [edit for edit in fixes.edits if edit.file == file]
+        raw = raw_cell(shell, cell_number(file) or 0)  # IPython has no In[0]
+        if raw:
+            raw = raw.rstrip("\n") + "\n"
+            try:
+                text = with_edits(raw, edits)
+                text = _with_options(text, fixes) if file == ran else text
+                texts |= {file: text.rstrip("\n")} if text != raw else {}
+            except NotApplicable:
+                continue
+    fixes.cells = texts
+
+
+def _with_options(text: str, fixes: FixSet) -> str:
+    """The text of a cell; if the fixes need `dynamic=True`, with `--dynamic true` added to a `%%compile` on its first line."""
+    first, end, rest = text.partition("\n")
+    if fixes.settings.get("dynamic") is True and first.startswith("%%compile"):
+        first += " --dynamic true"
+    return first + end + rest
+
+
+def latest_fixed_cell(report: Report) -> tuple[str, list[str]] | None:
+    """The fixed text of the latest cell that changes, and the names of the other cells that change; None if none does."""
+    cells = report.fix_set.cells if report.fix_set is not None else {}
+    files = sorted(cells, key=lambda file: cell_number(file) or 0)
+    return (cells[files[-1]], [f"In[{cell_number(file)}]" for file in files[:-1]]) if files else None

@@ -9,25 +9,34 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import io
 import os
+import re
 import signal
+import sys
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any
+from functools import partial
+from types import FunctionType
+from typing import Any, NamedTuple, TextIO
 
+from IPython.core.displaypub import CapturingDisplayPublisher
 from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
 
 from dynascope.cell import tracebacks
-from dynascope.cell.mutations import mutated_names
+from dynascope.cell.syntax import mutated_names
 from dynascope.compiler.capture.torch_private import running
+from dynascope.compiler.report import Report
 from dynascope.compiler.settings import Settings
+from dynascope.compiler.source.code import last_line, user_name
 from dynascope.runs.cell_run import CellRun
 from dynascope.runs.display import Display
-from dynascope.runs.rerun_output import Output
-from dynascope.runs.view_target import region_target
 from dynascope.shell import cell_id, event_loop, receive_clicks_immediately
+from dynascope.widgets.words import as_overwritten
 
 #: settings that a view may change
 CHANGEABLE = ("fullgraph", "error_on_graph_break", "backend", "dynamic", "device", "mode", "nested_graph_breaks", "fix")
@@ -222,3 +231,177 @@ def switch_off() -> None:
     for view in list(_views):
         view.can_run_again = view.busy = False
     _views.clear()
+
+
+# -- what a click points at ------------------------------------------------------------------------
+
+
+#: a cell, as a break's target names it
+_IN_CELL = re.compile(r"In\[\d+\]")
+
+
+class _Place(NamedTuple):
+    """A line of a function in the report; `cell` is None outside the notebook's cells."""
+
+    file: str
+    line: int
+    #: the name that the report shows; a `forward` may have that of its module
+    function: str
+    cell: int | None
+    #: the function's own name
+    code_name: str
+
+
+def region_target(target: str, report: Report, file: str, namespace: dict[str, Any]) -> str:
+    """The TARGET for a click: a line of the cell in `file`, a function's name, or the dotted path of a function elsewhere.
+
+    The view sends a function's name, a function outside the notebook with one of its lines (`forward:12`), or the cell and the
+    line of a break (`In[3]:12`).  A bare number in the result is a line of this cell.
+    """
+    breaks = [_Place(b.file, b.line, b.function, b.cell, b.function) for b in report.breaks]
+    places = breaks + [_Place(f.file, f.line, f.name, f.cell, user_name(f.code_name)) for f in report.frames]
+    name, _, line = target.rpartition(":")
+    if _IN_CELL.fullmatch(name) and line.isdigit():
+        candidates = [p for p in breaks if (p.line, f"In[{p.cell}]") == (int(line), name)]
+        if any(p.file == file for p in candidates):
+            return line
+    elif name and line.isdigit():
+        candidates = [p for p in places if (p.line, p.function, p.cell) == (int(line), name, None)]
+        target = name
+    else:
+        candidates = [p for p in places if p.function == target and p.file != file and target not in namespace]
+    return _dotted_path(candidates[0], namespace) if candidates else target
+
+
+def _dotted_path(place: _Place, namespace: dict[str, Any]) -> str:
+    """The path of the function at this place, in the notebook or in a loaded module; its bare name if it is in neither."""
+    modules = [(f"{name}.", module) for name, module in list(sys.modules.items())]
+    loaded = [(prefix, vars(module)) for prefix, module in modules if getattr(module, "__file__", None) == place.file]
+    for prefix, space in [("", namespace), *loaded]:
+        for path, function in _functions(space):
+            code = function.__code__
+            same = (code.co_filename, code.co_name) == (place.file, place.code_name)
+            if same and code.co_firstlineno <= place.line <= last_line(code):
+                return prefix + path
+    return place.function
+
+
+def _functions(space: dict[str, Any]) -> Iterator[tuple[str, FunctionType]]:
+    """(path, function) of each function, and of each method of a class, without their decorators."""
+    for name, value in list(space.items()):
+        members = {f"{name}.{k}": v for k, v in vars(value).items()} if isinstance(value, type) else {name: value}
+        for path, member in members.items():
+            if isinstance(member, (staticmethod, classmethod)):
+                member = member.__func__
+            function = inspect.unwrap(member) if isinstance(member, FunctionType) else None
+            if isinstance(function, FunctionType):
+                yield path, function
+
+
+# -- what the run prints ---------------------------------------------------------------------------
+
+
+#: seconds between two updates of the view
+_UPDATE_EVERY = 0.2
+
+
+class _Sink(io.RawIOBase):
+    """Where a stream's bytes go: to an Output and, once the run is over, to the original stream.
+
+    A logger that the cell sets up keeps its stream.
+    """
+
+    def __init__(self, output: Output, original: Any) -> None:
+        self.output, self.original = output, original
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        text = bytes(data).decode("utf-8", "surrogatepass")
+        if self.output.is_over:
+            self.original.write(text)
+        else:
+            self.output.add("stream", text)
+        return len(data)
+
+    def flush(self) -> None:
+        if self.output.is_over:
+            self.original.flush()
+
+
+def _stream(output: Output, original: Any) -> TextIO:
+    """A text stream into a `_Sink`: one of Python's own, because Dynamo traces the methods of any other class."""
+    sink: Any = _Sink(output, original)
+    return io.TextIOWrapper(sink, "utf-8", "surrogatepass", newline="", write_through=True)
+
+
+class Output:
+    """A context manager inside which everything that is printed and displayed is shown in the view, as text."""
+
+    def __init__(self, view: Any) -> None:
+        self.view = view
+        #: (kind, the texts that belong together)
+        self._parts: list[tuple[str, list[str]]] = []
+        self._updated = 0.0
+        self._stack = contextlib.ExitStack()
+        self.is_over = False
+
+    def __enter__(self) -> Output:
+        import torch
+
+        self.view.output([])
+        self._stack.enter_context(contextlib.redirect_stdout(_stream(self, sys.stdout)))
+        self._stack.enter_context(contextlib.redirect_stderr(_stream(self, sys.stderr)))
+        output = self
+        shell: Any = InteractiveShell.instance()
+        before = shell.display_pub
+        untraced = partial(torch.compiler.disable, reason="Run again shows it in the view")
+
+        class Publisher(CapturingDisplayPublisher):
+            def __getattr__(self, name: str) -> Any:
+                return getattr(before, name)  # the kernel may use attributes of its own publisher meanwhile
+
+            @untraced
+            def publish(self, data: Any, *args: Any, **kwargs: Any) -> None:
+                if kwargs.get("update"):  # of what a cell displayed, such as the report of the first run
+                    before.publish(data, *args, **kwargs)
+                else:
+                    output.add("data", str(data.get("text/plain", "")) + "\n")
+
+            @untraced
+            def clear_output(self, wait: bool = False) -> None:
+                output.clear()
+
+        publisher: Any = Publisher
+        shell.display_pub = publisher()
+        self._stack.callback(setattr, shell, "display_pub", before)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+        self.is_over = True
+        self._show()
+
+    def add(self, kind: str, text: str) -> None:
+        """Add a part of this kind ("stream", "data" or "error")."""
+        if self._parts and self._parts[-1][0] == kind == "stream":
+            self._parts[-1][1].append(text)
+        else:
+            self._parts.append((kind, [text]))
+        if time.monotonic() - self._updated > _UPDATE_EVERY:
+            self._show()
+            self._updated = time.monotonic()  # after it: joining a long text takes time
+
+    def clear(self) -> None:
+        """Remove what was added so far; the view changes with the next part."""
+        self._parts.clear()
+
+    def _show(self) -> None:
+        self.view.output([{"type": kind, "text": as_overwritten("".join(texts))} for kind, texts in self._parts])
+
+    def add_value(self, shell: Any, value: Any) -> None:
+        """Add the cell's result."""
+        if value is not None:
+            data, _ = shell.display_formatter.format(value, include={"text/plain"})
+            self.add("data", str(data.get("text/plain", "")))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from notebook_making import cell, edit, make_notebook
 
-from dynascope.docs_tests.compare import outlines
+from dynascope.docs_tests.outputs import outlines
 from dynascope.docs_tests.runner import run_page
 
 LOAD = "%load_ext dynascope\n%config DynascopeMagics.backend = 'eager'\nimport torch"

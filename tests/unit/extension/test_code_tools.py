@@ -10,9 +10,8 @@ import pytest
 import torch
 
 from dynascope.cell import tracebacks
-from dynascope.cell.ast_tools import bound_names, generated, is_generator, own_statements
-from dynascope.cell.mutations import mutated_names
 from dynascope.cell.source import Cell
+from dynascope.cell.syntax import bound_names, generated, is_generator, mutated_names, own_statements
 from dynascope.compiler.patching import patched
 from dynascope.compiler.source.code import code_key, first_line, map_constants, nested_code
 

@@ -20,8 +20,7 @@ from msgspec import structs
 from dynascope.compiler.report import Break, FlagOrigin, Frame, Report
 from dynascope.compiler.source.origin import origin
 from dynascope.runs import rerun
-from dynascope.runs.rerun_output import Output
-from dynascope.runs.view_target import region_target
+from dynascope.runs.rerun import Output, region_target
 from dynascope.widgets.features.breaks import break_target
 
 INNER = ["def inner(x):", "    x = x + 1", "    torch._dynamo.graph_break()", "    return x + 2"]

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from dynascope.compiler.settings import Settings
-from dynascope.magics.flag_parser import config_traits, default_of
+from dynascope.options import config_traits, default_of
 
 
 @pytest.mark.parametrize(("given", "expected"), [(None, "inductor"), ("", "inductor"), ("aot_eager", "aot_eager")])

@@ -12,9 +12,9 @@ import pytest
 import torch
 
 import dynascope
+from dynascope import options
 from dynascope.compiler.settings import Settings, option_flag
-from dynascope.magics import flag_parser
-from dynascope.magics.flag_parser import command_line
+from dynascope.options import command_line
 from dynascope.runs import cell_run
 from dynascope.runs.display import Display
 
@@ -286,7 +286,7 @@ def test_unload_takes_away_exactly_what_load_added(shell):
 
 
 def test_completion(shell):
-    from dynascope.magics.completion import completions
+    from dynascope.options import completions
 
     shell("def block(x): return x")
     assert completions("compile", "--full", shell.ns) == ["--fullgraph"]
@@ -340,7 +340,7 @@ def test_the_line_of_a_magic_gives_its_settings(shell):
         "%%compile", "--options", "cuda.arch='90'", "--options", "a=3", "--options", "b=word", "--profile", "3",
         "--fix-seconds", "0.5",
     ]  # fmt: skip
-    assert dict(flag_parser._pair(word, "--options") for word in words if "=" in word) == settings.options
-    assert flag_parser._pair("a={[1]}", "--options") == ("a", "{[1]}")
+    assert dict(options._pair(word, "--options") for word in words if "=" in word) == settings.options
+    assert options._pair("a={[1]}", "--options") == ("a", "{[1]}")
     done = shell("%%compile --fix-seconds 0.5 --view none --backend eager", "def f(x): return x + 1", "r = f(x)")
     assert done.text == ""

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from dynascope.magics.completion import completions
+from dynascope.options import completions
 
 
 def test_profile_of_an_entry_point(shell):

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import dynascope
-from dynascope.selection import named
+from dynascope.cell import named
 
 BREAKS = ["def f(x):", "    torch._dynamo.graph_break()", "    return x + 1"]
 

@@ -9,7 +9,7 @@ import nbformat
 import pytest
 from project_files import project_files
 
-from dynascope.docs_tests.normalize import normalize
+from dynascope.docs_tests.outputs import normalize
 from dynascope.docs_tests.pages import read, tags_of
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -8,7 +8,7 @@ import nbformat
 import pytest
 from notebook_making import MYST, Maker, cell
 
-from dynascope.docs_tests import command
+from dynascope.docs_tests import runner
 from dynascope.docs_tests.pages import PageError, find, read, tags_of
 
 
@@ -151,6 +151,6 @@ def test_pages_that_are_not_to_be_run(make: Maker) -> None:
 
 def test_without_a_kernel_nothing_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "page.ipynb").write_text(nbformat.writes(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1")])))
-    monkeypatch.setattr(command, "find_spec", lambda name: None)
+    monkeypatch.setattr(runner, "find_spec", lambda name: None)
     with pytest.raises(PageError, match="pip install ipykernel"):
-        command.run_pages([str(tmp_path)], timeout=10)
+        runner.run_pages([str(tmp_path)], timeout=10)

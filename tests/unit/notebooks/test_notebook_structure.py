@@ -10,8 +10,7 @@ import pytest
 
 from dynascope.compiler.report import Break, Report, Summary
 from dynascope.compiler.report.comparison import MIME, outline
-from dynascope.docs_tests.compare import compare, outlines
-from dynascope.docs_tests.normalize import normalized, stable
+from dynascope.docs_tests.outputs import compare, normalized, outlines, stable
 
 BREAK = {"type": "graph_break()", "line": 4, "outcome": "resumed"}
 

@@ -1,4 +1,4 @@
-"""Finds the functions and `nn.Module` classes in a cell's syntax tree, and decides which of them are entry points.
+"""Finds what can be compiled, and says why something cannot be: definitions in the cell's text, and the objects of names.
 
 An entry point is an undecorated function or `nn.Module` class of the cell, or a function decorated only with
 `error_on_graph_break` (or `region`, which returns the same decorator), `no_grad` or the like.  Functions with other
@@ -9,13 +9,22 @@ decorators, decorated classes, generators and async functions run unchanged, bec
 from __future__ import annotations
 
 import ast
+import functools
+import inspect
+import keyword
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from types import FunctionType, MethodType
+from typing import Any, Literal
 
-from dynascope.cell.ast_tools import FUNCTIONS, dotted_name, is_generator, own_statements
+from IPython.core.error import UsageError
+
 from dynascope.cell.source import Cell, Namespace
+from dynascope.cell.syntax import FUNCTIONS, dotted_name, is_generator, own_statements
 from dynascope.compiler.capture.torch_private import marks
+from dynascope.compiler.lab.inputs import wrong_with
+from dynascope.compiler.validate import did_you_mean
 
 _TORCHS_DECORATORS = (
     "error_on_graph_break", "region", "no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "autocast"
@@ -119,3 +128,103 @@ def why_nothing_ran(cell: Cell, defined: list[Definition], namespace: Namespace,
     last = uncalled[-1]  # which may call those above
     call = last.name + ("(...)" if last.kind == "function" else "(...)(x)")
     return eager or f"the cell calls none of its functions, so nothing was compiled: add a call, {call}, to the cell."
+
+
+# -- objects of a name ----------------------------------------------------------------------------
+
+
+def resolve(name: str, namespace: Namespace) -> Any:
+    """The object of a dotted name: in the user's namespace, else in a module that is already loaded.
+
+    Raises LookupError if there is none.
+    """
+    root, *rest = name.split(".")
+    if root in namespace:
+        value = namespace[root]
+    elif root in sys.modules and rest:
+        value = sys.modules[root]
+    else:
+        raise LookupError(f"no {root!r} in the notebook{did_you_mean(root, namespace)}")
+    path = root
+    for part in rest:
+        try:
+            value = getattr(value, part)
+        except Exception:
+            raise LookupError(f"{path} has no {part!r}{did_you_mean(part, dir(value))}") from None
+        path += f".{part}"
+    return value
+
+
+def underlying(value: Any) -> Any:
+    """What is compiled for this object: the function of a partial, the `__call__` of an object that has one in Python."""
+    import torch
+
+    while type(value) is functools.partial:
+        value = value.func
+    call = inspect.getattr_static(type(value), "__call__", None)
+    if type(call) is not FunctionType or isinstance(value, (type, torch.nn.Module)) or marks.is_compiled(value):
+        return value
+    return MethodType(call, value)
+
+
+def check_target(name: str, value: Any) -> None:
+    """Raise UsageError with a one-line message if `value` cannot be compiled."""
+    reason = why_not_compilable(value)
+    if reason is not None:
+        raise UsageError(f"cannot compile {name}: {reason}")
+
+
+def why_not_compilable(value: Any) -> str | None:
+    """Why this object cannot be compiled; None if it can."""
+    import torch
+
+    value = underlying(value)
+    if isinstance(value, torch.nn.Module) or (isinstance(value, type) and issubclass(value, torch.nn.Module)):
+        return None
+    function = value.__func__ if isinstance(value, MethodType) else value
+    if marks.is_compiled(function):
+        return None
+    if isinstance(function, FunctionType):
+        if marks.is_disabled(function):
+            return "it is kept out of the compiler by torch.compiler.disable"
+        if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+            return "it is an async function"
+        return "it is a generator" if inspect.isgeneratorfunction(function) else None
+    if isinstance(value, type):
+        return "it is a class, but not a subclass of nn.Module"
+    if callable(value):
+        return f"it is a {type(value).__name__}: only Python functions, methods and modules can be compiled"
+    return f"it is a {type(value).__name__}, not a function, method or nn.Module"
+
+
+# -- --inputs --------------------------------------------------------------------------------------
+
+
+def check_inputs(name: str, namespace: dict[str, Any], bound: list[str], *, takes_inputs: bool) -> None:
+    """Raise UsageError, with a one-line message, if `--inputs` cannot work.
+
+    `bound`: the names that the cell itself binds; their values are not known yet.  `takes_inputs`: whether the cell compiles
+    something that can be called.
+    """
+    if not name.isidentifier() or keyword.iskeyword(name):
+        raise UsageError(f"--inputs {name}: not a name; bind the list of inputs to one")
+    if not takes_inputs:
+        raise UsageError("--inputs: statements take no inputs; define a function in the cell, or name one with -f")
+    if name in bound:
+        return
+    if name not in namespace:
+        raise UsageError(f"--inputs {name}: no {name!r} in the notebook{did_you_mean(name, namespace)}")
+    wrong = wrong_with(namespace[name])
+    if wrong is not None:
+        raise UsageError(f"--inputs {name}: {wrong}")
+
+
+def inputs_named(name: str | None, namespace: dict[str, Any], notes: list[str]) -> Any:
+    """The list that has this name after the cell; if it cannot be used, None, and a note says why."""
+    if name is None:
+        return None
+    wrong = wrong_with(namespace.get(name))
+    if wrong is None:
+        return namespace[name]
+    notes.append(f"--inputs {name}: {wrong}")
+    return None

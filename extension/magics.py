@@ -1,25 +1,40 @@
-"""`%%compile`, `%compile`, `%%observe`, `%observe`, `%compile_defaults` and `%fix`."""
+"""`%%compile`, `%compile`, `%%observe`, `%observe`, `%compile_defaults` and `%fix`.
+
+`load` adds them, their configuration, their completion and hooks to a shell; `unload` removes exactly what was added.
+"""
 
 from __future__ import annotations
 
 import re
 import shlex
+import sys
 from typing import Any
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class, no_var_expand, output_can_be_silenced
 from IPython.core.magic_arguments import argument, magic_arguments
+from traitlets import TraitError
 
+from dynascope.cell import tracebacks
 from dynascope.cell.source import Cell, read_cell, read_expression
 from dynascope.cell.tracebacks import show_trimmed
 from dynascope.compiler.driver.pipeline import last
+from dynascope.compiler.patching import own, put
 from dynascope.compiler.report import encodable
 from dynascope.compiler.settings import Settings
+from dynascope.compiler.source import edited
 from dynascope.compiler.validate import with_suggestion
-from dynascope.magics.flag_parser import OBSERVE, command_line, config_traits, describe_defaults, settings_from, with_arguments
+from dynascope.options import (
+    OBSERVE,
+    command_line,
+    config_traits,
+    describe_defaults,
+    matcher_for,
+    settings_from,
+    with_arguments,
+)
 from dynascope.runs import rerun
-from dynascope.runs.cell_run import CellRun
-from dynascope.runs.fixed_cell import latest_fixed_cell
+from dynascope.runs.cell_run import CellRun, forget_history, latest_fixed_cell
 from dynascope.shell import raw_cell
 from dynascope.widgets.features.fixes import fixes_summary, unplaced_settings
 
@@ -157,3 +172,76 @@ def _nargs(parser: Any, flag: str) -> Any:
         a for a in parser._actions if any(o.startswith(flag) for o in a.option_strings)
     ]
     return actions[0].nargs if actions else 0
+
+
+# -- %load_ext and %unload_ext ---------------------------------------------------------------------
+
+
+_MAGICS = ("compile", "observe", "compile_defaults", "fix")
+_KINDS = ("line", "cell")
+_EVENTS = (
+    ("pre_run_cell", rerun.before_cell),
+    ("post_run_cell", rerun.after_cell),
+    ("post_run_cell", tracebacks.after_cell),
+    ("post_run_cell", lambda result=None: edited.note_loaded()),
+)
+
+
+class _Loaded:
+    """What was added to one shell, and what was there before."""
+
+    def __init__(self, shell: Any) -> None:
+        table = shell.magics_manager.magics
+        self.shell = shell
+        self.replaced = {(kind, name): own(table[kind], name) for kind in _KINDS for name in _MAGICS}
+        self.magics = _configured(shell)
+        shell.register_magics(self.magics)
+        self.matcher = matcher_for(self.magics)
+        shell.Completer.custom_matchers.append(self.matcher)
+        for event, hook in _EVENTS:
+            shell.events.register(event, hook)
+        edited.note_loaded()
+
+    def undo(self) -> None:
+        manager = self.shell.magics_manager
+        for (kind, name), replaced in self.replaced.items():
+            if getattr(manager.magics[kind].get(name), "__self__", None) is self.magics:  # else something else has replaced it
+                put(manager.magics[kind], name, replaced)
+        if manager.registry.get(type(self.magics).__name__) is self.magics:
+            del manager.registry[type(self.magics).__name__]
+        for added, to in ((self.magics, self.shell.configurables), (self.matcher, self.shell.Completer.custom_matchers)):
+            if added in to:
+                to.remove(added)
+        for event, hook in _EVENTS:
+            if hook in self.shell.events.callbacks[event]:
+                self.shell.events.unregister(event, hook)
+        tracebacks.after_cell()
+        rerun.switch_off()
+        forget_history()
+
+
+def _configured(shell: Any) -> DynascopeMagics:
+    """The magics, configured by IPython; if the configuration has a value that they cannot take, all of it is ignored."""
+    try:
+        return DynascopeMagics(shell)
+    except TraitError as error:
+        shell.configurables[:] = [c for c in shell.configurables if not isinstance(c, DynascopeMagics)]
+        shell.config.pop(DynascopeMagics.__name__)
+        print(f"dynascope: the configuration is ignored: {error}", file=sys.stderr)
+        return DynascopeMagics(shell)
+
+
+_loaded: dict[int, _Loaded] = {}
+
+
+def load(shell: Any) -> None:
+    """Add the magics, their configuration, their completion and the hooks for cells; a second call changes nothing."""
+    if id(shell) not in _loaded:
+        _loaded[id(shell)] = _Loaded(shell)
+
+
+def unload(shell: Any) -> None:
+    """Remove what `load` added."""
+    loaded = _loaded.pop(id(shell), None)
+    if loaded is not None:
+        loaded.undo()

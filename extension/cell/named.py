@@ -11,88 +11,20 @@ own compiled functions stay cache hits: all targets are switched off while any t
 
 from __future__ import annotations
 
-import functools
 import inspect
-import sys
 import threading
 from collections.abc import Callable
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
-from IPython.core.error import UsageError
-
 from dynascope.cell.source import JUMP, Namespace
+from dynascope.cell.targets import underlying
 from dynascope.compiler.capture.torch_private import marks
 from dynascope.compiler.source.code import map_constants
-from dynascope.compiler.validate import did_you_mean
 
 #: constant of a jump's code that its switch replaces
 _PLACEHOLDER = "\0dynascope.jump"
 _ANY_RECEIVER = object()
-
-
-def resolve(name: str, namespace: Namespace) -> Any:
-    """The object of a dotted name: in the user's namespace, else in a module that is already loaded.
-
-    Raises LookupError if there is none.
-    """
-    root, *rest = name.split(".")
-    if root in namespace:
-        value = namespace[root]
-    elif root in sys.modules and rest:
-        value = sys.modules[root]
-    else:
-        raise LookupError(f"no {root!r} in the notebook{did_you_mean(root, namespace)}")
-    path = root
-    for part in rest:
-        try:
-            value = getattr(value, part)
-        except Exception:
-            raise LookupError(f"{path} has no {part!r}{did_you_mean(part, dir(value))}") from None
-        path += f".{part}"
-    return value
-
-
-def underlying(value: Any) -> Any:
-    """What is compiled for this object: the function of a partial, the `__call__` of an object that has one in Python."""
-    import torch
-
-    while type(value) is functools.partial:
-        value = value.func
-    call = inspect.getattr_static(type(value), "__call__", None)
-    if type(call) is not FunctionType or isinstance(value, (type, torch.nn.Module)) or marks.is_compiled(value):
-        return value
-    return MethodType(call, value)
-
-
-def check_target(name: str, value: Any) -> None:
-    """Raise UsageError with a one-line message if `value` cannot be compiled."""
-    reason = why_not_compilable(value)
-    if reason is not None:
-        raise UsageError(f"cannot compile {name}: {reason}")
-
-
-def why_not_compilable(value: Any) -> str | None:
-    """Why this object cannot be compiled; None if it can."""
-    import torch
-
-    value = underlying(value)
-    if isinstance(value, torch.nn.Module) or (isinstance(value, type) and issubclass(value, torch.nn.Module)):
-        return None
-    function = value.__func__ if isinstance(value, MethodType) else value
-    if marks.is_compiled(function):
-        return None
-    if isinstance(function, FunctionType):
-        if marks.is_disabled(function):
-            return "it is kept out of the compiler by torch.compiler.disable"
-        if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
-            return "it is an async function"
-        return "it is a generator" if inspect.isgeneratorfunction(function) else None
-    if isinstance(value, type):
-        return "it is a class, but not a subclass of nn.Module"
-    if callable(value):
-        return f"it is a {type(value).__name__}: only Python functions, methods and modules can be compiled"
-    return f"it is a {type(value).__name__}, not a function, method or nn.Module"
 
 
 class NamedTargets:

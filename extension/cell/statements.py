@@ -35,7 +35,11 @@ from dataclasses import replace
 from types import CodeType, FunctionType
 from typing import Any
 
-from dynascope.cell.ast_tools import (
+from dynascope.cell.entry_points import EntryPoints, is_module
+from dynascope.cell.global_reads import GlobalReads, names_read
+from dynascope.cell.interrupts import interruptible
+from dynascope.cell.source import Cell, Namespace, compile_tree, reread, run_statement
+from dynascope.cell.syntax import (
     block_fields,
     bound_names,
     dotted_name,
@@ -44,15 +48,11 @@ from dynascope.cell.ast_tools import (
     located,
     own_nodes,
 )
-from dynascope.cell.interrupts import interruptible
-from dynascope.cell.source import Cell, Namespace, compile_tree, reread, run_statement
+from dynascope.cell.targets import definitions
 from dynascope.compiler.capture.torch_private import config
 from dynascope.compiler.lab.fix.text_edits import NotApplicable
 from dynascope.compiler.source.code import STATEMENTS, map_constants
 from dynascope.compiler.source.functions import set_from_text
-from dynascope.selection.definitions import definitions
-from dynascope.selection.entry_points import EntryPoints, is_module
-from dynascope.selection.global_reads import GlobalReads, names_read
 from dynascope.widgets.words import line_ranges
 
 #: names of functions that read the frame they are called from or the notebook's namespace, or that act on IPython

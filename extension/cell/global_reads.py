@@ -9,8 +9,8 @@ from functools import partial
 from types import FunctionType, MethodType
 from typing import Any
 
-from dynascope.cell.ast_tools import copy_compound, generated
 from dynascope.cell.source import Namespace
+from dynascope.cell.syntax import copy_compound, generated
 from dynascope.compiler.patching import value_or_absent
 from dynascope.compiler.source.code import names_used, nested_code
 

@@ -16,14 +16,13 @@ from functools import partial
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
-from dynascope.cell.ast_tools import SCOPES
 from dynascope.cell.source import Cell, compile_tree
+from dynascope.cell.syntax import SCOPES
+from dynascope.cell.targets import Definition, names_in_decorators, underlying, why_not_compilable
 from dynascope.compiler.capture.torch_private import marks
 from dynascope.compiler.compiling import target_name
 from dynascope.compiler.source.code import code_key, first_line, map_constants, nested_code
 from dynascope.compiler.source.origin import origin
-from dynascope.selection.definitions import Definition, names_in_decorators
-from dynascope.selection.named import underlying, why_not_compilable
 
 #: constant of rewritten code that the EntryPoints object replaces
 _PLACEHOLDER = "\0dynascope.entry_points"
