@@ -18,29 +18,28 @@ from dynascope.widgets.detail import (
     Part,
     ProseBody,
     SourceBody,
-    facts,
     guarded_detail,
     guarded_part,
-    list_part,
     not_drawn,
 )
 from dynascope.widgets.drawing.fx_picture import FxDrawing
 from dynascope.widgets.drawing.shapes import SIZES
-from dynascope.widgets.drawing.split_graph import split_picture, whole_picture
+from dynascope.widgets.drawing.split_graph import KEEP_WHOLE, split_picture, whole_picture
+from dynascope.widgets.drawing.split_svg import drawn
 from dynascope.widgets.features.breaks import BreakRow, StackRow, break_detail, break_rows
 from dynascope.widgets.features.compile_time import CompileTimeLine, compile_time_line
 from dynascope.widgets.features.fixes import FixBody, is_fixable
 from dynascope.widgets.features.frames import frame_detail
 from dynascope.widgets.features.graphs import RunBody, StageBody, graph_detail
 from dynascope.widgets.features.overview import Overview, is_large, overview
-from dynascope.widgets.features.places import Places, break_code
+from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.recompiles import MOST, RecompileRow, recompile_rows
 from dynascope.widgets.features.run_time import TimeLine, timeline
 from dynascope.widgets.features.source_view import LensFile, source_view
 from dynascope.widgets.features.summary import Chip, chips, first_id, headline, headline_parts, name, notes
 from dynascope.widgets.guarded import guarded
-from dynascope.widgets.wire import Drawing, FxNode, FxPicture, Picture
-from dynascope.widgets.words import printable, shorten
+from dynascope.widgets.wire import Drawing, Drawn, FxNode, FxPicture
+from dynascope.widgets.words import printable
 
 #: version of the model; the front end draws no other
 MODEL_SCHEMA = 1
@@ -71,7 +70,7 @@ class ViewModel(TypedDict):
     chips: list[Chip]
     first: str
     overview: Overview | None
-    split: Picture
+    split: Drawn
     drawing: Drawing
     lens: list[LensFile]
     details: dict[str, Detail]
@@ -93,7 +92,7 @@ def _empty(why: str) -> ViewModel:
     """The model of a report of which nothing can be drawn; all that it says is `why`."""
     return {
         "schema": MODEL_SCHEMA, "headline": why, "name": "dynascope", "counts": [["", why]], "chips": [], "first": "view0",
-        "overview": None, "split": {"width": 0.0, "height": 0.0, "groups": [], "boxes": [], "arrows": [], "folded": ""},
+        "overview": None, "split": {"width": 0.0, "height": 0.0, "folded": "", "svg": "", "whole": ""},
         "drawing": SIZES.copy(), "lens": [], "details": {"view0": not_drawn("view", "Not drawn", why)},
         "breaks": [], "recompiles": [], "time": None, "compile_time": None, "notes": [],
         "settings": {}, "fixable": False,
@@ -114,8 +113,7 @@ def _model(report: Report) -> ViewModel:
         return guarded(what, make, left_out)
 
     large, blank, own_name = is_large(report), _empty(""), printable(name(report), 2000)
-    draw = whole_picture if large else split_picture
-    split = part("The split graph", lambda: draw(report, places), blank["split"])
+    split = part("The split graph", lambda: _split(places, large), blank["split"])
     model: ViewModel = {
         "schema": MODEL_SCHEMA, "headline": printable(part("The headline", lambda: headline(report), own_name), 2000),
         "name": own_name,
@@ -132,7 +130,6 @@ def _model(report: Report) -> ViewModel:
         "settings": {k: v if isinstance(v, bool) or v is None else printable(v, 2000) for k, v in report.settings.items()},
         "fixable": is_fixable(report),
     }  # fmt: skip
-    model["details"] |= part("The details of the folds", lambda: fold_details(places, split), dict[str, Detail]())
     if model["overview"] is not None and report.error is None and model["overview"]["first_id"]:
         model["first"] = model["overview"]["first_id"]
     model["notes"] = [*missing, *model["notes"]]
@@ -141,6 +138,14 @@ def _model(report: Report) -> ViewModel:
 
 def _recompiles(places: Places) -> list[RecompileRow]:
     return [*recompile_rows(places, refused=True), *recompile_rows(places, refused=False)][:MOST]
+
+
+def _split(places: Places, large: bool) -> Drawn:
+    """The split graph; the view shows the part of a large one around what is selected."""
+    if large:
+        return drawn(whole_picture(places.report, places))
+    picture = split_picture(places.report, places)
+    return drawn(picture, split_picture(places.report, places, KEEP_WHOLE, KEEP_WHOLE) if picture["folded"] else None)
 
 
 def _count(words: str) -> list[str]:
@@ -175,22 +180,3 @@ def _with_picture(part: Part, graph: Graph) -> list[Part]:
         return [{**part, "body": body}]
 
     return guarded_part(part["key"], part["name"], drawn)
-
-
-def fold_details(places: Places, picture: Picture) -> dict[str, Detail]:
-    """The detail of each fold of a picture, and of folds inside it: the number of its frames and breaks, and links to them."""
-    by_id: dict[str, Detail] = {}
-    for shape in (s for s in picture["boxes"] if s["kind"] == "fold"):
-        held = shape.get("contents", [])
-        inside = [places.frames[id] for id in held if id in places.frames]
-        broken = [places.breaks[id] for id in held if id in places.breaks]
-        frames = [[shorten(places.name(f), 120), places.frame(f), f.status, f.id] for f in inside]
-        breaks = [[shorten(break_code(b, places), 120), places.at(b.file, b.line, b.cell), b.outcome, b.id] for b in broken]
-        if "inside" in shape:
-            by_id |= fold_details(places, shape["inside"])
-        by_id[shape["id"]] = {
-            "kind": "fold", "title": "Folded", "code": shape["full"].replace(", folded", ""), "place": "", "copy": "",
-            "facts": facts(("frames", len(inside), ""), ("graph breaks", len(broken), "")),
-            "parts": [*list_part("frames", "Frames", frames), *list_part("breaks", "Graph breaks", breaks)],
-        }  # fmt: skip
-    return by_id

@@ -16,7 +16,7 @@ class Shape(TypedDict):
 
     `region`: "error" or "allow", for a frame whose `error_on_graph_break` is not the run's, and for a break in a region
     (its `lines` name the region).  `contents`: ids of what a fold holds; for a version box, of its graph, and of the later
-    versions that the box stands for, with their graphs.  `inside`: the layout of a fold's contents.
+    versions that the box stands for, with their graphs.
     """
 
     id: str
@@ -34,7 +34,6 @@ class Shape(TypedDict):
     group: NotRequired[str]
     region: NotRequired[str]
     contents: NotRequired[list[str]]
-    inside: NotRequired[Picture]
 
 
 #: what an arrow says: a graph stops at a break; a frame is compiled again, continues as a resume function, calls another one,
@@ -63,6 +62,16 @@ class Picture(TypedDict):
     boxes: list[Shape]
     arrows: list[Arrow]
     folded: str
+
+
+class Drawn(TypedDict):
+    """A picture as SVG (`drawing.split_svg`); `whole`: the same without folds, or ""; `folded`: what is folded, in words."""
+
+    width: float
+    height: float
+    folded: str
+    svg: str
+    whole: str
 
 
 class FxNode(TypedDict):

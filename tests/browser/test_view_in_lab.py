@@ -141,20 +141,14 @@ def test_many_frames_are_folded_open_and_fold_again(many: Shown) -> None:
     assert fold.count() == 1
     assert "more resumes of long" in (fold.text_content() or "")
     shown = many.root.locator(".dyn-split .dyn-node").count()
-    fold.click()
-    assert "Folded" in many.detail()
-    many.root.locator(".dyn-table .dyn-link").last.click()
-    assert "Empty frame resume in long" in many.detail()
-    assert many.root.locator(".dyn-split .dyn-node").count() > 2 * shown
-    assert many.selected() == ["f52"]
-    many.select("fold0")
-    assert many.root.locator(".dyn-split .dyn-node").count() == shown
-    assert many.selected() == ["fold0"]
-    many.root.get_by_role("button", name="Unfold all").click()
-    assert many.root.locator(".dyn-split .dyn-node").count() > 2 * shown
-    many.root.get_by_role("button", name="Fold all").click()
-    assert many.root.locator(".dyn-split .dyn-node").count() == shown
     many.root.locator(".dyn-brow").nth(45).click()
+    assert many.selected() == ["fold0"]
+    fold.click()
+    assert many.root.locator(".dyn-split .dyn-node").count() > 2 * shown
+    assert many.selected() == [many.page.evaluate("() => document.activeElement.dataset.id")]
+    assert "Resume function" in many.detail()
+    many.root.get_by_role("button", name="Whole graph").click()
+    assert many.root.locator(".dyn-split .dyn-node").count() == shown
     assert many.selected() == ["fold0"]
 
 

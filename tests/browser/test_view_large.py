@@ -149,7 +149,9 @@ def test_nothing_leaves_its_box_and_axe_finds_nothing_grave(open_report: OpenRep
 
 #: in a page: arrows of the split graph whose ends are on nothing, and what is drawn outside of the picture
 LOOSE = """root => { const wrong = [], svg = root.querySelector('.dyn-pane svg');
-  const at = new Map([...svg.querySelectorAll('.dyn-node')].map(n => [n.dataset.id, n.querySelector('.dyn-main').getBBox()]));
+  const placed = n => { const { x, y, width, height } = n.querySelector('.dyn-main').getBBox();
+    const { e, f } = n.transform.baseVal.consolidate().matrix; return { x: x + e, y: y + f, width, height }; };
+  const at = new Map([...svg.querySelectorAll('.dyn-node')].map(n => [n.dataset.id, placed(n)]));
   const near = (b, x, y) => b && x > b.x - 2 && x < b.x + b.width + 2 && y > b.y - 2 && y < b.y + b.height + 2;
   for (const arrow of svg.querySelectorAll('.dyn-arrow')) {
     const a = arrow.getPointAtLength(0), b = arrow.getPointAtLength(arrow.getTotalLength());
@@ -173,7 +175,7 @@ LOOSE = """root => { const wrong = [], svg = root.querySelector('.dyn-pane svg')
 #: in a page: frames that lie over each other
 OVERLAPS = """root => {
   const all = [...root.querySelectorAll('.dyn-pane .dyn-node')].filter(n => n.querySelector('.dyn-frame'));
-  const boxes = all.map(n => [n.dataset.id, n.querySelector('.dyn-main').getBBox()]);
+  const boxes = all.map(n => [n.dataset.id, n.querySelector('.dyn-main').getBoundingClientRect()]);
   return boxes.flatMap(([id, a], i) => boxes.slice(i + 1).filter(([, b]) => a.x < b.x + b.width && b.x < a.x + a.width &&
     a.y < b.y + b.height && b.y < a.y + a.height).map(([other]) => `${id} over ${other}`)); }"""
 

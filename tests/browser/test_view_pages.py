@@ -232,36 +232,33 @@ def test_folds_of_an_fx_graph_open_one_by_one_by_mouse_and_keyboard(open_page: O
     assert shown.page.faults == []  # type: ignore[attr-defined]
 
 
-def test_a_fold_opens_in_place_and_folds_again_where_no_kernel_is(open_page: OpenPage) -> None:
+def test_a_fold_opens_the_whole_graph_where_no_kernel_is(open_page: OpenPage) -> None:
     shown = open_page("many")
-    fold = shown.node("fold0")
-    drawn = shown.root.locator(".dyn-split .dyn-node").count()
-    expect(fold).to_have_attribute("aria-expanded", "false")
+    nodes = shown.root.locator(".dyn-split .dyn-node")
+    drawn = nodes.count()
+    whole = shown.root.get_by_role("button", name="Whole graph")
+    expect(whole).to_have_attribute("aria-pressed", "false")
     shown.select("fold0")
-    expect(fold).to_have_attribute("aria-expanded", "true")
-    assert shown.selected() == ["fold0"]
-    assert shown.root.locator(".dyn-split .dyn-node").count() == drawn + 81 + 80 + 80  # frames, graphs, breaks
-    pane = shown.root.locator(".dyn-pane").bounding_box()
-    head = fold.locator("text").first.bounding_box()
+    expect(whole).to_have_attribute("aria-pressed", "true")
+    assert nodes.count() == drawn - 1 + 81 + 80 + 80  # frames, graphs, breaks
+    (selected,) = shown.selected()
+    pane, head = shown.root.locator(".dyn-pane").bounding_box(), shown.node(selected).locator("text").first.bounding_box()
     assert pane is not None
     assert head is not None
-    assert pane["y"] < head["y"] < pane["y"] + 100  # what it holds is in sight
+    assert pane["y"] < head["y"] < pane["y"] + pane["height"]  # what it held is in sight
     assert shown.overflowing() == []
     assert grave_faults(shown.page, "html") == []
     shown.page.screenshot(path=shot_path("page-unfolded"), full_page=True)
     keyboard = shown.page.keyboard
     keyboard.press("ArrowDown")
     keyboard.press("Enter")
-    assert "Resume function" in shown.detail()
-    fold.focus()
+    assert "Graph" in shown.detail()
+    whole.click()
+    assert nodes.count() == drawn
+    assert shown.selected() == ["fold0"]
+    shown.node("fold0").focus()
     keyboard.press("Enter")
-    expect(fold).to_have_attribute("aria-expanded", "false")
-    assert shown.page.evaluate("() => document.activeElement.dataset.id") == "fold0"
-    assert shown.root.locator(".dyn-split .dyn-node").count() == drawn
-    shown.root.get_by_role("button", name="Unfold all").click()
-    expect(fold).to_have_attribute("aria-expanded", "true")
-    shown.root.get_by_role("button", name="Fold all").click()
-    expect(fold).to_have_attribute("aria-expanded", "false")
+    expect(whole).to_have_attribute("aria-pressed", "true")
     assert shown.page.faults == []  # type: ignore[attr-defined]
 
 

@@ -39,12 +39,10 @@ test("search by name, place or line", () => {
 });
 
 const picture = {
-  groups: [
+  shapes: [
     { id: "f0", kind: "compiled", x: 0, y: 0, w: 200, h: 140 },
     { id: "f1", kind: "compiled", x: 0, y: 200, w: 200, h: 100 },
     { id: "f2", kind: "skipped", x: 260, y: 200, w: 200, h: 100 },
-  ],
-  boxes: [
     { id: "g0", kind: "graph", x: 10, y: 40, w: 180, h: 34 },
     { id: "b0", kind: "break", x: 10, y: 90, w: 180, h: 34 },
   ],
@@ -62,7 +60,7 @@ test("arrow keys walk down the column and along calls, and stay at the ends", ()
   assert.equal(step(picture, "f2", "ArrowLeft"), "f1");
   assert.equal(step(picture, "f2", "ArrowRight"), "f2");
   assert.equal(step(picture, "gone", "ArrowDown"), "f0");
-  assert.equal(step({ groups: [], boxes: [], arrows: [] }, "gone", "ArrowDown"), "");
+  assert.equal(step({ shapes: [], arrows: [] }, "gone", "ArrowDown"), "");
 });
 
 test("source lines come from the lens", () => {

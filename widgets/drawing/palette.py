@@ -47,9 +47,22 @@ def _hosted(name: str, value: str) -> str:
     return value
 
 
+_FONTS: Final = {
+    "ui": "system-ui, -apple-system, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif",
+    "code": "ui-monospace, 'SF Mono', Menlo, Consolas, 'DejaVu Sans Mono', monospace",
+}
+
+
+#: the shapes of graphs have the color of their graph
+TONES = "".join(
+    f".dyn-g{n} .dyn-main{{fill:var(--dyn-g{n}-tint);stroke:var(--dyn-g{n});stroke-dasharray:none}}"
+    for n in range(len(GRAPHS_LIGHT))
+)
+
+
 def literal(picture: str) -> str:
     """A picture for places that do not have the variables of `css_rules`: with the light colors in their place."""
-    colours = dict(pair.split(":") for pair in _variables(LIGHT, GRAPHS_LIGHT).split(";"))
+    colours = dict(pair.split(":") for pair in _variables(LIGHT | _FONTS, GRAPHS_LIGHT).split(";"))
     return re.sub(r"var\((--dyn-[\w-]+)\)", lambda name: colours[name[1]], picture)
 
 
@@ -59,7 +72,7 @@ def css_rules() -> str:
         _variables({name: _hosted(name, value) for name, value in colours.items()}, graphs)
         for colours, graphs in ((LIGHT, GRAPHS_LIGHT), (DARK, GRAPHS_DARK))
     )
-    return f'.dyn{{{light}}}\n@media not print{{.dyn[data-theme="dark"]{{{dark}}}}}\n'
+    return f'.dyn{{{light}}}\n@media not print{{.dyn[data-theme="dark"]{{{dark}}}}}\n' + TONES
 
 
 def _variables(colours: dict[str, str], graphs: tuple[tuple[str, str], ...]) -> str:

@@ -188,13 +188,12 @@ def _short_call(code: str) -> str:
     return re.sub(r"^(?:torch|numpy|np)\.(?:\w+\.)*(?=\w+\()", "", code)
 
 
-def fold_shape(folded: Folded, breaks: list[Break], graphs: dict[str, tuple[int, Graph]], width: float) -> Shape:
-    """The box of folded frames, with the ids of its contents; it is as wide as it will be once opened."""
+def fold_shape(folded: Folded, breaks: list[Break], graphs: dict[str, tuple[int, Graph]]) -> Shape:
+    """The box of folded frames, with the ids of its contents."""
     note = plural(len(breaks), "break") if breaks else ""
-    room = width - 44 - text_width(note, 11)
+    room = FOLD_WIDTH - 44 - text_width(note, 11)
     full = f"{folded.title()}, folded" + (f", with {note}" if note else "")
     shape = blank(folded.id, "fold", cut(folded.title(), room, 12, bold=True), note, full)
-    shape["w"] = width
     shape["contents"] = [f.id for f in folded.frames] + [b.id for b in breaks]
     shape["contents"] += [f.graph for f in folded.frames if f.graph in graphs and f.graph]
     return shape

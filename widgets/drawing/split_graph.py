@@ -2,8 +2,7 @@
 
 Promises: in a picture, a break is one box at most, however many frames ran into it, if possible in the frame that has its line;
 calls and recompiles lead to the right, continuations down; frames with status "ignored" are left out; what is folded is counted
-in words, never silently dropped.  `split_picture` lays out up to `INSIDE` folded frames in advance, so that folds open without
-a kernel.
+in words, never silently dropped.
 """
 
 from __future__ import annotations
@@ -32,21 +31,12 @@ from dynascope.widgets.words import shorten, text_width
 
 #: `split_picture` folds frames if there are more than this
 FOLD_ABOVE = 50
-#: number of frames that are then drawn one by one
-KEEP = 20
+#: number of frames that are then drawn one by one, and of those that are drawn once the view shows the whole
+KEEP, KEEP_WHOLE = 20, 400
 #: number of frames in a picture that cannot be scrolled
 SHORT = 10
-#: at most this many folded frames are laid out inside their folds; the others stay folded
-INSIDE = 400
 #: at most this many arrows lead to one break from other frames that ran into it
 HIT_ARROWS = 8
-
-
-def short_picture(report: Report, places: Places) -> Picture:
-    """A picture of few frames, for places where it cannot be scrolled."""
-    visible = [f for f in report.frames if f.status != "ignored"]
-    kept, folds = fold(visible, SHORT)
-    return _Drawing(report, places, kept, folds).picture()
 
 
 def whole_picture(report: Report, places: Places) -> Picture:
@@ -61,28 +51,11 @@ def whole_picture(report: Report, places: Places) -> Picture:
     return _Drawing(report, places, visible, {}, first=first).picture()
 
 
-def split_picture(report: Report, places: Places) -> Picture:
-    """The picture to show; a fold includes the picture of its contents."""
+def split_picture(report: Report, places: Places, keep: int = KEEP, above: int = FOLD_ABOVE) -> Picture:
+    """The picture of a report; if there are more than `above` frames, `keep` of them are drawn, and the others folded."""
     visible = [f for f in report.frames if f.status != "ignored"]
-    if len(visible) <= FOLD_ABOVE:
-        return _Drawing(report, places, visible, {}).picture()
-    kept, folds = fold(visible, KEEP)
-    drawing = _Drawing(report, places, kept, folds)
-    room = INSIDE
-    for folded in _distinct(folds):
-        if room > 0:
-            drawing.insides[folded.id] = _inside(report, places, folded, room, drawing.owners)
-        room -= len(folded.frames)
-    return drawing.picture()
-
-
-def _inside(report: Report, places: Places, folded: Folded, room: int, elsewhere: dict[str, str | None]) -> Picture:
-    """The picture inside a fold; if there are more than `room` frames, the last ones stay folded."""
-    frames, rest = folded.frames[:room], folded.frames[room:]
-    more = Folded(folded.id.replace("fold", "rest"), folded.name, folded.resumes, rest)
-    drawing = _Drawing(report, places, frames, {f.id: more for f in rest}, inner=True)
-    drawing.owners |= {id: None for id, owner in elsewhere.items() if owner is not None}
-    return drawing.picture()
+    kept, folds = fold(visible, keep) if len(visible) > above else (visible, {})
+    return _Drawing(report, places, kept, folds).picture()
 
 
 def _distinct(folds: dict[str, Folded]) -> list[Folded]:
@@ -98,21 +71,14 @@ class _Drawing:
         places: Places,
         frames: list[Frame],
         folds: dict[str, Folded],
-        *,
-        inner: bool = False,
         first: dict[str, str] | None = None,
     ) -> None:
-        """`inner`: whether this is the inside of a fold; whatever belongs to none of its frames is drawn outside.
-
-        `first`: id of each frame that is drawn as a version in another frame -> id of that frame.
-        """
-        self.report, self.places, self.frames, self.folds, self.inner = report, places, frames, folds, inner
+        """`first`: id of each frame that is drawn as a version in another frame -> id of that frame."""
+        self.report, self.places, self.frames, self.folds = report, places, frames, folds
         self.first = first or {}
         #: id of a frame -> its later versions; id of their row -> the shapes in it
         self.versions: dict[str, list[Frame]] = defaultdict(list)
         self.rows: dict[str, list[Shape]] = {}
-        #: id of a fold -> the picture that it shows once it is open
-        self.insides: dict[str, Picture] = {}
         self.by_id = {f.id: f for f in report.frames}
         self.graphs = {g.id: (n, g) for n, g in enumerate(report.graphs)}
         self.breaks = {b.id: b for b in report.breaks}
@@ -141,7 +107,7 @@ class _Drawing:
             owner = self.owners[b.id]
             if owner is not None:
                 held[owner].append(b)
-            elif not self.inner and not any(h.frame in self.folds for h in b.hits):
+            elif not any(h.frame in self.folds for h in b.hits):
                 self._box(break_shape(self.places, b), None)
         for frame in self.frames:
             self._frame(frame, held[frame.id])
@@ -195,11 +161,7 @@ class _Drawing:
     def _fold_box(self, folded: Folded) -> None:
         ids = {f.id for f in folded.frames}
         breaks = [b for b in self.report.breaks if self.owners[b.id] is None and any(h.frame in ids for h in b.hits)]
-        inside = self.insides.get(folded.id)
-        shape = fold_shape(folded, breaks, self.graphs, inside["width"] if inside else FOLD_WIDTH)
-        if inside:
-            shape["inside"] = inside
-        self._box(shape, None, shape["w"])
+        self._box(fold_shape(folded, breaks, self.graphs), None, FOLD_WIDTH)
 
     def _box(self, shape: Shape, group: str | None, width: float = BOX_WIDTH) -> None:
         if shape["id"] not in self.shapes:
@@ -280,7 +242,7 @@ class _Drawing:
     # -- places -----------------------------------------------------------------------------------
 
     def _placed(self) -> Picture:
-        placed = layout(self.boxes, self.edges, alone=self.insides.keys())
+        placed = layout(self.boxes, self.edges)
         for name, rect in placed.rects.items():
             if name in self.rows:
                 place_row(self.rows[name], rect)

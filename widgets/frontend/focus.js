@@ -1,9 +1,10 @@
-// A part of the split graph: a frame with what leads to it and what follows, placed anew, and a map of the whole.
+// A part of the split graph: a frame with what leads to it and what follows, placed anew, and a map of the whole. The shapes
+// are copies of those that Python drew.
 
 import { h, s } from "./dom.js";
-import { plural } from "./logic.js";
+import { plural, rounded } from "./logic.js";
 
-/** @import { Arrow, Picture, Shape } from "./wire" */
+/** @import { Arrow, DrawnPicture, Shape } from "./view" */
 /** @typedef {{ id: string, shape: Shape, boxes: Shape[], into: Link[], out: Link[] }} Frame */
 /** @typedef {{ arrow: Arrow, from: Frame, to: Frame }} Link */
 /** @typedef {{ frame: Frame, x: number, y: number }} Placed */
@@ -26,20 +27,20 @@ const MAP = { width: 150, height: 62 };
 
 /**
  * The frames of a picture with the arrows between them; a break that is in no frame stands alone.
- * @param {Picture} picture
+ * @param {DrawnPicture} picture
  */
 export function framesOf(picture) {
   /** @type {Map<string, Frame>} */
   const frames = new Map();
   const frameOf = (/** @type {Shape} */ shape) => ({ id: shape.id, shape, boxes: [], into: [], out: [] });
-  for (const group of picture.groups) frames.set(group.id, frameOf(group));
+  const stand = picture.shapes.filter(({ group }) => !group);
+  for (const shape of stand) frames.set(shape.id, frameOf(shape));
   /** @type {Map<string, Frame>} */
-  const owner = new Map(frames);
-  for (const box of picture.boxes) {
-    const frame = frames.get(box.group || "") || frameOf(box);
-    if (frame.id === box.id) frames.set(box.id, frame);
-    else frame.boxes.push(box);
-    for (const id of [box.id, ...(box.contents || [])]) owner.set(id, frame);
+  const owner = new Map();
+  for (const shape of picture.shapes) {
+    const frame = /** @type {Frame} */ (frames.get(shape.group || shape.id));
+    if (shape.group) frame.boxes.push(shape);
+    for (const id of [shape.id, ...shape.contents]) owner.set(id, frame);
   }
   for (const arrow of picture.arrows) {
     const [from, to] = [owner.get(arrow.source), owner.get(arrow.target)];
@@ -47,7 +48,7 @@ export function framesOf(picture) {
     from.out.push({ arrow, from, to });
     to.into.push({ arrow, from, to });
   }
-  return { frames, owner };
+  return { frames, owner, svg: picture.svg };
 }
 
 /** Whether an arrow leads down rather than to the right. @param {Arrow} arrow */
@@ -93,30 +94,29 @@ function around(focus, wide) {
  * @param {string} id
  * @param {string} of what a click on it leads to
  * @param {string} title
+ * @returns {Shape}
  */
 function moreBox(id, of, title) {
-  /** @type {Shape} */
-  const shape = {
-    id,
-    kind: "more",
-    x: 0,
-    y: 0,
-    w: MORE_WIDTH,
-    h: MORE_HEIGHT,
-    title,
-    note: "",
-    full: title,
-    contents: [of],
-  };
-  return shape;
+  const [w, h] = [MORE_WIDTH, MORE_HEIGHT];
+  const node = s(
+    "g",
+    { cls: "dyn-node dyn-k-more", role: "button", "aria-pressed": "false", tabindex: "-1" },
+    s("title", { text: title }),
+    s("rect", { cls: "dyn-main", width: w, height: h, rx: 5 }),
+    s("text", { cls: "dyn-strong", x: 12, y: h / 2 + 4, text: title }),
+  );
+  return { node, id, kind: "more", group: "", contents: [of], x: 0, y: 0, w, h };
 }
+
+/** The name of a frame. @param {Shape} shape */
+const nameOf = (shape) => shape.node.querySelector(".dyn-name, .dyn-strong")?.textContent || "";
 
 /**
  * The picture of a frame and what is around it.
  * @param {ReturnType<typeof framesOf>} whole
  * @param {string} id of the frame, or of something in it
  * @param {Set<string>} wide
- * @returns {Picture | null}
+ * @returns {DrawnPicture | null}
  */
 export function focused(whole, id, wide) {
   const focus = whole.owner.get(id) || whole.frames.values().next().value;
@@ -132,7 +132,7 @@ export function focused(whole, id, wide) {
   }
   const links = [...into.values()];
   const root = [...kept].find((frame) => !links.some(({ to }) => to === frame)) || focus;
-  return placed(root, focus, links, kept);
+  return placed(root, focus, links, kept, whole.svg);
 }
 
 /**
@@ -141,10 +141,17 @@ export function focused(whole, id, wide) {
  * @param {Frame} focus
  * @param {Link[]} links
  * @param {Set<Frame>} kept
+ * @param {SVGSVGElement} whole the picture that they are from
+ * @returns {DrawnPicture}
  */
-function placed(root, focus, links, kept) {
-  /** @type {Picture} */
-  const picture = { width: 0, height: 0, groups: [], boxes: [], arrows: [], folded: "" };
+function placed(root, focus, links, kept, whole) {
+  /** @type {Shape[]} */
+  const shapes = [];
+  /** @type {Arrow[]} */
+  const arrows = [];
+  /** @type {SVGElement[]} */
+  const labels = [];
+  let right = 0;
   /** @type {number[]} */
   const floors = [];
   const column = Math.max(...[...kept].map(({ shape }) => shape.w)) + COLUMN_GAP;
@@ -162,22 +169,24 @@ function placed(root, focus, links, kept) {
   const put = (shape, col, y) => {
     const top = Math.max(y, floors[col] ?? 0);
     floors[col] = top + shape.h + ROW_GAP;
-    const moved = { ...shape, x: left(col), y: MARGIN + top };
+    return copy(shape, left(col), MARGIN + top);
+  };
+  /** Put a copy of a shape at a place. @type {(shape: Shape, x: number, y: number) => Shape} */
+  const copy = (shape, x, y) => {
+    const node = /** @type {SVGElement} */ (shape.node.cloneNode(true));
+    node.setAttribute("transform", `translate(${x} ${y})`);
+    node.dataset.id = shape.id;
+    const moved = { ...shape, node, x, y };
+    shapes.push(moved);
     at.set(shape.id, moved);
     return moved;
   };
   /** @type {(frame: Frame, col: number, y: number) => void} */
   const place = (frame, col, y) => {
     const shape = put(frame.shape, col, y);
-    const alone = frame.shape.kind === "break";
-    (alone ? picture.boxes : picture.groups).push(shape);
     const dx = shape.x - frame.shape.x;
     const dy = shape.y - frame.shape.y;
-    for (const box of frame.boxes) {
-      const moved = { ...box, x: box.x + dx, y: box.y + dy };
-      picture.boxes.push(moved);
-      at.set(box.id, moved);
-    }
+    for (const box of frame.boxes) copy(box, box.x + dx, box.y + dy);
     const mine = links.filter(({ from }) => from === frame);
     const top = shape.y - MARGIN;
     for (const { arrow, to } of mine.filter(({ arrow }) => !leadsDown(arrow))) {
@@ -199,20 +208,26 @@ function placed(root, focus, links, kept) {
   };
   /** A box for what is not shown, with an arrow to it. @type {(frame: Frame, id: string, title: string, col: number, y: number, below: boolean) => void} */
   const standIn = (frame, id, title, col, y, below) => {
-    picture.boxes.push(put(moreBox(id, frame.id, title), col, below ? y : y + TURN - MORE_HEIGHT / 2));
-    const kind = below ? "continues" : "calls";
-    join({ source: frame.id, target: id, kind, points: [], full: title }, col - (below ? 0 : 1));
+    put(moreBox(id, frame.id, title), col, below ? y : y + TURN - MORE_HEIGHT / 2);
+    join({ ...plain, source: frame.id, target: id, kind: below ? "continues" : "calls" }, col - (below ? 0 : 1));
   };
+  /** What an arrow to a box for what is not shown looks like. */
+  const plain = { path: /** @type {SVGPathElement} */ (whole.querySelector(".dyn-arrow")?.cloneNode()), label: "" };
+  plain.path?.setAttribute("class", "dyn-arrow");
   /** Draw an arrow between what is placed. @type {(arrow: Arrow, col: number) => void} */
   const join = (arrow, col) => {
     const [from, to] = [at.get(arrow.source), at.get(arrow.target)];
     if (!from || !to) return;
     const far = to.kind === "more" && to.y > from.y + from.h + ROW_GAP + 1;
     const points = !leadsDown(arrow) ? aside(from, to, col) : far ? passing(from, to) : downward(from, to);
-    const joined = { ...arrow, points };
-    delete joined.at;
-    if (arrow.label) joined.at = labelAt(arrow.label, points, leadsDown(arrow));
-    picture.arrows.push(joined);
+    const path = /** @type {SVGPathElement} */ (arrow.path.cloneNode(true));
+    path.setAttribute("d", rounded(points, 7));
+    Object.assign(path.dataset, { s: arrow.source, t: arrow.target });
+    arrows.push({ ...arrow, path });
+    if (!arrow.label) return;
+    const [x, y] = labelAt(arrow.label, points, leadsDown(arrow));
+    labels.push(s("text", { cls: "dyn-label", x, y, text: arrow.label }));
+    right = Math.max(right, x + 6.5 * arrow.label.length);
   };
   /** Points from the side of one shape to the side of another, through the gap before its column. @type {(from: Shape, to: Shape, col: number) => number[][]} */
   const aside = (from, to, col) => {
@@ -225,17 +240,27 @@ function placed(root, focus, links, kept) {
 
   if (first) {
     const link = /** @type {Link} */ (entry(root));
-    const title = leadsDown(link.arrow) ? `after ${link.from.shape.title}` : `from ${link.from.shape.title}`;
+    const title = `${leadsDown(link.arrow) ? "after" : "from"} ${nameOf(link.from.shape)}`;
     const box = moreBox(`more-before-${root.id}`, link.from.id, cut(title));
-    picture.boxes.push(put(box, 0, TURN - MORE_HEIGHT / 2));
+    put(box, 0, TURN - MORE_HEIGHT / 2);
     place(root, 1, 0);
-    join({ source: box.id, target: root.id, kind: "calls", points: [], full: title }, 0);
+    join({ ...plain, source: box.id, target: root.id, kind: "calls" }, 0);
   } else place(root, 0, 0);
-  const shapes = [...at.values()];
-  const labels = picture.arrows.map(({ at, label }) => (at && label ? at[0] + 6.5 * label.length : 0));
-  picture.width = Math.max(...shapes.map(({ x, w }) => x + w), ...labels) + MARGIN;
-  picture.height = Math.max(...shapes.map(({ y, h }) => y + h)) + MARGIN;
-  return picture;
+  const width = Math.max(right, ...shapes.map(({ x, w }) => x + w)) + MARGIN;
+  const height = Math.max(...shapes.map(({ y, h }) => y + h)) + MARGIN;
+  const [frames, boxes] = [false, true].map((inner) =>
+    shapes.filter(({ group, kind }) => inner === Boolean(group || kind === "more" || kind === "break")),
+  );
+  const svg = s(
+    "svg",
+    { cls: "dyn-picture", viewBox: `0 0 ${width} ${height}` },
+    whole.querySelector("defs")?.cloneNode(true),
+    frames.map(({ node }) => node),
+    arrows.map(({ path }) => path),
+    boxes.map(({ node }) => node),
+    labels,
+  );
+  return { svg, shapes, arrows, width, height };
 }
 
 /** A title cut to fit into the box of a frame that is not shown. @param {string} text */
@@ -272,14 +297,15 @@ function labelAt(label, points, down) {
 
 /**
  * The map of the whole: a mark for each frame; the frames that are shown, and the selected one, stand out.
- * @param {Picture} whole
+ * @param {DrawnPicture} whole
  * @param {(id: string) => void} select
  */
 export function miniMap(whole, select) {
   const sx = MAP.width / whole.width;
   const sy = Math.min(1.5 * sx, MAP.height / whole.height);
-  const withBreak = new Set(whole.boxes.filter(({ kind }) => kind === "break").map(({ group }) => group));
-  const marks = whole.groups.map((group) => {
+  const withBreak = new Set(whole.shapes.filter(({ kind }) => kind === "break").map(({ group }) => group));
+  const groups = whole.shapes.filter(({ group, kind }) => !group && kind !== "break");
+  const marks = groups.map((group) => {
     const broken = withBreak.has(group.id);
     const box = {
       x: group.x * sx,
@@ -301,7 +327,7 @@ export function miniMap(whole, select) {
     const { left, top } = svg.getBoundingClientRect();
     const away = (/** @type {Shape} */ { x, y, w, h }) =>
       Math.hypot((x + w / 2) * sx - (clientX - left), (y + h / 2) * sy - (clientY - top));
-    const nearest = whole.groups.reduce((best, group) => (away(group) < away(best) ? group : best), whole.groups[0]);
+    const nearest = groups.reduce((best, group) => (away(group) < away(best) ? group : best), groups[0]);
     if (nearest) select(nearest.id);
   });
   return {

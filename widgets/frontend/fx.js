@@ -2,11 +2,10 @@
 
 import { button, closest, h, handled, idOf, label, reveal, s } from "./dom.js";
 import { plural, rounded } from "./logic.js";
-import { openShape, triangle } from "./split.js";
 import { linkSymbols } from "./symbols.js";
 import { unfolded } from "./unfold.js";
 
-/** @import { FxBox, FxDrawing } from "./view" */
+/** @import { FoldableBox, FxBox, FxDrawing } from "./view" */
 /** @import { Drawing, FxBody, FxNode, FxPicture, SymbolLinks } from "./wire" */
 /** @typedef {(file: string | undefined, line: number) => void} PointAt */
 
@@ -26,6 +25,31 @@ const KINDS = {
   collective: "collective, wait",
   output: "output",
 };
+
+/**
+ * The triangle before the name of a fold; it says whether the fold is open.
+ * @param {FoldableBox} box
+ * @param {boolean} open
+ */
+function triangle({ x, y, h }, open) {
+  const d = open ? `M${x + 11} ${y + 14}h9l-4.5 6z` : `M${x + 13} ${y + h / 2 - 4.5}v9l6 -4.5z`;
+  return s("path", { cls: "dyn-fold", d });
+}
+
+/**
+ * The frame around what an open fold holds.
+ * @param {FoldableBox & { title: string, note: string }} fold
+ * @param {Drawing} sizes
+ */
+function openShape(fold, { corner, inset }) {
+  const { x, y, w, h, title, note } = fold;
+  return [
+    s("rect", { cls: "dyn-main", x, y, width: w, height: h, rx: corner }),
+    triangle(fold, true),
+    label("dyn-strong", x + 26, y + 21, title),
+    label("dyn-soft", x + w - inset, y + 21, note, "end"),
+  ];
+}
 
 /**
  * The style that tints an operation by how long it took; its time is beside it in words.

@@ -1,7 +1,7 @@
 // The logic of the view that needs no page: search, steps along arrows, links, pending changes, numbers and paths.
 
-/** @import { LensFile, Picture, Shape, SourceBody, ViewModel } from "./wire" */
-/** @import { Pending } from "./view" */
+/** @import { LensFile, SourceBody, ViewModel } from "./wire" */
+/** @import { Pending, Shape } from "./view" */
 
 /** A number with a noun: `1 graph`, `2 graphs`. @param {number} n @param {string} word */
 export const plural = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
@@ -40,12 +40,12 @@ function idsOnLine(lens, number) {
 
 /**
  * The next shape from `id` in the direction of an arrow key: along an arrow where there is one, else the nearest.
- * @param {Pick<Picture, "groups" | "boxes" | "arrows">} picture
+ * @param {{ shapes: Shape[], arrows: { source: string, target: string }[] }} picture
  * @param {string} id
  * @param {string} key
  */
 export function step(picture, id, key) {
-  const all = [...picture.groups, ...picture.boxes];
+  const all = picture.shapes;
   const here = all.find((shape) => shape.id === id);
   if (!here) return all.length ? all[0].id : "";
   const [x, y] = middle(here);

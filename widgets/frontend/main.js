@@ -157,7 +157,7 @@ export function mount(root, host) {
     view.setAttribute("aria-label", `dynascope view: ${content.headline.slice(0, 300)}`);
     sourceTitle.textContent = content.lens.length === 1 ? `Source · ${content.lens[0].label}` : "Source";
     source.hidden = !content.lens.length;
-    split.node.hidden = !content.split.boxes.length && !content.split.groups.length;
+    split.node.hidden = !content.split.svg;
     middle.classList.toggle("dyn-alone", source.hidden);
     middle.hidden = source.hidden && split.node.hidden;
     for (const part of [header, ...parts]) part.draw(content);

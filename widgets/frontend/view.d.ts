@@ -79,6 +79,36 @@ export interface SelectablePart {
   highlight(content: ViewModel, id: string): () => void;
 }
 
+/** A shape of the split graph, as Python drew it. */
+export interface Shape {
+  node: SVGElement;
+  id: string;
+  kind: string;
+  /** The id of the frame that it is in, or "". */
+  group: string;
+  /** The ids of what it stands for. */
+  contents: string[];
+  x: number;
+  y: number;
+  w: number;
+  h: number;
+}
+export interface Arrow {
+  path: SVGPathElement;
+  source: string;
+  target: string;
+  kind: string;
+  label: string;
+}
+/** A split graph, or a part of one. */
+export interface DrawnPicture {
+  svg: SVGSVGElement;
+  shapes: Shape[];
+  arrows: Arrow[];
+  width: number;
+  height: number;
+}
+
 /** A picture with folds that can be opened in place: a split graph or an FX graph. */
 export interface Foldable {
   width: number;

@@ -1,5 +1,4 @@
 // What Python sends to the front end.  Written by `python -m tools.generated wire`.
-export type Arrow = { source: string; target: string; kind: "within" | "recompiles" | "continues" | "calls" | "hits"; points: number[][]; label?: string; at?: number[]; full: string };
 export type Bar = { label: string; value: string; part: number };
 export type BarGroup = { title: string; bars: Bar[] };
 export type BreakRow = { id: string; place: string; code: string; outcome: string; outcome_text: string; type: string; hits: number; allowed: boolean; target: string; cost?: string };
@@ -11,6 +10,7 @@ export type CodeBody = { text: string; lang: string; start?: number };
 export type CompileTimeLine = { title: string; total: string; lanes: string[]; segments: TimeSegment[]; shares: Share[]; rows: PhaseRow[]; tuned: TunedRow[]; caches: string[]; repeats: string[]; notes: string[] };
 export type Detail = { kind: string; title: string; code: string; place: string; copy: string; facts: string[][]; parts: AnyPart[]; links?: string[][]; symbols?: SymbolLinks; target?: string; file?: string; line?: number };
 export type Drawing = { inset: number; break_inset: number; title_height: number; title_baseline: number; line_height: number; first_line: number; region_height: number; fold_head: number; corner: number; box_corner: number; bend: number };
+export type Drawn = { width: number; height: number; folded: string; svg: string; whole: string };
 export type FixBody = { chosen: FixRow[]; others: FixRow[]; cell: string };
 export type FixRow = { words: string; verdict: "proved" | "refused" | "untried"; gain: string; assumption: string; diff: string[] };
 export type FxBody = { nodes: FxNode[]; picture: FxPicture };
@@ -25,11 +25,9 @@ export type LensMark = { id: string; start: number; end: number; outcome: string
 export type Overview = { first: string; left: string; first_id: string; causes: CauseRow[]; calls: CallRow[]; library: string; well: string; measured: boolean; by_cost: boolean };
 export type Part<Kind, Body> = { key: string; name: string; kind: Kind; body: Body };
 export type PhaseRow = { name: string; kind: string; what: string; own: string; total: string; count: number; where: string; id: string };
-export type Picture = { width: number; height: number; groups: Shape[]; boxes: Shape[]; arrows: Arrow[]; folded: string };
 export type ProseBody = { text: string[]; todo: string[]; code: string[] };
 export type RecompileRow = { id: string; title: string; name: string; place: string; cause: string; full: string; facts: string; refused: boolean };
 export type RunBody = { graph: string; text: string[]; groups: BarGroup[]; code: string };
-export type Shape = { id: string; kind: string; x: number; y: number; w: number; h: number; title: string; note: string; full: string; tone?: number; lines?: string[]; badge?: string; group?: string; region?: string; contents?: string[]; inside?: Picture };
 export type Share = { name: string; kind: string; part: number; full: string };
 export type SourceBody = { file: string; start: number; end: number };
 export type StackRow = { place: string; function: string; source: string; file: string; line: number };
@@ -38,7 +36,7 @@ export type SymbolLinks = { frame: string; about: Record<string, string> };
 export type TimeLine = { total: string; call: string; profiled: string; lanes: string[]; segments: TimeSegment[]; shares: Share[]; verdict: string; first: string; first_id: string; devices: string; inputs: InputRow[]; inputs_summary: string };
 export type TimeSegment = { kind: string; lane: number; x: number; w: number; label: string; full: string; id: string; tone?: number };
 export type TunedRow = { name: string; tried: string; best: string; where: string; id: string };
-export type ViewModel = { schema: number; headline: string; name: string; counts: string[][]; chips: Chip[]; first: string; overview: Overview | null; split: Picture; drawing: Drawing; lens: LensFile[]; details: Record<string, Detail>; breaks: BreakRow[]; recompiles: RecompileRow[]; time: TimeLine | null; compile_time: CompileTimeLine | null; notes: string[]; settings: Record<string, unknown>; fixable: boolean };
+export type ViewModel = { schema: number; headline: string; name: string; counts: string[][]; chips: Chip[]; first: string; overview: Overview | null; split: Drawn; drawing: Drawing; lens: LensFile[]; details: Record<string, Detail>; breaks: BreakRow[]; recompiles: RecompileRow[]; time: TimeLine | null; compile_time: CompileTimeLine | null; notes: string[]; settings: Record<string, unknown>; fixable: boolean };
 export type AnyPart =
   | Part<"prose", ProseBody>
   | Part<"code", CodeBody>

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate, groupby, pairwise
 from typing import Literal
@@ -54,11 +54,8 @@ class Edge:
     kind: EdgeKind
 
 
-def layout(boxes: list[Box], edges: list[Edge], alone: Collection[str] = ()) -> Placement[str]:
-    """Place the boxes and route the edges.
-
-    `alone`: ids of boxes that grow when they are opened (folds); no other tree is placed beside them.
-    """
+def layout(boxes: list[Box], edges: list[Edge]) -> Placement[str]:
+    """Place the boxes and route the edges."""
     members: dict[str, list[Box]] = {box.id: [] for box in boxes if box.frame is None}
     owner = {box.id: box.frame or box.id for box in boxes}
     for box in boxes:
@@ -66,10 +63,7 @@ def layout(boxes: list[Box], edges: list[Edge], alone: Collection[str] = ()) -> 
             members[box.frame].append(box)
     sizes = {box.id: _size(box, members[box.id]) for box in boxes if box.frame is None}
     trees = _Forest(sizes, edges, owner).trees()
-    extents = [
-        (ROOM if any(id in alone for id in tree) else max(r.right for r in tree.values()), max(r.bottom for r in tree.values()))
-        for tree in trees
-    ]
+    extents = [(max(r.right for r in tree.values()), max(r.bottom for r in tree.values())) for tree in trees]
     corners = shelves(extents, ROOM, ROW_GAP, COLUMN_GAP)
     frames = {id: r.moved(x, y) for tree, (x, y) in zip(trees, corners, strict=True) for id, r in tree.items()}
     rects = dict(frames)

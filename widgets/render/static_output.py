@@ -11,7 +11,8 @@ import base64
 from html import escape
 
 from dynascope.compiler.report import Report, encodable, plural
-from dynascope.widgets.drawing.split_graph import short_picture
+from dynascope.widgets.drawing.split_graph import SHORT, split_picture
+from dynascope.widgets.drawing.split_svg import drawn
 from dynascope.widgets.features.graphs import graphs_alone
 from dynascope.widgets.features.overview import Overview
 from dynascope.widgets.features.places import Places
@@ -78,7 +79,7 @@ def _note(text: str) -> str:
 def _image(report: Report, model: ViewModel) -> str:
     """The split graph as a picture; if it is too high, a shorter version of it."""
     tall = model["split"]["height"] > TALL
-    picture = short_picture(report, Places(report)) if tall else model["split"]
+    picture = drawn(split_picture(report, Places(report), SHORT, SHORT)) if tall else model["split"]
     data = base64.b64encode(svg(model["headline"], picture, titled=False).encode("utf-8", "replace")).decode("ascii")
     alt = escape("split graph: " + model["headline"], quote=True)
     return f'<p style="margin:8px 0"><img alt="{alt}" style="max-width:100%" src="data:image/svg+xml;base64,{data}"></p>'

@@ -77,18 +77,17 @@ return[];let line=/^(?:line\s*|:|l)?(\d+)$/.exec(words),onLine=line?idsOnLine(co
 for(let[id,detail]of Object.entries(content.details)){if(detail.kind==="fold")continue;(line?detail.line===Number(line[1])||
 onLine.has(id):`${detail.title} ${detail.code} ${detail.place} ${detail.kind}`.toLowerCase().includes(words))&&found.push(
 id)}return found}function idsOnLine(lens,number){let lines=lens.flatMap(file=>file.lines.filter(line=>line.line===number));
-return new Set(lines.flatMap(line=>[line.id,...(line.marks||[]).map(mark=>mark.id)]))}function step(picture,id,key){let all=[
-...picture.groups,...picture.boxes],here=all.find(shape=>shape.id===id);if(!here)return all.length?all[0].id:"";let[x,y]=middle(
-here),linked=new Set;for(let arrow of picture.arrows)arrow.source===id&&linked.add(arrow.target),arrow.target===id&&linked.
-add(arrow.source);let best="",least=1/0;for(let shape of all){if(shape.id===id)continue;let[a,b]=middle(shape),ahead={ArrowDown:b-
-y,ArrowUp:y-b,ArrowRight:a-x,ArrowLeft:x-a}[key],aside=Math.abs(key==="ArrowDown"||key==="ArrowUp"?a-x:b-y);if(!(ahead>1))
-continue;let cost=(ahead+2.5*aside)*(linked.has(shape.id)?.3:1);cost<least&&([best,least]=[shape.id,cost])}return best||
-id}function middle({kind,x,y,w,h:h2}){return[x+w/2,["graph","break","fold"].includes(kind)?y+h2/2:y+12]}function inSight(rows,open,only){
-let kept=new Set;for(let at=rows.length-1,need=-1;at>=0;at--){let{depth,owner}=rows[at];need=Math.min(need,depth),(owner===
-only||need===depth)&&(kept.add(at),need=depth-1)}let hidden=1/0;return rows.flatMap(({depth},at)=>depth>hidden?[]:(hidden=
-open.has(at)?1/0:depth,!only||kept.has(at)?[at]:[]))}function sourceText(lens,{file,start,end}){let found=lens.find(f=>f.
-file===file);return(found?found.lines.filter(l=>l.line>=start&&l.line<=end):[]).flatMap((l,i)=>i&&l.gap?["...",l.text]:[
-l.text]).join(`
+return new Set(lines.flatMap(line=>[line.id,...(line.marks||[]).map(mark=>mark.id)]))}function step(picture2,id,key){let all=picture2.
+shapes,here=all.find(shape=>shape.id===id);if(!here)return all.length?all[0].id:"";let[x,y]=middle(here),linked=new Set;
+for(let arrow of picture2.arrows)arrow.source===id&&linked.add(arrow.target),arrow.target===id&&linked.add(arrow.source);
+let best="",least=1/0;for(let shape of all){if(shape.id===id)continue;let[a,b]=middle(shape),ahead={ArrowDown:b-y,ArrowUp:y-
+b,ArrowRight:a-x,ArrowLeft:x-a}[key],aside=Math.abs(key==="ArrowDown"||key==="ArrowUp"?a-x:b-y);if(!(ahead>1))continue;let cost=(ahead+
+2.5*aside)*(linked.has(shape.id)?.3:1);cost<least&&([best,least]=[shape.id,cost])}return best||id}function middle({kind,
+x,y,w,h:h2}){return[x+w/2,["graph","break","fold"].includes(kind)?y+h2/2:y+12]}function inSight(rows,open,only){let kept=new Set;
+for(let at=rows.length-1,need=-1;at>=0;at--){let{depth,owner}=rows[at];need=Math.min(need,depth),(owner===only||need===depth)&&
+(kept.add(at),need=depth-1)}let hidden=1/0;return rows.flatMap(({depth},at)=>depth>hidden?[]:(hidden=open.has(at)?1/0:depth,
+!only||kept.has(at)?[at]:[]))}function sourceText(lens,{file,start,end}){let found=lens.find(f=>f.file===file);return(found?
+found.lines.filter(l=>l.line>=start&&l.line<=end):[]).flatMap((l,i)=>i&&l.gap?["...",l.text]:[l.text]).join(`
 `)}function parseLink(hash){let match=/^#?([a-z]+\d+)(?:\/(\w+))?$/.exec(hash||"");return match?{id:match[1],part:match[2]||
 ""}:null}var linkTo=(id,part)=>`#${id}${part?"/"+part:""}`;function pending(){let settings={},regions=new Map;return{settings,
 regions,set(name,value,now){value===now?delete settings[name]:settings[name]=value},region(target,set){regions.get(target)===
@@ -101,203 +100,61 @@ continue}let toward=(from,to,length)=>(to+(from-to)*r/length).toFixed(1);path+=`
 before)}`,path+=`Q${x2} ${y2} ${toward(bx,x2,after)} ${toward(by,y2,after)}`}let[x,y]=points[points.length-1];return path+
 `L${x} ${y}`}function unzipped(data){let bytes=typeof data=="string"?Uint8Array.from(atob(data),c=>c.charCodeAt(0)):data;
 return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json()}function clock(seconds){
-return seconds<.1?`${Math.round(seconds*1e3)} ms`:seconds<10?`${seconds.toFixed(1)} s`:`${Math.round(seconds)} s`}var BEFORE=1,AFTER=3,MOST=14,NEIGHBOURS=5,COLUMN_GAP=50,ROW_GAP=46,MARGIN=14,TURN=20,LANE=6,MORE_WIDTH=172,MORE_HEIGHT=30,
-MAP={width:150,height:62};function framesOf(picture){let frames=new Map,frameOf=shape=>({id:shape.id,shape,boxes:[],into:[],
-out:[]});for(let group of picture.groups)frames.set(group.id,frameOf(group));let owner=new Map(frames);for(let box of picture.
-boxes){let frame=frames.get(box.group||"")||frameOf(box);frame.id===box.id?frames.set(box.id,frame):frame.boxes.push(box);
-for(let id of[box.id,...box.contents||[]])owner.set(id,frame)}for(let arrow of picture.arrows){let[from,to]=[owner.get(arrow.
-source),owner.get(arrow.target)];!from||!to||from===to||(from.out.push({arrow,from,to}),to.into.push({arrow,from,to}))}return{
-frames,owner}}var leadsDown=arrow=>arrow.kind==="continues",entry=frame=>frame.into.find(({arrow,to})=>arrow.kind!=="hit\
-s"||arrow.target===to.id);function around(focus,wide){let kept=new Set([focus]);for(let frame=focus,n=0;n<BEFORE;n++){let link=entry(
-frame);if(!link||kept.has(link.from))break;kept.add(frame=link.from)}let last=[focus];for(let n=0;n<AFTER;n++){let next=[];
-for(let frame of last){let all=frame.out.filter(({to})=>entry(to)?.from===frame&&!kept.has(to)).filter(({arrow})=>!n||leadsDown(
-arrow)).map(({to})=>to),room=wide.has(frame.id)?all.length:Math.min(NEIGHBOURS,MOST-kept.size);for(let to of all.slice(0,
-Math.max(0,room)))kept.add(to),next.push(to)}last=next}return kept}function moreBox(id,of,title){return{id,kind:"more",x:0,
-y:0,w:MORE_WIDTH,h:MORE_HEIGHT,title,note:"",full:title,contents:[of]}}function focused(whole,id,wide){let focus=whole.owner.
-get(id)||whole.frames.values().next().value;if(!focus)return null;let kept=around(focus,wide),into=new Map;for(let frame of kept){
-let link=entry(frame),above=link?.from;for(;above&&above!==frame;)above=into.get(above)?.from;link&&kept.has(link.from)&&
-!above&&into.set(frame,link)}let links=[...into.values()],root=[...kept].find(frame=>!links.some(({to})=>to===frame))||focus;
-return placed(root,focus,links,kept)}function placed(root,focus,links,kept){let picture={width:0,height:0,groups:[],boxes:[],
-arrows:[],folded:""},floors=[],column=Math.max(...[...kept].map(({shape})=>shape.w))+COLUMN_GAP,at=new Map,first=entry(root)?
-1:0,left=col=>MARGIN+(first&&col?MORE_WIDTH+COLUMN_GAP+(col-1)*column:col*column),reached=entry(focus),last=first+(root!==
-focus&&reached&&!leadsDown(reached.arrow)?1:0),put=(shape,col,y)=>{let top=Math.max(y,floors[col]??0);floors[col]=top+shape.
-h+ROW_GAP;let moved={...shape,x:left(col),y:MARGIN+top};return at.set(shape.id,moved),moved},place=(frame,col,y)=>{let shape=put(
-frame.shape,col,y);(frame.shape.kind==="break"?picture.boxes:picture.groups).push(shape);let dx=shape.x-frame.shape.x,dy=shape.
-y-frame.shape.y;for(let box of frame.boxes){let moved={...box,x:box.x+dx,y:box.y+dy};picture.boxes.push(moved),at.set(box.
-id,moved)}let mine=links.filter(({from})=>from===frame),top=shape.y-MARGIN;for(let{arrow,to}of mine.filter(({arrow:arrow2})=>!leadsDown(
-arrow2)))place(to,col+1,top),join(arrow,col);let hidden=frame.out.filter(({to})=>entry(to)?.from===frame&&!kept.has(to)),
-calls=hidden.filter(({arrow})=>!leadsDown(arrow)).length,words=plural(calls,"more call"),beside=calls&&col<=last;beside&&
-standIn(frame,`more-calls-${frame.id}`,words,col+1,top,!1);let down=mine.filter(({arrow})=>leadsDown(arrow));for(let[n,{
-arrow,to}]of down.entries())place(to,col+n,top+shape.h+ROW_GAP),join(arrow,col);let rest=[!beside&&calls&&words,hidden.length>
-calls&&"continues …"].filter(Boolean).join(", ");rest&&standIn(frame,`more-after-${frame.id}`,rest,col,top+shape.h+ROW_GAP,
-!0)},standIn=(frame,id,title,col,y,below)=>{picture.boxes.push(put(moreBox(id,frame.id,title),col,below?y:y+TURN-MORE_HEIGHT/
-2));let kind=below?"continues":"calls";join({source:frame.id,target:id,kind,points:[],full:title},col-(below?0:1))},join=(arrow,col)=>{
-let[from,to]=[at.get(arrow.source),at.get(arrow.target)];if(!from||!to)return;let far=to.kind==="more"&&to.y>from.y+from.
-h+ROW_GAP+1,points=leadsDown(arrow)?far?passing(from,to):downward(from,to):aside(from,to,col),joined2={...arrow,points};
-delete joined2.at,arrow.label&&(joined2.at=labelAt(arrow.label,points,leadsDown(arrow))),picture.arrows.push(joined2)},aside=(from,to,col)=>{
-let start=from.y+Math.min(TURN,from.h/2),end=to.y+Math.min(TURN,to.h/2);if(Math.abs(start-end)<1)return[[from.x+from.w,start],
-[to.x,end]];let x=left(col+1)-COLUMN_GAP/2-LANE;return[[from.x+from.w,start],[x,start],[x,end],[to.x,end]]};if(first){let link=entry(
-root),title=leadsDown(link.arrow)?`after ${link.from.shape.title}`:`from ${link.from.shape.title}`,box=moreBox(`more-bef\
-ore-${root.id}`,link.from.id,cut(title));picture.boxes.push(put(box,0,TURN-MORE_HEIGHT/2)),place(root,1,0),join({source:box.
-id,target:root.id,kind:"calls",points:[],full:title},0)}else place(root,0,0);let shapes=[...at.values()],labels=picture.
-arrows.map(({at:at2,label:label2})=>at2&&label2?at2[0]+6.5*label2.length:0);return picture.width=Math.max(...shapes.map(
-({x,w})=>x+w),...labels)+MARGIN,picture.height=Math.max(...shapes.map(({y,h:h2})=>y+h2))+MARGIN,picture}var cut=text=>text.
-length>20?`${text.slice(0,19)}…`:text;function passing(from,to){let[x,start,end]=[from.x-2*LANE,from.y+from.h-LANE,to.
-y+to.h/2];return[[from.x,start],[x,start],[x,end],[to.x,end]]}function downward(from,to){let x=from.x+from.w/2,end=to.x+
-to.w/2,bottom=from.y+from.h;return Math.abs(x-end)<4||to.kind==="more"?[[x,bottom],[x,to.y]]:[[x,bottom],[x,to.y-TURN],[
-end,to.y-TURN],[end,to.y]]}function labelAt(label2,points,down){let[[ax,ay],[bx,by]]=points.slice(-2);return down?[bx+8,
-by-9]:[(ax+bx-6*label2.length)/2-2,Math.min(ay,by)-6]}function miniMap(whole,select){let sx=MAP.width/whole.width,sy=Math.
-min(1.5*sx,MAP.height/whole.height),withBreak=new Set(whole.boxes.filter(({kind})=>kind==="break").map(({group})=>group)),
-marks=whole.groups.map(group=>{let broken=withBreak.has(group.id),box={x:group.x*sx,y:group.y*sy,width:Math.max(2,group.
-w*sx),height:Math.max(1.5,group.h*sy)};return s("rect",{cls:`dyn-mapdot dyn-mapdot-${broken?"break":group.kind}`,...box,
-"data-id":group.id})}),height=Math.max(12,whole.height*sy),label2=`map of the split graph: ${marks.length} frames`,svg=s(
-"svg",{viewBox:`0 0 ${MAP.width} ${height}`,width:MAP.width,height,"aria-hidden":"true"},...marks),node=h("div",{cls:"dy\
-n-map",title:`${label2}; click a mark to go there`},svg);return node.addEventListener("click",({clientX,clientY})=>{let{
-left,top}=svg.getBoundingClientRect(),away=({x,y,w,h:h2})=>Math.hypot((x+w/2)*sx-(clientX-left),(y+h2/2)*sy-(clientY-top)),
-nearest=whole.groups.reduce((best,group)=>away(group)<away(best)?group:best,whole.groups[0]);nearest&&select(nearest.id)}),
-{node,mark(shown,focus){for(let{dataset,classList}of marks)classList.toggle("dyn-mapdot-on",shown.has(dataset.id||"")),classList.
-toggle("dyn-mapdot-focus",dataset.id===focus)}}}function unfolded(picture,open,head){return picture.boxes.filter(box=>box.inside&&open.has(box.id)).reduce((shown,{id})=>{
-let fold=shown.boxes.find(box=>box.id===id),inside=unfolded(fold.inside,open,head);return{...shown,...opened(shown,fold,
-inside,head)}},picture)}function opened(picture,fold,inside,head){let right=fold.x+fold.w,bottom=fold.y+fold.h,wider=Math.
-max(0,inside.width-fold.w),higher=Math.max(0,inside.height+head-fold.h),across=x=>x>=right?x+wider:x,down=y=>y>=bottom-.5?
-y+higher:y,others=picture.boxes.filter(box=>box.id!==fold.id),beside=new Set(others.filter(b=>down(b.y)===b.y&&down(b.y+
-b.h)>b.y+b.h).map(b=>b.id)),moved=box=>({...box,x:across(box.x+box.w/2)-box.w/2,y:down(box.y),h:beside.has(box.id)?box.h:
-down(box.y+box.h)-down(box.y)}),rerouted=arrow=>{let around2=routed(arrow,([x2,y2])=>[across(x2),down(y2)]),[x,y]=arrow.
-points[0];return beside.has(arrow.source)?{...around2,points:[[across(x),y],...around2.points]}:around2},within=([x,y])=>[
-x+fold.x,y+fold.y+head],held=box=>({...box,x:box.x+fold.x,y:box.y+fold.y+head}),frame={...fold,kind:"unfolded",w:fold.w+
-wider,h:fold.h+higher};return{width:picture.width+wider,height:picture.height+higher,groups:[...picture.groups.map(moved),
-frame,...inside.groups.map(held)],boxes:[...others.map(moved),...inside.boxes.map(held)],arrows:[...picture.arrows.map(rerouted),
-...inside.arrows.map(arrow=>routed(arrow,within))]}}function routed(arrow,move){return{...arrow,points:arrow.points.map(
-move),at:arrow.at&&move(arrow.at)}}var CLICK=5,LEGEND=[["graph","graph"],["break","graph break"],["allowed","allowed break"],["compiled","frame"],["recompi\
-le","recompiled"],["skipped","skipped frame"],["failed","failed frame"],["cached","cached frame"],["unfinished","unfinis\
-hed frame"],["fold","folded"],["empty","empty frame"],["hits","same break, hit again"],["allow","region: breaks allowed"],
-["error","region: breaks are errors"]],serial=0;function triangle({x,y,h:h2},open){let d=open?`M${x+11} ${y+14}h9l-4.5 6\
-z`:`M${x+13} ${y+h2/2-4.5}v9l6 -4.5z`;return s("path",{cls:"dyn-fold",d})}function openShape(fold,{corner,inset}){let{x,
-y,w,h:h2,title,note:note2}=fold;return[s("rect",{cls:"dyn-main",x,y,width:w,height:h2,rx:corner}),triangle(fold,!0),label(
-"dyn-strong",x+26,y+21,title),label("dyn-soft",x+w-inset,y+21,note2,"end")]}function groupShape(group,ids,sizes){if(group.
-kind==="unfolded")return openShape(group,sizes);let{x,y,w,h:h2,lines=[],kind}=group,skipped=kind==="skipped",{inset,corner,
-line_height,title_height}=sizes,frame={width:w,height:h2,rx:corner},header=title_height+line_height*lines.length,baseline=y+
-sizes.title_baseline;return[group.badge==="recompile"&&s("rect",{cls:"dyn-frame",x:x+4,y:y-4,...frame}),s("rect",{cls:"d\
-yn-frame dyn-main",x,y,...frame,fill:skipped&&`url(#${ids.hatch})`}),skipped&&s("rect",{cls:"dyn-under",x:x+5,y:y+5,width:w-
-10,height:header-8,rx:5}),label("dyn-name",x+inset,baseline,group.title),label("dyn-soft dyn-mono",x+w-inset,baseline,group.
-note,"end"),...lines.map((text,i)=>label("dyn-soft",x+inset,y+sizes.first_line+line_height*i,text))]}function boxShape(box,sizes){
-let{x,w}=box,isBreak=box.kind==="break",strip=isBreak&&box.region?sizes.region_height:0,top=box.y+strip,height=box.h-strip,
-inset=isBreak?sizes.break_inset:sizes.inset,shift=box.inside?14:0,y=top+height/2+4;return[strip>0&&s("rect",{cls:"dyn-ar\
-ea",x:x-6,y:box.y,width:w+12,height:box.h+6,rx:sizes.corner}),strip>0&&label("dyn-soft",x+6,box.y+14,box.lines?.[0]),s("\
-rect",{cls:"dyn-main",x,y:top,width:w,height,rx:isBreak?height/2:sizes.box_corner}),shift>0&&triangle(box,!1),box.kind===
-"version"?label("dyn-strong",x+w/2,y,box.title,"middle"):label("dyn-strong",x+inset+shift,y,box.title),label("dyn-soft",
-x+w-inset,y,box.note,"end")]}function shapeNode(shape,parts){let props={cls:[`dyn-node dyn-k-${shape.kind}`,shape.tone!==
-void 0&&`dyn-g${shape.tone}`,shape.badge&&`dyn-is-${shape.badge}`,shape.region&&`dyn-r-${shape.region}`].filter(Boolean).
-join(" "),role:"button","aria-pressed":"false","aria-expanded":shape.inside?String(shape.kind==="unfolded"):null,tabindex:"\
--1","data-id":shape.id};return s("g",props,s("title",{text:shape.full}),...parts)}function definitions(ids){let pattern={
-width:8,height:8,patternUnits:"userSpaceOnUse",patternTransform:"rotate(45)"},hatch=s("pattern",{id:ids.hatch,...pattern},
-s("rect",{width:8,height:8,cls:"dyn-hatch-a"}),s("rect",{width:4,height:8,cls:"dyn-hatch-b"})),tip=(id,cls)=>s("marker",
-{id,...{markerWidth:8,markerHeight:8,refX:7,refY:4,orient:"auto",markerUnits:"userSpaceOnUse"}},s("path",{d:"M0 0.5L8 4L\
-0 7.5z",cls}));return s("defs",{},hatch,tip(ids.soft,"dyn-tip"),tip(ids.hits,"dyn-tip dyn-tip-hits"))}function arrowPath(arrow,ids,bend){
-let props={cls:`dyn-arrow dyn-a-${arrow.kind}`,d:rounded(arrow.points,bend),"marker-end":`url(#${arrow.kind==="hits"?ids.
-hits:ids.soft})`,"data-s":arrow.source,"data-t":arrow.target};return s("path",props,s("title",{text:arrow.full}))}var arrowLabel=({
-label:text,at})=>at&&label("dyn-label",at[0],at[1],text);function drawPicture(picture,sizes,name){let n=++serial,ids={hatch:`\
-dyn-hatch-${n}`,soft:`dyn-tip-${n}`,hits:`dyn-tipb-${n}`},description=`split graph of ${name}; use the arrow keys to fol\
-low the arrows`;return s("svg",{viewBox:`0 0 ${picture.width} ${picture.height}`,role:"group","aria-label":description},
-definitions(ids),picture.groups.map(group=>shapeNode(group,groupShape(group,ids,sizes))),picture.arrows.map(arrow=>arrowPath(
-arrow,ids,sizes.bend)),picture.boxes.map(box=>shapeNode(box,boxShape(box,sizes))),picture.arrows.map(arrowLabel))}function legendOf(picture){
-let shapes=[...picture.groups,...picture.boxes],kinds=new Set(shapes.flatMap(({kind,badge,region})=>[kind,badge,region]));
-return picture.arrows.some(arrow=>arrow.kind==="hits")&&kinds.add("hits"),LEGEND.filter(([kind])=>kinds.has(kind)).map(([
-kind,text])=>h("span",{},h("i",{cls:`dyn-key dyn-key-${kind}`}),text))}function draggable(pane){let drag=null;return pane.
-addEventListener("pointerdown",({button:button2,pointerType,clientX:x,clientY:y})=>{button2!==0||pointerType!=="mouse"||
-(drag={x,y,left:pane.scrollLeft,top:pane.scrollTop,far:!1})}),pane.addEventListener("pointermove",event=>{if(!drag||!(event.
-buttons&1))return;let dx=event.clientX-drag.x,dy=event.clientY-drag.y;drag.far=drag.far||Math.hypot(dx,dy)>CLICK,drag.far&&
-([pane.scrollLeft,pane.scrollTop]=[drag.left-dx,drag.top-dy])}),()=>{let far=!!drag?.far;return drag=null,far}}function splitView(select,enter){
-let icon=(text,name,act)=>button("dyn-btn dyn-icon",text,act,{"aria-label":name,title:name}),pane=h("div",{cls:"dyn-pane",
-tabindex:"-1"}),field=h("input",{cls:"dyn-search",type:"search",placeholder:"Search name or line","aria-label":"search t\
-he split graph by name or line"}),found=h("span",{cls:"dyn-found",role:"status"}),foldButton=button("dyn-btn","",()=>redraw(
-someOpen()?[]:folds())),wholeButton=button("dyn-btn","Whole graph",()=>{showWhole=!showWhole,zoomed=!1,redraw([])}),tools=h(
-"div",{cls:"dyn-tools"},field,found,foldButton,wholeButton,icon("−","zoom out",()=>zoom(scale/1.25)),icon("+","zoom in",
-()=>zoom(scale*1.25)),icon("⤢","fit",()=>fit(0,1))),legend2=h("div",{cls:"dyn-legend","aria-label":"legend",role:"note"}),
-foot=h("div",{cls:"dyn-foot"},legend2),folded=h("div",{cls:"dyn-folded"}),bar2=h("div",{cls:"dyn-bar"},h("h2",{text:"Spl\
-it graph"}),tools),node=h("section",{cls:"dyn-split","aria-label":"split graph"},bar2,pane,folded,foot),markPressed=exclusive(
-"aria-pressed"),wasDragged=draggable(pane),content=null,selected="",picture={width:0,height:0,groups:[],boxes:[],arrows:[],
-folded:""},svg=null,nodes=new Map,arrows=[],stop,open=new Set,ids=[],scale=1,zoomed=!1,frames=null,map=null,wide=new Set,
-showWhole=!1,folds=()=>content?content.split.boxes.filter(box=>box.inside).map(box=>box.id):[],someOpen=()=>folds().some(
-id=>open.has(id));function zoom(to){scale=Math.min(3,Math.max(.2,to)),zoomed=!0,resize()}function resize(){svg&&(svg.setAttribute(
-"width",String(Math.round(picture.width*scale))),svg.setAttribute("height",String(Math.round(picture.height*scale))))}function fit(least=.6,otherwise=.8){
-let room=pane.clientWidth-2;if(!svg||room<50)return;let all=Math.min(1,room/picture.width);scale=all<(frames?.5:least)&&
-!showWhole?otherwise:all,resize()}function redraw(ids2){content&&(open=new Set(ids2),draw(content),highlight(selected)())}
-function toggle(id){if(!folds().includes(id))return;let place=()=>nodes.get(id).getBoundingClientRect().top,before=place();
-redraw(open.has(id)?[...open].filter(other=>other!==id):[...open,id]);let at=tabStop(id);at&&at.focus({preventScroll:!0});
-let top=pane.getBoundingClientRect().top+40;pane.scrollTop+=place()-(open.has(id)?Math.min(before,top):before)}function draw(model){
-content!==model&&(frames=model.overview&&model.split.groups.length?framesOf(model.split):null,map?.node.remove(),map=frames&&
-miniMap(model.split,select),map&&foot.append(map.node),wide=new Set),content=model,picture=(frames&&!showWhole?focused(frames,
-selected||model.first,wide):null)||unfolded(content.split,open,content.drawing.fold_head),wholeButton.hidden=!frames,wholeButton.
-setAttribute("aria-pressed",String(showWhole)),svg=drawPicture(picture,content.drawing,content.name.slice(0,200));let drawn=[
-...svg.querySelectorAll(".dyn-node")];nodes=new Map(drawn.map(n=>[idOf(n),n])),arrows=[...svg.querySelectorAll(".dyn-arr\
-ow")],stop=void 0,pane.replaceChildren(svg),zoomed?resize():fit(),svg.hasAttribute("width")||resize(),foldButton.hidden=
-!folds().length,foldButton.textContent=someOpen()?"Fold all":"Unfold all",folded.textContent=picture.folded&&!someOpen()?
-`folded: ${picture.folded}`:"",legend2.replaceChildren(...legendOf(picture)),tabStop(selected),find()}function shownAs(id){
-if(nodes.has(id))return id;let fold=picture.boxes.find(box=>box.contents?.includes(id));return fold?fold.id:id}function isAround(id){
-let frame=frames?.owner.get(id);if(!frame)return!0;let missing=[...frame.into,...frame.out].some(({arrow,from,to})=>arrow.
-kind!=="hits"&&!(nodes.has(from.id)&&nodes.has(to.id)));return nodes.has(frame.id)&&!missing}function tabStop(id){return stop&&
-stop.setAttribute("tabindex","-1"),stop=nodes.get(id)||[...nodes.values()][0],stop&&stop.setAttribute("tabindex","0"),stop}
-function highlight(chosen){let moved=selected!==chosen;if(selected=chosen,!svg)return()=>{};frames&&!showWhole&&moved&&!isAround(
-chosen)&&content&&draw(content);let id=shownAs(chosen);map&&map.mark(new Set(picture.groups.map(group2=>group2.id)),frames?.
-owner.get(chosen)?.id||"");let shown=nodes.get(id);markPressed(shown?[shown]:[]);for(let{dataset,classList}of arrows)classList.
-toggle("dyn-on",dataset.s===id||dataset.t===id);tabStop(id);let box=picture.boxes.find(b=>b.id===id),group=nodes.get(box?.
-group||"");return()=>{if(shown)for(let node2 of[group,shown])node2&&reveal(pane,node2.querySelector(".dyn-main"))}}function find(){
-ids=content?search(content,field.value):[];let searching=!!field.value.trim(),matching=new Set(ids.map(shownAs));for(let[
-id,n]of nodes)n.classList.toggle("dyn-dim",searching&&!matching.has(id));let hidden=ids.filter(id=>!nodes.has(id)).length,
-count=ids.length?`${ids.length} found${hidden?`, ${hidden} ${frames?"elsewhere":"folded"}`:""}`:"nothing found";found.textContent=
-searching?count:""}field.addEventListener("input",find),field.addEventListener("keydown",event=>{if(event.key==="Enter"&&
-ids.length)select(ids[(ids.indexOf(selected)+1)%ids.length]);else if(event.key==="Escape")field.value="",find();else return;
-handled(event)}),pane.addEventListener("click",event=>{let dragged=wasDragged(),hit=closest(event,".dyn-node");if(!hit||
-dragged)return;let id=idOf(hit);widen(id)||(select(id),toggle(id),(nodes.get(id)||hit).focus({preventScroll:!0}))});let onWheel=event=>{
-!event.ctrlKey&&!event.metaKey||(event.preventDefault(),zoom(scale*(event.deltaY<0?1.12:.89)))};pane.addEventListener("w\
-heel",onWheel,{passive:!1}),pane.addEventListener("keydown",event=>{let{key}=event,at=closest(event,".dyn-node");if(key===
-"+"||key==="-")zoom(key==="+"?scale*1.25:scale/1.25);else{if(!at||event.ctrlKey||event.metaKey||event.altKey)return;if(key.
-startsWith("Arrow"))walk(idOf(at),key);else if(key==="Enter"||key===" ")choose(idOf(at),key==="Enter");else return}handled(
-event)});function walk(id,key){let next=tabStop(step(picture,id,key));next&&(next.focus({preventScroll:!0}),reveal(pane,
-next.querySelector(".dyn-main")))}function widen(id){let box=picture.boxes.find(shape=>shape.id===id&&shape.kind==="more"),
-[of]=box?.contents||[];return!content||!of?!1:(wide.add(of),frames?.owner.get(selected)?.id===of?draw(content):select(of),
-highlight(selected)(),tabStop(of)?.focus({preventScroll:!0}),!0)}function choose(id,further){widen(id)||(select(id),further&&
-(folds().includes(id)?toggle(id):enter()))}let observer=new ResizeObserver(()=>{zoomed||!content||(fit(),highlight(selected)())});
-return observer.observe(pane),{node,draw,highlight:(_,id)=>highlight(id),stop:()=>observer.disconnect()}}var NAME=/\b(?:s|u|zf|zuf)\d+\b/g;function linkSymbols(root,symbols,stops=!1){if(!symbols)return;let walker=document.createTreeWalker(
+return seconds<.1?`${Math.round(seconds*1e3)} ms`:seconds<10?`${seconds.toFixed(1)} s`:`${Math.round(seconds)} s`}var NAME=/\b(?:s|u|zf|zuf)\d+\b/g;function linkSymbols(root,symbols,stops=!1){if(!symbols)return;let walker=document.createTreeWalker(
 root,NodeFilter.SHOW_TEXT),texts=[];for(;walker.nextNode();)texts.push(walker.currentNode);for(let text of texts){let parent=text.
 parentNode;if(parent.localName!=="title")for(let{0:name,index}of[...text.data.matchAll(NAME)].reverse()){let about=symbols.
 about[name];if(!about)continue;let link=document.createElementNS(parent.namespaceURI,parent.localName==="text"?"tspan":"\
 span"),props={class:"dyn-sym","data-symbol":name,title:about,role:"link",...stops&&{tabindex:0}};for(let[key,value]of Object.
 entries(props))link.setAttribute(key,String(value));text.splitText(index+name.length),link.append(text.splitText(index)),
-text.after(link)}}}var ROW=22,HEIGHT=330,SPARE=3,KINDS={input:"input",param:"parameter",matmul:"matmul, conv, module",point:"pointwise",reduce:"\
-reduction",shape:"shape, index",collective:"collective, wait",output:"output"},heatStyle=({heat})=>heat===void 0?null:`-\
--h:${heat}%`;function listRow(node,i,pressed,onclick){return h("div",{"aria-pressed":String(pressed),cls:`dyn-fxrow dyn-\
-fx-${node.kind}`,role:"button",tabindex:"-1",title:node.full,style:`top:${i*ROW}px`,"data-i":i,onclick},h("i",{cls:"dyn-\
-dot"}),h("b",{text:node.name}),h("span",{text:node.op==="placeholder"?"input":node.target}),h("span",{cls:"dyn-duration",
-style:heatStyle(node),text:node.time}),h("span",{cls:"dyn-val",text:node.value}),h("span",{cls:"dyn-at",text:node.place||
-""}))}function listView(nodes,point,start,symbols){let inner=h("div",{style:`height:${nodes.length*ROW}px;position:relat\
-ive`}),box=h("div",{cls:`dyn-fxlist${nodes.some(node=>node.time)?" dyn-timed":""}`,tabindex:"0",role:"group","aria-label":`${plural(
-nodes.length,"node")}; use the arrow keys to choose one`,style:`height:${Math.min(HEIGHT,nodes.length*ROW+2)}px`},inner),
-rows=new Map,now=start,from=0,press=(i,on)=>{let row2=rows.get(i);row2&&row2.setAttribute("aria-pressed",String(on))},choose=i=>{
-press(now,!1),now=i,point(i),draw(),box.focus({preventScroll:!0}),press(i,!0)};function draw(){let first=Math.max(0,Math.
-floor(box.scrollTop/ROW)-SPARE),end=Math.min(nodes.length,first+Math.ceil(HEIGHT/ROW)+2*SPARE);for(let[i,row2]of rows)i>=
-first&&i<end||(row2.remove(),rows.delete(i));let added=[];for(let i=first;i<end;i++){if(rows.has(i))continue;let row2=listRow(
-nodes[i],i,i===now,()=>choose(i));linkSymbols(row2,symbols),rows.set(i,row2),added.push(row2)}inner[first<from?"prepend":
-"append"](...added),from=first}return box.addEventListener("keydown",event=>{let to={ArrowDown:now+1,ArrowUp:now-1,Home:0,
-End:nodes.length-1}[event.key];if(!nodes[to])return;let top=to*ROW;(top<box.scrollTop||top+ROW>box.scrollTop+box.clientHeight)&&
-(box.scrollTop=to<now?top:top+ROW-box.clientHeight),choose(to),handled(event)}),box.addEventListener("scroll",draw),requestAnimationFrame(
-()=>{box.scrollTop=start*ROW}),draw(),box}function drawingOf(picture,nodes){let{width,height}=picture,boxes=picture.boxes.
-map(([x,y,w,h2],i)=>boxOf(picture,nodes,i,{x,y,w,h:h2})),arrows=picture.edges.map((points,i)=>{let[source,target]=picture.
-joined[i];return{points,source:boxes[source].id,target:boxes[target].id}});return{width,height,groups:[],boxes,arrows:arrows.
-filter(arrow=>arrow.points.length>1)}}function boxOf(picture,nodes,i,rectangle){let fold=picture.folds?.[i],at=fold?fold.
-first:picture.first+i,shape={at,...rectangle,title:picture.titles[i],note:picture.notes[i]};return fold?{...shape,id:`${at}\
-+${fold.count}`,kind:fold.name==="inputs"?"input":"fold",full:`${fold.name}: ${fold.count} nodes`,heat:fold.heat,inside:drawingOf(
-fold.inside,nodes)}:{...nodes[at],...shape,id:String(at)}}function boxShape2(box,sizes){if(box.kind==="unfolded")return openShape(
-box,sizes);let{x,y,w,h:h2,title,note:note2,time,kind}=box,rectangle=s("rect",{x,y,width:w,height:h2,rx:kind==="input"||kind===
-"output"?14:sizes.box_corner});if(box.inside){let[name,count]=[label("",x+26,y+17,title),label("dyn-fxval",x+26,y+31,note2)];
-return[rectangle,triangle(box,!1),name,count]}let middle2=x+w/2;return[rectangle,label("",middle2,y+(time?17:h2/2+4),title,
-"middle"),label("dyn-fxval",middle2,y+31,time,"middle"),label("dyn-fxval",middle2,y+h2+11,note2,"middle")]}function boxNode(box,open,sizes){
-let hot=box.heat===void 0?"":" dyn-hot",props={cls:`dyn-fxnode dyn-fx-${box.kind}${box.kind==="unfolded"?" dyn-k-unfolde\
-d":hot}`,style:heatStyle(box),role:"button",tabindex:"-1","data-id":box.id,"aria-expanded":box.inside?String(open.has(box.
-id)):null},title=s("title",{text:box.full+(box.place?`
-${box.place}`:"")});return s("g",props,title,...boxShape2(box,sizes))}function pictureView({picture,nodes},point,name,open,sizes,changed){
-let whole=drawingOf(picture,nodes),pane=h("div",{cls:"dyn-fxpane"}),boxes=[],parts=new Map,arrows=[],now="",partOf=id=>parts.
+text.after(link)}}}function unfolded(picture2,open,head){return picture2.boxes.filter(box=>box.inside&&open.has(box.id)).reduce((shown,{id})=>{
+let fold=shown.boxes.find(box=>box.id===id),inside=unfolded(fold.inside,open,head);return{...shown,...opened(shown,fold,
+inside,head)}},picture2)}function opened(picture2,fold,inside,head){let right=fold.x+fold.w,bottom=fold.y+fold.h,wider=Math.
+max(0,inside.width-fold.w),higher=Math.max(0,inside.height+head-fold.h),across=x=>x>=right?x+wider:x,down=y=>y>=bottom-.5?
+y+higher:y,others=picture2.boxes.filter(box=>box.id!==fold.id),beside=new Set(others.filter(b=>down(b.y)===b.y&&down(b.y+
+b.h)>b.y+b.h).map(b=>b.id)),moved=box=>({...box,x:across(box.x+box.w/2)-box.w/2,y:down(box.y),h:beside.has(box.id)?box.h:
+down(box.y+box.h)-down(box.y)}),rerouted=arrow=>{let around2=routed(arrow,([x2,y2])=>[across(x2),down(y2)]),[x,y]=arrow.
+points[0];return beside.has(arrow.source)?{...around2,points:[[across(x),y],...around2.points]}:around2},within=([x,y])=>[
+x+fold.x,y+fold.y+head],held=box=>({...box,x:box.x+fold.x,y:box.y+fold.y+head}),frame={...fold,kind:"unfolded",w:fold.w+
+wider,h:fold.h+higher};return{width:picture2.width+wider,height:picture2.height+higher,groups:[...picture2.groups.map(moved),
+frame,...inside.groups.map(held)],boxes:[...others.map(moved),...inside.boxes.map(held)],arrows:[...picture2.arrows.map(
+rerouted),...inside.arrows.map(arrow=>routed(arrow,within))]}}function routed(arrow,move){return{...arrow,points:arrow.points.
+map(move),at:arrow.at&&move(arrow.at)}}var ROW=22,HEIGHT=330,SPARE=3,KINDS={input:"input",param:"parameter",matmul:"matmul, conv, module",point:"pointwise",reduce:"\
+reduction",shape:"shape, index",collective:"collective, wait",output:"output"};function triangle({x,y,h:h2},open){let d=open?
+`M${x+11} ${y+14}h9l-4.5 6z`:`M${x+13} ${y+h2/2-4.5}v9l6 -4.5z`;return s("path",{cls:"dyn-fold",d})}function openShape(fold,{
+corner,inset}){let{x,y,w,h:h2,title,note:note2}=fold;return[s("rect",{cls:"dyn-main",x,y,width:w,height:h2,rx:corner}),triangle(
+fold,!0),label("dyn-strong",x+26,y+21,title),label("dyn-soft",x+w-inset,y+21,note2,"end")]}var heatStyle=({heat})=>heat===
+void 0?null:`--h:${heat}%`;function listRow(node,i,pressed,onclick){return h("div",{"aria-pressed":String(pressed),cls:`\
+dyn-fxrow dyn-fx-${node.kind}`,role:"button",tabindex:"-1",title:node.full,style:`top:${i*ROW}px`,"data-i":i,onclick},h(
+"i",{cls:"dyn-dot"}),h("b",{text:node.name}),h("span",{text:node.op==="placeholder"?"input":node.target}),h("span",{cls:"\
+dyn-duration",style:heatStyle(node),text:node.time}),h("span",{cls:"dyn-val",text:node.value}),h("span",{cls:"dyn-at",text:node.
+place||""}))}function listView(nodes,point,start,symbols){let inner=h("div",{style:`height:${nodes.length*ROW}px;positio\
+n:relative`}),box=h("div",{cls:`dyn-fxlist${nodes.some(node=>node.time)?" dyn-timed":""}`,tabindex:"0",role:"group","ari\
+a-label":`${plural(nodes.length,"node")}; use the arrow keys to choose one`,style:`height:${Math.min(HEIGHT,nodes.length*
+ROW+2)}px`},inner),rows=new Map,now=start,from=0,press=(i,on)=>{let row2=rows.get(i);row2&&row2.setAttribute("aria-press\
+ed",String(on))},choose=i=>{press(now,!1),now=i,point(i),draw(),box.focus({preventScroll:!0}),press(i,!0)};function draw(){
+let first=Math.max(0,Math.floor(box.scrollTop/ROW)-SPARE),end=Math.min(nodes.length,first+Math.ceil(HEIGHT/ROW)+2*SPARE);
+for(let[i,row2]of rows)i>=first&&i<end||(row2.remove(),rows.delete(i));let added=[];for(let i=first;i<end;i++){if(rows.has(
+i))continue;let row2=listRow(nodes[i],i,i===now,()=>choose(i));linkSymbols(row2,symbols),rows.set(i,row2),added.push(row2)}
+inner[first<from?"prepend":"append"](...added),from=first}return box.addEventListener("keydown",event=>{let to={ArrowDown:now+
+1,ArrowUp:now-1,Home:0,End:nodes.length-1}[event.key];if(!nodes[to])return;let top=to*ROW;(top<box.scrollTop||top+ROW>box.
+scrollTop+box.clientHeight)&&(box.scrollTop=to<now?top:top+ROW-box.clientHeight),choose(to),handled(event)}),box.addEventListener(
+"scroll",draw),requestAnimationFrame(()=>{box.scrollTop=start*ROW}),draw(),box}function drawingOf(picture2,nodes){let{width,
+height}=picture2,boxes=picture2.boxes.map(([x,y,w,h2],i)=>boxOf(picture2,nodes,i,{x,y,w,h:h2})),arrows=picture2.edges.map(
+(points,i)=>{let[source,target]=picture2.joined[i];return{points,source:boxes[source].id,target:boxes[target].id}});return{
+width,height,groups:[],boxes,arrows:arrows.filter(arrow=>arrow.points.length>1)}}function boxOf(picture2,nodes,i,rectangle){
+let fold=picture2.folds?.[i],at=fold?fold.first:picture2.first+i,shape={at,...rectangle,title:picture2.titles[i],note:picture2.
+notes[i]};return fold?{...shape,id:`${at}+${fold.count}`,kind:fold.name==="inputs"?"input":"fold",full:`${fold.name}: ${fold.
+count} nodes`,heat:fold.heat,inside:drawingOf(fold.inside,nodes)}:{...nodes[at],...shape,id:String(at)}}function boxShape(box,sizes){
+if(box.kind==="unfolded")return openShape(box,sizes);let{x,y,w,h:h2,title,note:note2,time,kind}=box,rectangle=s("rect",{
+x,y,width:w,height:h2,rx:kind==="input"||kind==="output"?14:sizes.box_corner});if(box.inside){let[name,count]=[label("",
+x+26,y+17,title),label("dyn-fxval",x+26,y+31,note2)];return[rectangle,triangle(box,!1),name,count]}let middle2=x+w/2;return[
+rectangle,label("",middle2,y+(time?17:h2/2+4),title,"middle"),label("dyn-fxval",middle2,y+31,time,"middle"),label("dyn-f\
+xval",middle2,y+h2+11,note2,"middle")]}function boxNode(box,open,sizes){let hot=box.heat===void 0?"":" dyn-hot",props={cls:`\
+dyn-fxnode dyn-fx-${box.kind}${box.kind==="unfolded"?" dyn-k-unfolded":hot}`,style:heatStyle(box),role:"button",tabindex:"\
+-1","data-id":box.id,"aria-expanded":box.inside?String(open.has(box.id)):null},title=s("title",{text:box.full+(box.place?
+`
+${box.place}`:"")});return s("g",props,title,...boxShape(box,sizes))}function pictureView({picture:picture2,nodes},point,name,open,sizes,changed){
+let whole=drawingOf(picture2,nodes),pane=h("div",{cls:"dyn-fxpane"}),boxes=[],parts=new Map,arrows=[],now="",partOf=id=>parts.
 get(id);function draw(){let drawing=unfolded(whole,open,sizes.fold_head);boxes=[...drawing.groups,...drawing.boxes].sort(
 (a,b)=>a.at-b.at),parts=new Map(boxes.map(box=>[box.id,boxNode(box,open,sizes)])),arrows=drawing.arrows.map(arrow=>[arrow,
 s("path",{cls:"dyn-arrow",d:rounded(arrow.points,5)})]);let{width,height,groups}=drawing,svg=s("svg",{width,height,role:"\
@@ -318,15 +175,15 @@ event)}),draw(),requestAnimationFrame(()=>{pane.scrollLeft=boxes[0].x+(boxes[0].
 open.clear(),draw()}}}function legend(nodes){let entries=[...new Set(nodes.map(node=>node.kind))].map(kind=>h("span",{},
 h("i",{cls:`dyn-dot dyn-fx-${kind}`}),KINDS[kind]||kind)),heat=nodes.some(node=>node.time)&&h("span",{},h("i",{cls:"dyn-\
 heatkey"}),"eager time of each op");return h("div",{cls:"dyn-legend"},...entries,heat)}function fxView(body,pointAt,name,open,sizes,symbols){
-let{nodes,picture}=body,status=h("div",{cls:"dyn-fxstatus",role:"status"}),pane=h("div"),listed=!1,at=-1,point=(i,node)=>{
+let{nodes,picture:picture2}=body,status=h("div",{cls:"dyn-fxstatus",role:"status"}),pane=h("div"),listed=!1,at=-1,point=(i,node)=>{
 at=i,status.textContent=node.full+(node.place?`  ·  ${node.place}`:""),linkSymbols(status,symbols,!0),node.line&&pointAt(
 node.file,node.line)},kindButton=button("dyn-btn","",()=>{listed=!listed,show()}),foldButton=button("dyn-btn","Fold all",
 ()=>drawn.foldAll()),updateButtons=()=>{kindButton.textContent=listed?"As a graph":"As a list",foldButton.hidden=listed||
-!open.size},drawn=pictureView(body,box=>point(box.at,box),name,open,sizes,picture2=>{linkSymbols(picture2,symbols),updateButtons()});
+!open.size},drawn=pictureView(body,box=>point(box.at,box),name,open,sizes,picture3=>{linkSymbols(picture3,symbols),updateButtons()});
 function show(){pane.replaceChildren(listed?listView(nodes,i=>point(i,nodes[i]),at,symbols):drawn.pane),updateButtons()}
-picture.folds&&(status.textContent=`${nodes.length} nodes, folded into ${picture.folds.length}: click one to open it`),show();
-let tools=h("div",{cls:"dyn-fxtools"},foldButton,kindButton);return h("div",{cls:"dyn-fx"},h("div",{cls:"dyn-fxbar"},legend(
-nodes),tools),pane,status)}var KEYWORDS=new Set("False None True and as assert async await break class continue def del elif else except finally fo\
+picture2.folds&&(status.textContent=`${nodes.length} nodes, folded into ${picture2.folds.length}: click one to open it`),
+show();let tools=h("div",{cls:"dyn-fxtools"},foldButton,kindButton);return h("div",{cls:"dyn-fx"},h("div",{cls:"dyn-fxba\
+r"},legend(nodes),tools),pane,status)}var KEYWORDS=new Set("False None True and as assert async await break class continue def del elif else except finally fo\
 r from global if import in is lambda match nonlocal not or pass raise return try while with yield".split(" ")),TOKEN=new RegExp(
 [/(#.*)/,/([rbfuRBFU]{0,2}(?:"""|'''))/,/([rbfuRBFU]{0,2}(?:"(?:\\.|[^"\\])*"?|'(?:\\.|[^'\\])*'?))/,/(\b\d[\w.]*)/,/(@[\w.]+)/,
 /([^\W\d]\w*)/].map(part=>part.source).join("|"),"uy");function tokenize(line,open=""){let tokens=[],at=0,plain="",push=(text,kind)=>{
@@ -625,7 +482,130 @@ id)}}function recompileRow(r){return h("div",{cls:`dyn-rrow${r.refused?" dyn-ref
 h("span",{cls:"dyn-again","aria-hidden":"true",text:r.refused?"✗":"↻"}),h("span",{cls:"dyn-place",text:r.place}),h("\
 code",{text:r.name}),h("span",{cls:"dyn-cause",text:r.refused?`recompile limit reached: ${r.cause}`:r.cause}),h("span",{
 cls:"dyn-hits",text:r.facts}))}function recompilesView(select,open){return rowsView("dyn-recompiles","dyn-rrow","recompi\
-les",content=>content.recompiles.map(recompileRow),select,open)}function verdict(time,select){let nodes=time.verdict?[h("p",{text:time.verdict})]:[];if(!time.first)return nodes;let{first,
+les",content=>content.recompiles.map(recompileRow),select,open)}var BEFORE=1,AFTER=3,MOST=14,NEIGHBOURS=5,COLUMN_GAP=50,ROW_GAP=46,MARGIN=14,TURN=20,LANE=6,MORE_WIDTH=172,MORE_HEIGHT=30,
+MAP={width:150,height:62};function framesOf(picture2){let frames=new Map,frameOf=shape=>({id:shape.id,shape,boxes:[],into:[],
+out:[]}),stand=picture2.shapes.filter(({group})=>!group);for(let shape of stand)frames.set(shape.id,frameOf(shape));let owner=new Map;
+for(let shape of picture2.shapes){let frame=frames.get(shape.group||shape.id);shape.group&&frame.boxes.push(shape);for(let id of[
+shape.id,...shape.contents])owner.set(id,frame)}for(let arrow of picture2.arrows){let[from,to]=[owner.get(arrow.source),
+owner.get(arrow.target)];!from||!to||from===to||(from.out.push({arrow,from,to}),to.into.push({arrow,from,to}))}return{frames,
+owner,svg:picture2.svg}}var leadsDown=arrow=>arrow.kind==="continues",entry=frame=>frame.into.find(({arrow,to})=>arrow.kind!==
+"hits"||arrow.target===to.id);function around(focus,wide){let kept=new Set([focus]);for(let frame=focus,n=0;n<BEFORE;n++){
+let link=entry(frame);if(!link||kept.has(link.from))break;kept.add(frame=link.from)}let last=[focus];for(let n=0;n<AFTER;n++){
+let next=[];for(let frame of last){let all=frame.out.filter(({to})=>entry(to)?.from===frame&&!kept.has(to)).filter(({arrow})=>!n||
+leadsDown(arrow)).map(({to})=>to),room=wide.has(frame.id)?all.length:Math.min(NEIGHBOURS,MOST-kept.size);for(let to of all.
+slice(0,Math.max(0,room)))kept.add(to),next.push(to)}last=next}return kept}function moreBox(id,of,title){let[w,h2]=[MORE_WIDTH,
+MORE_HEIGHT];return{node:s("g",{cls:"dyn-node dyn-k-more",role:"button","aria-pressed":"false",tabindex:"-1"},s("title",
+{text:title}),s("rect",{cls:"dyn-main",width:w,height:h2,rx:5}),s("text",{cls:"dyn-strong",x:12,y:h2/2+4,text:title})),id,
+kind:"more",group:"",contents:[of],x:0,y:0,w,h:h2}}var nameOf=shape=>shape.node.querySelector(".dyn-name, .dyn-strong")?.
+textContent||"";function focused(whole,id,wide){let focus=whole.owner.get(id)||whole.frames.values().next().value;if(!focus)
+return null;let kept=around(focus,wide),into=new Map;for(let frame of kept){let link=entry(frame),above=link?.from;for(;above&&
+above!==frame;)above=into.get(above)?.from;link&&kept.has(link.from)&&!above&&into.set(frame,link)}let links=[...into.values()],
+root=[...kept].find(frame=>!links.some(({to})=>to===frame))||focus;return placed(root,focus,links,kept,whole.svg)}function placed(root,focus,links,kept,whole){
+let shapes=[],arrows=[],labels=[],right=0,floors=[],column=Math.max(...[...kept].map(({shape})=>shape.w))+COLUMN_GAP,at=new Map,
+first=entry(root)?1:0,left=col=>MARGIN+(first&&col?MORE_WIDTH+COLUMN_GAP+(col-1)*column:col*column),reached=entry(focus),
+last=first+(root!==focus&&reached&&!leadsDown(reached.arrow)?1:0),put=(shape,col,y)=>{let top=Math.max(y,floors[col]??0);
+return floors[col]=top+shape.h+ROW_GAP,copy(shape,left(col),MARGIN+top)},copy=(shape,x,y)=>{let node=shape.node.cloneNode(
+!0);node.setAttribute("transform",`translate(${x} ${y})`),node.dataset.id=shape.id;let moved={...shape,node,x,y};return shapes.
+push(moved),at.set(shape.id,moved),moved},place=(frame,col,y)=>{let shape=put(frame.shape,col,y),dx=shape.x-frame.shape.
+x,dy=shape.y-frame.shape.y;for(let box of frame.boxes)copy(box,box.x+dx,box.y+dy);let mine=links.filter(({from})=>from===
+frame),top=shape.y-MARGIN;for(let{arrow,to}of mine.filter(({arrow:arrow2})=>!leadsDown(arrow2)))place(to,col+1,top),join(
+arrow,col);let hidden=frame.out.filter(({to})=>entry(to)?.from===frame&&!kept.has(to)),calls=hidden.filter(({arrow})=>!leadsDown(
+arrow)).length,words=plural(calls,"more call"),beside=calls&&col<=last;beside&&standIn(frame,`more-calls-${frame.id}`,words,
+col+1,top,!1);let down=mine.filter(({arrow})=>leadsDown(arrow));for(let[n,{arrow,to}]of down.entries())place(to,col+n,top+
+shape.h+ROW_GAP),join(arrow,col);let rest=[!beside&&calls&&words,hidden.length>calls&&"continues …"].filter(Boolean).join(
+", ");rest&&standIn(frame,`more-after-${frame.id}`,rest,col,top+shape.h+ROW_GAP,!0)},standIn=(frame,id,title,col,y,below)=>{
+put(moreBox(id,frame.id,title),col,below?y:y+TURN-MORE_HEIGHT/2),join({...plain,source:frame.id,target:id,kind:below?"co\
+ntinues":"calls"},col-(below?0:1))},plain={path:whole.querySelector(".dyn-arrow")?.cloneNode(),label:""};plain.path?.setAttribute(
+"class","dyn-arrow");let join=(arrow,col)=>{let[from,to]=[at.get(arrow.source),at.get(arrow.target)];if(!from||!to)return;
+let far=to.kind==="more"&&to.y>from.y+from.h+ROW_GAP+1,points=leadsDown(arrow)?far?passing(from,to):downward(from,to):aside(
+from,to,col),path=arrow.path.cloneNode(!0);if(path.setAttribute("d",rounded(points,7)),Object.assign(path.dataset,{s:arrow.
+source,t:arrow.target}),arrows.push({...arrow,path}),!arrow.label)return;let[x,y]=labelAt(arrow.label,points,leadsDown(arrow));
+labels.push(s("text",{cls:"dyn-label",x,y,text:arrow.label})),right=Math.max(right,x+6.5*arrow.label.length)},aside=(from,to,col)=>{
+let start=from.y+Math.min(TURN,from.h/2),end=to.y+Math.min(TURN,to.h/2);if(Math.abs(start-end)<1)return[[from.x+from.w,start],
+[to.x,end]];let x=left(col+1)-COLUMN_GAP/2-LANE;return[[from.x+from.w,start],[x,start],[x,end],[to.x,end]]};if(first){let link=entry(
+root),title=`${leadsDown(link.arrow)?"after":"from"} ${nameOf(link.from.shape)}`,box=moreBox(`more-before-${root.id}`,link.
+from.id,cut(title));put(box,0,TURN-MORE_HEIGHT/2),place(root,1,0),join({...plain,source:box.id,target:root.id,kind:"call\
+s"},0)}else place(root,0,0);let width=Math.max(right,...shapes.map(({x,w})=>x+w))+MARGIN,height=Math.max(...shapes.map(({
+y,h:h2})=>y+h2))+MARGIN,[frames,boxes]=[!1,!0].map(inner=>shapes.filter(({group,kind})=>inner===!!(group||kind==="more"||
+kind==="break")));return{svg:s("svg",{cls:"dyn-picture",viewBox:`0 0 ${width} ${height}`},whole.querySelector("defs")?.cloneNode(
+!0),frames.map(({node})=>node),arrows.map(({path})=>path),boxes.map(({node})=>node),labels),shapes,arrows,width,height}}
+var cut=text=>text.length>20?`${text.slice(0,19)}…`:text;function passing(from,to){let[x,start,end]=[from.x-2*LANE,from.
+y+from.h-LANE,to.y+to.h/2];return[[from.x,start],[x,start],[x,end],[to.x,end]]}function downward(from,to){let x=from.x+from.
+w/2,end=to.x+to.w/2,bottom=from.y+from.h;return Math.abs(x-end)<4||to.kind==="more"?[[x,bottom],[x,to.y]]:[[x,bottom],[x,
+to.y-TURN],[end,to.y-TURN],[end,to.y]]}function labelAt(label2,points,down){let[[ax,ay],[bx,by]]=points.slice(-2);return down?
+[bx+8,by-9]:[(ax+bx-6*label2.length)/2-2,Math.min(ay,by)-6]}function miniMap(whole,select){let sx=MAP.width/whole.width,
+sy=Math.min(1.5*sx,MAP.height/whole.height),withBreak=new Set(whole.shapes.filter(({kind})=>kind==="break").map(({group})=>group)),
+groups=whole.shapes.filter(({group,kind})=>!group&&kind!=="break"),marks=groups.map(group=>{let broken=withBreak.has(group.
+id),box={x:group.x*sx,y:group.y*sy,width:Math.max(2,group.w*sx),height:Math.max(1.5,group.h*sy)};return s("rect",{cls:`d\
+yn-mapdot dyn-mapdot-${broken?"break":group.kind}`,...box,"data-id":group.id})}),height=Math.max(12,whole.height*sy),label2=`\
+map of the split graph: ${marks.length} frames`,svg=s("svg",{viewBox:`0 0 ${MAP.width} ${height}`,width:MAP.width,height,
+"aria-hidden":"true"},...marks),node=h("div",{cls:"dyn-map",title:`${label2}; click a mark to go there`},svg);return node.
+addEventListener("click",({clientX,clientY})=>{let{left,top}=svg.getBoundingClientRect(),away=({x,y,w,h:h2})=>Math.hypot(
+(x+w/2)*sx-(clientX-left),(y+h2/2)*sy-(clientY-top)),nearest=groups.reduce((best,group)=>away(group)<away(best)?group:best,
+groups[0]);nearest&&select(nearest.id)}),{node,mark(shown,focus){for(let{dataset,classList}of marks)classList.toggle("dy\
+n-mapdot-on",shown.has(dataset.id||"")),classList.toggle("dyn-mapdot-focus",dataset.id===focus)}}}var CLICK=5,LEGEND=[["graph","graph"],["break","graph break"],["allowed","allowed break"],["compiled","frame"],["recompi\
+le","recompiled"],["skipped","skipped frame"],["failed","failed frame"],["cached","cached frame"],["unfinished","unfinis\
+hed frame"],["fold","folded"],["empty","empty frame"],["hits","same break, hit again"],["allow","region: breaks allowed"],
+["error","region: breaks are errors"]],serial=0;function parsed(text){serial++;let own=text.replace(/(id="|url\(#)dyn-/g,
+`$1dyn-${serial}-`);return picture(markup(own).firstElementChild)}function picture(svg){let shapes=[...svg.querySelectorAll(
+".dyn-node")].map(node=>{let{id="",kind="",group="",contents="",box=""}=node.dataset,[x,y,w,h2]=box.split(" ").map(Number);
+return{node,id,kind,group,contents:contents?contents.split(" "):[],x,y,w,h:h2}}),arrows=[...svg.querySelectorAll(".dyn-a\
+rrow")].map(path=>{let{s:source="",t:target="",kind="",label:label2=""}=path.dataset;return{path,source,target,kind,label:label2}}),
+[,,width,height]=String(svg.getAttribute("viewBox")).split(" ").map(Number);return{svg,shapes,arrows,width,height}}function legendOf(svg){
+return LEGEND.filter(([kind])=>svg.querySelector(`.dyn-k-${kind}, .dyn-is-${kind}, .dyn-r-${kind}, .dyn-a-${kind}`)).map(
+([kind,text])=>h("span",{},h("i",{cls:`dyn-key dyn-key-${kind}`}),text))}function draggable(pane){let drag=null;return pane.
+addEventListener("pointerdown",({button:button2,pointerType,clientX:x,clientY:y})=>{button2!==0||pointerType!=="mouse"||
+(drag={x,y,left:pane.scrollLeft,top:pane.scrollTop,far:!1})}),pane.addEventListener("pointermove",event=>{if(!drag||!(event.
+buttons&1))return;let dx=event.clientX-drag.x,dy=event.clientY-drag.y;drag.far=drag.far||Math.hypot(dx,dy)>CLICK,drag.far&&
+([pane.scrollLeft,pane.scrollTop]=[drag.left-dx,drag.top-dy])}),()=>{let far=!!drag?.far;return drag=null,far}}function splitView(select,enter){
+let icon=(text,name,act)=>button("dyn-btn dyn-icon",text,act,{"aria-label":name,title:name}),pane=h("div",{cls:"dyn-pane",
+tabindex:"-1"}),field=h("input",{cls:"dyn-search",type:"search",placeholder:"Search name or line","aria-label":"search t\
+he split graph by name or line"}),found=h("span",{cls:"dyn-found",role:"status"}),wholeButton=button("dyn-btn","Whole gr\
+aph",()=>showAll(!showWhole)),tools=h("div",{cls:"dyn-tools"},field,found,wholeButton,icon("−","zoom out",()=>zoom(scale/
+1.25)),icon("+","zoom in",()=>zoom(scale*1.25)),icon("⤢","fit",()=>fit(0,1))),legend2=h("div",{cls:"dyn-legend","aria-\
+label":"legend",role:"note"}),foot=h("div",{cls:"dyn-foot"},legend2),folded=h("div",{cls:"dyn-folded"}),bar2=h("div",{cls:"\
+dyn-bar"},h("h2",{text:"Split graph"}),tools),node=h("section",{cls:"dyn-split","aria-label":"split graph"},bar2,pane,folded,
+foot),markPressed=exclusive("aria-pressed"),wasDragged=draggable(pane),content=null,selected="",shown=null,nodes=new Map,
+stop,ids=[],scale=1,zoomed=!1,whole=null,frames=null,map=null,wide=new Set,showWhole=!1;function zoom(to){scale=Math.min(
+3,Math.max(.2,to)),zoomed=!0,resize()}function resize(){shown?.svg.setAttribute("width",String(Math.round(shown.width*scale))),
+shown?.svg.setAttribute("height",String(Math.round(shown.height*scale)))}function fit(least=.6,otherwise=.8){let room=pane.
+clientWidth-2;if(!shown||room<50)return;let all=Math.min(1,room/shown.width);scale=all<(frames?.5:least)&&!(frames&&showWhole)?
+otherwise:all,resize()}function showAll(all){showWhole=all,zoomed=!1,content&&draw(content),highlight(selected)()}function unfold(id){
+let fold=shown?.shapes.find(shape=>shape.id===id&&shape.kind==="fold");return!fold||!content?.split.whole||showWhole?!1:
+(showAll(!0),select(fold.contents[0]),tabStop(fold.contents[0])?.focus({preventScroll:!0}),!0)}function draw(model){content!==
+model&&(whole=model.overview&&model.split.svg?parsed(model.split.svg):null,frames=whole&&framesOf(whole),map?.node.remove(),
+map=whole&&miniMap(whole,select),map&&foot.append(map.node),wide=new Set),content=model;let{split}=model;if(!split.svg)return;
+frames&&whole?shown=!showWhole&&focused(frames,selected||model.first,wide)||whole:shown=parsed(showWhole&&split.whole||split.
+svg);let{svg}=shown;svg.setAttribute("role","group");let description=`split graph of ${model.name.slice(0,200)}; use the\
+ arrow keys to follow the arrows`;svg.setAttribute("aria-label",description),nodes=new Map(shown.shapes.map(({id,node:node2})=>[
+id,node2])),stop=void 0,pane.replaceChildren(svg),zoomed?resize():fit(),svg.hasAttribute("width")||resize(),wholeButton.
+hidden=!frames&&!split.whole,wholeButton.setAttribute("aria-pressed",String(showWhole)),folded.textContent=split.folded&&
+!showWhole?`folded: ${split.folded}`:"",legend2.replaceChildren(...legendOf(svg)),tabStop(selected),find()}function shownAs(id){
+if(nodes.has(id))return id;let fold=shown?.shapes.find(shape=>shape.contents.includes(id));return fold?fold.id:id}function isAround(id){
+let frame=frames?.owner.get(id);if(!frame)return!0;let missing=[...frame.into,...frame.out].some(({arrow,from,to})=>arrow.
+kind!=="hits"&&!(nodes.has(from.id)&&nodes.has(to.id)));return nodes.has(frame.id)&&!missing}function tabStop(id){return stop&&
+stop.setAttribute("tabindex","-1"),stop=nodes.get(id)||[...nodes.values()][0],stop&&stop.setAttribute("tabindex","0"),stop}
+function highlight(chosen){let moved=selected!==chosen;if(selected=chosen,!shown)return()=>{};frames&&!showWhole&&moved&&
+!isAround(chosen)&&content&&draw(content);let id=shownAs(chosen);map&&map.mark(new Set(nodes.keys()),frames?.owner.get(chosen)?.
+id||"");let node2=nodes.get(id);markPressed(node2?[node2]:[]);for(let{path,source,target}of shown.arrows)path.classList.
+toggle("dyn-on",source===id||target===id);return tabStop(id),()=>{for(let part of[nodes.get(node2?.dataset.group||""),node2])
+part&&reveal(pane,part.querySelector(".dyn-main"))}}function find(){ids=content?search(content,field.value):[];let searching=!!field.
+value.trim(),matching=new Set(ids.map(shownAs));for(let[id,n]of nodes)n.classList.toggle("dyn-dim",searching&&!matching.
+has(id));let hidden=ids.filter(id=>!nodes.has(id)).length,count=ids.length?`${ids.length} found${hidden?`, ${hidden} ${frames?
+"elsewhere":"folded"}`:""}`:"nothing found";found.textContent=searching?count:""}field.addEventListener("input",find),field.
+addEventListener("keydown",event=>{if(event.key==="Enter"&&ids.length)select(ids[(ids.indexOf(selected)+1)%ids.length]);else if(event.
+key==="Escape")field.value="",find();else return;handled(event)}),pane.addEventListener("click",event=>{let dragged=wasDragged(),
+hit=closest(event,".dyn-node");if(!hit||dragged)return;let id=idOf(hit);widen(id)||unfold(id)||(select(id),(nodes.get(id)||
+hit).focus({preventScroll:!0}))});let onWheel=event=>{!event.ctrlKey&&!event.metaKey||(event.preventDefault(),zoom(scale*
+(event.deltaY<0?1.12:.89)))};pane.addEventListener("wheel",onWheel,{passive:!1}),pane.addEventListener("keydown",event=>{
+let{key}=event,at=closest(event,".dyn-node");if(key==="+"||key==="-")zoom(key==="+"?scale*1.25:scale/1.25);else{if(!at||
+event.ctrlKey||event.metaKey||event.altKey)return;if(key.startsWith("Arrow"))walk(idOf(at),key);else if(key==="Enter"||key===
+" ")choose(idOf(at),key==="Enter");else return}handled(event)});function walk(id,key){let next=shown&&tabStop(step(shown,
+id,key));next&&(next.focus({preventScroll:!0}),reveal(pane,next.querySelector(".dyn-main")))}function widen(id){let box=shown?.
+shapes.find(shape=>shape.id===id&&shape.kind==="more"),[of]=box?.contents||[];return!content||!of?!1:(wide.add(of),frames?.
+owner.get(selected)?.id===of?draw(content):select(of),highlight(selected)(),tabStop(of)?.focus({preventScroll:!0}),!0)}function choose(id,further){
+widen(id)||unfold(id)||(select(id),further&&enter())}let observer=new ResizeObserver(()=>{zoomed||!content||(fit(),highlight(
+selected)())});return observer.observe(pane),{node,draw,highlight:(_,id)=>highlight(id),stop:()=>observer.disconnect()}}function verdict(time,select){let nodes=time.verdict?[h("p",{text:time.verdict})]:[];if(!time.first)return nodes;let{first,
 first_id}=time;return[...nodes,first_id?button("dyn-first",first,()=>select(first_id)):h("p",{text:first})]}function inputsTable(time,select){
 let rows=time.inputs.map(({arguments:given,outcome,words,id},i)=>h("tr",{cls:`dyn-in-${outcome}`},h("td",{text:i+1}),h("\
 td",{},h("code",{text:given})),h("td",{},id?button("dyn-link",words,()=>select(id)):words)));return[h("summary",{text:time.
@@ -660,40 +640,39 @@ view.classList.add("dyn-waiting"),header.drawProgress(),header.drawNotes(),heade
 get("content");if(!content||content.schema!==SCHEMA){drawWaiting();return}view.classList.remove("dyn-waiting"),ctx.content=
 content,view.setAttribute("role","region"),view.setAttribute("aria-label",`dynascope view: ${content.headline.slice(0,300)}`),
 sourceTitle.textContent=content.lens.length===1?`Source · ${content.lens[0].label}`:"Source",source.hidden=!content.lens.
-length,split.node.hidden=!content.split.boxes.length&&!content.split.groups.length,middle2.classList.toggle("dyn-alone",
-source.hidden),middle2.hidden=source.hidden&&split.node.hidden;for(let part of[header,...parts])part.draw(content);selected=
-[host.get("selected"),selected,content.first].find(id=>id&&content.details[id])||"",highlight(shown.id!==selected)}view.
-addEventListener("keydown",event=>{if(event.key!=="Escape")return;let stop=split.node.querySelector('.dyn-node[tabindex=\
-"0"]');stop&&detail.node.contains(document.activeElement)&&stop.focus(),event.stopPropagation()});let stops=[host.on("co\
-ntent",draw),host.on("selected",()=>{let id=host.get("selected");id===selected||!ctx.has(id)||(selected=id,highlight())}),
-host.on("now",header.drawProgress),host.on("settings",clearPending),host.on("can_run_again",redrawDetail)];for(let name of[
-"settings","busy","can_run_again","command"]){let update=()=>{header.drawControls(),header.drawNotes()};stops.push(host.
-on(name,update))}for(let name of["status","edited","diff","printed"]){let update=()=>{ctx.local="",header.drawNotes()};stops.
-push(host.on(name,update))}async function checkKernel(){await host.ask({kind:"ping"},PATIENCE)!=="gone"||ctx.gone||(ctx.
-gone=!0,ctx.local=GONE,draw())}host.connection&&stops.push(host.connection(checkKernel));function follow(hash){let link=parseLink(
-hash);if(!link)return;let at=host.get("content")?.details[link.id];at&&link.part&&detail.choose(at.kind,link.part),selected=
-link.id,shown={id:"",content:null},ctx.has(link.id)&&highlight()}return host.hash&&follow(host.hash(follow)),draw(),()=>{
-stopTheme(),header.stop(),split.stop();for(let stop of stops)stop()}}function widgetHost(model){let next=0,content=null,
-turn=0,waiting=new Map,draws=new Set,read=()=>{let given=model.get("content"),mine=++turn,use=whole=>{if(mine===turn){content=
-whole;for(let draw of draws)draw()}};given?.gzip?unzipped(given.gzip).then(use):use(given)};model.on("change:content",read),
-read();let receive=message=>{message?.kind==="ack"&&waiting.get(String(message.id))?.(message.text??"done")};return model.
-on("msg:custom",receive),{live:!0,get:name=>name==="content"?content:model.get(name),set(name,value){model.set(name,value);
-try{model.save_changes()}catch{}},on(name,act){return name==="content"?(draws.add(act),()=>draws.delete(act)):(model.on(
-`change:${name}`,act),()=>model.off(`change:${name}`,act))},link:()=>{},connection(act){return model.on("comm_live_updat\
-e",act),()=>model.off("comm_live_update",act)},interrupt(){let kernel=model.widget_manager?.kernel;return kernel?.interrupt?
-(kernel.interrupt(),!0):!1},ask:(message,patience)=>new Promise(resolve=>{let id=`${Date.now()}-${next++}`,settle=answer=>{
-waiting.delete(id),clearTimeout(timer),resolve(answer)},timer=setTimeout(()=>settle("gone"),patience);waiting.set(id,settle);
-try{model.send({...message,id})}catch{settle("gone")}}),close(){model.off("msg:custom",receive),model.off("change:conten\
-t",read)}}}function pageHost(content){let values={content,selected:"",settings:content.settings,busy:!1,can_run_again:!1},
-timer=0;return{live:!1,get:name=>values[name],set(name,value){values[name]=value},on:()=>()=>{},link(hash){clearTimeout(
-timer),timer=setTimeout(()=>history.replaceState(null,"",hash))},hash(act){return addEventListener("hashchange",event=>{
-clearTimeout(timer),history.replaceState(null,"",event.newURL),act(new URL(event.newURL).hash)}),location.hash},ask:async()=>"\
-gone",close:()=>{}}}function render({model,el}){if(el.classList.add("dyn-widget"),model.get("selected")===void 0)return renderJob(
-model,el);let host=widgetHost(model),stop=mount(el,host),fallback=model.get("fallback");return fallback&&el.append(h("st\
-yle",{text:`.${fallback}, ${OUTPUT}:has(.${fallback}) { display: none }`})),()=>{stop(),host.close()}}function mountPage(root,content){
-return mount(root,pageHost(content))}function mountGroup(root,content,selected){let host={...pageHost(content),hash:void 0,
-link:()=>{}};return host.set("selected",selected),mount(root,host)}function renderJob(model,el){let given=model.get("con\
-tent"),stop=(given.gzip?unzipped(given.gzip):Promise.resolve(given)).then(job=>mountJob(el,job,mountGroup));return()=>{stop.
-then(end=>end())}}async function openPage(){let element=id=>document.getElementById(id),data=element("dyn-data"),text=String(
-data.textContent),content=data.dataset.packed==="gzip"?await unzipped(text):JSON.parse(text),root=element("dyn-view");return content.
-views?mountJob(root,content,mountGroup):mountPage(root,content)}var main_default={render};export{main_default as default,mount,mountPage,openPage,pageHost,render};
+length,split.node.hidden=!content.split.svg,middle2.classList.toggle("dyn-alone",source.hidden),middle2.hidden=source.hidden&&
+split.node.hidden;for(let part of[header,...parts])part.draw(content);selected=[host.get("selected"),selected,content.first].
+find(id=>id&&content.details[id])||"",highlight(shown.id!==selected)}view.addEventListener("keydown",event=>{if(event.key!==
+"Escape")return;let stop=split.node.querySelector('.dyn-node[tabindex="0"]');stop&&detail.node.contains(document.activeElement)&&
+stop.focus(),event.stopPropagation()});let stops=[host.on("content",draw),host.on("selected",()=>{let id=host.get("selec\
+ted");id===selected||!ctx.has(id)||(selected=id,highlight())}),host.on("now",header.drawProgress),host.on("settings",clearPending),
+host.on("can_run_again",redrawDetail)];for(let name of["settings","busy","can_run_again","command"]){let update=()=>{header.
+drawControls(),header.drawNotes()};stops.push(host.on(name,update))}for(let name of["status","edited","diff","printed"]){
+let update=()=>{ctx.local="",header.drawNotes()};stops.push(host.on(name,update))}async function checkKernel(){await host.
+ask({kind:"ping"},PATIENCE)!=="gone"||ctx.gone||(ctx.gone=!0,ctx.local=GONE,draw())}host.connection&&stops.push(host.connection(
+checkKernel));function follow(hash){let link=parseLink(hash);if(!link)return;let at=host.get("content")?.details[link.id];
+at&&link.part&&detail.choose(at.kind,link.part),selected=link.id,shown={id:"",content:null},ctx.has(link.id)&&highlight()}
+return host.hash&&follow(host.hash(follow)),draw(),()=>{stopTheme(),header.stop(),split.stop();for(let stop of stops)stop()}}
+function widgetHost(model){let next=0,content=null,turn=0,waiting=new Map,draws=new Set,read=()=>{let given=model.get("c\
+ontent"),mine=++turn,use=whole=>{if(mine===turn){content=whole;for(let draw of draws)draw()}};given?.gzip?unzipped(given.
+gzip).then(use):use(given)};model.on("change:content",read),read();let receive=message=>{message?.kind==="ack"&&waiting.
+get(String(message.id))?.(message.text??"done")};return model.on("msg:custom",receive),{live:!0,get:name=>name==="conten\
+t"?content:model.get(name),set(name,value){model.set(name,value);try{model.save_changes()}catch{}},on(name,act){return name===
+"content"?(draws.add(act),()=>draws.delete(act)):(model.on(`change:${name}`,act),()=>model.off(`change:${name}`,act))},link:()=>{},
+connection(act){return model.on("comm_live_update",act),()=>model.off("comm_live_update",act)},interrupt(){let kernel=model.
+widget_manager?.kernel;return kernel?.interrupt?(kernel.interrupt(),!0):!1},ask:(message,patience)=>new Promise(resolve=>{
+let id=`${Date.now()}-${next++}`,settle=answer=>{waiting.delete(id),clearTimeout(timer),resolve(answer)},timer=setTimeout(
+()=>settle("gone"),patience);waiting.set(id,settle);try{model.send({...message,id})}catch{settle("gone")}}),close(){model.
+off("msg:custom",receive),model.off("change:content",read)}}}function pageHost(content){let values={content,selected:"",
+settings:content.settings,busy:!1,can_run_again:!1},timer=0;return{live:!1,get:name=>values[name],set(name,value){values[name]=
+value},on:()=>()=>{},link(hash){clearTimeout(timer),timer=setTimeout(()=>history.replaceState(null,"",hash))},hash(act){
+return addEventListener("hashchange",event=>{clearTimeout(timer),history.replaceState(null,"",event.newURL),act(new URL(
+event.newURL).hash)}),location.hash},ask:async()=>"gone",close:()=>{}}}function render({model,el}){if(el.classList.add("\
+dyn-widget"),model.get("selected")===void 0)return renderJob(model,el);let host=widgetHost(model),stop=mount(el,host),fallback=model.
+get("fallback");return fallback&&el.append(h("style",{text:`.${fallback}, ${OUTPUT}:has(.${fallback}) { display: none }`})),
+()=>{stop(),host.close()}}function mountPage(root,content){return mount(root,pageHost(content))}function mountGroup(root,content,selected){
+let host={...pageHost(content),hash:void 0,link:()=>{}};return host.set("selected",selected),mount(root,host)}function renderJob(model,el){
+let given=model.get("content"),stop=(given.gzip?unzipped(given.gzip):Promise.resolve(given)).then(job=>mountJob(el,job,mountGroup));
+return()=>{stop.then(end=>end())}}async function openPage(){let element=id=>document.getElementById(id),data=element("dy\
+n-data"),text=String(data.textContent),content=data.dataset.packed==="gzip"?await unzipped(text):JSON.parse(text),root=element(
+"dyn-view");return content.views?mountJob(root,content,mountGroup):mountPage(root,content)}var main_default={render};export{main_default as default,mount,mountPage,openPage,pageHost,render};

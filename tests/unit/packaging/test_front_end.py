@@ -27,7 +27,7 @@ def test_the_bundle_is_current_and_small(root: Path, tmp_path: Path) -> None:
     subprocess.run(build, cwd=root / "widgets" / "frontend", check=True)
     built = {path.name: path.read_text("utf-8") for path in tmp_path.iterdir()}
     committed = {path.name: path.read_text("utf-8") for path in (root / "widgets" / "static").iterdir()}
-    assert built.keys() == committed.keys() == {"view.js", "view.css"}
+    assert built.keys() == committed.keys() == {"view.js", "view.css", "picture.css"}
     stale = [name for name in built if built[name] != committed[name]]
     assert not stale, f"{stale}: run npm run build in widgets/frontend, and commit the result"
     assert len(built["view.js"].encode()) < LIMIT

@@ -30,6 +30,9 @@ from dynascope.compiler.report import (
     StackEntry,
     Summary,
 )
+from dynascope.widgets.drawing.split_graph import FOLD_ABOVE, KEEP, split_picture
+from dynascope.widgets.features.places import Places
+from dynascope.widgets.wire import Picture
 
 CELL = "/tmp/ipykernel_1/1234.py"
 VERSIONS: dict[str, str | None] = {"dynascope": "0.1.0", "torch": "2.13.0", "python": "3.11"}
@@ -41,6 +44,11 @@ SETTINGS: dict[str, Any] = {
     "device": None,
 }
 URL = "https://meta-pytorch.github.io/compile-graph-break-site/gb/gb0025.html"
+
+
+def split(report: Report, keep: int = KEEP, above: int = FOLD_ABOVE) -> Picture:
+    """The split graph of a report that is not large."""
+    return split_picture(report, Places(report), keep, above)
 
 
 def node(

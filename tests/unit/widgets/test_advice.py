@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from samples import frame, helper_five_times, loop, one_break, report
+from samples import frame, helper_five_times, loop, one_break, report, split
 
 from dynascope.compiler.report import Break, FailedGuard, Hit, Report
 from dynascope.compiler.report.overview import causes
@@ -167,8 +167,9 @@ def test_methods_of_one_name_are_told_apart_by_their_class() -> None:
     ]  # fmt: skip
     b = one_break().breaks[0]
     b.line, b.function, b.hits = 11, "forward", [Hit(frame="f1", line=11, outcome="resumed")]
-    model = view_model(report(METHODS, "f", frames=frames, breaks=[b]))
-    titles = {g["id"]: g["title"] for g in model["split"]["groups"]}
+    made = report(METHODS, "f", frames=frames, breaks=[b])
+    model = view_model(made)
+    titles = {g["id"]: g["title"] for g in split(made)["groups"]}
     assert titles == {
         "f0": "One.forward", "f1": "Two.forward", "f2": "forward", "f3": "resume in Two.forward", "f4": "One.loose",
     }  # fmt: skip

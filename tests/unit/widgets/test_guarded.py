@@ -18,13 +18,13 @@ from dynascope.widgets.render.text import to_text
 HOSTILE = "<script>alert(1)</script>\x1b[31m\nsecond line"
 #: what fails, by the module that calls it
 FAULTS = (
-    "model.Places", "model.headline", "model.split_picture", "model.details", "model.fold_details", "model.source_view",
+    "model.Places", "model.headline", "model.split_picture", "model.details", "model.source_view",
     "model.timeline", "model.break_rows", "model.first_id", "model.chips", "model.FxDrawing",
     "features.graphs._nodes_part", "features.graphs.run_part", "features.breaks.break_code", "features.breaks.advice",
     "features.breaks.flag_words", "features.frames.ops_text", "features.frames.value_text", "features.frames.cause_of",
     "features.source_view.bands", "features.run_time.timeline",
     "drawing.fx_picture.layout", "drawing.fx_picture.fx_folds", "drawing.split_graph.layout",
-    "render.static_output._table", "render.static_output.svg", "render.static_output.short_picture",
+    "render.static_output._table", "render.static_output.svg", "render.static_output.split_picture",
     "render.static_output.graphs_alone", "render.static_output.static_body", "render.page.static_body",
     "render.page.json", "render.picture.svg", "render.picture._digraph", "render.text.Places", "render.text.headline_lines",
     "render.text.break_lines", "render.text.run_time_lines", "render.text.graph_lines",
@@ -107,11 +107,11 @@ def test_hostile_text_is_harmless(make: Callable[[], Report]) -> None:
     [
         (
             "split_picture",
-            lambda m: not m["split"]["boxes"],
+            lambda m: not m["split"]["svg"],
             lambda m: m["lens"] and m["breaks"] and m["details"]["b0"]["facts"],
         ),
-        ("source_view", lambda m: not m["lens"], lambda m: m["split"]["boxes"] and m["breaks"] and m["details"]["b0"]["facts"]),
-        ("break_rows", lambda m: not m["breaks"], lambda m: m["split"]["boxes"] and m["lens"] and m["details"]["b0"]["facts"]),
+        ("source_view", lambda m: not m["lens"], lambda m: m["split"]["svg"] and m["breaks"] and m["details"]["b0"]["facts"]),
+        ("break_rows", lambda m: not m["breaks"], lambda m: m["split"]["svg"] and m["lens"] and m["details"]["b0"]["facts"]),
     ],
 )
 def test_one_part_takes_no_other_with_it(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from typing import Any
 
 import pytest
@@ -20,23 +21,21 @@ from samples import (
     recompiled,
     refused,
     regions,
+    split,
     unfinished,
 )
 
 from dynascope.compiler.report import Frame, Report, Source
+from dynascope.widgets.drawing.split_graph import KEEP_WHOLE
 from dynascope.widgets.model import ViewModel, view_model
-from dynascope.widgets.wire import Picture
 
 
-def kinds(model: ViewModel) -> list[str]:
-    return [a["kind"] for a in model["split"]["arrows"]]
+def kinds(report: Report) -> list[str]:
+    return [a["kind"] for a in split(report)["arrows"]]
 
 
-def drawn_ids(picture: Picture) -> set[str]:
-    """What is drawn, also where every fold is open."""
-    shapes = [*picture["groups"], *picture["boxes"]]
-    inside = [drawn_ids(s["inside"]) for s in shapes if "inside" in s]
-    return {s["id"] for s in shapes}.union(*inside)
+def drawn_ids(svg: str) -> set[str]:
+    return set(re.findall('data-id="([^"]*)" data-kind="(?!fold)', svg))
 
 
 def lens_line(model: ViewModel, number: int) -> dict[str, Any]:
@@ -56,7 +55,7 @@ def test_every_model_is_json_and_the_report_stays_as_it_was(name: str) -> None:
 @pytest.mark.parametrize("name", SAMPLES)
 def test_what_can_be_selected_has_a_detail(name: str) -> None:
     model = view_model(SAMPLES[name]())
-    assert drawn_ids(model["split"]) <= set(model["details"])
+    assert drawn_ids(model["split"]["svg"] + model["split"]["whole"]) <= set(model["details"])
     assert {row["id"] for row in model["breaks"]} <= set(model["details"])
     assert {c["id"] for c in model["chips"] if "id" in c} <= set(model["details"])
     assert model["first"] in {*model["details"], ""}
@@ -78,7 +77,7 @@ def test_lines_know_their_graphs_breaks_and_states() -> None:
 
 def test_an_unfinished_frame_says_so_wherever_it_is_shown() -> None:
     model = view_model(unfinished())
-    (group,) = model["split"]["groups"]
+    (group,) = split(unfinished())["groups"]
     assert (group["kind"], group["note"].split(" ")[0]) == ("unfinished", "unfinished")
     assert "does not hold the end" in " ".join(group["lines"])
     assert [c["text"] for c in model["chips"]] == ["unfinished: f"]
@@ -93,23 +92,22 @@ def test_an_unfinished_frame_says_so_wherever_it_is_shown() -> None:
 
 def test_a_nested_break_is_drawn_once_where_it_stands() -> None:
     model = view_model(nested())
-    breaks = [b for b in model["split"]["boxes"] if b["kind"] == "break"]
+    breaks = [b for b in split(nested())["boxes"] if b["kind"] == "break"]
     assert [(b["id"], b.get("group")) for b in breaks] == [("b0", "f3")]
     assert "4 hits" in breaks[0]["note"]
-    assert kinds(model).count("hits") == 3
-    assert kinds(model).count("continues") == 4
+    assert kinds(nested()).count("hits") == 3
+    assert kinds(nested()).count("continues") == 4
     assert model["breaks"][0]["hits"] == 4
 
 
 def test_a_helper_called_five_times_is_one_break_with_arrows_from_each_frame() -> None:
-    model = view_model(SAMPLES["helper"]())
-    assert [b["id"] for b in model["split"]["boxes"] if b["kind"] == "break"] == ["b0"]
-    assert sum(a["kind"] == "hits" for a in model["split"]["arrows"]) == 5
+    picture = split(SAMPLES["helper"]())
+    assert [b["id"] for b in picture["boxes"] if b["kind"] == "break"] == ["b0"]
+    assert sum(a["kind"] == "hits" for a in picture["arrows"]) == 5
 
 
 def test_both_continuations_of_a_data_dependent_if_hang_from_its_break() -> None:
-    model = view_model(SAMPLES["branch"]())
-    after = {a["target"] for a in model["split"]["arrows"] if a["source"] == "b0"}
+    after = {a["target"] for a in split(SAMPLES["branch"]())["arrows"] if a["source"] == "b0"}
     assert after == {"f1", "f2"}
 
 
@@ -123,7 +121,7 @@ def test_what_stops_or_skips_comes_before_what_resumes_and_allowed_breaks_come_l
 def test_ignored_frames_are_left_out() -> None:
     model = view_model(loop())
     assert "f5" not in model["details"]
-    assert all(g["id"] != "f5" for g in model["split"]["groups"])
+    assert "f5" not in drawn_ids(model["split"]["svg"])
 
 
 def test_a_recompile_says_why() -> None:
@@ -131,7 +129,7 @@ def test_a_recompile_says_why() -> None:
     assert model["first"] == "f1"
     words = ["n was 2 when it was compiled, and is not now", "recompile 0/1 of f (0.21 s)"]
     assert model["details"]["f1"]["parts"][0]["body"]["text"] == words
-    assert "recompiles" in kinds(model)
+    assert "recompiles" in kinds(recompiled())
 
 
 def test_a_recompiled_resume_function_hangs_from_its_first_version_not_from_the_break() -> None:
@@ -139,7 +137,7 @@ def test_a_recompiled_resume_function_hangs_from_its_first_version_not_from_the_
     again = copy.deepcopy(report.frames[1])
     again.id, again.compile_id, again.recompile_of, again.graph = "f2", "1/1", "f1", None
     report.frames.append(again)
-    arrows = [(a["source"], a["target"], a["kind"]) for a in view_model(report)["split"]["arrows"]]
+    arrows = [(a["source"], a["target"], a["kind"]) for a in split(report)["arrows"]]
     assert ("f1", "f2", "recompiles") in arrows
     assert ("b0", "f2", "continues") not in arrows
 
@@ -154,30 +152,19 @@ def test_an_error_is_the_first_thing_to_see() -> None:
 def test_many_frames_fold_and_say_so() -> None:
     model = view_model(many())
     assert model["split"]["folded"] == "81 more resumes of f"
-    assert len(model["split"]["groups"]) == 20
+    assert len(split(many())["groups"]) == 20
     assert len(model["breaks"]) == 100
 
 
-def test_a_fold_opens_where_it_stands_as_wide_as_what_it_holds() -> None:
-    fold = next(b for b in view_model(many())["split"]["boxes"] if b["kind"] == "fold")
-    inside = fold["inside"]
-    assert len(inside["groups"]) == 81
-    assert sum(b["kind"] == "break" for b in inside["boxes"]) == 80
-    assert fold["w"] == inside["width"]
-    drawn = {s["id"] for s in (*inside["groups"], *inside["boxes"])}
-    assert drawn == set(fold["contents"])
-    assert not drawn & {s["id"] for s in (*view_model(many())["split"]["groups"], *view_model(many())["split"]["boxes"])}
-    assert {a["source"] for a in inside["arrows"]} | {a["target"] for a in inside["arrows"]} <= drawn
-
-
-def test_very_many_frames_stay_folded_even_when_unfolded() -> None:
-    model = view_model(many(600))
-    inside = next(b for b in model["split"]["boxes"] if b["kind"] == "fold")["inside"]
-    assert len(inside["groups"]) == 400
-    rest = next(b for b in inside["boxes"] if b["kind"] == "fold")
-    assert rest["title"] == inside["folded"] == "181 more resumes of f"
-    assert "inside" not in rest
-    assert len(model["details"][rest["id"]]["parts"][0]["body"]) == 181
+def test_the_whole_picture_has_all_frames_but_of_very_many() -> None:
+    picture = view_model(many())["split"]
+    frames = {f.id for f in many().frames}
+    assert not frames <= drawn_ids(picture["svg"])
+    assert frames <= drawn_ids(picture["whole"])
+    assert view_model(one_break())["split"]["whole"] == ""
+    whole = split(many(600), KEEP_WHOLE, KEEP_WHOLE)
+    assert len(whole["groups"]) == 400
+    assert whole["folded"] == "201 more resumes of f"
 
 
 def test_counts_are_the_headline_in_parts() -> None:
@@ -274,21 +261,17 @@ def test_nodes_that_nothing_joins_stand_in_rows() -> None:
     assert len({box[1] for box in picture["boxes"]}) > 10
 
 
-def test_a_fold_lists_what_it_holds_and_knows_its_ids() -> None:
-    model = view_model(many())
-    fold = next(b for b in model["split"]["boxes"] if b["kind"] == "fold")
-    drawn = {g["id"] for g in model["split"]["groups"]}
+def test_a_fold_knows_what_it_holds() -> None:
+    picture = split(many())
+    fold = next(b for b in picture["boxes"] if b["kind"] == "fold")
+    drawn = {g["id"] for g in picture["groups"]}
     frames = {id for id in fold["contents"] if id.startswith("f")}
     assert not frames & drawn
     assert frames | drawn == {f.id for f in many().frames}
-    detail = model["details"][fold["id"]]
-    assert [len(part["body"]) for part in detail["parts"]] == [81, 80]
-    assert {row[3] for part in detail["parts"] for row in part["body"]} <= set(model["details"])
 
 
 def test_regions_are_named_where_their_breaks_stand() -> None:
-    model = view_model(regions())
-    shapes = {s["id"]: s for s in (*model["split"]["boxes"], *model["split"]["groups"])}
+    shapes = {s["id"]: s for s in (*split(regions())["boxes"], *split(regions())["groups"])}
     assert (shapes["b0"]["region"], shapes["b0"]["lines"]) == ("allow", ["In[3]:7: breaks allowed"])
     assert (shapes["b2"]["region"], shapes["b2"]["lines"]) == ("error", ["In[3]:10: breaks are errors"])
     assert shapes["f3"]["region"] == "error"
@@ -315,7 +298,7 @@ def test_a_compiled_frame_with_a_reason_says_what_is_not_compiled() -> None:
     report = one_break()
     report.frames[0].reason = "the rest of the function runs eagerly"
     model = view_model(report)
-    group = next(g for g in model["split"]["groups"] if g["id"] == "f0")
+    group = next(g for g in split(report)["groups"] if g["id"] == "f0")
     assert group["lines"] == ["the rest of the function runs eagerly"]
     about = next(p for p in model["details"]["f0"]["parts"] if p["key"] == "about")
     assert about["body"]["text"] == ["Not all of it is compiled: the rest of the function runs eagerly"]
@@ -330,7 +313,7 @@ def test_a_failed_resume_function_is_not_blamed_on_the_break_that_it_follows() -
 def test_what_no_arrow_joins_stands_side_by_side() -> None:
     report = recompiled()
     report.frames[1].recompile_of, report.recompiles = None, []
-    one, other = view_model(report)["split"]["groups"]
+    one, other = split(report)["groups"]
     assert one["y"] == other["y"]
     assert other["x"] >= one["x"] + one["w"]
 
@@ -353,7 +336,7 @@ def test_partial_reports_with_missing_parts_are_drawn() -> None:
         part.graphs = part.graphs[: len(part.graphs) - gone]
         view_model(part)
     report.frames, report.graphs = [], []
-    assert [b["id"] for b in view_model(report)["split"]["boxes"]] == ["b0"]
+    assert [b["id"] for b in split(report)["boxes"]] == ["b0"]
 
 
 def test_loops_in_what_continues_what_do_no_harm() -> None:

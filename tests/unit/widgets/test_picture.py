@@ -15,9 +15,10 @@ from samples import SAMPLES, hostile, loop, many, one_break, recompiled
 
 from dynascope.widgets.drawing.palette import LIGHT
 from dynascope.widgets.drawing.split_graph import split_picture
+from dynascope.widgets.drawing.split_svg import rounded
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.layout import fx_graph
-from dynascope.widgets.render.picture import rounded, to_dot, to_svg
+from dynascope.widgets.render.picture import to_dot, to_svg
 from dynascope.widgets.render.static_output import HIDE_CSS, to_mimebundle
 from dynascope.widgets.words import cut, line_ranges, printable, shorten, text_width, wrapped
 
@@ -27,7 +28,7 @@ def test_svg_is_valid_and_loads_nothing(name: str) -> None:
     text = to_svg(SAMPLES[name]())
     document = xml.dom.minidom.parseString(text)
     tags = {e.tagName for e in document.getElementsByTagName("*")}
-    assert tags <= {"svg", "title", "defs", "marker", "path", "pattern", "rect", "g", "text"}
+    assert tags <= {"svg", "title", "style", "defs", "marker", "path", "pattern", "rect", "g", "text"}
     attributes = {a for e in document.getElementsByTagName("*") for a, _ in e.attributes.items()}
     assert not {a for a in attributes if a.startswith("on") or "href" in a}
     assert "var(--" not in text
@@ -43,14 +44,12 @@ def test_svg_names_what_matters(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", SAMPLES)
 def test_no_text_is_wider_than_its_box(name: str) -> None:
     """By the careful widths that the picture itself assumes."""
-    for group in re.findall(r"<g><title>.*?</g>", to_svg(SAMPLES[name]()), re.DOTALL):
-        rect = re.search(r'<rect x="([\d.]+)" y="[\d.]+" width="([\d.]+)"', group)
-        texts = re.findall(r'<text x="([\d.]+)"[^>]*?(text-anchor="end")?[^>]*>(.*?)</text>', group)
-        for x, _, text in texts:
-            assert rect is not None
-            left, width = float(rect[1]), float(rect[2])
-            assert left <= float(x) <= left + width
-            assert text_width(html.unescape(text), 11) <= width, text
+    for group in re.findall("<g .*?</g>", to_svg(SAMPLES[name]()), re.DOTALL):
+        rect = re.search(r'<rect class="[^"]*dyn-main"[^>]* width="([\d.]+)"', group)
+        assert rect is not None
+        for x, words in re.findall(r'<text class="[^"]*" x="([\d.]+)"[^>]*>(.*?)</text>', group):
+            assert 0 <= float(x) <= float(rect[1])
+            assert text_width(html.unescape(words), 11) <= float(rect[1]), words
 
 
 @pytest.mark.parametrize("name", SAMPLES)

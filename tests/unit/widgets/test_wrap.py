@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from samples import SAMPLES, many
+from samples import SAMPLES, many, split
 
 from dynascope.widgets.layout import fx_graph, split_graph
 from dynascope.widgets.layout.geometry import MARGIN, Placement, Point, Rect
@@ -107,7 +107,7 @@ def test_what_is_too_wide_for_a_column_has_the_width_below_the_columns_before_it
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_no_frame_of_a_picture_is_over_another(name: str) -> None:
-    picture = view_model(SAMPLES[name]())["split"]
+    picture = split(SAMPLES[name]())
     outer = [*picture["groups"], *(b for b in picture["boxes"] if "group" not in b)]
     assert overlapping({s["id"]: Rect(s["x"], s["y"], s["w"], s["h"]) for s in outer}) == []
 
@@ -121,5 +121,5 @@ def test_the_layers_of_a_model_have_columns_too() -> None:
 
 
 def test_a_picture_of_thirty_breaks_is_no_tall_thin_column() -> None:
-    picture = view_model(many(30))["split"]
+    picture = split(many(30))
     assert picture["height"] < 6 * picture["width"]
