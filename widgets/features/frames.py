@@ -30,13 +30,11 @@ _STORIES = {
 }
 
 
-def frame_target(f: Frame) -> str:
-    """The `target` in a request for a region in a function: its name; outside cells also a line, as files may repeat a name."""
-    return printable(f.name, 1000) if f.cell is not None else f"{printable(f.name, 1000)}:{f.line}"
-
-
 def frame_detail(f: Frame, places: Places) -> Detail:
-    """All that is known of a frame."""
+    """All that is known of a frame.
+
+    Its `target`, for a region in it, is its name; outside cells also a line, as files may repeat a name.
+    """
     place, name = places.frame(f), places.name(f)
     title = {"resume": "Resume function", "autograd": "Backward"}.get(f.kind, "Frame")
     if f.status not in ("compiled", "ignored"):
@@ -46,7 +44,7 @@ def frame_detail(f: Frame, places: Places) -> Detail:
     return {
         "kind": f.status if f.status != "compiled" else f.kind, "title": title, "code": shorten(name, 160), "place": place,
         "copy": place, "facts": _facts(f, places), "parts": _parts(f, places), "file": printable(f.file, 1000),
-        "line": f.line, "target": frame_target(f),
+        "line": f.line, "target": printable(f.name, 1000) + ("" if f.cell is not None else f":{f.line}"),
     }  # fmt: skip
 
 

@@ -189,17 +189,13 @@ def value_text(node: Node) -> str:
     """A node's value as text: `f32[8, 16] cpu DTensor(Shard(0))`; empty if it is not a tensor or its type is unknown."""
     if node.dtype is None and node.shape is None:
         return ""
-    dtype = _dtype(node.dtype or "")
+    name = (node.dtype or "").removeprefix("torch.")
+    letters = name.rstrip("0123456789")
+    dtype = _DTYPES.get(letters, letters) + name[len(letters) :]
     shape = "" if node.shape is None else "[" + ", ".join(str(s) for s in node.shape) + "]"
     device = f" {node.device}" if node.device else ""
     subclass = f" {node.subclass}" if node.subclass else ""
     return printable(dtype + shape + device + subclass, 300)
-
-
-def _dtype(name: str) -> str:
-    name = name.removeprefix("torch.")
-    letters = name.rstrip("0123456789")
-    return _DTYPES.get(letters, letters) + name[len(letters) :]
 
 
 def _kind(node: Node) -> str:

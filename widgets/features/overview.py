@@ -380,7 +380,14 @@ class _Rows:
         report, self.places, self.owners = places.report, places, owners
         #: operations of each graph that is not from a recompile; recompiles are counted separately
         self.graphs = _first_versions(report)
-        self.seconds, self.eager_seconds, self.eager_ops = _measured(report)
+        #: for the profiled call, by frame: its seconds, those of eager code, and the number of eager operations
+        self.seconds, self.eager_seconds = defaultdict[str, float](float), defaultdict[str, float](float)
+        self.eager_ops = defaultdict[str, int](int)
+        for frame, segment in ran_in(report):
+            self.seconds[frame] += segment.duration
+            if segment.kind == "gap":
+                self.eager_seconds[frame] += segment.duration
+                self.eager_ops[frame] += segment.op_count or 0
         self.rows: list[CallRow] = []
         #: what `part` returns for each row
         self.sizes: list[tuple[float, float]] = []
@@ -497,17 +504,6 @@ def _compiled_well(places: Places) -> str:
     return f"{plural(len(names), 'function')} (without what they call), {part}% of the captured ops: {listing(names, 120)}"
 
 
-def _measured(report: Report) -> tuple[dict[str, float], dict[str, float], dict[str, int]]:
-    """For the profiled call, by frame: its seconds, those of eager code, and the number of eager operations."""
-    seconds, eager, ops = defaultdict[str, float](float), defaultdict[str, float](float), defaultdict[str, int](int)
-    for frame, segment in ran_in(report):
-        seconds[frame] += segment.duration
-        if segment.kind == "gap":
-            eager[frame] += segment.duration
-            ops[frame] += segment.op_count or 0
-    return seconds, eager, ops
-
-
 # -- text -------------------------------------------------------------------------------------------
 
 
@@ -574,10 +570,10 @@ class OverviewText(Terminal):
         """The places by function: `poolers.py:104 _infer_scale (5×)`, `poolers.py:122 :125 _setup`."""
         parts = []
         for (file, function), group in groupby(places, lambda p: (p["place"].rpartition(":")[0], p["function"])):
-            here = list(group)
-            lines = " ".join(f":{p['place'].rpartition(':')[2]}" for p in here[:6]) + (" …" if len(here) > 6 else "")
-            times = sum(p["times"] for p in here)
-            parts.append(f"{file}{lines} {function}" + (f" ({times}×)" if times > len(here) else ""))
+            own = list(group)
+            lines = " ".join(f":{p['place'].rpartition(':')[2]}" for p in own[:6]) + (" …" if len(own) > 6 else "")
+            times = sum(p["times"] for p in own)
+            parts.append(f"{file}{lines} {function}" + (f" ({times}×)" if times > len(own) else ""))
         return parts
 
     # -- calls ------------------------------------------------------------------------------------

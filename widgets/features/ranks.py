@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from dynascope.compiler.ranks import SOFT_KINDS, Difference, Rank, RanksReport, StepTime
+from dynascope.compiler.ranks import SOFT_KINDS, Difference, Rank, RanksReport
 from dynascope.compiler.report import Report, label, listed, plural, seconds
 from dynascope.widgets.features.summary import breaks
 from dynascope.widgets.guarded import guarded
@@ -191,7 +191,8 @@ def _what(d: Difference, who: str, others: str) -> list[str]:
         mine = d.place_of == "group"
         again, first = (d.value, d.reference) if mine else (d.reference, d.value)
         having, without = (who, others) if mine else (others, who)
-        return [f"recompiled on {having}: {again}; {without} {_continued(first)}", *reason]
+        instead = f"compiled {first} instead" if first else "compiled nothing more"
+        return [f"recompiled on {having}: {again}; {without} {instead}", *reason]
     if d.kind == "function":
         return [f"{who} compiled {d.value}; {others} compiled {d.reference}"]
     if d.kind == "ends":
@@ -211,10 +212,6 @@ def _what(d: Difference, who: str, others: str) -> list[str]:
     about = "" if d.kind in ("constant", "graph") else f"{d.kind} of "
     subject = f"{about}{d.subject}: " if d.kind != "graph" and d.subject else ""
     return [f"{subject}{d.value or 'nothing'} on {who}; {d.reference or 'nothing'} on {others}", *reason]
-
-
-def _continued(what: str | None) -> str:
-    return f"compiled {what} instead" if what else "compiled nothing more"
 
 
 def _one_line(text: str) -> str:
@@ -271,23 +268,18 @@ def where(rank: Rank) -> str:
     return f"last seen in {last.function} at {label(last.file, last.cell)}:{last.line}{source}{still}"
 
 
-def slow_step(report: RanksReport, slow: StepTime) -> str:
-    """`rank 3 took 12 s to compile f, the median is 1.00 s: whoever then needed rank 3 waited for up to 11 s`."""
-    name = _step_name(report, slow.group, slow.step)
-    what = f"to compile {name}" if name else f"for compile {slow.step + 1}"
-    took = f"rank {slow.slowest_rank} took {seconds(slow.slowest)} {what}, the median is {seconds(slow.median)}"
-    return f"{took}: whoever then needed rank {slow.slowest_rank} waited for up to {seconds(slow.waited)}"
-
-
 def slow_lines(report: RanksReport, most: int) -> list[str]:
-    """Sentences on slow compiles, at most `most`; the others are counted."""
-    return capped([slow_step(report, slow) for slow in report.slow], most, "slow compile")
+    """Sentences on slow compiles, at most `most`; the others are counted.
 
-
-def _step_name(report: RanksReport, group: int | None, step: int) -> str:
-    """The function of a step of a group; "" if it is unknown, because no report of the group was read."""
-    steps = report.groups[group].steps if group is not None else []
-    return steps[step].name if step < len(steps) else ""
+    `rank 3 took 12 s to compile f, the median is 1.00 s: whoever then needed rank 3 waited for up to 11 s`
+    """
+    lines = []
+    for slow in report.slow:
+        steps = report.groups[slow.group].steps if slow.group is not None else []  # [] if no report of the group was read
+        what = f"to compile {steps[slow.step].name}" if slow.step < len(steps) else f"for compile {slow.step + 1}"
+        took = f"rank {slow.slowest_rank} took {seconds(slow.slowest)} {what}, the median is {seconds(slow.median)}"
+        lines.append(f"{took}: whoever then needed rank {slow.slowest_rank} waited for up to {seconds(slow.waited)}")
+    return capped(lines, most, "slow compile")
 
 
 def not_alike(report: RanksReport) -> str:
