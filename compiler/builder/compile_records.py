@@ -16,7 +16,7 @@ from typing import Any
 from dynascope.compiler.builder.events import schema
 from dynascope.compiler.builder.events.schema import Code, Event, Location, Trace
 from dynascope.compiler.builder.events.trace_records import CACHE_LOOKUPS, IGNORED, SHAPES, STAGES, USED, record_name, timed
-from dynascope.compiler.report import GraphSplit
+from dynascope.compiler.report import GraphSplit, Node
 from dynascope.compiler.source.origin import is_users
 
 _MARKS = re.compile(r"^ +~*\^+~*$", re.M)
@@ -48,6 +48,8 @@ class CompileRecord:
     backward_metrics: dict[str, Any] = field(default_factory=dict)
     graph_end: schema.GraphEnd | None = None
     frame_end: schema.FrameEnd | None = None
+    #: copies of the nodes of the captured graph; [] in a log
+    nodes: list[Node] = field(default_factory=list)
     #: node name -> path of the nn.Module that it ran in
     modules: dict[str, str] = field(default_factory=dict)
     #: symbol of the graph -> its value in the traced call
@@ -202,7 +204,7 @@ class CompileRecords:
             record.code = record.code or event.code  # torch.export traces without a frame
         elif isinstance(event, schema.GraphCaptured):
             record = self.record(event)
-            record.modules, record.sizes = event.modules, event.sizes
+            record.nodes, record.modules, record.sizes = event.nodes, event.modules, event.sizes
             record.bucket_limits, record.bucketed = event.bucket_limits, event.bucketed
         elif isinstance(event, schema.GuardsMade):
             stacks = self.record(event).guard_stacks = {}

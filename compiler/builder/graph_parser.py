@@ -1,8 +1,8 @@
 """Parses the Python text that torch prints for an FX graph.
 
-A live run and a TORCH_TRACE file have this text in common, so both give the same nodes.  `parse` returns the statements of a
-graph with their arguments, from which `graph_benchmark.rebuild` builds an FX graph; `read` returns the report's nodes
-and the names of the outputs.  Pure functions; torch is not needed.
+Logs have only this text; for a live run, `torch_private.graph_nodes` copies the same nodes from the graph.  `parse` returns the
+statements of a graph with their arguments, from which `graph_benchmark.rebuild` builds an FX graph; `read` returns the report's
+nodes and the names of the outputs.  Pure functions; torch is not needed.
 """
 
 from __future__ import annotations
@@ -163,25 +163,29 @@ class _Reader:
         return f"{name}_{max(numbers, default=0) + 1}"
 
     def add(self, statement: Statement, annotation: ast.expr | None) -> None:
-        node = statement.node
         if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
-            text = annotation.value
-            if subclass := _SUBCLASS.match(text):
-                node.subclass, text = _subclass(subclass), subclass["tensor"]
-            if match := _TYPE.match(text):
-                node.dtype = _DTYPES.get(match["dtype"], match["dtype"])
-                node.shape, node.stride = _sizes(match["shape"]), _sizes(match["stride"])
-                node.device = match["device"] or None
-            else:
-                node.dtype, node.subclass = annotation.value, None
+            set_type(statement.node, annotation.value)
         self.statements.append(statement)
-        self.nodes[node.name] = node
+        self.nodes[statement.node.name] = statement.node
 
     def names(self, value: ast.AST | None) -> list[str]:
         """Names of the nodes that an expression reads, each once, in the order of the text."""
         read = [n for n in ast.walk(value or ast.Pass()) if isinstance(n, ast.Name) and n.id in self.nodes]
         read.sort(key=lambda n: (n.lineno, n.col_offset))
         return list(dict.fromkeys(self.nodes[n.id].name for n in read))
+
+
+def set_type(node: Node, text: str) -> None:
+    """Give a node the type that torch prints for it: `f32[2, 3][3, 1]cpu`, or any other text as its dtype."""
+    core = text
+    if subclass := _SUBCLASS.match(text):
+        node.subclass, core = _subclass(subclass), subclass["tensor"]
+    if match := _TYPE.match(core):
+        node.dtype = _DTYPES.get(match["dtype"], match["dtype"])
+        node.shape, node.stride = _sizes(match["shape"]), _sizes(match["stride"])
+        node.device = match["device"] or None
+    else:
+        node.dtype, node.subclass = text, None
 
 
 def _subclass(match: re.Match[str]) -> str:

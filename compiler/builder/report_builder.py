@@ -5,6 +5,7 @@ A link, a column or a flag that the events do not show stays None.
 
 from __future__ import annotations
 
+import copy
 import linecache
 import sys
 from collections import Counter
@@ -250,10 +251,13 @@ class _ReportBuilder:
         if record.graph_text is None:
             return
         graph = Graph(id=f"g{len(self.result.graphs)}", frame=frame.id, ops=0, code=record.graph_text)
-        try:
-            graph.nodes, graph.outputs = graph_parser.read(record.graph_text)
-        except ValueError:
-            self.records.unread["dynamo_output_graph: unreadable"] += 1
+        if record.nodes:  # other recordings may have the same nodes
+            graph.nodes, graph.outputs = [*map(copy.copy, record.nodes)], list(record.nodes[-1].inputs)
+        else:
+            try:
+                graph.nodes, graph.outputs = graph_parser.read(record.graph_text)
+            except ValueError:
+                self.records.unread["dynamo_output_graph: unreadable"] += 1
         calls = [n for n in graph.nodes if n.op.startswith("call_")]
         for node in graph.nodes:
             node.module = _module(record.modules.get(node.name))

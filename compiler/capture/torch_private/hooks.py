@@ -17,9 +17,11 @@ from typing import Any
 
 from dynascope.compiler.builder.events import schema
 from dynascope.compiler.builder.events.trace_records import NOT_MADE_LIVE, SHAPES, record_compile_id, timed
-from dynascope.compiler.capture.torch_private import translators
+from dynascope.compiler.capture.torch_private import if_present, translators
+from dynascope.compiler.capture.torch_private.graph_nodes import graph_nodes
 from dynascope.compiler.capture.torch_private.hook_installer import Attempt, Hooks, Undo
 from dynascope.compiler.capture.torch_private.watched_functions import watch
+from dynascope.compiler.report import Node
 from dynascope.compiler.source.origin import in_torch, origin
 
 
@@ -291,15 +293,18 @@ def _resumes(hooks: Hooks) -> Undo:
 
 
 def _node_modules(hooks: Hooks) -> Undo:
-    """Observe facts of a captured graph that the trace lacks: each node's nn.Module, the values of symbols, DDP's buckets."""
+    """Observe captured graphs: their nodes, each node's nn.Module, the values of symbols, DDP's buckets."""
     from torch._dynamo import output_graph
 
     def captured(gm: Any) -> None:
         paths = {n.name: translators.module_path(n.meta.get("nn_module_stack")) for n in gm.graph.nodes}
         modules = {name: path for name, path in paths.items() if path}
         limits = translators.bucket_limits()
+        nodes: list[Node] = []
+        with if_present("nodes of live graphs"):
+            nodes = graph_nodes(gm.graph)
         hooks.emit(schema.GraphCaptured(
-            modules, translators.symbol_sizes(gm.graph), limits, translators.bucketed(gm.graph) if limits else {},
+            modules, translators.symbol_sizes(gm.graph), limits, translators.bucketed(gm.graph) if limits else {}, nodes,
             compile_id=translators.current_compile_id(),
         ))  # fmt: skip
 

@@ -71,15 +71,26 @@ def lists_of_tensors(x: torch.Tensor) -> Any:
     return [(z.sin(), y), torch.where(x > torch.cat([z, x], dim=0).sum(), torch.stack([x, z]), x), z + (x - y)]
 
 
+def indices_and_keywords(x: torch.Tensor) -> Any:
+    y = x[None, :, None] ** 2 - (-x)[..., 1:].sum(-1, keepdim=True)
+    y[0, :, 0] = 1e-05
+    y @= y.new_full((1, 1), float("inf")).to(torch.float64, copy=True).float()
+    z = torch.nn.functional.pad(x, (1, 1), mode="constant", value=-0.5) * x.shape[0]
+    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+        chosen = torch.cond(x.sum() > 0, lambda t: t.sin(), lambda t: t.cos(), (z,))
+    return {"a": (y, chosen), "b": [z.real, torch.split(x, [1, 2])[1], torch.vmap(torch.sin)(x)]}
+
+
 @pytest.mark.parametrize(
     "function",
     [
         a_local_named_output, stores_into_a_local_named_output, a_local_named_output_1, an_argument_named_output,
-        lists_of_tensors,
+        lists_of_tensors, indices_and_keywords,
     ],
     ids=lambda f: f.__name__,
 )  # fmt: skip
-def test_nodes_and_their_inputs_are_those_of_the_graph(function: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_nodes_are_those_of_the_graph_and_of_its_text(function: Callable[..., Any], dynamic: bool) -> None:
     captured: list[Any] = []
 
     def witness(gm: torch.fx.GraphModule, inputs: Any) -> Any:
@@ -87,8 +98,12 @@ def test_nodes_and_their_inputs_are_those_of_the_graph(function: Callable[..., A
         return gm
 
     torch._dynamo.reset()
-    report = explain(function, backend=witness)(torch.ones(3))
+    report = explain(function, backend=witness, dynamic=dynamic)(torch.ones(3))
     assert [[(n.op, n.name, n.inputs) for n in g.nodes] for g in report.graphs] == captured
+    assert report.hooks["node modules"] is True
+    assert "nodes of live graphs" not in report.hooks
+    for graph in report.graphs:  # the nodes are copied from the graph; a log has only the text
+        assert graph_parser.read(graph.code) == (graph.nodes, graph.outputs)
 
 
 def test_no_two_nodes_bear_one_name_though_the_text_prints_none_for_the_output() -> None:
