@@ -35,7 +35,7 @@ from dynascope.widgets.features.overview import Overview, is_large, overview
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.recompiles import MOST, RecompileRow, recompile_rows
 from dynascope.widgets.features.run_time import TimeLine, timeline
-from dynascope.widgets.features.source_view import LensFile, source_view
+from dynascope.widgets.features.source_view import SourceFile, source_view
 from dynascope.widgets.features.summary import Chip, chips, first_id, headline, headline_parts, name, notes
 from dynascope.widgets.guarded import guarded
 from dynascope.widgets.wire import Drawing, Drawn, FxNode, FxPicture
@@ -72,7 +72,7 @@ class ViewModel(TypedDict):
     overview: Overview | None
     split: Drawn
     drawing: Drawing
-    lens: list[LensFile]
+    sources: list[SourceFile]
     details: dict[str, Detail]
     breaks: list[BreakRow]
     recompiles: list[RecompileRow]
@@ -93,7 +93,7 @@ def _empty(why: str) -> ViewModel:
     return {
         "schema": MODEL_SCHEMA, "headline": why, "name": "dynascope", "counts": [["", why]], "chips": [], "first": "view0",
         "overview": None, "split": {"width": 0.0, "height": 0.0, "folded": "", "svg": "", "whole": ""},
-        "drawing": SIZES.copy(), "lens": [], "details": {"view0": not_drawn("view", "Not drawn", why)},
+        "drawing": SIZES.copy(), "sources": [], "details": {"view0": not_drawn("view", "Not drawn", why)},
         "breaks": [], "recompiles": [], "time": None, "compile_time": None, "notes": [],
         "settings": {}, "fixable": False,
     }  # fmt: skip
@@ -121,7 +121,7 @@ def _model(report: Report) -> ViewModel:
         "chips": part("The facts beside the headline", lambda: chips(places), []),
         "first": part("What matters most", lambda: first_id(report), ""),
         "overview": part("The overview", lambda: overview(places), None), "split": split, "drawing": SIZES.copy(),
-        "lens": part("The source", lambda: source_view(places, large), []),
+        "sources": part("The source", lambda: source_view(places, large), []),
         "details": guarded("The details", lambda: details(places), lambda why: _empty(why)["details"]),
         "breaks": part("The list of breaks", lambda: break_rows(places), []),
         "recompiles": part("The list of recompiles", lambda: _recompiles(places), []),

@@ -19,7 +19,7 @@ const content = {
     g0: { title: "Graph 0", code: "of f", place: "In[3]:2", kind: "graph", line: 2, facts: [] },
     f1: { title: "Resume function", code: "resume in f", place: "In[3]:5", kind: "resume", line: 5, facts: [] },
   },
-  lens: [
+  sources: [
     {
       lines: [
         { line: 3, id: "g0" },
@@ -63,8 +63,8 @@ test("arrow keys walk down the column and along calls, and stay at the ends", ()
   assert.equal(step({ shapes: [], arrows: [] }, "gone", "ArrowDown"), "");
 });
 
-test("source lines come from the lens", () => {
-  const lens = [
+test("source lines come from the source view", () => {
+  const sources = [
     {
       file: "a",
       lines: [
@@ -74,8 +74,8 @@ test("source lines come from the lens", () => {
       ],
     },
   ];
-  assert.equal(sourceText(lens, { file: "a", start: 4, end: 9 }), "y\n...\nz");
-  assert.equal(sourceText(lens, { file: "b", start: 4, end: 9 }), "");
+  assert.equal(sourceText(sources, { file: "a", start: 4, end: 9 }), "y\n...\nz");
+  assert.equal(sourceText(sources, { file: "b", start: 4, end: 9 }), "");
 });
 
 test("links", () => {

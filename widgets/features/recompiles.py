@@ -98,7 +98,7 @@ class RecompileRow(TypedDict):
     refused: bool
 
 
-class LensGuards(TypedDict):
+class LineGuards(TypedDict):
     """A line's guards on values: how many, which ones, and whether the first failed guard of a recompile is from the line."""
 
     count: int
@@ -213,7 +213,7 @@ def compiled_again(report: Report) -> list[Recompile]:
     return [r for r in report.recompiles if r.refused_by is None]
 
 
-def guard_marks(report: Report) -> dict[tuple[str, int], LensGuards]:
+def guard_marks(report: Report) -> dict[tuple[str, int], LineGuards]:
     """For each (file, line) that makes guards on values: how many different ones, the first 20, whether one failed first."""
     made: dict[tuple[str, int], dict[str, None]] = defaultdict(dict)
     for frame in report.frames:

@@ -17,7 +17,7 @@ from dynascope.compiler.report import Break
 from dynascope.compiler.report.overview import OWNERS, Owners
 from dynascope.widgets.features.breaks import only_rest_is_eager
 from dynascope.widgets.features.places import Places
-from dynascope.widgets.features.recompiles import LensGuards, guard_marks
+from dynascope.widgets.features.recompiles import LineGuards, guard_marks
 from dynascope.widgets.features.regions import bands
 from dynascope.widgets.words import printable, shorten
 
@@ -36,7 +36,7 @@ _STATES = {
 _OUTCOMES = {"resumed": "graph break", "skipped": "break · skips frame", "raised": "break · stops"}
 
 
-class LensMark(TypedDict):
+class SourceMark(TypedDict):
     """A break on a line: in the columns from `start` up to, but not including, `end`."""
 
     id: str
@@ -45,7 +45,7 @@ class LensMark(TypedDict):
     outcome: str
 
 
-class LensLine(TypedDict):
+class SourceLine(TypedDict):
     """One line of source.
 
     `gap`: number of lines left out before it; `region`: "error" or "allow", then the flag and who set it, in words; `quiet`:
@@ -56,27 +56,27 @@ class LensLine(TypedDict):
     text: str
     gap: NotRequired[int]
     graphs: NotRequired[list[int]]
-    marks: NotRequired[list[LensMark]]
+    marks: NotRequired[list[SourceMark]]
     state: NotRequired[str]
     reason: NotRequired[str]
     id: NotRequired[str]
     region: NotRequired[list[str]]
     quiet: NotRequired[bool]
-    guards: NotRequired[LensGuards]
+    guards: NotRequired[LineGuards]
 
 
-class LensFile(TypedDict):
+class SourceFile(TypedDict):
     """One file or cell; in a large report, also the number of its breaks and graphs, and whose code it is."""
 
     file: str
     label: str
-    lines: list[LensLine]
+    lines: list[SourceLine]
     breaks: NotRequired[int]
     graphs: NotRequired[int]
     owner: NotRequired[str]
 
 
-def source_view(places: Places, large: bool = False) -> list[LensFile]:
+def source_view(places: Places, large: bool = False) -> list[SourceFile]:
     """The lines of every source that the report knows.
 
     `large`: lines far from every notable line are quiet, and the files are sorted by owner (the user's own first), then by
@@ -92,12 +92,12 @@ def source_view(places: Places, large: bool = False) -> list[LensFile]:
     for b in report.breaks:
         breaks[b.file, b.line].append(b)
     states, regions, guards = _states(places, graphs, breaks), bands(places), guard_marks(report)
-    owners, files = Owners(report), list[LensFile]()
+    owners, files = Owners(report), list[SourceFile]()
     for source in report.sources:
-        lines: list[LensLine] = []
+        lines: list[SourceLine] = []
         for number, text in sorted(places.lines(source.file).items()):
             key = (source.file, number)
-            line: LensLine = {"line": number, "text": printable(text, LINE_LIMIT)}
+            line: SourceLine = {"line": number, "text": printable(text, LINE_LIMIT)}
             if lines and number != lines[-1]["line"] + 1:
                 line["gap"] = number - lines[-1]["line"] - 1
             if key in graphs:
@@ -122,7 +122,7 @@ def source_view(places: Places, large: bool = False) -> list[LensFile]:
     return sorted(files, key=lambda file: (OWNERS.index(file["owner"]), -file["breaks"], -file["graphs"])) if large else files
 
 
-def _quieten(places: Places, file: str, shown: LensFile) -> None:
+def _quieten(places: Places, file: str, shown: SourceFile) -> None:
     """Mark lines as quiet that are far from every notable line, and count the file's breaks and graphs.
 
     Notable are breaks, guards that failed, the ends of each run of a graph's lines, and first lines of recompiled, skipped,
@@ -157,7 +157,7 @@ def _runs(numbers: list[int]) -> list[list[int]]:
     return runs
 
 
-def _mark(b: Break, places: Places) -> LensMark:
+def _mark(b: Break, places: Places) -> SourceMark:
     """The mark of a break on its line: from column to column or, if these are unknown, over the text without indentation."""
     _, start, end, _ = places.span(b)
     return {"id": b.id, "start": min(start, LINE_LIMIT), "end": min(end, LINE_LIMIT), "outcome": b.outcome}

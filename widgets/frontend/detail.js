@@ -2,7 +2,7 @@
 
 import { button, closest, copyText, h, roving, withCode } from "./dom.js";
 import { fxView } from "./fx.js";
-import { paintCode } from "./lens.js";
+import { paintCode } from "./source_view.js";
 import { linkTo, plural, sourceText } from "./logic.js";
 import { linkSymbols } from "./symbols.js";
 
@@ -202,7 +202,7 @@ function partBody(part, ctx, { title, code, symbols }, open) {
       return text;
     }
     case "source": {
-      const text = sourceText(content.lens, part.body);
+      const text = sourceText(content.sources, part.body);
       return codeBody({ text, lang: "python", start: part.body.start });
     }
     case "stack":

@@ -1,6 +1,6 @@
 // The logic of the view that needs no page: search, steps along arrows, links, pending changes, numbers and paths.
 
-/** @import { LensFile, SourceBody, ViewModel } from "./wire" */
+/** @import { SourceFile, SourceBody, ViewModel } from "./wire" */
 /** @import { Pending, Shape } from "./view" */
 
 /** A number with a noun: `1 graph`, `2 graphs`. @param {number} n @param {string} word */
@@ -9,14 +9,14 @@ export const plural = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
 /**
  * The ids that a query finds: `12`, `line 12` or `:12` means a line, anything else a part of a title, code, place or
  * kind.
- * @param {Pick<ViewModel, "details" | "lens">} content
+ * @param {Pick<ViewModel, "details" | "sources">} content
  * @param {string} query
  */
 export function search(content, query) {
   const words = query.trim().toLowerCase();
   if (!words) return [];
   const line = /^(?:line\s*|:|l)?(\d+)$/.exec(words);
-  const onLine = line ? idsOnLine(content.lens, Number(line[1])) : new Set();
+  const onLine = line ? idsOnLine(content.sources, Number(line[1])) : new Set();
   const found = [];
   for (const [id, detail] of Object.entries(content.details)) {
     if (detail.kind === "fold") continue;
@@ -30,11 +30,11 @@ export function search(content, query) {
 
 /**
  * The ids of what is on the lines with this number, in any file.
- * @param {LensFile[]} lens
+ * @param {SourceFile[]} sources
  * @param {number} number
  */
-function idsOnLine(lens, number) {
-  const lines = lens.flatMap((file) => file.lines.filter((line) => line.line === number));
+function idsOnLine(sources, number) {
+  const lines = sources.flatMap((file) => file.lines.filter((line) => line.line === number));
   return new Set(lines.flatMap((line) => [line.id, ...(line.marks || []).map((mark) => mark.id)]));
 }
 
@@ -104,12 +104,12 @@ export function inSight(rows, open, only) {
 }
 
 /**
- * Lines of a file in the lens; lines left out are one line of three dots.
- * @param {LensFile[]} lens
+ * Lines of a file in the source view; lines left out are one line of three dots.
+ * @param {SourceFile[]} sources
  * @param {SourceBody} range
  */
-export function sourceText(lens, { file, start, end }) {
-  const found = lens.find((f) => f.file === file);
+export function sourceText(sources, { file, start, end }) {
+  const found = sources.find((f) => f.file === file);
   const lines = found ? found.lines.filter((l) => l.line >= start && l.line <= end) : [];
   return lines.flatMap((l, i) => (i && l.gap ? ["...", l.text] : [l.text])).join("\n");
 }

@@ -5,7 +5,7 @@ import { compileTimeView } from "./compile_time.js";
 import { detailView } from "./detail.js";
 import { button, h } from "./dom.js";
 import { headerView } from "./header.js";
-import { lensView } from "./lens.js";
+import { sourceView } from "./source_view.js";
 import { mountJob } from "./job.js";
 import { linkTo, parseLink, pending, unzipped } from "./logic.js";
 import { overviewView } from "./overview.js";
@@ -42,7 +42,7 @@ export function mount(root, host) {
     local: "",
     gone: root.classList.contains("jupyter-widgets-disconnected"), // a page that was made from the widget's saved state
     select,
-    point: (file, line) => lens.point(file, line),
+    point: (file, line) => sourceLines.point(file, line),
     has: (id) => Boolean(ctx.content?.details[id]),
     canRun: () => Boolean(host.get("can_run_again")) && !ctx.gone,
     fixButton() {
@@ -64,13 +64,19 @@ export function mount(root, host) {
   const recompiles = recompilesView(select, open);
   const time = timeView(select, open);
   const compileTime = compileTimeView(selectTimes, open);
-  const lens = lensView(select);
+  const sourceLines = sourceView(select);
   const split = splitView(select, open);
   const detail = detailView(ctx);
-  const parts = [overview, breaks, recompiles, time, compileTime, lens, split];
+  const parts = [overview, breaks, recompiles, time, compileTime, sourceLines, split];
   const sourceTitle = h("h2", { text: "Source" });
   const sourceBar = h("div", { cls: "dyn-bar" }, sourceTitle);
-  const source = h("section", { cls: "dyn-lens", "aria-label": "source" }, sourceBar, lens.files, lens.node);
+  const source = h(
+    "section",
+    { cls: "dyn-source", "aria-label": "source" },
+    sourceBar,
+    sourceLines.files,
+    sourceLines.node,
+  );
   const middle = h("div", { cls: "dyn-mid" }, source, split.node);
   const view = h(
     "div",
@@ -155,8 +161,8 @@ export function mount(root, host) {
     ctx.content = content;
     view.setAttribute("role", "region");
     view.setAttribute("aria-label", `dynascope view: ${content.headline.slice(0, 300)}`);
-    sourceTitle.textContent = content.lens.length === 1 ? `Source · ${content.lens[0].label}` : "Source";
-    source.hidden = !content.lens.length;
+    sourceTitle.textContent = content.sources.length === 1 ? `Source · ${content.sources[0].label}` : "Source";
+    source.hidden = !content.sources.length;
     split.node.hidden = !content.split.svg;
     middle.classList.toggle("dyn-alone", source.hidden);
     middle.hidden = source.hidden && split.node.hidden;

@@ -1,8 +1,8 @@
 // A small tokenizer for Python source: enough for colours, line by line, with strings that span lines.
 
-/** @import { LensMark } from "./wire" */
+/** @import { SourceMark } from "./wire" */
 /** @typedef {[text: string, kind: string]} Token */
-/** @typedef {{ text: string, kind: string, mark: LensMark | null }} Run */
+/** @typedef {{ text: string, kind: string, mark: SourceMark | null }} Run */
 
 const KEYWORDS = new Set(
   (
@@ -82,7 +82,7 @@ export function tokenize(line, open = "") {
 /**
  * Cut tokens where marks begin and end; columns are counted in code points, as Python does.
  * @param {Token[]} tokens
- * @param {LensMark[]} marks
+ * @param {SourceMark[]} marks
  */
 export function withMarks(tokens, marks) {
   /** @type {Run[]} */
@@ -90,7 +90,7 @@ export function withMarks(tokens, marks) {
   let column = 0;
   for (const [text, kind] of tokens) {
     let run = "";
-    /** @type {LensMark | null} */
+    /** @type {SourceMark | null} */
     let mark = null;
     for (const char of text) {
       const here = marks.find((m) => column >= m.start && column < m.end) || null;

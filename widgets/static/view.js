@@ -73,21 +73,22 @@ node.hidden=!time,!time)return;title.textContent=time.title,shares.replaceChildr
 ...withHead(heads,time.rows.map(row2=>phaseRow(row2,select)))),tuned.hidden=!time.tuned.length,tuned.replaceChildren(...withHead(
 ["autotuning of","","fastest","in the frame"],time.tuned.map(row2=>tunedRow(row2,select)))),stale=!0,draw()},highlight:(_,id)=>lanes.
 highlight(id)}}var plural=(n,word)=>`${n} ${word}${n===1?"":"s"}`;function search(content,query){let words=query.trim().toLowerCase();if(!words)
-return[];let line=/^(?:line\s*|:|l)?(\d+)$/.exec(words),onLine=line?idsOnLine(content.lens,Number(line[1])):new Set,found=[];
+return[];let line=/^(?:line\s*|:|l)?(\d+)$/.exec(words),onLine=line?idsOnLine(content.sources,Number(line[1])):new Set,found=[];
 for(let[id,detail]of Object.entries(content.details)){if(detail.kind==="fold")continue;(line?detail.line===Number(line[1])||
 onLine.has(id):`${detail.title} ${detail.code} ${detail.place} ${detail.kind}`.toLowerCase().includes(words))&&found.push(
-id)}return found}function idsOnLine(lens,number){let lines=lens.flatMap(file=>file.lines.filter(line=>line.line===number));
-return new Set(lines.flatMap(line=>[line.id,...(line.marks||[]).map(mark=>mark.id)]))}function step(picture2,id,key){let all=picture2.
-shapes,here=all.find(shape=>shape.id===id);if(!here)return all.length?all[0].id:"";let[x,y]=middle(here),linked=new Set;
-for(let arrow of picture2.arrows)arrow.source===id&&linked.add(arrow.target),arrow.target===id&&linked.add(arrow.source);
-let best="",least=1/0;for(let shape of all){if(shape.id===id)continue;let[a,b]=middle(shape),ahead={ArrowDown:b-y,ArrowUp:y-
-b,ArrowRight:a-x,ArrowLeft:x-a}[key],aside=Math.abs(key==="ArrowDown"||key==="ArrowUp"?a-x:b-y);if(!(ahead>1))continue;let cost=(ahead+
-2.5*aside)*(linked.has(shape.id)?.3:1);cost<least&&([best,least]=[shape.id,cost])}return best||id}function middle({kind,
-x,y,w,h:h2}){return[x+w/2,["graph","break","fold"].includes(kind)?y+h2/2:y+12]}function inSight(rows,open,only){let kept=new Set;
-for(let at=rows.length-1,need=-1;at>=0;at--){let{depth,owner}=rows[at];need=Math.min(need,depth),(owner===only||need===depth)&&
-(kept.add(at),need=depth-1)}let hidden=1/0;return rows.flatMap(({depth},at)=>depth>hidden?[]:(hidden=open.has(at)?1/0:depth,
-!only||kept.has(at)?[at]:[]))}function sourceText(lens,{file,start,end}){let found=lens.find(f=>f.file===file);return(found?
-found.lines.filter(l=>l.line>=start&&l.line<=end):[]).flatMap((l,i)=>i&&l.gap?["...",l.text]:[l.text]).join(`
+id)}return found}function idsOnLine(sources,number){let lines=sources.flatMap(file=>file.lines.filter(line=>line.line===
+number));return new Set(lines.flatMap(line=>[line.id,...(line.marks||[]).map(mark=>mark.id)]))}function step(picture2,id,key){
+let all=picture2.shapes,here=all.find(shape=>shape.id===id);if(!here)return all.length?all[0].id:"";let[x,y]=middle(here),
+linked=new Set;for(let arrow of picture2.arrows)arrow.source===id&&linked.add(arrow.target),arrow.target===id&&linked.add(
+arrow.source);let best="",least=1/0;for(let shape of all){if(shape.id===id)continue;let[a,b]=middle(shape),ahead={ArrowDown:b-
+y,ArrowUp:y-b,ArrowRight:a-x,ArrowLeft:x-a}[key],aside=Math.abs(key==="ArrowDown"||key==="ArrowUp"?a-x:b-y);if(!(ahead>1))
+continue;let cost=(ahead+2.5*aside)*(linked.has(shape.id)?.3:1);cost<least&&([best,least]=[shape.id,cost])}return best||
+id}function middle({kind,x,y,w,h:h2}){return[x+w/2,["graph","break","fold"].includes(kind)?y+h2/2:y+12]}function inSight(rows,open,only){
+let kept=new Set;for(let at=rows.length-1,need=-1;at>=0;at--){let{depth,owner}=rows[at];need=Math.min(need,depth),(owner===
+only||need===depth)&&(kept.add(at),need=depth-1)}let hidden=1/0;return rows.flatMap(({depth},at)=>depth>hidden?[]:(hidden=
+open.has(at)?1/0:depth,!only||kept.has(at)?[at]:[]))}function sourceText(sources,{file,start,end}){let found=sources.find(
+f=>f.file===file);return(found?found.lines.filter(l=>l.line>=start&&l.line<=end):[]).flatMap((l,i)=>i&&l.gap?["...",l.text]:
+[l.text]).join(`
 `)}function parseLink(hash){let match=/^#?([a-z]+\d+)(?:\/(\w+))?$/.exec(hash||"");return match?{id:match[1],part:match[2]||
 ""}:null}var linkTo=(id,part)=>`#${id}${part?"/"+part:""}`;function pending(){let settings={},regions=new Map;return{settings,
 regions,set(name,value,now){value===now?delete settings[name]:settings[name]=value},region(target,set){regions.get(target)===
@@ -223,33 +224,33 @@ line,file:file.file}),previous=line}return group}function foldEnd({lines,owner},
 gap||lines[end].quiet);)end++;return end}function fileButton({file,label:label2,breaks=0,graphs=0,owner},show){let counts=[
 breaks&&`${breaks} ✂`,graphs&&`${graphs} ▦`].filter(Boolean).join(" "),title=`${file}: ${plural(breaks,"break")}, li\
 nes in ${plural(graphs,"graph")}`,props={title,"aria-label":`${label2}: ${title}`,"aria-pressed":"false"};return button(
-`dyn-chip dyn-of-${owner}`,"",show,props,h("b",{text:label2}),` ${counts}`)}function lensView(select){let box=h("div",{cls:"\
-dyn-src",role:"listbox","aria-label":"source lines"}),files=h("div",{cls:"dyn-files",role:"group","aria-label":"files"}),
-act=line=>{let from=line.dataset.from;if(!from||!current)return select(idOf(line));unfold(current,Number(from)),rows.find(
-row2=>row2.line===current?.lines[Number(from)])?.node?.focus({preventScroll:!0})},mark=roving(box,".dyn-ln",{enter:act});
+`dyn-chip dyn-of-${owner}`,"",show,props,h("b",{text:label2}),` ${counts}`)}function sourceView(select){let box=h("div",
+{cls:"dyn-src",role:"listbox","aria-label":"source lines"}),files=h("div",{cls:"dyn-files",role:"group","aria-label":"fi\
+les"}),act=line=>{let from=line.dataset.from;if(!from||!current)return select(idOf(line));unfold(current,Number(from)),rows.
+find(row2=>row2.line===current?.lines[Number(from)])?.node?.focus({preventScroll:!0})},mark=roving(box,".dyn-ln",{enter:act});
 box.addEventListener("click",event=>{if(String(getSelection()))return;let line=closest(event,".dyn-ln"),marked=idOf(closest(
 event,".dyn-mark"));marked?select(marked):line&&act(line)});let markSelected=exclusive("aria-selected"),markFile=exclusive(
 "aria-pressed"),content=null,current=null,unfolded2=new Map,rows=[];function belongs({line,file},content2,id){if(line.id===
 id||(line.marks||[]).some(m=>m.id===id))return!0;let detail=content2.details[id];return!detail||detail.kind==="break"?!1:
 detail.kind==="graph"?(line.graphs||[]).includes(Number(detail.title.replace(/\D/g,""))):detail.line===line.line&&detail.
 file===file}let unfoldedOf=file=>unfolded2.get(file)||{near:0,open:new Set};function drawLines(){if(!content)return;let shown=current?
-[current]:content.lens;rows=[],box.replaceChildren(...shown.map(file=>fileGroup(file,shown.length>1,rows,unfoldedOf(file)))),
-rows[0]&&mark(rows[0].node),markFile(current?[files.children[content.lens.indexOf(current)]]:[])}function show(file){file!==
-current&&(current=file,drawLines(),box.scrollTop=0)}function unfold(file,from){let{near,open}=unfoldedOf(file),end=Math.
+[current]:content.sources;rows=[],box.replaceChildren(...shown.map(file=>fileGroup(file,shown.length>1,rows,unfoldedOf(file)))),
+rows[0]&&mark(rows[0].node),markFile(current?[files.children[content.sources.indexOf(current)]]:[])}function show(file){
+file!==current&&(current=file,drawLines(),box.scrollTop=0)}function unfold(file,from){let{near,open}=unfoldedOf(file),end=Math.
 min(foldEnd(file,from,unfoldedOf(file)),from+NEAR);for(let at=from;at<end;at++)open.add(at);unfolded2.set(file,{near,open}),
 drawLines()}function showLine(file,line){let at=file.lines.indexOf(line),{near,open}=unfoldedOf(file);Math.abs(at-near)>
 NEAR-20&&unfolded2.set(file,{near:at,open});let changed=file!==current||unfoldedOf(file).near!==near;if(current=file,changed&&
 drawLines(),foldEnd(file,at,unfoldedOf(file))===at)return;let from=at;for(;from>0&&foldEnd(file,from-1,unfoldedOf(file))>
 at;)from--;unfold(file,from)}return{node:box,files,draw(model){content=model,unfolded2=new Map,current=model.overview&&model.
-lens[0]||null,files.hidden=!current||model.lens.length<2,files.replaceChildren(...current?model.lens.map(file=>fileButton(
-file,()=>show(file))):[]),drawLines()},highlight(content2,id){if(current){let order=[current,...content2.lens.filter(file=>file!==
-current)],own=content2.details[id],found=order.flatMap(file=>file.lines.filter(line=>belongs({line,file:file.file},content2,
-id)).map(line=>({file,line}))).sort((a,b)=>+(b.file.file===own?.file)-+(a.file.file===own?.file));found[0]&&showLine(found[0].
-file,found[0].line)}let nodes=rows.filter(row2=>belongs(row2,content2,id)).map(row2=>row2.node);return markSelected(nodes),
-nodes.length&&mark(nodes[0]),()=>reveal(box,nodes[0],!0)},point(file,line){let at=content?.lens.find(one=>one.file===file),
-target=at?.lines.find(one=>one.line===line);current&&at&&target&&showLine(at,target);let found=rows.find(row2=>row2.line.
-line===line&&row2.file===file);if(found){for(let row2 of rows)row2.node.classList.toggle("dyn-point",row2===found);reveal(
-box,found.node,!0)}}}}var MOST_PAINTED=4e4,MARKS={break:"✂",graph:"▦",skipped:"–",failed:"✗",empty:"∅",resume:"↳",autograd:"↶",fold:"\
+sources[0]||null,files.hidden=!current||model.sources.length<2,files.replaceChildren(...current?model.sources.map(file=>fileButton(
+file,()=>show(file))):[]),drawLines()},highlight(content2,id){if(current){let order=[current,...content2.sources.filter(
+file=>file!==current)],own=content2.details[id],found=order.flatMap(file=>file.lines.filter(line=>belongs({line,file:file.
+file},content2,id)).map(line=>({file,line}))).sort((a,b)=>+(b.file.file===own?.file)-+(a.file.file===own?.file));found[0]&&
+showLine(found[0].file,found[0].line)}let nodes=rows.filter(row2=>belongs(row2,content2,id)).map(row2=>row2.node);return markSelected(
+nodes),nodes.length&&mark(nodes[0]),()=>reveal(box,nodes[0],!0)},point(file,line){let at=content?.sources.find(one=>one.
+file===file),target=at?.lines.find(one=>one.line===line);current&&at&&target&&showLine(at,target);let found=rows.find(row2=>row2.
+line.line===line&&row2.file===file);if(found){for(let row2 of rows)row2.node.classList.toggle("dyn-point",row2===found);
+reveal(box,found.node,!0)}}}}var MOST_PAINTED=4e4,MARKS={break:"✂",graph:"▦",skipped:"–",failed:"✗",empty:"∅",resume:"↳",autograd:"↶",fold:"\
 ⋯"},SWITCHABLE=["break","function","skipped","failed","unfinished","statements"];function proseBody({text,todo,code}){
 return h("div",{cls:"dyn-prose"},text.map(t=>h("p",{},...withCode(t))),todo.length>0&&h("h3",{text:"What to do"}),todo.length>
 0&&h("ul",{},...todo.map(t=>h("li",{},...withCode(t)))),code.map(t=>h("pre",{cls:"dyn-code dyn-wrap",text:t})))}var VERDICTS={
@@ -284,8 +285,8 @@ code&&copyButton(code,"Copy")),groups.map(({title,bars})=>h("div",{},h("h3",{tex
 label:label2,value,part}){let bar2=h("i",{style:`--h:${part}%`});return h("div",{cls:"dyn-figure"},h("span",{text:label2}),
 bar2,h("b",{text:value}))}function partBody(part,ctx,{title,code,symbols},open){let content=ctx.content;switch(part.kind){case"\
 prose":return proseBody(part.body);case"code":{let text=codeBody(part.body);return linkSymbols(text,symbols),text}case"s\
-ource":{let text=sourceText(content.lens,part.body);return codeBody({text,lang:"python",start:part.body.start})}case"sta\
-ck":return stackBody(part.body,ctx);case"graph":return fxView(part.body,ctx.point,`${title} ${code}`,open,content.drawing,
+ource":{let text=sourceText(content.sources,part.body);return codeBody({text,lang:"python",start:part.body.start})}case"\
+stack":return stackBody(part.body,ctx);case"graph":return fxView(part.body,ctx.point,`${title} ${code}`,open,content.drawing,
 symbols);case"issue":return copyBody(part.body,"Copy text for an issue",h("pre",{cls:"dyn-code dyn-wrap",tabindex:"0",text:part.
 body}));case"stage":return stageBody(part.body,ctx);case"run":return runBody(part.body,ctx);case"fix":return fixBody(part.
 body,ctx);default:return listBody(part.body,ctx)}}function copyButton(text,label2){let node=button("dyn-btn",label2,async()=>{
@@ -618,61 +619,62 @@ replaceChildren(h("li",{text:time.profiled}),...shareItems(time.shares)),inputs.
 ...inputsTable(time,select)),lanes.draw(time))},highlight:(_,id)=>lanes.highlight(id)}}var SCHEMA=1,PATIENCE=3e3,OUTPUT=":is(.jp-OutputArea-child, .output_container, .cell_output > .output, .nboutput)",GONE="\
 the kernel is gone: run the cell again",BUSY="no answer: the kernel is busy or gone";function mount(root,host){let selected="",
 shown={id:"",content:null},ctx={host,pending:pending(),content:null,local:"",gone:root.classList.contains("jupyter-widge\
-ts-disconnected"),select,point:(file,line)=>lens.point(file,line),has:id=>!!ctx.content?.details[id],canRun:()=>!!host.get(
-"can_run_again")&&!ctx.gone,fixButton(){return!ctx.canRun()||!ctx.content?.fixable?null:button("dyn-btn","Try all fixes",
-()=>request(ctx.pending.request({fix:!0})),{title:"runs the cell again, then tries changes for each break and recompile"})},
-changed(){header.drawControls(),redrawDetail()},link:(id,part)=>host.link(linkTo(id,part)),request},open=()=>detail.node.
-focus({preventScroll:!1}),header=headerView(ctx),overview=overviewView(select,open),breaks=breaksView(select,open),recompiles=recompilesView(
-select,open),time=timeView(select,open),compileTime=compileTimeView(selectTimes,open),lens=lensView(select),split=splitView(
-select,open),detail=detailView(ctx),parts=[overview,breaks,recompiles,time,compileTime,lens,split],sourceTitle=h("h2",{text:"\
-Source"}),sourceBar=h("div",{cls:"dyn-bar"},sourceTitle),source=h("section",{cls:"dyn-lens","aria-label":"source"},sourceBar,
-lens.files,lens.node),middle2=h("div",{cls:"dyn-mid"},source,split.node),view=h("div",{cls:"dyn"},header.node,overview.node,
-breaks.node,recompiles.node,time.node,compileTime.node,middle2,detail.node);root.replaceChildren(view);let stopTheme=followTheme(
-view);function select(id){ctx.has(id)&&(selected=id,highlight(),host.get("selected")!==id&&host.set("selected",id),host.
-link(linkTo(id,"")))}function selectTimes(id){let at=ctx.content?.details[id];at&&detail.choose(at.kind,"times"),shown={
-id:"",content:null},select(id)}function highlight(scroll=!0){let{content}=ctx;if(!content)return;let reveals=parts.map(part=>part.
-highlight(content,selected));if((shown.id!==selected||shown.content!==content)&&redrawDetail(),shown={id:selected,content},
-scroll)for(let reveal2 of reveals)reveal2()}function redrawDetail(){ctx.content&&detail.show(ctx.content,selected)}function clearPending(){
-ctx.pending.clear(),redrawDetail()}function request(message){message.kind==="stop"&&host.get("running")&&host.interrupt?.()||
-(ctx.local="",header.drawNotes(),host.ask(message,PATIENCE).then(answer=>{answer==="done"&&message.kind==="run_again"&&clearPending(),
-answer==="gone"&&(ctx.local=host.get("busy")?BUSY:GONE),header.drawNotes(),header.drawControls()}))}function drawWaiting(){
-view.classList.add("dyn-waiting"),header.drawProgress(),header.drawNotes(),header.drawControls()}function draw(){let content=host.
-get("content");if(!content||content.schema!==SCHEMA){drawWaiting();return}view.classList.remove("dyn-waiting"),ctx.content=
-content,view.setAttribute("role","region"),view.setAttribute("aria-label",`dynascope view: ${content.headline.slice(0,300)}`),
-sourceTitle.textContent=content.lens.length===1?`Source · ${content.lens[0].label}`:"Source",source.hidden=!content.lens.
-length,split.node.hidden=!content.split.svg,middle2.classList.toggle("dyn-alone",source.hidden),middle2.hidden=source.hidden&&
-split.node.hidden;for(let part of[header,...parts])part.draw(content);selected=[host.get("selected"),selected,content.first].
-find(id=>id&&content.details[id])||"",highlight(shown.id!==selected)}view.addEventListener("keydown",event=>{if(event.key!==
-"Escape")return;let stop=split.node.querySelector('.dyn-node[tabindex="0"]');stop&&detail.node.contains(document.activeElement)&&
-stop.focus(),event.stopPropagation()});let stops=[host.on("content",draw),host.on("selected",()=>{let id=host.get("selec\
-ted");id===selected||!ctx.has(id)||(selected=id,highlight())}),host.on("now",header.drawProgress),host.on("settings",clearPending),
-host.on("can_run_again",redrawDetail)];for(let name of["settings","busy","can_run_again","command"]){let update=()=>{header.
-drawControls(),header.drawNotes()};stops.push(host.on(name,update))}for(let name of["status","edited","diff","printed"]){
-let update=()=>{ctx.local="",header.drawNotes()};stops.push(host.on(name,update))}async function checkKernel(){await host.
-ask({kind:"ping"},PATIENCE)!=="gone"||ctx.gone||(ctx.gone=!0,ctx.local=GONE,draw())}host.connection&&stops.push(host.connection(
-checkKernel));function follow(hash){let link=parseLink(hash);if(!link)return;let at=host.get("content")?.details[link.id];
-at&&link.part&&detail.choose(at.kind,link.part),selected=link.id,shown={id:"",content:null},ctx.has(link.id)&&highlight()}
-return host.hash&&follow(host.hash(follow)),draw(),()=>{stopTheme(),header.stop(),split.stop();for(let stop of stops)stop()}}
-function widgetHost(model){let next=0,content=null,turn=0,waiting=new Map,draws=new Set,read=()=>{let given=model.get("c\
-ontent"),mine=++turn,use=whole=>{if(mine===turn){content=whole;for(let draw of draws)draw()}};given?.gzip?unzipped(given.
-gzip).then(use):use(given)};model.on("change:content",read),read();let receive=message=>{message?.kind==="ack"&&waiting.
-get(String(message.id))?.(message.text??"done")};return model.on("msg:custom",receive),{live:!0,get:name=>name==="conten\
-t"?content:model.get(name),set(name,value){model.set(name,value);try{model.save_changes()}catch{}},on(name,act){return name===
-"content"?(draws.add(act),()=>draws.delete(act)):(model.on(`change:${name}`,act),()=>model.off(`change:${name}`,act))},link:()=>{},
-connection(act){return model.on("comm_live_update",act),()=>model.off("comm_live_update",act)},interrupt(){let kernel=model.
-widget_manager?.kernel;return kernel?.interrupt?(kernel.interrupt(),!0):!1},ask:(message,patience)=>new Promise(resolve=>{
-let id=`${Date.now()}-${next++}`,settle=answer=>{waiting.delete(id),clearTimeout(timer),resolve(answer)},timer=setTimeout(
-()=>settle("gone"),patience);waiting.set(id,settle);try{model.send({...message,id})}catch{settle("gone")}}),close(){model.
-off("msg:custom",receive),model.off("change:content",read)}}}function pageHost(content){let values={content,selected:"",
-settings:content.settings,busy:!1,can_run_again:!1},timer=0;return{live:!1,get:name=>values[name],set(name,value){values[name]=
-value},on:()=>()=>{},link(hash){clearTimeout(timer),timer=setTimeout(()=>history.replaceState(null,"",hash))},hash(act){
-return addEventListener("hashchange",event=>{clearTimeout(timer),history.replaceState(null,"",event.newURL),act(new URL(
-event.newURL).hash)}),location.hash},ask:async()=>"gone",close:()=>{}}}function render({model,el}){if(el.classList.add("\
-dyn-widget"),model.get("selected")===void 0)return renderJob(model,el);let host=widgetHost(model),stop=mount(el,host),fallback=model.
-get("fallback");return fallback&&el.append(h("style",{text:`.${fallback}, ${OUTPUT}:has(.${fallback}) { display: none }`})),
-()=>{stop(),host.close()}}function mountPage(root,content){return mount(root,pageHost(content))}function mountGroup(root,content,selected){
-let host={...pageHost(content),hash:void 0,link:()=>{}};return host.set("selected",selected),mount(root,host)}function renderJob(model,el){
-let given=model.get("content"),stop=(given.gzip?unzipped(given.gzip):Promise.resolve(given)).then(job=>mountJob(el,job,mountGroup));
-return()=>{stop.then(end=>end())}}async function openPage(){let element=id=>document.getElementById(id),data=element("dy\
-n-data"),text=String(data.textContent),content=data.dataset.packed==="gzip"?await unzipped(text):JSON.parse(text),root=element(
-"dyn-view");return content.views?mountJob(root,content,mountGroup):mountPage(root,content)}var main_default={render};export{main_default as default,mount,mountPage,openPage,pageHost,render};
+ts-disconnected"),select,point:(file,line)=>sourceLines.point(file,line),has:id=>!!ctx.content?.details[id],canRun:()=>!!host.
+get("can_run_again")&&!ctx.gone,fixButton(){return!ctx.canRun()||!ctx.content?.fixable?null:button("dyn-btn","Try all fi\
+xes",()=>request(ctx.pending.request({fix:!0})),{title:"runs the cell again, then tries changes for each break and recom\
+pile"})},changed(){header.drawControls(),redrawDetail()},link:(id,part)=>host.link(linkTo(id,part)),request},open=()=>detail.
+node.focus({preventScroll:!1}),header=headerView(ctx),overview=overviewView(select,open),breaks=breaksView(select,open),
+recompiles=recompilesView(select,open),time=timeView(select,open),compileTime=compileTimeView(selectTimes,open),sourceLines=sourceView(
+select),split=splitView(select,open),detail=detailView(ctx),parts=[overview,breaks,recompiles,time,compileTime,sourceLines,
+split],sourceTitle=h("h2",{text:"Source"}),sourceBar=h("div",{cls:"dyn-bar"},sourceTitle),source=h("section",{cls:"dyn-s\
+ource","aria-label":"source"},sourceBar,sourceLines.files,sourceLines.node),middle2=h("div",{cls:"dyn-mid"},source,split.
+node),view=h("div",{cls:"dyn"},header.node,overview.node,breaks.node,recompiles.node,time.node,compileTime.node,middle2,
+detail.node);root.replaceChildren(view);let stopTheme=followTheme(view);function select(id){ctx.has(id)&&(selected=id,highlight(),
+host.get("selected")!==id&&host.set("selected",id),host.link(linkTo(id,"")))}function selectTimes(id){let at=ctx.content?.
+details[id];at&&detail.choose(at.kind,"times"),shown={id:"",content:null},select(id)}function highlight(scroll=!0){let{content}=ctx;
+if(!content)return;let reveals=parts.map(part=>part.highlight(content,selected));if((shown.id!==selected||shown.content!==
+content)&&redrawDetail(),shown={id:selected,content},scroll)for(let reveal2 of reveals)reveal2()}function redrawDetail(){
+ctx.content&&detail.show(ctx.content,selected)}function clearPending(){ctx.pending.clear(),redrawDetail()}function request(message){
+message.kind==="stop"&&host.get("running")&&host.interrupt?.()||(ctx.local="",header.drawNotes(),host.ask(message,PATIENCE).
+then(answer=>{answer==="done"&&message.kind==="run_again"&&clearPending(),answer==="gone"&&(ctx.local=host.get("busy")?BUSY:
+GONE),header.drawNotes(),header.drawControls()}))}function drawWaiting(){view.classList.add("dyn-waiting"),header.drawProgress(),
+header.drawNotes(),header.drawControls()}function draw(){let content=host.get("content");if(!content||content.schema!==SCHEMA){
+drawWaiting();return}view.classList.remove("dyn-waiting"),ctx.content=content,view.setAttribute("role","region"),view.setAttribute(
+"aria-label",`dynascope view: ${content.headline.slice(0,300)}`),sourceTitle.textContent=content.sources.length===1?`Sou\
+rce · ${content.sources[0].label}`:"Source",source.hidden=!content.sources.length,split.node.hidden=!content.split.svg,
+middle2.classList.toggle("dyn-alone",source.hidden),middle2.hidden=source.hidden&&split.node.hidden;for(let part of[header,
+...parts])part.draw(content);selected=[host.get("selected"),selected,content.first].find(id=>id&&content.details[id])||"",
+highlight(shown.id!==selected)}view.addEventListener("keydown",event=>{if(event.key!=="Escape")return;let stop=split.node.
+querySelector('.dyn-node[tabindex="0"]');stop&&detail.node.contains(document.activeElement)&&stop.focus(),event.stopPropagation()});
+let stops=[host.on("content",draw),host.on("selected",()=>{let id=host.get("selected");id===selected||!ctx.has(id)||(selected=
+id,highlight())}),host.on("now",header.drawProgress),host.on("settings",clearPending),host.on("can_run_again",redrawDetail)];
+for(let name of["settings","busy","can_run_again","command"]){let update=()=>{header.drawControls(),header.drawNotes()};
+stops.push(host.on(name,update))}for(let name of["status","edited","diff","printed"]){let update=()=>{ctx.local="",header.
+drawNotes()};stops.push(host.on(name,update))}async function checkKernel(){await host.ask({kind:"ping"},PATIENCE)!=="gon\
+e"||ctx.gone||(ctx.gone=!0,ctx.local=GONE,draw())}host.connection&&stops.push(host.connection(checkKernel));function follow(hash){
+let link=parseLink(hash);if(!link)return;let at=host.get("content")?.details[link.id];at&&link.part&&detail.choose(at.kind,
+link.part),selected=link.id,shown={id:"",content:null},ctx.has(link.id)&&highlight()}return host.hash&&follow(host.hash(
+follow)),draw(),()=>{stopTheme(),header.stop(),split.stop();for(let stop of stops)stop()}}function widgetHost(model){let next=0,
+content=null,turn=0,waiting=new Map,draws=new Set,read=()=>{let given=model.get("content"),mine=++turn,use=whole=>{if(mine===
+turn){content=whole;for(let draw of draws)draw()}};given?.gzip?unzipped(given.gzip).then(use):use(given)};model.on("chan\
+ge:content",read),read();let receive=message=>{message?.kind==="ack"&&waiting.get(String(message.id))?.(message.text??"d\
+one")};return model.on("msg:custom",receive),{live:!0,get:name=>name==="content"?content:model.get(name),set(name,value){
+model.set(name,value);try{model.save_changes()}catch{}},on(name,act){return name==="content"?(draws.add(act),()=>draws.delete(
+act)):(model.on(`change:${name}`,act),()=>model.off(`change:${name}`,act))},link:()=>{},connection(act){return model.on(
+"comm_live_update",act),()=>model.off("comm_live_update",act)},interrupt(){let kernel=model.widget_manager?.kernel;return kernel?.
+interrupt?(kernel.interrupt(),!0):!1},ask:(message,patience)=>new Promise(resolve=>{let id=`${Date.now()}-${next++}`,settle=answer=>{
+waiting.delete(id),clearTimeout(timer),resolve(answer)},timer=setTimeout(()=>settle("gone"),patience);waiting.set(id,settle);
+try{model.send({...message,id})}catch{settle("gone")}}),close(){model.off("msg:custom",receive),model.off("change:conten\
+t",read)}}}function pageHost(content){let values={content,selected:"",settings:content.settings,busy:!1,can_run_again:!1},
+timer=0;return{live:!1,get:name=>values[name],set(name,value){values[name]=value},on:()=>()=>{},link(hash){clearTimeout(
+timer),timer=setTimeout(()=>history.replaceState(null,"",hash))},hash(act){return addEventListener("hashchange",event=>{
+clearTimeout(timer),history.replaceState(null,"",event.newURL),act(new URL(event.newURL).hash)}),location.hash},ask:async()=>"\
+gone",close:()=>{}}}function render({model,el}){if(el.classList.add("dyn-widget"),model.get("selected")===void 0)return renderJob(
+model,el);let host=widgetHost(model),stop=mount(el,host),fallback=model.get("fallback");return fallback&&el.append(h("st\
+yle",{text:`.${fallback}, ${OUTPUT}:has(.${fallback}) { display: none }`})),()=>{stop(),host.close()}}function mountPage(root,content){
+return mount(root,pageHost(content))}function mountGroup(root,content,selected){let host={...pageHost(content),hash:void 0,
+link:()=>{}};return host.set("selected",selected),mount(root,host)}function renderJob(model,el){let given=model.get("con\
+tent"),stop=(given.gzip?unzipped(given.gzip):Promise.resolve(given)).then(job=>mountJob(el,job,mountGroup));return()=>{stop.
+then(end=>end())}}async function openPage(){let element=id=>document.getElementById(id),data=element("dyn-data"),text=String(
+data.textContent),content=data.dataset.packed==="gzip"?await unzipped(text):JSON.parse(text),root=element("dyn-view");return content.
+views?mountJob(root,content,mountGroup):mountPage(root,content)}var main_default={render};export{main_default as default,mount,mountPage,openPage,pageHost,render};

@@ -108,8 +108,8 @@ def test_a_frame_traced_under_another_flag_than_the_runs_is_a_region() -> None:
     assert bands(Places(r)) == {}
 
 
-def test_the_lens_tells_the_innermost_region_of_a_line() -> None:
-    found = {line["line"]: line["region"] for line in view_model(regions())["lens"][0]["lines"] if "region" in line}
+def test_the_source_view_says_the_innermost_region_of_a_line() -> None:
+    found = {line["line"]: line["region"] for line in view_model(regions())["sources"][0]["lines"] if "region" in line}
     assert sorted(found) == [7, 8, 10, 11]
     assert found[7] == found[8] == ["allow", "region: error_on_graph_break=False, set by In[3]:7"]
     assert found[11] == ["error", "region: error_on_graph_break=True, set by In[3]:10"]

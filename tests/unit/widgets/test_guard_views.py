@@ -89,7 +89,7 @@ def test_the_list_of_recompiles() -> None:
 
 
 def test_a_line_that_makes_guards_has_a_mark() -> None:
-    (file,) = view_model(known())["lens"]
+    (file,) = view_model(known())["sources"]
     marked = {line["line"]: line["guards"] for line in file["lines"] if "guards" in line}
     assert marked == {2: {"count": 1, "full": "n == 2", "failed": True}}
 

@@ -108,10 +108,14 @@ def test_hostile_text_is_harmless(make: Callable[[], Report]) -> None:
         (
             "split_picture",
             lambda m: not m["split"]["svg"],
-            lambda m: m["lens"] and m["breaks"] and m["details"]["b0"]["facts"],
+            lambda m: m["sources"] and m["breaks"] and m["details"]["b0"]["facts"],
         ),
-        ("source_view", lambda m: not m["lens"], lambda m: m["split"]["svg"] and m["breaks"] and m["details"]["b0"]["facts"]),
-        ("break_rows", lambda m: not m["breaks"], lambda m: m["split"]["svg"] and m["lens"] and m["details"]["b0"]["facts"]),
+        (
+            "source_view",
+            lambda m: not m["sources"],
+            lambda m: m["split"]["svg"] and m["breaks"] and m["details"]["b0"]["facts"],
+        ),
+        ("break_rows", lambda m: not m["breaks"], lambda m: m["split"]["svg"] and m["sources"] and m["details"]["b0"]["facts"]),
     ],
 )
 def test_one_part_takes_no_other_with_it(

@@ -38,8 +38,8 @@ def drawn_ids(svg: str) -> set[str]:
     return set(re.findall('data-id="([^"]*)" data-kind="(?!fold)', svg))
 
 
-def lens_line(model: ViewModel, number: int) -> dict[str, Any]:
-    return dict(next(line for line in model["lens"][0]["lines"] if line["line"] == number))
+def source_line(model: ViewModel, number: int) -> dict[str, Any]:
+    return dict(next(line for line in model["sources"][0]["lines"] if line["line"] == number))
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -65,14 +65,14 @@ def test_what_can_be_selected_has_a_detail(name: str) -> None:
 
 def test_lines_know_their_graphs_breaks_and_states() -> None:
     model = view_model(loop())
-    assert lens_line(model, 2)["graphs"] == [0]
-    assert lens_line(model, 5)["graphs"] == [1]
-    assert lens_line(model, 4)["marks"] == [{"id": "b0", "start": 4, "end": 10, "outcome": "resumed"}]
-    assert lens_line(model, 9)["state"] == "skipped"
-    assert "for loop" in lens_line(model, 9)["reason"]
-    assert lens_line(model, 11)["state"] == "break"
-    assert "state" not in lens_line(model, 1)
-    assert lens_line(model, 6)["state"] == "empty"
+    assert source_line(model, 2)["graphs"] == [0]
+    assert source_line(model, 5)["graphs"] == [1]
+    assert source_line(model, 4)["marks"] == [{"id": "b0", "start": 4, "end": 10, "outcome": "resumed"}]
+    assert source_line(model, 9)["state"] == "skipped"
+    assert "for loop" in source_line(model, 9)["reason"]
+    assert source_line(model, 11)["state"] == "break"
+    assert "state" not in source_line(model, 1)
+    assert source_line(model, 6)["state"] == "empty"
 
 
 def test_an_unfinished_frame_says_so_wherever_it_is_shown() -> None:
@@ -83,8 +83,8 @@ def test_an_unfinished_frame_says_so_wherever_it_is_shown() -> None:
     assert [c["text"] for c in model["chips"]] == ["unfinished: f"]
     assert ["1", "unfinished"] in model["counts"]
     assert not any("compiled in" in words for _, words in model["counts"])
-    assert lens_line(model, 2)["state"] == "graph"
-    assert (lens_line(model, 3)["state"], lens_line(model, 3)["id"]) == ("unfinished", "f0")
+    assert source_line(model, 2)["state"] == "graph"
+    assert (source_line(model, 3)["state"], source_line(model, 3)["id"]) == ("unfinished", "f0")
     detail = model["details"]["f0"]
     assert (detail["kind"], detail["title"]) == ("unfinished", "Unfinished frame")
     assert model["first"] == "f0"

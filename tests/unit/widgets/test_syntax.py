@@ -44,7 +44,7 @@ def test_columns_of_a_text_with_another_indentation_are_not_shown() -> None:
     assert b.column == 4
     assert model["breaks"][0]["code"] == "torch._dynamo.graph_break()"
     assert model["details"]["b0"]["copy"] == "In[3]:4"
-    line = next(row for row in model["lens"][0]["lines"] if row["line"] == 4)
+    line = next(row for row in model["sources"][0]["lines"] if row["line"] == 4)
     mark = line["marks"][0]
     assert line["text"][mark["start"] : mark["end"]] == "torch._dynamo.graph_break()"
     assert "4 │ torch._dynamo.graph_break()\n        │ ^^^^^^^^^^^^^^^^^^^^^^^^^^^\n" in to_text(report, colour=False)

@@ -5,8 +5,8 @@ import { plural } from "./logic.js";
 import { tokenize, withMarks } from "./tokens.js";
 
 /** @import { Select, SelectablePart } from "./view" */
-/** @import { LensFile, LensLine, LensMark, ViewModel } from "./wire" */
-/** @typedef {{ node: HTMLElement, line: LensLine, file: string }} Row */
+/** @import { SourceFile, SourceLine, SourceMark, ViewModel } from "./wire" */
+/** @typedef {{ node: HTMLElement, line: SourceLine, file: string }} Row */
 /** What is shown of a file: the lines near a position that are not quiet, and lines that were unfolded. @typedef {{ near: number, open: Set<number> }} Unfolded */
 
 // Lines of a file before and after the selected one that are shown.
@@ -20,7 +20,7 @@ const NOTES = { skipped: "skipped", failed: "failed", empty: "empty", unfinished
  * Append a line of Python to a box, coloured; returns the quotes of a string that continues on the next line.
  * @param {HTMLElement} box
  * @param {string} text
- * @param {LensMark[]} marks
+ * @param {SourceMark[]} marks
  * @param {string} open the quotes of a string that began on an earlier line
  */
 export function paintCode(box, text, marks = [], open = "") {
@@ -35,7 +35,7 @@ export function paintCode(box, text, marks = [], open = "") {
 
 /**
  * The badges of a line: a cut, and the numbers of graphs.
- * @param {LensLine} line
+ * @param {SourceLine} line
  */
 function badges(line) {
   const box = h("span", { cls: "dyn-badge" });
@@ -53,7 +53,7 @@ function badges(line) {
 
 /**
  * The class that colours a line.
- * @param {LensLine} line
+ * @param {SourceLine} line
  * @param {string} state
  */
 function lineClass(line, state) {
@@ -63,8 +63,8 @@ function lineClass(line, state) {
 
 /**
  * One line.
- * @param {LensLine} line
- * @param {LensLine | null} previous the line before it, unless there is a gap
+ * @param {SourceLine} line
+ * @param {SourceLine | null} previous the line before it, unless there is a gap
  * @param {HTMLElement} code its text, painted
  */
 function lineRow(line, previous, code) {
@@ -90,7 +90,7 @@ function lineRow(line, previous, code) {
 
 /**
  * How many guards a line makes.
- * @param {LensLine} line
+ * @param {SourceLine} line
  */
 function guardMark({ guards }) {
   if (!guards) return h("span");
@@ -100,7 +100,7 @@ function guardMark({ guards }) {
 
 /**
  * The lines of a file, with a row of dots for each gap and each fold.
- * @param {LensFile} file
+ * @param {SourceFile} file
  * @param {boolean} named whether its name is above it
  * @param {Row[]} rows gets a row of each line
  * @param {Unfolded} unfolded
@@ -111,7 +111,7 @@ function fileGroup(file, named, rows, unfolded) {
   const { lines } = file;
   let quotes = "";
   let folded = false;
-  /** @type {LensLine | null} */
+  /** @type {SourceLine | null} */
   let previous = null;
   for (let at = 0; at < lines.length; at++) {
     const line = lines[at];
@@ -143,7 +143,7 @@ function fileGroup(file, named, rows, unfolded) {
 
 /**
  * The position after the folded lines that begin at `at`; `at` itself if its line is shown.
- * @param {LensFile} file
+ * @param {SourceFile} file
  * @param {number} at
  * @param {Unfolded} unfolded
  */
@@ -158,7 +158,7 @@ function foldEnd({ lines, owner }, at, { near, open }) {
 
 /**
  * A file in the list of files: its name, and how many breaks and graphs are in it.
- * @param {LensFile} file
+ * @param {SourceFile} file
  * @param {() => void} show
  */
 function fileButton({ file, label, breaks = 0, graphs = 0, owner }, show) {
@@ -172,7 +172,7 @@ function fileButton({ file, label, breaks = 0, graphs = 0, owner }, show) {
  * @param {Select} select
  * @returns {SelectablePart & { point(file: string | undefined, line: number | undefined): void, files: HTMLElement }}
  */
-export function lensView(select) {
+export function sourceView(select) {
   const box = h("div", { cls: "dyn-src", role: "listbox", "aria-label": "source lines" });
   const files = h("div", { cls: "dyn-files", role: "group", "aria-label": "files" });
   const act = (/** @type {HTMLElement} */ line) => {
@@ -194,14 +194,14 @@ export function lensView(select) {
   const markFile = exclusive("aria-pressed");
   /** @type {ViewModel | null} */
   let content = null;
-  /** Of a large report, the file that is shown; null: all are. @type {LensFile | null} */
+  /** Of a large report, the file that is shown; null: all are. @type {SourceFile | null} */
   let current = null;
-  /** @type {Map<LensFile, Unfolded>} */
+  /** @type {Map<SourceFile, Unfolded>} */
   let unfolded = new Map();
   /** @type {Row[]} */
   let rows = [];
 
-  /** Whether a line belongs to what is selected. @type {(row: { line: LensLine, file: string }, content: ViewModel, id: string) => boolean} */
+  /** Whether a line belongs to what is selected. @type {(row: { line: SourceLine, file: string }, content: ViewModel, id: string) => boolean} */
   function belongs({ line, file }, content, id) {
     if (line.id === id || (line.marks || []).some((m) => m.id === id)) return true;
     const detail = content.details[id];
@@ -209,25 +209,25 @@ export function lensView(select) {
     if (detail.kind === "graph") return (line.graphs || []).includes(Number(detail.title.replace(/\D/g, "")));
     return detail.line === line.line && detail.file === file;
   }
-  /** @type {(file: LensFile) => Unfolded} */
+  /** @type {(file: SourceFile) => Unfolded} */
   const unfoldedOf = (file) => unfolded.get(file) || { near: 0, open: new Set() };
 
   function drawLines() {
     if (!content) return;
-    const shown = current ? [current] : content.lens;
+    const shown = current ? [current] : content.sources;
     rows = [];
     box.replaceChildren(...shown.map((file) => fileGroup(file, shown.length > 1, rows, unfoldedOf(file))));
     if (rows[0]) mark(rows[0].node);
-    markFile(current ? [files.children[content.lens.indexOf(current)]] : []);
+    markFile(current ? [files.children[content.sources.indexOf(current)]] : []);
   }
-  /** @param {LensFile} file */
+  /** @param {SourceFile} file */
   function show(file) {
     if (file === current) return;
     current = file;
     drawLines();
     box.scrollTop = 0;
   }
-  /** Unfold at most NEAR lines from a position on. @type {(file: LensFile, from: number) => void} */
+  /** Unfold at most NEAR lines from a position on. @type {(file: SourceFile, from: number) => void} */
   function unfold(file, from) {
     const { near, open } = unfoldedOf(file);
     const end = Math.min(foldEnd(file, from, unfoldedOf(file)), from + NEAR);
@@ -235,7 +235,7 @@ export function lensView(select) {
     unfolded.set(file, { near, open });
     drawLines();
   }
-  /** In a large report, show the file of a line, and the line. @type {(file: LensFile, line: LensLine) => void} */
+  /** In a large report, show the file of a line, and the line. @type {(file: SourceFile, line: SourceLine) => void} */
   function showLine(file, line) {
     const at = file.lines.indexOf(line);
     const { near, open } = unfoldedOf(file);
@@ -255,14 +255,14 @@ export function lensView(select) {
     draw(model) {
       content = model;
       unfolded = new Map();
-      current = model.overview ? model.lens[0] || null : null;
-      files.hidden = !current || model.lens.length < 2;
-      files.replaceChildren(...(current ? model.lens.map((file) => fileButton(file, () => show(file))) : []));
+      current = model.overview ? model.sources[0] || null : null;
+      files.hidden = !current || model.sources.length < 2;
+      files.replaceChildren(...(current ? model.sources.map((file) => fileButton(file, () => show(file))) : []));
       drawLines();
     },
     highlight(content, id) {
       if (current) {
-        const order = [current, ...content.lens.filter((file) => file !== current)];
+        const order = [current, ...content.sources.filter((file) => file !== current)];
         const own = content.details[id];
         const found = order
           .flatMap((file) =>
@@ -279,7 +279,7 @@ export function lensView(select) {
       return () => reveal(box, nodes[0], true);
     },
     point(file, line) {
-      const at = content?.lens.find((one) => one.file === file);
+      const at = content?.sources.find((one) => one.file === file);
       const target = at?.lines.find((one) => one.line === line);
       if (current && at && target) showLine(at, target);
       const found = rows.find((row) => row.line.line === line && row.file === file);
