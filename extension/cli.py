@@ -19,7 +19,7 @@ from typing import Any, NoReturn, TextIO
 from dynascope.compiler import __version__
 from dynascope.compiler.ranks import RanksReport
 from dynascope.compiler.ranks.folder import is_job
-from dynascope.compiler.ranks.identity import process_rank, world_size
+from dynascope.compiler.ranks.recorder import process_rank, world_size
 from dynascope.compiler.ranks.report import ALIKE, read_terms
 from dynascope.compiler.ranks.report import SUFFIXES as RANKS_SUFFIXES
 from dynascope.compiler.report import Report, encodable

@@ -25,7 +25,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from dynascope.compiler.ranks import RanksReport, identity
+from dynascope.compiler.ranks import RanksReport, recorder
 from dynascope.compiler.ranks import folder as job_folder
 from dynascope.compiler.ranks.record import read as read_rank
 from dynascope.compiler.ranks.recorder import RankRecorder
@@ -104,7 +104,7 @@ class RankRun:
         """
         count = self._expected()
         report = job_folder.read_job(self.folder, world_size=count)
-        total = identity.world_size() or count
+        total = recorder.world_size() or count
         if total > count:
             report.notes.append(
                 f"this report has only the {count} ranks of this machine, of {total}; for one report of all of them, pass "
@@ -118,14 +118,14 @@ class RankRun:
 
     def _expected(self) -> int:
         """How many ranks write into the folder: all, or those of this machine."""
-        total = identity.world_size() or 1
+        total = recorder.world_size() or 1
         local = os.environ.get("LOCAL_WORLD_SIZE", "")
         return int(local) if self.folder_is_default and local.isdigit() else total
 
     def _all_have_ended(self) -> bool:
         ended: set[int] = set()
-        rank = identity.process_rank()
-        job, restarts = identity.job(), rank.restarts if rank is not None else 0
+        rank = recorder.process_rank()
+        job, restarts = recorder.job(), rank.restarts if rank is not None else 0
         for file in job_folder.rank_files(self.folder):
             with contextlib.suppress(ValueError, OSError):
                 record = read_rank(file)
@@ -136,7 +136,7 @@ class RankRun:
     @property
     def _mark(self) -> Path:
         """The file that says that this attempt of the job has been reported."""
-        attempt = f"{identity.job()} {os.environ.get('TORCHELASTIC_RESTART_COUNT', '')}"
+        attempt = f"{recorder.job()} {os.environ.get('TORCHELASTIC_RESTART_COUNT', '')}"
         return self.folder / f".reported-{hashlib.sha256(attempt.encode()).hexdigest()[:12]}"
 
     def _claim_report(self) -> bool:
@@ -153,7 +153,7 @@ class RankRun:
 
 def _default_folder() -> Path:
     """One folder for all ranks of this job on this machine; each rank computes the same path by itself."""
-    name = f"{identity.job()} {os.environ.get('GROUP_RANK', '')} {os.getppid()}"
+    name = f"{recorder.job()} {os.environ.get('GROUP_RANK', '')} {os.getppid()}"
     user = getattr(os, "getuid", lambda: 0)()
     return Path(tempfile.gettempdir()) / f"dynascope-{user}-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
 

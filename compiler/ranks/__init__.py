@@ -1,9 +1,8 @@
 """Jobs of several processes: what the ranks of one job compiled, where it differs, and how it gets into one RanksReport.
 
-`report` has the RanksReport.  `recorder` writes the file of the rank that runs in this process (`identity` knows which one that
-is), `record` has that file's content, and `logs` reads the same from a TORCH_TRACE log.  `folder` reads the files of all ranks,
-and `merge` makes the RanksReport: `structure` reduces each rank to hashes, `compare` finds the first step in which two groups
-differ, and `collectives` reads the collectives of a graph.
+`report` has the RanksReport.  `recorder` writes the file of the rank that runs in this process, `record` has its content.
+`folder` reads the files of all ranks, or the same from their TORCH_TRACE logs, and `merge` makes the RanksReport: `structure`
+reduces each rank to hashes and reads the collectives of a graph, `compare` finds the first step in which two groups differ.
 """
 
 from dynascope.compiler.ranks.merge import merge as merge

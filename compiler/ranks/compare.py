@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import zip_longest
 from typing import Literal
 
-from dynascope.compiler.ranks import collectives
+from dynascope.compiler.ranks import structure
 from dynascope.compiler.ranks.report import Collective, Difference, DifferenceKind, GuardPair
 from dynascope.compiler.ranks.structure import (
     GroupNames,
@@ -165,7 +165,7 @@ class _Steps:
     def _collectives(self, mine: Step, theirs: Step) -> Iterator[Difference]:
         """The first collective that differs in kind, reduction, process group, dtype or shape, or in being in the backward."""
         own, others = (
-            collectives.collectives(step.graph, side.names) if step.graph else []
+            structure.collectives(step.graph, side.names) if step.graph else []
             for step, side in zip((mine, theirs), self._sides, strict=True)
         )
         for number, (one, other) in enumerate(zip_longest(own, others)):
@@ -173,7 +173,7 @@ class _Steps:
                 before = self._sides[0].steps[: self._number]
                 yield Difference(
                     kind="collective", subject=(one or other).kind,
-                    position=number + sum(len(collectives.collectives(s.graph)) for s in before if s.graph),
+                    position=number + sum(len(structure.collectives(s.graph)) for s in before if s.graph),
                     value=_collective(one), reference=_collective(other),
                 )  # fmt: skip
                 return
@@ -266,7 +266,7 @@ def _break(broken: Break | None) -> str | None:
 
 
 def _collective(collective: Collective | None) -> str | None:
-    return None if collective is None else collectives.describe(collective)
+    return None if collective is None else structure.describe(collective)
 
 
 def _facts(collective: Collective | None, normal: Normal) -> list[object] | None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from dynascope.compiler.ranks import collectives
+from dynascope.compiler.ranks import structure
 from dynascope.compiler.ranks.compare import Side, compare, step_hashes
 from dynascope.compiler.ranks.record import RankRecord
 from dynascope.compiler.ranks.report import Difference, DifferenceKind, Rank, RankGroup, RanksReport, StepSummary, StepTime
@@ -169,7 +169,7 @@ def _shown(group: _Group, reference: _Group) -> RankGroup:
                 frame=frame.id, name=frame.name, file=frame.file, line=frame.line, cell=frame.cell, kind=frame.kind,
                 status=frame.status, recompile=frame.recompile_of is not None, hash=hashed,
                 splits=len(graph.splits) if graph else 0,
-                collectives=collectives.collectives(graph, group.first.names) if graph else [],
+                collectives=structure.collectives(graph, group.first.names) if graph else [],
             )
         )  # fmt: skip
     constants = dict.fromkeys(step for step, _ in group.rank_constants)

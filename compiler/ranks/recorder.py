@@ -1,4 +1,6 @@
-"""Records one rank and keeps its file up to date while it runs.
+"""Finds out which rank of which job this process is, and keeps the rank's file up to date while it runs.
+
+Who the process is comes from the environment and torch.distributed, of which nothing is initialized.
 
 A thread writes the file, with the current place in the user's code, shortly after something was compiled, and again if the rank
 has not moved for a while.  So the file of a rank that hangs shows what it compiled and where it is; that of a rank that is
@@ -9,6 +11,8 @@ takes at most about a twentieth of the time.
 from __future__ import annotations
 
 import json
+import os
+import socket
 import sys
 import threading
 import time
@@ -19,11 +23,83 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from dynascope.compiler.ranks import identity
 from dynascope.compiler.ranks.record import RankRecord, encoded, record_of, write
 from dynascope.compiler.ranks.report import Rank, RankStatus
+from dynascope.compiler.ranks.structure import GroupNames
 from dynascope.compiler.report import Report, StackEntry, first_line
 from dynascope.compiler.source.origin import is_users
+
+#: prefixes of environment variables that influence what torch compiles or how it communicates
+_SHAPING = ("TORCH", "PYTORCH", "NCCL", "GLOO", "UCC", "CUDA_", "TRITON", "OMP_NUM_THREADS", "DYNAMO", "INDUCTOR", "AOT_")
+#: substrings of environment variables that may differ between ranks or machines
+_DIFFERING = (
+    "TORCHELASTIC", "TORCH_TRACE", "CUDA_VISIBLE_DEVICES", "CACHE_DIR", "_ASYNC_ERROR_", "LOG_DIR", "SOCKET_IFNAME", "TMPDIR",
+)  # fmt: skip
+
+
+def process_rank() -> Rank | None:
+    """This process as a rank; None if neither the process group nor the environment says which one it is."""
+    group = process_group()
+    number = group[0] if group is not None else _number("RANK")
+    if number is None or (group is None and _number("WORLD_SIZE") is None):
+        return None
+    return Rank(
+        rank=number, host=socket.gethostname(), pid=os.getpid(), parent=os.getppid(), local_rank=_number("LOCAL_RANK"),
+        node=_number("GROUP_RANK"), restarts=_number("TORCHELASTIC_RESTART_COUNT") or 0,
+    )  # fmt: skip
+
+
+def world_size() -> int | None:
+    """How many ranks the job has; None if unknown."""
+    group = process_group()
+    return group[1] if group is not None else _number("WORLD_SIZE")
+
+
+def job() -> str | None:
+    """An identifier that all ranks of this job share: torchrun's run id, and the master's address and port; None if unknown.
+
+    With static rendezvous, these are the same in each run; on a single machine, the folder of torchrun's logs tells runs apart.
+    """
+    parts = [os.environ.get(name, "") for name in ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT")]
+    error_file = os.environ.get("TORCHELASTIC_ERROR_FILE")  # LOGS/attempt_0/0/error.json
+    if error_file and _number("LOCAL_WORLD_SIZE") == _number("WORLD_SIZE"):
+        parts.append(os.path.abspath(os.path.join(error_file, *[os.pardir] * 3)))
+    return ":".join(parts) if any(parts) else None
+
+
+def process_group() -> tuple[int, int] | None:
+    """(rank, size) in torch's default process group; None if it is not initialized."""
+    distributed: Any = sys.modules.get("torch.distributed")
+    try:
+        if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+            return None
+        return int(distributed.get_rank()), int(distributed.get_world_size())
+    except (AttributeError, RuntimeError, ValueError):  # it is being destroyed, or torch is still being imported
+        return None
+
+
+def environment() -> dict[str, str]:
+    """The environment variables that influence the compiler and should be equal on all ranks."""
+    return {
+        name: value
+        for name, value in sorted(os.environ.items())
+        if name.startswith(_SHAPING) and not any(part in name for part in _DIFFERING)
+    }
+
+
+def group_names() -> GroupNames:
+    """The process groups of this process: torch's name -> (the program's name, the ranks)."""
+    if process_group() is None:
+        return {}
+    from dynascope.compiler.capture.torch_private.caches import process_groups
+
+    return process_groups()
+
+
+def _number(name: str) -> int | None:
+    value = os.environ.get(name, "")
+    return int(value) if value.isdigit() else None
+
 
 #: seconds between two checks of the rank
 _INTERVAL = 0.25
@@ -47,7 +123,7 @@ class RankRecorder:
         self._events = recording.events  # this list itself: when the recording ends, its `events` are a new, empty list
         self._main = threading.main_thread().ident or 0
         self._started = time.time()
-        self._job = identity.job()
+        self._job = job()
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._rank: Rank | None = None
@@ -102,10 +178,10 @@ class RankRecorder:
 
     def _identify(self) -> None:
         """Note the rank and the process groups while they exist: `destroy_process_group` removes them."""
-        rank = identity.process_rank()
-        if rank is not None and (self._rank is None or identity.process_group() is not None):
-            self._rank, self._world_size = rank, identity.world_size()
-        self._names.update(identity.group_names())
+        rank = process_rank()
+        if rank is not None and (self._rank is None or process_group() is not None):
+            self._rank, self._world_size = rank, world_size()
+        self._names.update(group_names())
 
     def _guarded(self, do: Callable[[], None]) -> None:
         try:
@@ -118,7 +194,7 @@ class RankRecorder:
             return
         rank = replace(self._rank, status=status, error=error, started=self._started)
         record = record_of(
-            rank, report, names=self._names, settings=_settings(self._events), environment=identity.environment(),
+            rank, report, names=self._names, settings=_settings(self._events), environment=environment(),
             world_size=self._world_size, job=self._job,
         )  # fmt: skip
         self._last = record, encoded(report.to_dict())

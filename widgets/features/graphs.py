@@ -13,7 +13,7 @@ from typing import TypedDict
 
 from typing_extensions import NotRequired
 
-from dynascope.compiler.ranks.collectives import called, collectives, describe
+from dynascope.compiler.ranks.structure import called, collectives, describe
 from dynascope.compiler.report import (
     ONLY_WHERE_RECORDED,
     Graph,

@@ -11,7 +11,7 @@ import pytest
 
 from dynascope import cli, launch
 from dynascope.cli import main
-from dynascope.compiler.ranks import identity
+from dynascope.compiler.ranks import recorder
 from dynascope.compiler.ranks.folder import read_job
 from dynascope.compiler.report import Report
 
@@ -181,7 +181,7 @@ def test_variables_of_one_rank_alone_are_not_compared(monkeypatch: pytest.Monkey
     for name in ("TORCHELASTIC_RUN_ID", "CUDA_VISIBLE_DEVICES", "TORCH_TRACE", "TORCHINDUCTOR_CACHE_DIR", "HOME"):
         monkeypatch.setenv(name, "mine")
     monkeypatch.setenv("NCCL_DEBUG", "INFO")
-    shown = identity.environment()
+    shown = recorder.environment()
     assert shown["NCCL_DEBUG"] == "INFO"
     assert "mine" not in shown.values()
 
@@ -189,7 +189,7 @@ def test_variables_of_one_rank_alone_are_not_compared(monkeypatch: pytest.Monkey
 def test_a_process_without_a_rank_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("RANK", "WORLD_SIZE"):
         monkeypatch.delenv(name, raising=False)
-    assert identity.process_rank() is None
+    assert recorder.process_rank() is None
     monkeypatch.setenv("RANK", "0")  # alone it says nothing: other programs use the name, too
-    assert identity.process_rank() is None
+    assert recorder.process_rank() is None
     assert os.environ.get("WORLD_SIZE") is None
