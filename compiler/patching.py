@@ -1,9 +1,15 @@
-"""Replaces attributes, dict entries and environment variables temporarily, then restores the old values or their absence."""
+"""Replaces attributes, dict entries and environment variables temporarily, then restores the old values or their absence.
+
+An interrupt waits until what is set up or restored is complete (`interrupts_deferred`).
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import signal
+import sys
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -49,3 +55,20 @@ def patched(owner: Any, values: dict[str, Any]) -> Iterator[None]:
     finally:
         for name, value in before.items():
             put(owner, name, value)
+
+
+@contextlib.contextmanager
+def interrupts_deferred() -> Iterator[None]:
+    """Keep SIGINT pending during the block, which sets something up or restores it, and deliver it at its end."""
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield
+        return
+    pending: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, frame: pending.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if pending:
+            handler(pending[0], sys._getframe())

@@ -20,11 +20,11 @@ from typing import Any
 from dynascope.compiler import compiling
 from dynascope.compiler.capture.recording import Progress, Recording
 from dynascope.compiler.capture.torch_private import config
-from dynascope.compiler.code_swap import retracing
 from dynascope.compiler.compiling import RegionsInForce
 from dynascope.compiler.lab import check, inputs, profile
 from dynascope.compiler.lab.recorded_call import CallRecorder, RecordedCall
 from dynascope.compiler.report import Check, Report
+from dynascope.compiler.retrace import retracing
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.lines import CellResolver
 from dynascope.compiler.validate import settings_notes

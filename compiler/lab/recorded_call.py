@@ -29,6 +29,7 @@ from dynascope.compiler.lab import objects
 from dynascope.compiler.lab.objects import GlobalName, states_of
 from dynascope.compiler.lab.reachable import Reachable, is_spoiled
 from dynascope.compiler.lab.snapshot import StateSnapshot, held_back
+from dynascope.compiler.patching import interrupts_deferred
 from dynascope.compiler.source.code import names_used
 from dynascope.compiler.source.origin import in_torch
 
@@ -270,15 +271,12 @@ class RecordedCall:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                try:
-                    yield prepare
-                finally:
-                    snapshot.restore()
+                yield prepare
             finally:
-                if not snapshot.is_restored:  # an interrupt came during `restore`
+                with interrupts_deferred():
                     snapshot.restore()
-                for owner, name, value in left:
-                    owner[name] = value
+                    for owner, name, value in left:
+                        owner[name] = value
                 self.notes = list(dict.fromkeys([*self.notes, *snapshot.notes]))
 
 

@@ -110,8 +110,6 @@ class StateSnapshot:
         self._storages: set[tuple[int, int]] = set()
         self._states = [("the process", state) for state in process_states()]
         self._changing: set[int] = set()  # positions in `_states`
-        #: whether the latest `restore` ran to its end and checked all state
-        self.is_restored = False
         for value in objects:
             self._states += [(f"a {type(value).__name__}", state) for state in self._states_of(value)]
         if self._too_large:
@@ -146,7 +144,6 @@ class StateSnapshot:
 
     def restore(self, *, only_changed: bool = False) -> None:
         """Restore all state; with `only_changed`, check and restore only the state that earlier restores found changed."""
-        self.is_restored = False
         for number in sorted(self._changing) if only_changed else range(len(self._states)):
             name, state = self._states[number]
             try:
@@ -156,4 +153,3 @@ class StateSnapshot:
                 self.notes.append(str(reason))
             except Exception as error:
                 self.notes.append(f"{name} could not be restored: {type(error).__name__}: {error}")
-        self.is_restored = not only_changed

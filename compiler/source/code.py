@@ -47,7 +47,7 @@ def code_key(code: CodeType) -> tuple[str, int]:
 def same_code(plain: CodeType, code: CodeType) -> bool:
     """Whether two code objects have the same instructions, names and constants, as have those from the same text.
 
-    The second may have more constants: a run adds an unused one to what it retraces (`code_swap`).
+    The second may have more constants: a run adds an unused one to what it retraces (`retrace`).
     """
     if (plain.co_code, plain.co_names, plain.co_varnames) != (code.co_code, code.co_names, code.co_varnames):
         return False

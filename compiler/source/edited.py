@@ -5,7 +5,6 @@ autoreload left alone because it did not change itself, would be shown with the 
 """
 
 from __future__ import annotations
-import __future__
 
 import functools
 import linecache
@@ -13,12 +12,11 @@ import os
 import sys
 from types import CodeType, ModuleType
 
-from dynascope.compiler.parsing import no_syntax_warnings
 from dynascope.compiler.source.code import is_resume, last_line, nested_code, same_code
+from dynascope.compiler.source.code_swap import FUTURE_FLAGS, recompiled
 from dynascope.compiler.source.lines import split_lines
 from dynascope.compiler.source.origin import is_users
 
-_FUTURE_FLAGS = functools.reduce(int.__or__, (getattr(__future__, n).compiler_flag for n in __future__.all_feature_names))
 #: modification time and size of a file; None: there is no such file
 _State = tuple[int, int] | None
 
@@ -76,7 +74,7 @@ def _in_text(code: CodeType, text: str | None = None) -> CodeType | None:
     """The equal code in a text of its file (default: the present one), the nearest if there are several; None if none is."""
     text = "".join(linecache.getlines(code.co_filename)) if text is None else text
     name = getattr(code, "co_qualname", code.co_name)
-    same = [c for c in _codes(text, code.co_filename, code.co_flags & _FUTURE_FLAGS) if c.co_name == code.co_name]
+    same = [c for c in _codes(text, code.co_filename, code.co_flags & FUTURE_FLAGS) if c.co_name == code.co_name]
     same = [c for c in same if getattr(c, "co_qualname", c.co_name) == name and same_code(c, code)]
     return min(same, key=lambda c: abs(c.co_firstlineno - code.co_firstlineno), default=None)
 
@@ -93,8 +91,7 @@ def is_outdated(code: CodeType) -> bool:
 @functools.lru_cache(64)
 def _codes(text: str, file: str, flags: int) -> list[CodeType]:
     try:
-        with no_syntax_warnings():
-            return list(nested_code(compile(text, file, "exec", flags, dont_inherit=True)))
+        return list(nested_code(recompiled(text, file, flags)))
     except (SyntaxError, ValueError):
         return []
 

@@ -13,7 +13,6 @@ container leads to the function.
 """
 
 from __future__ import annotations
-import __future__
 
 import ast
 import builtins
@@ -36,14 +35,13 @@ from dynascope.compiler.capture.recording import Recording
 from dynascope.compiler.capture.torch_private import caches, config, marks
 from dynascope.compiler.compiling import Region, parse_regions
 from dynascope.compiler.compiling import region as torch_region
-from dynascope.compiler.parsing import no_syntax_warnings, syntax_tree
-from dynascope.compiler.patching import patched
+from dynascope.compiler.parsing import syntax_tree
+from dynascope.compiler.patching import interrupts_deferred, patched
 from dynascope.compiler.report import Break, FlagOrigin, RegionLines, Report
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.code import STATEMENTS, code_key, first_line, nested_code, same_code
-from dynascope.compiler.source.functions import functions_of
+from dynascope.compiler.source.code_swap import Swaps, functions_of, recompiled
 
-_FUTURE_FLAGS = functools.reduce(int.__or__, (getattr(__future__, n).compiler_flag for n in __future__.all_feature_names))
 _SUSPENDABLE = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
@@ -59,8 +57,9 @@ class ActiveRegions:
         self.eager = Eager()
         #: the regions in the cell's own code, outer ones first
         self.spans: list[RegionSpan] = []
-        #: for each function from outside the cell: the function, its own code, its code with the region in it
-        self._functions: list[tuple[FunctionType, CodeType, CodeType]] = []
+        #: for each function from outside the cell: the function, and its code with the region in it
+        self._functions: list[tuple[FunctionType, CodeType]] = []
+        self._swaps = Swaps()
         #: (file, line) of a `with` in another file -> its region
         self._elsewhere: dict[tuple[str, int], Region] = {}
         #: each region of a function or class, with (file, name) of the functions it covers: without effect if none is traced
@@ -144,8 +143,7 @@ class ActiveRegions:
         span = RegionSpan(requested, node.lineno, node.end_lineno or node.lineno, function=node.name)
 
         def compiled(tree: ast.Module) -> CodeType | None:
-            with no_syntax_warnings():
-                module = compile(tree, code.co_filename, "exec", code.co_flags & _FUTURE_FLAGS, dont_inherit=True)
+            module = recompiled(tree, code.co_filename, code.co_flags)
             return next((c for c in nested_code(module) if code_key(c) == code_key(code)), None)
 
         plain, with_region = compiled(tree), compiled(rewritten(tree, [span]))
@@ -155,7 +153,7 @@ class ActiveRegions:
         if not (_has_region(code) or same_code(plain, code)) or with_region.co_freevars != code.co_freevars:
             return False  # the file has changed since
         self._elsewhere.update({(code.co_filename, line): requested for line in span.with_lines})
-        self._functions.append((function, code, with_region))
+        self._functions.append((function, with_region))
         self._needs_trace.append((requested, {(code.co_filename, code.co_name)}))
         return True
 
@@ -200,18 +198,17 @@ class ActiveRegions:
         self.eager.events = recording.events
         try:
             with installed(self.eager):
-                for function, _, with_region in self._functions:
-                    function.__code__ = with_region
+                for function, with_region in self._functions:
+                    self._swaps.put(function, with_region)
                 yield
         finally:
-            self._restore()
+            with interrupts_deferred():
+                self._restore()
 
     def _restore(self) -> None:
         """Give every function its own code again, including functions that the cell has defined."""
-        for function, code, with_region in self._functions:
-            if function.__code__ is with_region:
-                function.__code__ = code
-        caches.forget_resumes([with_region for _, _, with_region in self._functions])
+        self._swaps.undo()
+        caches.forget_resumes([with_region for _, with_region in self._functions])
         if self.spans and self._plain:
             for function in functions_of([self.cell.file]):
                 code = function.__code__

@@ -52,7 +52,7 @@ from dynascope.cell.targets import definitions
 from dynascope.compiler.capture.torch_private import config
 from dynascope.compiler.lab.fix.text_edits import NotApplicable
 from dynascope.compiler.source.code import STATEMENTS, map_constants
-from dynascope.compiler.source.functions import set_from_text
+from dynascope.compiler.source.code_swap import set_from_text
 from dynascope.widgets.words import line_ranges
 
 #: names of functions that read the frame they are called from or the notebook's namespace, or that act on IPython

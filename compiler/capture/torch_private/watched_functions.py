@@ -7,7 +7,6 @@ unchanged source is compiled first: if the result differs from the function's co
 """
 
 from __future__ import annotations
-import __future__
 
 import ast
 import functools
@@ -19,6 +18,7 @@ from types import CodeType
 from typing import Any
 
 from dynascope.compiler.source.code import nested_code
+from dynascope.compiler.source.code_swap import Swaps, recompiled
 
 #: placeholder for the observer in code that is not installed yet
 _OBSERVER = "the observer of dynascope"
@@ -39,12 +39,9 @@ def watch(function: Any, observer: Any, *, before: str = "", returned: str = "",
     if key not in _rewritten:
         _rewritten[key] = _rewrite(function, before, returned, failed)
     code = _rewritten[key]
-    function.__code__ = code.replace(co_consts=tuple(observer if c == _OBSERVER else c for c in code.co_consts))
-
-    def undo() -> None:
-        function.__code__ = original
-
-    return undo
+    swaps = Swaps()
+    swaps.put(function, code.replace(co_consts=tuple(observer if c == _OBSERVER else c for c in code.co_consts)))
+    return swaps.undo
 
 
 def _rewrite(function: Any, before: str, returned: str, failed: str) -> CodeType:
@@ -112,8 +109,7 @@ def _imported(file: str) -> set[str]:
 
 def _compile(module: ast.Module, original: CodeType) -> CodeType:
     """Compile `module`, and return the code of the definition that is at the place of `original`."""
-    flags = original.co_flags & __future__.annotations.compiler_flag
-    compiled = compile(module, original.co_filename, "exec", flags, dont_inherit=True)
+    compiled = recompiled(module, original.co_filename, original.co_flags)
     name, line = original.co_name, original.co_firstlineno
     return next(c for c in nested_code(compiled) if c.co_name == name and c.co_firstlineno == line)
 

@@ -10,7 +10,6 @@ after an interrupt, and the compiler forgets the code.
 """
 
 from __future__ import annotations
-import __future__
 
 import ast
 import contextlib
@@ -26,17 +25,14 @@ from msgspec import structs
 from dynascope.compiler.capture.torch_private import caches, tensors
 from dynascope.compiler.lab.fix.candidate import Candidate
 from dynascope.compiler.lab.fix.text_edits import NotApplicable
-from dynascope.compiler.patching import ABSENT, own, put
+from dynascope.compiler.patching import ABSENT, interrupts_deferred, own, put
 from dynascope.compiler.source import edited
 from dynascope.compiler.source.code import nested_code
-from dynascope.compiler.source.functions import from_text, functions_of
+from dynascope.compiler.source.code_swap import FUTURE_FLAGS, Swaps, from_text, functions_of, recompiled
 from dynascope.compiler.source.lines import split_lines
 
 #: (qualified name, index among the functions with that name)
 Place = tuple[str, int]
-_FUTURE = 0
-for _name in __future__.all_feature_names:
-    _FUTURE |= getattr(__future__, _name).compiler_flag
 _IMPORT = "import torch\n"
 _IMPORTS = (ast.Import, ast.ImportFrom)
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -63,7 +59,7 @@ class _Undo:
     """Keeps what was replaced, latest last, and restores it."""
 
     def __init__(self) -> None:
-        self.functions: list[tuple[FunctionType, CodeType, CodeType]] = []
+        self.swaps = Swaps()
         self.names: list[tuple[Any, str, Any]] = []
         self.code: list[CodeType] = []
         self.lines: list[tuple[str, Any]] = []
@@ -77,34 +73,16 @@ class _Undo:
         self.names.append((owner, name, own(owner, name)))
 
     def run(self) -> None:
-        """Restore everything; a step that is interrupted is run again."""
-        interrupted: KeyboardInterrupt | None = None
-        for step in (self._restore_functions, self._restore_names, self._restore_lines, self._forget):
-            try:
-                step()
-            except KeyboardInterrupt as interrupt:
-                interrupted = interrupt
-                step()
-        if interrupted is not None:
-            raise interrupted
-
-    def _restore_functions(self) -> None:
-        for function, before, after in reversed(self.functions):
-            if function.__code__ is after:  # otherwise the user's code has replaced it
-                function.__code__ = before
-
-    def _restore_names(self) -> None:
-        for owner, name, value in reversed(self.names):
-            put(owner, name, value)
-
-    def _restore_lines(self) -> None:
-        for file, entry in reversed(self.lines):
-            put(linecache.cache, file, entry)
-
-    def _forget(self) -> None:
-        for operator in self.operators:
-            tensors.unregister(operator)
-        caches.forget_resumes([inner for code in self.code for inner in nested_code(code)])
+        """Restore everything."""
+        with interrupts_deferred():
+            self.swaps.undo()
+            for owner, name, value in reversed(self.names):
+                put(owner, name, value)
+            for file, entry in reversed(self.lines):
+                put(linecache.cache, file, entry)
+            for operator in self.operators:
+                tensors.unregister(operator)
+            caches.forget_resumes([inner for code in self.code for inner in nested_code(code)])
 
 
 class _FileChange:
@@ -116,11 +94,11 @@ class _FileChange:
         if not self.functions:
             raise NotApplicable("none of the file's functions exists any more")
         self.located = {id(function): edited.located(function.__code__) for function in self.functions}
-        flags = self.functions[0].__code__.co_flags & _FUTURE
+        flags = self.functions[0].__code__.co_flags & FUTURE_FLAGS
         try:
             self.old_tree, self.new_tree = ast.parse(before, file), ast.parse(after, file)
-            self.old = compile(self.old_tree, file, "exec", flags, dont_inherit=True)
-            self.new = compile(self.new_tree, file, "exec", flags, dont_inherit=True)
+            self.old = recompiled(self.old_tree, file, flags)
+            self.new = recompiled(self.new_tree, file, flags)
         except (SyntaxError, ValueError) as error:
             raise NotApplicable(f"the edited text is not valid Python: {error}") from None
         self.flags = flags
@@ -156,8 +134,7 @@ class _FileChange:
                 raise NotApplicable(f"{place[0]} would need other variables of the functions around it")
             if make is not None:  # it is no part of `self.new`
                 undo.code.append(code)
-            undo.functions.append((function, old, code))
-            function.__code__ = code
+            undo.swaps.put(function, code)
         if not is_found:
             raise NotApplicable("the file has changed since it was loaded")
 
@@ -225,7 +202,7 @@ class _FileChange:
         names = _names_bound(statement)
         for name in names:
             undo.keep_name(namespace, name)
-        code = compile(ast.Module([statement], []), self.file, "exec", self.flags, dont_inherit=True)
+        code = recompiled(ast.Module([statement], []), self.file, self.flags)
         undo.code.append(code)
         with _added():
             exec(code, namespace)

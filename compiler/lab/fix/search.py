@@ -40,7 +40,7 @@ from dynascope.compiler.lab.fix.verification import OTHER_ORDER, QUICK, THOROUGH
 from dynascope.compiler.lab.recorded_call import RecordedCall
 from dynascope.compiler.parsing import no_syntax_warnings
 from dynascope.compiler.report import Break, Fix, Recompile, Report, plural
-from dynascope.compiler.source.functions import found_once
+from dynascope.compiler.source.code_swap import found_once
 
 CandidateSource = Callable[[Problem], list[Candidate]]
 #: in the order in which they are tried

@@ -20,7 +20,6 @@ from dynascope.compiler import compiling
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.capture.torch_private import caches, config
 from dynascope.compiler.capture.torch_private.tensors import mark_dynamic
-from dynascope.compiler.code_swap import retracing
 from dynascope.compiler.lab.comparison import is_low
 from dynascope.compiler.lab.experiment import EndedFromOutside, Experiment, Observation, SideState, Variant
 from dynascope.compiler.lab.fix.plan import Plan
@@ -30,6 +29,7 @@ from dynascope.compiler.lab.profile import seconds_of
 from dynascope.compiler.lab.recorded_call import RecordedCall
 from dynascope.compiler.patching import patched
 from dynascope.compiler.report import Report
+from dynascope.compiler.retrace import retracing
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.lines import CellResolver
 

@@ -118,7 +118,7 @@ def test_threads_that_explain_one_function_leave_its_code() -> None:
         return gm
 
     def work(size: int) -> None:
-        from dynascope.compiler.code_swap import retracing
+        from dynascope.compiler.retrace import retracing
 
         with retracing() as trace_anew:
             trace_anew(shared)
@@ -203,7 +203,7 @@ def test_functions_that_gc_freeze_hides_are_traced_again(tmp_path: Path) -> None
 
 
 def test_a_function_that_is_made_during_a_retraced_run_keeps_its_own_code() -> None:
-    from dynascope.compiler.code_swap import retracing
+    from dynascope.compiler.retrace import retracing
 
     def make(k: int) -> Any:
         def inner(x: torch.Tensor) -> torch.Tensor:

@@ -15,10 +15,10 @@ import torch
 
 import dynascope
 from dynascope.compiler.capture import torch_private
-from dynascope.compiler.code_swap import retracing
 from dynascope.compiler.lab import check, inputs
 from dynascope.compiler.lab import profile as profiles
 from dynascope.compiler.report import Break, BreakCost, Frame, Profile, Report, Summary
+from dynascope.compiler.retrace import retracing
 from dynascope.widgets.features.run_time import first_to_fix, verdict_words
 
 LOG: list[int] = []

@@ -16,10 +16,10 @@ import torch._logging._internal
 import dynascope
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.capture.torch_private import caches, hook_installer, hooks
-from dynascope.compiler.code_swap import retracing
 from dynascope.compiler.compiling import compile as compile_with_flag
 from dynascope.compiler.driver.explain import explain
 from dynascope.compiler.report import Report
+from dynascope.compiler.retrace import retracing
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from dynascope.compiler.lab.fix.candidate import Candidate, Problem
 from dynascope.compiler.lab.fix.rewrites.source import Change, Source, Torch, candidate, dotted, parse
-from dynascope.compiler.source.functions import functions_of
+from dynascope.compiler.source.code_swap import functions_of
 
 _NONSTRICT = "_dynamo.nonstrict_trace"
 #: packages some of whose functions Dynamo does not trace

@@ -10,16 +10,16 @@ from __future__ import annotations
 import contextlib
 import gc
 import itertools
-import threading
 import weakref
 from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType
 from typing import Any
 
 from dynascope.compiler.capture.torch_private import caches, marks
+from dynascope.compiler.patching import interrupts_deferred
 from dynascope.compiler.source import edited
 from dynascope.compiler.source.code import is_resume, nested_code
-from dynascope.compiler.source.functions import functions_of
+from dynascope.compiler.source.code_swap import Swaps, functions_of
 from dynascope.compiler.source.origin import in_torch
 
 
@@ -30,26 +30,24 @@ def retracing() -> Iterator[Callable[[Any], None]]:
     A target is a function, a bound method, or an object such as an `nn.Module`: then all methods of its class and its bases,
     except torch's.  Dynamo also forgets, for the duration, which sizes are dynamic because of earlier runs.
     """
-    swaps = _Swaps()
+    run = _Retraced()
     try:
         with caches.forgotten_shapes():
-            swaps.swap_known()
-            yield swaps.trace_anew
+            run.swap_known()
+            yield run.trace_anew
     finally:
-        swaps.undo()
+        with interrupts_deferred():
+            run.undo()
 
 
 _runs = itertools.count()
-_lock = threading.RLock()
-#: id of each copy that is in use -> (the copy, the code that it replaced)
-_replaced: dict[int, tuple[CodeType, CodeType]] = {}
 
 
-class _Swaps:
-    """The code objects that one run has swapped; runs can be nested or in several threads, and can end in any order."""
+class _Retraced:
+    """The functions that one run has given copies of their code objects."""
 
     def __init__(self) -> None:
-        self.done: dict[int, tuple[FunctionType, CodeType]] = {}  # id of the function -> (function, its copy)
+        self.swaps = Swaps()
         self.copies: dict[int, tuple[CodeType, CodeType]] = {}  # id of the original -> (original, copy)
         #: id of a code whose file was edited -> equal code of the present text, whose line numbers the copy gets
         self.places: dict[int, CodeType] = {}
@@ -78,17 +76,13 @@ class _Swaps:
                     self.swap(value)
 
     def swap(self, function: FunctionType) -> None:
-        if id(function) in self.done:
+        if function in self.swaps:
             return
-        with _lock:
-            before = function.__code__
-            now = edited.located(before)
-            if now is not None and now is not before:
-                self.places |= {id(old): new for old, new in zip(nested_code(before), nested_code(now), strict=False)}
-            copy = self.copy(before)  # before anything is changed: an interrupt may lead to `undo` at any moment
-            self.done[id(function)] = (function, copy)
-            _replaced[id(copy)] = (copy, before)
-            function.__code__ = copy
+        before = function.__code__
+        now = edited.located(before)
+        if now is not None and now is not before:
+            self.places |= {id(old): new for old, new in zip(nested_code(before), nested_code(now), strict=False)}
+        self.swaps.put(function, self.copy(before))
 
     def copy(self, code: CodeType) -> CodeType:
         """An equivalent code object that is new to Dynamo, as are the code objects of the functions defined in it."""
@@ -104,26 +98,11 @@ class _Swaps:
         return known[1]
 
     def undo(self) -> None:
-        self._restore_codes()
+        self.swaps.undo()
         caches.forget_resumes([copy for _, copy in self.copies.values()])
-        inner = self._inner_copies()
-        self.done.clear()
+        inner = [(original, weakref.ref(copy)) for original, copy in self.copies.values()]
         self.copies.clear()
         _restore_made(inner)
-
-    def _restore_codes(self) -> None:
-        with _lock:
-            ended = {id(copy) for _, copy in self.done.values()}
-            before = {key: _replaced.pop(key)[1] for key in ended if key in _replaced}
-            for function, copy in self.done.values():
-                if function.__code__ is copy:  # otherwise another run, or the user's code, has replaced the copy
-                    function.__code__ = before[id(copy)]
-            for key, (copy, replaced) in _replaced.items():  # other runs are to restore the code from before this run
-                _replaced[key] = (copy, before.get(id(replaced), replaced))
-
-    def _inner_copies(self) -> list[tuple[CodeType, weakref.ref[CodeType]]]:
-        """(original, weak reference to its copy) for each swapped function, and each function that is defined in one."""
-        return [(original, weakref.ref(copy)) for original, copy in self.copies.values()]
 
 
 def _restore_made(inner: list[tuple[CodeType, weakref.ref[CodeType]]]) -> None:

@@ -1,16 +1,26 @@
-"""Finds the functions in this process whose code is from a given file."""
+"""Finds the functions in this process whose code is from a file, compiles code for them, and puts it in place of theirs.
+
+The function object stays, so that the new code is run whichever name, attribute or container leads to the function.
+"""
 
 from __future__ import annotations
+import __future__
 
+import ast
 import contextlib
+import functools
 import gc
 import itertools
 import sys
+import threading
 import weakref
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextvars import ContextVar
 from types import CodeType, FunctionType, ModuleType
+
+from dynascope.compiler.parsing import no_syntax_warnings
+from dynascope.compiler.patching import interrupts_deferred
 
 #: makes the code of a function from a changed text of its file
 FromText = Callable[[str], CodeType]
@@ -85,3 +95,54 @@ class _Index:
 
 
 _index: ContextVar[_Index | None] = ContextVar("functions found once", default=None)
+
+
+# -- swapping ----------------------------------------------------------------------------------------------------------
+
+#: the flags of code objects that stand for `from __future__ import ...`
+FUTURE_FLAGS = functools.reduce(int.__or__, (getattr(__future__, n).compiler_flag for n in __future__.all_feature_names))
+
+
+def recompiled(source: str | ast.Module, file: str, flags: int) -> CodeType:
+    """The code of a file's module from a changed text or tree; `flags`: those of code from the file, for its future imports."""
+    with no_syntax_warnings():
+        code: CodeType = compile(source, file, "exec", flags & FUTURE_FLAGS, dont_inherit=True)
+        return code
+
+
+class Swaps:
+    """Code objects that one owner has put in place of functions' own.
+
+    Owners can be nested or in several threads, and can end in any order: each function gets back what was there before all of
+    the owners that have ended.  Code that the user's program has set meanwhile stays.
+    """
+
+    def __init__(self) -> None:
+        self._put: dict[int, tuple[FunctionType, CodeType]] = {}  # id of the function -> (function, the code put into it)
+
+    def __contains__(self, function: FunctionType) -> bool:
+        return id(function) in self._put
+
+    def put(self, function: FunctionType, code: CodeType) -> None:
+        """Give a function, once for each owner, another code object."""
+        with interrupts_deferred(), _lock:
+            self._put[id(function)] = (function, code)
+            _replaced[id(function), id(code)] = function.__code__
+            function.__code__ = code
+
+    def undo(self) -> None:
+        """Restore all functions; for those that other owners have swapped since, let these restore them."""
+        with interrupts_deferred(), _lock:
+            for function, code in self._put.values():
+                before = _replaced.pop((id(function), id(code)))
+                if function.__code__ is code:
+                    function.__code__ = before
+                for key, replaced in _replaced.items():
+                    if key[0] == id(function) and replaced is code:
+                        _replaced[key] = before
+            self._put.clear()
+
+
+_lock = threading.RLock()
+#: (id of a function, id of the code put into it) -> the code that was there; an owner keeps both alive
+_replaced: dict[tuple[int, int], CodeType] = {}
