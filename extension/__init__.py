@@ -12,14 +12,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dynascope.compiler import __version__
-from dynascope.compiler.lowerings import LOWERINGS
+from dynascope.compiler.formats import FORMATS
 
 if TYPE_CHECKING:
     from dynascope.api import compile, explain, last, load, observe, record_ranks, region
 
 __all__ = ["__version__", "compile", "explain", "last", "load", "observe", "record_ranks", "region"]
 
-LOWERINGS.update(
+FORMATS.update(
     html="dynascope.widgets.render.page:to_html",
     svg="dynascope.widgets.render.picture:to_svg",
     dot="dynascope.widgets.render.picture:to_dot",

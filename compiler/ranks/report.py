@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from dynascope.compiler.lowerings import lower
+from dynascope.compiler.formats import make
 from dynascope.compiler.report.comparison import Expectation, ExpectationFailed, check_expectations, parse_expectations
 from dynascope.compiler.report.data import Part, StackEntry, load
 from dynascope.compiler.report.formatting import encodable
@@ -251,7 +251,7 @@ class RanksReport(Part, kw_only=True):
         suffix = path.suffix.lower()
         if suffix not in SUFFIXES:
             raise ValueError(f"cannot save a report of ranks as {suffix or path.name}: use one of {', '.join(SUFFIXES)}")
-        text = json.dumps(self.to_dict()) if suffix == ".json" else str(lower(f"ranks {suffix[1:]}", self))
+        text = json.dumps(self.to_dict()) if suffix == ".json" else str(make(f"ranks {suffix[1:]}", self))
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
         return path
@@ -277,7 +277,7 @@ class RanksReport(Part, kw_only=True):
         __tracebackhide__ = True
         expectations, alike = read_terms(expected)
         if alike and not self.alike:
-            raise ExpectationFailed(f"expected ranks=alike, but {lower('ranks unmet', self)}")
+            raise ExpectationFailed(f"expected ranks=alike, but {make('ranks unmet', self)}")
         for group in self.groups:
             if group.report is None and expectations:
                 raise ExpectationFailed(f"expected {expected}, but the report of rank {group.ranks[0]} is missing")
@@ -289,25 +289,25 @@ class RanksReport(Part, kw_only=True):
 
     def headline(self) -> str:
         """One line: `4 ranks: 0-2 alike; 3 differs`."""
-        return encodable(lower("ranks headline", self))
+        return encodable(make("ranks headline", self))
 
     def to_html(self) -> str:
         """A stand-alone page, interactive without a network."""
-        return str(lower("ranks html", self))
+        return str(make("ranks html", self))
 
     def to_svg(self) -> str:
         """The groups and the matrix of compile times as one SVG picture."""
-        return str(lower("ranks svg", self))
+        return str(make("ranks svg", self))
 
     def view(self) -> Any:
         """The live view, an anywidget."""
-        return lower("ranks view", self)
+        return make("ranks view", self)
 
     def __str__(self) -> str:
-        return encodable(lower("ranks txt", self))
+        return encodable(make("ranks txt", self))
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
-        bundle: dict[str, Any] = lower("ranks mimebundle", self)
+        bundle: dict[str, Any] = make("ranks mimebundle", self)
         return bundle
 
 

@@ -20,7 +20,7 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from dynascope.compiler.lowerings import lower
+from dynascope.compiler.formats import make
 from dynascope.compiler.report.formatting import dynamic_words, encodable
 from dynascope.compiler.report.schema import Break, ReportData, Setting, Source, Summary
 
@@ -62,24 +62,24 @@ class Diff:
     @property
     def lines(self) -> list[str]:
         """One sentence for each change, the most important first."""
-        return [str(line) for line in lower("diff lines", self)]
+        return [str(line) for line in make("diff lines", self)]
 
     @property
     def summary(self) -> str:
         """What changed, in a few words."""
-        return str(lower("diff summary", self))
+        return str(make("diff summary", self))
 
     @property
     def times(self) -> str:
         """The compile times, now and before, as text."""
-        return str(lower("diff times", self))
+        return str(make("diff times", self))
 
     def __str__(self) -> str:
         return encodable("\n".join([*self.lines, self.times]))
 
     def to_dict(self) -> dict[str, Any]:
         """The changes as JSON-ready data, with the sentences; breaks are named by their place."""
-        return dict(lower("diff dict", self))
+        return dict(make("diff dict", self))
 
 
 def diff(before: ReportData, now: ReportData) -> Diff:
@@ -220,7 +220,7 @@ def check_expectations(report: ReportData, expectations: list[Expectation]) -> N
     __tracebackhide__ = True  # pytest ends its traceback at the user's line
     failed = [e for e in expectations if not e.holds(report)]
     if failed:
-        raise ExpectationFailed("\n".join(str(lower("unmet", report, e)) for e in failed))
+        raise ExpectationFailed("\n".join(str(make("unmet", report, e)) for e in failed))
 
 
 MIME = "application/vnd.dynascope.report+json"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from dynascope.compiler.lowerings import lower
+from dynascope.compiler.formats import make
 from dynascope.compiler.report import comparison
 from dynascope.compiler.report.comparison import Diff, diff
 from dynascope.compiler.report.data import load
@@ -114,7 +114,7 @@ class Report(ReportData, kw_only=True, dict=True, weakref=True):
         suffix = path.suffix.lower()
         if suffix not in SAVE_SUFFIXES:
             raise ValueError(f"cannot save a report as {suffix or path.name}: use one of {', '.join(SAVE_SUFFIXES)}")
-        text = json.dumps(self.to_dict(), indent=1) if suffix == ".json" else str(lower(suffix[1:], self))
+        text = json.dumps(self.to_dict(), indent=1) if suffix == ".json" else str(make(suffix[1:], self))
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
         return path
@@ -123,7 +123,7 @@ class Report(ReportData, kw_only=True, dict=True, weakref=True):
 
     def headline(self) -> str:
         """The one line that is always shown: `f: 2 graphs · 1 graph break · ... · compiled in 0.84 s`."""
-        return encodable(lower("headline", self))
+        return encodable(make("headline", self))
 
     def details(self) -> str:
         """The report as text, with its compile time; of a large report, `print(report)` shows only an overview.
@@ -131,7 +131,7 @@ class Report(ReportData, kw_only=True, dict=True, weakref=True):
         Example:
             print(report.details())
         """
-        return encodable(lower("details", self))
+        return encodable(make("details", self))
 
     def compile_trace(self) -> dict[str, Any]:
         """The compile time as a trace for Perfetto (https://ui.perfetto.dev) and chrome://tracing, as JSON-ready data.
@@ -142,7 +142,7 @@ class Report(ReportData, kw_only=True, dict=True, weakref=True):
         Example:
             Path("compile.json").write_text(json.dumps(report.compile_trace()))
         """
-        trace: dict[str, Any] = lower("compile_trace", self)
+        trace: dict[str, Any] = make("compile_trace", self)
         return trace
 
     def diff(self, before: Report) -> Diff:
@@ -210,7 +210,7 @@ class Report(ReportData, kw_only=True, dict=True, weakref=True):
             run = report.run_graph("g0", device="cpu")
             print(run.speed_up)
         """
-        run: GraphRun = lower("run_graph", self, id, device=device, backend=backend, calls=calls)
+        run: GraphRun = make("run_graph", self, id, device=device, backend=backend, calls=calls)
         return run
 
     # -- fixes ----------------------------------------------------------------------------------
@@ -242,35 +242,35 @@ class Report(ReportData, kw_only=True, dict=True, weakref=True):
             with report.fixed() as g:
                 torch.compile(g, fullgraph=True)(x)
         """
-        manager: AbstractContextManager[Any] = lower("fixed", self)
+        manager: AbstractContextManager[Any] = make("fixed", self)
         return manager
 
     # -- showing --------------------------------------------------------------------------------
 
     def to_html(self) -> str:
         """A stand-alone page, interactive without a network."""
-        return str(lower("html", self))
+        return str(make("html", self))
 
     def to_svg(self) -> str:
         """The split graph as one SVG picture."""
-        return str(lower("svg", self))
+        return str(make("svg", self))
 
     def view(self) -> Any:
         """The live view, an anywidget.  `%%compile` displays it by itself; in marimo, make it the last value of a cell."""
-        return lower("view", self)
+        return make("view", self)
 
     def to_graphviz(self) -> graphviz.Digraph:
         """The split graph as a `graphviz.Digraph`."""
-        return lower("graphviz", self)
+        return make("graphviz", self)
 
     def __str__(self) -> str:
-        return encodable(lower("txt", self))
+        return encodable(make("txt", self))
 
     def __repr__(self) -> str:
         return f"<report: {self.headline()}>"
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        bundle: dict[str, str] = lower("mimebundle", self)
+        bundle: dict[str, str] = make("mimebundle", self)
         return bundle
 
 

@@ -9,10 +9,10 @@ import importlib
 from typing import Any
 
 #: name (or file suffix) -> "package.module:function", imported on first use; its first argument is a report or a comparison
-LOWERINGS: dict[str, str] = {}
+FORMATS: dict[str, str] = {}
 
 
-def lower(name: str, subject: Any, *args: Any, **kwargs: Any) -> Any:
+def make(name: str, subject: Any, *args: Any, **kwargs: Any) -> Any:
     """Call the function registered under `name` with `subject` and these arguments; raises KeyError if none is registered."""
-    module, _, function = LOWERINGS[name].partition(":")
+    module, _, function = FORMATS[name].partition(":")
     return getattr(importlib.import_module(module), function)(subject, *args, **kwargs)
