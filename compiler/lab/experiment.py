@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import io
+import itertools
 import logging
 import re
 import warnings
@@ -154,6 +155,16 @@ class Experiment:
         observed.logged = [_HISTORY.sub("", text) for text in observed.logged]
         observed.warned = [_HISTORY.sub("", text) for text in observed.warned]
         return observed
+
+    def calls(self, entry: Callable[..., Any], *, fully: bool = False) -> Iterator[Callable[[], Any]]:
+        """Prepare calls of `entry` one after the other, as in a loop.
+
+        All state is restored before the first, and later only the state that calls were seen to change; with `fully`, all state
+        before each call.
+        """
+        for number in itertools.count():
+            args, kwargs = self.prepare(only_changed=number > 0 and not fully)
+            yield functools.partial(entry, *args, **kwargs)
 
     def _observe(
         self, variant: Variant, observed: Observation, given: list[Any], values: list[Any], precisions: Precisions | None

@@ -218,7 +218,7 @@ class Case:
         return result
 
     def timed_calls(self, kind: Callable[..., Any], count: int, warm_up: int = 0) -> list[float]:
-        return profile.timed_calls(lambda: self.prepared(kind), self.wait, count, warm_up)
+        return profile.timed_calls(iter(lambda: self.prepared(kind), None), self.wait, count, warm_up)
 
     def peak(self, kind: Callable[..., Any]) -> int | None:
         if running.profiler_is_on():  # starting a second profiler would stop the program's

@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from dynascope.compiler.capture.torch_private import caches, hook_installer, marks, running
-from dynascope.compiler.lab.recorded_call import Prepare, RecordedCall
+from dynascope.compiler.lab.experiment import Experiment
+from dynascope.compiler.lab.recorded_call import RecordedCall
 from dynascope.compiler.lab.segments import profile_of, quartiles
 from dynascope.compiler.lab.slices import CALL, DRAIN, GRAPH, Event, plain_events
 from dynascope.compiler.report import Profile, Report, Verdict, message_of, plural, time_text
@@ -53,46 +54,21 @@ def turns(calls: int, most: int = TURNS) -> list[int]:
     return [calls // count + (number < calls % count) for number in range(count)]
 
 
-def prepared(function: Callable[..., Any], prepare: Prepare, fully: bool = False) -> Callable[[], Callable[[], Any]]:
-    """A function that prepares and returns the next call of a turn.
-
-    It restores all state before the first call, and later only the state that calls were seen to change; with `fully`, all
-    state before each call.
-    """
-    numbers = itertools.count()
-
-    def call() -> Callable[[], Any]:
-        args, kwargs = prepare(only_changed=next(numbers) > 0 and not fully)
-        return functools.partial(function, *args, **kwargs)
-
-    return call
-
-
-def pace(
-    function: Callable[..., Any], prepare: Prepare, wait: Callable[[], None], calls: int, *, is_harmless: bool
-) -> tuple[list[int], int]:
+def pace(experiment: Experiment, entry: Callable[..., Any], wait: Callable[[], None], calls: int) -> tuple[list[int], int]:
     """How many of `calls` to make in each turn, and how many more warm up each turn.
 
-    Makes two calls, which may still compile: a guard can fail on the second.  `is_harmless`: whether all that a call does is
-    undone; if not, few calls are made.
+    Makes two calls, which may still compile: a guard can fail on the second.  If not all that a call does is undone,
+    few calls are made.
     """
-    seconds = timed_calls(prepared(function, prepare, fully=True), wait, 1, warm_up=1)[0]
+    is_harmless = not experiment.call.side_effects
+    seconds = timed_calls(experiment.calls(entry, fully=True), wait, 1, warm_up=1)[0]
     warm_up = max(1, min(WARM_UP if is_harmless else 2, int(WARM_BUDGET / seconds)))
     return turns(calls, TURNS if is_harmless and seconds <= SLOW else 1), warm_up
 
 
-def timed_loop(
-    function: Callable[..., Any], prepare: Prepare, wait: Callable[[], None], count: int, warm_up: int
-) -> list[float]:
-    """Seconds of each of `count` warm calls in a loop, or of `warm_up` if that is more."""
-    return timed_calls(prepared(function, prepare), wait, max(count, warm_up), warm_up)
-
-
-def timed_calls(
-    prepared: Callable[[], Callable[[], Any]], wait: Callable[[], None], count: int, warm_up: int = 0
-) -> list[float]:
-    """Seconds of each of `count` calls, after some to warm up; `prepared` returns the next call, and is not timed."""
-    return [timed(prepared(), wait) for _ in range(warm_up + count)][warm_up:]
+def timed_calls(calls: Iterator[Callable[[], Any]], wait: Callable[[], None], count: int, warm_up: int = 0) -> list[float]:
+    """Seconds of each of `count` calls, after some to warm up; preparing them is not timed."""
+    return [timed(call, wait) for call in itertools.islice(calls, warm_up + count)][warm_up:]
 
 
 def timed(call: Callable[[], Any], wait: Callable[[], None]) -> float:
@@ -232,8 +208,8 @@ def measure(call: RecordedCall, calls: int = DEFAULT_CALLS) -> Measured:
         result.failed = "the call was not profiled: another profiler is running, and torch runs only one at a time"
         return result
     try:
-        with hook_installer.HOOKS.paused(), call.replaying() as prepare, no_collection():
-            _measure(call.entry, call.target, prepare, calls, result)
+        with hook_installer.HOOKS.paused(), Experiment(call) as experiment, no_collection():
+            _measure(experiment, calls, result)
     except KeyboardInterrupt:
         result.failed = INTERRUPTED
     except Exception as error:
@@ -244,28 +220,31 @@ def measure(call: RecordedCall, calls: int = DEFAULT_CALLS) -> Measured:
 
 def seconds_of(entry: Callable[..., Any], call: RecordedCall, calls: int) -> float:
     """The median time of a recorded call through `entry`, a compiled function; raises what the call raises."""
-    with hook_installer.HOOKS.paused(), call.replaying() as prepare, no_collection():
+    with hook_installer.HOOKS.paused(), Experiment(call) as experiment, no_collection():
         wait = _waiter()
-        turns, warm_up = pace(entry, prepare, wait, calls, is_harmless=not call.side_effects)
-        taken = [seconds for count in turns for seconds in timed_loop(entry, prepare, wait, count, warm_up)]
+        turns, warm_up = pace(experiment, entry, wait, calls)
+        taken = [seconds for count in turns for seconds in _loop(experiment, entry, wait, count, warm_up)]
     return statistics.median(taken)
 
 
-def _measure(entry: Callable[..., Any], function: Callable[..., Any], prepare: Prepare, calls: int, result: Measured) -> None:
-    """`function`: what `entry` is compiled from."""
+def _loop(experiment: Experiment, entry: Callable[..., Any], wait: Callable[[], None], count: int, warm_up: int) -> list[float]:
+    """Seconds of each of `count` warm calls in a loop, or of `warm_up` if that is more."""
+    return timed_calls(experiment.calls(entry), wait, max(count, warm_up), warm_up)
+
+
+def _measure(experiment: Experiment, calls: int, result: Measured) -> None:
     import torch
 
-    wait = _waiter()
+    entry, wait = experiment.call.entry, _waiter()
     result.devices = _devices()
-    # the notes so far are effects that cannot be undone
-    turns, result.warm_up = pace(entry, prepare, wait, calls, is_harmless=not result.notes)
+    turns, result.warm_up = pace(experiment, entry, wait, calls)
     known, result.turns = caches.compiles(), len(turns)
     for count in turns:
         gc.collect(0)
-        result.compiled += timed_loop(entry, prepare, wait, count, result.warm_up)
-        _profiled(entry, prepare, wait, count, result)
+        result.compiled += _loop(experiment, entry, wait, count, result.warm_up)
+        _profiled(experiment, wait, count, result)
         with torch.compiler.set_stance("force_eager"):  # what the function itself compiles runs eagerly, too
-            result.eager += timed_loop(function, prepare, wait, count, result.warm_up)
+            result.eager += _loop(experiment, experiment.call.target, wait, count, result.warm_up)
     compiled = caches.compiles() - known
     if compiled > 0:
         result.notes.append(
@@ -274,15 +253,14 @@ def _measure(entry: Callable[..., Any], function: Callable[..., Any], prepare: P
         )
 
 
-def _profiled(entry: Callable[..., Any], prepare: Prepare, wait: Callable[[], None], count: int, result: Measured) -> None:
+def _profiled(experiment: Experiment, wait: Callable[[], None], count: int, result: Measured) -> None:
     """Make `count` calls under the profiler, after some to warm up, which are marked differently."""
-    next_call = prepared(entry, prepare)
+    entry = experiment.call.entry
     with running.marked_graphs(_namespaces(entry), GRAPH) as result.marked, profiled(_accelerators()) as trace:
-        for number in range(result.warm_up + count):
-            call = next_call()
+        for number, call in enumerate(itertools.islice(experiment.calls(entry), result.warm_up + count)):
             wait()
             with running.profiler_mark(CALL if number >= result.warm_up else "dynascope warm-up"):
-                kept = call()
+                kept = call()  # its result is freed after the mark
                 if wait is not nothing:
                     with running.profiler_mark(DRAIN):
                         wait()
