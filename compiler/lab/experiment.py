@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import io
 import itertools
 import logging
 import re
@@ -35,7 +34,7 @@ from dynascope.compiler.lab.objects import (
 )
 from dynascope.compiler.lab.reachable import Reachable
 from dynascope.compiler.lab.recorded_call import Clones, RecordedCall, Vary
-from dynascope.compiler.lab.snapshot import random_states, torch_random_states
+from dynascope.compiler.lab.snapshot import held_back_output, random_states, torch_random_states
 from dynascope.compiler.patching import value_or_absent
 from dynascope.compiler.source.code import names_used
 
@@ -134,13 +133,11 @@ class Experiment:
         import torch
 
         observed, given, values = Observation(), list[Any](), list[Any]()
-        out = io.StringIO()
         with contextlib.ExitStack() as stack:
             if variant.is_eager:
                 stack.enter_context(torch.compiler.set_stance("force_eager"))
             precisions = stack.enter_context(followed_precisions()) if variant.follows_precisions else None
-            stack.enter_context(contextlib.redirect_stdout(out))
-            stack.enter_context(contextlib.redirect_stderr(out))
+            printed = stack.enter_context(held_back_output())
             stack.enter_context(_messages(observed))
             try:
                 self._observe(variant, observed, given, values, precisions)
@@ -151,7 +148,7 @@ class Experiment:
             if self._state is not None:
                 observed.state = self._state.read() if observed.error is None else self._state.read_after_error(given)
             observed.random = [digest(state.read()) for state in random_states()]
-        observed.printed = _HISTORY.sub("", out.getvalue())
+        observed.printed = _HISTORY.sub("", printed())
         observed.logged = [_HISTORY.sub("", text) for text in observed.logged]
         observed.warned = [_HISTORY.sub("", text) for text in observed.warned]
         return observed

@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import statistics
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -30,7 +29,7 @@ from dynascope.compiler.lab.graph_rebuild import (
     rebuild,
 )
 from dynascope.compiler.lab.segments import quartiles
-from dynascope.compiler.lab.snapshot import held_back, random_states
+from dynascope.compiler.lab.snapshot import held_back_output, random_states
 from dynascope.compiler.report import ONLY_WHERE_RECORDED, Graph, GraphRun, Node, OpTime, Report, first_line, plural
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.validate import check_settings
@@ -104,8 +103,14 @@ def _run(graph: Graph, device: str | None, backend: str, calls: int, *, well_con
 @contextlib.contextmanager
 def isolated() -> Iterator[None]:
     """Run without the caller's settings, and restore the global state that the graph changes."""
-    silent = contextlib.redirect_stderr(held_back(sys.stderr))  # torch.fx prints the traceback of each failure
-    with hook_installer.HOOKS.paused(), running.neutral(), silent, warnings.catch_warnings(), profile.no_collection():
+    # torch.fx prints the traceback of each failure
+    with (
+        hook_installer.HOOKS.paused(),
+        running.neutral(),
+        held_back_output(),
+        warnings.catch_warnings(),
+        profile.no_collection(),
+    ):
         warnings.simplefilter("ignore")
         drawn = random_states()
         try:

@@ -18,7 +18,6 @@ import contextlib
 import copy
 import inspect
 import io
-import sys
 import types
 import warnings
 from collections.abc import Callable, Iterator
@@ -28,7 +27,7 @@ from dynascope.compiler.capture.torch_private import caches, hook_installer, mar
 from dynascope.compiler.lab import objects
 from dynascope.compiler.lab.objects import GlobalName, states_of
 from dynascope.compiler.lab.reachable import Reachable, is_spoiled
-from dynascope.compiler.lab.snapshot import StateSnapshot, held_back
+from dynascope.compiler.lab.snapshot import StateSnapshot, held_back_output
 from dynascope.compiler.patching import interrupts_deferred
 from dynascope.compiler.source.code import names_used
 from dynascope.compiler.source.origin import in_torch
@@ -267,8 +266,7 @@ class RecordedCall:
                 owner[name] = value
             return args, kwargs
 
-        out, err = held_back(sys.stdout), held_back(sys.stderr)
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), warnings.catch_warnings():
+        with held_back_output(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
                 yield prepare

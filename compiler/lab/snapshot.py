@@ -15,7 +15,7 @@ import random
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, TextIO, cast
 
 from dynascope.compiler.lab import objects, reachable
 from dynascope.compiler.lab.objects import NotRestored, State, same_numbers
@@ -82,18 +82,26 @@ def _same_generators(now: Any, before: Any) -> bool:
 class _HeldBack:
     """A stream that keeps the output of one thread and passes on the others' output, because all threads share `sys.stdout`."""
 
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-        self._kept = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="replace")
-        self._thread = threading.get_ident()
+    def __init__(self, stream: Any, kept: io.TextIOWrapper) -> None:
+        self._stream, self._kept, self._thread = stream, kept, threading.get_ident()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._kept if threading.get_ident() == self._thread else self._stream, name)
 
 
-def held_back(stream: Any) -> Any:
-    """A replacement for `stream` that drops the calling thread's output, or, if `stream` is None, the output of all threads."""
-    return io.StringIO() if stream is None else _HeldBack(stream)
+@contextlib.contextmanager
+def held_back_output() -> Iterator[Callable[[], str]]:
+    """Keep back what the calling thread prints, or all threads where there is no stream; yields a function that returns it."""
+    written = io.BytesIO()
+    kept = io.TextIOWrapper(written, encoding="utf-8", errors="replace", newline="", write_through=True)
+    out, err = [cast(TextIO, kept if stream is None else _HeldBack(stream, kept)) for stream in (sys.stdout, sys.stderr)]
+
+    def printed() -> str:
+        kept.flush()  # `kept` closes `written` when it is freed
+        return written.getvalue().decode()
+
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        yield printed
 
 
 #: at most this many bytes of tensors and arrays are copied in all; the values of the rest are not restored
