@@ -2,11 +2,11 @@
 
 The edited text is compiled under the file's own name.  Each existing function of the file gets the code object of the same
 function in the new text; its identity, references, closure and decorators stay the same.  A statement that an edit adds to the
-module (a helper, an import) is run in the namespace of the file's functions; one that it changes is not run again.  A method
-that an edit adds is set on its class, and a decorator that an edit adds is applied to the object bound to the function's name.
-The code of a function that holds a cell's own statements is made from the edited cell by the maker registered for it
-(`from_text`); of the statements that an edit adds to such a cell, only imports are run.  Everything is undone exactly, also
-after an interrupt, and the compiler forgets the code.
+module (a helper, an import) is run in the namespace of the file's functions; one that it changes is not run again.  A
+decorator that an edit adds is applied to the object bound to the function's name.  The code of a function that holds a cell's
+own statements is made from the edited cell by the maker registered for it (`from_text`); of the statements that an edit adds
+to such a cell, only imports are run.  Everything is undone exactly, also after an interrupt, and the compiler forgets the
+code.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class _FileChange:
         return _by_position(self.old), new
 
     def _run_added(self, old: list[ast.stmt], new: list[ast.stmt], namespace: dict[str, Any], owner: Any, undo: _Undo) -> None:
-        """Run new statements of a module, add new methods to a class, and apply new decorators."""
+        """Run new statements of a module, and apply new decorators."""
         known, kept = {ast.dump(statement) for statement in old}, {ast.dump(statement) for statement in new}
         edited = [statement for statement in old if ast.dump(statement) not in kept]
         defined = {s.name: s for s in old if isinstance(s, _DEFINITIONS)}
@@ -168,8 +168,6 @@ class _FileChange:
                     if hasattr(statement, "body") and not isinstance(statement, _DEFINITIONS):
                         raise NotApplicable("it changes a block of the module that has already run")
                     self._execute(statement, namespace, undo)
-            elif isinstance(statement, ast.FunctionDef):
-                self._add_method(statement, namespace, owner, undo)
             elif not isinstance(statement, ast.Expr):  # a docstring, for example, changes nothing here
                 raise NotApplicable(f"it changes the class {owner.__name__} itself")
 
@@ -191,12 +189,6 @@ class _FileChange:
                 value = eval(code, namespace)(value)
             undo.operators.append(value)
         undo.set_name(owner, new.name, value)
-
-    def _add_method(self, node: ast.FunctionDef, namespace: dict[str, Any], owner: type, undo: _Undo) -> None:
-        code = next((c for (name, _), c in _functions_in(self.new) if name == f"{owner.__qualname__}.{node.name}"), None)
-        if code is None or code.co_freevars or node.decorator_list:
-            raise NotApplicable(f"the method {node.name} cannot be added to the class in the running process")
-        undo.set_name(owner, node.name, FunctionType(code, namespace, node.name))
 
     def _execute(self, statement: ast.stmt, namespace: dict[str, Any], undo: _Undo) -> None:
         names = _names_bound(statement)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from dynascope.compiler.lab.fix.candidate import Candidate, Problem
@@ -25,7 +26,7 @@ from dynascope.compiler.lab.fix.rewrites.reading import (
     read_later,
     uses,
 )
-from dynascope.compiler.lab.fix.rewrites.source import Change, Source, Torch, candidate, moved, parse
+from dynascope.compiler.lab.fix.rewrites.source import Change, Source, Torch, candidate, dotted, moved, parse
 
 _BOTH = "Both sides are computed, and the result is a new tensor of their common shape and type."
 _ONE = (
@@ -70,7 +71,7 @@ def _expression(problem: Problem, source: Source, choice: ast.IfExp) -> list[Can
         return []
     tests, precision = conditions_of(source, torch, choice.test), precision_of(source, choice.test)
     place, found = (source.start(choice), source.end(choice)), list[Candidate]()
-    if is_pure(torch, *sides) and not _picks(*sides):
+    if is_pure(torch, *sides) and not _guards_an_index(source, torch, choice, sides):
         yes, no = map(source.argument, sides)
         changes: list[Change] = [(*place, f"{torch('where')}({condition}, {yes}, {no})"), *torch.changes()]
         found += candidate(problem, source, "Choose with torch.where", changes, _BOTH + precision, tests)
@@ -92,18 +93,35 @@ def _clone(value: ast.expr) -> str:
     return ".clone()" if isinstance(value, ast.Name | ast.Attribute | ast.Subscript) else ""
 
 
-def _picks(*nodes: ast.AST) -> bool:
-    """Whether code picks by an index that is not a constant: where the branch guards the index, computing both sides fails.
+def _guards_an_index(source: Source, torch: Torch, choice: ast.If | ast.IfExp, sides: Iterable[ast.AST]) -> bool:
+    """Whether the branch asks about an index in its sides: `if i < len(x)` around `x[i]`, which must not always be computed.
 
-    No trial shows that: an index that is out of range in the branch that is not taken is an input of its own.
+    No trial shows that: an index that is out of range where the branch is not taken is an input of its own.
     """
-    for node in (inner for outer in nodes for inner in ast.walk(outer)):
-        if isinstance(node, ast.Subscript) and uses(node.slice).reads:
-            return True
-        name = node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
-        if name in _PICKING:
-            return True
-    return False
+    assigns = [(_names(*n.targets), n.value) for n in source.inside(source.scope_of(choice), ast.Assign)]
+
+    def origins(names: set[str]) -> set[str]:
+        """These names, and those that the values assigned to them are made of."""
+        more = names.union(*(_names(value) for targets, value in assigns if targets & names))
+        return more if more == names else origins(more)
+
+    tests = [choice.test, *(n.test for side in sides for n in ast.walk(side) if isinstance(n, ast.If | ast.IfExp))]
+    indices: set[str] = set()
+    for node in (inner for side in sides for inner in ast.walk(side)):
+        if isinstance(node, ast.Subscript):
+            indices |= _names(node.slice)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _PICKING:
+            indices |= _names(*node.args, *node.keywords)
+    indices -= torch.imports.keys()
+    asked = origins(_names(*tests))
+    about = [*tests, *(value for targets, value in assigns if targets & asked)]
+    compared = _names(*(n for one in about for n in ast.walk(one) if isinstance(n, ast.Compare)))
+    return bool(indices & asked or origins(indices) & compared - torch.imports.keys())
+
+
+def _names(*nodes: ast.AST) -> set[str]:
+    """Names and dotted names in some code, such as `x` and `self.x`; not `self` by itself."""
+    return {dotted(inner) for node in nodes for inner in ast.walk(node)} - {"", "self"}
 
 
 def _targets(one: ast.stmt) -> list[tuple[str, ast.expr, str]]:
@@ -144,7 +162,7 @@ def _with_where(problem: Problem, source: Source, branch: ast.If) -> list[Candid
     torch = Torch(source, source.scope_of(branch))
     sides = [branch, *(source.following(branch) if uses(branch).jumps else [])]
     chosen = [n for s in sides for n in source.inside(s, ast.If)]
-    if _picks(*(part for s in sides for part in ast.iter_child_nodes(s) if part not in [n.test for n in chosen])):
+    if _guards_an_index(source, torch, branch, sides):
         return []
     try:
         make = _returning if uses(branch).jumps else _assigning
