@@ -160,6 +160,7 @@ class Search:
                 if self._lacks_gradients and not self._verifier.asks_for_gradients():
                     self._gradients = False
                     self._given_up.clear()
+                    self._dropped.clear()
                     self._extend()
                 self._leave_out()
         except (OutOfTime, TookTooLong):
