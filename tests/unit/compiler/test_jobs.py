@@ -19,7 +19,7 @@ import torch
 
 import dynascope
 from dynascope.compiler.driver.pipeline import Run
-from dynascope.compiler.ranks import Rank, RanksReport, folder, recorder
+from dynascope.compiler.ranks import Rank, RanksReport, recorder
 from dynascope.compiler.ranks import folder as job_folder
 from dynascope.compiler.ranks import record as rank_file
 from dynascope.compiler.ranks.structure import scheduled
@@ -96,8 +96,8 @@ def load(folder: Path) -> RanksReport:
 def parsed_logs(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The logs that are parsed in full from now on."""
     parsed: list[Path] = []
-    whole = folder.load_traces
-    monkeypatch.setattr(folder, "load_traces", lambda files: parsed.extend(files) or whole(files))
+    whole = job_folder.load_traces
+    monkeypatch.setattr(job_folder, "load_traces", lambda files: parsed.extend(files) or whole(files))
     return parsed
 
 
@@ -241,9 +241,9 @@ def test_schedules_of_collectives_are_compared_as_tlparse_lists_them(tmp_path: P
     assert "order in Inductor's code: all_gather_into_tensor all_reduce on rank 2" in " ".join(str(report).split())
     tlparse(folder, tmp_path / "out")
     theirs = {entry["rank"]: entry["ops"] for entry in json.loads((tmp_path / "out" / "collective_schedules.json").read_text())}
-    known: dict[str, folder.Known] = {}
+    known: dict[str, job_folder.Known] = {}
     for file in job_folder.trace_logs(folder):
-        own = folder.read_log(file, known)
+        own = job_folder.read_log(file, known)
         assert own.structure.schedules[1].split() == scheduled(theirs[own.rank.rank])
 
 
@@ -320,7 +320,7 @@ def test_a_reader_never_sees_half_a_file(tmp_path: Path) -> None:
 
 
 def test_values_that_no_reader_can_hold_are_left_out() -> None:
-    assert folder._scheduled(b"[" * 100_000) == []
+    assert job_folder._scheduled(b"[" * 100_000) == []
 
 
 # -- the recorder -----------------------------------------------------------------------------------
