@@ -113,12 +113,12 @@ class FxPicture(TypedDict):
 
 
 class FxFold(TypedDict):
-    """`count` nodes from node `first` on, drawn as one box; `inside`: the layout of these nodes."""
+    """`count` nodes from node `first` on, drawn as one box; `inside`: the layout of these nodes, unless they are too many."""
 
     name: str
     first: int
     count: int
-    inside: FxPicture
+    inside: NotRequired[FxPicture]
     heat: NotRequired[int]
 
 
@@ -132,7 +132,6 @@ class Drawing(TypedDict):
     line_height: float  # of each line below the title
     first_line: float  # from the top of a frame to the baseline of the first line below the title
     region_height: float  # the strip above a break that names its region
-    fold_head: float  # room for a fold's name above its contents, once it is open
     corner: float  # the radius of a frame's corners
     box_corner: float  # the radius of a box's corners
     bend: float  # the radius of the bends of arrows

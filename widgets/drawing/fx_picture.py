@@ -1,8 +1,9 @@
 """The layout of an FX graph: its nodes, or for a large graph its folds, each with the layout of its contents.
 
-Promises: up to `DRAWN` nodes are drawn one by one; larger graphs are drawn as folds, nested if necessary.  The contents of each
-fold are laid out in advance, so that it opens without a kernel.  An arrow joins two boxes of a drawing if one reads the other;
-but if many folds read the same fold of inputs, one arrow is drawn and the readers are counted.
+Promises: up to `DRAWN` nodes are drawn one by one; larger graphs are drawn as folds.  The contents of each fold of up to
+`DRAWN` nodes are laid out in advance, so that it opens without a kernel; those of a larger one are in the list of nodes.  An
+arrow joins two boxes of a drawing if one reads the other; but if many folds read the same fold of inputs, one arrow is drawn
+and the readers are counted.
 """
 
 from __future__ import annotations
@@ -47,9 +48,7 @@ class FxDrawing:
 
     def picture(self) -> FxPicture:
         """The whole graph."""
-        return self._drawn(FxRun("", 0, len(self.nodes)))
-
-    def _drawn(self, run: FxRun) -> FxPicture:
+        run = FxRun("", 0, len(self.nodes))
         return self._unfolded(run) if run.count <= DRAWN else self._folded(run)
 
     def _unfolded(self, run: FxRun) -> FxPicture:
@@ -84,7 +83,9 @@ class FxDrawing:
         folds: list[FxFold] = []
         titles, notes, sizes = [], [], []
         for i, r in enumerate(runs):
-            folds.append({"name": r.name, "first": r.first, "count": r.count, "inside": self._drawn(r)})
+            folds.append({"name": r.name, "first": r.first, "count": r.count})
+            if r.count <= DRAWN:
+                folds[i]["inside"] = self._unfolded(r)
             titles.append(cut(r.name, FOLD_WIDEST - 38, 12))
             notes.append(f"{r.count:,} {'node' if r.count == 1 else 'nodes'}")
             if len(readers[i]) > READERS:

@@ -23,7 +23,7 @@ from dynascope.widgets.words import compiler_text, cut, line_ranges, printable, 
 BOX_WIDTH, BOX_HEIGHT = COLUMN - 2 * PAD, 34.0
 SIZES: Final[Drawing] = {
     "inset": 12.0, "break_inset": 14.0, "title_height": 34.0, "title_baseline": 22.0, "line_height": 16.0,
-    "first_line": 40.0, "region_height": 20.0, "fold_head": 34.0, "corner": 8.0, "box_corner": 5.0, "bend": 7.0,
+    "first_line": 40.0, "region_height": 20.0, "corner": 8.0, "box_corner": 5.0, "bend": 7.0,
 }  # fmt: skip
 #: the row of a frame's later versions: its height, the most boxes in it, and the gap between them
 VERSION_HEIGHT, VERSIONS, VERSION_GAP = 22.0, 7, 4.0

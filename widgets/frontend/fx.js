@@ -1,11 +1,10 @@
-// An FX graph in the detail: drawn, with folds that open in place, or as a list that draws only what is in sight.
+// An FX graph in the detail: drawn, a large one in parts, or as a list that draws only what is in sight.
 
 import { button, closest, h, handled, idOf, label, reveal, s } from "./dom.js";
 import { plural, rounded } from "./logic.js";
 import { linkSymbols } from "./symbols.js";
-import { unfolded } from "./unfold.js";
 
-/** @import { FoldableBox, FxBox, FxDrawing } from "./view" */
+/** @import { FxBox, FxDrawing } from "./view" */
 /** @import { Drawing, FxBody, FxNode, FxPicture, SymbolLinks } from "./wire" */
 /** @typedef {(file: string | undefined, line: number) => void} PointAt */
 
@@ -25,31 +24,6 @@ const KINDS = {
   collective: "collective, wait",
   output: "output",
 };
-
-/**
- * The triangle before the name of a fold; it says whether the fold is open.
- * @param {FoldableBox} box
- * @param {boolean} open
- */
-function triangle({ x, y, h }, open) {
-  const d = open ? `M${x + 11} ${y + 14}h9l-4.5 6z` : `M${x + 13} ${y + h / 2 - 4.5}v9l6 -4.5z`;
-  return s("path", { cls: "dyn-fold", d });
-}
-
-/**
- * The frame around what an open fold holds.
- * @param {FoldableBox & { title: string, note: string }} fold
- * @param {Drawing} sizes
- */
-function openShape(fold, { corner, inset }) {
-  const { x, y, w, h, title, note } = fold;
-  return [
-    s("rect", { cls: "dyn-main", x, y, width: w, height: h, rx: corner }),
-    triangle(fold, true),
-    label("dyn-strong", x + 26, y + 21, title),
-    label("dyn-soft", x + w - inset, y + 21, note, "end"),
-  ];
-}
 
 /**
  * The style that tints an operation by how long it took; its time is beside it in words.
@@ -173,7 +147,7 @@ function drawingOf(picture, nodes) {
     const [source, target] = picture.joined[i];
     return { points, source: boxes[source].id, target: boxes[target].id };
   });
-  return { width, height, groups: [], boxes, arrows: arrows.filter((arrow) => arrow.points.length > 1) };
+  return { width, height, boxes, arrows: arrows.filter((arrow) => arrow.points.length > 1) };
 }
 
 /**
@@ -194,9 +168,12 @@ function boxOf(picture, nodes, i, rectangle) {
     kind: fold.name === "inputs" ? "input" : "fold",
     full: `${fold.name}: ${fold.count} nodes`,
     heat: fold.heat,
-    inside: drawingOf(fold.inside, nodes),
+    inside: fold.inside,
   };
 }
+
+/** Whether a box stands for several nodes. @param {FxBox} box */
+const isFold = (box) => box.id.includes("+");
 
 /**
  * What a box shows.
@@ -204,7 +181,6 @@ function boxOf(picture, nodes, i, rectangle) {
  * @param {Drawing} sizes
  */
 function boxShape(box, sizes) {
-  if (box.kind === "unfolded") return openShape(box, sizes);
   const { x, y, w, h, title, note, time, kind } = box;
   const rectangle = s("rect", {
     x,
@@ -213,9 +189,9 @@ function boxShape(box, sizes) {
     height: h,
     rx: kind === "input" || kind === "output" ? 14 : sizes.box_corner,
   });
-  if (box.inside) {
-    const [name, count] = [label("", x + 26, y + 17, title), label("dyn-fxval", x + 26, y + 31, note)];
-    return [rectangle, triangle(box, false), name, count];
+  if (isFold(box)) {
+    const mark = s("path", { cls: "dyn-fold", d: `M${x + 13} ${y + h / 2 - 4.5}v9l6 -4.5z` });
+    return [rectangle, mark, label("", x + 26, y + 17, title), label("dyn-fxval", x + 26, y + 31, note)];
   }
   const middle = x + w / 2;
   return [
@@ -229,18 +205,15 @@ function boxShape(box, sizes) {
 /**
  * A node or fold of the picture.
  * @param {FxBox} box
- * @param {Set<string>} open
  * @param {Drawing} sizes
  */
-function boxNode(box, open, sizes) {
-  const hot = box.heat === undefined ? "" : " dyn-hot";
+function boxNode(box, sizes) {
   const props = {
-    cls: `dyn-fxnode dyn-fx-${box.kind}${box.kind === "unfolded" ? " dyn-k-unfolded" : hot}`,
+    cls: `dyn-fxnode dyn-fx-${box.kind}${box.heat === undefined ? "" : " dyn-hot"}`,
     style: heatStyle(box),
     role: "button",
     tabindex: "-1",
     "data-id": box.id,
-    "aria-expanded": box.inside ? String(open.has(box.id)) : null,
   };
   const title = s("title", { text: box.full + (box.place ? `\n${box.place}` : "") });
   return s("g", props, title, ...boxShape(box, sizes));
@@ -251,13 +224,13 @@ function boxNode(box, open, sizes) {
  * @param {FxBody} body
  * @param {(box: FxBox) => void} point shows a node
  * @param {string} name
- * @param {Set<string>} open the folds that are open
+ * @param {Set<string>} open the part that is shown, unless it is the whole
  * @param {Drawing} sizes
  * @param {(drawn: Element) => void} changed is called with the pane each time it is drawn
  */
 function pictureView({ picture, nodes }, point, name, open, sizes, changed) {
   const whole = drawingOf(picture, nodes);
-  const pane = h("div", { cls: "dyn-fxpane" });
+  const pane = h("div", { cls: "dyn-fxpane dyn-picture" });
   /** @type {FxBox[]} */
   let boxes = [];
   /** @type {Map<string, SVGElement>} */
@@ -268,17 +241,16 @@ function pictureView({ picture, nodes }, point, name, open, sizes, changed) {
   const partOf = (/** @type {string} */ id) => /** @type {SVGElement} */ (parts.get(id));
 
   function draw() {
-    const drawing = unfolded(whole, open, sizes.fold_head);
-    boxes = [...drawing.groups, ...drawing.boxes].sort((a, b) => a.at - b.at);
-    parts = new Map(boxes.map((box) => [box.id, boxNode(box, open, sizes)]));
+    const inside = whole.boxes.find((box) => open.has(box.id))?.inside;
+    const drawing = inside ? drawingOf(inside, nodes) : whole;
+    boxes = drawing.boxes;
+    parts = new Map(boxes.map((box) => [box.id, boxNode(box, sizes)]));
     arrows = drawing.arrows.map((arrow) => [arrow, s("path", { cls: "dyn-arrow", d: rounded(arrow.points, 5) })]);
-    const { width, height, groups } = drawing;
     const svg = s(
       "svg",
-      { width, height, role: "group", "aria-label": name },
-      groups.map((box) => partOf(box.id)),
+      { width: drawing.width, height: drawing.height, role: "group", "aria-label": name },
       arrows.map(([, path]) => path),
-      drawing.boxes.map((box) => partOf(box.id)),
+      [...parts.values()],
     );
     pane.replaceChildren(svg);
     tabStop(parts.has(now) ? now : boxes[0].id);
@@ -298,24 +270,19 @@ function pictureView({ picture, nodes }, point, name, open, sizes, changed) {
     partOf(id).setAttribute("tabindex", "0");
     return partOf(id);
   }
-  /** Show a node's line; open a fold in place, or fold it again, and stay on it. @type {(id: string) => void} */
+  /** Show a node's line, or what a fold holds. @type {(id: string) => void} */
   function act(id) {
     const box = boxes.find((other) => other.id === id);
     if (!box) return;
-    const before = partOf(id).getBoundingClientRect();
     now = id;
     point(box);
     if (!box.inside) {
       highlight();
       return;
     }
-    if (!open.delete(id)) open.add(id);
+    open.add(id);
     draw();
-    const after = partOf(id).getBoundingClientRect();
-    const top = pane.getBoundingClientRect().top + 30;
-    pane.scrollLeft += after.left - before.left;
-    pane.scrollTop += after.top - (open.has(id) ? Math.min(before.top, top) : before.top);
-    partOf(id).focus({ preventScroll: true });
+    tabStop(boxes[0].id).focus({ preventScroll: true });
   }
 
   pane.addEventListener("click", (event) => {
@@ -342,7 +309,7 @@ function pictureView({ picture, nodes }, point, name, open, sizes, changed) {
     else if (to) {
       const part = tabStop(to.id);
       part.focus({ preventScroll: true });
-      reveal(pane, part.querySelector(to.kind === "unfolded" ? "text" : "rect"));
+      reveal(pane, part.querySelector("rect"));
     } else return;
     handled(event);
   });
@@ -350,11 +317,14 @@ function pictureView({ picture, nodes }, point, name, open, sizes, changed) {
   requestAnimationFrame(() => {
     pane.scrollLeft = boxes[0].x + (boxes[0].w - pane.clientWidth) / 2; // start where the graph does
   });
-  const foldAll = () => {
+  /** Show the whole again, and stay on the part that was shown. */
+  const showWhole = () => {
+    [now] = open;
     open.clear();
     draw();
+    partOf(now).focus();
   };
-  return { pane, foldAll };
+  return { pane, showWhole };
 }
 
 /**
@@ -373,7 +343,7 @@ function legend(nodes) {
  * @param {FxBody} body
  * @param {PointAt} pointAt shows a line of the source
  * @param {string} name
- * @param {Set<string>} open the folds that are open; they stay so when the detail is drawn again
+ * @param {Set<string>} open the part that is shown, also when the detail is drawn again
  * @param {Drawing} sizes
  * @param {SymbolLinks} [symbols]
  */
@@ -394,14 +364,17 @@ export function fxView(body, pointAt, name, open, sizes, symbols) {
     show();
   };
   const kindButton = button("dyn-btn", "", flip);
-  const foldButton = button("dyn-btn", "Fold all", () => drawn.foldAll());
+  const wholeButton = button("dyn-btn", "All parts", () => drawn.showWhole());
   const updateButtons = () => {
     kindButton.textContent = listed ? "As a graph" : "As a list";
-    foldButton.hidden = listed || !open.size;
+    wholeButton.hidden = listed || !open.size;
   };
   const drawn = pictureView(
     body,
-    (box) => point(box.at, box),
+    (box) => {
+      point(box.at, box);
+      if (isFold(box) && !box.inside) flip(); // too many nodes to be drawn
+    },
     name,
     open,
     sizes,
@@ -418,6 +391,6 @@ export function fxView(body, pointAt, name, open, sizes, symbols) {
     status.textContent = `${nodes.length} nodes, folded into ${picture.folds.length}: click one to open it`;
   }
   show();
-  const tools = h("div", { cls: "dyn-fxtools" }, foldButton, kindButton);
+  const tools = h("div", { cls: "dyn-fxtools" }, wholeButton, kindButton);
   return h("div", { cls: "dyn-fx" }, h("div", { cls: "dyn-fxbar" }, legend(nodes), tools), pane, status);
 }

@@ -1,6 +1,6 @@
 // The types that the modules of the view share: its host, the context of its parts, and the interface of each part.
 
-import type { FxNode, ViewModel } from "./wire";
+import type { FxNode, FxPicture, ViewModel } from "./wire";
 
 export type ViewElement = HTMLElement | SVGElement;
 export type Select = (id: string) => void;
@@ -109,42 +109,26 @@ export interface DrawnPicture {
   height: number;
 }
 
-/** A picture with folds that can be opened in place: a split graph or an FX graph. */
-export interface Foldable {
+/** An FX graph, or a part of it, as shapes. */
+export interface FxDrawing {
   width: number;
   height: number;
-  groups: FoldableBox[];
-  boxes: FoldableBox[];
-  arrows: Edge[];
+  boxes: FxBox[];
+  arrows: { source: string; target: string; points: number[][] }[];
 }
-export interface FoldableBox {
+/** A node, or a fold of several; `at`: the position of the (first) node in the list of nodes. */
+export interface FxBox extends Partial<Omit<FxNode, "kind" | "full">> {
   id: string;
   kind: string;
   x: number;
   y: number;
   w: number;
   h: number;
-  inside?: Foldable;
-}
-export interface Edge {
-  source: string;
-  target: string;
-  points: number[][];
-  at?: number[];
-}
-
-/** An FX graph as shapes, like those of the split graph. */
-export interface FxDrawing extends Foldable {
-  groups: FxBox[];
-  boxes: FxBox[];
-}
-/** A node, or a fold of several; `at`: the position of the (first) node in the list of nodes. */
-export interface FxBox extends FoldableBox, Partial<Omit<FxNode, "kind" | "full">> {
   at: number;
   title: string;
   note: string;
   full: string;
-  inside?: FxDrawing;
+  inside?: FxPicture;
 }
 
 /** The part of anywidget's model that the view uses. */

@@ -107,84 +107,65 @@ parentNode;if(parent.localName!=="title")for(let{0:name,index}of[...text.data.ma
 about[name];if(!about)continue;let link=document.createElementNS(parent.namespaceURI,parent.localName==="text"?"tspan":"\
 span"),props={class:"dyn-sym","data-symbol":name,title:about,role:"link",...stops&&{tabindex:0}};for(let[key,value]of Object.
 entries(props))link.setAttribute(key,String(value));text.splitText(index+name.length),link.append(text.splitText(index)),
-text.after(link)}}}function unfolded(picture2,open,head){return picture2.boxes.filter(box=>box.inside&&open.has(box.id)).reduce((shown,{id})=>{
-let fold=shown.boxes.find(box=>box.id===id),inside=unfolded(fold.inside,open,head);return{...shown,...opened(shown,fold,
-inside,head)}},picture2)}function opened(picture2,fold,inside,head){let right=fold.x+fold.w,bottom=fold.y+fold.h,wider=Math.
-max(0,inside.width-fold.w),higher=Math.max(0,inside.height+head-fold.h),across=x=>x>=right?x+wider:x,down=y=>y>=bottom-.5?
-y+higher:y,others=picture2.boxes.filter(box=>box.id!==fold.id),beside=new Set(others.filter(b=>down(b.y)===b.y&&down(b.y+
-b.h)>b.y+b.h).map(b=>b.id)),moved=box=>({...box,x:across(box.x+box.w/2)-box.w/2,y:down(box.y),h:beside.has(box.id)?box.h:
-down(box.y+box.h)-down(box.y)}),rerouted=arrow=>{let around2=routed(arrow,([x2,y2])=>[across(x2),down(y2)]),[x,y]=arrow.
-points[0];return beside.has(arrow.source)?{...around2,points:[[across(x),y],...around2.points]}:around2},within=([x,y])=>[
-x+fold.x,y+fold.y+head],held=box=>({...box,x:box.x+fold.x,y:box.y+fold.y+head}),frame={...fold,kind:"unfolded",w:fold.w+
-wider,h:fold.h+higher};return{width:picture2.width+wider,height:picture2.height+higher,groups:[...picture2.groups.map(moved),
-frame,...inside.groups.map(held)],boxes:[...others.map(moved),...inside.boxes.map(held)],arrows:[...picture2.arrows.map(
-rerouted),...inside.arrows.map(arrow=>routed(arrow,within))]}}function routed(arrow,move){return{...arrow,points:arrow.points.
-map(move),at:arrow.at&&move(arrow.at)}}var ROW=22,HEIGHT=330,SPARE=3,KINDS={input:"input",param:"parameter",matmul:"matmul, conv, module",point:"pointwise",reduce:"\
-reduction",shape:"shape, index",collective:"collective, wait",output:"output"};function triangle({x,y,h:h2},open){let d=open?
-`M${x+11} ${y+14}h9l-4.5 6z`:`M${x+13} ${y+h2/2-4.5}v9l6 -4.5z`;return s("path",{cls:"dyn-fold",d})}function openShape(fold,{
-corner,inset}){let{x,y,w,h:h2,title,note:note2}=fold;return[s("rect",{cls:"dyn-main",x,y,width:w,height:h2,rx:corner}),triangle(
-fold,!0),label("dyn-strong",x+26,y+21,title),label("dyn-soft",x+w-inset,y+21,note2,"end")]}var heatStyle=({heat})=>heat===
-void 0?null:`--h:${heat}%`;function listRow(node,i,pressed,onclick){return h("div",{"aria-pressed":String(pressed),cls:`\
-dyn-fxrow dyn-fx-${node.kind}`,role:"button",tabindex:"-1",title:node.full,style:`top:${i*ROW}px`,"data-i":i,onclick},h(
-"i",{cls:"dyn-dot"}),h("b",{text:node.name}),h("span",{text:node.op==="placeholder"?"input":node.target}),h("span",{cls:"\
-dyn-duration",style:heatStyle(node),text:node.time}),h("span",{cls:"dyn-val",text:node.value}),h("span",{cls:"dyn-at",text:node.
-place||""}))}function listView(nodes,point,start,symbols){let inner=h("div",{style:`height:${nodes.length*ROW}px;positio\
-n:relative`}),box=h("div",{cls:`dyn-fxlist${nodes.some(node=>node.time)?" dyn-timed":""}`,tabindex:"0",role:"group","ari\
-a-label":`${plural(nodes.length,"node")}; use the arrow keys to choose one`,style:`height:${Math.min(HEIGHT,nodes.length*
-ROW+2)}px`},inner),rows=new Map,now=start,from=0,press=(i,on)=>{let row2=rows.get(i);row2&&row2.setAttribute("aria-press\
-ed",String(on))},choose=i=>{press(now,!1),now=i,point(i),draw(),box.focus({preventScroll:!0}),press(i,!0)};function draw(){
-let first=Math.max(0,Math.floor(box.scrollTop/ROW)-SPARE),end=Math.min(nodes.length,first+Math.ceil(HEIGHT/ROW)+2*SPARE);
-for(let[i,row2]of rows)i>=first&&i<end||(row2.remove(),rows.delete(i));let added=[];for(let i=first;i<end;i++){if(rows.has(
-i))continue;let row2=listRow(nodes[i],i,i===now,()=>choose(i));linkSymbols(row2,symbols),rows.set(i,row2),added.push(row2)}
-inner[first<from?"prepend":"append"](...added),from=first}return box.addEventListener("keydown",event=>{let to={ArrowDown:now+
-1,ArrowUp:now-1,Home:0,End:nodes.length-1}[event.key];if(!nodes[to])return;let top=to*ROW;(top<box.scrollTop||top+ROW>box.
-scrollTop+box.clientHeight)&&(box.scrollTop=to<now?top:top+ROW-box.clientHeight),choose(to),handled(event)}),box.addEventListener(
-"scroll",draw),requestAnimationFrame(()=>{box.scrollTop=start*ROW}),draw(),box}function drawingOf(picture2,nodes){let{width,
-height}=picture2,boxes=picture2.boxes.map(([x,y,w,h2],i)=>boxOf(picture2,nodes,i,{x,y,w,h:h2})),arrows=picture2.edges.map(
-(points,i)=>{let[source,target]=picture2.joined[i];return{points,source:boxes[source].id,target:boxes[target].id}});return{
-width,height,groups:[],boxes,arrows:arrows.filter(arrow=>arrow.points.length>1)}}function boxOf(picture2,nodes,i,rectangle){
-let fold=picture2.folds?.[i],at=fold?fold.first:picture2.first+i,shape={at,...rectangle,title:picture2.titles[i],note:picture2.
-notes[i]};return fold?{...shape,id:`${at}+${fold.count}`,kind:fold.name==="inputs"?"input":"fold",full:`${fold.name}: ${fold.
-count} nodes`,heat:fold.heat,inside:drawingOf(fold.inside,nodes)}:{...nodes[at],...shape,id:String(at)}}function boxShape(box,sizes){
-if(box.kind==="unfolded")return openShape(box,sizes);let{x,y,w,h:h2,title,note:note2,time,kind}=box,rectangle=s("rect",{
-x,y,width:w,height:h2,rx:kind==="input"||kind==="output"?14:sizes.box_corner});if(box.inside){let[name,count]=[label("",
-x+26,y+17,title),label("dyn-fxval",x+26,y+31,note2)];return[rectangle,triangle(box,!1),name,count]}let middle2=x+w/2;return[
-rectangle,label("",middle2,y+(time?17:h2/2+4),title,"middle"),label("dyn-fxval",middle2,y+31,time,"middle"),label("dyn-f\
-xval",middle2,y+h2+11,note2,"middle")]}function boxNode(box,open,sizes){let hot=box.heat===void 0?"":" dyn-hot",props={cls:`\
-dyn-fxnode dyn-fx-${box.kind}${box.kind==="unfolded"?" dyn-k-unfolded":hot}`,style:heatStyle(box),role:"button",tabindex:"\
--1","data-id":box.id,"aria-expanded":box.inside?String(open.has(box.id)):null},title=s("title",{text:box.full+(box.place?
-`
+text.after(link)}}}var ROW=22,HEIGHT=330,SPARE=3,KINDS={input:"input",param:"parameter",matmul:"matmul, conv, module",point:"pointwise",reduce:"\
+reduction",shape:"shape, index",collective:"collective, wait",output:"output"},heatStyle=({heat})=>heat===void 0?null:`-\
+-h:${heat}%`;function listRow(node,i,pressed,onclick){return h("div",{"aria-pressed":String(pressed),cls:`dyn-fxrow dyn-\
+fx-${node.kind}`,role:"button",tabindex:"-1",title:node.full,style:`top:${i*ROW}px`,"data-i":i,onclick},h("i",{cls:"dyn-\
+dot"}),h("b",{text:node.name}),h("span",{text:node.op==="placeholder"?"input":node.target}),h("span",{cls:"dyn-duration",
+style:heatStyle(node),text:node.time}),h("span",{cls:"dyn-val",text:node.value}),h("span",{cls:"dyn-at",text:node.place||
+""}))}function listView(nodes,point,start,symbols){let inner=h("div",{style:`height:${nodes.length*ROW}px;position:relat\
+ive`}),box=h("div",{cls:`dyn-fxlist${nodes.some(node=>node.time)?" dyn-timed":""}`,tabindex:"0",role:"group","aria-label":`${plural(
+nodes.length,"node")}; use the arrow keys to choose one`,style:`height:${Math.min(HEIGHT,nodes.length*ROW+2)}px`},inner),
+rows=new Map,now=start,from=0,press=(i,on)=>{let row2=rows.get(i);row2&&row2.setAttribute("aria-pressed",String(on))},choose=i=>{
+press(now,!1),now=i,point(i),draw(),box.focus({preventScroll:!0}),press(i,!0)};function draw(){let first=Math.max(0,Math.
+floor(box.scrollTop/ROW)-SPARE),end=Math.min(nodes.length,first+Math.ceil(HEIGHT/ROW)+2*SPARE);for(let[i,row2]of rows)i>=
+first&&i<end||(row2.remove(),rows.delete(i));let added=[];for(let i=first;i<end;i++){if(rows.has(i))continue;let row2=listRow(
+nodes[i],i,i===now,()=>choose(i));linkSymbols(row2,symbols),rows.set(i,row2),added.push(row2)}inner[first<from?"prepend":
+"append"](...added),from=first}return box.addEventListener("keydown",event=>{let to={ArrowDown:now+1,ArrowUp:now-1,Home:0,
+End:nodes.length-1}[event.key];if(!nodes[to])return;let top=to*ROW;(top<box.scrollTop||top+ROW>box.scrollTop+box.clientHeight)&&
+(box.scrollTop=to<now?top:top+ROW-box.clientHeight),choose(to),handled(event)}),box.addEventListener("scroll",draw),requestAnimationFrame(
+()=>{box.scrollTop=start*ROW}),draw(),box}function drawingOf(picture2,nodes){let{width,height}=picture2,boxes=picture2.boxes.
+map(([x,y,w,h2],i)=>boxOf(picture2,nodes,i,{x,y,w,h:h2})),arrows=picture2.edges.map((points,i)=>{let[source,target]=picture2.
+joined[i];return{points,source:boxes[source].id,target:boxes[target].id}});return{width,height,boxes,arrows:arrows.filter(
+arrow=>arrow.points.length>1)}}function boxOf(picture2,nodes,i,rectangle){let fold=picture2.folds?.[i],at=fold?fold.first:
+picture2.first+i,shape={at,...rectangle,title:picture2.titles[i],note:picture2.notes[i]};return fold?{...shape,id:`${at}\
++${fold.count}`,kind:fold.name==="inputs"?"input":"fold",full:`${fold.name}: ${fold.count} nodes`,heat:fold.heat,inside:fold.
+inside}:{...nodes[at],...shape,id:String(at)}}var isFold=box=>box.id.includes("+");function boxShape(box,sizes){let{x,y,
+w,h:h2,title,note:note2,time,kind}=box,rectangle=s("rect",{x,y,width:w,height:h2,rx:kind==="input"||kind==="output"?14:sizes.
+box_corner});if(isFold(box)){let mark=s("path",{cls:"dyn-fold",d:`M${x+13} ${y+h2/2-4.5}v9l6 -4.5z`});return[rectangle,mark,
+label("",x+26,y+17,title),label("dyn-fxval",x+26,y+31,note2)]}let middle2=x+w/2;return[rectangle,label("",middle2,y+(time?
+17:h2/2+4),title,"middle"),label("dyn-fxval",middle2,y+31,time,"middle"),label("dyn-fxval",middle2,y+h2+11,note2,"middle")]}
+function boxNode(box,sizes){let props={cls:`dyn-fxnode dyn-fx-${box.kind}${box.heat===void 0?"":" dyn-hot"}`,style:heatStyle(
+box),role:"button",tabindex:"-1","data-id":box.id},title=s("title",{text:box.full+(box.place?`
 ${box.place}`:"")});return s("g",props,title,...boxShape(box,sizes))}function pictureView({picture:picture2,nodes},point,name,open,sizes,changed){
-let whole=drawingOf(picture2,nodes),pane=h("div",{cls:"dyn-fxpane"}),boxes=[],parts=new Map,arrows=[],now="",partOf=id=>parts.
-get(id);function draw(){let drawing=unfolded(whole,open,sizes.fold_head);boxes=[...drawing.groups,...drawing.boxes].sort(
-(a,b)=>a.at-b.at),parts=new Map(boxes.map(box=>[box.id,boxNode(box,open,sizes)])),arrows=drawing.arrows.map(arrow=>[arrow,
-s("path",{cls:"dyn-arrow",d:rounded(arrow.points,5)})]);let{width,height,groups}=drawing,svg=s("svg",{width,height,role:"\
-group","aria-label":name},groups.map(box=>partOf(box.id)),arrows.map(([,path])=>path),drawing.boxes.map(box=>partOf(box.
-id)));pane.replaceChildren(svg),tabStop(parts.has(now)?now:boxes[0].id),highlight(),changed(pane)}function highlight(){for(let[
-id,part]of parts)part.setAttribute("aria-pressed",String(id===now));for(let[arrow,path]of arrows)path.classList.toggle("\
-dyn-on",arrow.source===now||arrow.target===now)}function tabStop(id){let before=pane.querySelector("[tabindex='0']");return before&&
-before.setAttribute("tabindex","-1"),partOf(id).setAttribute("tabindex","0"),partOf(id)}function act(id){let box=boxes.find(
-other=>other.id===id);if(!box)return;let before=partOf(id).getBoundingClientRect();if(now=id,point(box),!box.inside){highlight();
-return}open.delete(id)||open.add(id),draw();let after=partOf(id).getBoundingClientRect(),top=pane.getBoundingClientRect().
-top+30;pane.scrollLeft+=after.left-before.left,pane.scrollTop+=after.top-(open.has(id)?Math.min(before.top,top):before.top),
-partOf(id).focus({preventScroll:!0})}return pane.addEventListener("click",event=>{let hit=closest(event,".dyn-fxnode");hit&&
-act(idOf(hit))}),pane.addEventListener("keydown",event=>{let at=closest(event,".dyn-fxnode");if(!at)return;let id=idOf(at),
-i=boxes.findIndex(box=>box.id===id),[back,forward]=[i-1,i+1],moves={ArrowDown:forward,ArrowRight:forward,ArrowUp:back,ArrowLeft:back,
-Home:0,End:boxes.length-1},to=boxes[moves[event.key]];if(event.key==="Enter"||event.key===" ")act(id);else if(to){let part=tabStop(
-to.id);part.focus({preventScroll:!0}),reveal(pane,part.querySelector(to.kind==="unfolded"?"text":"rect"))}else return;handled(
-event)}),draw(),requestAnimationFrame(()=>{pane.scrollLeft=boxes[0].x+(boxes[0].w-pane.clientWidth)/2}),{pane,foldAll:()=>{
-open.clear(),draw()}}}function legend(nodes){let entries=[...new Set(nodes.map(node=>node.kind))].map(kind=>h("span",{},
-h("i",{cls:`dyn-dot dyn-fx-${kind}`}),KINDS[kind]||kind)),heat=nodes.some(node=>node.time)&&h("span",{},h("i",{cls:"dyn-\
-heatkey"}),"eager time of each op");return h("div",{cls:"dyn-legend"},...entries,heat)}function fxView(body,pointAt,name,open,sizes,symbols){
+let whole=drawingOf(picture2,nodes),pane=h("div",{cls:"dyn-fxpane dyn-picture"}),boxes=[],parts=new Map,arrows=[],now="",
+partOf=id=>parts.get(id);function draw(){let inside=whole.boxes.find(box=>open.has(box.id))?.inside,drawing=inside?drawingOf(
+inside,nodes):whole;boxes=drawing.boxes,parts=new Map(boxes.map(box=>[box.id,boxNode(box,sizes)])),arrows=drawing.arrows.
+map(arrow=>[arrow,s("path",{cls:"dyn-arrow",d:rounded(arrow.points,5)})]);let svg=s("svg",{width:drawing.width,height:drawing.
+height,role:"group","aria-label":name},arrows.map(([,path])=>path),[...parts.values()]);pane.replaceChildren(svg),tabStop(
+parts.has(now)?now:boxes[0].id),highlight(),changed(pane)}function highlight(){for(let[id,part]of parts)part.setAttribute(
+"aria-pressed",String(id===now));for(let[arrow,path]of arrows)path.classList.toggle("dyn-on",arrow.source===now||arrow.target===
+now)}function tabStop(id){let before=pane.querySelector("[tabindex='0']");return before&&before.setAttribute("tabindex",
+"-1"),partOf(id).setAttribute("tabindex","0"),partOf(id)}function act(id){let box=boxes.find(other=>other.id===id);if(box){
+if(now=id,point(box),!box.inside){highlight();return}open.add(id),draw(),tabStop(boxes[0].id).focus({preventScroll:!0})}}
+return pane.addEventListener("click",event=>{let hit=closest(event,".dyn-fxnode");hit&&act(idOf(hit))}),pane.addEventListener(
+"keydown",event=>{let at=closest(event,".dyn-fxnode");if(!at)return;let id=idOf(at),i=boxes.findIndex(box=>box.id===id),
+[back,forward]=[i-1,i+1],moves={ArrowDown:forward,ArrowRight:forward,ArrowUp:back,ArrowLeft:back,Home:0,End:boxes.length-
+1},to=boxes[moves[event.key]];if(event.key==="Enter"||event.key===" ")act(id);else if(to){let part=tabStop(to.id);part.focus(
+{preventScroll:!0}),reveal(pane,part.querySelector("rect"))}else return;handled(event)}),draw(),requestAnimationFrame(()=>{
+pane.scrollLeft=boxes[0].x+(boxes[0].w-pane.clientWidth)/2}),{pane,showWhole:()=>{[now]=open,open.clear(),draw(),partOf(
+now).focus()}}}function legend(nodes){let entries=[...new Set(nodes.map(node=>node.kind))].map(kind=>h("span",{},h("i",{
+cls:`dyn-dot dyn-fx-${kind}`}),KINDS[kind]||kind)),heat=nodes.some(node=>node.time)&&h("span",{},h("i",{cls:"dyn-heatkey"}),
+"eager time of each op");return h("div",{cls:"dyn-legend"},...entries,heat)}function fxView(body,pointAt,name,open,sizes,symbols){
 let{nodes,picture:picture2}=body,status=h("div",{cls:"dyn-fxstatus",role:"status"}),pane=h("div"),listed=!1,at=-1,point=(i,node)=>{
 at=i,status.textContent=node.full+(node.place?`  ·  ${node.place}`:""),linkSymbols(status,symbols,!0),node.line&&pointAt(
-node.file,node.line)},kindButton=button("dyn-btn","",()=>{listed=!listed,show()}),foldButton=button("dyn-btn","Fold all",
-()=>drawn.foldAll()),updateButtons=()=>{kindButton.textContent=listed?"As a graph":"As a list",foldButton.hidden=listed||
-!open.size},drawn=pictureView(body,box=>point(box.at,box),name,open,sizes,picture3=>{linkSymbols(picture3,symbols),updateButtons()});
-function show(){pane.replaceChildren(listed?listView(nodes,i=>point(i,nodes[i]),at,symbols):drawn.pane),updateButtons()}
-picture2.folds&&(status.textContent=`${nodes.length} nodes, folded into ${picture2.folds.length}: click one to open it`),
-show();let tools=h("div",{cls:"dyn-fxtools"},foldButton,kindButton);return h("div",{cls:"dyn-fx"},h("div",{cls:"dyn-fxba\
-r"},legend(nodes),tools),pane,status)}var KEYWORDS=new Set("False None True and as assert async await break class continue def del elif else except finally fo\
+node.file,node.line)},flip=()=>{listed=!listed,show()},kindButton=button("dyn-btn","",flip),wholeButton=button("dyn-btn",
+"All parts",()=>drawn.showWhole()),updateButtons=()=>{kindButton.textContent=listed?"As a graph":"As a list",wholeButton.
+hidden=listed||!open.size},drawn=pictureView(body,box=>{point(box.at,box),isFold(box)&&!box.inside&&flip()},name,open,sizes,
+picture3=>{linkSymbols(picture3,symbols),updateButtons()});function show(){pane.replaceChildren(listed?listView(nodes,i=>point(
+i,nodes[i]),at,symbols):drawn.pane),updateButtons()}picture2.folds&&(status.textContent=`${nodes.length} nodes, folded i\
+nto ${picture2.folds.length}: click one to open it`),show();let tools=h("div",{cls:"dyn-fxtools"},wholeButton,kindButton);
+return h("div",{cls:"dyn-fx"},h("div",{cls:"dyn-fxbar"},legend(nodes),tools),pane,status)}var KEYWORDS=new Set("False None True and as assert async await break class continue def del elif else except finally fo\
 r from global if import in is lambda match nonlocal not or pass raise return try while with yield".split(" ")),TOKEN=new RegExp(
 [/(#.*)/,/([rbfuRBFU]{0,2}(?:"""|'''))/,/([rbfuRBFU]{0,2}(?:"(?:\\.|[^"\\])*"?|'(?:\\.|[^'\\])*'?))/,/(\b\d[\w.]*)/,/(@[\w.]+)/,
 /([^\W\d]\w*)/].map(part=>part.source).join("|"),"uy");function tokenize(line,open=""){let tokens=[],at=0,plain="",push=(text,kind)=>{
@@ -211,9 +192,9 @@ state||previous.id!==line.id,note2=line.marks?line.reason:first?NOTES[state]:"",
 marks[0].id:line.id},h("span",{cls:`dyn-no${region?` dyn-in-${region}`:""}`,title:setBy,text:line.line}),badges(line),code,
 note2?h("span",{cls:"dyn-note",text:note2}):guardMark(line))}function guardMark({guards}){if(!guards)return h("span");let text=`\
 ≡ ${plural(guards.count,"guard")}`;return h("span",{cls:`dyn-note dyn-guards${guards.failed?" dyn-failed":""}`,title:guards.
-full,text})}function fileGroup(file,named,rows,unfolded2){let group=h("div",{role:"group","aria-label":file.label});named&&
+full,text})}function fileGroup(file,named,rows,unfolded){let group=h("div",{role:"group","aria-label":file.label});named&&
 group.append(h("div",{cls:"dyn-file",title:file.file,text:file.label,role:"presentation"}));let{lines}=file,quotes="",folded=!1,
-previous=null;for(let at=0;at<lines.length;at++){let line=lines[at],end=foldEnd(file,at,unfolded2);if(line.gap&&([quotes,
+previous=null;for(let at=0;at<lines.length;at++){let line=lines[at],end=foldEnd(file,at,unfolded);if(line.gap&&([quotes,
 previous]=["",null]),line.gap&&!folded&&end===at&&group.append(h("div",{cls:"dyn-gap",role:"presentation",text:`⋯ ${plural(
 line.gap,"line")}`})),folded=end>at,folded){let text=`⋯ ${plural(end-at,"line")}`,props={cls:"dyn-ln dyn-quiet",...OPTION,
 "data-from":at,title:"show these lines",text};for(group.append(h("div",props));at<end-1;)quotes=tokenize(lines[at++].text,
@@ -230,18 +211,18 @@ les"}),act=line=>{let from=line.dataset.from;if(!from||!current)return select(id
 find(row2=>row2.line===current?.lines[Number(from)])?.node?.focus({preventScroll:!0})},mark=roving(box,".dyn-ln",{enter:act});
 box.addEventListener("click",event=>{if(String(getSelection()))return;let line=closest(event,".dyn-ln"),marked=idOf(closest(
 event,".dyn-mark"));marked?select(marked):line&&act(line)});let markSelected=exclusive("aria-selected"),markFile=exclusive(
-"aria-pressed"),content=null,current=null,unfolded2=new Map,rows=[];function belongs({line,file},content2,id){if(line.id===
+"aria-pressed"),content=null,current=null,unfolded=new Map,rows=[];function belongs({line,file},content2,id){if(line.id===
 id||(line.marks||[]).some(m=>m.id===id))return!0;let detail=content2.details[id];return!detail||detail.kind==="break"?!1:
 detail.kind==="graph"?(line.graphs||[]).includes(Number(detail.title.replace(/\D/g,""))):detail.line===line.line&&detail.
-file===file}let unfoldedOf=file=>unfolded2.get(file)||{near:0,open:new Set};function drawLines(){if(!content)return;let shown=current?
+file===file}let unfoldedOf=file=>unfolded.get(file)||{near:0,open:new Set};function drawLines(){if(!content)return;let shown=current?
 [current]:content.sources;rows=[],box.replaceChildren(...shown.map(file=>fileGroup(file,shown.length>1,rows,unfoldedOf(file)))),
 rows[0]&&mark(rows[0].node),markFile(current?[files.children[content.sources.indexOf(current)]]:[])}function show(file){
 file!==current&&(current=file,drawLines(),box.scrollTop=0)}function unfold(file,from){let{near,open}=unfoldedOf(file),end=Math.
-min(foldEnd(file,from,unfoldedOf(file)),from+NEAR);for(let at=from;at<end;at++)open.add(at);unfolded2.set(file,{near,open}),
+min(foldEnd(file,from,unfoldedOf(file)),from+NEAR);for(let at=from;at<end;at++)open.add(at);unfolded.set(file,{near,open}),
 drawLines()}function showLine(file,line){let at=file.lines.indexOf(line),{near,open}=unfoldedOf(file);Math.abs(at-near)>
-NEAR-20&&unfolded2.set(file,{near:at,open});let changed=file!==current||unfoldedOf(file).near!==near;if(current=file,changed&&
+NEAR-20&&unfolded.set(file,{near:at,open});let changed=file!==current||unfoldedOf(file).near!==near;if(current=file,changed&&
 drawLines(),foldEnd(file,at,unfoldedOf(file))===at)return;let from=at;for(;from>0&&foldEnd(file,from-1,unfoldedOf(file))>
-at;)from--;unfold(file,from)}return{node:box,files,draw(model){content=model,unfolded2=new Map,current=model.overview&&model.
+at;)from--;unfold(file,from)}return{node:box,files,draw(model){content=model,unfolded=new Map,current=model.overview&&model.
 sources[0]||null,files.hidden=!current||model.sources.length<2,files.replaceChildren(...current?model.sources.map(file=>fileButton(
 file,()=>show(file))):[]),drawLines()},highlight(content2,id){if(current){let order=[current,...content2.sources.filter(
 file=>file!==current)],own=content2.details[id],found=order.flatMap(file=>file.lines.filter(line=>belongs({line,file:file.
@@ -297,7 +278,7 @@ map(([label2,value,id],i)=>{let repeated=i>0&&facts[i-1][0]===label2,cls=label2.
 dyn-facts"},...entries)}function partsOf({kind,parts},ctx){let[first,...others]=parts,has=key=>parts.some(part=>part.key===
 key);return has("fix")||!(kind==="break"||has("recompile"))||!ctx.fixButton()?parts:[first,{key:"fix",name:"Fix",kind:"f\
 ix",body:{chosen:[],others:[],cell:""}},...others]}function detailView(ctx){let node=h("section",{cls:"dyn-detail","aria\
--label":"detail",tabindex:"-1"}),chosen=new Map,opened2=new Map,shownId="";function tabs(detail,id,open){let parts=partsOf(
+-label":"detail",tabindex:"-1"}),chosen=new Map,opened=new Map,shownId="";function tabs(detail,id,open){let parts=partsOf(
 detail,ctx);if(!parts.length)return[];let list=h("div",{cls:"dyn-tabs",role:"tablist","aria-label":"parts"}),panel=h("di\
 v",{cls:"dyn-panel",role:"tabpanel"}),mark=roving(list,".dyn-tab",{vertical:!1,enter:tab=>tab.click()}),byKey=new Map,show2=part=>{
 for(let[key,tab]of byKey)tab.setAttribute("aria-selected",String(key===part.key)),key===part.key&&mark(tab);panel.setAttribute(
@@ -322,7 +303,7 @@ target:"_blank",rel:"noopener noreferrer"};return h("div",{cls:`dyn-dhead dyn-d-
 code?[" ",h("code",{text:code})]:null),h("div",{cls:"dyn-where"},h("span",{text:place}),copy?copyButton(copy,"Copy place"):
 null,switches(detail),...links.map(([text,href])=>h("a",{cls:"dyn-out",href,...target,text:`${text} ↗`}))))}function show(content,id){
 let detail=content.details[id];if(shownId=id,node.hidden=!1,!detail){node.replaceChildren(h("p",{cls:"dyn-hint",text:hint(
-content)}));return}let open=opened2.get(id)||new Set;opened2.set(id,open);let main=h("div",{cls:"dyn-dmain"},...tabs(detail,
+content)}));return}let open=opened.get(id)||new Set;opened.set(id,open);let main=h("div",{cls:"dyn-dmain"},...tabs(detail,
 id,open));node.replaceChildren(heading(detail),h("div",{cls:"dyn-dbody"},main,factList(detail.facts,ctx)))}return{node,show,
 choose:(kind,part)=>chosen.set(kind,part)}}var MARKS2=[["dyn-b-g0","0","graph 0 captured this line; it has the same color in the split graph"],["dyn-b-break","✂",
 "graph break: the compiler cannot trace this expression, so Python runs it"],["dyn-b-skip","–","a line of a skipped or\

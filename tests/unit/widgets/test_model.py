@@ -222,21 +222,20 @@ def test_inputs_that_many_folds_read_have_one_arrow_and_count_the_others() -> No
 
 
 def held(picture: dict[str, Any]) -> list[int]:
-    """The nodes of an FX picture, also where every fold is open."""
+    """The nodes of an FX picture, or of its folds, each of which has a drawing of its own unless it is large."""
     if "folds" not in picture:
         return [picture["first"] + i for i in range(len(picture["boxes"]))]
     for fold in picture["folds"]:
-        assert held(fold["inside"]) == list(range(fold["first"], fold["first"] + fold["count"]))
-    return [i for fold in picture["folds"] for i in held(fold["inside"])]
+        nodes = list(range(fold["first"], fold["first"] + fold["count"]))
+        assert held(fold["inside"]) == nodes if len(nodes) <= 300 else "inside" not in fold
+    return [i for fold in picture["folds"] for i in range(fold["first"], fold["first"] + fold["count"])]
 
 
 @pytest.mark.parametrize("count", [299, 10_000, 40_000])
-def test_every_node_of_an_fx_graph_stands_in_one_place_however_deep_the_folds(count: int) -> None:
+def test_every_node_of_an_fx_graph_stands_in_one_place(count: int) -> None:
     body = view_model(big_graph(count))["details"]["g0"]["parts"][0]["body"]
     assert held(body["picture"]) == list(range(count))
-    folds = body["picture"].get("folds", [])
     assert ("folds" in body["picture"]) == (count > 300)
-    assert any("folds" in fold["inside"] for fold in folds) == (count > 60 * 300)
 
 
 def test_inside_a_fold_stand_the_nodes_and_what_joins_them() -> None:
