@@ -19,6 +19,8 @@ from dynascope.compiler.report import Check, first_line, listed, message_of, plu
 
 #: at most this many differences are reported
 MOST_DIFFERENCES = 5
+#: what may have changed, one and several: that it was compared does not say that the call changed it
+_STATE = ("argument or attribute after the call", "arguments or attributes after the call")
 
 
 def words(checked: Check) -> str:
@@ -29,7 +31,11 @@ def words(checked: Check) -> str:
         return f"check: nothing was compared: {checked.why_not}."
     if not checked.agrees:
         return f"check: compiled and eager differ: {'; '.join(checked.differences)}."
-    compared = ", ".join(plural(many, what.removesuffix("s")) for what, many in checked.compared.items() if many)
+    compared = ", ".join(
+        (f"{many} {_STATE[many > 1]}" if what == "effects" else plural(many, what.removesuffix("s")))
+        for what, many in checked.compared.items()
+        if many
+    )
     for precision in dict.fromkeys(checked.judged_by.values()):
         names = [name for name, used in checked.judged_by.items() if used == precision]
         compared += f"; within the rounding of {precision}, which they were computed with: {listed(names, 3)}"

@@ -145,7 +145,7 @@ class Report(ReportData, kw_only=True, dict=True, weakref=True):
         trace: dict[str, Any] = make("compile_trace", self)
         return trace
 
-    def diff(self, before: Report) -> Diff:
+    def diff(self, before: Report | None) -> Diff:
         """What changed since an earlier report of the same code.
 
         Args:
@@ -155,10 +155,17 @@ class Report(ReportData, kw_only=True, dict=True, weakref=True):
             A Diff: breaks that are fixed, new, moved, changed or not reached, and the counts and settings that differ. It is
             false if nothing but times and settings differs.
 
+        Raises:
+            ValueError: `before` is None, as `report.previous` is after the first run.
+
         Example:
             if report.previous:
                 print(report.diff(report.previous))
         """
+        if before is None:
+            raise ValueError(
+                "there is no earlier report to compare with: report.previous is None after the first run of a cell"
+            )
         return diff(before, self)
 
     def expect(self, expected: str = "", /, **counts: int | str) -> Report:

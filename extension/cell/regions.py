@@ -29,7 +29,7 @@ from IPython.core.error import UsageError
 
 from dynascope.cell.source import Cell
 from dynascope.cell.syntax import DEFINITIONS, FUNCTIONS, blocks, is_generator, is_string, located, own_statements
-from dynascope.cell.targets import resolve
+from dynascope.cell.targets import NEVER_CALLED, is_never_called, resolve
 from dynascope.compiler.builder.events.schema import Event, FrameEnd
 from dynascope.compiler.capture.recording import Recording
 from dynascope.compiler.capture.torch_private import caches, config, marks
@@ -39,6 +39,7 @@ from dynascope.compiler.parsing import syntax_tree
 from dynascope.compiler.patching import interrupts_deferred, patched
 from dynascope.compiler.report import Break, FlagOrigin, RegionLines, Report
 from dynascope.compiler.settings import Settings
+from dynascope.compiler.source import edited
 from dynascope.compiler.source.code import STATEMENTS, code_key, first_line, nested_code, same_code
 from dynascope.compiler.source.code_swap import Swaps, functions_of, recompiled
 
@@ -116,6 +117,8 @@ class ActiveRegions:
 
         value = marks.inner_function(value)
         if isinstance(value, torch.nn.Module) or (isinstance(value, type) and issubclass(value, torch.nn.Module)):
+            if is_never_called(value):
+                raise UsageError(f"{requested}: it {NEVER_CALLED}")
             value = value.forward
         if isinstance(value, type):
             raise UsageError(f"{requested}: it is a class; name one of its methods, {requested.target}.NAME")
@@ -133,24 +136,26 @@ class ActiveRegions:
         code = function.__code__
         if code.co_flags & _SUSPENDABLE:
             _refuse_suspendable(requested, code.co_name)
+        edited.refresh()  # the file may have been edited since it was read
+        present = edited.located(code) or code  # autoreload leaves a function alone that only moved
         text = "".join(linecache.getlines(code.co_filename, function.__globals__))
         try:
             tree = syntax_tree(text)
             functions = (n for n in ast.walk(tree) if isinstance(n, FUNCTIONS))
-            node = next(n for n in functions if (n.name, first_line(n)) == code_key(code))
+            node = next(n for n in functions if (n.name, first_line(n)) == code_key(present))
         except (SyntaxError, ValueError, StopIteration):
             return False
         span = RegionSpan(requested, node.lineno, node.end_lineno or node.lineno, function=node.name)
 
         def compiled(tree: ast.Module) -> CodeType | None:
             module = recompiled(tree, code.co_filename, code.co_flags)
-            return next((c for c in nested_code(module) if code_key(c) == code_key(code)), None)
+            return next((c for c in nested_code(module) if code_key(c) == code_key(present)), None)
 
         plain, with_region = compiled(tree), compiled(rewritten(tree, [span]))
         if plain is None or with_region is None:
             return False
         # an outer run may have put the function into a region of its own: that code was compiled from this text, too
-        if not (_has_region(code) or same_code(plain, code)) or with_region.co_freevars != code.co_freevars:
+        if not (_has_region(code) or same_code(plain, present)) or with_region.co_freevars != code.co_freevars:
             return False  # the file has changed since
         self._elsewhere.update({(code.co_filename, line): requested for line in span.with_lines})
         self._functions.append((function, with_region))

@@ -30,6 +30,9 @@ _TORCHS_DECORATORS = (
     "error_on_graph_break", "region", "no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "autocast"
 )  # fmt: skip
 
+#: why a module without `forward` is no target
+NEVER_CALLED = "has no `forward`, so it is never called: name a module inside it, or the class of these modules"
+
 
 @dataclass(frozen=True)
 class Definition:
@@ -174,13 +177,20 @@ def check_target(name: str, value: Any) -> None:
         raise UsageError(f"cannot compile {name}: {reason}")
 
 
+def is_never_called(module: Any) -> bool:
+    """Whether this module or class of modules has no `forward`, like a ModuleList: only what it contains is called."""
+    import torch
+
+    return getattr(module.forward, "__func__", module.forward) is torch.nn.Module.forward
+
+
 def why_not_compilable(value: Any) -> str | None:
     """Why this object cannot be compiled; None if it can."""
     import torch
 
     value = underlying(value)
     if isinstance(value, torch.nn.Module) or (isinstance(value, type) and issubclass(value, torch.nn.Module)):
-        return None
+        return f"it {NEVER_CALLED}" if is_never_called(value) else None
     function = value.__func__ if isinstance(value, MethodType) else value
     if marks.is_compiled(function):
         return None

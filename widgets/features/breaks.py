@@ -28,7 +28,8 @@ from dynascope.widgets.words import capped, compiler_text, indent_of, printable,
 #: beginnings of the compiler's hints that fit any break: these are shown last
 _GENERAL = (
     "This graph break is fundamental", "This graph break may have been caused by an earlier", "Please report",
-    "It may be possible to write Dynamo", "This graph break may be difficult to debug", "This is likely to be a Dynamo bug",
+    "It may be possible to write Dynamo", "If it is a Python builtin, please file an issue", "If it is a third-party C/C++",
+    "This graph break may be difficult to debug", "This is likely to be a Dynamo bug",
 )  # fmt: skip
 #: setting that the compiler's hints name -> what to do where it does not help
 _INSTEAD = {
@@ -156,6 +157,8 @@ def advice(report: Report, b: Break) -> list[str]:
         steps.insert(0, "Eager code raises an error here, too: correct the line, or what it is given.")
     elif b.error.endswith("must be bool, not SymBool"):
         steps.insert(0, "Decide it while tracing, `True if ... else False`: sizes for which it differs are then compiled anew.")
+    elif "does not know how to trace the builtin" in b.explanation:
+        steps.insert(0, "Call it outside of the compiled code, and pass its result in.")
     elif by_design:
         steps.append(BY_DESIGN if b.outcome == "resumed" else TRAINING)
     if b.outcome == "skipped" and not (b.allowed or is_unknown or fails):

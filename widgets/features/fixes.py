@@ -229,4 +229,4 @@ def _removed(fix: Fix, places: Places) -> str:
     at = [places.at(b.file, b.line, b.cell) for b in places.report.breaks if b.id in owners]
     again = Counter(places.name(places.frames[r.frame]) for r in places.report.recompiles if r.frame in owners)
     frames = [f"{plural(n, 'recompile')} of {name}" if n > 1 else f"recompile of {name}" for name, n in again.items()]
-    return ", ".join(capped([*at, *frames], 4)) or "after the other fixes"
+    return ", ".join(capped([*dict.fromkeys(at), *frames], 4)) or "after the other fixes"

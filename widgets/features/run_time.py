@@ -35,6 +35,8 @@ from dynascope.widgets.words import printable, shorten
 
 #: a lane with more segments than `MOST` is drawn by hundredths of the call, except for segments of at least `_LONG` of it
 MOST, _LONG, _GATHERED = 1500, 1 / 200, 1 / 100
+#: breaks that together take a smaller part of a call are not worth fixing to save time
+LEAST_WORTH = 1 / 100
 #: for each share its name, its kind (which sets its color) and what it means
 _SHARES = {
     "graphs": ("compiled graphs", "graph", "the captured graphs, as the backend compiled them"),
@@ -140,12 +142,25 @@ def timeline(places: Places) -> TimeLine | None:
     }  # fmt: skip
 
 
+def costly_break(profile: Profile) -> BreakCost | None:
+    """The most expensive break of known cost; None if all of them together take less than `LEAST_WORTH` of a call."""
+    known = [c for c in profile.breaks if c.seconds is not None and c.seconds > 0]
+    shares = [c.share for c in known]
+    is_little = None not in shares and sum(share or 0.0 for share in shares) < LEAST_WORTH
+    return None if is_little or not known else known[0]
+
+
 def first_to_fix(profile: Profile, report: Report) -> str:
-    """A sentence on the most expensive break, and on one of unknown cost whose eager code takes longer; "" without either."""
+    """A sentence on the most expensive break, and on one of unknown cost whose eager code takes longer; "" without either.
+
+    It also says so if all breaks together cost too little to be worth fixing.
+    """
     at = {b.id: place(b) + (f" ({b.source.strip()[:60]})" if b.source.strip() else "") for b in report.breaks}
     known = [c for c in profile.breaks if c.seconds is not None and c.seconds > 0]
     unknown = [c for c in profile.breaks if c.seconds is None and c.eager_seconds]
     words = []
+    if costly_break(profile) is None and known and all(c.seconds is not None for c in profile.breaks):
+        return f"No break is worth fixing to save time: together they cost less than {LEAST_WORTH:.0%} of a call"
     if known:
         best = known[0]
         share = f", {100 * best.share:.0f}% of it" if best.share is not None else ""

@@ -16,6 +16,7 @@ from dynascope.widgets.features.fixes import fixes_summary, how_to_apply
 from dynascope.widgets.features.graphs import splits
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.recompiles import recompile_words
+from dynascope.widgets.features.run_time import costly_break
 from dynascope.widgets.terminal import Terminal
 from dynascope.widgets.words import capped, printable, shorten
 
@@ -56,7 +57,7 @@ def headline_parts(report: Report) -> list[str]:
         parts.append("compile time unknown")
     if report.error is not None and not report.error.caught:
         parts.append("stopped by an error")
-    costly = next((c for c in report.profile.breaks if c.seconds), None) if report.profile else None
+    costly = costly_break(report.profile) if report.profile else None
     if costly is not None:
         parts.append(f"fix first: {place(report.break_(costly.break_))} ({time_text(costly.seconds or 0)} a call)")
     return parts

@@ -204,6 +204,11 @@ def test_what_cannot_be_expected_is_one_line(text: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_the_first_run_has_no_previous_report_to_compare_with() -> None:
+    with pytest.raises(ValueError, match="no earlier report to compare with"):
+        Report().diff(Report().previous)
+
+
 def test_the_previous_report_is_beside_the_data() -> None:
     first, second = Report(), Report()
     second.previous = first

@@ -290,6 +290,18 @@ def test_what_to_fix_first_is_one_sentence() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(("share", "is_worth_it"), [(0.003, False), (0.006, True)])
+def test_breaks_that_cost_next_to_nothing_are_not_what_to_fix_first(share: float, is_worth_it: bool) -> None:
+    breaks = [Break(id=f"b{n}", file="a.py", line=n, column=0, function="f", source="g()", type="x", reason="") for n in (1, 2)]
+    profile = Profile(calls=1, median_seconds=1.0, breaks=[BreakCost(break_=b.id, seconds=share, share=share) for b in breaks])
+    report = Report(breaks=breaks, profile=profile)
+    words = first_to_fix(profile, report)
+    assert words.startswith(
+        "Fix this first" if is_worth_it else "No break is worth fixing to save time: together they cost less"
+    )
+    assert ("fix first" in report.headline()) is is_worth_it
+
+
 def test_a_call_without_graphs_is_no_fault_of_torch() -> None:
     """Whatever does not fit this torch would be named in every report from then on."""
     before = dict(torch_private.missing)

@@ -170,10 +170,12 @@ def test_uncalled_target_is_told(shell):
         ("len", "cannot compile len: no 'len' in the notebook"),
         ("torch.add", "cannot compile torch.add: it is a builtin_function_or_method: "
          "only Python functions, methods and modules can be compiled"),
+        ("blocks", "cannot compile blocks: it has no `forward`, so it is never called: "
+         "name a module inside it, or the class of these modules"),
     ],
 )  # fmt: skip
 def test_bad_names_are_one_line(shell, name, message):
-    shell("def block(x): return x")
+    shell("def block(x): return x", "blocks = torch.nn.ModuleList()")
     done = shell(f"%%compile -f {name}", "ran = True")
     assert done.text.strip() == f"UsageError: {message}"
     assert "ran" not in shell.ns

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -156,6 +157,15 @@ def test_a_break_in_a_package_has_the_users_line_and_no_error_that_did_not_come(
     assert report is not None
     facts = view_model(report)["details"][report.breaks[0].id]["facts"]
     assert ["reached from", f"test_text_says.py:{line}", ""] in facts
+
+
+def takes_the_time(x: torch.Tensor) -> torch.Tensor:
+    return x + time.perf_counter()
+
+
+@pytest.mark.filterwarnings("ignore:Dynamo does not know how to trace the builtin")
+def test_what_to_do_about_a_builtin_comes_before_whom_to_ask() -> None:
+    assert "→ Call it outside of the compiled code, and pass its result in." in text(takes_the_time)
 
 
 def test_fullgraph_false_is_no_advice_where_it_is_set() -> None:
