@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 OUT, WHEELS = ROOT / "build" / "gpu", ROOT / "build" / "wheels"
 TRACES = Path("tests/unit/compiler/profiler_traces")
 #: modules that the steps import besides torch -> their packages
-PACKAGES = {"msgspec": "msgspec", "libcst": "libcst", "yaml": "pyyaml", "pytest": "pytest"}
+PACKAGES = {"msgspec": "msgspec", "yaml": "pyyaml", "pytest": "pytest"}
 #: step -> (time limit in seconds, arguments for Python; {out} is the output folder, {device} the device)
 STEPS: dict[str, tuple[int, tuple[str, ...]]] = {
     "traces": (90, (f"{TRACES}/record.py", "--device", "{device}", "--out", "{out}/traces")),
