@@ -131,8 +131,8 @@ class Settings:
         SWITCH, group="run",
     )  # fmt: skip
     fix: bool = _option(
-        False, "Try fixes for each graph break on copies of the recorded calls, and show those that are proved to do the same "
-        "as eager code.", SWITCH, group="run",
+        False, "Try fixes for each graph break on copies of the recorded calls, and show those that are verified to do the "
+        "same as eager code.", SWITCH, group="run",
     )  # fmt: skip
     fix_seconds: float = _option(60, "Time limit of --fix.", NUMBER, group="run", metavar="SECONDS")
     expect: str | None = _option(

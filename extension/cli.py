@@ -65,7 +65,7 @@ def build_parser() -> argparse.ArgumentParser:
     run.add_argument("script", metavar="SCRIPT")
     run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGS").required = False
 
-    summary = "Run a script, look for fixes for its graph breaks, and print those that are proved as a patch."
+    summary = "Run a script, look for fixes for its graph breaks, and print those that are verified as a patch."
     fix = commands.add_parser("fix", help=summary, description=f"{summary} What the script prints goes to the error stream.")
     fix.add_argument("--apply", action="store_true", help="Write the fixes into the files instead of printing the patch.")
     fix.add_argument("-o", "--output", metavar="PATH", help="Save the report: .html, .json, .svg, .dot or .txt.")

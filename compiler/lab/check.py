@@ -4,7 +4,7 @@ The last call of a compiled function is replayed twice, compiled and with torch'
 with the same random seeds.  The outcomes are compared with the tolerances of `torch.testing.assert_close` for their dtypes, or,
 where they were computed with less precision, with the rounding of the lowest precision on the way.
 
-A backend may draw other random numbers than eager code (Inductor does), so if any were drawn, a difference proves nothing.
+A backend may draw other random numbers than eager code (Inductor does), so if any were drawn, a difference shows nothing.
 """
 
 from __future__ import annotations

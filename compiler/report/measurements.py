@@ -4,7 +4,7 @@
 first and the third quartile.  The data is mostly numbers and enums, from which the views make sentences; notes and error
 messages are text.
 
-A change that `--fix` considers is a fix only if its verdict is "proved"; otherwise `reason` says why it is not.
+A change that `--fix` considers is a fix only if its verdict is "verified"; otherwise `reason` says why it is not.
 """
 
 from __future__ import annotations
@@ -345,7 +345,7 @@ class Check(Part, kw_only=True):
     not_compared: list[str] = []
 
 
-FixVerdict = Literal["proved", "refused", "untried"]
+FixVerdict = Literal["verified", "refused", "untried"]
 FixKind = Literal["setting", "wrap", "rewrite"]
 #: full name of a setting (`torch._dynamo.config.NAME`), or argument of torch.compile -> the value; a list holds dotted names of
 #: functions.  `torch._dynamo.mark_dynamic` -> the sizes to mark before each call: "x, 0" is dimension 0 of x
@@ -382,7 +382,7 @@ class Fix(Part, kw_only=True):
     edits: list[FixEdit] = []
     settings: FixSettings = {}
     verdict: FixVerdict = "untried"
-    #: why the change is not proved; if it is, what was compared
+    #: why the change is not verified; if it is, what was compared
     reason: str = ""
     #: what the change takes for granted
     assumption: str = ""

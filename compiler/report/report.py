@@ -41,7 +41,7 @@ class Report(ReportData, kw_only=True, dict=True, weakref=True):
         #: compiled (forward, backward); the artifacts are "fx_graph_runnable" (a script), "after_pre_grad_graph" and
         #: "inductor_post_grad_graph"
         self.stage_texts: dict[str, dict[str, list[str]]] = {}
-        #: the proved fixes, and a weak reference to the function that was compiled, for `fixed()`
+        #: the verified fixes, and a weak reference to the function that was compiled, for `fixed()`
         self.live_fixes: Any = None
         #: whether the report was loaded from saved data
         self.loaded = False
@@ -223,7 +223,7 @@ class Report(ReportData, kw_only=True, dict=True, weakref=True):
     # -- fixes ----------------------------------------------------------------------------------
 
     def patch(self) -> str:
-        """The proved fixes as a unified diff that `git apply` takes; "" if there are none.
+        """The verified fixes as a unified diff that `git apply` takes; "" if there are none.
 
         Settings of Dynamo become statements after the first imports of the file, and marks on sizes (mark_dynamic) statements
         before the calls.  What fits into no file, such as arguments of torch.compile, becomes comments above the diff; if no
@@ -236,14 +236,14 @@ class Report(ReportData, kw_only=True, dict=True, weakref=True):
         return "" if self.fix_set is None else self.fix_set.patch
 
     def fixed(self) -> AbstractContextManager[Any]:
-        """A context manager that yields the explained function with all proved fixes in force; at its end, all is restored.
+        """A context manager that yields the explained function with all verified fixes in force; at its end, all is restored.
 
         In the `with` block, every function that the fixes change, also one of a library, has its fixed code, and the settings
         of Dynamo are in force.  You compile the function yourself.  `report.fix_set.settings` says what else that needs: an
         argument of torch.compile (`dynamic`), or sizes to mark before each call (`torch._dynamo.mark_dynamic`).
 
         Raises:
-            ValueError: there are no proved fixes, the report is from a file, or the functions have changed or are gone.
+            ValueError: there are no verified fixes, the report is from a file, or the functions have changed or are gone.
 
         Example:
             with report.fixed() as g:

@@ -409,7 +409,7 @@ class ReportData(Part, kw_only=True):
     check: Check | None = None
     #: the changes that were considered for each graph break and recompile; only with `--fix`
     fixes: list[Fix] | None = None
-    #: the proved fixes that were chosen together; only with `--fix`
+    #: the verified fixes that were chosen together; only with `--fix`
     fix_set: FixSet | None = None
     #: remarks for the user, one sentence each
     notes: list[str] = []

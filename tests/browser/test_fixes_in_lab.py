@@ -52,9 +52,9 @@ def test_try_all_fixes_then_copy_and_run_the_fixed_cell(open_lab: Callable[..., 
     expect(root.get_by_role("button", name="Try all fixes")).to_have_count(0)
     assert lab.execution_count(1) == count
     panel = open_fix(root)
-    proved = panel.locator(".dyn-change-proved")
-    expect(proved.locator(".dyn-removed", has_text="if x.sum() > 0:  # a branch on values")).to_be_visible()
-    expect(proved.locator(".dyn-added", has_text="torch.where(x.sum() > 0, x * 2, x * 3)")).to_be_visible()
+    verified = panel.locator(".dyn-change-verified")
+    expect(verified.locator(".dyn-removed", has_text="if x.sum() > 0:  # a branch on values")).to_be_visible()
+    expect(verified.locator(".dyn-added", has_text="torch.where(x.sum() > 0, x * 2, x * 3)")).to_be_visible()
     lab.shot("fixes_tried", ".dyn-widget")
     lab.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     panel.get_by_role("button", name="Copy fixed cell").click()

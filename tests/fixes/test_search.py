@@ -470,7 +470,7 @@ LOSSY = """
 def test_where_the_unchanged_program_differs_from_eager_a_fix_agrees_with_that(make: Make) -> None:
     report = fix(make(LOSSY).f, torch.ones(3))
     [done] = [x for x in report.fixes or () if x.chosen]
-    assert (done.title, done.verdict) == ("Choose with torch.where", "proved")
+    assert (done.title, done.verdict) == ("Choose with torch.where", "verified")
     assert done.reason.startswith("agrees with eager (or with the unchanged compiled program, where that differs from eager)")
     assert "The unchanged program, too, differs from eager when it is compiled (values differ: the value: " in done.assumption
     branch = "    if x.sum() > 0:\n        y = x * 2\n    else:\n        y = x * 3\n"
@@ -492,6 +492,6 @@ def test_a_fix_of_a_program_under_autocast_is_judged_by_its_precision(make: Make
     """
     report = fix(make(program).f, torch.ones(4, 8))
     assert report.fix_set is not None
-    assert [x.verdict for x in report.fixes or () if x.chosen] == ["proved"] * len(report.fix_set.fixes)
+    assert [x.verdict for x in report.fixes or () if x.chosen] == ["verified"] * len(report.fix_set.fixes)
     assert report.fix_set.breaks_after == 0
     assert not [x for x in report.fixes or () if "differs from eager" in x.assumption]

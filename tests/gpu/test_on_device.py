@@ -1,4 +1,4 @@
-"""What recording, profiling, replay and proofs do on a GPU.  `make gpu` runs these.
+"""What recording, profiling, replay and comparisons do on a GPU.  `make gpu` runs these.
 
 What only a GPU has (its lane, waiting, CUDA graphs) is asked for there alone; the rest must hold on either device
 (DYNASCOPE_DEVICE=cpu rehearses it).
@@ -128,7 +128,7 @@ def test_a_graph_recorded_on_the_cpu_runs_on_the_device() -> None:
     assert run.device.startswith(DEVICE)
 
 
-def test_a_fix_is_proved_on_the_device() -> None:
+def test_a_fix_is_verified_on_the_device() -> None:
     report = dynascope.explain(broken, backend="aot_eager", fix=True)(square(8))
     assert report.fix_set is not None
     assert report.fix_set.breaks_after < report.fix_set.breaks_before, report.fixes

@@ -25,7 +25,7 @@ class FixRow(TypedDict):
     """One change that may fix a break or recompile: its outcome in words, and its changed lines."""
 
     words: str
-    verdict: Literal["proved", "refused", "untried"]
+    verdict: Literal["verified", "refused", "untried"]
     gain: str
     assumption: str
     diff: list[str]
@@ -85,7 +85,7 @@ def is_fixable(report: Report) -> bool:
 
 
 def fix_words(fix: Fix) -> str:
-    """A change and its verdict: `Choose with torch.where: proved, agrees with eager on ...`."""
+    """A change and its verdict: `Choose with torch.where: verified, agrees with eager on ...`."""
     words = f"{fix.title}: {fix.verdict}"
     return f"{words}, {fix.reason}" if fix.reason else words
 
@@ -174,9 +174,9 @@ def considered(report: Report, ids: Container[str | None], setting: str | None =
 
 
 def is_refused(tried: Iterable[Fix]) -> bool:
-    """Whether one of these changes was tried and refused, and none is proved."""
+    """Whether one of these changes was tried and refused, and none is verified."""
     verdicts = [fix.verdict for fix in tried if fix.edits or fix.settings]
-    return "refused" in verdicts and "proved" not in verdicts
+    return "refused" in verdicts and "verified" not in verdicts
 
 
 def fix_parts(owners: Container[str | None], file: str, places: Places) -> list[Part]:

@@ -270,7 +270,7 @@ class CauseWords:
             return f"set `torch._dynamo.config.{setting} = True` ({self.tried() or _HINT})"
         titles = list(dict.fromkeys(fix.title for fix in self.considered() if fix.chosen))
         if titles:
-            return f"{'; '.join(map(lower_first, titles[:2]))} (tried: proved)"
+            return f"{'; '.join(map(lower_first, titles[:2]))} (tried: verified)"
         _, step, *instead = self.meaning()
         if self.is_refused() and (self.cause.kind == "recompile" or instead):
             return f"{(instead or [step])[0]} (other changes were tried and refused)"
@@ -281,18 +281,18 @@ class CauseWords:
         return considered(self.report, [*self.cause.breaks, *self.cause.frames], self.cause.setting)
 
     def is_refused(self) -> bool:
-        """Whether changes for the cause were tried, or the setting if it has one, and none is proved."""
+        """Whether changes for the cause were tried, or the setting if it has one, and none is verified."""
         return is_refused(self.considered())
 
     def tried(self) -> str:
         """What trying the setting showed, `tried: 8 graph breaks become 3`, or `not tried`; empty if no fix has it."""
         tried = self.considered()
-        proved = [f for f in tried if f.verdict == "proved" and None not in (f.breaks_before, f.breaks_after)]
-        if proved and proved[0].breaks_before == proved[0].breaks_after:
-            return "tried: proved, with other changes"
-        if proved:
-            before = proved[0].breaks_before or 0
-            return f"tried: {plural(before, 'graph break')} {'becomes' if before == 1 else 'become'} {proved[0].breaks_after}"
+        verified = [f for f in tried if f.verdict == "verified" and None not in (f.breaks_before, f.breaks_after)]
+        if verified and verified[0].breaks_before == verified[0].breaks_after:
+            return "tried: verified, with other changes"
+        if verified:
+            before = verified[0].breaks_before or 0
+            return f"tried: {plural(before, 'graph break')} {'becomes' if before == 1 else 'become'} {verified[0].breaks_after}"
         reasons = [fix.reason if fix.reason.startswith("not ") else f"not tried: {fix.reason}" for fix in tried if fix.reason]
         return reasons[0] if reasons else "not tried" if tried else ""
 
@@ -317,7 +317,7 @@ class CauseWords:
 
 
 def proved_words(report: Report) -> tuple[str, str]:
-    """What applying the proved fixes does, as what to do first, and what then remains; two "" if there are none."""
+    """What applying the verified fixes does, as what to do first, and what then remains; two "" if there are none."""
     fixes = report.fix_set
     if fixes is None or not fixes.fixes:
         return "", ""
@@ -325,7 +325,7 @@ def proved_words(report: Report) -> tuple[str, str]:
     removes = any(count for _, count, _ in fixed_counts(report))
     gain = f"{fixed_words(report)} go away" if removes else f"more is captured ({more})"
     left = [plural(whole - count, name) for name, count, whole in fixed_counts(report) if whole > count]
-    return f"apply {plural(len(fixes.fixes), 'proved change')} (`report.patch()`): {gain}.", ", ".join(left)
+    return f"apply {plural(len(fixes.fixes), 'verified change')} (`report.patch()`): {gain}.", ", ".join(left)
 
 
 def lower_first(words: str) -> str:

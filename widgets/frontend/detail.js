@@ -36,7 +36,7 @@ function proseBody({ text, todo, code }) {
   );
 }
 
-const VERDICTS = { proved: "✓", refused: "✗", untried: "–" };
+const VERDICTS = { verified: "✓", refused: "✗", untried: "–" };
 
 /** @param {FixRow} row */
 function fixRow({ words, verdict, gain, assumption, diff }) {

@@ -235,7 +235,7 @@ reveal(box,found.node,!0)}}}}var MOST_PAINTED=4e4,MARKS={break:"✂",graph:"▦"
 ⋯"},SWITCHABLE=["break","function","skipped","failed","unfinished","statements"];function proseBody({text,todo,code}){
 return h("div",{cls:"dyn-prose"},text.map(t=>h("p",{},...withCode(t))),todo.length>0&&h("h3",{text:"What to do"}),todo.length>
 0&&h("ul",{},...todo.map(t=>h("li",{},...withCode(t)))),code.map(t=>h("pre",{cls:"dyn-code dyn-wrap",text:t})))}var VERDICTS={
-proved:"✓",refused:"✗",untried:"–"};function fixRow({words,verdict:verdict2,gain,assumption,diff}){let lines=diff.
+verified:"✓",refused:"✗",untried:"–"};function fixRow({words,verdict:verdict2,gain,assumption,diff}){let lines=diff.
 map(line=>h("span",{cls:line[0]==="+"?"dyn-added":line[0]==="-"?"dyn-removed":"",text:`${line}
 `}));return h("div",{cls:`dyn-change dyn-change-${verdict2}`},h("p",{},h("b",{"aria-hidden":"true",text:`${VERDICTS[verdict2]}\
  `}),...withCode(words)),lines.length>0&&h("pre",{cls:"dyn-code dyn-diff",tabindex:"0"},...lines),gain&&h("p",{cls:"dyn-\

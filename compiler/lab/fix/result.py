@@ -105,7 +105,7 @@ def fixed(report: Report) -> Iterator[Any]:
     """
     live = report.live_fixes
     if report.fix_set is None or not report.fix_set.fixes:
-        raise ValueError("the report has no proved fixes: run explain(f, fix=True)")
+        raise ValueError("the report has no verified fixes: run explain(f, fix=True)")
     if not isinstance(live, LiveFixes):
         raise ValueError("the report was read from a file: its functions are not here; use report.patch()")
     target = live.target()

@@ -411,7 +411,7 @@ class Search:
         for before, step in itertools.pairwise(self._steps):
             change, now, then = step.change, step.ran.report, before.ran.report
             fix = change.fix
-            fix.verdict, fix.chosen = "proved", True
+            fix.verdict, fix.chosen = "verified", True
             fix.reason = ". ".join(filter(None, [last.change.verification.words(), change.gain]))
             remarks = settings.remarks(change.candidate.settings, last.ran.report, last.plan.text)
             remarks += caught_in_graph(last.ran.report, last.plan.text) if before is self._steps[0] else []
@@ -450,14 +450,14 @@ class Search:
         for change in (step.change for step in self._steps[1:]):
             fix = change.fix
             if not self._is_confirmed:
-                fix.reason = f"not proved: {stopped}"
+                fix.reason = f"not verified: {stopped}"
                 continue
             taken |= {id: fix.title for id in (fix.break_, fix.recompile, *fix.removes) if id is not None}
             taken |= {other.id: fix.title for other in change.instead}
         for fix in self.found.fixes:
             if fix.verdict == "untried" and not fix.reason:
                 first = taken.get(fix.id) or taken.get(fix.break_ or fix.recompile or "")
-                fix.reason = f"not needed: “{first}” is proved" if first else "" if self.found.is_complete else stopped
+                fix.reason = f"not needed: “{first}” is verified" if first else "" if self.found.is_complete else stopped
         self.found.fixes = [fix for fix in self.found.fixes if fix.reason]
 
     def _stopped(self, reason: str) -> None:

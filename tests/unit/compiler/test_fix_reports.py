@@ -91,7 +91,7 @@ def tick() -> None:
 
 
 def chooses(x: torch.Tensor) -> torch.Tensor:
-    if not torch.compiler.is_compiling():  # when the proof calls it in eager mode
+    if not torch.compiler.is_compiling():  # when the comparison calls it in eager mode
         tick()
     if x.sum() > 0:
         return x * 2
@@ -109,6 +109,6 @@ def test_each_change_that_is_not_taken_says_truly_why(monkeypatch: pytest.Monkey
     for x in report.fixes or ():
         assert x.reason
         if x.verdict == "untried":
-            taken = [f"not needed: “{title}” is proved" for title in chosen]
-            assert x.reason in (taken or ["the search was interrupted", "not proved: the search was interrupted"])
-    assert ("is proved" in str(report)) <= bool(chosen)
+            taken = [f"not needed: “{title}” is verified" for title in chosen]
+            assert x.reason in (taken or ["the search was interrupted", "not verified: the search was interrupted"])
+    assert ("is verified" in str(report)) <= bool(chosen)

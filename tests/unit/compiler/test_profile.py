@@ -212,7 +212,9 @@ def test_only_functions_that_a_run_has_made_are_searched_for(monkeypatch: pytest
             made.append(inner)
 
     monkeypatch.setattr(gc, "get_referrers", counted)
-    monkeypatch.setattr(sys, "getrefcount", lambda value: 1)  # a count is no proof: Python 3.14 leaves out borrowed references
+    monkeypatch.setattr(
+        sys, "getrefcount", lambda value: 1
+    )  # a count shows nothing: Python 3.14 leaves out borrowed references
     own = [code for code in f.__code__.co_consts if hasattr(code, "co_code")]
     for keep in (False, True):
         with retracing() as trace_anew:

@@ -104,7 +104,7 @@ def test_the_statements_of_a_cell_are_fixed(shell: Any, monkeypatch: pytest.Monk
     report = shell.report(*cell)
     assert {name for name in set(shell.ns) - before if not name.startswith("_")} == {"scale", "z"}
     assert shell.ns["ran"] == [1]
-    assert all(x.verdict == "proved" for x in report.fixes if x.chosen)
+    assert all(x.verdict == "verified" for x in report.fixes if x.chosen)
     assert report.fix_set.breaks_before > report.fix_set.breaks_after == 0
     assert "Not in the cell" not in shell("%fix").text
     [fixed] = texts
@@ -164,7 +164,7 @@ def test_one_compile_for_all_sizes(shell: Any, monkeypatch: pytest.MonkeyPatch) 
     cell = ("def f(x):", "    return x.sin() + x.shape[0]", "f(torch.ones(3))", "f(torch.ones(5))")
     report = shell.report("%%compile --fix --fix-seconds 600 --backend eager", *cell)
     [chosen] = [x for x in report.fixes if x.chosen]
-    assert (chosen.verdict, chosen.settings, chosen.recompile) == ("proved", {"dynamic": True}, report.recompiles[0].frame)
+    assert (chosen.verdict, chosen.settings, chosen.recompile) == ("verified", {"dynamic": True}, report.recompiles[0].frame)
     assert (report.fix_set.recompiles_before, report.fix_set.recompiles_after) == (1, 0)
     assert "1 of 1 recompile can be fixed: 2 graphs → 1" in str(report)
     assert "→ %fix puts the cell with the fix below" in str(report)
@@ -182,7 +182,7 @@ def test_the_size_that_varies_is_marked(shell: Any, monkeypatch: pytest.MonkeyPa
             "    batch = torch.ones(2, n)", "    y = f(batch)")  # fmt: skip
     report = shell.report(*cell)
     [chosen] = [x for x in report.fixes if x.chosen]
-    assert (chosen.verdict, chosen.settings) == ("proved", {"torch._dynamo.mark_dynamic": ["x, 1"]})
+    assert (chosen.verdict, chosen.settings) == ("verified", {"torch._dynamo.mark_dynamic": ["x, 1"]})
     assert not hasattr(shell.ns["batch"], "_dynamo_dynamic_indices")
     assert shell("%fix").text.strip() == ""
     [fixed] = texts
@@ -307,7 +307,7 @@ def test_a_fix_is_credited_with_the_recompiles_that_it_removes(shell: Any) -> No
     assert (chosen.settings, [names[id] for id in chosen.removes]) == ({"dynamic": True}, ["loss"])
     text = str(report)
     assert "1 of 3 recompiles can be fixed" in text
-    assert "✓ recompile of loss: Compile for all sizes at once: proved" in text
+    assert "✓ recompile of loss: Compile for all sizes at once: verified" in text
     assert "recompile of M: " in text.partition("✓")[2]
 
 

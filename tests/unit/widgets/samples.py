@@ -205,13 +205,13 @@ NESTED = (
 
 
 def fixed() -> Report:
-    """One break with a proved fix and a refused one."""
+    """One break with a verified fix and a refused one."""
     found = one_break()
     at = found.breaks[0]
     edit = FixEdit(file=at.file, first_line=4, last_line=4, before="    print('<b>')\n", after="    logged = 1  # <script>\n")
     found.fixes = [
         Fix(
-            id="x0", break_=at.id, removes=[at.id], title="Move it", edits=[edit], verdict="proved", reason="agrees",
+            id="x0", break_=at.id, removes=[at.id], title="Move it", edits=[edit], verdict="verified", reason="agrees",
             chosen=True, assumption="It is printed later", breaks_before=1, breaks_after=0, graphs_before=2, graphs_after=1,
         ),
         Fix(id="x1", break_=at.id, title="Drop it", verdict="refused", reason="a printed line is lost"),

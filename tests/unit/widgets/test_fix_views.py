@@ -1,4 +1,4 @@
-"""The Fix tab of a graph break: what was proved, as a diff; what was tried in vain; the cell with all fixes."""
+"""The Fix tab of a graph break: what was verified, as a diff; what was tried in vain; the cell with all fixes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_a_break_shows_its_fix_and_what_was_refused() -> None:
     model = view_model(report)
     (part,) = [p for p in model["details"][report.breaks[0].id]["parts"] if p["kind"] == "fix"]
     (chosen,), (other,) = part["body"]["chosen"], part["body"]["others"]
-    assert chosen["words"] == "Move it: proved, agrees"
+    assert chosen["words"] == "Move it: verified, agrees"
     assert chosen["diff"] == ["-    print('<b>')", "+    logged = 1  # <script>"]
     assert chosen["gain"] == "graph breaks 1 → 0, graphs 2 → 1"
     assert chosen["assumption"] == "It is printed later"
@@ -30,7 +30,7 @@ def test_a_fix_that_changes_no_file_is_no_diff() -> None:
     """What to do is said: no empty text is called a diff."""
     report = recompiled()
     report.fixes = [
-        Fix(id="x0", recompile=report.recompiles[0].frame, verdict="proved", chosen=True, settings={"dynamic": True})
+        Fix(id="x0", recompile=report.recompiles[0].frame, verdict="verified", chosen=True, settings={"dynamic": True})
     ]
     report.fix_set = FixSet(fixes=["x0"], settings={"dynamic": True}, recompiles_before=1)
     by_hand = "no file changes: use torch.compile(..., dynamic=True)"
@@ -57,7 +57,7 @@ def test_a_search_that_was_cut_short_says_so_and_can_be_repeated() -> None:
     assert model["fixable"]
 
 
-def test_where_nothing_was_proved_no_fixed_cell_is_offered() -> None:
+def test_where_nothing_was_verified_no_fixed_cell_is_offered() -> None:
     report = fixed()
     assert report.fixes is not None
     assert report.fix_set is not None
@@ -83,7 +83,7 @@ def test_every_recompile_of_a_function_shows_its_fix() -> None:
     report.frames.append(replace(again, id="f9", compile_id="0/9"))
     report.recompiles.append(replace(report.recompiles[0], frame="f9"))
     frames = [again, report.frames[-1]]
-    report.fixes = [Fix(id="x0", recompile=frames[0].id, verdict="proved", chosen=True, breaks_before=0, breaks_after=0,
+    report.fixes = [Fix(id="x0", recompile=frames[0].id, verdict="verified", chosen=True, breaks_before=0, breaks_after=0,
                         graphs_before=2, graphs_after=1)]  # fmt: skip
     details = view_model(report)["details"]
     for frame in frames:

@@ -217,7 +217,7 @@ def test_measured_times_rank_the_causes_and_fill_the_bars() -> None:
 def test_what_trying_a_setting_showed_replaces_the_hint() -> None:
     report = model(breaks=12)
     report.fixes = [Fix(id="x0", break_="b9", kind="setting", settings={"torch._dynamo.config.capture_scalar_outputs": True},
-                        verdict="proved", breaks_before=12, breaks_after=10)]  # fmt: skip
+                        verdict="verified", breaks_before=12, breaks_after=10)]  # fmt: skip
     cause = shown(report)["causes"][1]
     assert cause["fix"] == "set `torch._dynamo.config.capture_scalar_outputs = True` (tried: 12 graph breaks become 10)"
 
@@ -253,15 +253,15 @@ def test_what_else_was_tried_in_vain_is_not_advised() -> None:
     assert "dynamic" not in again["fix"]
 
 
-def test_what_is_proved_is_done_first_and_the_rest_remains() -> None:
+def test_what_is_verified_is_done_first_and_the_rest_remains() -> None:
     report = model(breaks=12)
     again = [r.frame for r in report.recompiles]
     removes = [*(b.id for b in report.breaks[:3]), *again[:2]]
-    report.fixes = [replace(tried(report.breaks[0].id, "proved"), removes=removes, chosen=True)]
+    report.fixes = [replace(tried(report.breaks[0].id, "verified"), removes=removes, chosen=True)]
     report.fix_set = FixSet(fixes=["x0"], breaks_before=12, breaks_after=9, graphs_before=20, graphs_after=15)
     found = shown(report)
     gone = f"3 of 12 graph breaks and 2 of {len(again)} recompiles"
-    assert found["first"] == f"apply 1 proved change (`report.patch()`): {gone} go away."
+    assert found["first"] == f"apply 1 verified change (`report.patch()`): {gone} go away."
     assert found["left"] == f"9 graph breaks, {len(again) - 2} recompiles"
     assert f"{gone} can be fixed: 20 graphs → 15" in to_text(report)
 
@@ -280,7 +280,7 @@ def test_a_setting_for_which_no_time_was_left_does_not_count_as_tried() -> None:
     words = next(one for one in (CauseWords(Places(report), cause) for cause in causes(report)) if one.cause.setting)
     assert words.fix() == "set `torch._dynamo.config.capture_scalar_outputs = True` (not tried)"
     assert "(not tried): the compiler advises it for 3 of 12 graph breaks" in first_words(words)
-    for reason in ("the time limit was reached", "not proved: the time limit was reached"):
+    for reason in ("the time limit was reached", "not verified: the time limit was reached"):
         report.fixes[0].reason = reason
         assert words.fix().endswith(f"({reason if reason.startswith('not ') else 'not tried: ' + reason})")
 

@@ -111,7 +111,7 @@ def test_counts_agree_with_their_nouns(n: int, s: str) -> None:
     assert recompile_row(again, Places(Report()))["facts"] == f"1 of {n} version{s}"
     report.breaks[0].hints = ["Set torch._dynamo.config.capture_scalar_outputs = True"]
     settings = {"torch._dynamo.config.capture_scalar_outputs": True}
-    report.fixes = [Fix(id="x0", break_="b0", settings=settings, verdict="proved", breaks_before=n, breaks_after=0)]
+    report.fixes = [Fix(id="x0", break_="b0", settings=settings, verdict="verified", breaks_before=n, breaks_after=0)]
     (cause,) = causes(report)
     assert CauseWords(Places(report), cause).tried().endswith("becomes 0" if n == 1 else "become 0")
 
