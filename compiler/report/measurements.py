@@ -384,7 +384,7 @@ class Fix(Part, kw_only=True):
     verdict: FixVerdict = "untried"
     #: why the change is not verified; if it is, what was compared
     reason: str = ""
-    #: what the change takes for granted
+    #: what the change assumes
     assumption: str = ""
     #: whether `report.patch()` and `report.fixed()` apply the change
     chosen: bool = False

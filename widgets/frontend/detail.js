@@ -49,7 +49,7 @@ function fixRow({ words, verdict, gain, assumption, diff }) {
     h("p", {}, h("b", { "aria-hidden": "true", text: `${VERDICTS[verdict]} ` }), ...withCode(words)),
     lines.length > 0 && h("pre", { cls: "dyn-code dyn-diff", tabindex: "0" }, ...lines),
     gain && h("p", { cls: "dyn-gain", text: gain }),
-    assumption && h("p", {}, "Takes for granted: ", ...withCode(assumption)),
+    assumption && h("p", {}, "Assumes: ", ...withCode(assumption)),
   );
 }
 

@@ -239,7 +239,7 @@ verified:"✓",refused:"✗",untried:"–"};function fixRow({words,verdict:verdi
 map(line=>h("span",{cls:line[0]==="+"?"dyn-added":line[0]==="-"?"dyn-removed":"",text:`${line}
 `}));return h("div",{cls:`dyn-change dyn-change-${verdict2}`},h("p",{},h("b",{"aria-hidden":"true",text:`${VERDICTS[verdict2]}\
  `}),...withCode(words)),lines.length>0&&h("pre",{cls:"dyn-code dyn-diff",tabindex:"0"},...lines),gain&&h("p",{cls:"dyn-\
-gain",text:gain}),assumption&&h("p",{},"Takes for granted: ",...withCode(assumption)))}function fixBody({chosen,others,cell},ctx){
+gain",text:gain}),assumption&&h("p",{},"Assumes: ",...withCode(assumption)))}function fixBody({chosen,others,cell},ctx){
 let tried=others.map(fixRow),summary=h("summary",{text:`${plural(others.length,"other change")} considered`});return h("\
 div",{cls:"dyn-prose"},!chosen.length&&!others.length&&h("p",{text:"No changes have been tried. The button runs the cell\
  again, and tries them on copies of its calls."}),h("div",{cls:"dyn-row"},cell&&copyButton(cell,"Copy fixed cell"),ctx.fixButton()),
