@@ -103,7 +103,7 @@ def _moved(problem: Problem, source: Source, statement: ast.stmt) -> list[Candid
             taken.append(name)
             saved.append(f"{name} = {source.text_of(leaf)}")
             names.append((source.start(leaf), source.end(leaf), name))
-        if not source.stands_alone(one) or '"""' in source.text_of(one) or "'''" in source.text_of(one):
+        if not source.stands_alone(one):
             return []
         start, end = source.whole_lines(one)
         changes.append((start, end, "".join(f"{source.indent(one)}{line}\n" for line in saved)))
