@@ -29,7 +29,6 @@ from dynascope.compiler.report import FailedGuard, FailedGuardKind, Frame, Guard
 from dynascope.compiler.source.lines import CellResolver
 from dynascope.compiler.source.origin import in_torch
 
-_GUARD = re.compile(r"^(?P<bars>[| ]*)\+- (?P<kind>[A-Z_]+): (?P<text>.*)$", re.M)
 _TENSOR = re.compile(
     r"check_tensor\((?P<source>.*?), (?P<type>\w+), .*?torch\.(?P<dtype>\w+), device=(?P<device>[^,]+), "
     r"requires_grad=(?P<grad>\w+), size=\[(?P<size>[^\]]*)\]"
@@ -43,23 +42,8 @@ NOISE = frozenset({
     "DETERMINISTIC_ALGORITHMS", "CLASS_MATCH", "CLOSURE_MATCH", "FUNCTION_MATCH", "MODULE_MATCH",
     "CONSTANT_SUBCLASS_MATCH", "WEAKREF_ALIVE", "DYNAMIC_INDICES",
 })  # fmt: skip
+#: a report has at most this many readable guards of a frame
 _MOST_GUARDS = 200
-
-
-def guards(text: str) -> list[str]:
-    """The guards on the user's data, readable, in order, each once, at most `_MOST_GUARDS` of them.
-
-    Guards of the kinds in `NOISE` are left out, except conditions on symbols.  If a guard that is left out fails, the
-    recompile's reason says so.
-    """
-    readable: dict[str, None] = {}
-    for match in _GUARD.finditer(text):
-        on_symbols = match["kind"] in ON_SYMBOLS and not match["bars"]
-        if (on_symbols or match["kind"] not in NOISE) and (words := as_written(split_comment(match["text"])[0])):
-            readable[words] = None
-            if len(readable) == _MOST_GUARDS:
-                break
-    return list(readable)
 
 
 def as_written(text: str) -> str:
@@ -89,21 +73,7 @@ _MARKS = ("DYNAMIC_INDICES", "DIMENSION_DYNAMIC_MARKING_GUARD")
 _SAME = re.compile(r"^___check_obj_id\((?P<about>.+), \d+\)")
 
 
-@dataclass
-class GuardTree:
-    """What the guards of one frame say."""
-
-    sites: list[GuardSite] = field(default_factory=list)
-    #: guarded expression, as the user writes it -> class of its value in the traced call
-    types: dict[str, str] = field(default_factory=dict)
-    #: guarded expression, as the user writes it -> (kind, condition, place) of each guard on it; "" has the conditions on
-    #: symbols, and the guards on no expression (on global state, for example)
-    made: dict[str, list[tuple[str, str, Place]]] = field(default_factory=dict)
-    #: each (tensor, dimension) that the program marked as dynamic
-    marked: set[tuple[str, int]] = field(default_factory=set)
-
-
-def read_tree(text: str, places: Places, stacks: Mapping[str, list[list[Any]]], shapes: Mapping[str, Place]) -> GuardTree:
+def read_tree(text: str, places: Places, stacks: Mapping[str, list[list[Any]]], shapes: Mapping[str, Place]) -> Version:
     """Read a guard tree.
 
     `stacks`: guarded expression -> the stacks at which guards on it were made; `shapes`: condition on symbols -> its place.
@@ -112,16 +82,16 @@ def read_tree(text: str, places: Places, stacks: Mapping[str, list[list[Any]]], 
     for match in _ENTRY.finditer(text):
         if match["kind"] is None:
             reader.source, reader.about = match["source"], user_expression(match["source"])
-            reader.tree.types[reader.about] = match["type"]
+            reader.version.types[reader.about] = match["type"]
         else:
             reader.add(match["kind"], match["text"], outside=not match["bars"])
-    return reader.tree
+    return reader.version
 
 
 class _TreeReader:
     def __init__(self, places: Places, stacks: Mapping[str, list[list[Any]]], shapes: Mapping[str, Place]) -> None:
         self.places, self.stacks, self.shapes = places, stacks, shapes
-        self.tree = GuardTree()
+        self.version = Version()
         #: the guarded expression as Dynamo writes it, and as the user writes it
         self.source = self.about = ""
         self.sites: dict[tuple[StackEntry, ...], GuardSite] = {}
@@ -130,30 +100,32 @@ class _TreeReader:
 
     def add(self, kind: str, text: str, outside: bool) -> None:
         code, comment = split_comment(text)
-        if outside and kind in ON_SYMBOLS:
+        words, on_symbols = as_written(code), outside and kind in ON_SYMBOLS
+        if words and (on_symbols or kind not in NOISE) and len(self.version.readable) < _MOST_GUARDS:
+            self.version.readable[words] = None
+        if on_symbols:
             self.shape(user_expression(code), comment)
             return
         places = self.places.printed(comment, self.stacks.get(self.source, ()))
         place = places[0] if places else Place(origin="compiler")
         about = self.about or None
-        self.tree.made.setdefault(self.about, []).append((kind, code, place))
+        self.version.made.setdefault(self.about, []).append((kind, code, place))
         if kind in NOISE:
             if kind in _MARKS:
                 marked = _MARKED.search(code)
                 if marked is not None:
                     about = user_expression(marked["about"])
-                    self.tree.marked |= {(about, int(d)) for d in marked["dims"].split(",")}
+                    self.version.marked |= {(about, int(d)) for d in marked["dims"].split(",")}
                 return  # not shown: each tensor has several, and most of them say that it is not marked
             self.put(place, Guard(kind=kind, text=self.noise(kind, code, about), source=about), kind)
         else:
-            words = as_written(code)
             first, _, rest = words.partition(" ")
             self.put(place, Guard(kind=kind, text=words, source=about), f"{_INDEX.sub('*', first)} {rest}")
 
     def noise(self, kind: str, code: str, about: str | None) -> str:
         """A condition that Dynamo adds for itself, without addresses."""
         if kind == "TYPE_MATCH":
-            return f"type({about}) is {self.tree.types.get(about or '', '?')}"
+            return f"type({about}) is {self.version.types.get(about or '', '?')}"
         same = _SAME.match(user_expression(code))
         if same is not None:
             return f"{same['about']} is the same object"
@@ -168,7 +140,7 @@ class _TreeReader:
         else:
             parts, places = [code], places[:1] or [self.shapes.get(code, Place())]
         for part, place in zip(parts, places, strict=True):
-            self.tree.made.setdefault("", []).append(("SHAPE", part, place))
+            self.version.made.setdefault("", []).append(("SHAPE", part, place))
             about = _ABOUT.match(part)
             self.put(place, Guard(kind="SHAPE", text=part, source=about and (about["a"] or about["b"])), part)
 
@@ -185,10 +157,10 @@ class _TreeReader:
         """The site of a stack; if it is new, it is made, with the sites of its callers."""
         known = self.sites.get(stack)
         if known is None:
-            caller = self.tree.sites.index(self.site(stack[:-1])) if len(stack) > 1 else None
+            caller = self.version.sites.index(self.site(stack[:-1])) if len(stack) > 1 else None
             at = replace(stack[-1], source="") if stack else None  # the report has the text of lines once
             known = self.sites[stack] = GuardSite(at=at, caller=caller, in_torch=at is not None and in_torch(at.file))
-            self.tree.sites.append(known)
+            self.version.sites.append(known)
         return known
 
 
@@ -201,12 +173,22 @@ _OF_TENSORS = frozenset[FailedGuardKind](
 )
 
 
+@dataclass
 class Version:
-    """One compiled version of a code object: its guards, and the symbols in its shapes."""
+    """One compiled version of a code object: what its guards say, and the symbols in its shapes."""
 
-    def __init__(self, tree: GuardTree | None = None, symbols: list[Symbol] | None = None) -> None:
-        self.tree = tree or GuardTree()
-        self.symbols = symbols or []
+    sites: list[GuardSite] = field(default_factory=list)
+    #: guarded expression, as the user writes it -> class of its value in the traced call
+    types: dict[str, str] = field(default_factory=dict)
+    #: guarded expression, as the user writes it -> (kind, condition, place) of each guard on it; "" has the conditions on
+    #: symbols, and the guards on no expression (on global state, for example)
+    made: dict[str, list[tuple[str, str, Place]]] = field(default_factory=dict)
+    #: each (tensor, dimension) that the program marked as dynamic
+    marked: set[tuple[str, int]] = field(default_factory=set)
+    #: the guards on the user's data in readable form, in order, each once; those of the kinds in `NOISE` are left out, except
+    #: conditions on symbols.  If a guard that is left out fails, the recompile's reason says so
+    readable: dict[str, None] = field(default_factory=dict)
+    symbols: list[Symbol] = field(default_factory=list)
 
     def value(self, about: str) -> str | None:
         """The value that an expression ("x.size()[0]", "self.scale") had in the traced call; None: unknown."""
@@ -215,7 +197,7 @@ class Version:
         for symbol in self.symbols:
             if (symbol.source, symbol.dimension) == (name, dimension):
                 return symbol.hint
-        for _, condition, _ in self.tree.made.get(name, ()):
+        for _, condition, _ in self.made.get(name, ()):
             shape = _SHAPE.search(condition) if dimension is not None else None
             if shape is not None and dimension is not None:
                 sizes = shape["sizes"].split(", ")
@@ -228,14 +210,14 @@ class Version:
 
     def length(self, about: str) -> str | None:
         """The length that a container had in the traced call; None: unknown."""
-        conditions = (user_expression(c).partition(" == ") for _, c, _ in self.tree.made.get(about, ()))
+        conditions = (user_expression(c).partition(" == ") for _, c, _ in self.made.get(about, ()))
         return next((value for written, _, value in conditions if written == f"len({about})"), None)
 
     def place(self, guard: FailedGuard, condition: str) -> Place | None:
         """Where one of this version's guards comes from; None: unknown."""
         if guard.kind == "range":
             return self._end_of_range(guard)
-        made = self.tree.made
+        made = self.made
         own = made.get(str(guard.source), [])
         if guard.kind in _OF_TENSORS:
             return self._pinned(guard) or next((place for kind, _, place in own if kind == "TENSOR_MATCH"), None)
@@ -262,7 +244,7 @@ class Version:
             return None
         low, value, high = map(int, numbers)  # in a guard on a range, `before` is its start and `now` its end (see FailedGuard)
         text = f"{low} <= {guard.source}" if value < low else f"{guard.source} <= {high}"
-        return next((place for _, written, place in self.tree.made.get("", ()) if written == text), None)
+        return next((place for _, written, place in self.made.get("", ()) if written == text), None)
 
 
 def read_version(record: CompileRecord, cell_of: CellResolver, files: set[str]) -> Version:
@@ -270,9 +252,9 @@ def read_version(record: CompileRecord, cell_of: CellResolver, files: set[str]) 
     places = Places(cell_of)
     places.know_files(files)
     symbols = Symbols(record.shapes, places)
-    tree = read_tree(record.guard_text or "", places, record.guard_stacks, symbols.conditions)
-    config = str(record.metrics.get("dynamo_config"))
-    return Version(tree, symbols.describe(tree.sites, tree.marked, config))
+    version = read_tree(record.guard_text or "", places, record.guard_stacks, symbols.conditions)
+    version.symbols = symbols.describe(version.sites, version.marked, str(record.metrics.get("dynamo_config")))
+    return version
 
 
 _STACK = re.compile(r'^ *File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)', re.M)
@@ -320,7 +302,7 @@ class Recompiles:
             condition = user_expression(printed_condition)
             about = str(guard.source)
             if guard.kind == "type":
-                guard.before, guard.now = old.tree.types.get(about), new.tree.types.get(about)
+                guard.before, guard.now = old.types.get(about), new.types.get(about)
             elif guard.kind == "length":
                 guard.actual = new.length(about)
             elif guard.kind == "expression":

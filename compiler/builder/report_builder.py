@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from dynascope.compiler.builder import graph_parser, graphs, guards, outcomes
+from dynascope.compiler.builder import graph_parser, graphs, outcomes
 from dynascope.compiler.builder.breaks import BreakTable
 from dynascope.compiler.builder.compile_records import CompileRecord, CompileRecords
 from dynascope.compiler.builder.compile_time import compile_time, repeated_blocks
@@ -227,7 +227,6 @@ class _ReportBuilder:
             compile_seconds=graphs.compile_seconds(metrics),
             phases=graphs.metric_seconds(metrics),
             guard_count=metrics.get("guard_count"),
-            guards=guards.guards(record.guard_text) if record.guard_text else list(dict.fromkeys(record.added_guards)),
             bytecode=record.bytecode.get("original"),
             modified_bytecode=record.bytecode.get("modified"),
         )
@@ -340,7 +339,8 @@ class _ReportBuilder:
         if frame.graph is not None:
             files |= {n.file for n in self.result.graphs[-1].nodes if n.file is not None}
         version = read_version(record, self.cell_of, files)
-        frame.guard_sites, frame.symbols = version.tree.sites, version.symbols
+        frame.guards = list(version.readable if record.guard_text else dict.fromkeys(record.added_guards))
+        frame.guard_sites, frame.symbols = version.sites, version.symbols
         for site in frame.guard_sites:
             if site.at is not None and (site.at.file in self.extents or is_users(site.at.file)):
                 self.note_lines(site.at.file, site.at.line, site.at.line)

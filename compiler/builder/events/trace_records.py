@@ -16,8 +16,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
+from typing import Annotated, Any, TypedDict
+
+import msgspec
+from msgspec import Meta
 
 from dynascope.compiler.builder.events.schema import Timed
 
@@ -103,81 +106,60 @@ def record_compile_id(metadata: dict[str, Any]) -> str | None:
     return f"!{autograd}" if inner is None else f"!{autograd}/{inner}"
 
 
-_Test = Callable[[Any], bool]
 #: no number that torch counts or measures is larger, not even a time in microseconds
 _MOST = 1 << 62
+_Int = Annotated[int, Meta(gt=-_MOST, lt=_MOST)]
+_Float = Annotated[float, Meta(gt=-float(_MOST), lt=float(_MOST))]
 
 
-def _integer(value: Any) -> bool:
-    return type(value) is int and abs(value) < _MOST
+class _StackEntry(TypedDict):
+    """An entry of a stack; the file is a name, or an id in the table of strings."""
+
+    line: _Int
+    name: str
+    filename: str | _Int
 
 
-def _number(value: Any) -> bool:
-    return _integer(value) or (type(value) is float and math.isfinite(value) and abs(value) < _MOST)
-
-
-def _text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _flag(value: Any) -> bool:
-    return isinstance(value, bool)
-
-
-def _stack(value: Any) -> bool:
-    return isinstance(value, list) and all(map(_stack_entry, value))
-
-
-def _stack_entry(value: Any) -> bool:
-    """Whether this is an entry of a stack: a line, a function's name, and a file's name or its id in the table of strings."""
-    if not isinstance(value, dict):
-        return False
-    file = value.get("filename")
-    return _integer(value.get("line")) and _text(value.get("name")) and (_text(file) or _integer(file))
-
-
-def _object(value: Any) -> bool:
-    return isinstance(value, dict)
-
+_Stack = list[_StackEntry]
 
 #: fields that a record of any kind may have
-_HEADER_TYPES: dict[str, _Test] = {
-    "rank": _integer, "frame_id": _integer, "frame_compile_id": _integer, "compiled_autograd_id": _integer,
-    "attempt": _integer, "has_payload": _text, "stack": _stack,
+_HEADER_TYPES: dict[str, Any] = {
+    "rank": _Int, "frame_id": _Int, "frame_compile_id": _Int, "compiled_autograd_id": _Int,
+    "attempt": _Int, "has_payload": str, "stack": _Stack,
 }  # fmt: skip
 _IDS = ("frame_id", "frame_compile_id", "compiled_autograd_id")
-_METRICS: dict[str, _Test] = {
-    "co_name": _text, "co_filename": _text, "co_firstlineno": _integer, "compile_id": _text, "cudagraph_skip_reason": _text,
-    "fail_type": _text, "fail_reason": _text, "fail_user_frame_filename": _text, "fail_user_frame_lineno": _integer,
-    "guard_count": _integer, "is_forward": _flag, "cache_size": _integer,
-    "dynamo_config": _text, "entire_frame_compile_time_s": _number,
-    "backend_compile_time_s": _number, "inductor_compile_time_s": _number, "code_gen_time_s": _number,
-    "dynamo_cumulative_compile_time_us": _number, "aot_autograd_cumulative_compile_time_us": _number,
-    "inductor_cumulative_compile_time_us": _number, "triton_compile_time_us": _number,
+_METRICS: dict[str, Any] = {
+    "co_name": str, "co_filename": str, "co_firstlineno": _Int, "compile_id": str, "cudagraph_skip_reason": str,
+    "fail_type": str, "fail_reason": str, "fail_user_frame_filename": str, "fail_user_frame_lineno": _Int,
+    "guard_count": _Int, "is_forward": bool, "cache_size": _Int,
+    "dynamo_config": str, "entire_frame_compile_time_s": _Float,
+    "backend_compile_time_s": _Float, "inductor_compile_time_s": _Float, "code_gen_time_s": _Float,
+    "dynamo_cumulative_compile_time_us": _Float, "aot_autograd_cumulative_compile_time_us": _Float,
+    "inductor_cumulative_compile_time_us": _Float, "triton_compile_time_us": _Float,
 }  # fmt: skip
 #: fields of a record's own content; those of metrics may be null
-_FIELDS: dict[str, dict[str, _Test]] = {
-    "dynamo_start": {"stack": _stack},
-    "artifact": {"name": _text},
+_FIELDS: dict[str, dict[str, Any]] = {
+    "dynamo_start": {"stack": _Stack},
+    "artifact": {"name": str},
     "create_symbol": {
-        "symbol": _text,
-        "val": _text,
-        "vr": _text,
-        "source": _text,
-        "stack": _stack,
-        "user_stack": _stack,
+        "symbol": str,
+        "val": str,
+        "vr": str,
+        "source": str,
+        "stack": _Stack,
+        "user_stack": _Stack,
     },
-    "create_unbacked_symbol": {"symbol": _text, "vr": _text, "stack": _stack, "user_stack": _stack},
-    "guard_added_fast": {"expr": _text, "stack": _stack, "user_stack": _stack},
+    "create_unbacked_symbol": {"symbol": str, "vr": str, "stack": _Stack, "user_stack": _Stack},
+    "guard_added_fast": {"expr": str, "stack": _Stack, "user_stack": _Stack},
     "symbolic_shape_specialization": {
-        "symbol": _text,
-        "value": _text,
-        "reason": _text,
-        "stack": _stack,
-        "user_stack": lambda v: v is None or _stack(v),
+        "symbol": str,
+        "value": str,
+        "reason": str,
+        "stack": _Stack,
+        "user_stack": _Stack | None,
     },
-    "optimize_ddp_split_child": {"name": _text},
-    "graph_dump": {"name": _text},
+    "optimize_ddp_split_child": {"name": str},
+    "graph_dump": {"name": str},
     "compilation_metrics": _METRICS,
     "bwd_compilation_metrics": _METRICS,
 }
@@ -193,6 +175,14 @@ _NEEDED = {
 }
 
 
+def _fits(value: Any, kind: Any) -> bool:
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        return False
+    return True
+
+
 def remove_wrong_types(name: str, metadata: dict[str, Any]) -> Iterator[str]:
     """Remove the fields of a wrong type from a record; yields a description of each problem.
 
@@ -201,8 +191,8 @@ def remove_wrong_types(name: str, metadata: dict[str, Any]) -> Iterator[str]:
     """
     for field in [f for f in _IDS if metadata.get(f, 0) is None]:
         del metadata[field]  # torch before 2.6 writes null for an id that does not exist
-    for field, fits in _HEADER_TYPES.items():
-        if field in metadata and not fits(metadata[field]):
+    for field, kind in _HEADER_TYPES.items():
+        if field in metadata and not _fits(metadata[field], kind):
             del metadata[field]
             yield field
             if field in _IDS:
@@ -213,12 +203,12 @@ def remove_wrong_types(name: str, metadata: dict[str, Any]) -> Iterator[str]:
     if name not in metadata or name == "str":
         return
     fields = metadata[name]
-    if not _object(fields):
+    if not isinstance(fields, dict):
         del metadata[name]
         yield name
         return
-    for field, fits in (tests or {}).items():
-        if field in fields and not fits(fields[field]) and not (fields[field] is None and tests is _METRICS):
+    for field, kind in (tests or {}).items():
+        if field in fields and not _fits(fields[field], kind) and not (fields[field] is None and tests is _METRICS):
             del fields[field]
             yield f"{name}.{field}"
     if name in _NEEDED and _NEEDED[name] not in fields:
