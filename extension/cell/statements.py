@@ -8,8 +8,9 @@ statement that is in none runs uncompiled: one that would mean something else in
 makes a module or an optimizer, or that calls an optimizer or `backward` (`why_uncompiled`).
 
 * Dynamo gives up on a frame that reads a global which did not exist when the frame began.  So names that are not bound yet are
-  bound to a placeholder first.  Nothing may see it: a statement that may read such a name before it has certainly been
-  assigned, itself or through the functions that it calls, is not in the run that binds the name.
+  bound to a placeholder first.  Nothing may see it.  The run's own statements test for it where they read such a name, and
+  raise NameError (`_CheckedReads`).  A name that a function of the notebook reads, too, gets no placeholder: its run ends with
+  the statement that binds it.
 * Dynamo skips frames that neither hold a tensor nor name a module of torch or numpy, and a resume function knows the cell's
   data only as globals.  So `_in` holds an empty tensor and lives to the end.
 * What Dynamo skips (a loop with a graph break, for example) would run eagerly, and with it all that it calls in torch.  So a
@@ -28,30 +29,22 @@ from __future__ import annotations
 import ast
 import builtins
 import copy
+import gc
 import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from types import CodeType, FunctionType
+from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
 from dynascope.cell.entry_points import EntryPoints, is_module
-from dynascope.cell.global_reads import GlobalReads, names_read
 from dynascope.cell.interrupts import interruptible
 from dynascope.cell.source import Cell, Namespace, compile_tree, reread, run_statement
-from dynascope.cell.syntax import (
-    block_fields,
-    bound_names,
-    dotted_name,
-    generated,
-    is_string,
-    located,
-    own_nodes,
-)
+from dynascope.cell.syntax import bound_names, dotted_name, generated, is_string, located, own_nodes
 from dynascope.cell.targets import definitions
 from dynascope.compiler.capture.torch_private import config
 from dynascope.compiler.lab.fix.text_edits import NotApplicable
-from dynascope.compiler.source.code import STATEMENTS, map_constants
+from dynascope.compiler.source.code import STATEMENTS, map_constants, names_used, user_name
 from dynascope.compiler.source.code_swap import set_from_text
 from dynascope.widgets.words import line_ranges
 
@@ -69,8 +62,6 @@ _SHOWN = (
 #: matches settings of the compiler, such as `torch._dynamo.config.x = 1`: in a trace, they would come too late
 _SETTING = re.compile(r"\w+\._(dynamo|inductor|functorch)\.config\.")
 _QUALNAME_PREFIX = f"{STATEMENTS}.<locals>."
-#: the value of names that are not bound yet
-_PLACEHOLDER = object()
 #: why a statement ran uncompiled
 _SHOWS = "shows values"
 _MAKES, _TRAINS = "new modules and optimizers", "backward and optimizer steps"
@@ -96,11 +87,12 @@ class CellStatements:
         """Run the cell; returns the value of its last expression."""
         value, left = None, self.cell.statements
         while left:
-            run = next_run(left, self.namespace, set(self.namespace))
+            bound = set(self.namespace)
+            run, placeholders = next_run(left, self.namespace, bound)
             left = left[len(run) :]
             if run:
-                self._runs.append((set(self.namespace), set(bound_names(run))))
-                done, value = self._run_compiled(run)
+                self._runs.append((bound, set(bound_names(run))))
+                done, value = self._run_compiled(run, placeholders)
                 for statement in run[done:]:
                     value = self._run_uncompiled(statement, _GIVEN_UP if config.compiles_nothing() is None else "")
             else:
@@ -129,7 +121,7 @@ class CellStatements:
             )
         return notes
 
-    def _run_compiled(self, run: list[ast.stmt]) -> tuple[int, Any]:
+    def _run_compiled(self, run: list[ast.stmt], unbound: set[str]) -> tuple[int, Any]:
         """Run these statements compiled, as one function.
 
         Returns how many of them ran, and the value of the cell's last expression if it is one of these. The others are left if
@@ -138,24 +130,23 @@ class CellStatements:
         import torch
 
         live = [True]
-        placeholders = dict.fromkeys(set(bound_names(run)) - set(self.namespace), _PLACEHOLDER)
-        function = FunctionType(self._code(self.cell, run), self.namespace, STATEMENTS)
+        function = FunctionType(self._code(self.cell, run, unbound), self.namespace, STATEMENTS)
         function.__module__ = self.namespace.get("__name__", "__main__")
         number = len(self._runs) - 1
         set_from_text(function, lambda text: self._code(*self._edited(text, number)))
-        self.namespace.update(placeholders)
+        self.namespace.update(dict.fromkeys(unbound, _placeholder))
         try:
-            given = torch.compiler.is_dynamo_compiling, lambda: not live, torch.empty(0, device="cpu")
+            given = torch.compiler.is_dynamo_compiling, lambda: not live, _placeholder, torch.empty(0, device="cpu")
             stopped, value, _ = interruptible(self._make_entry(function), given)
         finally:
             live.clear()
-            for name in placeholders:
-                if self.namespace.get(name) is _PLACEHOLDER:
+            for name in unbound:
+                if self.namespace.get(name) is _placeholder:
                     del self.namespace[name]
         return len(run) if stopped is None else stopped, value
 
-    def _edited(self, text: str, number: int) -> tuple[Cell, list[ast.stmt]]:
-        """The cell with another text, and its run of this number.
+    def _edited(self, text: str, number: int) -> tuple[Cell, list[ast.stmt], set[str]]:
+        """The cell with another text, its run of this number, and the names that have a placeholder in it.
 
         Raises NotApplicable if that text defines a function or a module, or if its runs bind other names.
         """
@@ -165,18 +156,18 @@ class CellStatements:
                 "the change defines a function, and then the cell compiles only that: put the statements into a function first"
             )
         left = edited.statements
-        runs: list[list[ast.stmt]] = []
+        runs: list[tuple[list[ast.stmt], set[str]]] = []
         while left:
             bound, _ = self._runs[min(len(runs), len(self._runs) - 1)]
-            run = next_run(left, self.namespace, bound)
-            runs += [run] if run else []
+            run, placeholders = next_run(left, self.namespace, bound)
+            runs += [(run, placeholders)] if run else []
             left = left[len(run) or 1 :]
-        if [set(bound_names(run)) for run in runs] != [binds for _, binds in self._runs]:
+        if [set(bound_names(run)) for run, _ in runs] != [binds for _, binds in self._runs]:
             raise NotApplicable("the cell would bind other names")
-        return edited, runs[number]
+        return edited, *runs[number]
 
-    def _code(self, cell: Cell, run: list[ast.stmt]) -> CodeType:
-        """The code of a function that holds these statements."""
+    def _code(self, cell: Cell, run: list[ast.stmt], unbound: set[str]) -> CodeType:
+        """The code of a function that holds these statements; `unbound`: the names that have a placeholder at first."""
         bound, first, last = bound_names(run), run[0], run[-1]
         used = {n.id for s in run for n in ast.walk(s) if isinstance(n, ast.Name)}
         local = "_in"
@@ -184,15 +175,19 @@ class CellStatements:
             local += "_"
         function: Any = generated(f"def {STATEMENTS}({local}): pass", first)
         function.body = [located(ast.Global(names=bound), first)] if bound else []
+        unsure = set(unbound)
         for number, statement in enumerate(run):
             if _may_call_target(statement, self.namespace):
                 check = f"if not ({local}[0]() or {local}[1]()):\n return {number}, None, {local}"
                 function.body.append(generated(check, statement))
+            if unsure & {n.id for n in ast.walk(statement) if isinstance(n, ast.Name)}:
+                statement = _CheckedReads(unsure, f"{local}[2]").visit(copy.deepcopy(statement))
             function.body += [] if isinstance(statement, ast.Global) else [statement]  # all names of the function are global
+            if isinstance(statement, ast.Assign):
+                unsure -= set(bound_names(statement.targets))
         end: Any = generated(f"def f(): return None, None, {local}", last)
         if last is cell.last_expression:
-            function.body.pop()
-            end.body[0].value.elts[1] = cell.last_expression.value
+            end.body[0].value.elts[1] = function.body.pop().value
         function.body += end.body
         module = compile_tree(self.shell, cell, ast.Module(body=[function], type_ignores=[]), "exec")
         return map_constants(next(c for c in module.co_consts if isinstance(c, CodeType)), _at_module_level)
@@ -201,24 +196,53 @@ class CellStatements:
 # -- dividing the cell ------------------------------------------------------------------------------------
 
 
-def next_run(statements: Sequence[ast.stmt], namespace: Namespace, bound: set[str]) -> list[ast.stmt]:
-    """The statements that can be compiled as one function, from the first one on; empty if the first one cannot.
+def next_run(statements: Sequence[ast.stmt], namespace: Namespace, bound: set[str]) -> tuple[list[ast.stmt], set[str]]:
+    """The statements that can be compiled as one function, from the first one on, and the names that need a placeholder there.
 
-    `bound`: the names that are bound before them.
+    There are none if the first one cannot.  `bound`: the names that are bound before them.
     """
     run: list[ast.stmt] = []
-    reads = GlobalReads(namespace)
-    sure, binds = set(bound), set[str]()  # names that are certainly bound after the run; those that it binds
-    early: set[str] = set()  # names that the run may read before they are bound
+    unbound: set[str] = set()
+    read_later = _read_by_functions(statements, namespace)
     for statement in statements:
-        after = set(sure)
-        doubtful = _read_early([statement], after, namespace, reads)
-        names = set(bound_names([statement]))
-        if why_uncompiled(statement, namespace) or doubtful & (names | binds) or (names - bound) & early:
+        new = set(bound_names([statement])) - bound
+        names = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+        if why_uncompiled(statement, namespace) or new & read_later & names:
             break
         run.append(statement)
-        sure, binds, early = after, binds | names, early | doubtful
-    return [] if all(map(_shows, run)) else run
+        unbound |= new - read_later
+        if new & read_later:
+            break
+    return ([], set()) if all(map(_shows, run)) else (run, unbound)
+
+
+def _read_by_functions(statements: Sequence[ast.stmt], namespace: Namespace) -> set[str]:
+    """The names that functions of the notebook, and lambdas in these statements, use."""
+    codes = [f.__code__ for f in _functions(namespace) if user_name(f.__code__.co_name) != user_name(STATEMENTS)]
+    lambdas = [n for s in statements for n in ast.walk(s) if isinstance(n, ast.Lambda)]
+    names = {n.id for node in lambdas for n in ast.walk(node) if isinstance(n, ast.Name)}
+    return names.union(*map(names_used, codes))
+
+
+def _functions(namespace: Namespace) -> Iterator[FunctionType]:
+    """The functions defined in the notebook, also those in its classes, in closures and below decorators."""
+    todo, seen = list(namespace.values()), set[int]()
+    while todo:
+        value = todo.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        kind = type(value)
+        if kind is FunctionType:
+            if value.__globals__ is namespace:
+                yield value
+            todo += [*(value.__closure__ or ()), *vars(value).values()]
+        elif kind in (MethodType, staticmethod, classmethod, property, CellType):
+            todo += gc.get_referents(value)
+        elif issubclass(kind, type):
+            todo += vars(value).values() if vars(value).get("__module__") == namespace.get("__name__") else ()
+        else:
+            todo.append(kind)
 
 
 def _shows(statement: ast.stmt) -> bool:
@@ -229,60 +253,46 @@ def _shows(statement: ast.stmt) -> bool:
     return all(isinstance(n, _SHOWN) for n in nodes) and _SHOW.issuperset(names)
 
 
-def _read_early(statements: list[ast.stmt], sure: set[str], namespace: Namespace, reads: GlobalReads) -> set[str]:
-    """Names that the statements may read before they are certainly bound; adds those that are bound afterwards to `sure`."""
-    early: set[str] = set()
-    for statement in statements:
-        names = names_read(statement)
-        early |= (names | reads.through(names)) - sure
-        fields = block_fields(statement)
-        if not fields:
-            sure |= _surely_bound(statement)
-        bound_after = []
-        for node, field in fields:
-            header = copy.copy(node)
-            vars(header).update(dict.fromkeys(("body", "handlers", "cases", "orelse", "finalbody"), ()))
-            inside = sure | (set() if field == "orelse" else _surely_bound(header))
-            early |= _read_early(getattr(node, field), inside, namespace, reads)
-            bound_after.append(inside)
-        if (isinstance(statement, ast.If) and statement.orelse) or _swallows_nothing(statement, namespace):
-            sure |= set.intersection(*bound_after)
-        sure -= _deleted(statement)
-    return early
+def _placeholder(name: str) -> Any:
+    """The value of names that are not bound yet; called where such a name is read."""
+    raise NameError(f"name {name!r} is not defined")
 
 
-def _surely_bound(node: ast.AST) -> set[str]:
-    """Names that a node binds if it raises no error: not those of a `:=` that may be skipped."""
-    skipped = [part for inner in ast.walk(node) for part in _may_be_skipped(inner)]
-    return set(bound_names([node])) - {n.target.id for s in skipped for n in ast.walk(s) if isinstance(n, ast.NamedExpr)}
+class _CheckedReads(ast.NodeTransformer):
+    """Makes reads of some names raise NameError where the name still has the placeholder."""
 
+    def __init__(self, names: set[str], placeholder: str) -> None:
+        self.names, self.placeholder = names, placeholder
 
-def _may_be_skipped(node: ast.AST) -> Sequence[ast.AST]:
-    """The parts of an expression that are not evaluated in every case."""
-    match node:
-        case ast.BoolOp(values=[_, *rest]) | ast.Compare(comparators=[_, *rest]):
-            return rest
-        case ast.IfExp():
-            return [node.body, node.orelse]
-        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
-            return [node]
-        case ast.Assert(msg=ast.expr() as message):
-            return [message]
-    return []
+    def _checked(self, name: ast.Name, value: ast.expr) -> ast.expr:
+        text = f"0 if {name.id} is not {self.placeholder} else {self.placeholder}({name.id!r})"
+        expression = ast.parse(text, mode="eval").body
+        for node in ast.walk(expression):
+            ast.copy_location(node, name)
+        assert isinstance(expression, ast.IfExp)
+        expression.body = value
+        return expression
 
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self._checked(node, node) if node.id in self.names and isinstance(node.ctx, ast.Load) else node
 
-def _deleted(statement: ast.stmt) -> set[str]:
-    """Names that the statement may delete; `except ... as name` deletes its name at the end."""
-    names = {n.id for n in own_nodes(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Del)}
-    return names | {n.name for n in own_nodes(statement) if isinstance(n, ast.ExceptHandler) and n.name}
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AugAssign:
+        self.generic_visit(node)
+        if isinstance(node.target, ast.Name) and node.target.id in self.names:
+            node.value = self._checked(node.target, node.value)
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.Lambda:
+        self.visit(node.args)  # the names in its body are read later
+        return node
 
 
 def why_uncompiled(statement: ast.stmt, namespace: Namespace) -> str | None:
     """Why this statement is in no run; None if it may be in one."""
     if is_string(statement):
         return "text"  # sets __doc__
-    if isinstance(statement, ast.Delete) and _deleted(statement):
-        return "del"  # Dynamo does not trace the deletion of a global: it would skip the whole function
+    if isinstance(statement, ast.Delete) and any(isinstance(target, ast.Name) for target in statement.targets):
+        return "del"
     if _is_setting(statement):
         return "setting"
     reasons = (_why_uncompiled(node, namespace) for node in own_nodes(statement))
@@ -304,6 +314,8 @@ def _why_uncompiled(node: ast.AST, namespace: Namespace) -> str | None:
         return f"class {node.name}"
     if isinstance(node, ast.AnnAssign):
         return "annotation"
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Del):
+        return "del of a name"  # Dynamo does not trace the deletion of a global: it would skip the whole function
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
         if node.id in _FRAME_READERS:
             return f"{node.id}()"
@@ -343,14 +355,6 @@ def _may_call_target(statement: ast.stmt, namespace: Namespace) -> bool:
     names = [dotted_name(node.func) or "" for node in own_nodes(statement) if isinstance(node, ast.Call)]
     values = [getattr(builtins, name, None) or _value(name, namespace) for name in names]
     return any(value is None or type(value) is FunctionType or is_module(value) for value in values)
-
-
-def _swallows_nothing(statement: ast.stmt, namespace: Namespace) -> bool:
-    """Whether the statement is a `with` of context managers of torch's, which pass every exception on."""
-    managers = [item.context_expr for item in statement.items] if isinstance(statement, ast.With) else []
-    values = [_value(dotted_name(m.func if isinstance(m, ast.Call) else m) or "", namespace) for m in managers]
-    kinds = [value if isinstance(value, (type, FunctionType)) else type(value) for value in values]
-    return bool(kinds) and all(kind.__module__.partition(".")[0] == "torch" for kind in kinds)
 
 
 def _at_module_level(constant: Any) -> Any:

@@ -45,8 +45,9 @@ def test_name_that_may_not_be_bound_raises_name_error(shell):
 def test_callees_find_what_the_cell_assigned(shell):
     shell("def helper(t): return t * scale")
     report = shell.report("%%compile", "y = x + 1", "scale = 2.0", "z = helper(y)", "z")
-    assert report.summary.graphs == 1
-    assert report.summary.skipped == 0
+    assert (report.summary.graphs, report.summary.breaks, report.summary.skipped) == (2, 0, 0)  # `scale` ends the first one
+    report = shell.report("%%compile", "y = x + 1", "scale = 2.0", "z = helper(y)", "z")  # where it is bound already
+    assert (report.summary.graphs, report.summary.breaks, report.summary.skipped) == (1, 0, 0)
     del shell.ns["scale"]
     done = shell("%%compile", "z = helper(x)", "scale = 2.0")
     assert type(done.error) is NameError
@@ -57,11 +58,11 @@ def test_callees_find_what_the_cell_assigned(shell):
     [
         (["z = helper(x)", "y = z + 1", "w = y * 2"], 2),
         (["z = net(x)", "y = z + 1", "w = y * 2"], 2),  # `net` is torch's, and holds a module that calls `helper`
-        (["y = 1", "del y", "z = helper(x)", "y = z + 1"], 2),
+        (["y = 1", "del y", "z = helper(x)", "y = z + 1"], 1),
         (["for i in range(2):", "    y = x * i", "z = helper(y) + y", "y = z + 1"], 2),
     ],
 )
-def test_name_that_a_callee_may_read_is_bound_in_a_part_of_its_own(shell, lines, graphs):
+def test_statements_that_bind_a_name_which_a_callee_may_read_end_a_part(shell, lines, graphs):
     shell("def helper(t, late=False): return t + y if late else t * 2",
           "class Block(torch.nn.Module):", "    def forward(self, t): return helper(t)",
           "net = torch.nn.Sequential(Block())")  # fmt: skip
