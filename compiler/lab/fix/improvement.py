@@ -85,7 +85,12 @@ def removed(
     Of recompiles, no more than there are fewer of.  The second list has the frames whose recompiles another frame has now, as
     a function does after the break before its resume function is gone; `moved`: those of earlier changes.
     """
-    gone = {break_key(b, earlier)[0] for b in before.breaks} - {break_key(b, plan)[0] for b in after.breaks}
+    were, stay = [break_key(b, earlier) for b in before.breaks], [break_key(b, plan) for b in after.breaks]
+    breaks: list[str] = []
+    own = [(break_key(b, Plan()), b.id) for b in run.breaks]
+    for place, count in (Counter(at for at, _ in were) - Counter(at for at, _ in stay)).items():
+        there = sorted((key in stay, key not in were, id) for key, id in own if key[0] == place)  # several may begin there
+        breaks += [id for _, _, id in there[:count]]
     then, now = _recompiles(before, earlier), _recompiles(after, plan)
     frames: list[str] = []
     for place, count in (then - now).items():
@@ -93,7 +98,7 @@ def removed(
         frames += here[-count:]
     frames += moved
     fewer = max(0, then.total() - now.total())
-    return [b.id for b in run.breaks if break_key(b, Plan())[0] in gone] + frames[:fewer], frames[fewer:]
+    return breaks + frames[:fewer], frames[fewer:]
 
 
 def _recompiles(report: Report, plan: Plan) -> Counter[Place]:

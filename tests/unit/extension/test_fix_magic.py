@@ -323,6 +323,25 @@ def test_a_recompile_is_credited_to_the_change_that_removes_it_not_to_one_that_m
     assert "1 of 1 graph break and 1 of 1 recompile can be fixed" in str(report)
 
 
+def test_one_of_two_breaks_that_begin_at_one_place_is_fixed(shell: Any) -> None:
+    """The inner index is captured, the outer one still needs a number."""
+    cell = (
+        "def sample(logits):",
+        "    s, i = logits.softmax(-1).sort(descending=True)",
+        "    keep = s.cumsum(-1) <= 0.9",
+        "    keep[0] = True",
+        "    s = s[keep]",
+        "    return i[keep][s.argmax()]",
+        "sample(torch.randn(20))",
+    )
+    shell("torch.manual_seed(0)")
+    report = shell.report("%%compile --fix --fix-seconds 600 --backend eager", *cell)
+    assert [(b.line, b.column) for b in report.breaks] == [(6, 8), (7, 11), (7, 11)]
+    [chosen] = [x for x in report.fixes if x.chosen]
+    assert chosen.removes == [b.id for b in report.breaks[:2]]
+    assert "2 of 3 graph breaks can be fixed" in str(report)
+
+
 def test_all_that_a_fix_assumes_is_shown(shell: Any) -> None:
     shell("import torch", "import numpy as np")
     cell = ("def f(x):", "    b = float(np.sin(x.numpy()).mean())", "    np.random.seed(0)", "    c = np.random.rand(3)",
