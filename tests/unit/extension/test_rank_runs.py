@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dynascope import cli, launch
+from dynascope import cli, ranks
 from dynascope.cli import main
 from dynascope.compiler.ranks import recorder
 from dynascope.compiler.ranks.folder import read_job
@@ -38,7 +38,7 @@ class Recording:
     ],
 )
 def test_options_of_torchrun_before_the_script(arguments: str, expected: bool) -> None:
-    assert launch.wants_torchrun(arguments.split()) is expected
+    assert ranks.wants_torchrun(arguments.split()) is expected
 
 
 def test_every_option_of_torchrun_is_recognized() -> None:
@@ -46,7 +46,7 @@ def test_every_option_of_torchrun_is_recognized() -> None:
 
     options = {option for action in get_args_parser()._actions for option in action.option_strings}
     runs_nothing = {"-h", "--help", "--print-completion", "--print_completion"}
-    assert {o for o in options if not launch.wants_torchrun([o, "train.py"])} - runs_nothing == {"-m", "--module"}
+    assert {o for o in options if not ranks.wants_torchrun([o, "train.py"])} - runs_nothing == {"-m", "--module"}
 
 
 def test_bad_usage_is_one_line_before_anything_runs(
@@ -56,7 +56,7 @@ def test_bad_usage_is_one_line_before_anything_runs(
         assert main(["run", "--nproc-per-node", "2", *options, __file__]) == 2
         assert len(capsys.readouterr().err.splitlines()) == 1
     with monkeypatch.context() as patch:
-        patch.setattr(launch, "_torchrun", lambda *arguments: pytest.fail("it runs"))
+        patch.setattr(ranks, "_torchrun", lambda *arguments: pytest.fail("it runs"))
         assert main(["run", "--nproc-per-node", "2", "nope.py"]) == 2
     assert capsys.readouterr().err == "dynascope: nope.py: no such file\n"
     assert main(["report", str(tmp_path), "--expect", "nothing=1"]) == 2
@@ -78,11 +78,11 @@ def test_a_report_of_ranks_is_not_saved_as_dot(
     assert capsys.readouterr().err == refused
 
 
-def ranks_of(monkeypatch: pytest.MonkeyPatch, folder: Path, rank: int, **variables: str) -> launch.RankRun:
+def ranks_of(monkeypatch: pytest.MonkeyPatch, folder: Path, rank: int, **variables: str) -> ranks.RankRun:
     values = {"RANK": str(rank), "WORLD_SIZE": "2", "TORCHELASTIC_RUN_ID": "job", **variables}
     for name, value in values.items():
         monkeypatch.setenv(name, value)
-    run = launch.RankRun(str(folder))
+    run = ranks.RankRun(str(folder))
     run.start(Recording())
     return run
 
