@@ -55,7 +55,7 @@ _FONTS: Final = {
 
 #: the shapes of graphs have the color of their graph
 TONES = "".join(
-    f".dyn-g{n} .dyn-main{{fill:var(--dyn-g{n}-tint);stroke:var(--dyn-g{n});stroke-dasharray:none}}"
+    f".dyn-picture .dyn-g{n} .dyn-main{{fill:var(--dyn-g{n}-tint);stroke:var(--dyn-g{n});stroke-dasharray:none}}"
     for n in range(len(GRAPHS_LIGHT))
 )
 

@@ -1,6 +1,6 @@
 // The split graph as the kernel drew it, with zoom, search and the keyboard.
 
-import { button, closest, exclusive, h, handled, idOf, markup, reveal } from "./dom.js";
+import { button, closest, exclusive, h, handled, idOf, markup, reveal, s } from "./dom.js";
 import { focused, framesOf, miniMap } from "./focus.js";
 import { search, step } from "./logic.js";
 
@@ -61,6 +61,20 @@ export function picture(svg) {
 }
 
 /**
+ * What a kind of shape or arrow looks like, small.
+ * @param {string} kind
+ */
+function keyOf(kind) {
+  const size = { x: 1, y: 1, width: 18, height: 11, rx: kind === "break" || kind === "allowed" ? 5.5 : 3 };
+  const shape = s("rect", { cls: "dyn-main dyn-frame", ...size });
+  const behind = kind === "recompile" && s("rect", { cls: "dyn-frame", ...size, x: 4, y: -2 });
+  const arrow = s("path", { cls: "dyn-arrow dyn-a-hits", d: "M0 7h20" });
+  const cls = `dyn-k-${kind === "allowed" ? "break" : kind} dyn-is-${kind} dyn-r-${kind} ${kind === "graph" && "dyn-g0"}`;
+  const parts = kind === "hits" ? [arrow] : [behind, shape];
+  return s("svg", { cls: "dyn-picture", width: 20, height: 13, "aria-hidden": "true" }, s("g", { cls }, parts));
+}
+
+/**
  * The legend's entries for what is in a picture.
  * @param {Element} svg
  */
@@ -68,7 +82,7 @@ function legendOf(svg) {
   const shown = LEGEND.filter(([kind]) =>
     svg.querySelector(`.dyn-k-${kind}, .dyn-is-${kind}, .dyn-r-${kind}, .dyn-a-${kind}`),
   );
-  return shown.map(([kind, text]) => h("span", {}, h("i", { cls: `dyn-key dyn-key-${kind}` }), text));
+  return shown.map(([kind, text]) => h("span", {}, keyOf(kind), text));
 }
 
 /**

@@ -533,9 +533,13 @@ hed frame"],["fold","folded"],["empty","empty frame"],["hits","same break, hit a
 ".dyn-node")].map(node=>{let{id="",kind="",group="",contents="",box=""}=node.dataset,[x,y,w,h2]=box.split(" ").map(Number);
 return{node,id,kind,group,contents:contents?contents.split(" "):[],x,y,w,h:h2}}),arrows=[...svg.querySelectorAll(".dyn-a\
 rrow")].map(path=>{let{s:source="",t:target="",kind="",label:label2=""}=path.dataset;return{path,source,target,kind,label:label2}}),
-[,,width,height]=String(svg.getAttribute("viewBox")).split(" ").map(Number);return{svg,shapes,arrows,width,height}}function legendOf(svg){
-return LEGEND.filter(([kind])=>svg.querySelector(`.dyn-k-${kind}, .dyn-is-${kind}, .dyn-r-${kind}, .dyn-a-${kind}`)).map(
-([kind,text])=>h("span",{},h("i",{cls:`dyn-key dyn-key-${kind}`}),text))}function draggable(pane){let drag=null;return pane.
+[,,width,height]=String(svg.getAttribute("viewBox")).split(" ").map(Number);return{svg,shapes,arrows,width,height}}function keyOf(kind){
+let size={x:1,y:1,width:18,height:11,rx:kind==="break"||kind==="allowed"?5.5:3},shape=s("rect",{cls:"dyn-main dyn-frame",
+...size}),behind=kind==="recompile"&&s("rect",{cls:"dyn-frame",...size,x:4,y:-2}),arrow=s("path",{cls:"dyn-arrow dyn-a-h\
+its",d:"M0 7h20"}),cls=`dyn-k-${kind==="allowed"?"break":kind} dyn-is-${kind} dyn-r-${kind} ${kind==="graph"&&"dyn-g0"}`;
+return s("svg",{cls:"dyn-picture",width:20,height:13,"aria-hidden":"true"},s("g",{cls},kind==="hits"?[arrow]:[behind,shape]))}
+function legendOf(svg){return LEGEND.filter(([kind])=>svg.querySelector(`.dyn-k-${kind}, .dyn-is-${kind}, .dyn-r-${kind}\
+, .dyn-a-${kind}`)).map(([kind,text])=>h("span",{},keyOf(kind),text))}function draggable(pane){let drag=null;return pane.
 addEventListener("pointerdown",({button:button2,pointerType,clientX:x,clientY:y})=>{button2!==0||pointerType!=="mouse"||
 (drag={x,y,left:pane.scrollLeft,top:pane.scrollTop,far:!1})}),pane.addEventListener("pointermove",event=>{if(!drag||!(event.
 buttons&1))return;let dx=event.clientX-drag.x,dy=event.clientY-drag.y;drag.far=drag.far||Math.hypot(dx,dy)>CLICK,drag.far&&
