@@ -76,9 +76,9 @@ class Run:
         self._retraces, self._regions, self._user_code = retraces, regions, user_code
         self._quiet = quiet
         self._checked: Check | None = None
-        self._measured: profile.Measured | None = None
+        self._measured: profile.Measurement | None = None
         self._profiled: RecordedCall | None = None
-        self._tried: list[inputs.Tried] | None = None
+        self._tried: list[inputs.InputResult] | None = None
         self._fix = fix_own if fix_own is not None else settings if settings is not None and settings.fix else None
         self._fixes_own = fix_own is not None
         self._repeats = settings is not None and (settings.check or settings.profile is not None)
@@ -242,7 +242,7 @@ class Run:
                 return
             self._profiled = call
             with _unless_fault("the call was not profiled", self.notes):
-                self._measured = self._user_code(profile.measure_last, call, self.settings.profile)
+                self._measured = self._user_code(profile.measure, call, self.settings.profile)
             if given is not None and call is not None:
                 with _unless_fault("the inputs were not tried", self.notes):
                     self._tried = self._user_code(inputs.try_inputs, call.target, call.entry, given, self.settings.profile)

@@ -10,17 +10,16 @@ import functools
 import re
 import sys
 import types
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from dynascope.compiler.lab.objects import attributes_of, slot_values, slots_of
+from dynascope.compiler.lab.objects import PLAIN, attributes_of, items_of, members_of, slots_of
 
 #: at most this many levels of nesting are compared
 DEEPEST = 8
 #: how `difference` begins for tensors that torch.testing cannot compare
 NOT_COMPARABLE = "not comparable"
-PLAIN = (bool, int, float, complex, str, bytes)
 #: types of values that are not compared
 _IGNORED = (type(None), type, types.FunctionType, types.MethodType, types.BuiltinFunctionType, types.ModuleType,
             types.CodeType, functools.partial)  # fmt: skip
@@ -60,24 +59,18 @@ def is_array(value: Any) -> bool:
 
 def _inside(name: str, value: Any) -> list[Part] | None:
     """The named contents of a container or object; None if unknown, unordered, or internal to torch or dynascope."""
-    if isinstance(value, dict):
-        kind = OrderedDict if isinstance(value, OrderedDict) else dict  # dict.items() ignores an OrderedDict's order
-        items = [(f"{name}[{key!r}]" if type(key) in PLAIN else f"{name}[...]", v) for key, v in kind.items(value)]
-        return [*items, *_attributes(name, value)]
-    base: Any = next((kind for kind in (list, tuple, deque) if isinstance(value, kind)), None)
-    if base is not None:
-        return [*((f"{name}[{i}]", inner) for i, inner in enumerate(base.__iter__(value))), *_attributes(name, value)]
+    if isinstance(value, (dict, list, tuple, deque)):
+        return [*((f"{name}{place}", inner) for place, inner in items_of(value)), *_members(name, value)]
     if any(base.__module__ == "builtins" for base in type(value).__mro__[:-1]):
         return None  # a set, an exception: what is in it is no attribute
     is_known = dataclasses.is_dataclass(value) or attributes_of(value) is not None or slots_of(type(value))
     if not is_known or type(value).__module__.partition(".")[0] in ("torch", "dynascope", "builtins"):
         return None
-    return _attributes(name, value)
+    return _members(name, value)
 
 
-def _attributes(name: str, value: Any) -> list[Part]:
-    slots = [(f"{name}.{slot}", inner) for slot, inner in slot_values(value)]
-    return [*slots, *((f"{name}.{key}", inner) for key, inner in (attributes_of(value) or {}).items())]
+def _members(name: str, value: Any) -> list[Part]:
+    return [(f"{name}.{member}", inner) for member, inner in members_of(value)]
 
 
 @dataclasses.dataclass(frozen=True)

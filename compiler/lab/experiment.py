@@ -19,17 +19,20 @@ from types import BuiltinFunctionType, CellType, FunctionType, MethodType
 from typing import Any
 
 from dynascope.compiler.capture.torch_private.tensors import Precisions, followed_precisions, version_of
-from dynascope.compiler.lab.comparison import PLAIN, Part, Rounding, is_array, largest, parts_of
+from dynascope.compiler.lab.comparison import Part, Rounding, is_array, largest, parts_of
 from dynascope.compiler.lab.objects import (
     CONTAINERS,
+    PLAIN,
     GlobalName,
     attributes_of,
     contents_of,
     digest,
     fingerprint,
+    has_gradient,
     is_generator,
+    items_of,
     library_states,
-    slot_values,
+    members_of,
     slots_of,
 )
 from dynascope.compiler.lab.reachable import Reachable
@@ -42,6 +45,8 @@ from dynascope.compiler.source.code import names_used
 _HISTORY = re.compile(r",?\s*grad_fn=<[^>]*>")
 #: texts in torch's warnings about compiling, and about taking numbers out of tensors: a change may avoid these warnings
 _TORCH_WARNINGS = ("torch.compile", "Converting a tensor with requires_grad=True to a scalar")
+#: what `items_of` calls an entry of a dict whose key cannot be named
+_UNNAMED = "[...]"
 #: prefixes of attributes that torch sets on functions and classes, and that Python sets on classes
 _OWN = ("_dynamo_", "_torch", "__")
 #: inside a value, tuples, lists and dicts are compared down to this many levels, and only those of at most this many items
@@ -213,11 +218,12 @@ class _Before:
         reached = Reachable([target, args, kwargs])
         self._given = [*((f"argument {i}", value) for i, value in enumerate(args)), *kwargs.items()]
         names = _names_of(target, dict(self._given))
-        self._modules, self._names = reached.modules(), names
+        self._modules, self._names = [o for o in reached.objects if isinstance(o, torch.nn.Module)], names
         parameters = [value for _, value in self._of_modules() if isinstance(value, torch.nn.Parameter)]
         self._fingerprints = {id(value): fingerprint(value) for value in parameters}
         self._numbers = {(name, value) for name, value in self._of_modules() if isinstance(value, PLAIN)}
-        leaves = [(names.get(id(t), f"a tensor of shape {tuple(t.shape)}"), t) for t in reached.with_gradient()]
+        tensors = [o for o in reached.objects if isinstance(o, torch.Tensor) and has_gradient(o)]
+        leaves = [(names.get(id(t), f"a tensor of shape {tuple(t.shape)}"), t) for t in tensors]
         own = {name: value for name, value in bound.items() if not isinstance(value, torch.nn.Parameter)}
         of_names = [part for name, value in own.items() for part in parts_of(f"argument {name}", value)]
         parts = [*parts_of("argument", [*args, kwargs]), *of_names, *leaves]
@@ -471,19 +477,14 @@ def _entries(owner: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(owner, CellType):
         yield "", value_or_absent(functools.partial(getattr, owner, "cell_contents"))
     elif isinstance(owner, CONTAINERS):
-        contents = contents_of(owner)
-        yield ".length", len(contents) // (2 if isinstance(owner, dict) else 1)
-        if isinstance(owner, dict):
-            yield from ((f"[{key!r}]", value) for key, value in list(dict.items(owner)) if isinstance(key, PLAIN))
-        elif not isinstance(owner, set):
-            yield from ((f"[{i}]", value) for i, value in enumerate(contents))
+        yield ".length", len(contents_of(owner)) // (2 if isinstance(owner, dict) else 1)
+        yield from (item for item in ([] if isinstance(owner, set) else items_of(owner)) if item[0] != _UNNAMED)
     elif is_generator(owner):
         yield from ((".state", digest(kept.read())) for kept in library_states(owner))
     else:
         import torch
 
-        attributes = vars(owner) if isinstance(owner, type) else attributes_of(owner) or {}
-        own = [*attributes.items(), *slot_values(owner)]
+        own = members_of(owner)
         if isinstance(owner, torch.nn.Module):
             own = [(name, value) for name, value in own if not (isinstance(value, PLAIN) or name in _of_every_module())]
         yield from ((f".{name}", value) for name, value in own if not name.startswith(_OWN))
@@ -493,9 +494,8 @@ def _flat(name: str, value: Any, known: set[int], depth: int = 0) -> Iterator[tu
     """A value, and what tuples, lists and dicts in it hold; `known`: ids of owners, whose contents are read elsewhere."""
     yield name, value
     if isinstance(value, (tuple, list, dict)) and id(value) not in known and depth < _DEEPEST and len(value) <= _LONGEST:
-        items = dict.items(value) if isinstance(value, dict) else enumerate(value)
-        for key, inner in [item for item in items if isinstance(item[0], PLAIN)]:
-            yield from _flat(f"{name}[{key!r}]", inner, known, depth + 1)
+        for place, inner in [item for item in items_of(value) if item[0] != _UNNAMED]:
+            yield from _flat(f"{name}{place}", inner, known, depth + 1)
 
 
 def _name(owner: Any, number: int) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.capture.torch_private import config
-from dynascope.compiler.lab.profile import INTERRUPTED, Measured, measure, nothing, payback, timed
+from dynascope.compiler.lab.profile import INTERRUPTED, Measurement, measure, nothing, payback, timed
 from dynascope.compiler.lab.recorded_call import RecordedCall
 from dynascope.compiler.lab.segments import graphs_in, quartiles
 from dynascope.compiler.report import FailedGuard, InputRun, Report, message_of
@@ -29,7 +29,7 @@ _BRACKETS: dict[type, tuple[str, str]] = {list: ("[", "]"), tuple: ("(", ")"), d
 
 
 @dataclass
-class Tried:
+class InputResult:
     """The result of one input: plain data, none of the user's tensors."""
 
     #: description of the arguments
@@ -37,18 +37,18 @@ class Tried:
     #: the report of what the recorded call compiled; None: no call was made, or the user interrupted it
     seen: Report | None = None
     first_seconds: float | None = None
-    measured: Measured | None = None
+    measured: Measurement | None = None
     #: why the call failed or was not made
     error: str | None = None
 
 
-def try_inputs(target: Any, entry: Callable[..., Any], inputs: Sequence[Any], calls: int) -> list[Tried]:
+def try_inputs(target: Any, entry: Callable[..., Any], inputs: Sequence[Any], calls: int) -> list[InputResult]:
     """Call `entry`, the compiled `target`, with each input; after an interrupt, the remaining inputs are left out."""
     tried = []
     try:
         for value in inputs:
             args, kwargs = arguments_of(value)
-            tried.append(Tried(described(args, kwargs)))
+            tried.append(InputResult(described(args, kwargs)))
             _try(tried[-1], RecordedCall(target, args, kwargs, entry=entry), calls)
             if tried[-1].error == INTERRUPTED:
                 break
@@ -72,7 +72,7 @@ def wrong_with(inputs: Any) -> str | None:
     return None if inputs else "the list of inputs is empty"
 
 
-def _try(tried: Tried, recorded: RecordedCall, calls: int) -> None:
+def _try(tried: InputResult, recorded: RecordedCall, calls: int) -> None:
     if recorded.refusal is not None:
         tried.error = f"not called: {recorded.refusal}"
         return
@@ -89,6 +89,7 @@ def _try(tried: Tried, recorded: RecordedCall, calls: int) -> None:
             with recording:
                 tried.first_seconds = timed(functools.partial(recorded.entry, *args, **kwargs), nothing)
             del args, kwargs
+        recorded.returned = True
     except Exception as error:
         tried.error = _first_lines(error)
     tried.seen = recording.report
@@ -163,7 +164,7 @@ def _tensor_described(value: Any) -> str:
 # -- the report ------------------------------------------------------------------------------------------------
 
 
-def annotate_inputs(report: Report, tried: Sequence[Tried]) -> None:
+def annotate_inputs(report: Report, tried: Sequence[InputResult]) -> None:
     """Set the inputs of `report`, the report of the whole run; frames and graphs are named by its ids."""
     error = report.error
     if error is not None and error.caught and any(t.error and t.error.startswith(error.type) for t in tried):
@@ -173,7 +174,7 @@ def annotate_inputs(report: Report, tried: Sequence[Tried]) -> None:
     report.inputs = [_input_run(one, report) for one in tried]
 
 
-def _input_run(tried: Tried, report: Report) -> InputRun:
+def _input_run(tried: InputResult, report: Report) -> InputRun:
     ids = {f.compile_id: f.id for f in report.frames if f.compile_id is not None}
     seen, measured = tried.seen or Report(), tried.measured
     considered = [f for f in seen.frames if f.status in ("compiled", "skipped", "failed") and f.compile_id in ids]

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from dynascope.compiler.capture.torch_private import tensors
 from dynascope.compiler.patching import ABSENT, value_or_absent
 
+PLAIN = (bool, int, float, complex, str, bytes)
 CONTAINERS = (OrderedDict, dict, list, set, deque)
 #: class attributes of these types hold no state
 DESCRIPTORS = (types.MemberDescriptorType, types.GetSetDescriptorType, types.WrapperDescriptorType,
@@ -127,6 +128,21 @@ def slot_values(value: Any) -> list[tuple[str, Any]]:
     """(name, value) of an object's slots, without the empty ones."""
     values = [(d.__name__, value_or_absent(functools.partial(d.__get__, value))) for d in slots_of(type(value))]
     return [(name, inner) for name, inner in values if inner is not ABSENT]
+
+
+def items_of(container: Any) -> list[tuple[str, Any]]:
+    """(`[0]` or `[key]`, object) of what a dict or sequence holds; `[...]` stands for a key that is no number or string."""
+    if isinstance(container, dict):
+        kind = OrderedDict if isinstance(container, OrderedDict) else dict  # dict.items() ignores an OrderedDict's order
+        return [(f"[{key!r}]" if type(key) in PLAIN else "[...]", value) for key, value in kind.items(container)]
+    base: Any = next(kind for kind in (list, tuple, deque) if isinstance(container, kind))
+    return [(f"[{index}]", value) for index, value in enumerate(base.__iter__(container))]
+
+
+def members_of(value: Any) -> list[tuple[str, Any]]:
+    """(name, object) of an object's slots and attributes, or of a class's attributes."""
+    attributes = vars(value) if isinstance(value, type) else attributes_of(value) or {}
+    return [*slot_values(value), *attributes.items()]
 
 
 def contents_of(container: Any) -> tuple[Any, ...]:

@@ -163,7 +163,7 @@ def _silent() -> Iterator[None]:
 
 
 @dataclass
-class Measured:
+class Measurement:
     """What was measured: plain data, none of the user's tensors."""
 
     #: the profiler's events of the profiled calls
@@ -189,20 +189,14 @@ class Measured:
         return statistics.median(profiled) - statistics.median(self.compiled) if profiled and self.compiled else 0.0
 
 
-def measure_last(call: RecordedCall | None, calls: int) -> Measured:
-    """Measure a recorded call, if there is one."""
+def measure(call: RecordedCall | None, calls: int = DEFAULT_CALLS) -> Measurement:
+    """Measure a recorded call, if there is one, of a compiled function that has been called, and so compiled, before."""
     if call is None:
-        return Measured(failed="nothing was profiled: nothing that this run compiles was called")
-    if not call.returned:
-        return Measured(failed="the call was not profiled: it raised")
-    return measure(call, calls)
-
-
-def measure(call: RecordedCall, calls: int = DEFAULT_CALLS) -> Measured:
-    """Measure a recorded call of a compiled function that has been called, and so compiled, before."""
-    result = Measured(notes=list(call.side_effects))
-    if call.refusal is not None:
-        result.failed = f"the call was not profiled: {call.refusal}"
+        return Measurement(failed="nothing was profiled: nothing that this run compiles was called")
+    result = Measurement(notes=list(call.side_effects))
+    refusal = call.refusal if call.returned else "it raised"
+    if refusal is not None:
+        result.failed = f"the call was not profiled: {refusal}"
         return result
     if running.profiler_is_on():
         result.failed = "the call was not profiled: another profiler is running, and torch runs only one at a time"
@@ -232,7 +226,7 @@ def _loop(experiment: Experiment, entry: Callable[..., Any], wait: Callable[[], 
     return timed_calls(experiment.calls(entry), wait, max(count, warm_up), warm_up)
 
 
-def _measure(experiment: Experiment, calls: int, result: Measured) -> None:
+def _measure(experiment: Experiment, calls: int, result: Measurement) -> None:
     import torch
 
     entry, wait = experiment.call.entry, _waiter()
@@ -253,7 +247,7 @@ def _measure(experiment: Experiment, calls: int, result: Measured) -> None:
         )
 
 
-def _profiled(experiment: Experiment, wait: Callable[[], None], count: int, result: Measured) -> None:
+def _profiled(experiment: Experiment, wait: Callable[[], None], count: int, result: Measurement) -> None:
     """Make `count` calls under the profiler, after some to warm up, which are marked differently."""
     entry = experiment.call.entry
     with running.marked_graphs(_namespaces(entry), GRAPH) as result.marked, profiled(_accelerators()) as trace:
@@ -311,7 +305,7 @@ def _namespaces(entry: Any) -> Iterator[dict[str, Any]]:
 # -- the report ------------------------------------------------------------------------------------------------
 
 
-def annotate_profile(report: Report, measured: Measured) -> None:
+def annotate_profile(report: Report, measured: Measurement) -> None:
     """Set the report's profile; if nothing could be measured, a note says why."""
     if measured.failed is not None:
         report.notes.append(measured.failed)
@@ -328,7 +322,7 @@ def annotate_profile(report: Report, measured: Measured) -> None:
     report.notes.extend(n for n in profile.notes if n not in report.notes)
 
 
-def _doubts(measured: Measured) -> Iterator[str]:
+def _doubts(measured: Measurement) -> Iterator[str]:
     """Sentences on what makes the figures uncertain."""
     if not measured.compiled:
         return
@@ -341,7 +335,7 @@ def _doubts(measured: Measured) -> Iterator[str]:
             )
 
 
-def verdict(measured: Measured, profile: Profile, report: Report) -> Verdict:
+def verdict(measured: Measurement, profile: Profile, report: Report) -> Verdict:
     """Compare eager with compiled, and compute after how many calls compiling has paid off."""
     for_inputs = sum(run.compile_seconds for run in report.inputs or ())
     result = Verdict(compile_seconds=max(0.0, report.summary.compile_seconds - for_inputs) or None)

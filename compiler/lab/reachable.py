@@ -115,18 +115,6 @@ class Reachable:
         """The names that the user's functions may read or bind in this namespace; names of attributes are among them."""
         return [entry.name for entry in self._global_names.values() if entry.namespace is namespace]
 
-    def modules(self) -> list[Any]:
-        """The `torch.nn.Module`s among the objects."""
-        import torch
-
-        return [value for value in self.objects if isinstance(value, torch.nn.Module)]
-
-    def with_gradient(self) -> list[Any]:
-        """The tensors among the objects that get a gradient."""
-        import torch
-
-        return [value for value in self.objects if isinstance(value, torch.Tensor) and has_gradient(value)]
-
     def side_effects(self) -> list[str]:
         """Sentences on effects that a call may have and that are not undone."""
         sentences = []

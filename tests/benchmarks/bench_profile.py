@@ -77,7 +77,7 @@ def note(name: str, seconds: float) -> None:
         watch()[name].append(seconds)
 
 
-def stopwatch(name: str, measured: profile.Measured) -> float:
+def stopwatch(name: str, measured: profile.Measurement) -> float:
     """The median over the calls that counted: in each turn the first ones warm up."""
     turn = measured.warm_up + CALLS // measured.turns
     times = watch()[name]
@@ -172,6 +172,7 @@ def parts(backend: str) -> tuple[list[Row], float]:
         entry = run.entry_point(known_parts)
         recorded = RecordedCall(known_parts, (x,), {}, entry=entry)
         entry(x)
+        recorded.returned = True
         for times in watch().values():
             times.clear()
         measured = profile.measure(recorded, CALLS)
@@ -322,6 +323,7 @@ def promise(name: str, program: Callable[..., Any], x: torch.Tensor, backend: st
         broken = run.entry_point(program)
         recorded = RecordedCall(program, (x, True), {}, entry=broken)
         broken(x, True)
+        recorded.returned = True
         gained(broken, fixed, x)  # compiles
         for _ in range(TURNS):
             gains.append(gained(broken, fixed, x))
@@ -362,7 +364,9 @@ def afterwards(backend: str) -> Row:
             return statistics.median(times[20:])
 
         before.append(median())
-        measured = profile.measure(RecordedCall(many_layers, (x, True), {}, entry=compiled), CALLS)
+        recorded = RecordedCall(many_layers, (x, True), {}, entry=compiled)
+        recorded.returned = True
+        measured = profile.measure(recorded, CALLS)
         assert measured.failed is None, measured.failed
         after.append(median())
     ratio = statistics.median(a / b for a, b in zip(after, before, strict=True))

@@ -236,7 +236,9 @@ def test_what_check_puts_around_a_call_is_not_measured() -> None:
 def test_an_input_pays_back_as_the_call_does_only_if_the_gain_is_clear(compiled: float, payback: str) -> None:
     frame = Frame(id="f0", compile_id="0/0", name="f", code_name="f", file="m.py", line=1, status="compiled")
     seen = Report(frames=[frame], summary=Summary(compile_seconds=1.0))
-    inputs.annotate_inputs(seen, [inputs.Tried("x", seen, measured=profiles.Measured(compiled=[compiled], eager=[1e-5]))])
+    inputs.annotate_inputs(
+        seen, [inputs.InputResult("x", seen, measured=profiles.Measurement(compiled=[compiled], eager=[1e-5]))]
+    )
     assert [run.payback for run in seen.inputs or ()] == [payback]
 
 
@@ -248,7 +250,7 @@ def test_a_verdict_in_words() -> None:
 
 
 # inside: times are made up
-def profiled(measured: profiles.Measured) -> Profile:
+def profiled(measured: profiles.Measurement) -> Profile:
     report = Report()
     profiles.annotate_profile(report, measured)
     assert report.profile is not None
@@ -257,7 +259,7 @@ def profiled(measured: profiles.Measured) -> Profile:
 
 def test_calls_that_take_very_different_times_make_rough_figures() -> None:
     call = profiles.Event(profiles.CALL, "cpu", 0, 1_000_000)
-    measured = profiles.Measured(events=[call], compiled=[1e-3, 1e-3, 1e-3, 9e-3, 9e-3])
+    measured = profiles.Measurement(events=[call], compiled=[1e-3, 1e-3, 1e-3, 9e-3, 9e-3])
     found = profiled(measured)
     assert [note.partition(",")[0] for note in found.notes] == ["the calls took very different times"]
     measured.compiled = [0.5e-3] * 5
@@ -269,7 +271,7 @@ def test_calls_that_take_very_different_times_make_rough_figures() -> None:
 
 def test_which_is_faster_is_unclear_where_times_vary_by_more_than_they_differ() -> None:
     call = profiles.Event(profiles.CALL, "cpu", 0, 1_000_000)
-    busy = profiles.Measured(events=[call], compiled=[1e-4, 1e-4, 2e-4, 4e-2, 4e-2], eager=[1e-4, 1e-4, 4e-2, 4e-2, 4e-2])
+    busy = profiles.Measurement(events=[call], compiled=[1e-4, 1e-4, 2e-4, 4e-2, 4e-2], eager=[1e-4, 1e-4, 4e-2, 4e-2, 4e-2])
     found = profiled(busy)
     assert (found.verdict.payback, found.verdict.payback_calls) == ("unclear", None)
     assert "which is faster is unclear" in verdict_words(found)

@@ -59,6 +59,7 @@ def record(function: Any, args: tuple[Any, ...], settings: Settings) -> dict[str
         entry = run.entry_point(function)
         recorded = RecordedCall(function, args, {}, entry=entry)
         entry(*args)
+        recorded.returned = True
         measured = profile.measure(recorded, 3)
     assert measured.failed is None, measured.failed
     report = run.report
