@@ -24,7 +24,6 @@ from dynascope.compiler.lab.graph_rebuild import (
     RECORDED,
     NotRunnable,
     SyntheticInputs,
-    index_limits,
     is_from_outside_torch,
     rebuild,
 )
@@ -144,7 +143,6 @@ class Case:
         self.rebuild: Callable[[], torch.fx.GraphModule] = lambda: rebuild(graph.code, attribute, device)
         self.module = self.rebuild()
         torch.set_default_dtype(_default_dtype(self.module.graph, recorded))
-        make.limits = index_limits(self.module.graph, recorded, graph.sizes)
         self.inputs = [make(recorded[n.meta[RECORDED]]) for n in self.module.graph.nodes if n.op == "placeholder"]
         #: the tensors that the graph changes in place, each with a copy of its original values
         self.changed: list[tuple[torch.Tensor, torch.Tensor]] = []
@@ -238,7 +236,12 @@ class Case:
         if self.moved_to is not None and set(devices) - {self.moved_to}:
             yield f"recorded on {', '.join(devices)}, run on {self.moved_to}"
         if self.well_conditioned:
-            yield "the graph fails on numbers from N(0, 1): floats are between 0 and 1, square matrices positive definite"
+            yield (
+                "the graph fails on numbers from N(0, 1): floats are between 0 and 1, square matrices positive definite, "
+                "integers 0"
+            )
+        elif _has_integers(self.inputs):
+            yield "integers are 0 or 1: looking them up in a large table takes less time than with others"
         if self.changed:
             yield f"the graph changes {plural(len(self.changed), 'tensor')} in place, restored before each call"
         if _calls(self.graph, _BRANCHES):

@@ -34,7 +34,6 @@ from dynascope.compiler.lab.graph_rebuild import (
     SyntheticInputs,
     _moved,
     function,
-    index_limits,
     rebuild,
     size,
 )
@@ -293,13 +292,6 @@ def test_well_conditioned_inputs_of_every_rank() -> None:
             assert torch.linalg.matrix_norm(torch.linalg.inv(value)).max() < 100
 
 
-def test_an_index_that_is_passed_by_keyword() -> None:
-    report = explain(lambda x, k: torch.gather(input=x, dim=1, index=k), backend="eager")(torch.ones(6, 5), torch.tensor([[4]]))
-    graph = report.graphs[0]
-    found = index_limits(rebuild(graph.code).graph, {n.name: n for n in graph.nodes}, {})
-    assert found["l_k_"] == 5
-
-
 def lookups(i: torch.Tensor, j: torch.Tensor, k: torch.Tensor, target: torch.Tensor, x: torch.Tensor) -> Any:
     table = torch.nn.functional.embedding(i.view(-1), x)
     return (
@@ -312,10 +304,8 @@ def test_integers_that_look_something_up_are_valid_there() -> None:
     x = torch.ones(6, 5)
     i, j, k, target = torch.tensor([[5, 0]]), torch.tensor([4]), torch.zeros(6, 2, dtype=torch.int64), torch.tensor([4] * 6)
     report = explain(lookups, backend="eager")(i, j, k, target, x)
-    graph = report.graphs[0]
-    found = index_limits(rebuild(graph.code).graph, {n.name: n for n in graph.nodes}, {})
-    assert {name: found[name] for name in graph.inputs if name in found} == {"l_i_": 6, "l_j_": 5, "l_k_": 5, "l_target_": 5}
-    assert report.run_graph("g0", backend="eager", calls=1).notes == []
+    run = report.run_graph("g0", backend="eager", calls=1)
+    assert run.notes == ["integers are 0 or 1: looking them up in a large table takes less time than with others"]
 
 
 def test_a_table_of_one_row() -> None:
@@ -754,7 +744,7 @@ def test_a_mode_of_the_run_that_is_not_taken_over_is_told() -> None:
 def test_probabilities_and_covariances_are_made_up_where_other_numbers_fail(function: Any, inputs: tuple[Any, ...]) -> None:
     run = explain(function, backend="eager")(*inputs).run_graph("g0", calls=1)
     assert run.notes == [
-        "the graph fails on numbers from N(0, 1): floats are between 0 and 1, square matrices positive definite"
+        "the graph fails on numbers from N(0, 1): floats are between 0 and 1, square matrices positive definite, integers 0"
     ]
 
 
