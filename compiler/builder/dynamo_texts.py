@@ -261,6 +261,7 @@ _FAILED: list[tuple[re.Pattern[str], FailedGuardKind]] = [
     (re.compile(r"tensor '(?P<n>.+?)' requires_grad mismatch(?:\. expected requires_grad=(?P<a>0|False))?"), "requires_grad"),
     (re.compile(r"tensor '(?P<n>.+?)' dispatch key set mismatch\. expected (?P<a>.+?), actual (?P<b>.+)"), "tensor class"),
     (re.compile(r"Unexpected recompilation: runtime guards failed"), "none found"),
+    (re.compile(r"^Cache line invalidated because (?P<n>.+) got deallocated"), "freed"),
     (re.compile(r"tensor '(?P<n>.+?)' device mismatch"), "device"),
     (re.compile(r"expected type of '(?P<n>.+?)' to be a tensor type, .*?but found (?P<b>.+)"), "not a tensor"),
     (re.compile(r"___check_type_id\((?P<n>.+?), \d+\)"), "type"),

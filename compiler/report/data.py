@@ -48,8 +48,8 @@ def json_schema(cls: type[Part], key: str, version: int) -> dict[str, Any]:
 
 FailedGuardKind = Literal[
     "size", "dtype", "rank", "stride", "requires_grad", "tensor class", "device", "not a tensor", "type", "object", "length",
-    "not empty", "global state", "value", "range", "minimum", "none", "new attribute", "none found", "expression",
-    "unknown",
+    "not empty", "global state", "value", "range", "minimum", "none", "new attribute", "none found", "freed",
+    "expression", "unknown",
 ]  # fmt: skip
 #: what needed a guard.  "code": the program read the value (a branch, a Python number that is used); "operation": an
 #: operation's rule on shapes (broadcasting); "compiler": torch itself (0/1 specialization, its global state)
@@ -164,8 +164,8 @@ class Symbol(SparsePart, kw_only=True):
 class FailedGuard(Part, kw_only=True):
     """Why compiled code could not be used again: what it expected, and what it got."""
 
-    #: what the guard checks; "none found": all guards held when Dynamo looked for the reason; "expression": only `text` is
-    #: known, the compiler's expression
+    #: what the guard checks; "none found": all guards held when Dynamo looked for the reason; "freed": the object that the
+    #: code was compiled for no longer exists; "expression": only `text` is known, the compiler's expression
     kind: FailedGuardKind = "unknown"
     #: the guarded expression, as the user would write it ("x", "self.scale"), or the name of a global state
     source: str | None = None

@@ -36,8 +36,18 @@ def functions_of(files: Collection[str]) -> list[FunctionType]:
     living: Iterable[object] = gc.get_objects() if index is None else index.living(files)
     objects = itertools.chain(living, _in_modules(files))
     # check the type first: reading attributes of other objects may run code
-    found = [f for f in objects if type(f) is FunctionType and f.__code__.co_filename in files]
+    found = [f for o in objects if type(o) is FunctionType for f in _with_wrapped(o) if f.__code__.co_filename in files]
     return list({id(function): function for function in found}.values())
+
+
+def _with_wrapped(function: FunctionType) -> Iterator[FunctionType]:
+    """A function and those that its decorators (`functools.wraps`) have put into it: no name is bound to them."""
+    seen = set[int]()
+    value: object = function
+    while type(value) is FunctionType and id(value) not in seen:
+        seen.add(id(value))
+        yield value
+        value = vars(value).get("__wrapped__")
 
 
 def set_from_text(function: FunctionType, make: FromText) -> None:

@@ -61,10 +61,13 @@ _SHOWN = (
 )  # fmt: skip
 #: matches settings of the compiler, such as `torch._dynamo.config.x = 1`: in a trace, they would come too late
 _SETTING = re.compile(r"\w+\._(dynamo|inductor|functorch)\.config\.")
+#: matches functions that seed a generator or set something in torch; Dynamo breaks the graph at them, or fails
+_SETTER = re.compile(r"(\w+\.)+((manual_)?seed(_all)?|set_(num|default|float32|deterministic)\w+|use_deterministic_algorithms)")
 _QUALNAME_PREFIX = f"{STATEMENTS}.<locals>."
 #: why a statement ran uncompiled
 _SHOWS = "shows values"
 _MAKES, _TRAINS = "new modules and optimizers", "backward and optimizer steps"
+_STATES = "states of modules and copies"
 _UNBOUND, _GIVEN_UP = "a name may be read before it is bound", "the compiler gave up"
 #: reasons that are worth no note
 _NO_NOTE = ("import", "text", "del", "setting", _SHOWS, "")
@@ -302,6 +305,8 @@ def why_uncompiled(statement: ast.stmt, namespace: Namespace) -> str | None:
 def _is_setting(statement: ast.stmt) -> bool:
     value = statement.value if isinstance(statement, ast.Expr) else None
     places = statement.targets if isinstance(statement, ast.Assign) else [value.func] if isinstance(value, ast.Call) else []
+    if isinstance(value, ast.Call) and _SETTER.fullmatch(dotted_name(value.func) or ""):
+        return True
     return any(_SETTING.match(dotted_name(place) or "") for place in places)
 
 
@@ -337,6 +342,8 @@ def _why_not_called(callee: ast.expr, namespace: Namespace) -> str | None:
     made = _value(name, namespace)
     if isinstance(made, type) and issubclass(made, (torch.nn.Module, torch.nn.Parameter, torch.utils.data.DataLoader, *trains)):
         return _MAKES
+    if getattr(callee, "attr", None) in ("state_dict", "load_state_dict") or made is copy.deepcopy:
+        return _STATES  # in a trace, a copy of a module's state is empty
     is_training = getattr(callee, "attr", None) == "backward" or made is torch.autograd.grad
     return _TRAINS if is_training or issubclass(type(_value(owner, namespace)), trains) else None
 

@@ -24,7 +24,7 @@ from IPython.utils.capture import capture_output
 
 from dynascope.cell import source as cells
 from dynascope.cell import tracebacks
-from dynascope.cell.entry_points import EntryPoints
+from dynascope.cell.entry_points import EntryPoints, is_module
 from dynascope.cell.interrupts import Interrupts, interruptible
 from dynascope.cell.named import NamedTargets
 from dynascope.cell.regions import ActiveRegions
@@ -342,8 +342,20 @@ class CompiledCell:
                 self._note_refused(defined)
             if not self.run.recording.users_own and not self.run.recording.has_graphs:
                 self.run.notes.extend(self._why_nothing(defined, entry_points))
+            elif not self.run.recording.users_own:
+                self._note_eager_modules(entry_points)
             self._bind_kept(entry_points)
         return value
+
+    def _note_eager_modules(self, entry_points: EntryPoints) -> None:
+        """Name the modules that the cell's own statements ran eagerly beside what was compiled, such as a loop's model."""
+        names = [n for n in entry_points.uncompiled if is_module(self.namespace.get(n.partition(".")[0]))]
+        if names:
+            self.run.notes.append(
+                f"{', '.join(names)} ran eagerly where the cell's own statements call {'it' if len(names) == 1 else 'them'}: a "
+                "cell with definitions compiles only what it defines. To compile all, use "
+                f"{' '.join(f'-f {name}' for name in [*entry_points.called, *names])}."
+            )
 
     def _why_nothing(self, defined: list[Definition], entry_points: EntryPoints) -> list[str]:
         if entry_points.called and not entry_points.uncompiled:

@@ -75,6 +75,7 @@ _GUARDS = {
     "stride": ("another memory layout", "give it the same layout in each call, for example with `.contiguous()`"),
     "type": ("another type or module", "pass the same class in each call: each class gets a version of its own"),
     "global state": ("a global setting of torch changed", "keep grad mode, autocast and the like the same around calls"),
+    "freed": ("a new object each time", "make it once, and use it in each call: each new object gets a version of its own"),
     "expression": ("sizes are related in another way", "keep the sizes in the same relation in each call"),
     "range": (
         "a size outside the range that was compiled for",
@@ -238,6 +239,8 @@ class CauseWords:
         if cause.kind == "recompile":
             otherwise = ((recompile_words(self.recompiles[0]) or ["a guard failed"])[0], _SAME)
             known = _GUARDS.get(cause.guard or "")
+            if cause.guard == "expression" and ".size()" not in self.recompiles[0].failed_guards[0].text:
+                known = None
             return (known[0] + self.example(), *known[1:]) if known else otherwise
         if cause.first_call:
             return "only in the first call", f"call it once in eager mode before it is compiled ({_TRACED_AGAIN})"

@@ -61,6 +61,7 @@ _GUARDS: dict[FailedGuardKind, str] = {
     "none": "{source} was None when it was compiled, and is not now",
     "new attribute": "{source} had no attribute {now} of its own when it was compiled, and has one now",
     "none found": "no reason found: all guards held when Dynamo looked for it (as when threads compile at the same time)",
+    "freed": "{source} of the compiled version was freed: each new object gets a version of its own",
     "expression": "this no longer held: {text}",
     "unknown": "a guard failed",
 }

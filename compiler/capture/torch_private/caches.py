@@ -17,7 +17,11 @@ from dynascope.compiler.source.origin import in_torch
 
 
 def known_codes() -> list[CodeType]:
-    """The code objects outside torch, and torch's shared wrappers, for which Dynamo may hold compiled code or skip marks."""
+    """The code objects outside torch for which Dynamo may hold compiled code or skip marks, and those of torch it compiled.
+
+    Of torch's, these are for example an optimizer's `step`, which compiled code calls after a graph break, and the wrapper that
+    all functions decorated with `error_on_graph_break` share.
+    """
     convert_frame = sys.modules.get("torch._dynamo.convert_frame")
     if convert_frame is None:
         return []
@@ -25,13 +29,8 @@ def known_codes() -> list[CodeType]:
         # with nested graph breaks, functions that were only inlined have resume functions, too, but are not in `input_codes`
         resumed = sys.modules["torch._dynamo.resume_execution"].ContinueExecutionCache.cache.refs.values()
         codes = [reference() for reference in [*convert_frame.input_codes.seen, *resumed]]
-        return [c for c in codes if c is not None and (not in_torch(c.co_filename) or _is_decorators(c))]
+        return [c for c in codes if c is not None and (not in_torch(c.co_filename) or compiled_versions(c))]
     return []
-
-
-def _is_decorators(code: CodeType) -> bool:
-    """Whether this is the code of a torch wrapper, such as `error_on_graph_break`'s; all functions that it wraps share it."""
-    return code.co_name == "inner" and code.co_filename.endswith("external_utils.py")
 
 
 def is_known(code: CodeType) -> bool:

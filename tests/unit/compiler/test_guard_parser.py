@@ -43,6 +43,10 @@ from dynascope.widgets.features.recompiles import guard_words
         ("1/0: ___stack0 == 3.0     # return x*n", "stack[0] was 3.0 when it was compiled, and is not now"),
         ("!1/0/0: len(L['sizes']) == 2", "sizes had length 2 before, and has another now"),  # in compiled autograd
         (
+            "2/0: Cache line invalidated because L['self'] got deallocated",
+            "self of the compiled version was freed: each new object gets a version of its own",
+        ),
+        (
             "0/0: Unexpected recompilation: runtime guards failed even though they passed during",
             "no reason found: all guards held when Dynamo looked for it (as when threads compile at the same time)",
         ),

@@ -356,3 +356,13 @@ def test_statements_in_which_nothing_can_be_compiled(shell):
     assert shell.report("%%compile", "import math", "print(x)").notes == [
         "nothing was compiled: these statements call no module and none of your functions."
     ]
+
+
+def test_a_model_beside_a_compiled_loss_is_said_to_run_eagerly(shell):
+    shell("net = torch.nn.Linear(3, 2)", "def show(y): return y")
+    report = shell.report("%%compile", "def loss(y): return (y * y).sum()", "show(loss(net(x)))")
+    assert report.notes == [
+        "net ran eagerly where the cell's own statements call it: a cell with definitions compiles only what it defines. "
+        "To compile all, use -f loss -f net."
+    ]
+    assert shell.report("%%compile -f loss -f net", "loss(net(x)).backward()").notes == []

@@ -261,3 +261,27 @@ def test_a_name_that_is_not_defined_is_no_bug_of_the_compiler(shell):
     assert "Dynamo bug" not in text
     assert "Move the line" not in text
     assert "note: line 2 ran uncompiled (the compiler gave up)." in text
+
+
+def test_a_copy_of_a_modules_state_is_whole(shell):
+    shell("import copy", "model = torch.nn.Linear(3, 2)")
+    report = shell.report(
+        "%%compile", "best = copy.deepcopy(model.state_dict())", "y = model(x)", "model.load_state_dict(best)"
+    )
+    assert list(shell.ns["best"]) == ["weight", "bias"]
+    assert (report.summary.graphs, report.summary.breaks) == (1, 0)
+    assert report.notes == ["lines 2, 4 ran uncompiled (states of modules and copies)."]
+
+
+@pytest.mark.parametrize("setting", ["torch.manual_seed(0)", "random.seed(0)", "torch.use_deterministic_algorithms(False)"])
+def test_a_seed_is_no_graph_break(shell, setting):
+    shell("import random")
+    report = shell.report("%%compile", setting, "y = x + 1")
+    assert (report.summary.graphs, report.summary.breaks, report.notes) == (1, 0, [])
+
+
+def test_a_training_step_that_runs_again_has_the_same_report(shell):
+    cell = ("model = torch.nn.Linear(3, 1)", "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)",
+            "def step(t):", "    model(t).sum().backward()", "    optimizer.step()", "step(x)")  # fmt: skip
+    first, second = (shell.report("%%compile", *cell).summary for _ in range(2))
+    assert (second.recompiles, second.resumes, second.graphs) == (0, first.resumes, first.graphs)
