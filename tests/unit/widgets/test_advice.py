@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 from samples import frame, helper_five_times, loop, one_break, report, split
 
-from dynascope.compiler.report import Break, FailedGuard, Hit, Report
+from dynascope.compiler.report import Break, FailedGuard, Fix, Hit, Report
 from dynascope.compiler.report.overview import causes
 from dynascope.widgets.features.breaks import advice, issue_text, outcome_words, reasons
 from dynascope.widgets.features.places import Places
@@ -59,6 +59,13 @@ def test_what_is_no_step_to_take_comes_last() -> None:
     b = one_break().breaks[0]
     b.hints = ["This graph break is fundamental - it is unlikely to go.", "Please report an issue.", "Use `torch.cond`."]
     assert [step.split()[0] for step in advice(Report(), b)] == ["Use", "Meant", "This", "Please"]
+
+
+def test_a_verified_fix_is_the_first_step() -> None:
+    b = one_break().breaks[0]
+    chosen = Fix(id="x0", break_=b.id, title="Choose with torch.cond", verdict="verified", chosen=True, removes=[b.id])
+    assert advice(Report(fixes=[chosen]), b)[0] == "A verified fix removes it: Choose with torch.cond."
+    assert "A verified fix" not in " ".join(advice(Report(fixes=[replace(chosen, chosen=False)]), b))
 
 
 def test_no_general_hint_of_this_torch_is_the_first_step() -> None:
