@@ -170,11 +170,13 @@ def underlying(value: Any) -> Any:
     return MethodType(call, value)
 
 
-def check_target(name: str, value: Any) -> None:
-    """Raise UsageError with a one-line message if `value` cannot be compiled."""
+def find_target(name: str, namespace: Namespace) -> Any:
+    """The object of a dotted name; raises LookupError, whose message says why, if there is none or it cannot be compiled."""
+    value = resolve(name, namespace)
     reason = why_not_compilable(value)
     if reason is not None:
-        raise UsageError(f"cannot compile {name}: {reason}")
+        raise LookupError(reason)
+    return value
 
 
 def is_never_called(module: Any) -> bool:

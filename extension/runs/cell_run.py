@@ -34,11 +34,10 @@ from dynascope.cell.syntax import bound_names, own_statements
 from dynascope.cell.targets import (
     Definition,
     check_inputs,
-    check_target,
     definitions,
+    find_target,
     inputs_named,
     ran_eagerly,
-    resolve,
     why_nothing_ran,
 )
 from dynascope.compiler.capture.torch_private import marks
@@ -148,10 +147,9 @@ class CellRun:
         if name.split(".")[0] in bound:
             return  # its value may come from the cell itself
         try:
-            value = resolve(name, self.shell.user_ns)
+            find_target(name, self.shell.user_ns)
         except LookupError as error:
             raise UsageError(f"cannot compile {name}: {error}") from None
-        check_target(name, value)
 
     def _run_invalid(self) -> Any:
         """Run a cell that Python refuses (`return` outside a function): it fails exactly as the plain cell does."""
@@ -271,10 +269,8 @@ class CompiledCell:
 
         def look_up(statement: Any = None) -> None:
             for name in self.functions:
-                with contextlib.suppress(LookupError, UsageError):
-                    value = resolve(name, self.namespace)
-                    check_target(name, value)
-                    targets.add(name, value)
+                with contextlib.suppress(LookupError):
+                    targets.add(name, find_target(name, self.namespace))
 
         with contextlib.ExitStack() as stack:
             stack.callback(targets.restore)
@@ -292,10 +288,9 @@ class CompiledCell:
         for name in self.functions:
             if name not in targets.resolved:
                 try:
-                    check_target(name, resolve(name, self.namespace))
-                except (LookupError, UsageError) as error:
-                    reason = str(error).removeprefix(f"cannot compile {name}: ")
-                    self.run.notes.append(f"{name} was not compiled: {reason}.")
+                    find_target(name, self.namespace)
+                except LookupError as error:
+                    self.run.notes.append(f"{name} was not compiled: {error}.")
             elif name not in targets.called:
                 self.run.notes.append(f"{name} {note}")
             elif not self.run.recording.has_graphs:
