@@ -280,6 +280,8 @@ def _deliver(report: Any, *, apply: bool) -> None:
 
     if not apply or not report.fix_set.edits:
         _print_patch(report.patch(), sys.stdout)
+        if report.fix_set.edits:
+            _print("dynascope fix --apply writes this patch into the files.", sys.stderr)
         return
     try:
         written = patch.apply(report.fix_set.edits)
