@@ -17,6 +17,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
@@ -105,13 +106,6 @@ class Client(NotebookClient):  # type: ignore[misc, unused-ignore]
             await asyncio.sleep(0.1)
         return await super()._async_handle_timeout(timeout, cell)
 
-    async def run_silently(self, code: str) -> None:
-        """Run code that leaves no output; raises RuntimeError if it fails."""
-        kernel: Any = self.kc
-        reply = await kernel.execute_interactive(code, silent=True, store_history=False, timeout=STARTUP_SECONDS)
-        if reply["content"]["status"] != "ok":
-            raise RuntimeError(f"before the first cell: {reply['content'].get('evalue')}")
-
     def kill(self) -> None:
         """Kill the kernel and what it started: the kernel leads a process group of its own."""
         self.killed = True
@@ -158,23 +152,23 @@ def execute(
     Args:
         timeout: returns the time limit of a cell in seconds.
         on_cell: called with the index of each cell before it runs.
-        before: code that runs first and leaves no output.
+        before: code that IPython runs when it starts.
 
-    Raises nbclient's CellExecutionError and CellTimeoutError; KernelDied; RuntimeError if no kernel starts or `before` fails;
+    Raises nbclient's CellExecutionError and CellTimeoutError; KernelDied; RuntimeError if no kernel starts;
     KeyboardInterrupt after Ctrl-C.
     """
     failures: list[BaseException] = []
     with tempfile.TemporaryDirectory(prefix="dynascope-", ignore_cleanup_errors=True) as scratch:
         variables = {**os.environ, **_ENVIRONMENT, "IPYTHONDIR": os.path.join(scratch, "ipython")}
+        startup = Path(scratch, "ipython", "profile_default", "startup", "before.py")
+        startup.parent.mkdir(parents=True)
+        startup.write_text(before, encoding="utf-8")
         log_path = os.path.join(scratch, "kernel.log")  # what the process writes outside cells: a crash, a C library
-
-        async def run_before(notebook: Any) -> None:
-            await client.run_silently(before)
 
         client = Client(
             notebook, resources={"metadata": {"path": folder}}, startup_timeout=STARTUP_SECONDS, store_widget_state=False,
             record_timing=False, shutdown_kernel="immediate", log=_log, timeout_func=timeout,
-            on_notebook_start=run_before if before else None, on_cell_execute=lambda cell, cell_index: on_cell(cell_index),
+            on_cell_execute=lambda cell, cell_index: on_cell(cell_index),
         )  # fmt: skip
         client.scratch = scratch
 

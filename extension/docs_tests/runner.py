@@ -108,7 +108,7 @@ def run_page(
         compare_stored: if False, stored outputs are not compared; unexpected and missing errors, time-outs, and a kernel
             that dies or does not start are still problems.
         timeout: seconds for a cell if neither it nor the page gives a limit.
-        before: code that runs in the kernel first and leaves no output.
+        before: code that the kernel runs when it starts.
     """
     path = Path(path)
     start = time.monotonic()
