@@ -5,7 +5,6 @@ FX, and tables of strings and process groups.
 from __future__ import annotations
 
 import contextlib
-import re
 import sys
 import threading
 from collections.abc import Iterable, Iterator
@@ -16,15 +15,12 @@ from dynascope.compiler.builder.events.schema import Sizes
 from dynascope.compiler.capture.torch_private import if_present, note_missing
 from dynascope.compiler.source.origin import in_torch
 
-#: files of torch whose functions are traced again like the user's
-_TRACED_AGAIN = re.compile(r"[/\\]optim[/\\]|external_utils\.py$")
-
 
 def known_codes() -> list[CodeType]:
-    """The code objects outside torch for which Dynamo may hold compiled code or skip marks, and some of torch's.
+    """The code objects outside torch for which Dynamo may hold compiled code or skip marks, and those of torch it compiled.
 
-    Of torch's, these are those of its optimizers, which compiled code calls after a graph break, and the wrapper that all
-    functions decorated with `error_on_graph_break` share.
+    Of torch's, these are for example an optimizer's `step`, which compiled code calls after a graph break, and the wrapper that
+    all functions decorated with `error_on_graph_break` share.
     """
     convert_frame = sys.modules.get("torch._dynamo.convert_frame")
     if convert_frame is None:
@@ -33,7 +29,7 @@ def known_codes() -> list[CodeType]:
         # with nested graph breaks, functions that were only inlined have resume functions, too, but are not in `input_codes`
         resumed = sys.modules["torch._dynamo.resume_execution"].ContinueExecutionCache.cache.refs.values()
         codes = [reference() for reference in [*convert_frame.input_codes.seen, *resumed]]
-        return [c for c in codes if c is not None and (not in_torch(c.co_filename) or _TRACED_AGAIN.search(c.co_filename))]
+        return [c for c in codes if c is not None and (not in_torch(c.co_filename) or compiled_versions(c))]
     return []
 
 

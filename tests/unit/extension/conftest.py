@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -56,8 +57,10 @@ class Shell:
 
 
 @pytest.fixture
-def shell() -> Iterator[Shell]:
+def shell(monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
     made = Shell()
+    # as in a notebook; a script that an earlier test has run stays `__main__`, and Dynamo looks globals up there
+    monkeypatch.setitem(sys.modules, "__main__", made.ip.user_module)
     for name in [n for n in made.ns if not n.startswith("_") and n not in CLEAN]:  # __compiled_fn... are Dynamo's own
         del made.ns[name]
     made.ip.compile.reset_compiler_flags()  # a cell's `__future__` imports are in force in all later cells
