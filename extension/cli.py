@@ -68,6 +68,7 @@ def build_parser() -> argparse.ArgumentParser:
     summary = "Run a script, look for fixes for its graph breaks, and print those that are verified as a patch."
     fix = commands.add_parser("fix", help=summary, description=f"{summary} What the script prints goes to the error stream.")
     fix.add_argument("--apply", action="store_true", help="Write the fixes into the files instead of printing the patch.")
+    fix.add_argument("--conditional", action="store_true", help="With the fixes that hold only under a condition, too.")
     fix.add_argument("-o", "--output", metavar="PATH", help="Save the report: .html, .json, .svg, .dot or .txt.")
     fix.add_argument(
         "--fix-seconds", type=float, default=60, metavar="SECONDS", help="Time limit of the search (default: %(default)g)."
@@ -268,23 +269,26 @@ def _fix(chosen: argparse.Namespace) -> int:
         if chosen.save_as and (wrong := save(report, chosen.save_as)) is not None:
             _print(f"-o {chosen.output}: {wrong}", sys.stderr)
             status = status or FAILED
-        if report.patch():
-            _deliver(report, apply=chosen.apply)
+        fixes = report.fixes_to_apply(conditional=chosen.conditional)
+        if fixes is not None and fixes.patch:
+            _deliver(fixes, apply=chosen.apply)
+        if report.conditional_fix_set is not None and not chosen.conditional:
+            _print("dynascope fix --conditional has the fixes that hold only under a condition, too.", sys.stderr)
     return status
 
 
-def _deliver(report: Any, *, apply: bool) -> None:
-    """Print the patch of a report, or apply it; what fits into no file is always printed."""
+def _deliver(fixes: Any, *, apply: bool) -> None:
+    """Print the patch of fixes, or apply it; what fits into no file is always printed."""
     from dynascope.compiler.lab.fix import patch
     from dynascope.compiler.lab.fix.text_edits import NotApplicable
 
-    if not apply or not report.fix_set.edits:
-        _print_patch(report.patch(), sys.stdout)
-        if report.fix_set.edits:
+    if not apply or not fixes.edits:
+        _print_patch(fixes.patch, sys.stdout)
+        if fixes.edits:
             _print("dynascope fix --apply writes this patch into the files.", sys.stderr)
         return
     try:
-        written = patch.apply(report.fix_set.edits)
+        written = patch.apply(fixes.edits)
     except (NotApplicable, OSError, UnicodeError) as reason:
         raise UsageError(f"--apply: {reason}") from None
     _print("\n".join(f"fixed: {file}" for file in written), sys.stderr)

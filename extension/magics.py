@@ -97,25 +97,32 @@ class DynascopeMagics(Magics):
 
     @line_magic("fix")  # type: ignore[arg-type]
     def put_fixed_cell(self, line: str = "") -> None:
-        """Put the fixed cell of the latest report, made with --fix, into a new cell below this one; nothing is overwritten."""
-        if line.strip():
-            raise UsageError("%fix takes no arguments: it uses the latest report")
+        """Put the fixed cell of the latest report, made with --fix, into a new cell below this one; nothing is overwritten.
+
+        `%fix --conditional`: with the fixes that hold only under a condition, too.
+        """
+        if line.strip() not in ("", "--conditional"):
+            raise UsageError("%fix takes only --conditional: it uses the latest report")
+        conditional = bool(line.strip())
         try:
             report = last()
         except LookupError as error:
             raise UsageError(str(error)) from None
-        if report.fix_set is None:
+        fixes = report.fixes_to_apply(conditional=conditional)
+        if fixes is None:
             raise UsageError("no fixes were looked for: run the cell with %%compile --fix")
-        found = latest_fixed_cell(report)
+        found = latest_fixed_cell(fixes)
         if found is None:
             print(encodable(fixes_summary(report)) or "There is no graph break to fix.")
+            if not conditional and report.conditional_fix_set is not None:
+                print("%fix --conditional puts the fixes that hold under a condition into a new cell")
         else:
             text, others = found
             shell: Any = self.shell
             shell.set_next_input(text, replace=False)
             if others:
-                print(f"{', '.join(others)} changed, too: print(dynascope.last().patch())")
-        for statement in unplaced_settings(report):
+                print(f"{', '.join(others)} changed, too: print(dynascope.last().patch({'conditional=True' * conditional}))")
+        for statement in unplaced_settings(fixes):
             print(f"Not in the cell: {statement}")
 
     def defaults(self) -> Settings:

@@ -345,7 +345,9 @@ class Check(Part, kw_only=True):
     not_compared: list[str] = []
 
 
-FixVerdict = Literal["verified", "refused", "untried"]
+#: verified: agrees with eager on every input tried; conditional: so do all values, gradients and effects, but in the cases that
+#: `Fix.condition` names, messages, exceptions or checks differ; refused: anything else differs, or nothing gets better
+FixVerdict = Literal["verified", "conditional", "refused", "untried"]
 FixKind = Literal["setting", "wrap", "rewrite"]
 #: full name of a setting (`torch._dynamo.config.NAME`), or argument of torch.compile -> the value; a list holds dotted names of
 #: functions.  `torch._dynamo.mark_dynamic` -> the sizes to mark before each call: "x, 0" is dimension 0 of x
@@ -382,12 +384,12 @@ class Fix(Part, kw_only=True):
     edits: list[FixEdit] = []
     settings: FixSettings = {}
     verdict: FixVerdict = "untried"
-    #: why the change is not verified; if it is, what was compared
+    #: why the change is refused; if it is not, what was compared
     reason: str = ""
-    #: what the change assumes
+    #: what the change assumes, and no comparison can show
     assumption: str = ""
-    #: whether `report.patch()` and `report.fixed()` apply the change
-    chosen: bool = False
+    #: of a conditional change, the cases in which something else than a value, a gradient or an effect differs; sentences
+    condition: str = ""
     #: counts of the repeated calls without and with the change; the fixes chosen before it are in force for both
     breaks_before: int | None = None
     breaks_after: int | None = None
@@ -396,9 +398,14 @@ class Fix(Part, kw_only=True):
     recompiles_before: int | None = None
     recompiles_after: int | None = None
 
+    @property
+    def chosen(self) -> bool:
+        """Whether the change is one of those that `report.patch()` or `report.patch(conditional=True)` applies."""
+        return self.verdict in ("verified", "conditional")
+
 
 class FixSet(Part, kw_only=True):
-    """The chosen fixes, applied together."""
+    """Chosen fixes, applied together: those that are verified, or these and the conditional ones."""
 
     #: ids of the fixes, in the order in which they are applied
     fixes: list[str] = []

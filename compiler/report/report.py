@@ -20,7 +20,7 @@ from dynascope.compiler.report import comparison
 from dynascope.compiler.report.comparison import Diff, diff
 from dynascope.compiler.report.data import load
 from dynascope.compiler.report.formatting import encodable
-from dynascope.compiler.report.measurements import GraphRun
+from dynascope.compiler.report.measurements import FixSet, GraphRun
 from dynascope.compiler.report.schema import SCHEMA, Break, Frame, Graph, ReportData
 from dynascope.compiler.settings import SAVE_SUFFIXES
 
@@ -222,8 +222,14 @@ class Report(ReportData, kw_only=True, dict=True, weakref=True):
 
     # -- fixes ----------------------------------------------------------------------------------
 
-    def patch(self) -> str:
+    def fixes_to_apply(self, *, conditional: bool) -> FixSet | None:
+        """The verified fixes, together with the conditional ones or without them; None if no fixes were looked for."""
+        return self.conditional_fix_set or self.fix_set if conditional else self.fix_set
+
+    def patch(self, *, conditional: bool = False) -> str:
         """The verified fixes as a unified diff that `git apply` takes; "" if there are none.
+
+        `conditional`: with the conditional fixes, too; the condition of each stands above it as a comment.
 
         Settings of Dynamo become statements after the first imports of the file, and marks on sizes (mark_dynamic) statements
         before the calls.  What fits into no file, such as arguments of torch.compile, becomes comments above the diff; if no
@@ -233,10 +239,13 @@ class Report(ReportData, kw_only=True, dict=True, weakref=True):
             report = dynascope.explain(f, fix=True)(x)
             Path("fixes.patch").write_text(report.patch())
         """
-        return "" if self.fix_set is None else self.fix_set.patch
+        fixes = self.fixes_to_apply(conditional=conditional)
+        return "" if fixes is None else fixes.patch
 
-    def fixed(self) -> AbstractContextManager[Any]:
+    def fixed(self, *, conditional: bool = False) -> AbstractContextManager[Any]:
         """A context manager that yields the explained function with all verified fixes in force; at its end, all is restored.
+
+        `conditional`: with the conditional fixes, too.
 
         In the `with` block, every function that the fixes change, also one of a library, has its fixed code, and the settings
         of Dynamo are in force.  You compile the function yourself.  `report.fix_set.settings` says what else that needs: an
@@ -249,7 +258,7 @@ class Report(ReportData, kw_only=True, dict=True, weakref=True):
             with report.fixed() as g:
                 torch.compile(g, fullgraph=True)(x)
         """
-        manager: AbstractContextManager[Any] = make("fixed", self)
+        manager: AbstractContextManager[Any] = make("fixed", self, conditional=conditional)
         return manager
 
     # -- showing --------------------------------------------------------------------------------

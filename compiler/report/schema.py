@@ -409,8 +409,10 @@ class ReportData(Part, kw_only=True):
     check: Check | None = None
     #: the changes that were considered for each graph break and recompile; only with `--fix`
     fixes: list[Fix] | None = None
-    #: the verified fixes that were chosen together; only with `--fix`
+    #: the verified fixes, applied together; only with `--fix`
     fix_set: FixSet | None = None
+    #: the verified and the conditional fixes, applied together; None: there is no conditional one
+    conditional_fix_set: FixSet | None = None
     #: remarks for the user, one sentence each
     notes: list[str] = []
     late_backwards: list[LateBackward] = []

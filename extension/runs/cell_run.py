@@ -432,9 +432,11 @@ def use_raw_texts(shell: Any, report: Report, ran: str) -> None:
     A cell is left out if its raw text is unknown or a change does not apply to it; the patch still shows its fixes.  `ran`: the
     file of the cell that ran; if the fixes need `dynamic=True`, this becomes an option of its magic.
     """
-    fixes = report.fix_set
-    if fixes is None:
-        return
+    for fixes in filter(None, (report.fix_set, report.conditional_fix_set)):
+        _use_raw_texts(shell, fixes, ran)
+
+
+def _use_raw_texts(shell: Any, fixes: FixSet, ran: str) -> None:
     texts: dict[str, str] = {}
     for file in dict.fromkeys([*fixes.cells, *([ran] if fixes.settings.get("dynamic") is True else [])]):
         edits = [edit for edit in fixes.edits if edit.file == file]
@@ -458,8 +460,8 @@ def _with_options(text: str, fixes: FixSet) -> str:
     return first + end + rest
 
 
-def latest_fixed_cell(report: Report) -> tuple[str, list[str]] | None:
+def latest_fixed_cell(fixes: FixSet) -> tuple[str, list[str]] | None:
     """The fixed text of the latest cell that changes, and the names of the other cells that change; None if none does."""
-    cells = report.fix_set.cells if report.fix_set is not None else {}
+    cells = fixes.cells
     files = sorted(cells, key=lambda file: cell_number(file) or 0)
     return (cells[files[-1]], [f"In[{cell_number(file)}]" for file in files[:-1]]) if files else None

@@ -218,8 +218,9 @@ def fixed(text: str, inputs: str, *, seconds: float = 600, gradients: bool = Tru
             explain = dynascope.explain(module.f, backend="eager", fix=True, fix_seconds=seconds, **settings)
             report = explain(*(given := arguments(inputs)))
         left, drawn = state_of(module), torch.get_rng_state()
-        assert report.fix_set is not None
-        file, patch = Path(str(module.__file__)), report.patch()
+        fixes = report.fixes_to_apply(conditional=True)
+        assert fixes is not None
+        file, patch = Path(str(module.__file__)), report.patch(conditional=True)
         if "--- a/" in patch:
             subprocess.run(["git", "apply", "-"], cwd=file.parent, input=patch.encode(), check=True)
         fixed_text = file.read_bytes().decode()
@@ -229,4 +230,4 @@ def fixed(text: str, inputs: str, *, seconds: float = 600, gradients: bool = Tru
             traces += f" says {said} instead of {once.said}"
         if not torch.equal(drawn, torch.get_rng_state()):
             traces += " draws other random numbers"
-    return Fixed(report, fixed_text, dict(report.fix_set.settings), traces)
+    return Fixed(report, fixed_text, dict(fixes.settings), traces)

@@ -55,7 +55,7 @@ def of_script(text: str) -> Any:
 
 def result_of(report: dynascope.Report) -> Result:
     """The figures of a report."""
-    found = report.fix_set
+    found = report.fixes_to_apply(conditional=True)
     assert found is not None
     assert found.is_complete, found.notes
     tried = [fix for fix in report.fixes or () if fix.verdict != "untried"]

@@ -35,15 +35,15 @@ def planted(text: str, change: Change) -> Planted:
 def test_a_program(program: FixProgram) -> None:
     with only(*(planted(program.text, change) for change in program.changes)) if program.changes else contextlib.nullcontext():
         done = fixed(program.text, program.call[0], gradients=program.gradients)
-    report, found = done.report, done.report.fix_set
+    report, found = done.report, done.report.fixes_to_apply(conditional=True)
     assert found is not None
     assert found.is_complete
     assert done.traces == ""
     if program.kind and torch.__version__.startswith("2.13"):  # other versions have other names, or no break
         assert report.breaks[0].type == program.kind
     tried = report.fixes or []
-    everything = "\n".join(f"{fix.title}: {fix.verdict}: {fix.reason}. {fix.assumption}" for fix in tried)
-    chosen = [f"{fix.title}: {fix.reason}. {fix.assumption}" for fix in tried if fix.chosen]
+    everything = "\n".join(f"{fix.title}: {fix.verdict}: {fix.reason}. {fix.assumption}. {fix.condition}" for fix in tried)
+    chosen = [f"{fix.title}: {fix.reason}. {fix.assumption}. {fix.condition}" for fix in tried if fix.chosen]
     refused = [f"{fix.title}: {fix.reason}" for fix in tried if fix.verdict == "refused"]
     if program.fix != ("*",):
         assert all(any(one.startswith(title) for one in chosen) for title in program.fix), everything
@@ -57,8 +57,9 @@ def test_a_program(program: FixProgram) -> None:
         assert any(part in one for one in chosen), everything
     if not chosen:
         assert done.text == program.text
-        assert report.patch() == ""
+        assert report.patch(conditional=True) == ""
         return
+    assert all(bool(fix.condition) == (fix.verdict == "conditional") for fix in tried), everything
     if program.fix != ("*",):
         assert found.breaks_after == program.left, everything
     assert not set(program.line) - set(done.text.splitlines()), done.text

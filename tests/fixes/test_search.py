@@ -165,18 +165,24 @@ def test_a_numpy_function_becomes_an_operator(make: Make) -> None:
             return smooth(x.sin()) + 1
         """)
     report = fix(made.f, torch.arange(4.0))
-    assert report.fix_set is not None
-    assert report.fix_set.breaks_after == 0, report.fixes
+    assert report.conditional_fix_set is not None
+    assert report.conditional_fix_set.breaks_after == 0, report.fixes
     [right] = [x for x in report.fixes or () if x.chosen]
     refused = [x.reason for x in report.fixes or () if x.verdict == "refused"]
     assert any("returned 0 dimensions, but its fake implementation says 1" in reason for reason in refused)
-    assert "No gradients are asked for, as in the recorded calls (" in right.assumption
-    assert 'schema="(Tensor x, int k=2) -> Tensor"' in report.patch()
+    assert "No gradients are asked for, as in the recorded calls (" in right.condition
+    assert right.verdict == "conditional"
+    assert report.patch() == ""
+    patch = report.patch(conditional=True)
+    assert f"# holds under a condition: {right.condition}" in patch
+    assert 'schema="(Tensor x, int k=2) -> Tensor"' in patch
     operator = f"{made.__name__}_smooth"
-    assert f"dynascope::{operator}" in report.patch()
+    assert f"dynascope::{operator}" in patch
     assert not hasattr(torch.ops.dynascope, operator)
     expected = made.f(x := torch.rand(7))
-    with report.fixed() as g:
+    with pytest.raises(ValueError, match="under a condition only"), report.fixed():
+        pass
+    with report.fixed(conditional=True) as g:
         assert torch.allclose(torch.compile(g, backend="aot_eager", fullgraph=True)(x), expected)
 
 
@@ -472,7 +478,7 @@ def test_where_the_unchanged_program_differs_from_eager_a_fix_agrees_with_that(m
     [done] = [x for x in report.fixes or () if x.chosen]
     assert (done.title, done.verdict) == ("Choose with torch.where", "verified")
     assert done.reason.startswith("agrees with eager (or with the unchanged compiled program, where that differs from eager)")
-    assert "The unchanged program, too, differs from eager when it is compiled (values differ: the value: " in done.assumption
+    assert "The unchanged program, too, differs from eager when it is compiled (values differ: the value: " in done.reason
     branch = "    if x.sum() > 0:\n        y = x * 2\n    else:\n        y = x * 3\n"
     with planting.only(planting.Planted("wrong", branch, "    y = x * 2.01\n")):
         [refused] = fix(make(LOSSY).f, torch.ones(3)).fixes or ()
@@ -494,4 +500,4 @@ def test_a_fix_of_a_program_under_autocast_is_judged_by_its_precision(make: Make
     assert report.fix_set is not None
     assert [x.verdict for x in report.fixes or () if x.chosen] == ["verified"] * len(report.fix_set.fixes)
     assert report.fix_set.breaks_after == 0
-    assert not [x for x in report.fixes or () if "differs from eager" in x.assumption]
+    assert not [x for x in report.fixes or () if "differs from eager" in x.reason]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Container, Iterable
-from typing import Literal, TypedDict
+from collections.abc import Container, Sequence
+from typing import TypedDict
 
-from dynascope.compiler.report import Fix, FixEdit, FixSet, Report, plural, time_text
+from dynascope.compiler.report import Fix, FixEdit, FixSet, FixVerdict, Report, plural, time_text
 from dynascope.widgets.detail import Part, tab
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.terminal import Terminal
@@ -25,27 +25,37 @@ class FixRow(TypedDict):
     """One change that may fix a break or recompile: its outcome in words, and its changed lines."""
 
     words: str
-    verdict: Literal["verified", "refused", "untried"]
+    verdict: FixVerdict
     gain: str
     assumption: str
+    condition: str
     diff: list[str]
 
 
 class FixBody(TypedDict):
-    """The changes for one break or recompile; `cell`: the new text of its cell with all chosen changes, or ""."""
+    """The changes for one break or recompile.
+
+    `cell`: the new text of its cell with all verified changes, or ""; `conditional_cell`: with the conditional ones, too.
+    """
 
     chosen: list[FixRow]
     others: list[FixRow]
     cell: str
+    conditional_cell: str
 
 
 def fixes_summary(report: Report) -> str:
     """`2 of 3 graph breaks can be fixed: 4 graphs → 1`; "" if no fixes were looked for, or there was nothing to fix."""
-    fixes = report.fix_set
+    fixes = report.fixes_to_apply(conditional=True)
     if fixes is None or not (report.breaks or report.recompiles or fixes.notes):
         return ""
     if any(count for _, count, _ in fixed_counts(report)):
-        words = f"{fixed_words(report)} can be fixed: "
+        words = f"{fixed_words(report)} can be fixed"
+        if report.conditional_fix_set is not None:
+            sure, all_ = _removed_ids(report, "verified"), _removed_ids(report)
+            more = len(all_) - len(sure)
+            words += f", {f'{more} of them' if sure else 'all' if more > 1 else 'but'} under a condition"
+        words += ": "
     else:
         if not report.fixes:  # nor was any refused
             what = " and ".join(plural(whole, name) for name, _, whole in fixed_counts(report))
@@ -64,13 +74,18 @@ def fixes_summary(report: Report) -> str:
 
 def fixed_counts(report: Report) -> list[tuple[str, int, int]]:
     """(name, how many the chosen fixes remove, number) for graph breaks and recompiles, if the report has any."""
-    removed = {id for fix in report.fixes or () if fix.chosen for id in fix.removes}
+    removed, fixes = _removed_ids(report), report.fixes_to_apply(conditional=True)
     gone = sum(b.id in removed for b in report.breaks)
-    if report.fix_set is not None:  # a break that a change only moves is not fixed
-        gone = min(gone, report.fix_set.breaks_before - report.fix_set.breaks_after)
+    if fixes is not None:  # a break that a change only moves is not fixed
+        gone = min(gone, fixes.breaks_before - fixes.breaks_after)
     again = sum(r.frame in removed for r in report.recompiles)
     counts = [("graph break", gone, report.summary.breaks), ("recompile", again, report.summary.recompiles)]
     return [count for count in counts if count[2]]
+
+
+def _removed_ids(report: Report, *verdicts: str) -> set[str]:
+    """Ids of the breaks and recompiled frames that the fixes with these verdicts remove; without verdicts, all chosen ones."""
+    return {id for fix in report.fixes or () if (fix.verdict in verdicts if verdicts else fix.chosen) for id in fix.removes}
 
 
 def fixed_words(report: Report) -> str:
@@ -92,20 +107,21 @@ def fix_words(fix: Fix) -> str:
 
 def how_to_apply(report: Report) -> str:
     """What to do with the chosen fixes: `report.patch() is the diff, ...`, or the settings to change; "" if none is chosen."""
-    fixes = report.fix_set
+    fixes = report.fixes_to_apply(conditional=True)
     if fixes is None or not fixes.fixes:
         return ""
     if fixes.edits:
-        return "report.patch() is the diff; `with report.fixed() as f:` gives the fixed function"
-    by_hand = unplaced_settings(report)
+        both = "report.patch({0}) is the diff; `with report.fixed({0}) as f:` gives the fixed function"
+        sure = report.fix_set is not None and bool(report.fix_set.fixes)
+        words = [both.format("")] if sure else []
+        words += ["with the conditional fixes, too: " * sure + both.format("conditional=True")] if fixes is not report.fix_set else []
+        return "; ".join(words)
+    by_hand = unplaced_settings(fixes)
     return f"no file changes: use {', '.join(by_hand)}" if by_hand else "%fix puts the cell with the fix below"
 
 
-def unplaced_settings(report: Report) -> list[str]:
-    """The settings of the chosen fixes that neither the edits nor the new texts of cells contain, as lines of Python."""
-    fixes = report.fix_set
-    if fixes is None:
-        return []
+def unplaced_settings(fixes: FixSet) -> list[str]:
+    """The settings of these fixes that neither the edits nor the new texts of cells contain, as lines of Python."""
     placed = "".join(edit.after for edit in fixes.edits)
     if any("--dynamic true" in text.partition("\n")[0] for text in fixes.cells.values()):
         placed += _DYNAMIC
@@ -150,6 +166,7 @@ def fix_row(fix: Fix, places: Places) -> FixRow:
     return {
         "words": printable(fix_words(fix), 2000),
         "verdict": fix.verdict, "gain": gain, "assumption": printable(fix.assumption, 1000),
+        "condition": printable(fix.condition, 2000),
         "diff": [printable(line, 400) for line in diff[:MOST_LINES]] + more,
     }  # fmt: skip
 
@@ -173,10 +190,10 @@ def considered(report: Report, ids: Container[str | None], setting: str | None =
     return [fix for fix in own if setting is None or any(name.rpartition(".")[2] == setting for name in fix.settings)]
 
 
-def is_refused(tried: Iterable[Fix]) -> bool:
-    """Whether one of these changes was tried and refused, and none is verified."""
+def is_refused(tried: Sequence[Fix]) -> bool:
+    """Whether one of these changes was tried and refused, and none holds."""
     verdicts = [fix.verdict for fix in tried if fix.edits or fix.settings]
-    return "refused" in verdicts and "verified" not in verdicts
+    return "refused" in verdicts and not any(fix.chosen for fix in tried)
 
 
 def fix_parts(owners: Container[str | None], file: str, places: Places) -> list[Part]:
@@ -188,11 +205,15 @@ def fix_parts(owners: Container[str | None], file: str, places: Places) -> list[
     if not own:
         return []
     chosen = [fix for fix in own if fix.chosen]
-    cells = places.report.fix_set.cells if places.report.fix_set is not None else {}
+
+    def cell(fixes: FixSet | None, verdict: FixVerdict) -> str:
+        return printable(fixes.cells.get(file, "")) if fixes is not None and any(f.verdict == verdict for f in chosen) else ""
+
     body: FixBody = {
         "chosen": [fix_row(fix, places) for fix in chosen],
         "others": [fix_row(fix, places) for fix in own if not fix.chosen][:MOST_CHANGES],
-        "cell": printable(cells.get(file, "")) if chosen else "",
+        "cell": cell(places.report.fix_set, "verified"),
+        "conditional_cell": cell(places.report.conditional_fix_set, "conditional"),
     }
     tried = sum(fix.verdict != "untried" and bool(fix.edits or fix.settings) for fix in own)
     name = "Fix" if chosen else f"Fix ({tried} tried)" if tried else "Fix (none)"
@@ -208,7 +229,9 @@ def fix_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
     out = ["", terminal.paint(summary, "bold")]
     for fix in (fix for fix in report.fixes or () if fix.chosen):
         row = fix_row(fix, places)
-        out += terminal.wrap(f"✓ {_removed(fix, places)}: {row['words']}", "    ", 3, "green")
+        mark, style = ("✓", "green") if fix.verdict == "verified" else ("?", "yellow")
+        out += terminal.wrap(f"{mark} {_removed(fix, places)}: {row['words']}", "    ", 8, style)
+        out += terminal.wrap(f"condition: {row['condition']}", "      ", 12) if row["condition"] else []
         for line in row["diff"]:
             style = {"+": "green", "-": "red"}.get(line[:1], "soft")
             out.append(" " * 6 + terminal.paint(printable(line, terminal.width - 6).expandtabs(4), style))

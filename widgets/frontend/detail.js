@@ -36,10 +36,10 @@ function proseBody({ text, todo, code }) {
   );
 }
 
-const VERDICTS = { verified: "✓", refused: "✗", untried: "–" };
+const VERDICTS = { verified: "✓", conditional: "?", refused: "✗", untried: "–" };
 
 /** @param {FixRow} row */
-function fixRow({ words, verdict, gain, assumption, diff }) {
+function fixRow({ words, verdict, gain, assumption, condition, diff }) {
   const lines = diff.map((line) =>
     h("span", { cls: line[0] === "+" ? "dyn-added" : line[0] === "-" ? "dyn-removed" : "", text: `${line}\n` }),
   );
@@ -49,6 +49,7 @@ function fixRow({ words, verdict, gain, assumption, diff }) {
     h("p", {}, h("b", { "aria-hidden": "true", text: `${VERDICTS[verdict]} ` }), ...withCode(words)),
     lines.length > 0 && h("pre", { cls: "dyn-code dyn-diff", tabindex: "0" }, ...lines),
     gain && h("p", { cls: "dyn-gain", text: gain }),
+    condition && h("p", {}, h("b", { text: "Condition: " }), ...withCode(condition)),
     assumption && h("p", {}, "Assumes: ", ...withCode(assumption)),
   );
 }
@@ -58,7 +59,7 @@ function fixRow({ words, verdict, gain, assumption, diff }) {
  * @param {FixBody} body
  * @param {Context} ctx
  */
-function fixBody({ chosen, others, cell }, ctx) {
+function fixBody({ chosen, others, cell, conditional_cell }, ctx) {
   const tried = others.map(fixRow);
   const summary = h("summary", { text: `${plural(others.length, "other change")} considered` });
   return h(
@@ -69,7 +70,13 @@ function fixBody({ chosen, others, cell }, ctx) {
       h("p", {
         text: "No changes have been tried. The button runs the cell again, and tries them on copies of its calls.",
       }),
-    h("div", { cls: "dyn-row" }, cell && copyButton(cell, "Copy fixed cell"), ctx.fixButton()),
+    h(
+      "div",
+      { cls: "dyn-row" },
+      cell && copyButton(cell, "Copy fixed cell"),
+      conditional_cell && copyButton(conditional_cell, "Copy cell with conditional fixes"),
+      ctx.fixButton(),
+    ),
     chosen.map(fixRow),
     tried.length > 0 && h("details", { open: !chosen.length }, summary, ...tried),
   );
@@ -279,7 +286,7 @@ function partsOf({ kind, parts }, ctx) {
   const [first, ...others] = parts;
   const has = (/** @type {string} */ key) => parts.some((part) => part.key === key);
   if (has("fix") || !(kind === "break" || has("recompile")) || !ctx.fixButton()) return parts;
-  return [first, { key: "fix", name: "Fix", kind: "fix", body: { chosen: [], others: [], cell: "" } }, ...others];
+  return [first, { key: "fix", name: "Fix", kind: "fix", body: { chosen: [], others: [], cell: "", conditional_cell: "" } }, ...others];
 }
 
 /**

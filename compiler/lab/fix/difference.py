@@ -1,4 +1,4 @@
-"""How two observed runs differ, in words."""
+"""How two observed runs differ, in words, and whether a fix may differ so under a condition."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from dynascope.compiler.lab.comparison import OWN, Rounding, difference
 from dynascope.compiler.lab.experiment import Observation
@@ -19,18 +19,28 @@ _PRINTED = 1e-4
 _NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?")
 
 
-def differences(actual: Observation, expected: Observation, assumption: str = "") -> str | None:
+class Difference(NamedTuple):
+    """How a run differs from eager's: the end of a sentence about the run."""
+
+    text: str
+    #: whether nothing but a message or an exception differs, or a check is lost
+    is_condition: bool = False
+    is_lost_check: bool = False
+
+
+def differences(actual: Observation, expected: Observation, assumption: str = "", *, made: bool = False) -> Difference | None:
     """How a run differs from eager's, in words; None if it does not.
 
-    `assumption`: what the change assumes; where it names two exceptions, one may be raised instead of the other.
+    `assumption`: what the change assumes; where it names two exceptions, one may be raised instead of the other.  `made`:
+    whether the inputs are not those of a recorded call; the program may depend on the exceptions of recorded calls.
     """
-    if expected.error is not None or actual.error is not None:
-        return _other_error(actual, expected, assumption)
-    return (
-        _other_parts(actual, expected)
-        or state_difference(actual.state, expected.state, Rounding(expected.lowest))
-        or _other_output(actual, expected)
-    )
+    if expected.error is not None and actual.error is None:
+        return Difference(f"raises nothing where eager raises {expected.error_type}", made, made)
+    if actual.error is not None:
+        text = _other_error(actual, expected, assumption)
+        return None if text is None else Difference(text, made and expected.error is not None)
+    wrong = _other_parts(actual, expected) or state_difference(actual.state, expected.state, Rounding(expected.lowest))
+    return Difference(wrong) if wrong is not None else _other_output(actual, expected)
 
 
 def without_zero_gradients(actual: Observation, expected: Observation) -> Observation:
@@ -68,8 +78,6 @@ def loses_changes(actual: Observation, expected: Observation) -> bool:
 def _other_error(actual: Observation, expected: Observation, assumption: str) -> str | None:
     if expected.error is None:
         return f"raises {actual.error_type}: {_first_line(actual.error)}"
-    if actual.error is None:
-        return f"raises nothing where eager raises {expected.error_type}"
     names = (str(actual.error_type), str(expected.error_type))
     if actual.error_type != expected.error_type and not all(name in assumption for name in names):
         return f"raises {names[0]} where eager raises {names[1]}"
@@ -106,7 +114,9 @@ def _is_rounding(one: Any, other: Any) -> bool:
     return bool((one - other).abs().max() <= _ROUNDING * other.abs().max())  # False if one has a NaN
 
 
-def _other_output(actual: Observation, expected: Observation) -> str | None:
+def _other_output(actual: Observation, expected: Observation) -> Difference | None:
+    if actual.random != expected.random:
+        return Difference("draws other random numbers")
     rounding = _printed_rounding(expected)
     # compiling may add warnings
     warned = [text for text in actual.warned if any(_same_line(text, other, rounding) for other in expected.warned)]
@@ -116,9 +126,8 @@ def _other_output(actual: Observation, expected: Observation) -> str | None:
         ("warns", warned, expected.warned),
     ):
         if not _same_in_some_order(found, wanted, rounding):
-            return f"{verb} {_summary(sorted(found, key=_template), sorted(wanted, key=_template), rounding)}"
-    if actual.random != expected.random:
-        return "draws other random numbers"
+            text = f"{verb} {_summary(sorted(found, key=_template), sorted(wanted, key=_template), rounding)}"
+            return Difference(text, is_condition=verb != "prints" and _only_fewer(found, wanted, rounding))
     return None
 
 
@@ -142,6 +151,17 @@ def _same_in_some_order(actual: list[str], expected: list[str], rounding: float)
     """
     orders: tuple[Callable[[str], str], ...] = (str, _template)
     return any(_same_lines(sorted(actual, key=order), sorted(expected, key=order), rounding) for order in orders)
+
+
+def _only_fewer(actual: list[str], expected: list[str], rounding: float) -> bool:
+    """Whether each of the lines is one of the expected lines."""
+    left = list(expected)
+    for line in actual:
+        same = next((other for other in left if _same_line(line, other, rounding)), None)
+        if same is None:
+            return False
+        left.remove(same)
+    return True
 
 
 def _template(text: str) -> str:

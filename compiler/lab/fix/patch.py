@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import difflib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -19,23 +19,55 @@ _MARK = MARK.removeprefix("torch")
 #: expressions whose parts may run never, later or repeatedly
 _LATER = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _BYTE_ORDER_MARK = "\ufeff"
+_CONDITION = "holds under a condition"
 _HEADER, _HEADER_ALONE = "# dynascope: also needed: {}\n", "# dynascope: no file changes; needed: {}\n"
 
 
-def final_texts(plan: Plan, settings_file: str | None, function: str, known: Mapping[str, str]) -> dict[str, str]:
+def final_texts(
+    plan: Plan,
+    settings_file: str | None,
+    function: str,
+    known: Mapping[str, str],
+    conditions: Sequence[tuple[Plan, Plan, str]] = (),
+) -> dict[str, str]:
     """The final texts of all files that change.
 
     In `settings_file`, settings of Dynamo and marks before the calls of `function` are added to the plan's edits.
-    `known`: packages that the namespace of `settings_file` has -> their names there.
+    `known`: packages that the namespace of `settings_file` has -> their names there.  `conditions`: (plan before, plan with a
+    change, the condition under which it holds); each condition is a comment above the first line that the change adds.
     """
     texts = dict(plan.texts)
+    for before, after, condition in conditions:
+        for file in after.texts if condition else ():
+            if after.text(file) != before.text(file):
+                texts[file] = _with_condition(texts[file], before.text(file), after.text(file), condition)
     if plan.marks and settings_file is not None:
         text = marked_calls(plan.text(settings_file), function, plan.marks, known)
         texts |= {settings_file: text} if text is not None else {}
     values = {name: value for name, value in plan.settings.items() if name.startswith(DYNAMO)}
     if values and settings_file is not None:
-        texts[settings_file] = with_settings(texts.get(settings_file) or plan.text(settings_file), values, known)
+        above = [
+            f"# {_CONDITION}: {words}\n" for before, after, words in conditions if words and before.settings != after.settings
+        ]
+        texts[settings_file] = with_settings(texts.get(settings_file) or plan.text(settings_file), values, known, above)
     return texts
+
+
+def _with_condition(text: str, before: str, after: str, condition: str) -> str:
+    """`text`, which later changes have made of `after`, with a comment above the first statement that `before` lacks."""
+    kept, origins = line_origins(before, after), line_origins(after, text)
+    new = [n for n, line in enumerate(split_lines(text), 1) if line.strip() and origins.get(n, 0) not in {0, *kept}]
+    starts = [
+        (n.lineno, n.col_offset)
+        for n in ast.walk(ast.parse(text))
+        if isinstance(n, ast.stmt) and n.lineno <= min(new, default=0)
+    ]
+    if not new or not starts:
+        return text
+    line, column = max(starts)
+    lines = split_lines(text)
+    lines.insert(line - 1, f"{' ' * column}# {_CONDITION}: {condition}\n")
+    return "".join(lines)
 
 
 def marked_calls(text: str, function: str, marks: Iterable[str], known: Mapping[str, str] = MappingProxyType({})) -> str | None:
@@ -95,8 +127,8 @@ def _always_evaluated(node: ast.AST) -> Iterable[ast.AST]:
     return () if isinstance(node, _LATER) else ast.iter_child_nodes(node)
 
 
-def with_settings(text: str, settings: Mapping[str, object], known: Mapping[str, str]) -> str:
-    """The text with these settings, and the imports that they need, after its first imports."""
+def with_settings(text: str, settings: Mapping[str, object], known: Mapping[str, str], comments: Sequence[str] = ()) -> str:
+    """The text with these settings, the comments above them and the imports that they need, after its first imports."""
     lines = split_lines(text)
     imports, line = _imports(text)
     imports = {**known, **imports}
@@ -118,7 +150,7 @@ def with_settings(text: str, settings: Mapping[str, object], known: Mapping[str,
         lines[line - 1] += "\n"
     blank = ["\n"] if line else []
     after = ["\n"] if line < len(lines) and lines[line].strip() else []
-    return "".join([*lines[:line], *added, *blank, *statements, *after, *lines[line:]])
+    return "".join([*lines[:line], *added, *blank, *comments, *statements, *after, *lines[line:]])
 
 
 def _imports(text: str) -> tuple[dict[str, str], int]:

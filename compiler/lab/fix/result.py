@@ -14,7 +14,7 @@ from typing import Any
 from dynascope.compiler.capture.torch_private import marks
 from dynascope.compiler.lab.fix import patch
 from dynascope.compiler.lab.fix.plan import Plan
-from dynascope.compiler.lab.fix.search import SearchResult
+from dynascope.compiler.lab.fix.search import FixedProgram, SearchResult
 from dynascope.compiler.lab.fix.text_edits import NotApplicable, edits_between, parsed
 from dynascope.compiler.lab.recorded_call import CallRecorder
 from dynascope.compiler.report import FixSet, Report
@@ -23,33 +23,37 @@ from dynascope.compiler.source.origin import is_users
 
 
 def annotate_fixes(report: Report, found: SearchResult, kept: CallRecorder, cells: CellResolver | None) -> None:
-    """Set `report.fixes` and `report.fix_set`, and, if a call was kept, `report.live_fixes`."""
-    plan, before, after = found.plan, found.before, found.after
-    chosen = [fix.id for fix in found.fixes if fix.chosen]
+    """Set `report.fixes`, `report.fix_set` and `report.conditional_fix_set`, and, if a call was kept, `report.live_fixes`."""
     target = kept.kept[0].target if kept.kept else None
-    function = _function_of(target)
+    found.notes += [f"A call was not repeated: {reason}" for reason in dict.fromkeys(kept.refusals)]
+    unchanged = FixedProgram(Plan(), found.before or Report())
+    programs = found.fixed or [unchanged]
+    sets = [_fix_set(program, found, target, cells) for program in programs]
+    report.fixes, report.fix_set, report.conditional_fix_set = found.fixes, sets[0], sets[1] if len(sets) > 1 else None
+    if target is not None:
+        report.live_fixes = live_fixes([program.plan for program in programs], target)
+
+
+def _fix_set(program: FixedProgram, found: SearchResult, target: Any, cells: CellResolver | None) -> FixSet:
+    """The fixes of one program, as texts of files and with the figures of its repeated calls."""
+    plan, before, after, function = program.plan, found.before or Report(), program.after, _function_of(target)
     settings_file = _file_of(function, plan)
     is_cell = cells is not None and settings_file is not None and cells(settings_file) is not None
     name = function.__name__ if function is not None else ""
-    texts = patch.final_texts(plan, settings_file, name, _packages(function) if is_cell else {})
+    texts = patch.final_texts(plan, settings_file, name, _packages(function) if is_cell else {}, program.conditions)
     originals = {file: plan.originals.get(file) or Plan().text(file) for file in texts}
-    report.fixes = found.fixes
-    report.fix_set = FixSet(
-        fixes=chosen,
+    return FixSet(
+        fixes=[fix.id for fix in program.fixes],
         edits=[edit for file, text in texts.items() for edit in edits_between(file, originals[file], text)],
         settings=dict(plan.settings),  # type: ignore[arg-type]
         patch=patch.unified(plan, texts, settings_file, cells),
         cells={file: text for file, text in texts.items() if cells is not None and cells(file) is not None},
-        seconds_before=found.seconds_before, seconds_after=found.seconds_after,
-        search_seconds=round(found.seconds, 3), is_complete=found.is_complete,
-        notes=[*found.notes, *(f"A call was not repeated: {reason}" for reason in dict.fromkeys(kept.refusals))],
+        seconds_before=found.seconds_before, seconds_after=program.seconds,
+        search_seconds=round(found.seconds, 3), is_complete=found.is_complete, notes=found.notes,
+        breaks_before=len(before.breaks), breaks_after=len(after.breaks),
+        recompiles_before=before.summary.recompiles, recompiles_after=after.summary.recompiles,
+        graphs_before=before.summary.graphs, graphs_after=after.summary.graphs,
     )  # fmt: skip
-    if before is not None and after is not None:
-        report.fix_set.breaks_before, report.fix_set.breaks_after = len(before.breaks), len(after.breaks)
-        report.fix_set.recompiles_before, report.fix_set.recompiles_after = before.summary.recompiles, after.summary.recompiles
-        report.fix_set.graphs_before, report.fix_set.graphs_after = before.summary.graphs, after.summary.graphs
-    if target is not None:
-        report.live_fixes = live_fixes(plan, target)
 
 
 def _function_of(target: Any) -> FunctionType | None:
@@ -78,33 +82,35 @@ def _packages(function: FunctionType | None) -> dict[str, str]:
 
 @dataclass
 class LiveFixes:
-    """What a report keeps for `fixed()`: the plan, and a function that returns what was compiled.
+    """What a report keeps for `fixed()`: the plans of its sets of fixes, and a function that returns what was compiled.
 
     The function returns None if that object is gone, or if its class allows no weak references.
     """
 
-    plan: Plan
+    plans: list[Plan]
     target: Callable[[], Any]
 
 
-def live_fixes(plan: Plan, target: Any) -> LiveFixes:
-    """The LiveFixes of a plan; they do not keep the target alive."""
+def live_fixes(plans: list[Plan], target: Any) -> LiveFixes:
+    """The LiveFixes of these plans; they do not keep the target alive."""
     target = marks.inner_function(target)
     try:
         reference = weakref.WeakMethod(target) if isinstance(target, types.MethodType) else weakref.ref(target)
     except TypeError:  # the target's class allows no weak references
-        return LiveFixes(plan, lambda: None)
-    return LiveFixes(plan, reference)
+        return LiveFixes(plans, lambda: None)
+    return LiveFixes(plans, reference)
 
 
 @contextlib.contextmanager
-def fixed(report: Report) -> Iterator[Any]:
+def fixed(report: Report, *, conditional: bool = False) -> Iterator[Any]:
     """Yields the function or module of a report, with the edits and the settings of Dynamo in force for the duration.
 
     Arguments of torch.compile, and marks on arguments, are left to the caller.  Raises ValueError if they cannot be applied.
     """
-    live = report.live_fixes
-    if report.fix_set is None or not report.fix_set.fixes:
+    live, fixes = report.live_fixes, report.fixes_to_apply(conditional=conditional)
+    if fixes is None or not fixes.fixes:
+        if report.conditional_fix_set is not None:
+            raise ValueError("all fixes of the report hold under a condition only: use fixed(conditional=True)")
         raise ValueError("the report has no verified fixes: run explain(f, fix=True)")
     if not isinstance(live, LiveFixes):
         raise ValueError("the report was read from a file: its functions are not here; use report.patch()")
@@ -113,7 +119,7 @@ def fixed(report: Report) -> Iterator[Any]:
         raise ValueError("the explained function no longer exists, or allows no weak references: use report.patch()")
     with contextlib.ExitStack() as stack:
         try:
-            stack.enter_context(live.plan.in_force())
+            stack.enter_context(live.plans[-1 if conditional else 0].in_force())
         except NotApplicable as reason:
             raise ValueError(f"the fixes do not fit any more: {reason}") from None
         yield target

@@ -5,6 +5,8 @@ A *source* makes *candidates*: changes that may remove a break or a recompile.  
 the break is gone or there are fewer recompiles, the compiler does no worse otherwise, and no run differs from eager.  A rewrite
 may leave its break if it captures more.  A fix can uncover another break, so the calls are traced again after each fix.  A fix
 that only uncovers another break is kept if later fixes lead to a better result.
+
+Verified changes come first; those that hold only under a condition follow, on top of them.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ from dynascope.compiler.lab.fix.plan import Plan
 from dynascope.compiler.lab.fix.rewrites import branches, guards, messages, reasons, settings, wraps
 from dynascope.compiler.lab.fix.text_edits import NotApplicable
 from dynascope.compiler.lab.fix.trial import TookTooLong, TrialResult, Trials
-from dynascope.compiler.lab.fix.verification import OTHER_ORDER, QUICK, THOROUGH, NoGradients, Refused, Verification, Verifier
+from dynascope.compiler.lab.fix.verification import QUICK, THOROUGH, ZERO_GRADIENT, NoGradients, Refused, Verification, Verifier
 from dynascope.compiler.lab.recorded_call import RecordedCall
 from dynascope.compiler.parsing import no_syntax_warnings
 from dynascope.compiler.report import Break, Fix, Recompile, Report, plural
@@ -67,15 +69,26 @@ class SearchResult:
     """The outcome of a search."""
 
     fixes: list[Fix] = field(default_factory=list)
-    plan: Plan = field(default_factory=Plan)
     before: Report | None = None
-    after: Report | None = None
+    #: with the verified fixes; then, if there are any, with the conditional ones, too
+    fixed: list[FixedProgram] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     is_complete: bool = True
     seconds: float = 0.0
     #: median seconds of the profiled call, if there are fixes, and the call can be timed
     seconds_before: float | None = None
-    seconds_after: float | None = None
+
+
+@dataclass
+class FixedProgram:
+    """The program with chosen fixes, and what the compiler made of it."""
+
+    plan: Plan
+    after: Report
+    fixes: list[Fix] = field(default_factory=list)
+    #: (plan before, plan with a conditional fix, its condition)
+    conditions: list[tuple[Plan, Plan, str]] = field(default_factory=list)
+    seconds: float | None = None
 
 
 @dataclass
@@ -87,6 +100,8 @@ class _Change:
     verification: Verification = field(default_factory=Verification)
     #: what is better, for a rewrite that is kept only because it captures more; else ""
     gain: str = ""
+    #: of the verification's conditions, those that the changes before it do not have
+    conditions: dict[str, str] = field(default_factory=dict)
     #: the fixes that were not tried because this one holds
     instead: list[Fix] = field(default_factory=list)
 
@@ -133,8 +148,12 @@ class Search:
         #: what is not tried again: candidates on top of a plan, and (id of a break or recompile, title) of dropped changes
         self._refused: list[tuple[Candidate, Plan]] = []
         self._dropped: set[tuple[str | None, str]] = set()
-        #: whether gradients must be right on inputs that are made to require them, and whether a candidate failed only there
-        self._gradients, self._lacks_gradients = True, False
+        #: the first part of the search chooses only verified changes; what then held under a condition, and for which problems
+        self._allows_conditions, self._sure = False, 1
+        self._held: list[tuple[Candidate, Plan, _Step]] = []
+        self._conditional: set[Key] = set()
+        #: whether gradients must be right on inputs that are made to require them
+        self._gradients = True
         self._ids, self._tried = itertools.count(), 0
         self._why_stopped, self._is_confirmed = "", False
         self.found = SearchResult()
@@ -157,28 +176,32 @@ class Search:
         try:
             if self._start():
                 self._extend()
-                if self._lacks_gradients and not self._verifier.asks_for_gradients():
-                    self._gradients = False
-                    self._given_up.clear()
-                    self._dropped.clear()
-                    self._extend()
+                self._leave_out()
+                self._sure = len(self._steps)
+                self._allows_conditions, self._gradients = True, self._verifier.asks_for_gradients()
+                self._given_up -= self._conditional
+                self._extend()
                 self._leave_out()
         except (OutOfTime, TookTooLong):
             self._stopped(TIME_LIMIT)
             self._cut_back()
+            if not self._allows_conditions:
+                self._sure = len(self._steps)
+                self._steps += [step for _, plan, step in self._held if plan == self._steps[-1].plan][:1]
             self._seconds *= 1.5  # more time, to confirm what was found so far
             self._trials.deadline = self._started + self._seconds
         if self._steps:
             self._confirm()
             self._is_confirmed = True
-            self.found.plan, self.found.after = self._steps[-1].plan, self._steps[-1].ran.report
             self._credit()
         if self.found.is_complete:
             self._name_unfixable()
         profile = self._report.profile
         if len(self._steps) > 1 and profile is not None and self._profiled is not None:
             self.found.seconds_before = profile.verdict.compiled_seconds
-            self.found.seconds_after = self._trials.seconds(self._profiled, self.found.plan, profile.calls)
+            for fixed in self.found.fixed:
+                if fixed.fixes:
+                    fixed.seconds = self._trials.seconds(self._profiled, fixed.plan, profile.calls)
 
     def _start(self) -> bool:
         """Run the unchanged program; returns whether it does again what it did."""
@@ -193,7 +216,7 @@ class Search:
                 f"No change was tried: the unchanged program gave another result when it was run again: {reason}"
             )
             return False
-        self.found.before = self.found.after = ran.report
+        self.found.before = ran.report
         self._steps = [_Step(Plan(), ran)]
         if self._report.breaks and not ran.report.breaks:
             self.found.notes.append("The graph breaks do not come back when each call is repeated: the first call did more")
@@ -234,9 +257,10 @@ class Search:
                 self._dropped.add((change.fix.break_ or change.fix.recompile, change.fix.title))
             else:
                 reason = f"tried on top of a change that does not hold: {reason.rpartition('hold: ')[2]}"
-            change.fix.verdict, change.fix.chosen, change.fix.reason = "refused", False, reason
+            change.fix.verdict, change.fix.reason = "refused", reason
         self._given_up.clear()
         del self._steps[number:]
+        self._sure = min(self._sure, len(self._steps))
 
     def _improved(self, step: _Step) -> _Step | None:
         """The next step, with one more break or recompile fixed; None if no other can be."""
@@ -244,13 +268,13 @@ class Search:
         for b in self._ordered(step):
             key = break_key(b, step.plan)
             if key not in self._given_up:
-                if (better := self._fix(b, step)) is not None:
+                if (better := self._fix(b, step, key)) is not None:
                     return better
                 self._given_up.add(key)
         for recompile in report.recompiles:
             key = recompile_key(recompile, report, step.plan)
             if key not in self._given_up:
-                if (better := self._fix_recompile(recompile, step)) is not None:
+                if (better := self._fix_recompile(recompile, step, key)) is not None:
                     return better
                 self._given_up.add(key)
         return None
@@ -263,7 +287,7 @@ class Search:
         costs = {break_key(b, Plan()): seconds.get(b.id, 0.0) for b in self._report.breaks}
         return sorted(step.ran.report.breaks, key=lambda b: -costs.get(break_key(b, step.plan), 0.0))
 
-    def _fix(self, b: Break, step: _Step) -> _Step | None:
+    def _fix(self, b: Break, step: _Step, key: Key) -> _Step | None:
         known = {break_key(other, Plan())[0]: other.id for other in self._report.breaks}
         id = known.get(break_key(b, step.plan)[0])
         problems = problems_of(b, step.plan.text)
@@ -278,16 +302,16 @@ class Search:
         again = {s.change.fix.title for s in self._steps if s.change.gain and id in (None, s.change.fix.break_)}
         made = [c for c in made if c.title not in again]
         return self._first_that_holds(
-            made, step, id, None, lambda report, plan: why_no_better(report, step.ran.report, plan, step.plan, b)
+            made, step, key, id, None, lambda report, plan: why_no_better(report, step.ran.report, plan, step.plan, b)
         )
 
-    def _fix_recompile(self, recompile: Recompile, step: _Step) -> _Step | None:
+    def _fix_recompile(self, recompile: Recompile, step: _Step, key: Key) -> _Step | None:
         report = step.ran.report
         frame = report.frame(recompile.frame)
         made = self._made(settings.for_recompile, frame.name, recompile, frame.name, step.plan.text(frame.file))
         known = {recompile_key(other, self._report, Plan()): other.frame for other in reversed(self._report.recompiles)}
-        id = known.get(recompile_key(recompile, report, step.plan))
-        return self._first_that_holds(made, step, None, id, lambda after, plan: why_recompiles_stay(after, report))
+        id = known.get(key)
+        return self._first_that_holds(made, step, key, None, id, lambda after, plan: why_recompiles_stay(after, report))
 
     def _made(self, source: Callable[..., list[Candidate]], function: str, *args: object) -> list[Candidate]:
         """What a source makes for a function; none, and a note, if it raises an exception."""
@@ -303,6 +327,7 @@ class Search:
         self,
         made: list[Candidate],
         step: _Step,
+        key: Key,
         break_: str | None,
         recompile: str | None,
         why_worse: Callable[[Report, Plan], str | None],
@@ -330,15 +355,24 @@ class Search:
         same = [x for x in earlier if (x.break_, x.recompile) == (break_, recompile)]
         self.found.fixes = [*(x for x in self.found.fixes if x not in same), *(c.fix for c in changes)]
         for number, change in enumerate(changes):
-            self._on_progress(f"trying change {self._tried + 1}: {change.candidate.title}")
-            self._tried += 1
-            self._tick()
-            if (better := self._try(change, step, why_worse)) is not None:
-                change.instead = [other.fix for other in changes[number + 1 :]]
+            better = next((s for c, plan, s in self._held if (c, plan) == (change.candidate, step.plan)), None)
+            if better is not None:
+                better = replace(better, change=replace(better.change, fix=change.fix))
+            else:
+                self._on_progress(f"trying change {self._tried + 1}: {change.candidate.title}")
+                self._tried += 1
+                self._tick()
+                better = self._try(change, step, key, why_worse)
+            if better is not None and better.change.conditions and not self._allows_conditions:
+                self._held.append((change.candidate, step.plan, better))
+                self._conditional.add(key)
+                change.fix.reason = f"holds only under a condition: {next(iter(better.change.conditions.values()))}"
+            elif better is not None:
+                better.change.instead = [other.fix for other in changes[number + 1 :]]
                 return better
         return None
 
-    def _try(self, change: _Change, step: _Step, why_worse: Callable[[Report, Plan], str | None]) -> _Step | None:
+    def _try(self, change: _Change, step: _Step, key: Key, why_worse: Callable[[Report, Plan], str | None]) -> _Step | None:
         """The step with this change; None if it does not hold: then its fix is refused, with the reason."""
         candidate, fix, before = change.candidate, change.fix, step.ran.report
         try:
@@ -353,10 +387,13 @@ class Search:
             change.verification = self._verifier.verify(plan, gradients=self._gradients)
         except (NotApplicable, Refused) as failed:
             fix.verdict, fix.reason = "refused", str(failed)
-            self._lacks_gradients |= isinstance(failed, NoGradients)
-            if not isinstance(failed, NoGradients):
+            if isinstance(failed, NoGradients):
+                self._conditional.add(key)
+            else:
                 self._refused.append((candidate, step.plan))
             return None
+        known = {way for earlier in self._steps for way in earlier.change.conditions}
+        change.conditions = {way: words for way, words in change.verification.conditions.items() if way not in known}
         stays = "The graph break stays" if fix.recompile is None else "The recompiles stay"
         change.gain = "" if reason is None else gain(ran.report, before, stays)
         return _Step(plan, ran, change, step.gains + bool(change.gain))
@@ -366,8 +403,8 @@ class Search:
     def _leave_out(self) -> None:
         """Drop settings that later changes have made unnecessary."""
         last = self._steps[-1]
-        for number, step in enumerate(self._steps[1:-1], 1):
-            if step.change.candidate.kind != "setting":
+        for number, step in enumerate(self._steps[:-1]):
+            if number < self._sure or step.change.candidate.kind != "setting":
                 continue
             kept = self._steps[:number]
             try:
@@ -379,7 +416,10 @@ class Search:
                 if (smaller.badness, -operations(smaller.ran.report)) > (last.badness, -operations(last.ran.report)):
                     continue
                 self._verifier.compare(smaller.plan, smaller.ran.observed)
-                smaller.change.verification = self._verifier.verify(smaller.plan, gradients=self._gradients)
+                verification = self._verifier.verify(smaller.plan, gradients=self._gradients)
+                if not verification.conditions.keys() <= last.change.verification.conditions.keys():
+                    continue
+                smaller.change.verification = verification
             except (NotApplicable, Refused):
                 continue
             step.change.fix.verdict, step.change.fix.reason = "refused", "not needed with the changes after it"
@@ -388,7 +428,7 @@ class Search:
             return
 
     def _confirm(self) -> None:
-        """Run the calls with the run's backend, too; refuse all changes if the results differ.
+        """Run the calls with the run's backend, too; refuse the conditional changes, then all, if the results differ.
 
         Does nothing if there are no changes, or if the backend is a callable or one that the search has used.
         """
@@ -397,25 +437,29 @@ class Search:
             return
         self._on_progress(f"running the fixed program with {backend}")
         self._tick()
-        plan, first = self._steps[-1].plan, self._steps[1].change
+        plan, last = self._steps[-1].plan, self._steps[-1].change
         try:
             ran = self._trials.run(plan, backend)
             if not any(seen.drew for seen in ran.observed):  # random numbers may differ
-                first.verification.remarks += self._verifier.compare(plan, ran.observed, backend)
+                seen = self._verifier.compare(plan, ran.observed, backend)
+                last.verification.differs = last.verification.differs or seen.differs
         except (NotApplicable, Refused) as reason:
-            self._drop_from(1, f"with the backend {backend}: {reason}")
+            self._drop_from(self._sure if len(self._steps) > self._sure else 1, f"with the backend {backend}: {reason}")
+            self._confirm()
 
     def _credit(self) -> None:
         """Record what each chosen change removes, what it assumes, and the breaks that appear with it."""
         last, moved, known = self._steps[-1], list[str](), set[str]()
-        for before, step in itertools.pairwise(self._steps):
+        for number, (before, step) in enumerate(itertools.pairwise(self._steps), 1):
             change, now, then = step.change, step.ran.report, before.ran.report
-            fix = change.fix
-            fix.verdict, fix.chosen = "verified", True
-            fix.reason = ". ".join(filter(None, [last.change.verification.words(), change.gain]))
+            fix, is_sure = change.fix, number < self._sure
+            fix.verdict = "verified" if is_sure else "conditional"
+            fix.condition = "" if is_sure else ". ".join(change.conditions.values()) or "Only with the changes above"
+            compared = self._steps[self._sure - 1] if is_sure else last
+            fix.reason = ". ".join(filter(None, [compared.change.verification.words(), change.gain]))
             remarks = settings.remarks(change.candidate.settings, last.ran.report, last.plan.text)
             remarks += caught_in_graph(last.ran.report, last.plan.text) if before is self._steps[0] else []
-            remarks += [r for r in change.verification.remarks if r != OTHER_ORDER or not change.candidate.assumption]
+            remarks += [ZERO_GRADIENT] if change.verification.zero_gradients else []
             new_remarks = [r for r in remarks if r not in known]
             known |= set(new_remarks)
             fix.assumption = ". ".join(filter(None, [change.candidate.assumption.rstrip("."), *new_remarks]))
@@ -432,12 +476,17 @@ class Search:
             if new:
                 stays = appeared(last.ran.report, last.plan, then, before.plan)
                 fix.reason += f". A graph break appears at {new}" + ("" if stays else ", which a later change removes")
+        for end in sorted({self._sure, len(self._steps)}):
+            chosen, conditional = self._steps[:end], self._steps[self._sure - 1 : end]
+            conditions = [(b.plan, s.plan, s.change.fix.condition) for b, s in itertools.pairwise(conditional)]
+            fixes = [step.change.fix for step in chosen[1:]]
+            self.found.fixed.append(FixedProgram(chosen[-1].plan, chosen[-1].ran.report, fixes, conditions))
 
     def _name_unfixable(self) -> None:
         """Add a refused fix, with the reason, for each break of the run that remains and for which there was no candidate."""
         ids = {fix.break_ for fix in self.found.fixes}
         tried = {break_key(b, Plan())[0] for b in self._report.breaks if b.id in ids}
-        remain = {break_key(b, self.found.plan)[0] for b in self.found.after.breaks} if self.found.after else set()
+        remain = {break_key(b, step.plan)[0] for step in self._steps[-1:] for b in step.ran.report.breaks}
         for b in self._report.breaks:
             if break_key(b, Plan())[0] in remain - tried:
                 id, why = f"x{next(self._ids)}", reasons.reason(b.type)
@@ -457,7 +506,7 @@ class Search:
         for fix in self.found.fixes:
             if fix.verdict == "untried" and not fix.reason:
                 first = taken.get(fix.id) or taken.get(fix.break_ or fix.recompile or "")
-                fix.reason = f"not needed: “{first}” is verified" if first else "" if self.found.is_complete else stopped
+                fix.reason = f"not needed: “{first}” holds" if first else "" if self.found.is_complete else stopped
         self.found.fixes = [fix for fix in self.found.fixes if fix.reason]
 
     def _stopped(self, reason: str) -> None:

@@ -17,6 +17,7 @@ from dynascope.compiler.lab.comparison import difference
 from dynascope.compiler.lab.experiment import Observation
 from dynascope.compiler.lab.fix.candidate import Condition
 from dynascope.compiler.lab.fix.difference import (
+    Difference,
     differences,
     loses_changes,
     order_changed,
@@ -56,20 +57,25 @@ class Verification:
 
     variations: int = 0
     forced: int = 0
-    #: sentences on what changes, in addition to the candidates' own assumptions
-    remarks: list[str] = field(default_factory=list)
+    #: whether an argument gets a gradient of zero where eager has none
+    zero_gradients: bool = False
+    #: what only differs in a case that the sentence names: how it differs -> the sentence
+    conditions: dict[str, str] = field(default_factory=dict)
+    #: how the unchanged program differs from eager when it is compiled; "" if it was not seen to
+    differs: str = ""
 
-    def remark(self, sentence: str) -> None:
-        """Add a sentence, once; of those that begin alike up to a parenthesis, only the first."""
-        if not any(known.partition(" (")[0] == sentence.partition(" (")[0] for known in self.remarks):
-            self.remarks.append(sentence)
+    def under(self, where: str, difference: Difference) -> None:
+        """Add a condition, once for each way to differ; lost checks come first."""
+        sentence = f"{where[:1].upper()}{where[1:]}, it {difference.text}".rstrip(":")
+        known = {difference.text: self.conditions.get(difference.text, sentence)}
+        self.conditions = {**known, **self.conditions} if difference.is_lost_check else {**self.conditions, **known}
 
     def words(self) -> str:
-        """One sentence for the report."""
-        compiled = any(remark.startswith(DIFFERS) for remark in self.remarks)
-        others = " (or with the unchanged compiled program, where that differs from eager)" if compiled else ""
+        """One sentence for the report, and one more if the unchanged program differs from eager."""
+        others = " (or with the unchanged compiled program, where that differs from eager)" if self.differs else ""
         text = f"agrees with eager{others} on the recorded inputs and {self.variations} others"
-        return text + (f", {self.forced} of them with a condition forced" if self.forced else "")
+        text += f", {self.forced} of them with a condition forced" if self.forced else ""
+        return f"{text}. {DIFFERS} ({self.differs})" if self.differs else text
 
 
 @dataclass(frozen=True)
@@ -105,22 +111,25 @@ class _Comparison:
         if variation.gradients:
             kept = without_zero_gradients(actual, expected)
             if kept is not actual:
-                self.verification.remark(ZERO_GRADIENT)
+                self.verification.zero_gradients = True
             actual = kept
-        text = differences(actual, expected, " ".join(self.plan.assumptions))
-        if text is None:
+        made = variation.name != recorded().name or bool(case.sides)
+        found = differences(actual, expected, " ".join(self.plan.assumptions), made=made)
+        place, conditions = f"{where or case.where}with {variation.name}", self.verification.conditions
+        is_backward = variation.gradients and (actual.error is not None or actual.backward_fails)
+        if found is None:
             if loses_changes(actual, expected):
-                self.verification.remark(LOST_CHANGES)
+                conditions.setdefault("changes", LOST_CHANGES)
             if order_changed(actual, expected):
-                self.verification.remark(OTHER_ORDER)
+                conditions.setdefault("order", OTHER_ORDER)
         elif variation.remark:
-            self.verification.remark(variation.remark)
+            conditions.setdefault(variation.remark, variation.remark)
+        elif found.is_condition:
+            self.verification.under(place, found)
+        elif is_backward and not self.gradients:
+            conditions.setdefault("gradients", f"{NO_GRADIENTS} ({place}: {found.text.rstrip(':')})")
         else:
-            text = f"{where or case.where}with {variation.name}: {text}"
-            is_backward = variation.gradients and (actual.error is not None or actual.backward_fails)
-            if self.gradients or not is_backward:
-                raise (NoGradients if is_backward else Refused)(text)
-            self.verification.remark(f"{NO_GRADIENTS} ({text.rstrip(':')})")
+            raise (NoGradients if is_backward else Refused)(f"{place}: {found.text}")
 
 
 class Verifier:
@@ -154,10 +163,10 @@ class Verifier:
         """Whether any of the recorded calls computes something that has a gradient."""
         return any(self._eager(call, recorded()).parts.get("gradients") for call in self._trials.calls)
 
-    def compare(self, plan: Plan, observed: list[Observation], backend: Any = QUICK) -> list[str]:
+    def compare(self, plan: Plan, observed: list[Observation], backend: Any = QUICK) -> Verification:
         """Compare `observed`, the runs of all calls with their recorded inputs and this backend; raises Refused if they differ.
 
-        They are compared with eager or, where the unchanged program differs from it, too, with that.  Returns remarks.
+        They are compared with eager or, where the unchanged program differs from it, too, with that.
         """
         comparison = _Comparison(plan)
         for call, actual in zip(self._trials.calls, observed, strict=True):
@@ -167,7 +176,7 @@ class Verifier:
             except Refused as refusal:
                 [unchanged] = self._unchanged([case], Plan(), backend, comparison, refusal)
                 comparison.check(actual, unchanged)
-        return comparison.verification.remarks
+        return comparison.verification
 
     def _unchanged(
         self,
@@ -197,7 +206,7 @@ class Verifier:
                     self._agrees.add(first)
                     raise refusal
                 if text is not None:
-                    comparison.verification.remark(f"{DIFFERS} ({text})")
+                    comparison.verification.differs = comparison.verification.differs or text.text
                 changed.append(case if text is None else replace(case, expected=actual, is_eager=False))
         return changed
 

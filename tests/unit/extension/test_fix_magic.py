@@ -84,7 +84,7 @@ def test_fix_says_what_is_missing(shell: Any) -> None:
     shell("import torch")
     shell("%%compile --backend eager", *BRANCH, "f(torch.ones(3))")
     assert "run the cell with %%compile --fix" in shell("%fix").text
-    assert "takes no arguments" in shell("%fix 3").text
+    assert "takes only --conditional" in shell("%fix 3").text
 
 
 @pytest.fixture

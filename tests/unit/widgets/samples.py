@@ -212,7 +212,7 @@ def fixed() -> Report:
     found.fixes = [
         Fix(
             id="x0", break_=at.id, removes=[at.id], title="Move it", edits=[edit], verdict="verified", reason="agrees",
-            chosen=True, assumption="It is printed later", breaks_before=1, breaks_after=0, graphs_before=2, graphs_after=1,
+            assumption="It is printed later", breaks_before=1, breaks_after=0, graphs_before=2, graphs_after=1,
         ),
         Fix(id="x1", break_=at.id, title="Drop it", verdict="refused", reason="a printed line is lost"),
     ]  # fmt: skip

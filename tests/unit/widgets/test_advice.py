@@ -63,7 +63,7 @@ def test_what_is_no_step_to_take_comes_last() -> None:
 
 def test_a_verified_fix_is_the_first_step() -> None:
     b = one_break().breaks[0]
-    chosen = Fix(id="x0", break_=b.id, title="Choose with torch.cond", verdict="verified", chosen=True, removes=[b.id])
+    chosen = Fix(id="x0", break_=b.id, title="Choose with torch.cond", verdict="verified", removes=[b.id])
     assert advice(Report(fixes=[chosen]), b)[0] == "A verified fix removes it: Choose with torch.cond."
     assert "A verified fix" not in " ".join(advice(Report(fixes=[replace(chosen, chosen=False)]), b))
 

@@ -30,7 +30,7 @@ def test_a_fix_that_changes_no_file_is_no_diff() -> None:
     """What to do is said: no empty text is called a diff."""
     report = recompiled()
     report.fixes = [
-        Fix(id="x0", recompile=report.recompiles[0].frame, verdict="verified", chosen=True, settings={"dynamic": True})
+        Fix(id="x0", recompile=report.recompiles[0].frame, verdict="verified", settings={"dynamic": True})
     ]
     report.fix_set = FixSet(fixes=["x0"], settings={"dynamic": True}, recompiles_before=1)
     by_hand = "no file changes: use torch.compile(..., dynamic=True)"
@@ -83,7 +83,7 @@ def test_every_recompile_of_a_function_shows_its_fix() -> None:
     report.frames.append(replace(again, id="f9", compile_id="0/9"))
     report.recompiles.append(replace(report.recompiles[0], frame="f9"))
     frames = [again, report.frames[-1]]
-    report.fixes = [Fix(id="x0", recompile=frames[0].id, verdict="verified", chosen=True, breaks_before=0, breaks_after=0,
+    report.fixes = [Fix(id="x0", recompile=frames[0].id, verdict="verified", breaks_before=0, breaks_after=0,
                         graphs_before=2, graphs_after=1)]  # fmt: skip
     details = view_model(report)["details"]
     for frame in frames:

@@ -257,7 +257,7 @@ def test_what_is_verified_is_done_first_and_the_rest_remains() -> None:
     report = model(breaks=12)
     again = [r.frame for r in report.recompiles]
     removes = [*(b.id for b in report.breaks[:3]), *again[:2]]
-    report.fixes = [replace(tried(report.breaks[0].id, "verified"), removes=removes, chosen=True)]
+    report.fixes = [replace(tried(report.breaks[0].id, "verified"), removes=removes)]
     report.fix_set = FixSet(fixes=["x0"], breaks_before=12, breaks_after=9, graphs_before=20, graphs_after=15)
     found = shown(report)
     gone = f"3 of 12 graph breaks and 2 of {len(again)} recompiles"
