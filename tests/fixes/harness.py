@@ -135,8 +135,11 @@ def outcome(text: str, inputs: str, settings: Iterable[str] = (), **compile_opti
     return Outcome(value, error, said, given, state, gradients)
 
 
-def difference(one: Outcome, other: Outcome, raises: str | None = None, **tolerance: float) -> str:
-    """How two outcomes differ, "" if they do not; `raises`: the exception of the first, where the second has one."""
+def difference(one: Outcome, other: Outcome, raises: str | None = None, *, says: bool = True, **tolerance: float) -> str:
+    """How two outcomes differ, "" if they do not; `raises`: the exception of the first, where the second has one.
+
+    `says`: whether what is printed, warned of and logged must be the same.
+    """
     if one.error not in ((other.error, raises) if other.error is not None else (None,)):
         return f"raises {one.error} instead of {other.error}"
     if one.error is not None:
@@ -152,7 +155,7 @@ def difference(one: Outcome, other: Outcome, raises: str | None = None, **tolera
         zeros = [[_zeros(b) if a is None else a for a, b in pairs], [_zeros(a) if b is None else b for a, b in pairs]]
         if text := unlike(*zeros, **tolerance):
             return f"gradients: {text}"
-    return "" if _as_said(one.said) == _as_said(other.said) else f"says {one.said} instead of {other.said}"
+    return "" if not says or _as_said(one.said) == _as_said(other.said) else f"says {one.said} instead of {other.said}"
 
 
 def _zeros(like: torch.Tensor | None) -> torch.Tensor | None:
@@ -183,13 +186,22 @@ def _as_said(lines: list[str]) -> str:
     return _NUMBER.sub(lambda m: f"{round(float(m.group()), 6):.2e}", text)
 
 
-def same(text: str, original: str, inputs: Iterable[str], raises: str | None, settings: Iterable[str], **options: Any) -> str:
+def same(
+    text: str,
+    original: str,
+    inputs: Iterable[str],
+    raises: str | None,
+    settings: Iterable[str],
+    *,
+    says: bool = True,
+    **options: Any,
+) -> str:
     """How a changed program differs from the original one in eager mode, on any of the inputs; "" if it does not."""
     for each in inputs:
         wanted = outcome(original, each)
         for way in ({}, options) if options else ({},):
             found = outcome(text, each, settings, **way)
-            text_of = difference(found, wanted, raises)
+            text_of = difference(found, wanted, raises, says=says)
             # such as a backward that would raise, which AOTAutograd traces with the forward though it is never run
             if text_of and way and difference(outcome(original, each, **{**way, "fullgraph": False}), wanted, raises):
                 continue  # the compiler does not keep to the original program either

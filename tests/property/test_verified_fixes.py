@@ -148,7 +148,7 @@ def test_what_is_chosen_holds_on_new_inputs(text: str, is_cell: bool) -> None:
     chosen = [x for x in report.fixes or () if x.chosen]
     # a tensor that is printed names the function of its gradient, which is another one when compiled
     printed = is_cell and any(f"print({name})" in text for name in "xyz")
-    inputs = NEW if printed or any(NO_GRADIENTS in x.assumption for x in chosen) else NEW + WITH_GRADIENT
+    inputs = NEW if printed or any(NO_GRADIENTS in x.condition for x in chosen) else NEW + WITH_GRADIENT
     torch._dynamo.reset()
     options = {"backend": "aot_eager", "fullgraph": not found.breaks_after}
     wrong = same(fixed_text, whole, inputs, "RuntimeError", found.settings, **options)

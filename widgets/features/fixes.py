@@ -114,7 +114,8 @@ def how_to_apply(report: Report) -> str:
         both = "report.patch({0}) is the diff; `with report.fixed({0}) as f:` gives the fixed function"
         sure = report.fix_set is not None and bool(report.fix_set.fixes)
         words = [both.format("")] if sure else []
-        words += ["with the conditional fixes, too: " * sure + both.format("conditional=True")] if fixes is not report.fix_set else []
+        if fixes is not report.fix_set:
+            words.append("with the conditional fixes, too: " * sure + both.format("conditional=True"))
         return "; ".join(words)
     by_hand = unplaced_settings(fixes)
     return f"no file changes: use {', '.join(by_hand)}" if by_hand else "%fix puts the cell with the fix below"

@@ -235,17 +235,19 @@ reveal(box,found.node,!0)}}}}var MOST_PAINTED=4e4,MARKS={break:"✂",graph:"▦"
 ⋯"},SWITCHABLE=["break","function","skipped","failed","unfinished","statements"];function proseBody({text,todo,code}){
 return h("div",{cls:"dyn-prose"},text.map(t=>h("p",{},...withCode(t))),todo.length>0&&h("h3",{text:"What to do"}),todo.length>
 0&&h("ul",{},...todo.map(t=>h("li",{},...withCode(t)))),code.map(t=>h("pre",{cls:"dyn-code dyn-wrap",text:t})))}var VERDICTS={
-verified:"✓",refused:"✗",untried:"–"};function fixRow({words,verdict:verdict2,gain,assumption,diff}){let lines=diff.
-map(line=>h("span",{cls:line[0]==="+"?"dyn-added":line[0]==="-"?"dyn-removed":"",text:`${line}
+verified:"✓",conditional:"?",refused:"✗",untried:"–"};function fixRow({words,verdict:verdict2,gain,assumption,condition,
+diff}){let lines=diff.map(line=>h("span",{cls:line[0]==="+"?"dyn-added":line[0]==="-"?"dyn-removed":"",text:`${line}
 `}));return h("div",{cls:`dyn-change dyn-change-${verdict2}`},h("p",{},h("b",{"aria-hidden":"true",text:`${VERDICTS[verdict2]}\
  `}),...withCode(words)),lines.length>0&&h("pre",{cls:"dyn-code dyn-diff",tabindex:"0"},...lines),gain&&h("p",{cls:"dyn-\
-gain",text:gain}),assumption&&h("p",{},"Assumes: ",...withCode(assumption)))}function fixBody({chosen,others,cell},ctx){
-let tried=others.map(fixRow),summary=h("summary",{text:`${plural(others.length,"other change")} considered`});return h("\
-div",{cls:"dyn-prose"},!chosen.length&&!others.length&&h("p",{text:"No changes have been tried. The button runs the cell\
- again, and tries them on copies of its calls."}),h("div",{cls:"dyn-row"},cell&&copyButton(cell,"Copy fixed cell"),ctx.fixButton()),
-chosen.map(fixRow),tried.length>0&&h("details",{open:!chosen.length},summary,...tried))}function codeBody({text,lang,start}){
-let pre=h("pre",{cls:lang==="prose"?"dyn-code dyn-wrap":"dyn-code",tabindex:"0"});if(lang!=="python"||text.length>MOST_PAINTED)
-return pre.textContent=text,pre;let open="",lines=text.split(`
+gain",text:gain}),condition&&h("p",{},h("b",{text:"Condition: "}),...withCode(condition)),assumption&&h("p",{},"Assumes:\
+ ",...withCode(assumption)))}function fixBody({chosen,others,cell,conditional_cell},ctx){let tried=others.map(fixRow),summary=h(
+"summary",{text:`${plural(others.length,"other change")} considered`});return h("div",{cls:"dyn-prose"},!chosen.length&&
+!others.length&&h("p",{text:"No changes have been tried. The button runs the cell again, and tries them on copies of its\
+ calls."}),h("div",{cls:"dyn-row"},cell&&copyButton(cell,"Copy fixed cell"),conditional_cell&&copyButton(conditional_cell,
+"Copy cell with conditional fixes"),ctx.fixButton()),chosen.map(fixRow),tried.length>0&&h("details",{open:!chosen.length},
+summary,...tried))}function codeBody({text,lang,start}){let pre=h("pre",{cls:lang==="prose"?"dyn-code dyn-wrap":"dyn-cod\
+e",tabindex:"0"});if(lang!=="python"||text.length>MOST_PAINTED)return pre.textContent=text,pre;let open="",lines=text.split(
+`
 `);return lines.forEach((line,i)=>{let box=h("span",start?{"data-n":start+i,cls:"dyn-cl"}:{});open=paintCode(box,line,[],
 open),pre.append(box,i+1<lines.length?`
 `:"")}),pre}function stackBody(stack,ctx){let entries=stack.map(({place,file,line,function:name,source})=>{let link=button(
@@ -277,35 +279,35 @@ map(([label2,value,id],i)=>{let repeated=i>0&&facts[i-1][0]===label2,cls=label2.
 "dt",{text:repeated?"":label2.trim(),cls}),h("dd",{},id&&ctx.has(id)?selectLink(value,id,ctx):value)]});return h("dl",{cls:"\
 dyn-facts"},...entries)}function partsOf({kind,parts},ctx){let[first,...others]=parts,has=key=>parts.some(part=>part.key===
 key);return has("fix")||!(kind==="break"||has("recompile"))||!ctx.fixButton()?parts:[first,{key:"fix",name:"Fix",kind:"f\
-ix",body:{chosen:[],others:[],cell:""}},...others]}function detailView(ctx){let node=h("section",{cls:"dyn-detail","aria\
--label":"detail",tabindex:"-1"}),chosen=new Map,opened=new Map,shownId="";function tabs(detail,id,open){let parts=partsOf(
-detail,ctx);if(!parts.length)return[];let list=h("div",{cls:"dyn-tabs",role:"tablist","aria-label":"parts"}),panel=h("di\
-v",{cls:"dyn-panel",role:"tabpanel"}),mark=roving(list,".dyn-tab",{vertical:!1,enter:tab=>tab.click()}),byKey=new Map,show2=part=>{
-for(let[key,tab]of byKey)tab.setAttribute("aria-selected",String(key===part.key)),key===part.key&&mark(tab);panel.setAttribute(
-"aria-label",part.name),panel.replaceChildren(partBody(part,ctx,detail,open))};for(let part of parts){let{key,name}=part,
-onclick=event=>{event.preventDefault(),chosen.set(detail.kind,key),ctx.link(id,key),show2(part),tab.focus()},href=linkTo(
-id,key),tab=h("a",{cls:"dyn-tab",role:"tab",tabindex:"-1","data-key":key,href,text:name,onclick});byKey.set(key,tab),list.
-append(tab)}let wanted=chosen.get(detail.kind);return show2(parts.find(part=>part.key===wanted)||parts[0]),[list,panel]}
-function openSymbol(event){let name=closest(event,".dyn-sym")?.dataset.symbol,{content}=ctx,shown=content?.details[shownId];
-if(!name||!content||!shown?.symbols)return;let{frame}=shown.symbols;chosen.set(content.details[frame].kind,"symbols"),ctx.
-select(frame),ctx.link(frame,"symbols");let row2=[...node.querySelectorAll("tr")].find(tr=>tr.textContent?.startsWith(`${name}\
- = `));row2?.classList.add("dyn-target"),row2?.setAttribute("tabindex","-1"),row2?.focus()}node.addEventListener("click",
-openSymbol),node.addEventListener("keydown",event=>{event.key==="Enter"&&openSymbol(event)});function switches({kind,target}){
-if(!ctx.canRun()||!target||!SWITCHABLE.includes(kind))return null;let where=kind==="break"?"here":"in this function",box=h(
-"div",{cls:"dyn-switches",role:"group","aria-label":`error_on_graph_break ${where}`});for(let[set,word,effect]of[["allow",
-"Allow","allow graph breaks"],["error","Error","fail at a graph break"]]){let choose=()=>{ctx.pending.region(target,set),
-ctx.changed(),node.querySelector(`.dyn-switches [data-set=${set}]`).focus()},props={"aria-pressed":String(ctx.pending.regions.
-get(target)===set),"data-set":set,title:`${effect} ${where}, in the next run`};box.append(button("dyn-btn",`${word} ${where}`,
-choose,props))}return box}function hint(content){return Object.keys(content.details).length?"Select a line of the source\
- or a part of the split graph.":ctx.host.get("busy")?"Nothing has been compiled yet.":"Nothing was compiled."}function heading(detail){
-let{kind,title,code,place,copy,links=[]}=detail,name=h("span",{cls:"dyn-dkind",text:`${MARKS[kind]||"▢"} ${title}`}),target={
-target:"_blank",rel:"noopener noreferrer"};return h("div",{cls:`dyn-dhead dyn-d-${kind}`},h("h2",{cls:"dyn-dtitle"},name,
-code?[" ",h("code",{text:code})]:null),h("div",{cls:"dyn-where"},h("span",{text:place}),copy?copyButton(copy,"Copy place"):
-null,switches(detail),...links.map(([text,href])=>h("a",{cls:"dyn-out",href,...target,text:`${text} ↗`}))))}function show(content,id){
-let detail=content.details[id];if(shownId=id,node.hidden=!1,!detail){node.replaceChildren(h("p",{cls:"dyn-hint",text:hint(
-content)}));return}let open=opened.get(id)||new Set;opened.set(id,open);let main=h("div",{cls:"dyn-dmain"},...tabs(detail,
-id,open));node.replaceChildren(heading(detail),h("div",{cls:"dyn-dbody"},main,factList(detail.facts,ctx)))}return{node,show,
-choose:(kind,part)=>chosen.set(kind,part)}}var MARKS2=[["dyn-b-g0","0","graph 0 captured this line; it has the same color in the split graph"],["dyn-b-break","✂",
+ix",body:{chosen:[],others:[],cell:"",conditional_cell:""}},...others]}function detailView(ctx){let node=h("section",{cls:"\
+dyn-detail","aria-label":"detail",tabindex:"-1"}),chosen=new Map,opened=new Map,shownId="";function tabs(detail,id,open){
+let parts=partsOf(detail,ctx);if(!parts.length)return[];let list=h("div",{cls:"dyn-tabs",role:"tablist","aria-label":"pa\
+rts"}),panel=h("div",{cls:"dyn-panel",role:"tabpanel"}),mark=roving(list,".dyn-tab",{vertical:!1,enter:tab=>tab.click()}),
+byKey=new Map,show2=part=>{for(let[key,tab]of byKey)tab.setAttribute("aria-selected",String(key===part.key)),key===part.
+key&&mark(tab);panel.setAttribute("aria-label",part.name),panel.replaceChildren(partBody(part,ctx,detail,open))};for(let part of parts){
+let{key,name}=part,onclick=event=>{event.preventDefault(),chosen.set(detail.kind,key),ctx.link(id,key),show2(part),tab.focus()},
+href=linkTo(id,key),tab=h("a",{cls:"dyn-tab",role:"tab",tabindex:"-1","data-key":key,href,text:name,onclick});byKey.set(
+key,tab),list.append(tab)}let wanted=chosen.get(detail.kind);return show2(parts.find(part=>part.key===wanted)||parts[0]),
+[list,panel]}function openSymbol(event){let name=closest(event,".dyn-sym")?.dataset.symbol,{content}=ctx,shown=content?.
+details[shownId];if(!name||!content||!shown?.symbols)return;let{frame}=shown.symbols;chosen.set(content.details[frame].kind,
+"symbols"),ctx.select(frame),ctx.link(frame,"symbols");let row2=[...node.querySelectorAll("tr")].find(tr=>tr.textContent?.
+startsWith(`${name} = `));row2?.classList.add("dyn-target"),row2?.setAttribute("tabindex","-1"),row2?.focus()}node.addEventListener(
+"click",openSymbol),node.addEventListener("keydown",event=>{event.key==="Enter"&&openSymbol(event)});function switches({
+kind,target}){if(!ctx.canRun()||!target||!SWITCHABLE.includes(kind))return null;let where=kind==="break"?"here":"in this\
+ function",box=h("div",{cls:"dyn-switches",role:"group","aria-label":`error_on_graph_break ${where}`});for(let[set,word,
+effect]of[["allow","Allow","allow graph breaks"],["error","Error","fail at a graph break"]]){let choose=()=>{ctx.pending.
+region(target,set),ctx.changed(),node.querySelector(`.dyn-switches [data-set=${set}]`).focus()},props={"aria-pressed":String(
+ctx.pending.regions.get(target)===set),"data-set":set,title:`${effect} ${where}, in the next run`};box.append(button("dy\
+n-btn",`${word} ${where}`,choose,props))}return box}function hint(content){return Object.keys(content.details).length?"S\
+elect a line of the source or a part of the split graph.":ctx.host.get("busy")?"Nothing has been compiled yet.":"Nothing\
+ was compiled."}function heading(detail){let{kind,title,code,place,copy,links=[]}=detail,name=h("span",{cls:"dyn-dkind",
+text:`${MARKS[kind]||"▢"} ${title}`}),target={target:"_blank",rel:"noopener noreferrer"};return h("div",{cls:`dyn-dhea\
+d dyn-d-${kind}`},h("h2",{cls:"dyn-dtitle"},name,code?[" ",h("code",{text:code})]:null),h("div",{cls:"dyn-where"},h("spa\
+n",{text:place}),copy?copyButton(copy,"Copy place"):null,switches(detail),...links.map(([text,href])=>h("a",{cls:"dyn-ou\
+t",href,...target,text:`${text} ↗`}))))}function show(content,id){let detail=content.details[id];if(shownId=id,node.hidden=
+!1,!detail){node.replaceChildren(h("p",{cls:"dyn-hint",text:hint(content)}));return}let open=opened.get(id)||new Set;opened.
+set(id,open);let main=h("div",{cls:"dyn-dmain"},...tabs(detail,id,open));node.replaceChildren(heading(detail),h("div",{cls:"\
+dyn-dbody"},main,factList(detail.facts,ctx)))}return{node,show,choose:(kind,part)=>chosen.set(kind,part)}}var MARKS2=[["dyn-b-g0","0","graph 0 captured this line; it has the same color in the split graph"],["dyn-b-break","✂",
 "graph break: the compiler cannot trace this expression, so Python runs it"],["dyn-b-skip","–","a line of a skipped or\
  failed frame: it runs eagerly"],["dyn-b-skip","…","a line of a compile without a recorded end"],["dyn-no dyn-in-allow",
 "7","a region in which graph breaks are allowed"],["dyn-no dyn-in-error","7","a region in which graph breaks are errors"],

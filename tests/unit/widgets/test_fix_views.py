@@ -29,9 +29,7 @@ def test_a_break_shows_its_fix_and_what_was_refused() -> None:
 def test_a_fix_that_changes_no_file_is_no_diff() -> None:
     """What to do is said: no empty text is called a diff."""
     report = recompiled()
-    report.fixes = [
-        Fix(id="x0", recompile=report.recompiles[0].frame, verdict="verified", settings={"dynamic": True})
-    ]
+    report.fixes = [Fix(id="x0", recompile=report.recompiles[0].frame, verdict="verified", settings={"dynamic": True})]
     report.fix_set = FixSet(fixes=["x0"], settings={"dynamic": True}, recompiles_before=1)
     by_hand = "no file changes: use torch.compile(..., dynamic=True)"
     assert view_model(report)["notes"][0].endswith(f": {by_hand}")
