@@ -286,7 +286,11 @@ function partsOf({ kind, parts }, ctx) {
   const [first, ...others] = parts;
   const has = (/** @type {string} */ key) => parts.some((part) => part.key === key);
   if (has("fix") || !(kind === "break" || has("recompile")) || !ctx.fixButton()) return parts;
-  return [first, { key: "fix", name: "Fix", kind: "fix", body: { chosen: [], others: [], cell: "", conditional_cell: "" } }, ...others];
+  return [
+    first,
+    { key: "fix", name: "Fix", kind: "fix", body: { chosen: [], others: [], cell: "", conditional_cell: "" } },
+    ...others,
+  ];
 }
 
 /**
