@@ -14,6 +14,7 @@ from dataclasses import replace
 from dynascope.compiler.capture.torch_private import hook_installer
 from dynascope.compiler.lab.comparison import NOT_COMPARABLE, difference
 from dynascope.compiler.lab.experiment import Experiment, Observation, Variant
+from dynascope.compiler.lab.numbers import verdict
 from dynascope.compiler.lab.recorded_call import RecordedCall
 from dynascope.compiler.report import Check, first_line, listed, message_of, plural
 
@@ -24,7 +25,13 @@ _STATE = ("argument or attribute after the call", "arguments or attributes after
 
 
 def words(checked: Check) -> str:
-    """The verdict as a sentence for the report's notes."""
+    """The verdict as one or two sentences for the report's notes: the second says which is right, where it is not clear."""
+    numbers = checked.numbers
+    more = f" {numbers.sentence}." if numbers is not None and (checked.agrees is False or numbers.verdict == "both") else ""
+    return _agreement(checked) + more
+
+
+def _agreement(checked: Check) -> str:
     if checked.agrees is None and checked.differences:
         return f"check: unknown whether compiled and eager agree: {checked.why_not}."
     if checked.agrees is None:
@@ -54,9 +61,16 @@ def compare(call: RecordedCall | None) -> Check:
         with hook_installer.HOOKS.paused(), Experiment(call) as experiment:
             compiled, eager = (_returned(experiment.run(Variant(call.entry, is_eager))) for is_eager in (False, True))
             checked = _checked(compiled, eager)
-            if checked.differences:  # perhaps because of a precision that is lower than that of the values
-                followed = _returned(experiment.run(Variant(call.entry, True, follows_precisions=True)))
-                checked = _checked(compiled, replace(eager, precisions=followed.precisions))
+            if checked.differences:
+
+                def in_float64(moved: float) -> Observation:
+                    return experiment.run(Variant(call.entry, True, follows_float64=moved))
+
+                exact = in_float64(0.0)  # perhaps they differ because of a precision that is lower than that of the values
+                if exact.error is None:
+                    checked = _checked(compiled, replace(eager, precisions=exact.precisions))
+                if checked.differences:
+                    checked.numbers = verdict.compare(compiled, eager, exact, in_float64)
     except Exception as error:
         return Check(why_not=f"when repeated, it raised {type(error).__name__}: {first_line(message_of(error))}")
     return checked

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from types import BuiltinFunctionType, CellType, FunctionType, MethodType
 from typing import Any
 
+from dynascope.compiler.capture.torch_private.float64 import Float64, followed_in_float64
 from dynascope.compiler.capture.torch_private.tensors import Precisions, followed_precisions, version_of
 from dynascope.compiler.lab.comparison import Part, Rounding, is_array, largest, parts_of
 from dynascope.compiler.lab.objects import (
@@ -71,6 +72,8 @@ class Variant:
     vary: Vary | None = None
     #: whether to follow the precision of each value
     follows_precisions: bool = False
+    #: whether to compute each operation in float64, too, with inputs that are moved by this relative amount; None: no
+    follows_float64: float | None = None
 
 
 @dataclass
@@ -90,6 +93,11 @@ class Observation:
     precisions: dict[tuple[str, str], Any] = field(default_factory=dict)
     #: the lowest precision of all, a dtype; None if it was not followed
     lowest: Any = None
+    #: (group, index) of each floating-point part -> its value in float64; empty if it was not followed
+    exact: dict[tuple[str, int], Any] = field(default_factory=dict)
+    #: why values could not be followed in float64, and operations that would decide otherwise in it
+    limits: list[str] = field(default_factory=list)
+    decided: list[str] = field(default_factory=list)
     printed: str = ""
     #: log records, and warnings, as text
     logged: list[str] = field(default_factory=list)
@@ -141,11 +149,16 @@ class Experiment:
         with contextlib.ExitStack() as stack:
             if variant.is_eager:
                 stack.enter_context(torch.compiler.set_stance("force_eager"))
-            precisions = stack.enter_context(followed_precisions()) if variant.follows_precisions else None
+            precisions, exact = None, None
+            if variant.follows_float64 is not None:
+                exact = stack.enter_context(followed_in_float64(variant.follows_float64))
+                precisions = exact.precisions
+            elif variant.follows_precisions:
+                precisions = stack.enter_context(followed_precisions())
             printed = stack.enter_context(held_back_output())
             stack.enter_context(_messages(observed))
             try:
-                self._observe(variant, observed, given, values, precisions)
+                self._observe(variant, observed, given, values, precisions, exact)
             except (KeyboardInterrupt, EndedFromOutside):
                 raise
             except BaseException as error:  # sys.exit(), too, is what the program does with these inputs
@@ -169,8 +182,9 @@ class Experiment:
             yield functools.partial(entry, *args, **kwargs)
 
     def _observe(
-        self, variant: Variant, observed: Observation, given: list[Any], values: list[Any], precisions: Precisions | None
-    ) -> None:
+        self, variant: Variant, observed: Observation, given: list[Any], values: list[Any], precisions: Precisions | None,
+        exact: Float64 | None,
+    ) -> None:  # fmt: skip
         """Make the call; `given` and `values` get its arguments and its result, which are known even if it raises."""
         call = self.call
         args, kwargs = self.prepare()
@@ -193,6 +207,10 @@ class Experiment:
         if precisions is not None:
             observed.precisions = {(what, name): precisions.of(v) for what in groups for name, v in groups[what]}
             observed.lowest = precisions.lowest
+        if exact is not None:
+            counterparts = {(what, i): exact.copy_of(v) for what in groups for i, (_, v) in enumerate(groups[what])}
+            observed.exact = {key: value for key, value in counterparts.items() if value is not None}
+            observed.limits, observed.decided = list(exact.limits), list(exact.decided_otherwise)
         parts = {what: [(name, _copied(value)) for name, value in group] for what, group in groups.items()}
         observed.opaque, observed.unchanged = list(opaque), before.unchanged()
         if self._state is not None and not parts["gradients"]:

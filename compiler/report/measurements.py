@@ -328,6 +328,54 @@ class CompileTime(Part, kw_only=True):
     repeats: list[RepeatedBlock] = []
 
 
+class NumberError(SparsePart, kw_only=True):
+    """How far one result is from the same result in float64."""
+
+    #: the largest error, as a share of the largest value; None: that value is 0, and the error is not, or nothing is finite
+    relative: float | None = None
+    #: the median of the relative errors of the elements
+    median: float | None = None
+    #: the largest and the median error in units in the last place
+    ulps: float | None = None
+    median_ulps: float | None = None
+    #: how many elements are NaN or infinite where float64 has another value, or the other way round
+    not_finite: int = 0
+    nan: int = 0
+
+
+#: "rounding": both are right; "compiled" and "eager": this one is wrong; "both": both are, as the computation loses digits;
+#: "unknown": they cannot be compared with float64
+NumbersVerdict = Literal["rounding", "compiled", "eager", "both", "unknown"]
+
+
+class NumbersOf(Part, kw_only=True):
+    """One result, effect or gradient against the same computation in float64."""
+
+    name: str
+    #: "values", "effects" or "gradients"
+    what: str
+    dtype: str = ""
+    elements: int = 1
+    compiled: NumberError
+    eager: NumberError
+    #: what moving each input by one unit in the last place changes; None: not measured, as nothing differs
+    noise: NumberError | None = None
+    verdict: NumbersVerdict = "unknown"
+
+
+class Numbers(Part, kw_only=True):
+    """Which is right, compiled or eager: both against the same computation in float64."""
+
+    verdict: NumbersVerdict = "unknown"
+    #: why the verdict is unknown; else empty
+    why_not: str = ""
+    #: the verdict in words
+    sentence: str = ""
+    #: the lowest precision that the call computes with
+    precision: str = ""
+    parts: list[NumbersOf] = []
+
+
 class Check(Part, kw_only=True):
     """Compiled against eager: the outcome of `--check`."""
 
@@ -343,6 +391,8 @@ class Check(Part, kw_only=True):
     why_not: str = ""
     #: classes of returned values, and names of tensors, that could not be compared
     not_compared: list[str] = []
+    #: which of the two is right; None: nothing was compared
+    numbers: Numbers | None = None
 
 
 #: verified: agrees with eager on every input tried; conditional: so do all values, gradients and effects, but in the cases that

@@ -1,0 +1,192 @@
+"""Compares what compiled and eager code compute with the same computation in float64, and says which of them is right.
+
+Digits are those of the lowest precision that the call computes with.  A result is wrong if it has lost a quarter of them, and
+its error is several times as large as that of the other one, and as what moving the inputs by one unit in the last place
+changes.  If either has lost more than half of its digits and the other one is not much better, neither is right.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from dynascope.compiler.lab.comparison import difference, largest
+from dynascope.compiler.lab.experiment import Observation
+from dynascope.compiler.report import NumberError, Numbers, NumbersOf, NumbersVerdict, first_line, listed, message_of
+
+#: an error is worse than another one if it is this many times as large
+WORSE = 8.0
+
+
+def error_of(actual: Any, exact: Any, scale: float | None = None, dtype: Any = None) -> NumberError:
+    """How far a tensor or number is from its value in float64.
+
+    `scale`: what counts as large (None: the largest exact value); `dtype`: whose units in the last place (None: its own).
+    """
+    import torch
+
+    actual, exact = torch.as_tensor(actual).detach(), torch.as_tensor(exact).detach()
+    dtype = dtype or (actual.dtype if actual.is_floating_point() or actual.is_complex() else torch.float64)
+    if actual.is_complex():
+        actual, exact = torch.view_as_real(actual.resolve_conj()), torch.view_as_real(exact.to(torch.complex128).resolve_conj())
+    actual, exact = actual.double().flatten(), exact.double().flatten().to(actual.device)
+    is_same = (actual == exact) | (actual.isnan() & exact.isnan())
+    is_known = actual.isfinite() & exact.isfinite() | is_same
+    off = torch.where(is_same, 0.0, (actual - exact).abs())[is_known]
+    exact = exact[is_known]
+    found = NumberError(not_finite=int((~is_known).sum()), nan=int(actual.isnan().sum()))
+    if not off.numel():
+        return found
+    scale = scale or largest(exact)
+    found.relative = float(off.max()) / scale if scale else None if off.any() else 0.0
+    counted = off[exact != 0] / exact[exact != 0].abs()
+    found.median = float(counted.nan_to_num(0.0).median()) if counted.numel() else None
+    kind = torch.finfo(dtype)
+    unit = torch.ldexp(torch.tensor(kind.eps).double(), torch.frexp(exact.nan_to_num(0.0, 0.0, 0.0))[1] - 1)
+    ulps = off / unit.clamp(min=kind.tiny * kind.eps)
+    found.ulps, found.median_ulps = float(ulps.max()), float(ulps.median())
+    return found
+
+
+def share_of(error: NumberError | None) -> float:
+    """The error as a share of the largest value; 1: no digit is right."""
+    if error is None:
+        return 0.0
+    return 1.0 if error.not_finite else min(1.0, 1.0 if error.relative is None else error.relative)
+
+
+def compare(compiled: Observation, eager: Observation, exact: Observation, again: Callable[[float], Observation]) -> Numbers:
+    """Judge two observations by a third, of a run that was followed in float64.
+
+    `again` repeats that run with its inputs moved by this relative amount.
+    """
+    try:
+        found = _compared(compiled, eager, exact, again)
+    except Exception as error:  # tensors of other libraries, for example: the check itself must not depend on it
+        found = Numbers(why_not=f"comparing with float64 raised {type(error).__name__}: {first_line(message_of(error))}")
+    found.sentence = sentence(found)
+    return found
+
+
+def _compared(compiled: Observation, eager: Observation, exact: Observation, again: Callable[[float], Observation]) -> Numbers:
+    import torch
+
+    found = Numbers(precision=str(exact.lowest or "").removeprefix("torch."))
+    if exact.error is not None:
+        found.why_not = f"followed in float64, the call raised {exact.error_type}: {first_line(message_of(exact.error))}"
+    elif exact.lowest is None or torch.finfo(exact.lowest).eps <= torch.finfo(torch.float64).eps:
+        found.why_not = f"the call computes {'in float64 itself' if exact.lowest else 'no floating-point numbers'}"
+    elif compiled.drew or eager.drew:
+        found.why_not = "the call draws random numbers, and a backend may draw other numbers than eager code"
+    if found.why_not:
+        return found
+    unit = float(torch.finfo(exact.lowest).eps)
+    scales = {"gradients": max((largest(v) for (what, _), v in exact.exact.items() if what == "gradients"), default=None)}
+    suspects: list[tuple[NumbersOf, tuple[str, int], bool]] = []
+    for key, name, mine, other in _pairs(eager, compiled):
+        reference = exact.exact.get(key)
+        if reference is None or getattr(mine, "shape", None) != getattr(reference, "shape", None):
+            continue
+        errors = [error_of(value, reference, scales.get(key[0])) for value in (mine, other)]
+        part = NumbersOf(what=key[0], name=name, eager=errors[0], compiled=errors[1], verdict="rounding")
+        if isinstance(mine, torch.Tensor):
+            part.dtype, part.elements = str(mine.dtype).removeprefix("torch."), mine.numel()
+            reference = reference.to(mine.dtype)
+        if key[0] == "effects" and share_of(part.eager) == share_of(part.compiled) == 0:
+            continue  # most arguments are not changed
+        found.parts.append(part)
+        rounding = exact.rounding(key[0], name)
+        differs = difference(other, mine, rounding) is not None
+        if differs or any(difference(value, reference, rounding) is not None for value in (mine, other)):
+            suspects.append((part, key, differs))
+    moved = again(unit) if suspects else exact
+    for part, key, differs in suspects:
+        if moved.error is None and key in moved.exact:
+            own = getattr(torch, part.dtype) if part.dtype else None
+            part.noise = error_of(moved.exact[key], exact.exact[key], scales.get(part.what), own)
+        part.verdict = judged(part.compiled, part.eager, part.noise, unit, differs=differs)
+    verdicts = {part.verdict for part in found.parts}
+    worse = verdicts & {"compiled", "eager"}
+    found.verdict = "both" if len(worse) == 2 else next((v for v in ("compiled", "eager", "both") if v in verdicts), "rounding")
+    if not found.parts:
+        found.verdict, found.why_not = "unknown", "no floating-point result of both can be compared with float64"
+    elif found.verdict != "rounding" and exact.limits:
+        found.verdict, found.why_not = "unknown", f"it cannot be followed in float64: {listed(exact.limits, 2)}"
+    elif found.verdict == "both" and exact.decided:
+        found.verdict, found.why_not = "unknown", f"in float64, {listed(exact.decided, 2)} would decide otherwise"
+    return found
+
+
+def _pairs(eager: Observation, compiled: Observation) -> Iterator[tuple[tuple[str, int], str, Any, Any]]:
+    """(group, index), name, eager and compiled value of the parts that both have, of the same class and shape."""
+    for what, parts in eager.parts.items():
+        others = compiled.parts[what]
+        for i, (name, mine) in enumerate(parts):
+            if len(others) == len(parts) and others[i][0] == name:
+                other = others[i][1]
+                if type(mine) is type(other) and getattr(mine, "shape", None) == getattr(other, "shape", None):
+                    yield (what, i), name, mine, other
+
+
+def judged(
+    compiled: NumberError, eager: NumberError, noise: NumberError | None, unit: float, *, differs: bool = True
+) -> NumbersVerdict:
+    """Which one is wrong; `unit`: the relative rounding error; `differs`: whether they differ by more than a check allows."""
+    lost, floor = math.sqrt(unit), max(unit**0.75, WORSE * share_of(noise))
+    mine, other = share_of(eager), share_of(compiled)
+    if differs and (other > max(WORSE * mine, floor) or (compiled.not_finite and not eager.not_finite and mine < lost)):
+        return "compiled"
+    if differs and (mine > max(WORSE * other, floor) or (eager.not_finite and not compiled.not_finite and other < lost)):
+        return "eager"
+    return "both" if max(mine, other) > lost else "rounding"
+
+
+def sentence(found: Numbers) -> str:
+    """The verdict in words."""
+    if found.verdict == "unknown":
+        return f"Unknown which is right: {found.why_not}"
+    worst = max(
+        (part for part in found.parts if part.verdict == found.verdict),
+        key=lambda part: max(share_of(part.eager), share_of(part.compiled)),
+        default=found.parts[0],
+    )
+    mine, other = _size(worst.eager, worst.elements), _size(worst.compiled, worst.elements)
+    if found.verdict == "rounding":
+        words = f"both are right to rounding: {worst.name} is off by {mine} in eager and {other} compiled"
+        if worst.noise is not None:
+            by = _size(worst.noise, worst.elements)
+            words += f"; moving the inputs by one unit in the last place of {found.precision} changes it by {by}"
+    elif found.verdict == "both":
+        medians = [_factor(error.median) for error in (worst.eager, worst.compiled)]
+        words = (
+            f"neither is right, and compiling did not break it: {worst.name} is wrong by {medians[0]} in eager and by "
+            f"{medians[1]} compiled (medians)"
+        )
+        if worst.eager.nan or worst.compiled.nan:
+            words += f"; {worst.eager.nan:,} and {worst.compiled.nan:,} of {worst.elements:,} elements are NaN"
+    elif found.verdict == "compiled":
+        words = f"compiled is wrong and eager is right: {worst.name} is off by {other} (eager: {mine})"
+    else:
+        words = f"eager is wrong and compiled is right: {worst.name} is off by {mine} (compiled: {other})"
+    return f"Against float64, {words}"
+
+
+def _size(error: NumberError, elements: int) -> str:
+    """An error in words, relative to the largest value."""
+    if error.not_finite:
+        return f"NaN or infinity in {error.not_finite:,} of {elements:,} elements" if elements else "NaN or infinity"
+    if error.relative is None:
+        return "all of it: it should be 0"
+    return _factor(error.relative) + (" of its largest value" if error.relative else "")
+
+
+def _factor(share: float | None) -> str:
+    """A relative error in words: `a factor of about 1,000`, `35 %`, `2.4e-07`, `nothing`."""
+    if share is None:
+        return "an unknown factor"
+    if share >= 2:
+        return f"a factor of about {float(f'{share:.2g}'):,.0f}"
+    if share >= 0.001:
+        return f"{float(f'{100 * share:.2g}'):g} %"
+    return f"{share:.1e}" if share else "nothing"
