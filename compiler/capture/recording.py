@@ -120,7 +120,7 @@ class Recording:
     Until the block has ended, `report` is the report so far.  `compiled` (the names that the report shows as compiled) and
     `notes` (sentences for the user) may be extended while the block runs; if no names are given, the report names the compiled
     functions that were called, in order of their first call.  `cells` returns the execution count of a notebook cell, given its
-    file name; `on_progress` is called with {"frames", "graphs", "breaks", "now", "seconds"} while the compiler works.
+    file name; `on_progress` is called with {"frames", "graphs", "breaks", "now", "stage", "seconds"} while the compiler works.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class Recording:
         self._keeps_bytecode = int(settings is not None and settings.bytecode)
         self._cells = cells or (lambda file: None)
         self._on_progress = on_progress
-        self._progress: dict[str, Any] = {"frames": 0, "graphs": 0, "breaks": 0, "now": "", "seconds": 0.0}
+        self._progress: dict[str, Any] = {"frames": 0, "graphs": 0, "breaks": 0, "now": "", "stage": "", "seconds": 0.0}
         self._started = 0.0
         self._thread: int | None = None
         self._report: Report | None = None
@@ -226,7 +226,12 @@ class Recording:
             event = self._named(event)
         self.events.append(event)
         if self._on_progress is not None and self._advance(event):
-            self._progress["seconds"] = time.perf_counter() - self._started
+            self.show_progress()
+
+    def show_progress(self, stage: str = "") -> None:
+        """Call `on_progress`; `stage`: a sentence on what is done instead of compiling, with what the run has compiled."""
+        if self._on_progress is not None:
+            self._progress |= {"seconds": time.perf_counter() - self._started, "stage": stage}
             hook_installer.HOOKS.safely(self._on_progress, dict(self._progress))
 
     def compiles(self, target: Any, name: str | None = None) -> None:

@@ -12,7 +12,6 @@ in the code that they run and in what they show.  All of them run the code insid
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any
@@ -23,7 +22,7 @@ from dynascope.compiler.capture.torch_private import config
 from dynascope.compiler.compiling import RegionsInForce
 from dynascope.compiler.lab import check, inputs, profile
 from dynascope.compiler.lab.recorded_call import CallRecorder, RecordedCall
-from dynascope.compiler.report import Check, Report
+from dynascope.compiler.report import Check, Report, plural
 from dynascope.compiler.retrace import retracing
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.lines import CellResolver
@@ -42,8 +41,8 @@ class Run:
         settings: how to compile, already checked (`validate.check_settings`); None: only observe what the code compiles.
         compiled: names of what is compiled; more may be appended to `run.compiled` during the run.
         cells: returns the execution count of a notebook cell, given its file name.
-        on_progress: called with {"frames", "graphs", "breaks", "now", "seconds"} while the compiler works, and with "stage" in
-            place of "now" while `--fix` searches.
+        on_progress: called with {"frames", "graphs", "breaks", "now", "stage", "seconds"} while the compiler works, and with a
+            sentence as the stage when calls are repeated.
         retraces: whether to retrace functions that Dynamo has compiled before; after the run, their earlier compiled code is
             used again.
         regions: the `--region` options in force.
@@ -85,7 +84,7 @@ class Run:
         self._tries_again = self._fix is not None or (settings is not None and settings.second_call)
         keeps = self._tries_again and not self._fixes_own
         self._calls = CallRecorder(warn if self._repeats else None, keeps=keeps)
-        self._cells, self._on_progress, self._trace_again = cells, on_progress, trace_again
+        self._cells, self._trace_again = cells, trace_again
         self._retrace: Callable[[Any], None] = lambda target: None
         self._stack = contextlib.ExitStack()
         self._report: Report | None = None
@@ -175,7 +174,7 @@ class Run:
                 if self._calls.kept and (report.breaks or report.recompiles):
                     search = Search(
                         Trials(self._calls.kept, self._fix, self._cells), report, seconds=self._fix.fix_seconds,
-                        profiled=self._profiled, on_progress=self._progress_of(report),
+                        profiled=self._profiled, on_progress=self.recording.show_progress,
                     )  # fmt: skip
                     found = search.found
                     self._user_code(search.run)
@@ -187,18 +186,6 @@ class Run:
                 second = self._user_code(trace_again, report, self._calls, self.settings, self._cells)
             if second is not None and not self._fixes_own:
                 annotate_second_call(report, second, self._calls)
-
-    def _progress_of(self, report: Report) -> Callable[[str], None]:
-        """Reports progress after the run: the run's counts and seconds, with a sentence on what is being tried as "stage"."""
-        counts, on_progress = report.summary, self._on_progress
-        progress = {"frames": counts.frames, "graphs": counts.graphs, "breaks": counts.breaks}
-        started = time.perf_counter() - counts.compile_seconds
-
-        def report_stage(sentence: str) -> None:
-            if on_progress is not None:
-                on_progress({**progress, "stage": sentence, "seconds": time.perf_counter() - started})
-
-        return report_stage
 
     # -- inside -----------------------------------------------------------------------------------------
 
@@ -235,6 +222,7 @@ class Run:
         call, self._calls.last = self._calls.last, None
         with self._quiet():
             if self.settings.check:
+                self.recording.show_progress("comparing the compiled call with eager mode")
                 with _unless_fault("the call was not checked", self.notes):
                     self._checked = self._user_code(check.compare, call)
                 self.notes += [] if call is None else [*call.side_effects, *call.notes]
@@ -242,8 +230,9 @@ class Run:
                 return
             self._profiled = call
             with _unless_fault("the call was not profiled", self.notes):
-                self._measured = self._user_code(profile.measure, call, self.settings.profile)
+                self._measured = self._user_code(profile.measure, call, self.settings.profile, self.recording.show_progress)
             if given is not None and call is not None:
+                self.recording.show_progress(f"measuring {plural(len(given), 'input')}")
                 with _unless_fault("the inputs were not tried", self.notes):
                     self._tried = self._user_code(inputs.try_inputs, call.target, call.entry, given, self.settings.profile)
             elif given is not None:

@@ -189,7 +189,9 @@ class Measurement:
         return statistics.median(profiled) - statistics.median(self.compiled) if profiled and self.compiled else 0.0
 
 
-def measure(call: RecordedCall | None, calls: int = DEFAULT_CALLS) -> Measurement:
+def measure(
+    call: RecordedCall | None, calls: int = DEFAULT_CALLS, on_progress: Callable[[str], None] = lambda stage: None
+) -> Measurement:
     """Measure a recorded call, if there is one, of a compiled function that has been called, and so compiled, before."""
     if call is None:
         return Measurement(failed="nothing was profiled: nothing that this run compiles was called")
@@ -203,7 +205,7 @@ def measure(call: RecordedCall | None, calls: int = DEFAULT_CALLS) -> Measuremen
         return result
     try:
         with hook_installer.HOOKS.paused(), Experiment(call) as experiment, no_collection():
-            _measure(experiment, calls, result)
+            _measure(experiment, calls, result, on_progress)
     except KeyboardInterrupt:
         result.failed = INTERRUPTED
     except Exception as error:
@@ -226,17 +228,21 @@ def _loop(experiment: Experiment, entry: Callable[..., Any], wait: Callable[[], 
     return timed_calls(experiment.calls(entry), wait, max(count, warm_up), warm_up)
 
 
-def _measure(experiment: Experiment, calls: int, result: Measurement) -> None:
+def _measure(experiment: Experiment, calls: int, result: Measurement, on_progress: Callable[[str], None]) -> None:
     import torch
 
     entry, wait = experiment.call.entry, _waiter()
     result.devices = _devices()
+    on_progress("measuring: warming up")
     turns, result.warm_up = pace(experiment, entry, wait, calls)
     known, result.turns = caches.compiles(), len(turns)
-    for count in turns:
+    for number, count in enumerate(turns, 1):
         gc.collect(0)
+        on_progress(f"measuring: compiled calls, turn {number} of {len(turns)}")
         result.compiled += _loop(experiment, entry, wait, count, result.warm_up)
+        on_progress(f"measuring: calls under the profiler, turn {number} of {len(turns)}")
         _profiled(experiment, wait, count, result)
+        on_progress(f"measuring: eager calls, turn {number} of {len(turns)}")
         with torch.compiler.set_stance("force_eager"):  # what the function itself compiles runs eagerly, too
             result.eager += _loop(experiment, experiment.call.target, wait, count, result.warm_up)
     compiled = caches.compiles() - known

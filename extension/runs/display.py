@@ -59,9 +59,9 @@ class Display:
             self._next_drawing = time.monotonic() + _DRAW_EVERY
 
     def progress(self, state: dict[str, Any]) -> None:
-        """Send the progress of the compiler to the browser and draw the report so far, neither too often."""
+        """Send the progress to the browser and draw the report so far, neither too often; each stage after the run is sent."""
         now = time.monotonic()
-        if self.view is None or now - self._last_progress < _PROGRESS_EVERY:
+        if self.view is None or (now - self._last_progress < _PROGRESS_EVERY and not state.get("stage")):
             return
         self._last_progress = now
         self.view.progress(state)
