@@ -210,8 +210,11 @@ class Version:
 
     def length(self, about: str) -> str | None:
         """The length that a container had in the traced call; None: unknown."""
-        conditions = (user_expression(c).partition(" == ") for _, c, _ in self.made.get(about, ()))
-        return next((value for written, _, value in conditions if written == f"len({about})"), None)
+        conditions = [user_expression(c) for _, c, _ in self.made.get(about, ())]
+        known = (c.removeprefix(f"len({about})")[4:] for c in conditions if c.startswith(f"len({about}) "))
+        # iterating over a dict makes a guard on each key
+        keys = sum(name.startswith(f"list(dict.keys({about}))[") for name in self.made)
+        return next(known, "0" if f"not {about}" in conditions else str(keys) if keys else None)
 
     def place(self, guard: FailedGuard, condition: str) -> Place | None:
         """Where one of this version's guards comes from; None: unknown."""

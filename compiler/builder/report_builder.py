@@ -302,20 +302,18 @@ class _ReportBuilder:
                 graph = self.result.graphs[-1]
                 graph.end, graph.break_ = "break" if broken else outcomes.end_word(record), broken
         elif outcome == "raised":
-            cause = self.breaks.stopped(record, frame, "raised")
+            frame.stopped_by = self.breaks.stopped(record, frame, "raised")
             frame.status, frame.reason = "failed", outcomes.reason_of(record)
-            if frame.kind != "resume":
-                frame.break_ = cause
-            self.failure(record, frame, cause)
+            self.failure(record, frame, frame.stopped_by)
         elif outcome == "unfinished":
             frame.status, frame.reason = "unfinished", outcomes.why_unfinished(record, self.no_end_words)
         else:
             frame.status, frame.reason = outcomes.skipped(record)
             if frame.status == "skipped":
                 self.breaks.before(record, frame)
-                cause = self.breaks.stopped(record, frame, "skipped")
-                if frame.kind != "resume":
-                    frame.break_ = cause
+                frame.stopped_by = self.breaks.stopped(record, frame, "skipped")
+        if frame.kind != "resume":
+            frame.break_ = frame.stopped_by
         self.breaks.note_undecided(frame.id, record.undecided)
         for entry in self.breaks.stack_of(frame.id):
             self.note_lines(entry.file, entry.line)

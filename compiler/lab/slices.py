@@ -302,7 +302,7 @@ class _Cutter:
             eager: dict[str, Any] = {"label": "eager code"}
             self._fill(call, lambda *stretch: self._add("unaccounted", *stretch), lambda s: self._eager(s, eager))
         else:
-            self._eager(call, {"label": f"{skipped.name}, skipped", "frame": skipped.id, "break_": skipped.break_})
+            self._eager(call, {"label": f"{skipped.name}, skipped", "frame": skipped.id, "break_": skipped.stopped_by})
 
     def _eager(self, span: Event, gap: dict[str, Any], op: str | None = None) -> None:
         """Add the slices of one event in eager code: a check of guards, a compiled region, a wait, a backward, or an op."""

@@ -119,8 +119,8 @@ def ran_in(report: ReportData) -> list[tuple[str, Segment]]:
     Eager code between two graphs ran in the function that was skipped there; other skipped functions that this function calls
     count as part of it.  If no function was skipped, the code ran in the segment's own frame.
     """
-    frames = [f for f in reversed(report.frames) if f.status == "skipped" and f.break_]
-    skipped: dict[tuple[str | None, str | None], str] = {(f.parent, f.break_): f.id for f in frames}
+    frames = [f for f in reversed(report.frames) if f.status == "skipped" and f.stopped_by]
+    skipped: dict[tuple[str | None, str | None], str] = {(f.parent, f.stopped_by): f.id for f in frames}
     segments = [s for s in report.profile.segments if s.kind not in ("kernel", "copy")] if report.profile else []
     return [
         (skipped.get((s.frame, s.break_), s.frame) if s.kind == "gap" else s.frame, s) for s in segments if s.frame is not None
@@ -237,7 +237,7 @@ def causes(report: ReportData) -> list[Cause]:
     groups: dict[tuple[str, str], Cause] = {}
     ops = _eager_ops(report)
     costs = {c.break_: c.seconds for c in report.profile.breaks} if report.profile else {}
-    skipped = [f.break_ for f in report.frames if f.status == "skipped" and f.break_ and f.kind != "resume"]
+    skipped = [f.stopped_by for f in report.frames if f.status == "skipped"]
     for broken in sorted(report.breaks, key=lambda b: (-(costs.get(b.id) or 0), -len(b.hits))):
         setting = setting_in(broken.hints)
         consequence = setting is None and any(_CONSEQUENCE in hint for hint in broken.hints)

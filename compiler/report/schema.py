@@ -87,9 +87,10 @@ class Frame(Part, kw_only=True):
     status: FrameStatus = "compiled"
     #: why the frame's status is not "compiled", or why the rest of a compiled frame runs eagerly
     reason: str | None = None
-    #: id of the break after which a resume function continues; for any other frame, id of the break because of which it was
-    #: skipped or failed
+    #: id of the break after which a resume function continues; for any other frame, the same as `stopped_by`
     break_: str | None = None
+    #: id of the break because of which the frame was skipped or failed
+    stopped_by: str | None = None
     #: id of the frame that this one continues after a break
     continues: str | None = None
     #: id of the frame that called this one

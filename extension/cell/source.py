@@ -83,7 +83,15 @@ def read_expression(shell: Any, expression: str, magic: str) -> Cell:
     lines = raw_cell(shell).split("\n")
     same = [i for i, text in enumerate(lines) if magic in text and expression.strip() in text]
     index = min(same, key=lambda i: abs(i - _running_line(shell, lines)), default=0)
-    return _parse(shell, f"{_as_comments(lines[:index])}{expression.strip()}\n", None, nothing)
+    cell = _parse(shell, f"{_as_comments(lines[:index])}{expression.strip()}\n", None, nothing)
+    # what tracebacks and reports show of it, where Python can read that: the lines above as they are, not as comments
+    read = shell.transform_cell("\n".join(["0", *lines[:index], expression.strip()]))  # IPython drops blank lines at the start
+    shown = read.partition("\n")[2]
+    with contextlib.suppress(SyntaxError):
+        ast.parse(shown)
+        if shown.count("\n") == cell.text.count("\n"):
+            return replace(cell, file=shell.compile.cache(shown, cell.number))
+    return cell
 
 
 def _running_line(shell: Any, lines: list[str]) -> int:

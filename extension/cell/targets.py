@@ -9,6 +9,7 @@ decorators, decorated classes, generators and async functions run unchanged, bec
 from __future__ import annotations
 
 import ast
+import builtins
 import functools
 import inspect
 import keyword
@@ -147,7 +148,7 @@ def resolve(name: str, namespace: Namespace) -> Any:
     elif root in sys.modules and rest:
         value = sys.modules[root]
     else:
-        raise LookupError(f"no {root!r} in the notebook{did_you_mean(root, namespace)}")
+        raise LookupError(f"no {root!r} in the notebook{did_you_mean(root, own_names(namespace))}")
     path = root
     for part in rest:
         try:
@@ -156,6 +157,11 @@ def resolve(name: str, namespace: Namespace) -> Any:
             raise LookupError(f"{path} has no {part!r}{did_you_mean(part, dir(value))}") from None
         path += f".{part}"
     return value
+
+
+def own_names(namespace: Namespace) -> list[str]:
+    """The names that the user has bound: without those of IPython, such as `open` and `Out`."""
+    return [name for name in namespace if name[:1] != "_" and name not in ("In", "Out") and not hasattr(builtins, name)]
 
 
 def underlying(value: Any) -> Any:
@@ -225,7 +231,7 @@ def check_inputs(name: str, namespace: dict[str, Any], bound: list[str], *, take
     if name in bound:
         return
     if name not in namespace:
-        raise UsageError(f"--inputs {name}: no {name!r} in the notebook{did_you_mean(name, namespace)}")
+        raise UsageError(f"--inputs {name}: no {name!r} in the notebook{did_you_mean(name, own_names(namespace))}")
     wrong = wrong_with(namespace[name])
     if wrong is not None:
         raise UsageError(f"--inputs {name}: {wrong}")

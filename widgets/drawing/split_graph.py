@@ -88,8 +88,8 @@ class _Drawing:
         #: id of a break -> the drawn frames that were skipped or failed because of it, and those with a graph that it ended
         self.stopped: dict[str | None, list[str]] = defaultdict(list)
         for f in frames:
-            if f.status in ("skipped", "failed") and f.kind != "resume":  # a resume function's `break_` comes before it
-                self.stopped[f.break_].append(f.id)
+            if f.status in ("skipped", "failed"):
+                self.stopped[f.stopped_by].append(f.id)
         for g in report.graphs:
             if self._drawn_in(g.frame) in self.drawn:
                 self.stopped[g.break_].append(self._drawn_in(g.frame))

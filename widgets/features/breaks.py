@@ -216,24 +216,14 @@ def was_refused(setting: str) -> str:
 
 
 def cause_of(report: Report, frame: Frame) -> Break | None:
-    """The break that made Dynamo skip this frame or fail in it.
-
-    The `break_` of a resume function is the break after which it continues; a break that stopped the resume function has a hit
-    in it.
-    """
-    if frame.kind != "resume":
-        return next((b for b in report.breaks if b.id == frame.break_), None)
-    ran_into = [b for b in report.breaks for h in b.hits if h.frame == frame.id and h.outcome != "resumed"]
-    return next(iter(ran_into), None)
+    """The break that made Dynamo skip this frame or fail in it."""
+    return next((b for b in report.breaks if b.id == frame.stopped_by), None)
 
 
 def eager_because_of(report: Report, b: Break) -> list[Frame]:
     """The frames that run eagerly as a whole because of a break."""
-    if b.outcome != "skipped":
-        return []
-    hit_frames = {h.frame for h in b.hits}
-    candidates = (f for f in report.frames if f.status == "skipped" and (f.id in hit_frames or f.break_ == b.id))
-    return [f for f in candidates if cause_of(report, f) is b]
+    skipped = (f for f in report.frames if f.status == "skipped")
+    return [f for f in skipped if f.stopped_by == b.id and b.outcome == "skipped"]
 
 
 def only_rest_is_eager(report: Report, b: Break) -> bool:

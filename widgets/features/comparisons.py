@@ -102,6 +102,10 @@ def unmet(report: Report, expected: Expectation) -> str:
         frames = [(g, report.frame(g.frame)) for g in report.graphs]
         ops = ("ops unknown" if g.ops is None else plural(g.ops, "op") for g, _ in frames)
         lines = [f"{g.id} in {f.name} at {_at(f)}, {words}" for (g, f), words in zip(frames, ops, strict=True)]
+        statuses = {f.status for f in report.frames} - {"ignored"}
+        if not lines and statuses <= {"empty"}:
+            why = "nothing that ran has an operation to compile" if statuses else "nothing was compiled"
+            lines = [*([] if any(why in note for note in report.notes) else [why]), *report.notes]
     elif name in ("skipped", "empty", "cached", "failed", "unfinished"):
         lines = [f"{_at(f)} {f.name} ({f.reason or name})" for f in report.frames if f.status == name]
     unknown = report.summary.unknown_breaks if name in ("breaks", "unexpected") else 0

@@ -53,7 +53,7 @@ _GUARDS: dict[FailedGuardKind, str] = {
     "not a tensor": "{source} was no longer a tensor, but {now}",
     "type": "{source} had another type",
     "object": "{source} was another object",
-    "length": "{source} had length {before} before, and has another now",
+    "length": "{source} had length {before} when it was compiled, and has another length now",
     "not empty": "{source} was empty when it was compiled, and is not now",
     "value": "{source} was {before} when it was compiled, and is not now",
     "range": "{source} was between {before} and {now} when it was compiled, and is not now",

@@ -96,6 +96,14 @@ def stopped_run(text: str, **settings: Any) -> Report:
     return explain(space["f"], backend="eager", **settings)(torch.ones(2), True, True)
 
 
+def test_without_any_graph_an_expectation_says_that_nothing_was_compiled() -> None:
+    with pytest.raises(AssertionError, match=r"expected graphs=1, found 0\n  nothing was compiled$"):
+        Report().expect(graphs=1)
+    report = explain(lambda number: number, backend="eager")(torch.ones(1))
+    with pytest.raises(AssertionError, match=r"found 0\n  nothing that ran has an operation to compile$"):
+        report.expect(graphs=1)
+
+
 def test_breaks_that_a_stopped_run_did_not_reach_are_not_fixed() -> None:
     before = stopped_run(STOPPED)
     assert len(before.breaks) == 3

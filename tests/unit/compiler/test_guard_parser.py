@@ -16,12 +16,14 @@ from dynascope.widgets.features.recompiles import guard_words
         ("0/0: 2 <= x.size()[0]", "x.size()[0] was at least 2 when it was compiled, and is not now"),
         ("0/0: 2 <= x.size()[0] <= 8  #   # in pool", "x.size()[0] was between 2 and 8 when it was compiled, and is not now"),
         ("0/0: G['___unnamed_scope_1403_c0']['factor'] == 2", "factor was 2 when it was compiled, and is not now"),
+        ("0/0: L['s'] == {1, 2}     # def f(x, s):", "s was {1, 2} when it was compiled, and is not now"),
+        ("0/0: L['s'] == 'a b'     # def f(x, s):", "s was 'a b' when it was compiled, and is not now"),
         ("0/0: not L['d']     # def f(x, d):", "d was empty when it was compiled, and is not now"),
-        ("0/0: len(L['l']) == 2", "l had length 2 before, and has another now"),
+        ("0/0: len(L['l']) == 2", "l had length 2 when it was compiled, and has another length now"),
         # Dynamo's own dicts of modules print what was found, not what was expected
         (
             "0/0: len(L['self']._modules['layers']._modules) != 2",
-            "self.layers._modules had length 2 before, and has another now",
+            "self.layers._modules had length 2 when it was compiled, and has another length now",
         ),
         ("0/0: tensor 'x' requires_grad mismatch. expected requires_grad=0", "x required no gradient before, and does now"),
         ("0/0: tensor 'x' requires_grad mismatch. expected requires_grad=1", "x required a gradient before, and does not now"),
@@ -41,7 +43,8 @@ from dynascope.widgets.features.recompiles import guard_words
         ),
         ("0/0: ___check_obj_id(L['mode'], 139812407854736)", "mode was another object"),  # torch 2.9
         ("1/0: ___stack0 == 3.0     # return x*n", "stack[0] was 3.0 when it was compiled, and is not now"),
-        ("!1/0/0: len(L['sizes']) == 2", "sizes had length 2 before, and has another now"),  # in compiled autograd
+        # in compiled autograd
+        ("!1/0/0: len(L['sizes']) == 2", "sizes had length 2 when it was compiled, and has another length now"),
         (
             "2/0: Cache line invalidated because L['self'] got deallocated",
             "self of the compiled version was freed: each new object gets a version of its own",

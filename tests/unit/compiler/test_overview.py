@@ -118,7 +118,7 @@ def test_eager_code_belongs_to_the_function_that_was_skipped_there() -> None:
         return Segment(kind="gap", lane="CPU", start=0.0, duration=1.0, label="", frame=frame, break_=broken, op_count=ops)
 
     report = ReportData(
-        frames=[frame(0), frame(1, status="skipped", break_="b0", parent="f0")],
+        frames=[frame(0), frame(1, status="skipped", stopped_by="b0", parent="f0")],
         breaks=[Break(id="b0", file="m.py", line=1), Break(id="b1", file="m.py", line=9)],
         profile=Profile(calls=1, median_seconds=3.0, segments=[gap("f0", "b0", 4), gap("f0", "b1", 2), gap("f0", "b0", 1)]),
     )

@@ -96,6 +96,22 @@ def test_a_changed_global_and_a_new_type_are_reasons_in_words() -> None:
     }
 
 
+def test_both_lengths_of_a_dict_and_of_a_list_are_in_the_words() -> None:
+    def f(x: torch.Tensor, items: Any) -> torch.Tensor:
+        for item in items.values() if isinstance(items, dict) else items:
+            x = x + item
+        return x + len(items)
+
+    x = torch.ones(2)
+    for one, two in (({"a": x}, {"a": x, "b": x}), ([x], [x, x]), ([x], [])):
+        compiled = torch.compile(f, backend="eager")
+        torch._dynamo.reset()
+        report = seen(lambda: (compiled(x, one), compiled(x, two)))  # noqa: B023
+        assert [recompile_words(r) for r in report.recompiles] == [
+            [f"items had length 1 when it was compiled, and has {len(two)} now"]
+        ]
+
+
 def test_after_a_nested_call_a_recompile_belongs_to_the_call_in_progress() -> None:
     inner = torch.compile(lambda x: x + 1, backend="eager")
 

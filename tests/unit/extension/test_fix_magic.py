@@ -232,7 +232,7 @@ def test_a_changed_text_stays_a_recompile(shell: Any) -> None:
     shell("import torch")
     cell = ("def f(x, mode): return x + 1 if mode == 'a' else x - 1", "for mode in 'abc': f(torch.ones(3), mode)")
     report = shell.report("%%compile --fix --fix-seconds 600 --backend eager", *cell)
-    assert [(x.title, x.verdict) for x in report.fixes] == [("Compile for all sizes at once", "refused")]
+    assert [(x.title, x.verdict) for x in report.fixes] == [("Compile for all sizes and numbers at once", "refused")]
     assert report.patch() == ""
 
 
@@ -307,7 +307,7 @@ def test_a_fix_is_credited_with_the_recompiles_that_it_removes(shell: Any) -> No
     assert (chosen.settings, [names[id] for id in chosen.removes]) == ({"dynamic": True}, ["loss"])
     text = str(report)
     assert "1 of 3 recompiles can be fixed" in text
-    assert "✓ recompile of loss: Compile for all sizes at once: verified" in text
+    assert "✓ recompile of loss: Compile for all sizes and numbers at once: verified" in text
     assert "recompile of M: " in text.partition("✓")[2]
 
 
@@ -318,7 +318,7 @@ def test_a_recompile_is_credited_to_the_change_that_removes_it_not_to_one_that_m
     report = shell.report("%%compile --fix --fix-seconds 600 --backend eager", *cell)
     assert {x.title: x.removes for x in report.fixes if x.chosen} == {
         "Run print() after the graph": [report.breaks[0].id],
-        "Compile for all sizes at once": [r.frame for r in report.recompiles],
+        "Compile for all sizes and numbers at once": [r.frame for r in report.recompiles],
     }
     assert "1 of 1 graph break and 1 of 1 recompile can be fixed" in str(report)
 

@@ -60,6 +60,18 @@ def test_expression_is_needed(shell):
     assert shell("%compile --backend eager").text.strip() == "UsageError: %compile needs an expression: %compile f(x)"
 
 
+def test_a_traceback_of_a_line_magic_shows_the_lines_above_as_they_are(shell):
+    shell("def fails(x):", "    raise ValueError('no')")
+    done = shell("a = 1", "%matplotlib --list", "b = None", "", "%compile fails(x)", "c = 1")
+    lines = [line.strip() for line in done.text.splitlines()]
+    assert f"Cell In[{shell.number}], line 5" in lines
+    assert "3 b = None" in lines
+    assert "----> 5 fails(x)" in lines
+    assert "# " not in "".join(lines[lines.index("3 b = None") - 2 :])
+    done = shell("for _ in [1]:", "    %compile fails(x)")  # Python cannot read the lines above alone
+    assert "----> 2 fails(x)" in done.text
+
+
 def test_syntax_error_looks_like_a_plain_cells(shell):
     plain = shell("y = 1", "x = (")
     done = shell("%%compile", "y = 1", "x = (")

@@ -168,6 +168,7 @@ def test_uncalled_target_is_told(shell):
         ("block.nope", "cannot compile block.nope: block has no 'nope'"),
         ("a-b", "--function a-b: not a name; write it like f, model or model.encoder.forward"),
         ("len", "cannot compile len: no 'len' in the notebook"),
+        ("opem", "cannot compile opem: no 'opem' in the notebook"),  # IPython's `open` is no name of the user's
         ("torch.add", "cannot compile torch.add: it is a builtin_function_or_method: "
          "only Python functions, methods and modules can be compiled"),
         ("blocks", "cannot compile blocks: it has no `forward`, so it is never called: "

@@ -92,6 +92,25 @@ def breaks(x: torch.Tensor) -> torch.Tensor:
     return x + 1
 
 
+LAYER = torch.nn.Linear(3, 3)
+
+
+def makes_an_optimizer(x: torch.Tensor) -> torch.Tensor:
+    print(end="")
+    layers = torch.nn.ModuleList([LAYER])
+    torch.optim.SGD(layers.parameters(), lr=0.1)
+    return x + 1
+
+
+def test_a_resumed_function_is_skipped_because_of_the_break_that_stopped_it_not_of_one_that_an_earlier_attempt_met() -> None:
+    report = dynascope.explain(makes_an_optimizer, backend="eager")(torch.ones(3))
+    skipped = next(f for f in report.frames if f.status == "skipped")
+    met = [b for b in report.breaks for hit in b.hits if hit.frame == skipped.id]
+    assert [(skipped.kind, b.file.rpartition("/")[2]) for b in met] == [("resume", "optimizer.py"), ("resume", "module.py")]
+    assert skipped.stopped_by == met[1].id
+    assert f"because of the break at module.py:{met[1].line}: " in " ".join(str(report).split())
+
+
 def test_why_a_function_is_skipped() -> None:
     words = text(loop)
     assert "because of the break at test_text_says.py" in words

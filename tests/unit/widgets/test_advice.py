@@ -136,7 +136,7 @@ def test_of_many_frames_that_run_eagerly_some_are_named_and_the_others_counted()
     for n, hit in enumerate(b.hits):
         eager = next(f for f in r.frames if f.id == hit.frame)
         hit.outcome = eager.status = "skipped"
-        eager.kind, eager.break_, eager.name = "function", b.id, f"caller{min(n, 3)}"
+        eager.stopped_by, eager.name = b.id, f"caller{min(n, 3)}"
     assert "(caller1, caller0 and 2 more run eagerly" in to_text(r, colour=False, width=100)
 
 

@@ -90,7 +90,7 @@ def for_recompile(recompile: Recompile, function: str, text: str) -> list[Candid
     found: list[Candidate] = []
     guards = recompile.failed_guards
     if any(guard.kind in ("size", "stride", "range", "minimum", "expression", "value") for guard in guards):
-        found.append(Candidate("setting", "Compile for all sizes at once", settings={"dynamic": True}))
+        found.append(Candidate("setting", "Compile for all sizes and numbers at once", settings={"dynamic": True}))
     if [guard.kind for guard in guards] == ["size"] and (guards[0].source or "").isidentifier():
         name, mark = guards[0].source, f"{guards[0].source}, {guards[0].dimension}"
         marked = Candidate("setting", f"Mark dimension {guards[0].dimension} of {name} as dynamic", settings={MARK: [mark]})
