@@ -65,8 +65,8 @@ class DynascopeMagics(Magics):
         defaults = self.defaults()
         parsed, settings, _ = self._read(self.run_compile, name, line, cell)
         return CellRun(
-            self.shell, parsed, settings, command=f"{name} {line}".rstrip(),
-            command_line=lambda other: command_line(name, other, defaults), raw=raw_cell(self.shell), attach=rerun.attach,
+            self.shell, parsed, settings, command_line=lambda other: command_line(name, other, defaults),
+            raw=raw_cell(self.shell), attach=rerun.attach,
         )()  # fmt: skip
 
     @output_can_be_silenced

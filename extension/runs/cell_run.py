@@ -66,7 +66,7 @@ class CellRun:
     retraces: bool = True
     #: how to have code traced again that ran from Dynamo's cache, as the end of a sentence
     trace_again: str = ""
-    #: the magic's line as the user typed it; for a rerun, the line for its settings
+    #: the magic's line for the settings of a rerun, if they are not those of the cell
     command: str = ""
     #: returns the magic's line for other settings
     command_line: Callable[[Settings], str] = lambda settings: ""
@@ -109,7 +109,8 @@ class CellRun:
 
     def again(self, settings: Settings, display: Display) -> CellRun:
         """The run that repeats this one, in the same view."""
-        cell, command = cells.reread(self.shell, self.cell), self.command_line(settings)
+        cell = cells.reread(self.shell, self.cell)
+        command = self.command if settings == self.settings else self.command_line(settings)
         return dataclasses.replace(self, cell=cell, settings=settings, command=command, display=display)
 
     # -- before ---------------------------------------------------------------------------------------

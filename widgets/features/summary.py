@@ -106,7 +106,7 @@ def error_message(report: Report) -> str:
 
 
 def chips(places: Places) -> list[Chip]:
-    """Short facts beside the headline: the error, an interrupted run, skipped and unfinished frames, recompiles."""
+    """Short facts beside the headline: the error, what can be fixed, interrupted, skipped and unfinished code, recompiles."""
     report, found = places.report, list[Chip]()
     if report.error is not None:
         e = report.error
@@ -116,6 +116,10 @@ def chips(places: Places) -> list[Chip]:
         if e.break_ or e.frame:
             chip["id"] = e.break_ or e.frame or ""
         found.append(chip)
+    fixed = fixes_summary(report)
+    if fixed and report.fix_set is not None:
+        see = "see the Fix tabs, or report.patch()" if report.fix_set.edits else how_to_apply(report)
+        found.append({"text": printable(fixed, 200), "kind": "fix", "full": printable(see or fixed, 1000)})
     if report.origin == "partial":
         found.append({"text": "interrupted: a partial report", "kind": "note"})
 
@@ -152,11 +156,8 @@ def record_notes(report: Report) -> list[str]:
 
 
 def notes(report: Report) -> list[str]:
-    """All notes of a report: what may be missing, what can be fixed, and the notes of the search and of the run itself."""
-    summary, fixes = fixes_summary(report), list[str]()
-    if summary and report.fix_set is not None:
-        see = "see the Fix tabs, or report.patch()" if report.fix_set.edits else how_to_apply(report)
-        fixes = [f"{summary}: {see}" if see else summary, *report.fix_set.notes]
+    """All notes of a report: what may be missing, and the notes of the search for fixes and of the run itself."""
+    fixes = report.fix_set.notes if report.fix_set is not None else []
     return [printable(note, 2000) for note in [*record_notes(report), *fixes, *report.notes]]
 
 

@@ -1,6 +1,6 @@
 // The list of graph breaks, the most important first.
 
-import { h, OPTION } from "./dom.js";
+import { h, OPTION, placeParts } from "./dom.js";
 import { rowsView } from "./rows.js";
 
 /** @import { Select, SelectablePart } from "./view" */
@@ -20,7 +20,7 @@ function breakRow(b) {
       title: b.type,
     },
     h("span", { cls: "dyn-cut", "aria-hidden": "true", text: "✂" }),
-    h("span", { cls: "dyn-place", text: b.place }),
+    placeParts(b.place),
     h("code", { text: b.code }),
     h("span", { cls: "dyn-pill", text: b.allowed ? "allowed" : b.outcome_text }),
     h("span", { cls: "dyn-type", text: b.type }),

@@ -74,6 +74,33 @@ export const label = (cls, x, y, text, anchor) =>
  */
 export const withCode = (text) => text.split("`").map((part, i) => (i % 2 ? h("code", { text: part }) : part));
 
+/** A part of one line that is cut where there is no room for it. @param {string} text */
+const gives = (text) => h("i", { cls: "dyn-gives", style: `--ch:${text.length}` }, h("bdi", { text }));
+
+/**
+ * The name of a function. Where there is little room, its class gives way; where the name above has the same class, it is
+ * left out.
+ * @param {string} name
+ * @param {string} [above]
+ */
+export function nameParts(name, above = "") {
+  const parts = /^(.*?)((?:[\w<>]+\.)*[\w<>]+)(\.[^.]+)$/.exec(name);
+  if (!parts) return h("b", { cls: "dyn-name", text: name });
+  const [, before, owner, own] = parts;
+  const said = above.includes(`${owner}.`) && above.lastIndexOf(".") === above.indexOf(`${owner}.`) + owner.length;
+  return h("b", { cls: "dyn-name" }, before, !said && gives(owner), own);
+}
+
+/**
+ * A place: of its file the beginning gives way, its line never; the file of the place above is left out.
+ * @param {string} place
+ * @param {string} [above]
+ */
+export function placeParts(place, above = "") {
+  const [, file, line] = /^(.*?)((?::\d+){0,2})$/.exec(place) || ["", place, ""];
+  return h("span", { cls: "dyn-place" }, !(line && above.startsWith(`${file}:`)) && gives(file), line);
+}
+
 /**
  * What Python made, with every text escaped (`render/ranks_page.py`, `drawing`): the only text that is parsed.
  * @param {string} text

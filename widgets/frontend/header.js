@@ -6,25 +6,20 @@ import { clock, plural } from "./logic.js";
 import { marksView } from "./marks.js";
 
 /** @import { Context } from "./view" */
-/** @import { Chip, ViewModel } from "./wire" */
+/** @import { ViewModel } from "./wire" */
 /** @typedef {[value: unknown, text: string]} Option */
 
-const BACKENDS = ["inductor", "aot_eager", "eager", "cudagraphs"];
-// What the settings offer besides the backend.
-/** @type {Option[]} */
-const DYNAMIC = [
-  [null, "auto"],
-  [true, "true"],
-  [false, "false"],
+// The settings of the next run, with their values; one without a list is on or off.
+/** @type {[name: string, options: Option[] | null][]} */
+const SETTINGS = [
+  ["backend", ["inductor", "aot_eager", "eager", "cudagraphs"].map((name) => [name, name])],
+  ["fullgraph", null],
+  ["error_on_graph_break", null],
+  ["dynamic", [[null, "auto"], [true, "true"], [false, "false"]]], // prettier-ignore
+  ["device", [[null, "default"], ["cpu", "cpu"], ["cuda", "cuda"]]], // prettier-ignore
 ];
-/** @type {Option[]} */
-const DEVICES = [
-  [null, "default"],
-  ["cpu", "cpu"],
-  ["cuda", "cuda"],
-];
-// Elements of the controls that can have the focus.
-const CONTROLS = "button,select,input";
+// Elements of the toolbar that can have the focus.
+const CONTROLS = "button,select,input,summary";
 
 /**
  * A name that is cut in its middle where it is long.
@@ -41,25 +36,16 @@ function headline({ name, counts }, level) {
   const heading = { role: "heading", "aria-level": level, text: shortened(name), title: name };
   const words = counts.flatMap(([number, word], i) => [
     i ? " · " : "",
-    number ? h("strong", { text: number }) : "",
-    number && word ? " " : "",
-    word,
+    h("span", {}, number && h("strong", { text: number }), number && word ? ` ${word}` : word),
   ]);
   return [h("b", heading), " ", h("span", { cls: "dyn-counts" }, ...words)];
 }
 
-/**
- * The settings as chips, where there are no controls that show them.
- * @param {Record<string, unknown>} settings
- * @returns {Chip[]}
- */
-function settingChips(settings) {
-  const names = ["backend", "mode", "device", "fullgraph", "error_on_graph_break"].filter((name) => settings[name]);
-  return names.map((name) => {
-    const value = settings[name];
-    return { text: value === true ? name : String(value).slice(0, 60), kind: "plain" };
-  });
-}
+/** The settings that say how code was compiled, in words. @param {Record<string, unknown>} settings */
+const settingWords = (settings) =>
+  ["backend", "mode", "device", "fullgraph", "error_on_graph_break"]
+    .filter((name) => settings[name])
+    .map((name) => (settings[name] === true ? name : String(settings[name]).slice(0, 60)));
 
 /** @param {Context} ctx */
 export function headerView(ctx) {
@@ -67,81 +53,56 @@ export function headerView(ctx) {
   const title = h("div", { cls: "dyn-title" });
   const chips = h("div", { cls: "dyn-chips" });
   const progress = h("div", { cls: "dyn-progress", role: "status" });
-  const controls = h("div", { cls: "dyn-controls", role: "group", "aria-label": "controls" });
-  const notes = h("div", { cls: "dyn-status", role: "status", "aria-live": "polite" });
-  const changes = h("div", { cls: "dyn-diff" });
-  const printed = h("div", { cls: "dyn-printed" });
-  const head = h("div", { cls: "dyn-head" }, title, progress, chips, marksView());
-  const node = h("header", { cls: "dyn-top" }, head, controls, notes, changes, printed);
+  const settings = foldable("dyn-settings");
+  const notes = foldable("dyn-notes");
+  const actions = h("div", { cls: "dyn-actions", role: "group", "aria-label": "controls" });
+  const status = h("div", { cls: "dyn-status", role: "status", "aria-live": "polite" });
+  const command = h("div", { cls: "dyn-command" });
+  const changes = foldable("dyn-diff");
+  const printed = foldable("dyn-printed");
+  const toolbar = h("div", { cls: "dyn-toolbar" }, actions, settings.node, notes.node, marksView());
+  const head = h("div", { cls: "dyn-head" }, title, progress, chips);
+  const node = h("header", { cls: "dyn-top" }, head, toolbar, command, status, changes.node, printed.node);
   let timer = 0;
   /** Whether the field for the path to save at is shown. */
   let saving = false;
 
   /** The value of a setting at the last run. @param {string} name */
-  const given = (name) => {
-    const value = (host.get("settings") || {})[name];
-    return value === undefined ? null : value;
-  };
+  const given = (name) => (host.get("settings") || {})[name] ?? null;
   /** The value of a setting at the next run. @param {string} name */
   const value = (name) => (name in pending.settings ? pending.settings[name] : given(name));
-  /** @type {(name: string, to: unknown) => void} */
-  const change = (name, to) => {
-    pending.set(name, to, given(name));
-    ctx.changed();
-  };
-  /** @param {string} name */
-  const changedClass = (name) => (name in pending.settings ? " dyn-changed" : "");
 
-  /** A switch of a setting that is on or off. @param {string} name */
-  function toggle(name) {
-    const on = value(name) === true;
-    const off = given(name) === null ? null : false;
-    const inactive = name === "error_on_graph_break" && value("fullgraph") === true;
-    const cls = `dyn-switch${changedClass(name)}${inactive ? " dyn-inactive" : ""}`;
-    const title = inactive ? "has no effect: fullgraph takes precedence" : null;
-    const flip = () => change(name, on ? off : true);
-    return button(cls, name, flip, { role: "switch", "aria-checked": String(on), title });
-  }
-
-  /** A setting with several values. @type {(name: string, options: Option[]) => HTMLElement} */
+  /** A setting with several values, or one that is on or off. @type {(name: string, options: Option[] | null) => HTMLElement} */
   function choice(name, options) {
     const now = value(name);
-    const list = h("select", { "aria-label": name, cls: `dyn-select${changedClass(name)}` });
-    /** @type {Option[]} */
-    const all = options.some(([v]) => v === now) ? options : [[now, String(now)], ...options];
-    for (const [v, text] of all) {
-      const option = h("option", { text });
-      option.selected = v === now;
-      list.append(option);
+    const changed = name in pending.settings ? " dyn-changed" : "";
+    const change = (/** @type {unknown} */ to) => {
+      pending.set(name, to, given(name));
+      ctx.changed();
+    };
+    if (!options) {
+      const unused = name === "error_on_graph_break" && value("fullgraph") === true;
+      const box = h("input", { type: "checkbox" });
+      box.checked = now === true;
+      box.addEventListener("change", () => change(box.checked || (given(name) === null ? null : false)));
+      const hint = unused && "has no effect: fullgraph takes precedence";
+      return h("label", { cls: `dyn-choice${changed}${unused ? " dyn-inactive" : ""}`, title: hint }, box, name);
     }
-    list.addEventListener("change", () => change(name, all[list.selectedIndex][0]));
-    return h("label", { cls: "dyn-choice" }, h("span", { text: name }), list);
-  }
-
-  function settingControls() {
-    if (!Object.keys(host.get("settings") || {}).length) return [];
-    return [
-      toggle("fullgraph"),
-      toggle("error_on_graph_break"),
-      choice(
-        "backend",
-        BACKENDS.map((name) => [name, name]),
-      ),
-      choice("dynamic", DYNAMIC),
-      choice("device", DEVICES),
-    ];
+    const list = h("select", { "aria-label": name, cls: `dyn-select${changed}` });
+    const all = options.some(([v]) => v === now) ? options : [/** @type {Option} */ ([now, String(now)]), ...options];
+    for (const [v, text] of all) list.append(h("option", { text, selected: v === now }));
+    list.addEventListener("change", () => change(all[list.selectedIndex][0]));
+    return h("label", { cls: "dyn-choice" }, name, list);
   }
 
   function runControls() {
     const busy = Boolean(host.get("busy") && !ctx.gone);
     const { count } = pending;
     const text = count ? `Run again (${plural(count, "change")})` : "Run again";
-    const run = button("dyn-btn dyn-primary", text, () => ctx.request(pending.request()));
-    run.disabled = busy;
+    const run = button("dyn-btn dyn-primary", text, () => ctx.request(pending.request()), { disabled: busy });
     const fix = ctx.fixButton();
     if (fix) fix.disabled = busy;
-    const all = fix ? [fix, run] : [run];
-    return busy ? [...all, button("dyn-btn", "Stop", () => ctx.request({ kind: "stop" }))] : all;
+    return [run, fix, busy && button("dyn-btn", "Stop", () => ctx.request({ kind: "stop" }))];
   }
 
   function saveControls() {
@@ -159,48 +120,39 @@ export function headerView(ctx) {
     const ask = () => {
       saving = true;
       drawControls();
-      const field = controls.querySelector("input");
-      if (field) field.focus();
+      actions.querySelector("input")?.focus();
     };
     const title = "save as .html, .json, .svg, .dot or .txt";
-    const submit = button("dyn-btn", "Save", () => (saving ? save() : ask()), { title });
-    return saving ? [path, submit] : [submit];
+    return [saving && path, button("dyn-btn", "Save", () => (saving ? save() : ask()), { title })];
   }
 
   /** The regions that are pending; a click removes one. */
   function regionChips() {
     return [...pending.regions].map(([target, set]) => {
-      const text = `${target}: ${set} ×`;
       const undo = () => {
         pending.region(target, set);
         ctx.changed();
       };
-      return button("dyn-chip dyn-changed", text, undo, { title: "undo this change" });
+      return button("dyn-chip dyn-changed", `${target}: ${set} ×`, undo, { title: "undo this change" });
     });
   }
 
   function drawControls() {
-    const at = [...controls.querySelectorAll(CONTROLS)].findIndex((control) => control === document.activeElement);
+    const at = [...toolbar.querySelectorAll(CONTROLS)].findIndex((control) => control === document.activeElement);
     const can = ctx.canRun();
-    const parts = can ? [...settingControls(), h("span", { cls: "dyn-spacer" }), ...runControls()] : [];
-    if (host.live && !ctx.gone) parts.push(...saveControls());
-    const command = host.get("command");
-    const regions = regionChips();
-    if (command && can) {
-      parts.push(
-        h("div", { cls: "dyn-command" }, ...regions, h("code", { text: command }), copyButton(command, "Copy")),
-      );
-    } else parts.push(...regions);
-    controls.replaceChildren(...parts);
-    controls.hidden = !parts.length;
-    // without controls for settings, the others fit beside the headline
-    if (can && controls.parentNode !== node) node.insertBefore(controls, notes);
-    else if (!can && controls.parentNode !== head) head.append(controls);
-    if (at >= 0) {
-      const all = controls.querySelectorAll(CONTROLS);
-      const next = /** @type {HTMLElement} */ (all[at] || controls.querySelector("button") || controls);
-      next.focus();
-    }
+    const known = host.get("settings") || {};
+    const buttons = [can && runControls(), host.live && !ctx.gone && saveControls()].flat().filter((part) => !!part);
+    const fixed = can || !ctx.content ? [] : settingWords(ctx.content.settings);
+    const facts = fixed.map((text) => h("span", { cls: "dyn-chip", text }));
+    actions.replaceChildren(...buttons, ...regionChips(), ...facts);
+    actions.hidden = !actions.firstChild;
+    const shown = can && Object.keys(known).length > 0;
+    const words = ["Settings", ...settingWords(known).slice(0, 1)].join(": ");
+    settings.show(words, shown ? SETTINGS.map(([name, options]) => choice(name, options)) : []);
+    const line = can ? host.get("command") : "";
+    command.replaceChildren(...(line ? [h("code", { text: line }), copyButton(line, "Copy")] : []));
+    const all = /** @type {NodeListOf<HTMLElement>} */ (toolbar.querySelectorAll(CONTROLS));
+    if (at >= 0) (all[at] || all[0]).focus();
   }
 
   function drawProgress() {
@@ -227,65 +179,61 @@ export function headerView(ctx) {
   }
 
   function drawNotes() {
-    const status = host.get("status") || {};
-    const lines = [];
-    if (ctx.local) lines.push([ctx.local, "warning"]);
-    else if (status.text) lines.push([status.text, status.kind]);
+    const { text = "", kind = "" } = ctx.local ? { text: ctx.local, kind: "warning" } : host.get("status") || {};
+    const lines = [[text, /^\w+$/.test(kind) ? kind : "note"]];
     if (host.get("edited")) lines.push(["the cell has been edited since this run", "warning"]);
-    for (const text of ctx.content ? ctx.content.notes : []) lines.push([text, "note"]);
-    notes.replaceChildren(
-      ...lines.map(([text, kind]) => {
-        const cls = `dyn-message dyn-message-${/^\w+$/.test(kind || "") ? kind : "note"}`;
-        return h("div", { cls, text, tabindex: text.length > 300 ? "0" : null });
+    const said = lines.filter(([text]) => text);
+    status.replaceChildren(
+      ...said.map(([text, kind]) => {
+        const tabindex = text.length > 300 ? "0" : null;
+        return h("div", { cls: `dyn-message dyn-message-${kind}`, text, tabindex });
       }),
     );
-    drawChanges();
-    drawPrinted();
-  }
-
-  function drawChanges() {
+    const remarks = ctx.content ? ctx.content.notes : [];
+    notes.show(
+      plural(remarks.length, "note"),
+      remarks.map((text) => h("p", { text })),
+    );
     /** @type {{ summary: string, lines: string[], times: string } | null} */
     const diff = host.get("diff");
-    if (!diff) {
-      changes.replaceChildren();
-      return;
-    }
-    const summary = h("summary", { text: `since the previous run: ${diff.summary}` });
-    const items = [...diff.lines, diff.times].map((text) => h("li", { text }));
-    changes.replaceChildren(h("details", {}, summary, h("ul", {}, ...items)));
-  }
-
-  function drawPrinted() {
+    const items = diff ? [...diff.lines, diff.times].map((text) => h("li", { text })) : [];
+    changes.show(`since the previous run: ${diff?.summary}`, items.length ? [h("ul", {}, ...items)] : []);
     /** @type {{ type: string, text: string }[]} */
     const parts = host.get("printed") || [];
-    const texts = parts.map(({ type, text }) =>
-      h("pre", { cls: `dyn-o dyn-o-${type === "error" ? "error" : "stream"}`, text }),
+    printed.show(
+      "output of the run",
+      parts.map(({ type, text }) => h("pre", { cls: `dyn-o${type === "error" ? " dyn-o-error" : ""}`, text })),
     );
-    const summary = h("summary", { text: "output of the run" });
-    printed.replaceChildren(...(texts.length ? [h("details", { open: true }, summary, ...texts)] : []));
-  }
-
-  /** @param {ViewModel} content */
-  function drawChips(content) {
-    const facts = content.overview ? content.chips.filter(({ kind }) => kind === "error") : content.chips;
-    const shown = [...facts, ...(host.get("can_run_again") ? [] : settingChips(content.settings))];
-    chips.replaceChildren(
-      ...shown.map(({ text, kind, id, full }) => {
-        const cls = `dyn-chip dyn-c-${kind}`;
-        return id ? button(cls, text, () => ctx.select(id), { title: full }) : h("span", { cls, text, title: full });
-      }),
-    );
-    chips.hidden = !shown.length;
+    printed.node.open = true;
   }
 
   /** @param {ViewModel} content */
   function draw(content) {
     title.replaceChildren(...headline(content, host.live ? 2 : 1));
-    drawChips(content);
+    const facts = content.overview ? content.chips.filter(({ kind }) => kind === "error") : content.chips;
+    chips.replaceChildren(
+      ...facts.map(({ text, kind, id, full }) => {
+        const cls = `dyn-chip dyn-c-${kind}`;
+        return id ? button(cls, text, () => ctx.select(id), { title: full }) : h("span", { cls, text, title: full });
+      }),
+    );
     drawControls();
     drawProgress();
     drawNotes();
   }
 
   return { node, draw, drawControls, drawProgress, drawNotes, stop: () => clearInterval(timer) };
+}
+
+/** A folded line, hidden while there is nothing in it. @param {string} cls */
+function foldable(cls) {
+  const [summary, body] = [h("summary"), h("div")];
+  const node = h("details", { cls, hidden: true }, summary, body);
+  /** @type {(text: string, parts: HTMLElement[]) => void} */
+  const show = (text, parts) => {
+    summary.textContent = text;
+    body.replaceChildren(...parts);
+    node.hidden = !parts.length;
+  };
+  return { node, show };
 }

@@ -64,14 +64,10 @@ function joined(run, whole) {
   };
 }
 
-/**
- * @param {Piece} piece
- * @param {number} width of a whole lane, in pixels
- */
-function pieceNode(piece, width) {
+/** @param {Piece} piece */
+function pieceNode(piece) {
   const colour =
     piece.tone === undefined ? "" : `;--dyn-tone:var(--dyn-g${piece.tone});--dyn-tint:var(--dyn-g${piece.tone}-tint)`;
-  const tooNarrow = piece.w * width < 6 * Math.min(8, piece.label.length) + 8;
   return h(
     "div",
     {
@@ -82,7 +78,7 @@ function pieceNode(piece, width) {
       "aria-label": piece.full,
       style: `left:${piece.x * 100}%;width:${piece.w * 100}%${colour}`,
     },
-    h("span", { text: piece.kind === "unaccounted" || tooNarrow ? "" : piece.label }),
+    h("span", { text: piece.kind === "unaccounted" ? "" : piece.label }),
   );
 }
 
@@ -152,7 +148,7 @@ export function lanesView(whole, select, open) {
         style: `width:${zoom * 100}%`,
       });
       for (const piece of pieces.filter((p) => p.lane === number)) {
-        const node = pieceNode(piece, width);
+        const node = pieceNode(piece);
         holds.set(node, piece.ids || [piece.id]);
         lane.append(node);
       }

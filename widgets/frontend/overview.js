@@ -1,6 +1,6 @@
 // What a large report opens with: what to do first, the causes with their places, and the calls as a tree.
 
-import { button, closest, exclusive, h, handled, reveal, withCode } from "./dom.js";
+import { button, closest, exclusive, h, handled, nameParts, placeParts, reveal, withCode } from "./dom.js";
 import { inSight, plural } from "./logic.js";
 
 /** @import { Select, SelectablePart } from "./view" */
@@ -14,19 +14,19 @@ const OPEN = 1;
 /**
  * One place of a cause.
  * @param {CausePlace} place
+ * @param {string} above the function of the place above
  * @param {Select} select
  */
-function placeButton(place, select) {
+function placeButton(place, above, select) {
   const { id, owner, function: name, code, times } = place;
   return button(
     `dyn-spot dyn-of-${owner}`,
     "",
     () => select(id),
     { "data-id": id, "aria-pressed": "false", title: `${place.place} in ${name}${code ? `: ${code}` : ""}` },
-    h("span", { cls: "dyn-place", text: place.place }),
-    h("b", { text: name }),
+    h("span", { cls: "dyn-line" }, placeParts(place.place), nameParts(name, above)),
+    times > 1 && h("span", { cls: "dyn-hits", text: `${times}×` }),
     h("code", { text: code }),
-    h("span", { cls: "dyn-hits", text: times > 1 ? `${times}×` : "" }),
   );
 }
 
@@ -53,9 +53,9 @@ const few = (names) =>
 function causeNode(cause, number, open, select) {
   const { kind, count, cost, title, fix, eager, places } = cause;
   const cut = places.length > PLACES + 1;
-  const shown = cut ? places.slice(0, PLACES) : places;
+  const all = places.map((place, n) => placeButton(place, places[n - 1]?.function, select));
   const more = button("dyn-link", plural(places.length - PLACES, "more place"), () => {
-    more.replaceWith(...places.slice(PLACES).map((place) => placeButton(place, select)));
+    more.replaceWith(...all.slice(PLACES));
   });
   const verb = kind === "break" ? "runs eagerly: " : "runs eagerly, compiled too often: ";
   return h(
@@ -70,8 +70,7 @@ function causeNode(cause, number, open, select) {
       h("span", { cls: "dyn-hits", text: cost }),
     ),
     h("p", { cls: "dyn-fix" }, h("span", { "aria-hidden": "true", text: "→ " }), ...withCode(fix)),
-    ...shown.map((place) => placeButton(place, select)),
-    cut && more,
+    ...(cut ? [...all.slice(0, PLACES), more] : all),
     eager.length ? h("p", { cls: "dyn-eager", title: eager.join(", "), text: verb + few(eager) }) : null,
   );
 }
@@ -97,11 +96,12 @@ function bar({ part, eager, events }, measured) {
 /**
  * One row of the tree.
  * @param {CallRow} row
+ * @param {CallRow | undefined} above the row above
  * @param {number} at its position in the list of rows
  * @param {boolean | null} open null: there is nothing below it
  * @param {boolean} measured
  */
-function callRow(row, at, open, measured) {
+function callRow(row, above, at, open, measured) {
   const { name, depth, place, owner, events } = row;
   const sign = open === null ? "" : open ? "▾" : "▸";
   return h(
@@ -118,17 +118,20 @@ function callRow(row, at, open, measured) {
     },
     h(
       "span",
-      { cls: "dyn-call-name", role: "gridcell", style: `padding-left:${Math.min(depth, 14) * 13}px` },
+      { cls: "dyn-call-name dyn-line", role: "gridcell", style: `--depth:${depth}` },
       h("span", { cls: "dyn-twist", "aria-hidden": "true", text: sign }),
-      h("b", { text: name }),
-      h("span", { cls: "dyn-place", text: place }),
+      place ? [nameParts(name, above?.name), placeParts(place, above?.place)] : h("b", { text: name }),
     ),
     h(
       "span",
-      { cls: "dyn-events", role: "gridcell" },
-      ...events.map(([kind, words]) => h("span", { cls: `dyn-event dyn-event-${kind}`, text: words })),
+      { cls: "dyn-tail" },
+      h(
+        "span",
+        { cls: "dyn-events", role: "gridcell" },
+        ...events.map(([kind, words]) => h("span", { cls: `dyn-event dyn-event-${kind}`, text: words })),
+      ),
+      bar(row, measured),
     ),
-    bar(row, measured),
   );
 }
 
@@ -184,7 +187,12 @@ export function overviewView(select, enter) {
     const { calls, measured } = shown;
     const at = inSight(calls, open, only);
     const had = grid.contains(document.activeElement);
-    rows = new Map(at.map((n) => [n, callRow(calls[n], n, hasBelow(n) ? open.has(n) : null, measured)]));
+    grid.style.setProperty("--deepest", String(Math.max(1, ...at.map((n) => calls[n].depth))));
+    rows = new Map(
+      at.map((n, i) => {
+        return [n, callRow(calls[n], calls[at[i - 1]], n, hasBelow(n) ? open.has(n) : null, measured)];
+      }),
+    );
     if (!rows.has(stop)) stop = at[0] ?? 0;
     grid.replaceChildren(...rows.values());
     rows.get(stop)?.setAttribute("tabindex", "0");

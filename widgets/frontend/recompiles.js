@@ -1,6 +1,6 @@
 // The list of recompiles: functions that reached the limit, then recompiles in order.
 
-import { h, OPTION } from "./dom.js";
+import { h, OPTION, placeParts } from "./dom.js";
 import { rowsView } from "./rows.js";
 
 /** @import { Select, SelectablePart } from "./view" */
@@ -15,7 +15,7 @@ function recompileRow(r) {
     "div",
     { cls: `dyn-rrow${r.refused ? " dyn-refused" : ""}`, ...OPTION, "data-id": r.id, title: r.full },
     h("span", { cls: "dyn-again", "aria-hidden": "true", text: r.refused ? "✗" : "↻" }),
-    h("span", { cls: "dyn-place", text: r.place }),
+    placeParts(r.place),
     h("code", { text: r.name }),
     h("span", { cls: "dyn-cause", text: r.refused ? `recompile limit reached: ${r.cause}` : r.cause }),
     h("span", { cls: "dyn-hits", text: r.facts }),

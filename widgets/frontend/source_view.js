@@ -9,6 +9,8 @@ import { tokenize, withMarks } from "./tokens.js";
 /** @typedef {{ node: HTMLElement, line: SourceLine, file: string }} Row */
 /** What is shown of a file: the lines near a position that are not quiet, and lines that were unfolded. @typedef {{ near: number, open: Set<number> }} Unfolded */
 
+// Files in the list of files until it is opened.
+const FILES = 6;
 // Lines of a file before and after the selected one that are shown.
 const NEAR = 60;
 
@@ -83,8 +85,12 @@ function lineRow(line, previous, code) {
     },
     h("span", { cls: `dyn-no${region ? ` dyn-in-${region}` : ""}`, title: setBy, text: line.line }),
     badges(line),
-    code,
-    note ? h("span", { cls: "dyn-note", text: note }) : guardMark(line),
+    h(
+      "div",
+      { style: `--in:${line.text.search(/\S|$/)}` },
+      code,
+      note ? h("span", { cls: "dyn-note", text: note }) : guardMark(line),
+    ),
   );
 }
 
@@ -258,6 +264,11 @@ export function sourceView(select) {
       current = model.overview ? model.sources[0] || null : null;
       files.hidden = !current || model.sources.length < 2;
       files.replaceChildren(...(current ? model.sources.map((file) => fileButton(file, () => show(file))) : []));
+      files.classList.remove("dyn-all");
+      const more = model.sources.length - FILES;
+      if (current && more > 1) {
+        files.append(button("dyn-link", plural(more, "more file"), () => files.classList.add("dyn-all")));
+      }
       drawLines();
     },
     highlight(content, id) {

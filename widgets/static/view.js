@@ -5,58 +5,62 @@ value):node.setAttribute(name==="cls"?"class":name,value===!0?"":String(value)))
 null&&child!==!1&&node.append(child);return node}var h=(tag,props={},...children)=>fill(document.createElement(tag),props,
 children),s=(tag,props={},...children)=>fill(document.createElementNS(SVG_NS,tag),props,children),button=(cls,text,onclick,props={},...children)=>h(
 "button",{cls,type:"button",text,onclick,...props},...children),label=(cls,x,y,text,anchor)=>text?s("text",{cls:cls||null,
-x,y,text,"text-anchor":anchor}):null,withCode=text=>text.split("`").map((part,i)=>i%2?h("code",{text:part}):part);function markup(text){
-let template=h("template");return template.innerHTML=text,template.content}var OPTION={role:"option","aria-selected":"fa\
-lse",tabindex:"-1"},closest=(event,selector)=>event.target.closest(selector),idOf=node=>node?.dataset.id||"";function handled(event){
-event.preventDefault(),event.stopPropagation()}function exclusive(name){let marked=new Set;return nodes=>{let now=new Set(
-nodes);for(let node of marked)now.has(node)||node.setAttribute(name,"false");for(let node of now)marked.has(node)||node.
-setAttribute(name,"true");marked=now}}function reveal(box,node,center=!1){if(!node)return;let outer=box.getBoundingClientRect(),
-inner=node.getBoundingClientRect(),top=inner.top-outer.top,left=inner.left-outer.left,seen=innerHeight-outer.top,height=center&&
-seen>6*inner.height&&seen<outer.height?seen:outer.height;if((top<0||top+inner.height>height)&&(center?box.scrollTop+=top-
-(height-inner.height)/2:box.scrollTop+=top<0?top-8:top+inner.height-outer.height+8),left<0||left+inner.width>outer.width){
-let wide=inner.width>outer.width;box.scrollLeft+=left<0||wide?left-12:left+inner.width-outer.width+12}}async function copyText(text){
-try{return await navigator.clipboard.writeText(text),!0}catch{let area=h("textarea",{style:"position:fixed;opacity:0"});
-area.value=text,document.body.append(area),area.select();let done=document.execCommand("copy");return area.remove(),done}}
-function roving(box,selector,{vertical=!0,enter}={}){let[backward,forward]=vertical?["ArrowUp","ArrowDown"]:["ArrowLeft",
-"ArrowRight"],stop=null,mark=item=>{stop&&stop!==item&&stop.setAttribute("tabindex","-1"),stop=item,stop.setAttribute("t\
-abindex","0")};return box.addEventListener("keydown",given=>{let event=given,items=[...box.querySelectorAll(selector)],at=items.
-indexOf(closest(event,selector));if(at<0||event.altKey||event.ctrlKey||event.metaKey)return;let moves={[backward]:at-1,[forward]:at+
-1,Home:0,End:items.length-1},item=items[moves[event.key]];if(item)mark(item),item.focus();else if(enter&&(event.key==="E\
-nter"||event.key===" "))enter(items[at]);else if(!(event.key in moves))return;handled(event)}),box.addEventListener("foc\
-usin",event=>{let item=closest(event,selector);item&&mark(item)}),mark}function rowsView(cls,rowClass,label2,rowsOf,select,open){let box=h("div",{cls,role:"listbox","aria-label":label2}),markSelected=exclusive(
+x,y,text,"text-anchor":anchor}):null,withCode=text=>text.split("`").map((part,i)=>i%2?h("code",{text:part}):part),gives=text=>h(
+"i",{cls:"dyn-gives",style:`--ch:${text.length}`},h("bdi",{text}));function nameParts(name,above=""){let parts=/^(.*?)((?:[\w<>]+\.)*[\w<>]+)(\.[^.]+)$/.
+exec(name);if(!parts)return h("b",{cls:"dyn-name",text:name});let[,before,owner,own]=parts,said=above.includes(`${owner}\
+.`)&&above.lastIndexOf(".")===above.indexOf(`${owner}.`)+owner.length;return h("b",{cls:"dyn-name"},before,!said&&gives(
+owner),own)}function placeParts(place,above=""){let[,file,line]=/^(.*?)((?::\d+){0,2})$/.exec(place)||["",place,""];return h(
+"span",{cls:"dyn-place"},!(line&&above.startsWith(`${file}:`))&&gives(file),line)}function markup(text){let template=h("\
+template");return template.innerHTML=text,template.content}var OPTION={role:"option","aria-selected":"false",tabindex:"-\
+1"},closest=(event,selector)=>event.target.closest(selector),idOf=node=>node?.dataset.id||"";function handled(event){event.
+preventDefault(),event.stopPropagation()}function exclusive(name){let marked=new Set;return nodes=>{let now=new Set(nodes);
+for(let node of marked)now.has(node)||node.setAttribute(name,"false");for(let node of now)marked.has(node)||node.setAttribute(
+name,"true");marked=now}}function reveal(box,node,center=!1){if(!node)return;let outer=box.getBoundingClientRect(),inner=node.
+getBoundingClientRect(),top=inner.top-outer.top,left=inner.left-outer.left,seen=innerHeight-outer.top,height=center&&seen>
+6*inner.height&&seen<outer.height?seen:outer.height;if((top<0||top+inner.height>height)&&(center?box.scrollTop+=top-(height-
+inner.height)/2:box.scrollTop+=top<0?top-8:top+inner.height-outer.height+8),left<0||left+inner.width>outer.width){let wide=inner.
+width>outer.width;box.scrollLeft+=left<0||wide?left-12:left+inner.width-outer.width+12}}async function copyText(text){try{
+return await navigator.clipboard.writeText(text),!0}catch{let area=h("textarea",{style:"position:fixed;opacity:0"});area.
+value=text,document.body.append(area),area.select();let done=document.execCommand("copy");return area.remove(),done}}function roving(box,selector,{
+vertical=!0,enter}={}){let[backward,forward]=vertical?["ArrowUp","ArrowDown"]:["ArrowLeft","ArrowRight"],stop=null,mark=item=>{
+stop&&stop!==item&&stop.setAttribute("tabindex","-1"),stop=item,stop.setAttribute("tabindex","0")};return box.addEventListener(
+"keydown",given=>{let event=given,items=[...box.querySelectorAll(selector)],at=items.indexOf(closest(event,selector));if(at<
+0||event.altKey||event.ctrlKey||event.metaKey)return;let moves={[backward]:at-1,[forward]:at+1,Home:0,End:items.length-1},
+item=items[moves[event.key]];if(item)mark(item),item.focus();else if(enter&&(event.key==="Enter"||event.key===" "))enter(
+items[at]);else if(!(event.key in moves))return;handled(event)}),box.addEventListener("focusin",event=>{let item=closest(
+event,selector);item&&mark(item)}),mark}function rowsView(cls,rowClass,label2,rowsOf,select,open){let box=h("div",{cls,role:"listbox","aria-label":label2}),markSelected=exclusive(
 "aria-selected"),mark=roving(box,`.${rowClass}`,{enter(row2){select(idOf(row2)),open()}});box.addEventListener("click",event=>select(
 idOf(closest(event,`.${rowClass}`))));let rows=[];return{node:box,draw(content){rows=content.overview?[]:rowsOf(content),
 box.hidden=!rows.length,box.replaceChildren(...rows),rows[0]&&mark(rows[0])},highlight(_,id){let row2=rows.find(r=>idOf(
 r)===id);return markSelected(row2?[row2]:[]),row2&&mark(row2),()=>reveal(box,row2)}}}function breakRow(b){return h("div",{cls:`dyn-brow dyn-o-${b.outcome}${b.allowed?" dyn-allowed":""}`,...OPTION,"data-id":b.
-id,title:b.type},h("span",{cls:"dyn-cut","aria-hidden":"true",text:"✂"}),h("span",{cls:"dyn-place",text:b.place}),h("c\
-ode",{text:b.code}),h("span",{cls:"dyn-pill",text:b.allowed?"allowed":b.outcome_text}),h("span",{cls:"dyn-type",text:b.type}),
-h("span",{cls:"dyn-hits",text:b.cost||(b.hits>1?`${b.hits} hits`:"")}))}function breaksView(select,open){return rowsView(
-"dyn-breaks","dyn-brow","graph breaks",content=>content.breaks.map(breakRow),select,open)}var ZOOM=4,MOST_ZOOM=256,NARROW=3,percent=part=>`${part>=.1||part===0?Math.round(part*100):(part*100).toFixed(1)}%`;function merged(segments,least,whole="\
+id,title:b.type},h("span",{cls:"dyn-cut","aria-hidden":"true",text:"✂"}),placeParts(b.place),h("code",{text:b.code}),h(
+"span",{cls:"dyn-pill",text:b.allowed?"allowed":b.outcome_text}),h("span",{cls:"dyn-type",text:b.type}),h("span",{cls:"d\
+yn-hits",text:b.cost||(b.hits>1?`${b.hits} hits`:"")}))}function breaksView(select,open){return rowsView("dyn-breaks","d\
+yn-brow","graph breaks",content=>content.breaks.map(breakRow),select,open)}var ZOOM=4,MOST_ZOOM=256,NARROW=3,percent=part=>`${part>=.1||part===0?Math.round(part*100):(part*100).toFixed(1)}%`;function merged(segments,least,whole="\
 the call"){let pieces=[],run=[],close=()=>{run.length<2?pieces.push(...run):pieces.push(joined(run,whole)),run=[]};for(let segment of segments){
 let before=run[run.length-1],apart=before&&(before.lane!==segment.lane||segment.x-before.x-before.w>least);(segment.w>=least||
 apart)&&close(),segment.w<least?run.push(segment):pieces.push(segment)}return close(),pieces}function joined(run,whole){
 let first=run[0],last=run[run.length-1],w=last.x+last.w-first.x,label2=`${run.length} short stretches`;return{kind:"shor\
 t",lane:first.lane,x:first.x,w,label:label2,full:`${label2}, ${percent(w)} of ${whole}: zoom in to see each`,ids:run.map(
-s2=>s2.id),id:(run.find(s2=>s2.id)||first).id}}function pieceNode(piece,width){let colour=piece.tone===void 0?"":`;--dyn\
--tone:var(--dyn-g${piece.tone});--dyn-tint:var(--dyn-g${piece.tone}-tint)`,tooNarrow=piece.w*width<6*Math.min(8,piece.label.
-length)+8;return h("div",{cls:`dyn-seg dyn-k-${piece.kind}`,...OPTION,"data-id":piece.id,title:piece.full,"aria-label":piece.
-full,style:`left:${piece.x*100}%;width:${piece.w*100}%${colour}`},h("span",{text:piece.kind==="unaccounted"||tooNarrow?"":
-piece.label}))}var shareItems=shares=>shares.map(({name,kind,part,full})=>{let swatch=h("i",{cls:`dyn-swatch dyn-k-${kind}`,
-"aria-hidden":"true"});return h("li",{title:full},swatch,`${name} `,h("b",{text:percent(part)}))});function lanesView(whole,select,open){
-let pane=h("div",{cls:"dyn-lanes"}),zoomer=(text,name,factor)=>button("dyn-btn",text,()=>zoomBy(factor),{title:name,"ari\
-a-label":name}),buttons=[zoomer("−",`zoom out of ${whole}`,1/ZOOM),zoomer("+",`zoom in on ${whole}`,ZOOM),zoomer("fit",
-`show the whole ${whole.replace("the ","")}`,0)],markSelected=exclusive("aria-selected"),mark=roving(pane,".dyn-seg",{vertical:!1,
-enter(piece){select(idOf(piece)),open()}});pane.addEventListener("click",event=>select(idOf(closest(event,".dyn-seg"))));
-let zoom=1,selected="",time=null,holds=new Map;function zoomBy(factor){if(!time)return;let middle2=(pane.scrollLeft+pane.
-clientWidth/2)/zoom;zoom=factor?Math.min(MOST_ZOOM,Math.max(1,zoom*factor)):1,drawLanes(time),highlight(),pane.scrollLeft=
-middle2*zoom-pane.clientWidth/2}function drawLanes(line){let width=zoom*(pane.clientWidth||1e3),pieces=merged(line.segments,
-NARROW/width,whole);holds.clear();let lanes=line.lanes.map((name,number)=>{let lane=h("div",{cls:"dyn-lane",role:"listbo\
-x","aria-orientation":"horizontal","aria-label":`${name}, ${line.total}`,"data-name":line.lanes.length>1&&name||null,style:`\
-width:${zoom*100}%`});for(let piece of pieces.filter(p=>p.lane===number)){let node=pieceNode(piece,width);holds.set(node,
-piece.ids||[piece.id]),lane.append(node)}return lane});pane.replaceChildren(...lanes);let first=pane.querySelector(".dyn\
--seg");first&&mark(first)}function highlight(){let nodes=selected?[...holds].filter(([,ids])=>ids.includes(selected)).map(
-([piece])=>piece):[];return markSelected(nodes),()=>{zoom>1&&reveal(pane,nodes[0])}}return{pane,buttons,draw(line){time=
-line,drawLanes(line)},highlight(id){return selected=id,highlight()}}}var frameLink=(where,id,select)=>id?button("dyn-link",where,()=>select(id)):where,withHead=(names,rows)=>[h("tr",{},...names.
+s2=>s2.id),id:(run.find(s2=>s2.id)||first).id}}function pieceNode(piece){let colour=piece.tone===void 0?"":`;--dyn-tone:\
+var(--dyn-g${piece.tone});--dyn-tint:var(--dyn-g${piece.tone}-tint)`;return h("div",{cls:`dyn-seg dyn-k-${piece.kind}`,...OPTION,
+"data-id":piece.id,title:piece.full,"aria-label":piece.full,style:`left:${piece.x*100}%;width:${piece.w*100}%${colour}`},
+h("span",{text:piece.kind==="unaccounted"?"":piece.label}))}var shareItems=shares=>shares.map(({name,kind,part,full})=>{
+let swatch=h("i",{cls:`dyn-swatch dyn-k-${kind}`,"aria-hidden":"true"});return h("li",{title:full},swatch,`${name} `,h("\
+b",{text:percent(part)}))});function lanesView(whole,select,open){let pane=h("div",{cls:"dyn-lanes"}),zoomer=(text,name,factor)=>button(
+"dyn-btn",text,()=>zoomBy(factor),{title:name,"aria-label":name}),buttons=[zoomer("−",`zoom out of ${whole}`,1/ZOOM),zoomer(
+"+",`zoom in on ${whole}`,ZOOM),zoomer("fit",`show the whole ${whole.replace("the ","")}`,0)],markSelected=exclusive("ar\
+ia-selected"),mark=roving(pane,".dyn-seg",{vertical:!1,enter(piece){select(idOf(piece)),open()}});pane.addEventListener(
+"click",event=>select(idOf(closest(event,".dyn-seg"))));let zoom=1,selected="",time=null,holds=new Map;function zoomBy(factor){
+if(!time)return;let middle2=(pane.scrollLeft+pane.clientWidth/2)/zoom;zoom=factor?Math.min(MOST_ZOOM,Math.max(1,zoom*factor)):
+1,drawLanes(time),highlight(),pane.scrollLeft=middle2*zoom-pane.clientWidth/2}function drawLanes(line){let width=zoom*(pane.
+clientWidth||1e3),pieces=merged(line.segments,NARROW/width,whole);holds.clear();let lanes=line.lanes.map((name,number)=>{
+let lane=h("div",{cls:"dyn-lane",role:"listbox","aria-orientation":"horizontal","aria-label":`${name}, ${line.total}`,"d\
+ata-name":line.lanes.length>1&&name||null,style:`width:${zoom*100}%`});for(let piece of pieces.filter(p=>p.lane===number)){
+let node=pieceNode(piece);holds.set(node,piece.ids||[piece.id]),lane.append(node)}return lane});pane.replaceChildren(...lanes);
+let first=pane.querySelector(".dyn-seg");first&&mark(first)}function highlight(){let nodes=selected?[...holds].filter(([
+,ids])=>ids.includes(selected)).map(([piece])=>piece):[];return markSelected(nodes),()=>{zoom>1&&reveal(pane,nodes[0])}}
+return{pane,buttons,draw(line){time=line,drawLanes(line)},highlight(id){return selected=id,highlight()}}}var frameLink=(where,id,select)=>id?button("dyn-link",where,()=>select(id)):where,withHead=(names,rows)=>[h("tr",{},...names.
 map(text=>h("th",{text,scope:"col"}))),...rows],phaseRow=({name,kind,what,own,total,count,where,id},select)=>h("tr",{},h(
 "td",{cls:"dyn-number",text:own}),h("td",{cls:"dyn-number",text:total}),h("td",{cls:"dyn-number",text:count>1?`${count}×`:
 ""}),h("td",{},h("code",{text:name})),h("td",{},h("i",{cls:`dyn-swatch dyn-k-${kind}`,"aria-hidden":"true"}),what),h("td",
@@ -178,7 +182,7 @@ line.slice(before.length),"str"),{tokens,open:quotes};push(text+line.slice(at,en
 push(text,"key"):name&&(previous==="def"||previous==="class")?push(text,"def"):plain+=text;name&&(previous=text)}return push(
 "",""),{tokens,open:""}}function withMarks(tokens,marks){let runs=[],column=0;for(let[text,kind]of tokens){let run="",mark=null;
 for(let char of text){let here=marks.find(m=>column>=m.start&&column<m.end)||null;run&&here!==mark&&(runs.push({text:run,
-kind,mark}),run=""),mark=here,run+=char,column+=1}run&&runs.push({text:run,kind,mark})}return runs}var NEAR=60,TONES=6,NOTES={skipped:"skipped",failed:"failed",empty:"empty",unfinished:"unfinished"};function paintCode(box,text,marks=[],open=""){
+kind,mark}),run=""),mark=here,run+=char,column+=1}run&&runs.push({text:run,kind,mark})}return runs}var FILES=6,NEAR=60,TONES=6,NOTES={skipped:"skipped",failed:"failed",empty:"empty",unfinished:"unfinished"};function paintCode(box,text,marks=[],open=""){
 let painted=tokenize(text,open);for(let{text:text2,kind,mark}of withMarks(painted.tokens,marks)){let cls=[kind&&`dyn-t-${kind}`,
 mark&&`dyn-mark dyn-mark-${mark.outcome}`].filter(Boolean).join(" ");box.append(cls?h("span",{cls,text:text2,"data-id":mark?.
 id}):text2)}return painted.open}function badges(line){let box=h("span",{cls:"dyn-badge"}),put=(text,cls)=>box.append(h("\
@@ -189,49 +193,51 @@ box}function lineClass(line,state){return state==="graph"?`dyn-l-g${(line.graphs
 ""}function lineRow(line,previous,code){let state=line.marks?"break":line.state||"",first=!previous||previous.state!==line.
 state||previous.id!==line.id,note2=line.marks?line.reason:first?NOTES[state]:"",[region,setBy]=line.region||[];return h(
 "div",{cls:`dyn-ln ${lineClass(line,state)}`,...OPTION,title:line.reason,"data-line":line.line,"data-id":line.marks?line.
-marks[0].id:line.id},h("span",{cls:`dyn-no${region?` dyn-in-${region}`:""}`,title:setBy,text:line.line}),badges(line),code,
-note2?h("span",{cls:"dyn-note",text:note2}):guardMark(line))}function guardMark({guards}){if(!guards)return h("span");let text=`\
-≡ ${plural(guards.count,"guard")}`;return h("span",{cls:`dyn-note dyn-guards${guards.failed?" dyn-failed":""}`,title:guards.
-full,text})}function fileGroup(file,named,rows,unfolded){let group=h("div",{role:"group","aria-label":file.label});named&&
-group.append(h("div",{cls:"dyn-file",title:file.file,text:file.label,role:"presentation"}));let{lines}=file,quotes="",folded=!1,
-previous=null;for(let at=0;at<lines.length;at++){let line=lines[at],end=foldEnd(file,at,unfolded);if(line.gap&&([quotes,
-previous]=["",null]),line.gap&&!folded&&end===at&&group.append(h("div",{cls:"dyn-gap",role:"presentation",text:`⋯ ${plural(
-line.gap,"line")}`})),folded=end>at,folded){let text=`⋯ ${plural(end-at,"line")}`,props={cls:"dyn-ln dyn-quiet",...OPTION,
-"data-from":at,title:"show these lines",text};for(group.append(h("div",props));at<end-1;)quotes=tokenize(lines[at++].text,
-lines[at].gap?"":quotes).open;quotes=tokenize(lines[at].text,quotes).open,previous=null;continue}let code=h("code");quotes=
-paintCode(code,line.text,line.marks||[],quotes);let node=lineRow(line,previous,code);group.append(node),rows.push({node,
-line,file:file.file}),previous=line}return group}function foldEnd({lines,owner},at,{near,open}){let hidden=n=>owner!==void 0&&
-(lines[n].quiet||Math.abs(n-near)>NEAR)&&!open.has(n),end=at;for(;end<lines.length&&hidden(end)&&(end===at||!lines[end].
-gap||lines[end].quiet);)end++;return end}function fileButton({file,label:label2,breaks=0,graphs=0,owner},show){let counts=[
-breaks&&`${breaks} ✂`,graphs&&`${graphs} ▦`].filter(Boolean).join(" "),title=`${file}: ${plural(breaks,"break")}, li\
-nes in ${plural(graphs,"graph")}`,props={title,"aria-label":`${label2}: ${title}`,"aria-pressed":"false"};return button(
-`dyn-chip dyn-of-${owner}`,"",show,props,h("b",{text:label2}),` ${counts}`)}function sourceView(select){let box=h("div",
-{cls:"dyn-src",role:"listbox","aria-label":"source lines"}),files=h("div",{cls:"dyn-files",role:"group","aria-label":"fi\
-les"}),act=line=>{let from=line.dataset.from;if(!from||!current)return select(idOf(line));unfold(current,Number(from)),rows.
-find(row2=>row2.line===current?.lines[Number(from)])?.node?.focus({preventScroll:!0})},mark=roving(box,".dyn-ln",{enter:act});
-box.addEventListener("click",event=>{if(String(getSelection()))return;let line=closest(event,".dyn-ln"),marked=idOf(closest(
-event,".dyn-mark"));marked?select(marked):line&&act(line)});let markSelected=exclusive("aria-selected"),markFile=exclusive(
-"aria-pressed"),content=null,current=null,unfolded=new Map,rows=[];function belongs({line,file},content2,id){if(line.id===
-id||(line.marks||[]).some(m=>m.id===id))return!0;let detail=content2.details[id];return!detail||detail.kind==="break"?!1:
-detail.kind==="graph"?(line.graphs||[]).includes(Number(detail.title.replace(/\D/g,""))):detail.line===line.line&&detail.
-file===file}let unfoldedOf=file=>unfolded.get(file)||{near:0,open:new Set};function drawLines(){if(!content)return;let shown=current?
-[current]:content.sources;rows=[],box.replaceChildren(...shown.map(file=>fileGroup(file,shown.length>1,rows,unfoldedOf(file)))),
-rows[0]&&mark(rows[0].node),markFile(current?[files.children[content.sources.indexOf(current)]]:[])}function show(file){
-file!==current&&(current=file,drawLines(),box.scrollTop=0)}function unfold(file,from){let{near,open}=unfoldedOf(file),end=Math.
-min(foldEnd(file,from,unfoldedOf(file)),from+NEAR);for(let at=from;at<end;at++)open.add(at);unfolded.set(file,{near,open}),
-drawLines()}function showLine(file,line){let at=file.lines.indexOf(line),{near,open}=unfoldedOf(file);Math.abs(at-near)>
-NEAR-20&&unfolded.set(file,{near:at,open});let changed=file!==current||unfoldedOf(file).near!==near;if(current=file,changed&&
-drawLines(),foldEnd(file,at,unfoldedOf(file))===at)return;let from=at;for(;from>0&&foldEnd(file,from-1,unfoldedOf(file))>
-at;)from--;unfold(file,from)}return{node:box,files,draw(model){content=model,unfolded=new Map,current=model.overview&&model.
-sources[0]||null,files.hidden=!current||model.sources.length<2,files.replaceChildren(...current?model.sources.map(file=>fileButton(
-file,()=>show(file))):[]),drawLines()},highlight(content2,id){if(current){let order=[current,...content2.sources.filter(
-file=>file!==current)],own=content2.details[id],found=order.flatMap(file=>file.lines.filter(line=>belongs({line,file:file.
-file},content2,id)).map(line=>({file,line}))).sort((a,b)=>+(b.file.file===own?.file)-+(a.file.file===own?.file));found[0]&&
-showLine(found[0].file,found[0].line)}let nodes=rows.filter(row2=>belongs(row2,content2,id)).map(row2=>row2.node);return markSelected(
-nodes),nodes.length&&mark(nodes[0]),()=>reveal(box,nodes[0],!0)},point(file,line){let at=content?.sources.find(one=>one.
-file===file),target=at?.lines.find(one=>one.line===line);current&&at&&target&&showLine(at,target);let found=rows.find(row2=>row2.
-line.line===line&&row2.file===file);if(found){for(let row2 of rows)row2.node.classList.toggle("dyn-point",row2===found);
-reveal(box,found.node,!0)}}}}var MOST_PAINTED=4e4,MARKS={break:"✂",graph:"▦",skipped:"–",failed:"✗",empty:"∅",resume:"↳",autograd:"↶",fold:"\
+marks[0].id:line.id},h("span",{cls:`dyn-no${region?` dyn-in-${region}`:""}`,title:setBy,text:line.line}),badges(line),h(
+"div",{style:`--in:${line.text.search(/\S|$/)}`},code,note2?h("span",{cls:"dyn-note",text:note2}):guardMark(line)))}function guardMark({
+guards}){if(!guards)return h("span");let text=`≡ ${plural(guards.count,"guard")}`;return h("span",{cls:`dyn-note dyn-g\
+uards${guards.failed?" dyn-failed":""}`,title:guards.full,text})}function fileGroup(file,named,rows,unfolded){let group=h(
+"div",{role:"group","aria-label":file.label});named&&group.append(h("div",{cls:"dyn-file",title:file.file,text:file.label,
+role:"presentation"}));let{lines}=file,quotes="",folded=!1,previous=null;for(let at=0;at<lines.length;at++){let line=lines[at],
+end=foldEnd(file,at,unfolded);if(line.gap&&([quotes,previous]=["",null]),line.gap&&!folded&&end===at&&group.append(h("di\
+v",{cls:"dyn-gap",role:"presentation",text:`⋯ ${plural(line.gap,"line")}`})),folded=end>at,folded){let text=`⋯ ${plural(
+end-at,"line")}`,props={cls:"dyn-ln dyn-quiet",...OPTION,"data-from":at,title:"show these lines",text};for(group.append(
+h("div",props));at<end-1;)quotes=tokenize(lines[at++].text,lines[at].gap?"":quotes).open;quotes=tokenize(lines[at].text,
+quotes).open,previous=null;continue}let code=h("code");quotes=paintCode(code,line.text,line.marks||[],quotes);let node=lineRow(
+line,previous,code);group.append(node),rows.push({node,line,file:file.file}),previous=line}return group}function foldEnd({
+lines,owner},at,{near,open}){let hidden=n=>owner!==void 0&&(lines[n].quiet||Math.abs(n-near)>NEAR)&&!open.has(n),end=at;
+for(;end<lines.length&&hidden(end)&&(end===at||!lines[end].gap||lines[end].quiet);)end++;return end}function fileButton({
+file,label:label2,breaks=0,graphs=0,owner},show){let counts=[breaks&&`${breaks} ✂`,graphs&&`${graphs} ▦`].filter(Boolean).
+join(" "),title=`${file}: ${plural(breaks,"break")}, lines in ${plural(graphs,"graph")}`,props={title,"aria-label":`${label2}\
+: ${title}`,"aria-pressed":"false"};return button(`dyn-chip dyn-of-${owner}`,"",show,props,h("b",{text:label2}),` ${counts}`)}
+function sourceView(select){let box=h("div",{cls:"dyn-src",role:"listbox","aria-label":"source lines"}),files=h("div",{cls:"\
+dyn-files",role:"group","aria-label":"files"}),act=line=>{let from=line.dataset.from;if(!from||!current)return select(idOf(
+line));unfold(current,Number(from)),rows.find(row2=>row2.line===current?.lines[Number(from)])?.node?.focus({preventScroll:!0})},
+mark=roving(box,".dyn-ln",{enter:act});box.addEventListener("click",event=>{if(String(getSelection()))return;let line=closest(
+event,".dyn-ln"),marked=idOf(closest(event,".dyn-mark"));marked?select(marked):line&&act(line)});let markSelected=exclusive(
+"aria-selected"),markFile=exclusive("aria-pressed"),content=null,current=null,unfolded=new Map,rows=[];function belongs({
+line,file},content2,id){if(line.id===id||(line.marks||[]).some(m=>m.id===id))return!0;let detail=content2.details[id];return!detail||
+detail.kind==="break"?!1:detail.kind==="graph"?(line.graphs||[]).includes(Number(detail.title.replace(/\D/g,""))):detail.
+line===line.line&&detail.file===file}let unfoldedOf=file=>unfolded.get(file)||{near:0,open:new Set};function drawLines(){
+if(!content)return;let shown=current?[current]:content.sources;rows=[],box.replaceChildren(...shown.map(file=>fileGroup(
+file,shown.length>1,rows,unfoldedOf(file)))),rows[0]&&mark(rows[0].node),markFile(current?[files.children[content.sources.
+indexOf(current)]]:[])}function show(file){file!==current&&(current=file,drawLines(),box.scrollTop=0)}function unfold(file,from){
+let{near,open}=unfoldedOf(file),end=Math.min(foldEnd(file,from,unfoldedOf(file)),from+NEAR);for(let at=from;at<end;at++)
+open.add(at);unfolded.set(file,{near,open}),drawLines()}function showLine(file,line){let at=file.lines.indexOf(line),{near,
+open}=unfoldedOf(file);Math.abs(at-near)>NEAR-20&&unfolded.set(file,{near:at,open});let changed=file!==current||unfoldedOf(
+file).near!==near;if(current=file,changed&&drawLines(),foldEnd(file,at,unfoldedOf(file))===at)return;let from=at;for(;from>
+0&&foldEnd(file,from-1,unfoldedOf(file))>at;)from--;unfold(file,from)}return{node:box,files,draw(model){content=model,unfolded=
+new Map,current=model.overview&&model.sources[0]||null,files.hidden=!current||model.sources.length<2,files.replaceChildren(
+...current?model.sources.map(file=>fileButton(file,()=>show(file))):[]),files.classList.remove("dyn-all");let more=model.
+sources.length-FILES;current&&more>1&&files.append(button("dyn-link",plural(more,"more file"),()=>files.classList.add("d\
+yn-all"))),drawLines()},highlight(content2,id){if(current){let order=[current,...content2.sources.filter(file=>file!==current)],
+own=content2.details[id],found=order.flatMap(file=>file.lines.filter(line=>belongs({line,file:file.file},content2,id)).map(
+line=>({file,line}))).sort((a,b)=>+(b.file.file===own?.file)-+(a.file.file===own?.file));found[0]&&showLine(found[0].file,
+found[0].line)}let nodes=rows.filter(row2=>belongs(row2,content2,id)).map(row2=>row2.node);return markSelected(nodes),nodes.
+length&&mark(nodes[0]),()=>reveal(box,nodes[0],!0)},point(file,line){let at=content?.sources.find(one=>one.file===file),
+target=at?.lines.find(one=>one.line===line);current&&at&&target&&showLine(at,target);let found=rows.find(row2=>row2.line.
+line===line&&row2.file===file);if(found){for(let row2 of rows)row2.node.classList.toggle("dyn-point",row2===found);reveal(
+box,found.node,!0)}}}}var MOST_PAINTED=4e4,MARKS={break:"✂",graph:"▦",skipped:"–",failed:"✗",empty:"∅",resume:"↳",autograd:"↶",fold:"\
 ⋯"},SWITCHABLE=["break","function","skipped","failed","unfinished","statements"];function proseBody({text,todo,code}){
 return h("div",{cls:"dyn-prose"},text.map(t=>h("p",{},...withCode(t))),todo.length>0&&h("h3",{text:"What to do"}),todo.length>
 0&&h("ul",{},...todo.map(t=>h("li",{},...withCode(t)))),code.map(t=>h("pre",{cls:"dyn-code dyn-wrap",text:t})))}var VERDICTS={
@@ -320,62 +326,61 @@ t had to be compiled"],["","2 hits","the same graph break, seen from 2 frames"],
  in the cache of a function, and the recompile limit"],["","◆","your own code; other names are those of libraries"]];function row([
 cls,mark,meaning]){let badge=cls.startsWith("dyn-b-")&&h("span",{cls:"dyn-badge"},h("b",{cls,text:mark}));return[h("dt",
 {},badge||h("span",{cls,text:mark})),h("dd",{text:meaning})]}var marksView=()=>h("details",{cls:"dyn-marks"},h("summary",
-{text:"Legend",title:"what the marks and words mean"}),h("dl",{cls:"dyn-facts"},...MARKS2.flatMap(row)));var BACKENDS=["inductor","aot_eager","eager","cudagraphs"],DYNAMIC=[[null,"auto"],[!0,"true"],[!1,"false"]],DEVICES=[[null,
-"default"],["cpu","cpu"],["cuda","cuda"]],CONTROLS="button,select,input",shortened=name=>name.length>90?name.slice(0,60)+
-"…"+name.slice(-28):name;function headline({name,counts},level){let heading={role:"heading","aria-level":level,text:shortened(
-name),title:name},words=counts.flatMap(([number,word],i)=>[i?" · ":"",number?h("strong",{text:number}):"",number&&word?
-" ":"",word]);return[h("b",heading)," ",h("span",{cls:"dyn-counts"},...words)]}function settingChips(settings){return["b\
-ackend","mode","device","fullgraph","error_on_graph_break"].filter(name=>settings[name]).map(name=>{let value=settings[name];
-return{text:value===!0?name:String(value).slice(0,60),kind:"plain"}})}function headerView(ctx){let{host,pending:pending2}=ctx,
-title=h("div",{cls:"dyn-title"}),chips=h("div",{cls:"dyn-chips"}),progress=h("div",{cls:"dyn-progress",role:"status"}),controls=h(
-"div",{cls:"dyn-controls",role:"group","aria-label":"controls"}),notes=h("div",{cls:"dyn-status",role:"status","aria-liv\
-e":"polite"}),changes=h("div",{cls:"dyn-diff"}),printed=h("div",{cls:"dyn-printed"}),head=h("div",{cls:"dyn-head"},title,
-progress,chips,marksView()),node=h("header",{cls:"dyn-top"},head,controls,notes,changes,printed),timer=0,saving=!1,given=name=>{
-let value2=(host.get("settings")||{})[name];return value2===void 0?null:value2},value=name=>name in pending2.settings?pending2.
-settings[name]:given(name),change=(name,to)=>{pending2.set(name,to,given(name)),ctx.changed()},changedClass=name=>name in
-pending2.settings?" dyn-changed":"";function toggle(name){let on=value(name)===!0,off=given(name)===null?null:!1,inactive=name===
-"error_on_graph_break"&&value("fullgraph")===!0,cls=`dyn-switch${changedClass(name)}${inactive?" dyn-inactive":""}`,title2=inactive?
-"has no effect: fullgraph takes precedence":null;return button(cls,name,()=>change(name,on?off:!0),{role:"switch","aria-\
-checked":String(on),title:title2})}function choice(name,options){let now=value(name),list=h("select",{"aria-label":name,
-cls:`dyn-select${changedClass(name)}`}),all=options.some(([v])=>v===now)?options:[[now,String(now)],...options];for(let[
-v,text]of all){let option=h("option",{text});option.selected=v===now,list.append(option)}return list.addEventListener("c\
-hange",()=>change(name,all[list.selectedIndex][0])),h("label",{cls:"dyn-choice"},h("span",{text:name}),list)}function settingControls(){
-return Object.keys(host.get("settings")||{}).length?[toggle("fullgraph"),toggle("error_on_graph_break"),choice("backend",
-BACKENDS.map(name=>[name,name])),choice("dynamic",DYNAMIC),choice("device",DEVICES)]:[]}function runControls(){let busy=!!(host.
-get("busy")&&!ctx.gone),{count}=pending2,text=count?`Run again (${plural(count,"change")})`:"Run again",run=button("dyn-\
-btn dyn-primary",text,()=>ctx.request(pending2.request()));run.disabled=busy;let fix=ctx.fixButton();fix&&(fix.disabled=
-busy);let all=fix?[fix,run]:[run];return busy?[...all,button("dyn-btn","Stop",()=>ctx.request({kind:"stop"}))]:all}function saveControls(){
+{text:"Legend",title:"what the marks and words mean"}),h("dl",{cls:"dyn-facts"},...MARKS2.flatMap(row)));var SETTINGS=[["backend",["inductor","aot_eager","eager","cudagraphs"].map(name=>[name,name])],["fullgraph",null],["erro\
+r_on_graph_break",null],["dynamic",[[null,"auto"],[!0,"true"],[!1,"false"]]],["device",[[null,"default"],["cpu","cpu"],[
+"cuda","cuda"]]]],CONTROLS="button,select,input,summary",shortened=name=>name.length>90?name.slice(0,60)+"…"+name.slice(
+-28):name;function headline({name,counts},level){let heading={role:"heading","aria-level":level,text:shortened(name),title:name},
+words=counts.flatMap(([number,word],i)=>[i?" · ":"",h("span",{},number&&h("strong",{text:number}),number&&word?` ${word}`:
+word)]);return[h("b",heading)," ",h("span",{cls:"dyn-counts"},...words)]}var settingWords=settings=>["backend","mode","d\
+evice","fullgraph","error_on_graph_break"].filter(name=>settings[name]).map(name=>settings[name]===!0?name:String(settings[name]).
+slice(0,60));function headerView(ctx){let{host,pending:pending2}=ctx,title=h("div",{cls:"dyn-title"}),chips=h("div",{cls:"\
+dyn-chips"}),progress=h("div",{cls:"dyn-progress",role:"status"}),settings=foldable("dyn-settings"),notes=foldable("dyn-\
+notes"),actions=h("div",{cls:"dyn-actions",role:"group","aria-label":"controls"}),status=h("div",{cls:"dyn-status",role:"\
+status","aria-live":"polite"}),command=h("div",{cls:"dyn-command"}),changes=foldable("dyn-diff"),printed=foldable("dyn-p\
+rinted"),toolbar=h("div",{cls:"dyn-toolbar"},actions,settings.node,notes.node,marksView()),head=h("div",{cls:"dyn-head"},
+title,progress,chips),node=h("header",{cls:"dyn-top"},head,toolbar,command,status,changes.node,printed.node),timer=0,saving=!1,
+given=name=>(host.get("settings")||{})[name]??null,value=name=>name in pending2.settings?pending2.settings[name]:given(name);
+function choice(name,options){let now=value(name),changed=name in pending2.settings?" dyn-changed":"",change=to=>{pending2.
+set(name,to,given(name)),ctx.changed()};if(!options){let unused=name==="error_on_graph_break"&&value("fullgraph")===!0,box=h(
+"input",{type:"checkbox"});box.checked=now===!0,box.addEventListener("change",()=>change(box.checked||(given(name)===null?
+null:!1)));let hint=unused&&"has no effect: fullgraph takes precedence";return h("label",{cls:`dyn-choice${changed}${unused?
+" dyn-inactive":""}`,title:hint},box,name)}let list=h("select",{"aria-label":name,cls:`dyn-select${changed}`}),all=options.
+some(([v])=>v===now)?options:[[now,String(now)],...options];for(let[v,text]of all)list.append(h("option",{text,selected:v===
+now}));return list.addEventListener("change",()=>change(all[list.selectedIndex][0])),h("label",{cls:"dyn-choice"},name,list)}
+function runControls(){let busy=!!(host.get("busy")&&!ctx.gone),{count}=pending2,text=count?`Run again (${plural(count,"\
+change")})`:"Run again",run=button("dyn-btn dyn-primary",text,()=>ctx.request(pending2.request()),{disabled:busy}),fix=ctx.
+fixButton();return fix&&(fix.disabled=busy),[run,fix,busy&&button("dyn-btn","Stop",()=>ctx.request({kind:"stop"}))]}function saveControls(){
 let path=h("input",{cls:"dyn-search","aria-label":"path of the report",type:"text"});path.value="report.html";let save=()=>{
 saving=!1,ctx.request({kind:"save",path:path.value}),drawControls()};path.addEventListener("keydown",event=>{event.key===
-"Enter"&&save(),event.stopPropagation()});let ask=()=>{saving=!0,drawControls();let field=controls.querySelector("input");
-field&&field.focus()},submit=button("dyn-btn","Save",()=>saving?save():ask(),{title:"save as .html, .json, .svg, .dot or\
- .txt"});return saving?[path,submit]:[submit]}function regionChips(){return[...pending2.regions].map(([target,set])=>{let text=`${target}\
-: ${set} ×`;return button("dyn-chip dyn-changed",text,()=>{pending2.region(target,set),ctx.changed()},{title:"undo this\
- change"})})}function drawControls(){let at=[...controls.querySelectorAll(CONTROLS)].findIndex(control=>control===document.
-activeElement),can=ctx.canRun(),parts=can?[...settingControls(),h("span",{cls:"dyn-spacer"}),...runControls()]:[];host.live&&
-!ctx.gone&&parts.push(...saveControls());let command=host.get("command"),regions=regionChips();command&&can?parts.push(h(
-"div",{cls:"dyn-command"},...regions,h("code",{text:command}),copyButton(command,"Copy"))):parts.push(...regions),controls.
-replaceChildren(...parts),controls.hidden=!parts.length,can&&controls.parentNode!==node?node.insertBefore(controls,notes):
-!can&&controls.parentNode!==head&&head.append(controls),at>=0&&(controls.querySelectorAll(CONTROLS)[at]||controls.querySelector(
-"button")||controls).focus()}function drawProgress(){let now=host.get("now")||{};if(clearInterval(timer),progress.hidden=
-!("frames"in now)||ctx.gone,progress.hidden)return;let started=Date.now()-1e3*(now.seconds||0),update=()=>{let words=[now.
-stage||`compiling ${now.now||"…"}`,plural(now.frames,"frame"),plural(now.graphs,"graph"),plural(now.breaks,"break"),clock(
-(Date.now()-started)/1e3)];progress.replaceChildren(h("i",{cls:"dyn-spin"}),words.join(" · "))};update(),timer=setInterval(
-()=>{host.get("busy")&&!ctx.gone?update():clearInterval(timer)},500)}function drawNotes(){let status=host.get("status")||
-{},lines=[];ctx.local?lines.push([ctx.local,"warning"]):status.text&&lines.push([status.text,status.kind]),host.get("edi\
-ted")&&lines.push(["the cell has been edited since this run","warning"]);for(let text of ctx.content?ctx.content.notes:[])
-lines.push([text,"note"]);notes.replaceChildren(...lines.map(([text,kind])=>{let cls=`dyn-message dyn-message-${/^\w+$/.
-test(kind||"")?kind:"note"}`;return h("div",{cls,text,tabindex:text.length>300?"0":null})})),drawChanges(),drawPrinted()}
-function drawChanges(){let diff=host.get("diff");if(!diff){changes.replaceChildren();return}let summary=h("summary",{text:`\
-since the previous run: ${diff.summary}`}),items=[...diff.lines,diff.times].map(text=>h("li",{text}));changes.replaceChildren(
-h("details",{},summary,h("ul",{},...items)))}function drawPrinted(){let texts=(host.get("printed")||[]).map(({type,text})=>h(
-"pre",{cls:`dyn-o dyn-o-${type==="error"?"error":"stream"}`,text})),summary=h("summary",{text:"output of the run"});printed.
-replaceChildren(...texts.length?[h("details",{open:!0},summary,...texts)]:[])}function drawChips(content){let shown=[...content.
-overview?content.chips.filter(({kind})=>kind==="error"):content.chips,...host.get("can_run_again")?[]:settingChips(content.
-settings)];chips.replaceChildren(...shown.map(({text,kind,id,full})=>{let cls=`dyn-chip dyn-c-${kind}`;return id?button(
-cls,text,()=>ctx.select(id),{title:full}):h("span",{cls,text,title:full})})),chips.hidden=!shown.length}function draw(content){
-title.replaceChildren(...headline(content,host.live?2:1)),drawChips(content),drawControls(),drawProgress(),drawNotes()}return{
-node,draw,drawControls,drawProgress,drawNotes,stop:()=>clearInterval(timer)}}function hostTheme({body,documentElement:root},prefersDark){let lab=body?.dataset.jpThemeLight;if(lab)return lab==="fals\
+"Enter"&&save(),event.stopPropagation()});let ask=()=>{saving=!0,drawControls(),actions.querySelector("input")?.focus()};
+return[saving&&path,button("dyn-btn","Save",()=>saving?save():ask(),{title:"save as .html, .json, .svg, .dot or .txt"})]}
+function regionChips(){return[...pending2.regions].map(([target,set])=>{let undo=()=>{pending2.region(target,set),ctx.changed()};
+return button("dyn-chip dyn-changed",`${target}: ${set} ×`,undo,{title:"undo this change"})})}function drawControls(){let at=[
+...toolbar.querySelectorAll(CONTROLS)].findIndex(control=>control===document.activeElement),can=ctx.canRun(),known=host.
+get("settings")||{},buttons=[can&&runControls(),host.live&&!ctx.gone&&saveControls()].flat().filter(part=>!!part),facts=(can||
+!ctx.content?[]:settingWords(ctx.content.settings)).map(text=>h("span",{cls:"dyn-chip",text}));actions.replaceChildren(...buttons,
+...regionChips(),...facts),actions.hidden=!actions.firstChild;let shown=can&&Object.keys(known).length>0,words=["Setting\
+s",...settingWords(known).slice(0,1)].join(": ");settings.show(words,shown?SETTINGS.map(([name,options])=>choice(name,options)):
+[]);let line=can?host.get("command"):"";command.replaceChildren(...line?[h("code",{text:line}),copyButton(line,"Copy")]:
+[]);let all=toolbar.querySelectorAll(CONTROLS);at>=0&&(all[at]||all[0]).focus()}function drawProgress(){let now=host.get(
+"now")||{};if(clearInterval(timer),progress.hidden=!("frames"in now)||ctx.gone,progress.hidden)return;let started=Date.now()-
+1e3*(now.seconds||0),update=()=>{let words=[now.stage||`compiling ${now.now||"…"}`,plural(now.frames,"frame"),plural(now.
+graphs,"graph"),plural(now.breaks,"break"),clock((Date.now()-started)/1e3)];progress.replaceChildren(h("i",{cls:"dyn-spi\
+n"}),words.join(" · "))};update(),timer=setInterval(()=>{host.get("busy")&&!ctx.gone?update():clearInterval(timer)},500)}
+function drawNotes(){let{text="",kind=""}=ctx.local?{text:ctx.local,kind:"warning"}:host.get("status")||{},lines=[[text,
+/^\w+$/.test(kind)?kind:"note"]];host.get("edited")&&lines.push(["the cell has been edited since this run","warning"]);let said=lines.
+filter(([text2])=>text2);status.replaceChildren(...said.map(([text2,kind2])=>{let tabindex=text2.length>300?"0":null;return h(
+"div",{cls:`dyn-message dyn-message-${kind2}`,text:text2,tabindex})}));let remarks=ctx.content?ctx.content.notes:[];notes.
+show(plural(remarks.length,"note"),remarks.map(text2=>h("p",{text:text2})));let diff=host.get("diff"),items=diff?[...diff.
+lines,diff.times].map(text2=>h("li",{text:text2})):[];changes.show(`since the previous run: ${diff?.summary}`,items.length?
+[h("ul",{},...items)]:[]);let parts=host.get("printed")||[];printed.show("output of the run",parts.map(({type,text:text2})=>h(
+"pre",{cls:`dyn-o${type==="error"?" dyn-o-error":""}`,text:text2}))),printed.node.open=!0}function draw(content){title.replaceChildren(
+...headline(content,host.live?2:1));let facts=content.overview?content.chips.filter(({kind})=>kind==="error"):content.chips;
+chips.replaceChildren(...facts.map(({text,kind,id,full})=>{let cls=`dyn-chip dyn-c-${kind}`;return id?button(cls,text,()=>ctx.
+select(id),{title:full}):h("span",{cls,text,title:full})})),drawControls(),drawProgress(),drawNotes()}return{node,draw,drawControls,
+drawProgress,drawNotes,stop:()=>clearInterval(timer)}}function foldable(cls){let[summary,body]=[h("summary"),h("div")],node=h(
+"details",{cls,hidden:!0},summary,body);return{node,show:(text,parts)=>{summary.textContent=text,body.replaceChildren(...parts),
+node.hidden=!parts.length}}}function hostTheme({body,documentElement:root},prefersDark){let lab=body?.dataset.jpThemeLight;if(lab)return lab==="fals\
 e"?"dark":"light";let names=[body?.className,root.className,body?.dataset.vscodeThemeKind].join(" ");if(/vscode-(light|high-contrast-light)/.
 test(names))return"light";if(/vscode-(dark|high-contrast)/.test(names))return"dark";let theme=root.getAttribute("theme")||
 root.dataset.theme||body?.dataset.theme||"";return/dark/.test(theme)?"dark":/light/.test(theme)?"light":/(^|\s)(dark|dark-theme)(\s|$)/.
@@ -396,54 +401,56 @@ select.value)))),node.addEventListener("click",event=>{let card=closest(event,".
 group)]&&show(0,Number(group))});let search2=node.querySelector("input");return search2?.addEventListener("input",()=>{let words=search2.
 value.trim().toLowerCase();for(let line of node.querySelectorAll("[data-rank]")){let found=/^\d+$/.test(words)?line.dataset.
 rank===words:line.textContent?.toLowerCase().includes(words);line.hidden=!found}}),compare(node.querySelector(".dyn-rk-c\
-ard[open]")),()=>{stopTheme();for(let stop of stops)stop()}}var PLACES=4,EAGER=3,OPEN=1;function placeButton(place,select){let{id,owner,function:name,code,times}=place;return button(
+ard[open]")),()=>{stopTheme();for(let stop of stops)stop()}}var PLACES=4,EAGER=3,OPEN=1;function placeButton(place,above,select){let{id,owner,function:name,code,times}=place;return button(
 `dyn-spot dyn-of-${owner}`,"",()=>select(id),{"data-id":id,"aria-pressed":"false",title:`${place.place} in ${name}${code?
-`: ${code}`:""}`},h("span",{cls:"dyn-place",text:place.place}),h("b",{text:name}),h("code",{text:code}),h("span",{cls:"d\
-yn-hits",text:times>1?`${times}×`:""}))}var note=(name,text,title)=>text?h("span",{cls:"dyn-left",title},h("i",{text:`${name}\
-: `}),text):"",few=names=>names.slice(0,EAGER).join(", ")+(names.length>EAGER?`, ${names.length-EAGER} more`:"");function causeNode(cause,number,open,select){
-let{kind,count,cost,title,fix,eager,places}=cause,cut2=places.length>PLACES+1,shown=cut2?places.slice(0,PLACES):places,more=button(
-"dyn-link",plural(places.length-PLACES,"more place"),()=>{more.replaceWith(...places.slice(PLACES).map(place=>placeButton(
-place,select)))}),verb=kind==="break"?"runs eagerly: ":"runs eagerly, compiled too often: ";return h("details",{cls:`dyn\
--shared dyn-shared-${kind}`,open,"data-id":cause.id},h("summary",{title},h("span",{cls:"dyn-rank",text:`${number}`}),h("\
-b",{text:count}),h("span",{cls:"dyn-what"},...withCode(title)),h("span",{cls:"dyn-hits",text:cost})),h("p",{cls:"dyn-fix"},
-h("span",{"aria-hidden":"true",text:"→ "}),...withCode(fix)),...shown.map(place=>placeButton(place,select)),cut2&&more,
-eager.length?h("p",{cls:"dyn-eager",title:eager.join(", "),text:verb+few(eager)}):null)}function bar({part,eager,events},measured){
-let skipped=!measured&&events.some(([kind])=>kind==="skipped"),what=measured?"time of a call":"captured operations",note2=skipped?
-"; its own lines run eagerly":eager?`, ${eager}% in eager code`:"",title=`${part}% of the row with the most ${what}${note2}`;
-return h("span",{cls:`dyn-part${skipped?" dyn-part-eager":""}`,role:"gridcell",title,"aria-label":title},h("i",{style:`w\
-idth:${part-eager}%`}),eager?h("i",{cls:"dyn-part-eager",style:`width:${eager}%`}):null)}function callRow(row2,at,open,measured){
-let{name,depth,place,owner,events}=row2,sign=open===null?"":open?"▾":"▸";return h("div",{cls:`dyn-call${place?"":" d\
-yn-call-more"} dyn-of-${owner}`,role:"row","aria-level":depth+1,"aria-expanded":open===null?null:String(open),"aria-sele\
-cted":"false",tabindex:"-1","data-at":at,title:`${name}${place?` at ${place}`:""}`},h("span",{cls:"dyn-call-name",role:"\
-gridcell",style:`padding-left:${Math.min(depth,14)*13}px`},h("span",{cls:"dyn-twist","aria-hidden":"true",text:sign}),h(
-"b",{text:name}),h("span",{cls:"dyn-place",text:place})),h("span",{cls:"dyn-events",role:"gridcell"},...events.map(([kind,
-words])=>h("span",{cls:`dyn-event dyn-event-${kind}`,text:words}))),bar(row2,measured))}function overviewView(select,enter){
-let first=h("div",{cls:"dyn-do"}),causes=h("div",{cls:"dyn-causes"}),grid=h("div",{cls:"dyn-calls",role:"treegrid","aria\
--label":"calls"}),whose=h("div",{cls:"dyn-whose",role:"group","aria-label":"whose code"});whose.addEventListener("click",
-event=>{let chosen=closest(event,"button");!chosen||!content||(only=chosen.dataset.owner||"",draw(content),highlight(selected))});
-let causesTitle=h("h2"),left=h("section",{"aria-label":"causes"},h("div",{cls:"dyn-bar"},causesTitle,whose),causes),key=h(
-"span",{cls:"dyn-part-key"}),right=h("section",{"aria-label":"calls"},h("div",{cls:"dyn-bar"},h("h2",{text:"Calls"}),key),
-grid),node=h("div",{cls:"dyn-over"},first,h("div",{cls:"dyn-over-cols"},left,right)),markPressed=exclusive("aria-pressed"),
-markSelected=exclusive("aria-selected"),content=null,shown=null,selected="",only="",open=new Set,stop=0,rows=new Map,hasBelow=at=>!!(shown&&
-shown.calls[at+1]&&shown.calls[at+1].depth>shown.calls[at].depth);function drawCalls(){if(!shown)return;let{calls,measured}=shown,
-at=inSight(calls,open,only),had=grid.contains(document.activeElement);rows=new Map(at.map(n=>[n,callRow(calls[n],n,hasBelow(
-n)?open.has(n):null,measured)])),rows.has(stop)||(stop=at[0]??0),grid.replaceChildren(...rows.values()),rows.get(stop)?.
-setAttribute("tabindex","0"),had&&rows.get(stop)?.focus({preventScroll:!0})}function toggle(at,to){to?open.add(at):open.
-delete(at),drawCalls(),highlight(selected)}function go(at){rows.get(stop)?.setAttribute("tabindex","-1"),stop=at;let row2=rows.
-get(at);row2?.setAttribute("tabindex","0"),row2?.focus({preventScroll:!0}),reveal(grid,row2)}function drawOwners(all){let library=shown?.
-library||"",known=Object.entries({own:"My code",model:library,other:library?"Others":"Libraries"}).filter(([owner])=>all.
-some(row2=>row2.owner===owner));whose.hidden=known.length<2,node.parentElement?.classList.toggle("dyn-mixed",known.length>
-1&&known[0][0]==="own"),known.some(([owner])=>owner===only)||(only="");let had=whose.contains(document.activeElement);whose.
-replaceChildren(...[["","All"],...known].map(([owner,text])=>button(`dyn-chip dyn-of-${owner||"all"}`,"",()=>{},{"data-o\
-wner":owner,"aria-pressed":String(owner===only)},h("b",{text})))),had&&whose.querySelector("[aria-pressed='true']")?.focus()}
-function draw(model){let fresh=model!==content;if(content=model,shown=model.overview,node.hidden=!shown,!shown)return;let{
-calls,measured}=shown;fresh&&(open=new Set(calls.map((_,at)=>at).filter(at=>hasBelow(at)&&!calls[at].folded)));let{first_id}=shown;
-first.replaceChildren(h("b",{text:"Do this first"}),first_id?button("dyn-first","",()=>select(first_id),{},...withCode(shown.
-first)):h("span",{text:shown.first}),note("Remaining",shown.left,"what remains after that"),note("Compiled well",shown.well,
-"functions without a graph break, a recompile or skipped code; versions count once"));let places=shown.causes.flatMap(cause=>cause.
-places);drawOwners([...places,...calls]);let[one,another]=new Set(places.map(({owner})=>owner)),where=another||!one?"":{
-own:" · all in your code",model:` · all in ${shown.library}`}[one]||"",placesOf=cause=>cause.places.filter(({owner})=>!only||
-owner===only),kept=shown.causes.filter(cause=>placesOf(cause).length);causesTitle.textContent=`Causes · ${kept.length}${where}`,
+`: ${code}`:""}`},h("span",{cls:"dyn-line"},placeParts(place.place),nameParts(name,above)),times>1&&h("span",{cls:"dyn-h\
+its",text:`${times}×`}),h("code",{text:code}))}var note=(name,text,title)=>text?h("span",{cls:"dyn-left",title},h("i",{
+text:`${name}: `}),text):"",few=names=>names.slice(0,EAGER).join(", ")+(names.length>EAGER?`, ${names.length-EAGER} more`:
+"");function causeNode(cause,number,open,select){let{kind,count,cost,title,fix,eager,places}=cause,cut2=places.length>PLACES+
+1,all=places.map((place,n)=>placeButton(place,places[n-1]?.function,select)),more=button("dyn-link",plural(places.length-
+PLACES,"more place"),()=>{more.replaceWith(...all.slice(PLACES))}),verb=kind==="break"?"runs eagerly: ":"runs eagerly, c\
+ompiled too often: ";return h("details",{cls:`dyn-shared dyn-shared-${kind}`,open,"data-id":cause.id},h("summary",{title},
+h("span",{cls:"dyn-rank",text:`${number}`}),h("b",{text:count}),h("span",{cls:"dyn-what"},...withCode(title)),h("span",{
+cls:"dyn-hits",text:cost})),h("p",{cls:"dyn-fix"},h("span",{"aria-hidden":"true",text:"→ "}),...withCode(fix)),...cut2?
+[...all.slice(0,PLACES),more]:all,eager.length?h("p",{cls:"dyn-eager",title:eager.join(", "),text:verb+few(eager)}):null)}
+function bar({part,eager,events},measured){let skipped=!measured&&events.some(([kind])=>kind==="skipped"),what=measured?
+"time of a call":"captured operations",note2=skipped?"; its own lines run eagerly":eager?`, ${eager}% in eager code`:"",
+title=`${part}% of the row with the most ${what}${note2}`;return h("span",{cls:`dyn-part${skipped?" dyn-part-eager":""}`,
+role:"gridcell",title,"aria-label":title},h("i",{style:`width:${part-eager}%`}),eager?h("i",{cls:"dyn-part-eager",style:`\
+width:${eager}%`}):null)}function callRow(row2,above,at,open,measured){let{name,depth,place,owner,events}=row2,sign=open===
+null?"":open?"▾":"▸";return h("div",{cls:`dyn-call${place?"":" dyn-call-more"} dyn-of-${owner}`,role:"row","aria-lev\
+el":depth+1,"aria-expanded":open===null?null:String(open),"aria-selected":"false",tabindex:"-1","data-at":at,title:`${name}${place?
+` at ${place}`:""}`},h("span",{cls:"dyn-call-name dyn-line",role:"gridcell",style:`--depth:${depth}`},h("span",{cls:"dyn\
+-twist","aria-hidden":"true",text:sign}),place?[nameParts(name,above?.name),placeParts(place,above?.place)]:h("b",{text:name})),
+h("span",{cls:"dyn-tail"},h("span",{cls:"dyn-events",role:"gridcell"},...events.map(([kind,words])=>h("span",{cls:`dyn-e\
+vent dyn-event-${kind}`,text:words}))),bar(row2,measured)))}function overviewView(select,enter){let first=h("div",{cls:"\
+dyn-do"}),causes=h("div",{cls:"dyn-causes"}),grid=h("div",{cls:"dyn-calls",role:"treegrid","aria-label":"calls"}),whose=h(
+"div",{cls:"dyn-whose",role:"group","aria-label":"whose code"});whose.addEventListener("click",event=>{let chosen=closest(
+event,"button");!chosen||!content||(only=chosen.dataset.owner||"",draw(content),highlight(selected))});let causesTitle=h(
+"h2"),left=h("section",{"aria-label":"causes"},h("div",{cls:"dyn-bar"},causesTitle,whose),causes),key=h("span",{cls:"dyn\
+-part-key"}),right=h("section",{"aria-label":"calls"},h("div",{cls:"dyn-bar"},h("h2",{text:"Calls"}),key),grid),node=h("\
+div",{cls:"dyn-over"},first,h("div",{cls:"dyn-over-cols"},left,right)),markPressed=exclusive("aria-pressed"),markSelected=exclusive(
+"aria-selected"),content=null,shown=null,selected="",only="",open=new Set,stop=0,rows=new Map,hasBelow=at=>!!(shown&&shown.
+calls[at+1]&&shown.calls[at+1].depth>shown.calls[at].depth);function drawCalls(){if(!shown)return;let{calls,measured}=shown,
+at=inSight(calls,open,only),had=grid.contains(document.activeElement);grid.style.setProperty("--deepest",String(Math.max(
+1,...at.map(n=>calls[n].depth)))),rows=new Map(at.map((n,i)=>[n,callRow(calls[n],calls[at[i-1]],n,hasBelow(n)?open.has(n):
+null,measured)])),rows.has(stop)||(stop=at[0]??0),grid.replaceChildren(...rows.values()),rows.get(stop)?.setAttribute("t\
+abindex","0"),had&&rows.get(stop)?.focus({preventScroll:!0})}function toggle(at,to){to?open.add(at):open.delete(at),drawCalls(),
+highlight(selected)}function go(at){rows.get(stop)?.setAttribute("tabindex","-1"),stop=at;let row2=rows.get(at);row2?.setAttribute(
+"tabindex","0"),row2?.focus({preventScroll:!0}),reveal(grid,row2)}function drawOwners(all){let library=shown?.library||"",
+known=Object.entries({own:"My code",model:library,other:library?"Others":"Libraries"}).filter(([owner])=>all.some(row2=>row2.
+owner===owner));whose.hidden=known.length<2,node.parentElement?.classList.toggle("dyn-mixed",known.length>1&&known[0][0]===
+"own"),known.some(([owner])=>owner===only)||(only="");let had=whose.contains(document.activeElement);whose.replaceChildren(
+...[["","All"],...known].map(([owner,text])=>button(`dyn-chip dyn-of-${owner||"all"}`,"",()=>{},{"data-owner":owner,"ari\
+a-pressed":String(owner===only)},h("b",{text})))),had&&whose.querySelector("[aria-pressed='true']")?.focus()}function draw(model){
+let fresh=model!==content;if(content=model,shown=model.overview,node.hidden=!shown,!shown)return;let{calls,measured}=shown;
+fresh&&(open=new Set(calls.map((_,at)=>at).filter(at=>hasBelow(at)&&!calls[at].folded)));let{first_id}=shown;first.replaceChildren(
+h("b",{text:"Do this first"}),first_id?button("dyn-first","",()=>select(first_id),{},...withCode(shown.first)):h("span",
+{text:shown.first}),note("Remaining",shown.left,"what remains after that"),note("Compiled well",shown.well,"functions wi\
+thout a graph break, a recompile or skipped code; versions count once"));let places=shown.causes.flatMap(cause=>cause.places);
+drawOwners([...places,...calls]);let[one,another]=new Set(places.map(({owner})=>owner)),where=another||!one?"":{own:" · \
+all in your code",model:` · all in ${shown.library}`}[one]||"",placesOf=cause=>cause.places.filter(({owner})=>!only||owner===
+only),kept=shown.causes.filter(cause=>placesOf(cause).length);causesTitle.textContent=`Causes · ${kept.length}${where}`,
 causesTitle.title=shown.by_cost?"the most costly first; recompiles last":"",causes.replaceChildren(...kept.map((cause,n)=>causeNode(
 {...cause,places:placesOf(cause)},shown?shown.causes.indexOf(cause)+1:n,n<OPEN,select))),kept.length||causes.replaceChildren(
 h("p",{cls:"dyn-eager",text:"none"})),key.textContent=measured?"bar: share of a call's time":"bar: share of the captured\
@@ -463,10 +470,10 @@ at))open.has(at)?go(all[place+1]):toggle(at,!0);else if(event.key==="ArrowLeft")
 go(all.slice(0,place).findLast(n=>calls[n].depth<calls[at].depth)??at);else if(event.key==="Enter"||event.key===" ")select(
 calls[at].id),event.key==="Enter"&&enter();else if(event.key!=="ArrowRight")return;handled(event)}),{node,draw,highlight:(_,id)=>highlight(
 id)}}function recompileRow(r){return h("div",{cls:`dyn-rrow${r.refused?" dyn-refused":""}`,...OPTION,"data-id":r.id,title:r.full},
-h("span",{cls:"dyn-again","aria-hidden":"true",text:r.refused?"✗":"↻"}),h("span",{cls:"dyn-place",text:r.place}),h("\
-code",{text:r.name}),h("span",{cls:"dyn-cause",text:r.refused?`recompile limit reached: ${r.cause}`:r.cause}),h("span",{
-cls:"dyn-hits",text:r.facts}))}function recompilesView(select,open){return rowsView("dyn-recompiles","dyn-rrow","recompi\
-les",content=>content.recompiles.map(recompileRow),select,open)}var BEFORE=1,AFTER=3,MOST=14,NEIGHBOURS=5,COLUMN_GAP=50,ROW_GAP=46,MARGIN=14,TURN=20,LANE=6,MORE_WIDTH=172,MORE_HEIGHT=30,
+h("span",{cls:"dyn-again","aria-hidden":"true",text:r.refused?"✗":"↻"}),placeParts(r.place),h("code",{text:r.name}),
+h("span",{cls:"dyn-cause",text:r.refused?`recompile limit reached: ${r.cause}`:r.cause}),h("span",{cls:"dyn-hits",text:r.
+facts}))}function recompilesView(select,open){return rowsView("dyn-recompiles","dyn-rrow","recompiles",content=>content.
+recompiles.map(recompileRow),select,open)}var BEFORE=1,AFTER=3,MOST=14,NEIGHBOURS=5,COLUMN_GAP=50,ROW_GAP=46,MARGIN=14,TURN=20,LANE=6,MORE_WIDTH=172,MORE_HEIGHT=30,
 MAP={width:150,height:62};function framesOf(picture2){let frames=new Map,frameOf=shape=>({id:shape.id,shape,boxes:[],into:[],
 out:[]}),stand=picture2.shapes.filter(({group})=>!group);for(let shape of stand)frames.set(shape.id,frameOf(shape));let owner=new Map;
 for(let shape of picture2.shapes){let frame=frames.get(shape.group||shape.id);shape.group&&frame.boxes.push(shape);for(let id of[
