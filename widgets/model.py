@@ -35,7 +35,7 @@ from dynascope.widgets.features.overview import Overview, is_large, overview
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.recompiles import MOST, RecompileRow, recompile_rows
 from dynascope.widgets.features.run_time import TimeLine, timeline
-from dynascope.widgets.features.source_view import SourceFile, source_view
+from dynascope.widgets.features.source_view import SourceFile, source_view, ways
 from dynascope.widgets.features.summary import Chip, chips, first_id, headline, headline_parts, name, notes
 from dynascope.widgets.guarded import guarded
 from dynascope.widgets.wire import Drawing, Drawn, FxNode, FxPicture
@@ -164,6 +164,9 @@ def details(places: Places) -> dict[str, Detail]:
     for number, g in places.graphs.values():
         detail = guarded_detail("graph", f"Graph {number}", partial(graph_detail, number, g, places))
         by_id[g.id] = {**detail, "parts": [tab for part in detail["parts"] for tab in _with_picture(part, g)]}
+    for id, way in ways(places).items():
+        if id in by_id:
+            by_id[id]["way"] = way
     return by_id
 
 

@@ -101,7 +101,7 @@ class Owners:
 
     def __init__(self, report: ReportData) -> None:
         packages = Counter(package(f.file) for f in report.frames if f.status != "ignored")
-        self.packages = set(packages)
+        self.packages = {*packages, *(package(source.file) for source in report.sources)}
         known = [name for name, _ in packages.most_common() if name not in (None, "Python", "torch")]
         #: the package, Python and torch excluded, that most frames are from; None: there is no such package
         self.library = known[0] if known else None

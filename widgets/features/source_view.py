@@ -15,6 +15,7 @@ from typing_extensions import NotRequired
 
 from dynascope.compiler.report import Break
 from dynascope.compiler.report.overview import OWNERS, Owners
+from dynascope.widgets.detail import Way
 from dynascope.widgets.features.breaks import only_rest_is_eager
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.recompiles import LineGuards, guard_marks
@@ -66,7 +67,7 @@ class SourceLine(TypedDict):
 
 
 class SourceFile(TypedDict):
-    """One file or cell; in a large report, also the number of its breaks and graphs, and whose code it is."""
+    """One file or cell; beside code of libraries or many functions, also its numbers of breaks and graphs, and whose it is."""
 
     file: str
     label: str
@@ -79,10 +80,11 @@ class SourceFile(TypedDict):
 def source_view(places: Places, large: bool = False) -> list[SourceFile]:
     """The lines of every source that the report knows.
 
-    `large`: lines far from every notable line are quiet, and the files are sorted by owner (the user's own first), then by
-    number of breaks and graphs.
+    `large`, or with code of a library: lines far from every notable line are quiet, and the files are sorted by owner (the
+    user's own first), then by number of breaks and graphs.
     """
-    report = places.report
+    report, owners = places.report, Owners(places.report)
+    large = large or any(owners.of(source.file) != "own" for source in report.sources)
     graphs: dict[Key, set[int]] = defaultdict(set)
     for number, graph in enumerate(report.graphs):
         for node in graph.nodes:
@@ -92,7 +94,7 @@ def source_view(places: Places, large: bool = False) -> list[SourceFile]:
     for b in report.breaks:
         breaks[b.file, b.line].append(b)
     states, regions, guards = _states(places, graphs, breaks), bands(places), guard_marks(report)
-    owners, files = Owners(report), list[SourceFile]()
+    files: list[SourceFile] = []
     for source in report.sources:
         lines: list[SourceLine] = []
         for number, text in sorted(places.lines(source.file).items()):
@@ -120,6 +122,37 @@ def source_view(places: Places, large: bool = False) -> list[SourceFile]:
                 _quieten(places, source.file, files[-1])
                 files[-1]["owner"] = owners.of(source.file)
     return sorted(files, key=lambda file: (OWNERS.index(file["owner"]), -file["breaks"], -file["graphs"])) if large else files
+
+
+def ways(places: Places) -> dict[str, Way]:
+    """By id, the way to each break, frame and graph in a library's code, where it is known."""
+    report, found = places.report, dict[str, Way]()
+    owners = Owners(report)
+
+    for frame in report.frames:
+        names, at, line, met = list[str](), frame, frame.called_from, set[str]()
+        while at.id not in met and owners.of(at.file) != "own":
+            met.add(at.id)
+            before = places.frames.get(at.continues or "")
+            if before is None:
+                names.insert(0, places.function(at.name or at.code_name or "?", at.file, at.line))
+                line = at.called_from
+            at = before or places.frames.get(at.parent or "") or at
+        if names and line is not None and owners.of(at.file) == "own":
+            way: Way = {"file": printable(at.file, 1000), "line": line, "names": names}
+            found.update({id: way for id in (frame.id, frame.graph) if id is not None})
+    for b in report.breaks:  # the stack begins at the frame
+        own = max((n for n, entry in enumerate(b.stack) if owners.of(entry.file) == "own"), default=0)
+        names = [places.function(entry.function, entry.file, entry.line) for entry in b.stack[own + 1 :]]
+        above = found.get(b.hits[0].frame) if b.hits else None
+        if b.stack and owners.of(b.stack[own].file) == "own" and names:
+            found[b.id] = {"file": printable(b.stack[own].file, 1000), "line": b.stack[own].line, "names": names}
+        elif above is not None:
+            found[b.id] = {**above, "names": [*above["names"], *names]}
+    for way in found.values():
+        if len(way["names"]) > 8:
+            way["names"] = [*way["names"][:2], "…", *way["names"][-4:]]
+    return found
 
 
 def _quieten(places: Places, file: str, shown: SourceFile) -> None:

@@ -77,18 +77,19 @@ export const withCode = (text) => text.split("`").map((part, i) => (i % 2 ? h("c
 /** A part of one line that is cut where there is no room for it. @param {string} text */
 const gives = (text) => h("i", { cls: "dyn-gives", style: `--ch:${text.length}` }, h("bdi", { text }));
 
-/**
- * The name of a function. Where there is little room, its class gives way; where the name above has the same class, it is
- * left out.
- * @param {string} name
- * @param {string} [above]
- */
-export function nameParts(name, above = "") {
-  const parts = /^(.*?)((?:[\w<>]+\.)*[\w<>]+)(\.[^.]+)$/.exec(name);
-  if (!parts) return h("b", { cls: "dyn-name", text: name });
-  const [, before, owner, own] = parts;
-  const said = above.includes(`${owner}.`) && above.lastIndexOf(".") === above.indexOf(`${owner}.`) + owner.length;
-  return h("b", { cls: "dyn-name" }, before, !said && gives(owner), own);
+/** What is before the class in a method's name, the class, and the rest. @param {string} name */
+const classOf = (name) => /^(.*?)((?:[\w<>]+\.)*[\w<>]+)(\.[^.]+)$/.exec(name)?.slice(1) || ["", "", name];
+
+/** A name without its class, if the name above has the same class. @type {(name: string, above?: string) => string} */
+export function saidOnce(name, above = "") {
+  const [before, owner, own] = classOf(name);
+  return owner && classOf(above)[1] === owner ? before + own : name;
+}
+
+/** The name of a function; where there is little room, its class gives way. @type {(name: string, above?: string) => HTMLElement} */
+export function nameParts(name, above) {
+  const [before, owner, own] = classOf(saidOnce(name, above));
+  return h("b", { cls: "dyn-name" }, before, owner && gives(owner), own);
 }
 
 /**

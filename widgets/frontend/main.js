@@ -74,7 +74,7 @@ export function mount(root, host) {
     "section",
     { cls: "dyn-source", "aria-label": "source" },
     sourceBar,
-    sourceLines.files,
+    ...sourceLines.head,
     sourceLines.node,
   );
   const middle = h("div", { cls: "dyn-mid" }, source, split.node);

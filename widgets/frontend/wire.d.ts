@@ -8,7 +8,7 @@ export type CauseRow = { id: string; kind: string; count: string; title: string;
 export type Chip = { text: string; kind: string; id?: string; full?: string };
 export type CodeBody = { text: string; lang: string; start?: number };
 export type CompileTimeLine = { title: string; total: string; lanes: string[]; segments: TimeSegment[]; shares: Share[]; rows: PhaseRow[]; tuned: TunedRow[]; caches: string[]; repeats: string[]; notes: string[] };
-export type Detail = { kind: string; title: string; code: string; place: string; copy: string; facts: string[][]; parts: AnyPart[]; links?: string[][]; symbols?: SymbolLinks; target?: string; file?: string; line?: number };
+export type Detail = { kind: string; title: string; code: string; place: string; copy: string; facts: string[][]; parts: AnyPart[]; links?: string[][]; symbols?: SymbolLinks; target?: string; file?: string; line?: number; way?: Way };
 export type Drawing = { inset: number; break_inset: number; title_height: number; title_baseline: number; line_height: number; first_line: number; region_height: number; corner: number; box_corner: number; bend: number };
 export type Drawn = { width: number; height: number; folded: string; svg: string; whole: string };
 export type FixBody = { chosen: FixRow[]; others: FixRow[]; cell: string; conditional_cell: string };
@@ -37,6 +37,7 @@ export type TimeLine = { total: string; call: string; profiled: string; lanes: s
 export type TimeSegment = { kind: string; lane: number; x: number; w: number; label: string; full: string; id: string; tone?: number };
 export type TunedRow = { name: string; tried: string; best: string; where: string; id: string };
 export type ViewModel = { schema: number; headline: string; name: string; counts: string[][]; chips: Chip[]; first: string; overview: Overview | null; split: Drawn; drawing: Drawing; sources: SourceFile[]; details: Record<string, Detail>; breaks: BreakRow[]; recompiles: RecompileRow[]; time: TimeLine | null; compile_time: CompileTimeLine | null; notes: string[]; settings: Record<string, unknown>; fixable: boolean };
+export type Way = { file: string; line: number; names: string[] };
 export type AnyPart =
   | Part<"prose", ProseBody>
   | Part<"code", CodeBody>

@@ -6,29 +6,29 @@ null&&child!==!1&&node.append(child);return node}var h=(tag,props={},...children
 children),s=(tag,props={},...children)=>fill(document.createElementNS(SVG_NS,tag),props,children),button=(cls,text,onclick,props={},...children)=>h(
 "button",{cls,type:"button",text,onclick,...props},...children),label=(cls,x,y,text,anchor)=>text?s("text",{cls:cls||null,
 x,y,text,"text-anchor":anchor}):null,withCode=text=>text.split("`").map((part,i)=>i%2?h("code",{text:part}):part),gives=text=>h(
-"i",{cls:"dyn-gives",style:`--ch:${text.length}`},h("bdi",{text}));function nameParts(name,above=""){let parts=/^(.*?)((?:[\w<>]+\.)*[\w<>]+)(\.[^.]+)$/.
-exec(name);if(!parts)return h("b",{cls:"dyn-name",text:name});let[,before,owner,own]=parts,said=above.includes(`${owner}\
-.`)&&above.lastIndexOf(".")===above.indexOf(`${owner}.`)+owner.length;return h("b",{cls:"dyn-name"},before,!said&&gives(
-owner),own)}function placeParts(place,above=""){let[,file,line]=/^(.*?)((?::\d+){0,2})$/.exec(place)||["",place,""];return h(
-"span",{cls:"dyn-place"},!(line&&above.startsWith(`${file}:`))&&gives(file),line)}function markup(text){let template=h("\
-template");return template.innerHTML=text,template.content}var OPTION={role:"option","aria-selected":"false",tabindex:"-\
-1"},closest=(event,selector)=>event.target.closest(selector),idOf=node=>node?.dataset.id||"";function handled(event){event.
-preventDefault(),event.stopPropagation()}function exclusive(name){let marked=new Set;return nodes=>{let now=new Set(nodes);
-for(let node of marked)now.has(node)||node.setAttribute(name,"false");for(let node of now)marked.has(node)||node.setAttribute(
-name,"true");marked=now}}function reveal(box,node,center=!1){if(!node)return;let outer=box.getBoundingClientRect(),inner=node.
-getBoundingClientRect(),top=inner.top-outer.top,left=inner.left-outer.left,seen=innerHeight-outer.top,height=center&&seen>
-6*inner.height&&seen<outer.height?seen:outer.height;if((top<0||top+inner.height>height)&&(center?box.scrollTop+=top-(height-
-inner.height)/2:box.scrollTop+=top<0?top-8:top+inner.height-outer.height+8),left<0||left+inner.width>outer.width){let wide=inner.
-width>outer.width;box.scrollLeft+=left<0||wide?left-12:left+inner.width-outer.width+12}}async function copyText(text){try{
-return await navigator.clipboard.writeText(text),!0}catch{let area=h("textarea",{style:"position:fixed;opacity:0"});area.
-value=text,document.body.append(area),area.select();let done=document.execCommand("copy");return area.remove(),done}}function roving(box,selector,{
-vertical=!0,enter}={}){let[backward,forward]=vertical?["ArrowUp","ArrowDown"]:["ArrowLeft","ArrowRight"],stop=null,mark=item=>{
-stop&&stop!==item&&stop.setAttribute("tabindex","-1"),stop=item,stop.setAttribute("tabindex","0")};return box.addEventListener(
-"keydown",given=>{let event=given,items=[...box.querySelectorAll(selector)],at=items.indexOf(closest(event,selector));if(at<
-0||event.altKey||event.ctrlKey||event.metaKey)return;let moves={[backward]:at-1,[forward]:at+1,Home:0,End:items.length-1},
-item=items[moves[event.key]];if(item)mark(item),item.focus();else if(enter&&(event.key==="Enter"||event.key===" "))enter(
-items[at]);else if(!(event.key in moves))return;handled(event)}),box.addEventListener("focusin",event=>{let item=closest(
-event,selector);item&&mark(item)}),mark}function rowsView(cls,rowClass,label2,rowsOf,select,open){let box=h("div",{cls,role:"listbox","aria-label":label2}),markSelected=exclusive(
+"i",{cls:"dyn-gives",style:`--ch:${text.length}`},h("bdi",{text})),classOf=name=>/^(.*?)((?:[\w<>]+\.)*[\w<>]+)(\.[^.]+)$/.
+exec(name)?.slice(1)||["","",name];function saidOnce(name,above=""){let[before,owner,own]=classOf(name);return owner&&classOf(
+above)[1]===owner?before+own:name}function nameParts(name,above){let[before,owner,own]=classOf(saidOnce(name,above));return h(
+"b",{cls:"dyn-name"},before,owner&&gives(owner),own)}function placeParts(place,above=""){let[,file,line]=/^(.*?)((?::\d+){0,2})$/.
+exec(place)||["",place,""];return h("span",{cls:"dyn-place"},!(line&&above.startsWith(`${file}:`))&&gives(file),line)}function markup(text){
+let template=h("template");return template.innerHTML=text,template.content}var OPTION={role:"option","aria-selected":"fa\
+lse",tabindex:"-1"},closest=(event,selector)=>event.target.closest(selector),idOf=node=>node?.dataset.id||"";function handled(event){
+event.preventDefault(),event.stopPropagation()}function exclusive(name){let marked=new Set;return nodes=>{let now=new Set(
+nodes);for(let node of marked)now.has(node)||node.setAttribute(name,"false");for(let node of now)marked.has(node)||node.
+setAttribute(name,"true");marked=now}}function reveal(box,node,center=!1){if(!node)return;let outer=box.getBoundingClientRect(),
+inner=node.getBoundingClientRect(),top=inner.top-outer.top,left=inner.left-outer.left,seen=innerHeight-outer.top,height=center&&
+seen>6*inner.height&&seen<outer.height?seen:outer.height;if((top<0||top+inner.height>height)&&(center?box.scrollTop+=top-
+(height-inner.height)/2:box.scrollTop+=top<0?top-8:top+inner.height-outer.height+8),left<0||left+inner.width>outer.width){
+let wide=inner.width>outer.width;box.scrollLeft+=left<0||wide?left-12:left+inner.width-outer.width+12}}async function copyText(text){
+try{return await navigator.clipboard.writeText(text),!0}catch{let area=h("textarea",{style:"position:fixed;opacity:0"});
+area.value=text,document.body.append(area),area.select();let done=document.execCommand("copy");return area.remove(),done}}
+function roving(box,selector,{vertical=!0,enter}={}){let[backward,forward]=vertical?["ArrowUp","ArrowDown"]:["ArrowLeft",
+"ArrowRight"],stop=null,mark=item=>{stop&&stop!==item&&stop.setAttribute("tabindex","-1"),stop=item,stop.setAttribute("t\
+abindex","0")};return box.addEventListener("keydown",given=>{let event=given,items=[...box.querySelectorAll(selector)],at=items.
+indexOf(closest(event,selector));if(at<0||event.altKey||event.ctrlKey||event.metaKey)return;let moves={[backward]:at-1,[forward]:at+
+1,Home:0,End:items.length-1},item=items[moves[event.key]];if(item)mark(item),item.focus();else if(enter&&(event.key==="E\
+nter"||event.key===" "))enter(items[at]);else if(!(event.key in moves))return;handled(event)}),box.addEventListener("foc\
+usin",event=>{let item=closest(event,selector);item&&mark(item)}),mark}function rowsView(cls,rowClass,label2,rowsOf,select,open){let box=h("div",{cls,role:"listbox","aria-label":label2}),markSelected=exclusive(
 "aria-selected"),mark=roving(box,`.${rowClass}`,{enter(row2){select(idOf(row2)),open()}});box.addEventListener("click",event=>select(
 idOf(closest(event,`.${rowClass}`))));let rows=[];return{node:box,draw(content){rows=content.overview?[]:rowsOf(content),
 box.hidden=!rows.length,box.replaceChildren(...rows),rows[0]&&mark(rows[0])},highlight(_,id){let row2=rows.find(r=>idOf(
@@ -210,9 +210,13 @@ for(;end<lines.length&&hidden(end)&&(end===at||!lines[end].gap||lines[end].quiet
 file,label:label2,breaks=0,graphs=0,owner},show){let counts=[breaks&&`${breaks} ✂`,graphs&&`${graphs} ▦`].filter(Boolean).
 join(" "),title=`${file}: ${plural(breaks,"break")}, lines in ${plural(graphs,"graph")}`,props={title,"aria-label":`${label2}\
 : ${title}`,"aria-pressed":"false"};return button(`dyn-chip dyn-of-${owner}`,"",show,props,h("b",{text:label2}),` ${counts}`)}
-function sourceView(select){let box=h("div",{cls:"dyn-src",role:"listbox","aria-label":"source lines"}),files=h("div",{cls:"\
-dyn-files",role:"group","aria-label":"files"}),act=line=>{let from=line.dataset.from;if(!from||!current)return select(idOf(
-line));unfold(current,Number(from)),rows.find(row2=>row2.line===current?.lines[Number(from)])?.node?.focus({preventScroll:!0})},
+function wayParts({file,line,names},sources,show){let own=sources.find(source=>source.file===file),code=h("code");paintCode(
+code,(own?.lines.find(one=>one.line===line)?.text||"").trim());let steps=names.flatMap((name,i)=>[i?" › ":"",h("span",
+{text:saidOnce(name,names[i-1])})]);return[h("div",{},button("dyn-link",`${own?.label||file}:${line}`,show)," ",code),h(
+"div",{cls:"dyn-path"},...steps)]}function sourceView(select){let box=h("div",{cls:"dyn-src",role:"listbox","aria-label":"\
+source lines"}),files=h("div",{cls:"dyn-files",role:"group","aria-label":"files"}),path=h("div",{cls:"dyn-way","aria-lab\
+el":"the way from your code",role:"note"}),act=line=>{let from=line.dataset.from;if(!from||!current)return select(idOf(line));
+unfold(current,Number(from)),rows.find(row2=>row2.line===current?.lines[Number(from)])?.node?.focus({preventScroll:!0})},
 mark=roving(box,".dyn-ln",{enter:act});box.addEventListener("click",event=>{if(String(getSelection()))return;let line=closest(
 event,".dyn-ln"),marked=idOf(closest(event,".dyn-mark"));marked?select(marked):line&&act(line)});let markSelected=exclusive(
 "aria-selected"),markFile=exclusive("aria-pressed"),content=null,current=null,unfolded=new Map,rows=[];function belongs({
@@ -226,18 +230,19 @@ let{near,open}=unfoldedOf(file),end=Math.min(foldEnd(file,from,unfoldedOf(file))
 open.add(at);unfolded.set(file,{near,open}),drawLines()}function showLine(file,line){let at=file.lines.indexOf(line),{near,
 open}=unfoldedOf(file);Math.abs(at-near)>NEAR-20&&unfolded.set(file,{near:at,open});let changed=file!==current||unfoldedOf(
 file).near!==near;if(current=file,changed&&drawLines(),foldEnd(file,at,unfoldedOf(file))===at)return;let from=at;for(;from>
-0&&foldEnd(file,from-1,unfoldedOf(file))>at;)from--;unfold(file,from)}return{node:box,files,draw(model){content=model,unfolded=
-new Map,current=model.overview&&model.sources[0]||null,files.hidden=!current||model.sources.length<2,files.replaceChildren(
+0&&foldEnd(file,from-1,unfoldedOf(file))>at;)from--;unfold(file,from)}function point(file,line){let at=content?.sources.
+find(one=>one.file===file),target=at?.lines.find(one=>one.line===line);current&&at&&target&&showLine(at,target);let found=rows.
+find(row2=>row2.line.line===line&&row2.file===file);if(found){for(let row2 of rows)row2.node.classList.toggle("dyn-point",
+row2===found);reveal(box,found.node,!0)}}return{node:box,head:[files,path],point,draw(model){content=model,unfolded=new Map,
+current=model.sources[0]?.owner?model.sources[0]:null,files.hidden=!current||model.sources.length<2,files.replaceChildren(
 ...current?model.sources.map(file=>fileButton(file,()=>show(file))):[]),files.classList.remove("dyn-all");let more=model.
 sources.length-FILES;current&&more>1&&files.append(button("dyn-link",plural(more,"more file"),()=>files.classList.add("d\
 yn-all"))),drawLines()},highlight(content2,id){if(current){let order=[current,...content2.sources.filter(file=>file!==current)],
 own=content2.details[id],found=order.flatMap(file=>file.lines.filter(line=>belongs({line,file:file.file},content2,id)).map(
 line=>({file,line}))).sort((a,b)=>+(b.file.file===own?.file)-+(a.file.file===own?.file));found[0]&&showLine(found[0].file,
-found[0].line)}let nodes=rows.filter(row2=>belongs(row2,content2,id)).map(row2=>row2.node);return markSelected(nodes),nodes.
-length&&mark(nodes[0]),()=>reveal(box,nodes[0],!0)},point(file,line){let at=content?.sources.find(one=>one.file===file),
-target=at?.lines.find(one=>one.line===line);current&&at&&target&&showLine(at,target);let found=rows.find(row2=>row2.line.
-line===line&&row2.file===file);if(found){for(let row2 of rows)row2.node.classList.toggle("dyn-point",row2===found);reveal(
-box,found.node,!0)}}}}var MOST_PAINTED=4e4,MARKS={break:"✂",graph:"▦",skipped:"–",failed:"✗",empty:"∅",resume:"↳",autograd:"↶",fold:"\
+found[0].line)}let way=content2.details[id]?.way;path.replaceChildren(...way?wayParts(way,content2.sources,()=>point(way.
+file,way.line)):[]);let nodes=rows.filter(row2=>belongs(row2,content2,id)).map(row2=>row2.node);return markSelected(nodes),
+nodes.length&&mark(nodes[0]),()=>reveal(box,nodes[0],!0)}}}var MOST_PAINTED=4e4,MARKS={break:"✂",graph:"▦",skipped:"–",failed:"✗",empty:"∅",resume:"↳",autograd:"↶",fold:"\
 ⋯"},SWITCHABLE=["break","function","skipped","failed","unfinished","statements"];function proseBody({text,todo,code}){
 return h("div",{cls:"dyn-prose"},text.map(t=>h("p",{},...withCode(t))),todo.length>0&&h("h3",{text:"What to do"}),todo.length>
 0&&h("ul",{},...todo.map(t=>h("li",{},...withCode(t)))),code.map(t=>h("pre",{cls:"dyn-code dyn-wrap",text:t})))}var VERDICTS={
@@ -621,7 +626,7 @@ node.focus({preventScroll:!1}),header=headerView(ctx),overview=overviewView(sele
 recompiles=recompilesView(select,open),time=timeView(select,open),compileTime=compileTimeView(selectTimes,open),sourceLines=sourceView(
 select),split=splitView(select,open),detail=detailView(ctx),parts=[overview,breaks,recompiles,time,compileTime,sourceLines,
 split],sourceTitle=h("h2",{text:"Source"}),sourceBar=h("div",{cls:"dyn-bar"},sourceTitle),source=h("section",{cls:"dyn-s\
-ource","aria-label":"source"},sourceBar,sourceLines.files,sourceLines.node),middle2=h("div",{cls:"dyn-mid"},source,split.
+ource","aria-label":"source"},sourceBar,...sourceLines.head,sourceLines.node),middle2=h("div",{cls:"dyn-mid"},source,split.
 node),view=h("div",{cls:"dyn"},header.node,overview.node,breaks.node,recompiles.node,time.node,compileTime.node,middle2,
 detail.node);root.replaceChildren(view);let stopTheme=followTheme(view);function select(id){ctx.has(id)&&(selected=id,highlight(),
 host.get("selected")!==id&&host.set("selected",id),host.link(linkTo(id,"")))}function selectTimes(id){let at=ctx.content?.

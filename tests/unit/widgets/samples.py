@@ -10,6 +10,7 @@ from msgspec.structs import asdict
 
 from dynascope.compiler.report import (
     Break,
+    BreakCost,
     Excerpt,
     FailedGuard,
     Failure,
@@ -23,9 +24,11 @@ from dynascope.compiler.report import (
     Hit,
     Node,
     OpTime,
+    Profile,
     Recompile,
     Report,
     Resume,
+    Segment,
     Source,
     StackEntry,
     Summary,
@@ -808,6 +811,45 @@ def model(functions: int = 9, breaks: int = 6, recompiles: int = 5) -> Report:
     return r
 
 
+def long_names(methods: int = 18) -> Report:
+    """A class with a long name, each of whose methods calls the next one and has a graph break; a call was measured."""
+    owner, file = "GeneralizedDetectorWithFeaturePyramid", LIBRARY.replace("model.py", "generalized_detector_with_pyramid.py")
+    names = [f"postprocess_detections_of_level_{n}" for n in range(methods)]
+    library = [f"class {owner}(torch.nn.Module):"]
+    for name, called in zip(names, [*names[1:], "finish"], strict=True):
+        library += [f"    def {name}(self, features, proposals):", "        scores = features.softmax(-1)",
+                    "        if scores.max() > self.score_threshold_of_detections: proposals = proposals[:100]",
+                    f"        return self.{called}(features, proposals)", ""]  # fmt: skip
+    test = "scores.max() > self.score_threshold_of_detections"
+    frames = [frame("f0", "0/0", "predict", 1, end_line=2, qualname="predict")]
+    graphs, found, segments = [], [], []
+    for n, name in enumerate(names):
+        line = 5 * n + 2
+        place: dict[str, Any] = {"file": file, "cell": None, "qualname": f"{owner}.{name}", "end_line": line + 3}
+        frames.append(frame(f"f{n + 1}", f"{n + 1}/0", name, line, parent=f"f{n}", called_from=line - 2 if n else 2,
+                            graph=f"g{n}", **place))  # fmt: skip
+        graphs.append(graph(f"g{n}", f"f{n + 1}", [("softmax", "torch.softmax", line + 1)], break_=f"b{n}"))
+        for captured in graphs[-1].nodes:
+            captured.file = file
+        kind, hint = _KINDS[n % 2][1:]
+        hits = [Hit(frame=f"f{n + 1}", line=line + 2, outcome="resumed", resumes=[])]
+        stack = [StackEntry(file=CELL, line=2, function="predict", cell=3, source="return detector(features, proposals)")]
+        stack += [StackEntry(file=file, line=5 * at + 5, function=of) for at, of in enumerate(names[:n])]
+        stack.append(StackEntry(file=file, line=line + 2, function=name, source=library[line + 1].strip()))
+        made = broken(f"b{n}", line + 2, test, library[line + 1], type=kind, reason=kind, hints=[hint], hits=hits, stack=stack)
+        made.file, made.cell, made.function = file, None, name
+        found.append(made)
+        segments.append(Segment(kind="graph", lane="cpu", start=n * 1e-3, duration=8e-4, label=f"graph {n}", graph=f"g{n}"))
+        segments.append(Segment(kind="gap", lane="cpu", start=n * 1e-3 + 8e-4, duration=2e-4, label=f"gap {n}", break_=f"b{n}"))
+    text = "def predict(detector, features, proposals):\n    return detector(features, proposals)\n\npredict(*inputs)\n"
+    r = report(text, "predict", frames=frames, graphs=graphs, breaks=found)
+    r.sources.append(Source(file=file, label=file.rpartition("/")[2], excerpts=[Excerpt(line=1, text="\n".join(library))]))
+    r.notes = ["the call can reach the operators torch.ops.zoo: what it changes there is not undone", "a second note"]
+    costs = [BreakCost(break_=b.id, seconds=2e-4, share=1 / 90) for b in found]
+    r.profile = Profile(calls=3, median_seconds=1e-3 * methods, lanes=["cpu"], segments=segments, breaks=costs)
+    return r
+
+
 def huge() -> Report:
     """A model of 1,000 frames, 300 breaks and 500 recompiles."""
     return model(functions=199, breaks=300, recompiles=500)
@@ -833,4 +875,5 @@ SAMPLES: dict[str, Callable[[], Report]] = {
     "unfinished": unfinished,
     "empty": empty,
     "model": model,
+    "long_names": long_names,
 }

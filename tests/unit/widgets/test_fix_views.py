@@ -22,7 +22,11 @@ def test_a_break_shows_its_fix_and_what_was_refused() -> None:
     assert other["words"] == "Drop it: refused, a printed line is lost"
     assert (other["verdict"], other["diff"]) == ("refused", [])
     assert part["body"]["cell"] == "x = 1\n"
-    assert model["notes"][0] == "1 of 1 graph break can be fixed: 2 graphs → 1: see the Fix tabs, or report.patch()"
+    chip = next(chip for chip in model["chips"] if chip["kind"] == "fix")
+    assert (chip["text"], chip["full"]) == (
+        "1 of 1 graph break can be fixed: 2 graphs → 1",
+        "see the Fix tabs, or report.patch()",
+    )
     assert not model["fixable"]
 
 
@@ -32,7 +36,7 @@ def test_a_fix_that_changes_no_file_is_no_diff() -> None:
     report.fixes = [Fix(id="x0", recompile=report.recompiles[0].frame, verdict="verified", settings={"dynamic": True})]
     report.fix_set = FixSet(fixes=["x0"], settings={"dynamic": True}, recompiles_before=1)
     by_hand = "no file changes: use torch.compile(..., dynamic=True)"
-    assert view_model(report)["notes"][0].endswith(f": {by_hand}")
+    assert view_model(report)["chips"][0]["full"] == by_hand
     assert f"→ {by_hand}" in to_text(report)
     report.fix_set.cells = {"<cell>": "%%compile --dynamic true\nf(x)"}
     assert "→ %fix puts the cell with the fix below" in to_text(report)
@@ -51,7 +55,7 @@ def test_a_search_that_was_cut_short_says_so_and_can_be_repeated() -> None:
     assert report.fix_set is not None
     report.fix_set.is_complete, report.fix_set.notes = False, ["The search was interrupted: not every change was tried"]
     model = view_model(report)
-    assert model["notes"][1] == report.fix_set.notes[0]
+    assert model["notes"][0] == report.fix_set.notes[0]
     assert model["fixable"]
 
 
@@ -93,7 +97,9 @@ def test_the_times_of_a_call_are_short_ones() -> None:
     report = fixed()
     assert report.fix_set is not None
     report.fix_set.seconds_before, report.fix_set.seconds_after = 0.0019, 0.00071
-    assert view_model(report)["notes"][0].startswith("1 of 1 graph break can be fixed: 2 graphs → 1, 1.9 ms → 710 µs a call")
+    assert view_model(report)["chips"][0]["text"].startswith(
+        "1 of 1 graph break can be fixed: 2 graphs → 1, 1.9 ms → 710 µs a call"
+    )
 
 
 def test_a_diff_has_the_lines_around_it() -> None:

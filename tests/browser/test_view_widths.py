@@ -1,0 +1,159 @@
+"""The view at the widths that a cell has in JupyterLab: nothing is cut, overlaps, or is narrower than its longest word."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser
+
+from browser.lab import shot_path
+from browser.view_pages import Shown, sample
+from dynascope.compiler.report import Report
+from dynascope.widgets.model import view_model
+from dynascope.widgets.render.page import PAGE_CSS, es_module, style_sheet, to_html
+
+#: of cells, with JupyterLab's sidebar open, in windows of 1,100 to 1,680 pixels
+WIDTHS = (668, 818, 918, 1008, 1248)
+#: in a page: what is wrong with the texts of a view.  A name's class and a file's folders may give way (`.dyn-gives`); code and
+#: pictures scroll.
+FAULTS = r"""root => {
+  const wrong = [], shown = [], view = root.querySelector('.dyn'), edge = view.getBoundingClientRect();
+  const SCROLLS = '.dyn-code, .dyn-fxlist, .dyn-fxpane, .dyn-pane, .dyn-lanes, svg, option, textarea';
+  const WHOLE = '.dyn-event, .dyn-pill, .dyn-hits, .dyn-btn, .dyn-counts > span, .dyn-rank, .dyn-choice, .dyn-note';
+  const range = document.createRange(), texts = document.createTreeWalker(view, NodeFilter.SHOW_TEXT);
+  const lines = node => [...node.getClientRects()].filter(r => r.width > 0.5);
+  const tops = rects => new Set(rects.map(r => Math.round(r.top / 4))).size;
+  for (let text; (text = texts.nextNode()); ) {
+    const e = text.parentElement, words = text.data.trim();
+    if (!words || e.closest(SCROLLS) || !e.checkVisibility({ visibilityProperty: true, opacityProperty: true })) continue;
+    range.selectNodeContents(text);
+    const rects = lines(range), size = parseFloat(getComputedStyle(e).fontSize), say = `${e.className}: ${words.slice(0, 60)}`;
+    const gives = e.closest('.dyn-gives');
+    if (gives && gives.clientWidth < Math.min(words.length, 8) * size * 0.4) wrong.push(`nothing is left of ${say}`);
+    let seen = { left: -1e6, top: -1e6, right: 1e6, bottom: 1e6 };
+    for (let a = e; a !== view.parentElement; a = a.parentElement) {
+      const { overflowX: x, overflowY: y } = getComputedStyle(a), b = a.getBoundingClientRect();
+      if (x !== 'visible') seen = { ...seen, left: Math.max(seen.left, b.left), right: Math.min(seen.right, b.right) };
+      if (y !== 'visible') seen = { ...seen, top: Math.max(seen.top, b.top), bottom: Math.min(seen.bottom, b.bottom) };
+    }
+    for (const r of rects) {
+      const top = Math.max(r.top, seen.top), bottom = Math.min(r.bottom, seen.bottom);
+      if (bottom - top < 2) continue; // below in a list that scrolls, or a label that does not fit
+      const out = r.left < seen.left - 1 || r.right > seen.right + 1 || r.right > edge.right + 1;
+      if (out && !gives) wrong.push(`cut: ${say}`);
+      shown.push({ e, say, top, bottom, left: Math.max(r.left, seen.left), right: Math.min(r.right, seen.right) });
+    }
+    for (const { 0: word, index } of text.data.matchAll(/\S+/g)) {
+      if (word.length > 24 || /[-/?]/.test(word) || e.closest('code')) continue; // a line may end after these
+      range.setStart(text, index);
+      range.setEnd(text, index + word.length);
+      if (tops(lines(range)) > 1) wrong.push(`"${word}" is broken: ${say}`);
+    }
+    let box = e;
+    while (getComputedStyle(box).display.startsWith('inline') && box !== view) box = box.parentElement;
+    if (tops(rects) > 1 && box.clientWidth < 24 * size * 0.5) wrong.push(`only ${box.clientWidth} px: ${say}`);
+  }
+  for (const e of view.querySelectorAll(WHOLE)) {
+    range.selectNodeContents(e);
+    const rects = lines(range);
+    if (e.checkVisibility() && Math.max(...rects.map(r => r.top)) >= Math.min(...rects.map(r => r.bottom)))
+      wrong.push(`not on one line: ${e.className}: ${e.textContent}`);
+  }
+  shown.sort((a, b) => a.top - b.top);
+  shown.forEach((a, i) => {
+    for (let n = i + 1; n < shown.length && shown[n].top < a.bottom - 3; n++) {
+      const b = shown[n], wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+      if (a.e !== b.e && wide > 2 && Math.min(a.bottom, b.bottom) - b.top > 3) wrong.push(`${a.say} over ${b.say}`);
+    }
+  });
+  for (const columns of view.querySelectorAll('.dyn-mid, .dyn-over-cols, .dyn-dbody')) {
+    const boxes = [...columns.children].map(c => c.getBoundingClientRect()).filter(b => b.width);
+    if (boxes.length > 1 && Math.abs(boxes[0].top - boxes[1].top) < 2)
+      for (const { width } of boxes) if (width < 480) wrong.push(`a column of ${width} px in ${columns.className}`);
+  }
+  return [...new Set(wrong)]; }"""
+#: in a page: opens all that is folded
+OPEN = "root => { for (const fold of root.querySelectorAll('.dyn details')) fold.open = true; }"
+TRAITS = {
+    "selected": "", "busy": False, "can_run_again": True, "running": False, "devices": ["cpu"], "edited": True, "fallback": "",
+    "command": "%%compile --backend aot_eager --region 4=error", "now": {}, "printed": [{"type": "stdout", "text": "done"}],
+    "diff": {"summary": "1 graph break fewer", "lines": ["In[3]:4 is now allowed"], "times": "compiled in 0.8 s"},
+    "status": {"text": "saved as report.html", "kind": "success"},
+}  # fmt: skip
+
+
+def live_page(report: Report) -> str:
+    """A page with the view of a notebook: its buttons are there, and nobody answers them."""
+    traits = {**TRAITS, "content": view_model(report), "settings": report.settings}
+    data = json.dumps(traits).replace("<", "\\u003c")
+    model = "{ get: name => traits[name], set() {}, save_changes() {}, send() {}, on() {}, off() {} }"
+    script = f"{es_module()}\nconst traits = {data};\nrender({{ model: {model}, el: document.getElementById('dyn-view') }});"
+    style = f"<style>{style_sheet()}{PAGE_CSS}</style>"
+    return f'<!doctype html><meta charset="utf-8">{style}<div id="dyn-view"></div><script type="module">{script}</script>'
+
+
+def sample_names() -> list[str]:
+    sample("one")  # makes the module importable
+    from samples import SAMPLES as MADE
+
+    return list(MADE)
+
+
+@pytest.mark.parametrize("live", [False, True], ids=["page", "live"])
+def test_nothing_is_cut_at_any_width(chromium: Browser, tmp_path: Path, live: bool) -> None:
+    page = chromium.new_page(viewport={"width": 1280, "height": 900})
+    faults: dict[str, Any] = {}
+    for name in sample_names():
+        path = tmp_path / f"{name}.html"
+        path.write_text(live_page(sample(name)) if live else to_html(sample(name)), "utf-8")
+        page.goto(path.as_uri())
+        page.locator(".dyn-detail").wait_for()
+        shown = Shown(page, page.locator("#dyn-view"))
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width + 32, "height": 900})
+            for state in ("folded", "open"):
+                if state == "open":
+                    shown.root.evaluate(OPEN)
+                found = shown.root.evaluate(FAULTS) + shown.overflowing()
+                if found:
+                    faults[f"{name}, {width} px, {state}"] = found[:8]
+        if name in ("long_names", "hostile"):
+            page.screenshot(path=shot_path(f"widths-{name}-{'live' if live else 'page'}"), full_page=True)
+    page.close()
+    assert faults == {}
+
+
+def test_a_class_is_said_once_and_the_method_stays_whole(chromium: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_text(to_html(sample("long_names")), "utf-8")
+    page = chromium.new_page(viewport={"width": 918 + 32, "height": 900})
+    page.goto(path.as_uri())
+    names = page.locator(".dyn-call b").all_text_contents()
+    method = ".postprocess_detections_of_level_"
+    first = f"GeneralizedDetectorWithFeaturePyramid{method}0"
+    assert names[:3] == ["predict", first, f"{method}1"]
+    page.locator(".dyn-spot").nth(1).click()
+    way = page.get_by_role("note", name="the way from your code")
+    path_words = f"{first} › {method}1 › {method}2"
+    assert way.inner_text().split() == f"In[3]:2 return detector(features, proposals) {path_words}".split()
+    page.close()
+
+
+def test_the_heading_has_two_rows_and_folds_its_settings_and_notes(chromium: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_text(live_page(sample("long_names")), "utf-8")
+    page = chromium.new_page(viewport={"width": 1008 + 32, "height": 900})
+    page.goto(path.as_uri())
+    toolbar = page.locator(".dyn-toolbar")
+    assert toolbar.inner_text().split("\n") == [
+        "Run again", "Try all fixes", "Save", "Settings: inductor", "2 notes", "Legend",
+    ]  # fmt: skip
+    assert (toolbar.bounding_box() or {"height": 99})["height"] < 30
+    toolbar.get_by_text("Settings").click()
+    toolbar.get_by_role("checkbox", name="fullgraph").check()
+    assert toolbar.get_by_role("button", name="Run again (1 change)").is_visible()
+    assert toolbar.get_by_role("checkbox", name="fullgraph").is_checked()
+    page.close()
