@@ -119,7 +119,7 @@ def chips(places: Places) -> list[Chip]:
     fixed = fixes_summary(report)
     if fixed and report.fix_set is not None:
         see = "see the Fix tabs, or report.patch()" if report.fix_set.edits else how_to_apply(report)
-        found.append({"text": printable(fixed, 200), "kind": "fix", "full": printable(see or fixed, 1000)})
+        found.append({"text": printable(f"{fixed}: {see}" if see else fixed, 2000), "kind": "fix"})
     if report.origin == "partial":
         found.append({"text": "interrupted: a partial report", "kind": "note"})
 

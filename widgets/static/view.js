@@ -380,12 +380,12 @@ show(plural(remarks.length,"note"),remarks.map(text2=>h("p",{text:text2})));let 
 lines,diff.times].map(text2=>h("li",{text:text2})):[];changes.show(`since the previous run: ${diff?.summary}`,items.length?
 [h("ul",{},...items)]:[]);let parts=host.get("printed")||[];printed.show("output of the run",parts.map(({type,text:text2})=>h(
 "pre",{cls:`dyn-o${type==="error"?" dyn-o-error":""}`,text:text2}))),printed.node.open=!0}function draw(content){title.replaceChildren(
-...headline(content,host.live?2:1));let facts=content.overview?content.chips.filter(({kind})=>kind==="error"):content.chips;
-chips.replaceChildren(...facts.map(({text,kind,id,full})=>{let cls=`dyn-chip dyn-c-${kind}`;return id?button(cls,text,()=>ctx.
-select(id),{title:full}):h("span",{cls,text,title:full})})),drawControls(),drawProgress(),drawNotes()}return{node,draw,drawControls,
-drawProgress,drawNotes,stop:()=>clearInterval(timer)}}function foldable(cls){let[summary,body]=[h("summary"),h("div")],node=h(
-"details",{cls,hidden:!0},summary,body);return{node,show:(text,parts)=>{summary.textContent=text,body.replaceChildren(...parts),
-node.hidden=!parts.length}}}function hostTheme({body,documentElement:root},prefersDark){let lab=body?.dataset.jpThemeLight;if(lab)return lab==="fals\
+...headline(content,host.live?2:1));let facts=content.overview?content.chips.filter(({kind})=>/error|fix/.test(kind)):content.
+chips;chips.replaceChildren(...facts.map(({text,kind,id,full})=>{let cls=`dyn-chip dyn-c-${kind}`;return id?button(cls,text,
+()=>ctx.select(id),{title:full}):h("span",{cls,text,title:full})})),drawControls(),drawProgress(),drawNotes()}return{node,
+draw,drawControls,drawProgress,drawNotes,stop:()=>clearInterval(timer)}}function foldable(cls){let[summary,body]=[h("sum\
+mary"),h("div")],node=h("details",{cls,hidden:!0},summary,body);return{node,show:(text,parts)=>{summary.textContent=text,
+body.replaceChildren(...parts),node.hidden=!parts.length}}}function hostTheme({body,documentElement:root},prefersDark){let lab=body?.dataset.jpThemeLight;if(lab)return lab==="fals\
 e"?"dark":"light";let names=[body?.className,root.className,body?.dataset.vscodeThemeKind].join(" ");if(/vscode-(light|high-contrast-light)/.
 test(names))return"light";if(/vscode-(dark|high-contrast)/.test(names))return"dark";let theme=root.getAttribute("theme")||
 root.dataset.theme||body?.dataset.theme||"";return/dark/.test(theme)?"dark":/light/.test(theme)?"light":/(^|\s)(dark|dark-theme)(\s|$)/.
