@@ -264,6 +264,7 @@ def _fix(chosen: argparse.Namespace) -> int:
     out, err = sys.stdout, sys.stderr
     with _stdout_on_stderr():  # stdout is for the patch
         report, status = run_script(chosen.script, chosen.arguments, module=chosen.module, fix_seconds=chosen.fix_seconds)
+    report.patched_by = "dynascope fix --apply"
     with _restored(out, err):
         _print(to_text(report, colour=takes_colours(sys.stderr)), sys.stderr)
         if chosen.save_as and (wrong := save(report, chosen.save_as)) is not None:
@@ -284,8 +285,6 @@ def _deliver(fixes: Any, *, apply: bool) -> None:
 
     if not apply or not fixes.edits:
         _print_patch(fixes.patch, sys.stdout)
-        if fixes.edits:
-            _print("dynascope fix --apply writes this patch into the files.", sys.stderr)
         return
     try:
         written = patch.apply(fixes.edits)

@@ -12,6 +12,7 @@ compared.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
 from dataclasses import dataclass
@@ -88,6 +89,15 @@ class _Span:
         return self.end - self.start
 
 
+def _elapsed(spans: list[_Span]) -> float:
+    """The time that passed in any of these phases; those of several threads overlap."""
+    total, end = 0.0, -math.inf
+    for span in sorted((s for s in spans if s.around is None), key=lambda s: s.start):
+        total += max(0.0, span.end - max(span.start, end))
+        end = max(end, span.end)
+    return total
+
+
 def compile_time(
     records: CompileRecords, frames: dict[int, str], owner: int | None, unread: Counter[str]
 ) -> CompileTime | None:
@@ -127,6 +137,7 @@ def compile_time(
         total.seconds, total.self_seconds = round(total.seconds, 6), round(total.self_seconds, 6)
     return CompileTime(
         seconds=round(sum(s.seconds for s in spans if s.around is None), 6),
+        elapsed=round(_elapsed(spans), 6),
         lanes=lanes,
         phases=[phase for i, phase in enumerate(phases) if i in kept],
         left_out=len(phases) - len(kept),

@@ -406,7 +406,7 @@ def _sources(files: dict[str, set[tuple[int, int]]], cell_of: CellResolver) -> l
 def _summary(report: Report) -> Summary:
     """The counts of a report; frames with status `ignored` are not counted."""
     frames = [f for f in report.frames if f.status != "ignored"]
-    statuses = Counter(f.status for f in frames)
+    statuses, time = Counter(f.status for f in frames), report.compile_time
     return Summary(
         frames=len(frames),
         graphs=len(report.graphs),
@@ -415,7 +415,8 @@ def _summary(report: Report) -> Summary:
         resumes=sum(f.kind == "resume" and f.recompile_of is None for f in frames),
         skipped=statuses["skipped"],
         recompiles=sum(r.refused_by is None for r in report.recompiles),
-        compile_seconds=round(sum(f.compile_seconds or 0.0 for f in frames), 6),
+        # with that of backward graphs, which may be compiled later than their frames
+        compile_seconds=time.elapsed if time is not None else round(sum(f.compile_seconds or 0.0 for f in frames), 6),
         empty=statuses["empty"],
         cached=statuses["cached"],
         failed=statuses["failed"],

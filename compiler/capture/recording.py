@@ -73,7 +73,8 @@ def _complete_earlier(report: Report) -> None:
         whose = "now shown in an earlier report" if known == len(late) else "of code compiled before this recording"
         whose += f", {known} of them now shown in an earlier report" if 0 < known < len(late) else ""
         report.notes.append(f"{plural(len(late), 'backward graph')} compiled{took}: {whose}.")
-        report.summary.compile_seconds = round(report.summary.compile_seconds + seconds, 6)
+        if report.compile_time is None:
+            report.summary.compile_seconds = round(report.summary.compile_seconds + seconds, 6)
 
 
 def _cache_hits(entered: dict[int, tuple[CodeType, dict[str, Any]]], compiled: Iterable[int | None]) -> Iterator[CacheHit]:

@@ -204,6 +204,6 @@ def _input_run(tried: InputResult, report: Report) -> InputRun:
     elif not ran:
         result.outcome = "eager"
         result.reasons = list(dict.fromkeys(r.partition(":")[0] for r in refused))
-    if result.outcome in ("recompiled", "compiled") and result.seconds is not None and result.eager_seconds is not None:
-        result.payback, result.payback_calls = payback(result.eager_seconds, result.seconds, result.compile_seconds or None)
+    if result.outcome in ("recompiled", "compiled") and result.eager_seconds is not None and measured is not None:
+        result.payback, result.payback_calls = payback(measured, result.compile_seconds or None)
     return result

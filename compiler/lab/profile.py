@@ -355,18 +355,18 @@ def verdict(measured: Measurement, profile: Profile, report: Report) -> Verdict:
     left = 1 - sum(known)
     if result.compiled_seconds is not None and len(known) == len(profile.breaks) and left > 0:  # medians can add up to over 1
         result.without_breaks_seconds = left * result.compiled_seconds
-    if result.eager_seconds is None or result.compiled_seconds is None:
-        return result
-    result.payback, result.payback_calls = payback(result.eager_seconds, result.compiled_seconds, result.compile_seconds)
-    lows, highs = zip(*map(quartiles, (measured.eager, measured.compiled)), strict=True)
-    if max(lows) <= min(highs) and any(_doubts(measured)):
-        result.payback, result.payback_calls = "unclear", None
+    if measured.eager and measured.compiled:
+        result.payback, result.payback_calls = payback(measured, result.compile_seconds)
     return result
 
 
-def payback(eager: float, compiled: float, compile_seconds: float | None) -> tuple[Payback, int | None]:
-    """After how many calls compiling has paid off, or why there is no such number, from the seconds of a call."""
+def payback(measured: Measurement, compile_seconds: float | None) -> tuple[Payback, int | None]:
+    """After how many calls compiling has paid off, or why there is no such number, from calls of both kinds."""
+    eager, compiled = statistics.median(measured.eager), statistics.median(measured.compiled)
     gain = eager - compiled
+    lows, highs = zip(*map(quartiles, (measured.eager, measured.compiled)), strict=True)
+    if abs(gain) > _CLEAR * eager and max(lows) <= min(highs):
+        return "unclear", None
     if gain <= _CLEAR * eager:
         return "slower" if gain < -_CLEAR * eager else "no gain", None
     return ("compile time unknown", None) if compile_seconds is None else ("calls", math.ceil(compile_seconds / gain))

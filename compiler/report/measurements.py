@@ -312,6 +312,8 @@ class CompileTime(Part, kw_only=True):
 
     #: sum of the outermost phases over all threads
     seconds: float = 0.0
+    #: the time that passed while at least one thread compiled
+    elapsed: float = 0.0
     lanes: list[str] = []
     #: sorted by lane and start; only the longest if there are very many
     phases: list[CompilePhase] = []

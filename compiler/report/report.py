@@ -43,6 +43,8 @@ class Report(ReportData, kw_only=True, dict=True, weakref=True):
         self.stage_texts: dict[str, dict[str, list[str]]] = {}
         #: the verified fixes, and a weak reference to the function that was compiled, for `fixed()`
         self.live_fixes: Any = None
+        #: what gives or applies the patch of the fixes
+        self.patched_by = "report.patch()"
         #: whether the report was loaded from saved data
         self.loaded = False
 

@@ -250,7 +250,8 @@ def test_a_patch_is_printed_whatever_the_encoding_of_the_output(tmp_path: Path) 
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, env=variables, check=False)
     assert done.returncode == 0, done.stderr
     assert "größe".encode() in done.stdout
-    assert done.stderr.decode().splitlines()[-1] == "dynascope fix --apply writes this patch into the files."
+    assert "\n  → dynascope fix --apply writes the fixes into the files\n" in done.stderr.decode()
+    assert "report.patch()" not in done.stderr.decode()
 
 
 def test_a_script_that_closes_its_output_ends_as_it_would(tmp_path: Path) -> None:

@@ -96,8 +96,8 @@ def compile_time_line(places: Places) -> CompileTimeLine | None:
     lanes = sorted({(p.lane, p.depth) for p in time.phases})
     most = ", ".join(f"{s['name']} {100 * s['part']:.0f}%" for s in shares[:3])
     return {
-        # the time that passed; the shares are fractions of the sum over all threads
-        "title": f"Compile time · {time_text(clock.total)} · {most}", "total": time_text(clock.total),
+        # the shares are fractions of the sum over all threads
+        "title": f"Compile time · {seconds(time.elapsed)} · {most}", "total": seconds(time.elapsed),
         # a lane for each depth of each thread; only the first of a thread is named, if there are several threads
         "lanes": ["" if depth or len(time.lanes) < 2 else shorten(time.lanes[lane], 60) for lane, depth in lanes],
         "segments": [_segment(p, names, clock, lanes.index((p.lane, p.depth)))

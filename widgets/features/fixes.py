@@ -69,6 +69,9 @@ def fixes_summary(report: Report) -> str:
         words += " in the repeated calls"
     if fixes.seconds_before is None or fixes.seconds_after is None:
         return words
+    low, high = report.profile.spread if report.profile is not None and report.profile.spread else (fixes.seconds_before,) * 2
+    if low <= fixes.seconds_after <= high:  # no more than calls of the unchanged program differ
+        return f"{words}, about {time_text(fixes.seconds_before)} a call before and after"
     return f"{words}, {time_text(fixes.seconds_before)} → {time_text(fixes.seconds_after)} a call"
 
 
@@ -110,6 +113,8 @@ def how_to_apply(report: Report) -> str:
     fixes = report.fixes_to_apply(conditional=True)
     if fixes is None or not fixes.fixes:
         return ""
+    if fixes.edits and not report.patched_by.startswith("report."):
+        return f"{report.patched_by} writes the fixes into the files"
     if fixes.edits:
         both = "report.patch({0}) is the diff; `with report.fixed({0}) as f:` gives the fixed function"
         sure = report.fix_set is not None and bool(report.fix_set.fixes)

@@ -328,7 +328,7 @@ def proved_words(report: Report) -> tuple[str, str]:
     removes = any(count for _, count, _ in fixed_counts(report))
     gain = f"{fixed_words(report)} go away" if removes else f"more is captured ({more})"
     left = [plural(whole - count, name) for name, count, whole in fixed_counts(report) if whole > count]
-    return f"apply {plural(len(fixes.fixes), 'verified change')} (`report.patch()`): {gain}.", ", ".join(left)
+    return f"apply {plural(len(fixes.fixes), 'verified change')} (`{report.patched_by}`): {gain}.", ", ".join(left)
 
 
 def lower_first(words: str) -> str:

@@ -338,6 +338,8 @@ def input_words(run: InputRun) -> str:
         words += f": pays back after {_calls(run.payback_calls)}"
     elif run.payback == "compile time unknown":
         words += ": after how many calls it pays back is unknown"
+    elif run.payback == "unclear":
+        words += ": whether it pays back is unclear, as the times of both vary by more than that"
     elif run.payback is not None:
         words += ": never pays back"
     return words

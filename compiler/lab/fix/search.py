@@ -503,16 +503,21 @@ class Search:
                 continue
             taken |= {id: fix.title for id in (fix.break_, fix.recompile, *fix.removes) if id is not None}
             taken |= {other.id: fix.title for other in change.instead}
+        gone = {id for step in self._steps[1:] for id in step.change.fix.removes}
         for fix in self.found.fixes:
             if fix.verdict == "untried" and not fix.reason:
-                first = taken.get(fix.id) or taken.get(fix.break_ or fix.recompile or "")
-                fix.reason = f"not needed: “{first}” holds" if first else "" if self.found.is_complete else stopped
+                own = fix.break_ or fix.recompile or ""
+                first = taken.get(fix.id) or taken.get(own)
+                fix.reason = "" if self.found.is_complete else stopped
+                if first:
+                    fix.reason = f"not needed: “{first}” holds" if own in gone else f"“{first}” was chosen in its place"
         self.found.fixes = [fix for fix in self.found.fixes if fix.reason]
 
     def _stopped(self, reason: str) -> None:
         if self.found.is_complete:
             self.found.is_complete, self._why_stopped = False, reason
-            self.found.notes.append(f"{reason[0].upper()}{reason[1:]}: not every change was tried and confirmed")
+            option = " (--fix-seconds)" if reason == TIME_LIMIT else ""
+            self.found.notes.append(f"{reason[0].upper()}{reason[1:]}{option}: not every change was tried and confirmed")
 
     def _tick(self) -> None:
         if time.perf_counter() - self._started > self._seconds:

@@ -22,6 +22,8 @@ from dynascope.compiler.builder.report_builder import build_report
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.capture.trace_files import load
 from dynascope.compiler.report import AutotuneChoice, CompileTime, Report
+from dynascope.widgets.features.compile_time import compile_time_line
+from dynascope.widgets.features.places import Places
 
 TRACES = Path(__file__).parents[2] / "traces"
 WHOLE = TRACES / "compile_time-2.13.0.log.gz"
@@ -136,6 +138,20 @@ def test_a_whole_log() -> None:
     for name, seconds in frames.items():
         whole = [p for p in time.phases if p.frame == name and p.name == "entire_frame_compile"]
         assert sum(p.seconds for p in whole) == pytest.approx(seconds, rel=0.05)
+
+
+def test_the_headline_has_the_compile_time_with_that_of_backward_graphs() -> None:
+    model = torch.nn.Linear(3, 3)
+    with observe() as recording:
+        torch.compile(model, backend="aot_eager")(torch.ones(2, 3)).sum().backward()
+    report = recording.report
+    time = time_of(report)
+    assert any(p.backward for p in time.phases)
+    assert report.summary.compile_seconds == time.elapsed
+    line = compile_time_line(Places(report))
+    assert line is not None
+    assert f" · compiled in {line['total']}" in report.headline()
+    assert line["title"].startswith(f"Compile time · {line['total']} · ")
 
 
 # -- damage -----------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from dynascope.compiler.lab import check, inputs
 from dynascope.compiler.lab import profile as profiles
 from dynascope.compiler.report import Break, BreakCost, Frame, Profile, Report, Summary
 from dynascope.compiler.retrace import retracing
-from dynascope.widgets.features.run_time import first_to_fix, verdict_words
+from dynascope.widgets.features.run_time import first_to_fix, input_words, verdict_words
 
 LOG: list[int] = []
 COUNT = 0
@@ -240,6 +240,16 @@ def test_an_input_pays_back_as_the_call_does_only_if_the_gain_is_clear(compiled:
         seen, [inputs.InputResult("x", seen, measured=profiles.Measurement(compiled=[compiled], eager=[1e-5]))]
     )
     assert [run.payback for run in seen.inputs or ()] == [payback]
+
+
+def test_no_input_pays_back_by_a_difference_that_is_less_than_its_times_vary() -> None:
+    frame = Frame(id="f0", compile_id="0/0", name="f", code_name="f", file="m.py", line=1, status="compiled")
+    seen = Report(frames=[frame], summary=Summary(compile_seconds=1.0))
+    measured = profiles.Measurement(compiled=[9e-6, 9e-6, 11e-6], eager=[8e-6, 1e-5, 12e-6])
+    inputs.annotate_inputs(seen, [inputs.InputResult("x", seen, measured=measured)])
+    (run,) = seen.inputs or ()
+    assert (run.payback, run.payback_calls) == ("unclear", None)
+    assert "whether it pays back is unclear" in input_words(run)
 
 
 def test_a_verdict_in_words() -> None:

@@ -55,7 +55,7 @@ def test_threads_at_work_at_the_same_time_do_not_make_the_compile_longer() -> No
         CompilePhase(name="compile_file", kind="compiler", start=3.0, seconds=2.0, self_seconds=2.0, lane=1),
     ]
     totals = [PhaseTotal(name=p.name, kind=p.kind, count=1, seconds=p.seconds, self_seconds=p.self_seconds) for p in phases]
-    time = CompileTime(seconds=6.0, lanes=["the recording thread", "thread 2"], phases=phases, totals=totals)
+    time = CompileTime(seconds=6.0, elapsed=5.0, lanes=["the recording thread", "thread 2"], phases=phases, totals=totals)
     line = view_model(Report(compile_time=time))["compile_time"]
     assert line is not None
     assert line["title"] == "Compile time · 5.00 s · Dynamo 67%, C++ and Triton 33%"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 from samples import fixed, one_break, recompiled
 
-from dynascope.compiler.report import Fix, FixSet
+from dynascope.compiler.report import Fix, FixSet, Profile
 from dynascope.widgets.model import view_model
 from dynascope.widgets.render.text import to_text
 
@@ -97,6 +97,8 @@ def test_the_times_of_a_call_are_short_ones() -> None:
     assert view_model(report)["chips"][0]["text"].startswith(
         "1 of 1 graph break can be fixed: 2 graphs → 1, 1.9 ms → 710 µs a call"
     )
+    report.profile = Profile(calls=3, median_seconds=0.0019, spread=[0.0005, 0.002])
+    assert "graphs → 1, about 1.9 ms a call before and after" in view_model(report)["chips"][0]["text"]
 
 
 def test_a_diff_has_the_lines_around_it() -> None:
