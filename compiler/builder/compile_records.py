@@ -48,7 +48,7 @@ class CompileRecord:
     backward_metrics: dict[str, Any] = field(default_factory=dict)
     graph_end: schema.GraphEnd | None = None
     frame_end: schema.FrameEnd | None = None
-    #: copies of the nodes of the captured graph; [] in a log
+    #: copies of the nodes of the captured graph; in a log, they are read from its text
     nodes: list[Node] = field(default_factory=list)
     #: node name -> path of the nn.Module that it ran in
     modules: dict[str, str] = field(default_factory=dict)
@@ -108,6 +108,17 @@ class CompileRecord:
         if self.compile_id is None or self.frame_end is not None or self.metrics or self.over:
             return False
         return self.started or self.recompile_text is not None  # torch.export may record neither a start nor metrics
+
+    @property
+    def files(self) -> set[str]:
+        """Names of the files in the stack at its start and in its graph."""
+        return {self.file, *(s.file for s in self.stack), *(n.file for n in self.nodes if n.file is not None)}
+
+    @property
+    def guarded_files(self) -> set[str]:
+        """Names of the files in the stacks of its guards and symbols."""
+        made = {s.filename for stacks in self.guard_stacks.values() for stack in stacks for s in stack}
+        return made | {str(s["filename"]) for _, fields in self.shapes for s in fields.get("user_stack") or ()}
 
     @property
     def name(self) -> str:

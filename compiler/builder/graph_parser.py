@@ -1,7 +1,7 @@
 """Parses the Python text that torch prints for an FX graph.
 
 Logs have only this text; for a live run, `torch_private.graph_nodes` copies the same nodes from the graph.  `parse` returns the
-statements of a graph with their arguments, from which `graph_benchmark.rebuild` builds an FX graph; `read` returns the report's
+statements of a graph with their arguments, from which `graph_rebuild` builds an FX graph; `read` returns the report's
 nodes and the names of the outputs.  Pure functions; torch is not needed.
 """
 

@@ -250,10 +250,9 @@ class Version:
         return next((place for _, written, place in self.made.get("", ()) if written == text), None)
 
 
-def read_version(record: CompileRecord, cell_of: CellResolver, files: set[str]) -> Version:
-    """The guards and symbols of a compile; `files`: names of files in its stacks and graph."""
+def _read_version(record: CompileRecord, cell_of: CellResolver) -> Version:
     places = Places(cell_of)
-    places.know_files(files)
+    places.know_files(record.files)
     symbols = Symbols(record.shapes, places)
     version = read_tree(record.guard_text or "", places, record.guard_stacks, symbols.conditions)
     version.symbols = symbols.describe(version.sites, version.marked, str(record.metrics.get("dynamo_config")))
@@ -264,17 +263,25 @@ _STACK = re.compile(r'^ *File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<func
 
 
 class Recompiles:
-    """Makes the recompiles of a report; versions are added in the order in which they were compiled."""
+    """Makes the recompiles of a report; compiles are added in the order in which they began."""
 
     def __init__(self, cell_of: CellResolver) -> None:
         self.cell_of = cell_of
         #: by reset period (see `CompileRecord`) and compile id
-        self._versions: dict[tuple[tuple[int | None, int], str | None], Version] = {}
+        self._records: dict[tuple[tuple[int | None, int], str | None], CompileRecord] = {}
+        #: by index of the record
+        self._versions: dict[int, Version] = {}
 
-    def add(self, record: CompileRecord, version: Version) -> None:
-        self._versions[record.reset_period, record.compile_id] = version
+    def add(self, record: CompileRecord) -> None:
+        self._records[record.reset_period, record.compile_id] = record
 
-    def recompile(self, record: CompileRecord, frame: Frame, new: Version, before: Frame | None) -> Recompile:
+    def version(self, record: CompileRecord) -> Version:
+        """The guards and symbols of a compile: reading them is most of what a report costs."""
+        if record.order not in self._versions:
+            self._versions[record.order] = _read_version(record, self.cell_of)
+        return self._versions[record.order]
+
+    def recompile(self, record: CompileRecord, frame: Frame, before: Frame | None) -> Recompile:
         """The recompile that led to a frame; if the compiler refused it, the frame runs eagerly."""
         metrics = record.metrics
         began = record.started or record.unfinished
@@ -285,7 +292,7 @@ class Recompiles:
         entries_before = metrics.get("cache_size") if refused_by is None else len(texts)
         return Recompile(
             frame=frame.id, of=before.id if before else None, reasons=[without_stack(t) for t in texts],
-            failed_guards=self.failed(record, texts, new),
+            failed_guards=self.failed(record, texts, self.version(record)),
             stack=callers(record.callers, self.cell_of), call=record.call,
             entries=None if entries_before is None else entries_before + (frame.status == "compiled"),
             limit=int(refusal["value"]) if refusal and refusal["value"] else limits.get(refused_by or "recompile_limit"),
@@ -300,7 +307,8 @@ class Recompiles:
         for guard, text in zip(guards, texts, strict=True):
             version = COMPILE.match(text)
             guard.compile_id = version["id"] if version else None
-            old = self._versions.get((record.reset_period, guard.compile_id), Version())
+            of = self._records.get((record.reset_period, guard.compile_id))
+            old = self.version(of) if of is not None else Version()
             printed_condition, _ = split_comment(COMPILE.sub("", without_stack(text)))
             condition = user_expression(printed_condition)
             about = str(guard.source)

@@ -6,6 +6,7 @@ A link, a column or a flag that the events do not show stays None.
 from __future__ import annotations
 
 import copy
+import functools
 import linecache
 import sys
 from collections import Counter
@@ -19,7 +20,7 @@ from dynascope.compiler.builder.compile_time import compile_time, repeated_block
 from dynascope.compiler.builder.dynamo_texts import user_expression
 from dynascope.compiler.builder.events.schema import CacheHit, Code, Event, RecordingFacts
 from dynascope.compiler.builder.frame_links import Links
-from dynascope.compiler.builder.guards import Recompiles, read_version
+from dynascope.compiler.builder.guards import Recompiles, Version
 from dynascope.compiler.builder.notes import annotate
 from dynascope.compiler.report import (
     CompileTime,
@@ -29,6 +30,7 @@ from dynascope.compiler.report import (
     Graph,
     InlinedFunction,
     LateBackward,
+    Later,
     Report,
     Source,
     Summary,
@@ -39,6 +41,8 @@ from dynascope.compiler.source.code import STATEMENTS, is_resume, user_name
 from dynascope.compiler.source.lines import (
     CellResolver,
     OldFunction,
+    as_it_is_now,
+    file_lines,
     function_at,
     is_changed,
     known_lines,
@@ -55,6 +59,7 @@ _KNOWN = "Dynamo knew this function before the recording and holds no compiled c
 def build_report(events: Iterable[Event], facts: RecordingFacts | None = None) -> Report:
     """Make the Report of these events, which are in the order in which they were recorded."""
     facts = facts or RecordingFacts()
+    facts.cell_of = functools.cache(facts.cell_of)  # a cell that runs again has another number
     records = CompileRecords(events, facts.strings)
     with with_old(facts.old_functions):
         report = _ReportBuilder(records, facts).report()
@@ -103,11 +108,35 @@ class _ReportBuilder:
             self.add_cache_hit(event, by_code)
         result = self.result
         result.compile_time = self.compile_time()
-        result.unread = dict(self.records.unread)
         result.breaks = graphs.take_wrapper_breaks(result, self.breaks.breaks, self.wrappers)
-        result.sources = _sources(self.extents, self.cell_of)
         result.summary = _summary(result)
+        for file in {f for record, _ in self.made for f in record.files | record.guarded_files}:
+            file_lines(file)  # read now, so that it does not matter when somebody looks
+            self.cell_of(file)
+        make = Later(functools.partial(as_it_is_now().run, self.details))
+        result.leave(make, "sources", "unread")
+        for _, frame in self.made:
+            frame.leave(make, "guards", "guard_sites", "symbols")
         return result
+
+    def details(self) -> None:
+        """Read the guards and symbols, and take the lines that the report refers to.
+
+        A text summary needs none of them, and they are most of what a report costs.
+        """
+        for record, frame in self.made:
+            try:
+                version = self.recompiles.version(record)
+            except Exception as error:
+                self.records.unread[f"frame: {type(error).__name__}"] += 1
+                version = Version()
+            frame.guards = list(version.readable if record.guard_text else dict.fromkeys(record.added_guards))
+            frame.guard_sites, frame.symbols = version.sites, version.symbols
+            for site in frame.guard_sites:
+                if site.at is not None and (site.at.file in self.extents or is_users(site.at.file)):
+                    self.note_lines(site.at.file, site.at.line, site.at.line)
+        self.result.sources = _sources(self.extents, self.cell_of)
+        self.result.unread = dict(self.records.unread)
 
     def compile_time(self) -> CompileTime | None:
         """Where the time of the compiles went; None if it is unknown."""
@@ -151,7 +180,7 @@ class _ReportBuilder:
         self.breaks.regions.begin(frame)
         self.graph(record, frame)
         self.end(record, frame)
-        self.guards(record, frame)
+        self.recompile(record, frame)
         self.latest[_key(record)] = frame
         self.links.add(record, frame)
         if made is not None:
@@ -250,13 +279,13 @@ class _ReportBuilder:
         if record.graph_text is None:
             return
         graph = Graph(id=f"g{len(self.result.graphs)}", frame=frame.id, ops=0, code=record.graph_text)
-        if record.nodes:  # other recordings may have the same nodes
-            graph.nodes, graph.outputs = [*map(copy.copy, record.nodes)], list(record.nodes[-1].inputs)
-        else:
+        if not record.nodes:
             try:
-                graph.nodes, graph.outputs = graph_parser.read(record.graph_text)
+                record.nodes, _ = graph_parser.read(record.graph_text)
             except ValueError:
                 self.records.unread["dynamo_output_graph: unreadable"] += 1
+        graph.nodes = [*map(copy.copy, record.nodes)]  # other recordings may have the same nodes
+        graph.outputs = [name for n in graph.nodes if n.op == "output" for name in n.inputs]
         calls = [n for n in graph.nodes if n.op.startswith("call_")]
         for node in graph.nodes:
             node.module = _module(record.modules.get(node.name))
@@ -331,23 +360,14 @@ class _ReportBuilder:
             cell=at.cell,
         )
 
-    def guards(self, record: CompileRecord, frame: Frame) -> None:
-        """Add the frame's guards and symbols, and the recompile that led to it."""
-        files = {s.file for s in record.stack} | {frame.file}
-        if frame.graph is not None:
-            files |= {n.file for n in self.result.graphs[-1].nodes if n.file is not None}
-        version = read_version(record, self.cell_of, files)
-        frame.guards = list(version.readable if record.guard_text else dict.fromkeys(record.added_guards))
-        frame.guard_sites, frame.symbols = version.sites, version.symbols
-        for site in frame.guard_sites:
-            if site.at is not None and (site.at.file in self.extents or is_users(site.at.file)):
-                self.note_lines(site.at.file, site.at.line, site.at.line)
+    def recompile(self, record: CompileRecord, frame: Frame) -> None:
+        """Add the recompile that led to the frame."""
         if record.compile_id is not None and record.recompile_text is not None:
             before = self.latest.get(_key(record))
             if record.started or record.unfinished:  # else it was refused, and nothing was compiled again
                 frame.recompile_of = before.id if before else None
-            self.result.recompiles.append(self.recompiles.recompile(record, frame, version, before))
-        self.recompiles.add(record, version)
+            self.result.recompiles.append(self.recompiles.recompile(record, frame, before))
+        self.recompiles.add(record)
 
     def check(self, file: str) -> None:
         """Read a file again if it was edited (and perhaps loaded again) since it was read; only once for a report."""

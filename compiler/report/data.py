@@ -5,13 +5,47 @@ Unknown keys are ignored, so that reports of later versions with additional keys
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeVar
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import msgspec
 
 
 class Part(msgspec.Struct, kw_only=True, rename={"break_": "break"}):
     """Plain data."""
+
+
+class Later:
+    """Calls a function once, when the first of the fields that it makes is read, in any thread."""
+
+    def __init__(self, make: Callable[[], None]) -> None:
+        self._make: Callable[[], None] | None = make
+        self._lock = threading.RLock()
+
+    def __call__(self) -> None:
+        with self._lock:
+            if self._make is not None:
+                self._make()
+                self._make = None  # frees what the fields were made of; after an interrupt, they can still be made
+
+
+class LazyPart(Part, kw_only=True, dict=True):
+    """A part with fields that may be made when one of them is first read, because making them takes long."""
+
+    def leave(self, make: Later, *fields: str) -> None:
+        """Leave these fields out until one of them is read: `make` sets all of them then."""
+        for field in fields:
+            delattr(self, field)
+        self.__dict__["left"] = (make, fields)
+
+    if not TYPE_CHECKING:  # its fields have types
+
+        def __getattr__(self, name: str) -> Any:
+            make, fields = self.__dict__.get("left", (None, ()))
+            if name in fields:
+                make()
+            return object.__getattribute__(self, name)
 
 
 class SparsePart(Part, kw_only=True, omit_defaults=True):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Identified = TypeVar("Identified", Frame, Graph, Break)
 
 
-class Report(ReportData, kw_only=True, dict=True, weakref=True):
+class Report(ReportData, kw_only=True, weakref=True):
     """What the compiler did during one recording."""
 
     def __post_init__(self) -> None:
@@ -71,6 +71,7 @@ class Report(ReportData, kw_only=True, dict=True, weakref=True):
             data = report.to_dict()
             breaks = [b["line"] for b in data["breaks"]]
         """
+        _ = self.sources  # made when first read, with the guards of all frames
         data: dict[str, Any] = msgspec.to_builtins(self)
         return data
 

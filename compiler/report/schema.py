@@ -10,7 +10,7 @@ from typing import Literal
 
 from msgspec import field
 
-from dynascope.compiler.report.data import FailedGuard, GuardSite, Part, StackEntry, Symbol
+from dynascope.compiler.report.data import FailedGuard, GuardSite, LazyPart, Part, StackEntry, Symbol
 from dynascope.compiler.report.measurements import Check, CompileTime, Fix, FixSet, GraphRun, InputRun, Profile
 
 #: version of the data; `upgrade` converts older data.  A new field with a default needs no new version.
@@ -67,7 +67,7 @@ class InlinedFunction(Part, kw_only=True):
     cell: int | None = None
 
 
-class Frame(Part, kw_only=True):
+class Frame(LazyPart, kw_only=True):
     """One compile of a Python code object: in the recording, or before it if the code ran in the recording."""
 
     id: str
@@ -380,7 +380,7 @@ class Summary(Part, kw_only=True):
     unknown_breaks: int = 0
 
 
-class ReportData(Part, kw_only=True):
+class ReportData(LazyPart, kw_only=True):
     """All facts of one recording: the data that is saved, loaded and compared."""
 
     schema: int = SCHEMA

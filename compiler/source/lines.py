@@ -13,8 +13,8 @@ import itertools
 import linecache
 import os
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextvars import Context, ContextVar
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -37,13 +37,25 @@ class OldFunction(NamedTuple):
 
 
 _old_functions: ContextVar[Sequence[OldFunction]] = ContextVar("functions with other lines than their files", default=())
+_kept_lines: ContextVar[Mapping[str, list[str]]] = ContextVar("file -> its lines when they were recorded")
 
 
 def file_lines(file: str) -> list[str]:
     """The lines of a file or cell; [] if it cannot be read, or is a device or a pipe, which a damaged log may name."""
+    kept = _kept_lines.get(None)
+    if kept is not None and file in kept:
+        return kept[file]
     if file not in linecache.cache and os.path.exists(file) and not os.path.isfile(file):
         return []
     return linecache.getlines(file)
+
+
+def as_it_is_now() -> Context:
+    """A context in which the files that have been read, and the old functions, keep their present lines."""
+    context = Context()  # not a copy: the user's context variables are not kept alive
+    context.run(_kept_lines.set, {file: entry[2] for file, entry in list(linecache.cache.items()) if len(entry) == 4})
+    context.run(_old_functions.set, _old_functions.get())
+    return context
 
 
 @contextlib.contextmanager

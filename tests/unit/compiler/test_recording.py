@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 import json
+import linecache
 import threading
 import weakref
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -296,6 +298,30 @@ def test_the_report_keeps_nothing_of_the_users_alive() -> None:
     assert len(references) == 5
     assert [r() for r in references] == [None] * len(references)
     assert hook_installer.HOOKS.entered == {}
+
+
+def test_a_report_says_the_same_whenever_it_is_read(tmp_path: Path) -> None:
+    file, text = tmp_path / "later.py", "def f(x, k=2):\n    if x.shape[0] > k:\n        return x + k\n    return x\n"
+    file.write_text(text)
+    space: dict[str, Any] = {}
+    exec(compile(text, str(file), "exec"), space)
+    count = 3
+
+    def cells(name: str) -> int | None:
+        return count if name == str(file) else None
+
+    with observe(cells=cells) as one, observe(cells=cells) as other:
+        torch.compile(space["f"], backend="eager")(torch.ones(3))
+    at_once, later = one.report.to_dict(), other.report
+    file.write_text("# other text\n" * 9)
+    linecache.checkcache()
+    count = 4
+    (source,) = later.sources
+    assert (source.cell, source.excerpts[0].text) == (3, text.rstrip())
+    assert later.to_dict() == at_once
+    assert any(site.guards for site in later.frames[0].guard_sites)
+    with pytest.raises(AttributeError, match="no attribute 'guard_lines'"):
+        _ = later.frames[0].guard_lines  # type: ignore[attr-defined]
 
 
 def test_a_report_of_forty_breaks_is_small() -> None:
