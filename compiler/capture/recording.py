@@ -139,6 +139,8 @@ class Recording:
         self.called: list[str] = []
         #: those in `called` that the user's code compiled: `compiles` did not announce them
         self.users_own: list[str] = []
+        #: modules of torch's own that the user compiled in place and that were called
+        self._torchs_own: list[str] = []
         self._targets: dict[int, str | None] = {}
         self.hooks: dict[str, bool | str] = {}
         self._keeps_bytecode = int(settings is not None and settings.bytecode)
@@ -252,6 +254,8 @@ class Recording:
         if in_torch(code.file) and code.name not in ("inner", "forward"):
             return event
         announced = event.target in self._targets or code.name == STATEMENTS
+        if in_torch(code.file) and code.name == "forward" and not announced and name not in self._torchs_own:
+            self._torchs_own.append(name)
         for names in (self.called,) if announced else (self.called, self.users_own):
             if name not in names:
                 names.append(name)
@@ -282,6 +286,11 @@ class Recording:
     def _build_report(self, error: BaseException | None) -> Report:
         if "torch" in sys.modules and not any(isinstance(e, schema.FrameEnd) for e in self.events):
             self._note_eager()
+            if self._torchs_own and not self.notes:
+                self.notes.append(
+                    f"{', '.join(self._torchs_own)}: nothing was compiled, because Dynamo leaves a module of torch's own alone "
+                    "where `model.compile()` compiles it: use torch.compile(model)."
+                )
         # if Dynamo was made to forget the known sizes meanwhile, the run was traced as if there had been no earlier run
         sizes_before = self._sizes_before if caches.times_forgotten == self._times_forgotten else {}
         facts = RecordingFacts(

@@ -49,6 +49,8 @@ BY_DESIGN = f"This break is by design and costs nothing to leave. {TRAINING}"
 _FALSE = "AssertionError: the assertion is false"
 #: the beginning of a hint that a run answers: the code around the break ran eagerly, with this error or without
 _MAY_FAIL = "Your code may result in an error when running in eager"
+#: matches what the compiler says where an object is made that it cannot make: a parameter of a module, a dataset
+_MAKING = re.compile(r"`torch\.nn\.Parameter\(\)` (?:constructor|outside)|the function `\w+\.__init__`")
 _UNKNOWN_NAME = "failed to find name in frame builtins"
 #: words that carry no meaning in the compiler's titles
 _PLAIN = {
@@ -141,7 +143,8 @@ def advice(report: Report, b: Break) -> list[str]:
     """What the user can do about a break, the most promising first; what was tried and refused is told as such."""
     by_design, is_false = is_by_design(b), b.error.startswith(_FALSE)
     is_unknown = b.type == _UNKNOWN_NAME  # the compiler takes it for a bug of its own
-    told = not (by_design or is_false or is_unknown)
+    is_made = any(_MAKING.search(text) for text in (b.explanation, *b.hints))
+    told = not (by_design or is_false or is_unknown or is_made)
     ran = bool(report.hooks) and b.outcome != "raised"  # in a live run
     fails = ran and (b.file, b.line) in passed_by_error(report)
     hints = [h for h in b.hints if h.strip() and told and not (ran and h.startswith(_MAY_FAIL))]
@@ -159,6 +162,8 @@ def advice(report: Report, b: Break) -> list[str]:
         steps.insert(0, "Decide it while tracing, `True if ... else False`: sizes for which it differs are then compiled anew.")
     elif "does not know how to trace the builtin" in b.explanation:
         steps.insert(0, "Call it outside of the compiled code, and pass its result in.")
+    elif is_made:
+        steps.append("Make it outside of the compiled code: a function that makes modules or data has little to compile.")
     elif by_design:
         steps.append(BY_DESIGN if b.outcome == "resumed" else TRAINING)
     if b.outcome == "skipped" and not (b.allowed or is_unknown or fails):

@@ -58,6 +58,27 @@ def patched_objects() -> dict[str, Any]:
     }
 
 
+class Doubles(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+
+def test_a_module_of_torchs_own_that_is_compiled_in_place_is_said_to_run_eagerly() -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU())
+    model.compile(backend="eager")
+    with observe() as recording:
+        model(torch.ones(2, 3))
+    assert (recording.report.frames, [note.partition(",")[0] for note in recording.report.notes]) == (
+        [], ["Sequential: nothing was compiled"],
+    )  # fmt: skip
+    module = torch.nn.Sequential(Doubles(), torch.nn.ReLU())
+    module.compile(backend="eager")
+    with observe() as recording:
+        module(torch.ones(2, 3))
+        module(torch.ones(2, 3))
+    assert (recording.report.summary.graphs, recording.report.notes) == (1, [])
+
+
 def test_everything_is_put_back() -> None:
     torch.compile(broken, backend="eager")(torch.ones(3))  # torch's own handler leaves at the first record
     torch._dynamo.reset()

@@ -25,6 +25,19 @@ def told(type: str, explanation: str, reason: str = "") -> list[str]:
     return reasons(b)
 
 
+def test_what_makes_modules_or_datasets_is_to_be_left_out_of_compiled_code() -> None:
+    skipped = "Dynamo developers have intentionally marked that the function `TensorDataset.__init__` should not be traced."
+    made = Break(
+        id="b0", file="f.py", line=3, explanation=skipped, hints=["Avoid calling the function `TensorDataset.__init__`."]
+    )
+    parameter = Break(
+        id="b1", file="f.py", line=4, explanation="Attempted to use `torch.nn.Parameter()` constructor with Dynamo."
+    )
+    for b in (made, parameter):
+        assert advice(Report(), b)[0].startswith("Make it outside of the compiled code")
+        assert "Avoid calling" not in " ".join(advice(Report(), b))
+
+
 @pytest.mark.parametrize(
     ("type", "explanation"),
     [
