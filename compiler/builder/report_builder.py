@@ -177,6 +177,8 @@ class _ReportBuilder:
         self.result.frames.append(frame)
         self.made.append((record, frame))
         made = self.links.link(record, frame)
+        if self.result.origin == "trace":
+            self.name_as_live(frame)
         self.breaks.regions.begin(frame)
         self.graph(record, frame)
         self.end(record, frame)
@@ -187,6 +189,14 @@ class _ReportBuilder:
             self.note_lines(frame.file, made.original.line, made.original.end_line)
         if frame.status != "ignored":
             self.note_lines(frame.file, frame.line, frame.end_line)
+
+    def name_as_live(self, frame: Frame) -> None:
+        """Name what was called from uncompiled code as a recording does: a module by its class, which a log does not name."""
+        before = next((f for f in self.result.frames if f.id == frame.continues), None)
+        if before is not None and user_name(before.code_name) == user_name(frame.code_name):
+            frame.name = before.name
+        elif frame.parent is None and frame.name == "forward" and frame.qualname is not None:
+            frame.name = frame.qualname.removesuffix(".forward")
 
     def late(self, record: CompileRecord) -> None:
         """Add a backward graph whose forward was compiled before the recording."""

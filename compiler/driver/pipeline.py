@@ -12,6 +12,7 @@ in the code that they run and in what they show.  All of them run the code insid
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any
@@ -150,7 +151,10 @@ class Run:
             with _unless_fault("the check is not shown", self.notes):
                 self.notes.append(check.words(self._checked))
                 report.check = self._checked
-        cached = dict.fromkeys(f.name for f in report.frames if f.status == "cached" and f.kind != "resume")
+        cached = Counter(f.name for f in report.frames if f.status == "cached" and f.kind != "resume")
+        several = ", ".join(name for name, versions in cached.items() if versions > 1)
+        if several:
+            self.notes.append(f"all cached versions are counted, and which of them ran is unknown: {several}")
         if cached and self._trace_again:
             self.notes.append(
                 f"compiled before this recording, so its breaks are unknown: {', '.join(cached)}; {self._trace_again}"

@@ -378,7 +378,7 @@ def break_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
 
 def _listed(breaks: list[Break], places: Places, terminal: Terminal) -> list[str]:
     """The places and lines of the first 20 of these breaks, and the number of the others."""
-    rows = [(places.at(b.file, b.line, b.cell), shorten(b.source.strip(), terminal.width - 30)) for b in breaks]
+    rows = [(places.of_break(b), shorten(b.source.strip(), terminal.width - 30)) for b in breaks]
     return capped([f"      {place}  {source}" for place, source in rows], 20)
 
 

@@ -182,10 +182,13 @@ def error_lines(places: Places, terminal: Terminal) -> list[str]:
     return terminal.wrap(text, "", 3, "red")
 
 
-def note_lines(report: Report, terminal: Terminal, most: int) -> list[str]:
-    """All notes on unread records, because of which the report may be wrong, and the first of the other notes."""
+def note_lines(report: Report, terminal: Terminal, most: int, longest: int = 3) -> list[str]:
+    """All notes on unread records, because of which the report may be wrong, and the first of the other notes.
+
+    `longest`: a note has at most this many lines.
+    """
     lost, own = record_notes(report), report.notes
     others = [*own[:8], *splits(report), *own[8:]]
     shown = capped(["note: " + note for note in [*lost, *others]], max(most, len(lost)), "note")
-    lines = [line for note in shown for line in terminal.wrap(note, "", 3)]
+    lines = [line for note in shown for line in terminal.wrap(note, "", longest)]
     return ["", *lines] if lines else []

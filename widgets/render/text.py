@@ -66,7 +66,7 @@ def _lines(report: Report, t: Terminal, whole: bool) -> list[str]:
     fixes = t.part("The fixes", lambda: fix_lines(places, t, MOST))
     run_time = t.part("The run time", lambda: run_time_lines(places, t, MOST))
     inputs = t.part("The inputs", lambda: input_lines(report, t, 2 * MOST))
-    notes = t.part("The notes", lambda: note_lines(report, t, MOST if small else 2))
+    notes = t.part("The notes", lambda: note_lines(report, t, MOST if small else 2, 40 if whole else 3))
     if shown is not None:
         brief = [*fixes[:2], *run_time[:2], *inputs[:2], *notes]
         large = OverviewText(shown, t.colour, t.width)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import torch
 
 import dynascope
@@ -19,6 +24,18 @@ class Block(torch.nn.Module):
 
 def outer(x: torch.Tensor) -> torch.Tensor:
     return Block()(x) + 1
+
+
+def test_a_log_names_a_compiled_module_by_its_class_as_a_live_run_does(tmp_path: Path) -> None:
+    code = f"import sys, torch; sys.path.insert(0, {str(Path(__file__).parent)!r}); from test_qualified_names import Block; "
+    code += "torch.compile(Block(), backend='eager')(torch.ones(3))"
+    environment = {**os.environ, "TORCH_TRACE": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=300)
+    with dynascope.observe() as recording:
+        torch.compile(Block(), backend="eager")(torch.ones(3))
+    for report in (recording.report, dynascope.load(tmp_path)):
+        assert report.compiled == ["Block"]
+        assert [(f.name, f.kind) for f in report.frames] == [("Block", "function"), ("Block", "resume")]
 
 
 def test_methods_are_named_with_their_class() -> None:

@@ -224,6 +224,9 @@ def test_observe_runs_the_cell_as_it_stands(shell):
     assert (fresh.summary.breaks, fresh.notes) == (1, [])
     assert shell("%observe f(x)").result.tolist() == [2, 2, 2]
     assert dynascope.last().notes == [note.format("%observe")]
+    shell("g = torch.compile(lambda x: x + 1, backend='eager', dynamic=False)", "g(x), g(torch.ones(4))")
+    report = shell.report("%observe g(x)")
+    assert report.notes[0] == "all cached versions are counted, and which of them ran is unknown: <lambda>"
 
 
 def test_no_option_is_advised_where_the_command_does_not_have_it(shell):

@@ -81,7 +81,7 @@ def test_breaks_that_are_alike_are_shown_once() -> None:
     report.breaks += [replace(first, id=f"b{line}", line=line) for line in range(5, 18)]
     text = to_text(report, colour=False)
     assert text.count("✂ graph break") == 1
-    assert "    13 more graph breaks like this:\n      In[3]:5  torch._dynamo.graph_break()\n" in text
+    assert "    13 more graph breaks like this:\n      In[3]:5:5  torch._dynamo.graph_break()\n" in text
     report.breaks[1].explanation = "Another reason."
     assert to_text(report, colour=False).count("✂ graph break") == 2
     del report.breaks[3:]
@@ -114,6 +114,13 @@ def test_counts_agree_with_their_nouns(n: int, s: str) -> None:
     report.fixes = [Fix(id="x0", break_="b0", settings=settings, verdict="verified", breaks_before=n, breaks_after=0)]
     (cause,) = causes(report)
     assert CauseWords(Places(report), cause).tried().endswith("becomes 0" if n == 1 else "become 0")
+
+
+def test_the_details_have_the_whole_of_a_long_note() -> None:
+    note = f"check: compiled and eager differ: {'; '.join(f'value {i} by 0.5' for i in range(60))}. The eager one is right."
+    report = Report(notes=[note])
+    assert "The eager one is right." not in str(report)
+    assert "The eager one is right." in " ".join(report.details().split())
 
 
 def test_frames_and_limits_that_are_not_shown_are_counted() -> None:
