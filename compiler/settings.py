@@ -37,6 +37,7 @@ def _option(
     """Declare an option: a field of Settings.
 
     `group`: "compile" (passed to the compiler), "run" (how the cell runs) or "view" (what is shown).
+    `choices`: the values of a choice; for a switch, those that it takes besides True and False.
     `config`: whether `%config` can set it for all later cells.  `bare`: the value if the flag is given without an argument.
     """
     metadata = {
@@ -67,7 +68,7 @@ class ExplainSettings(TypedDict, total=False):
     bytecode: bool
     profile: int | None
     inputs: Sequence[Any] | None
-    check: bool
+    check: bool | str
     second_call: bool
     fix: bool
     fix_seconds: float
@@ -121,9 +122,10 @@ class Settings:
         "recompile and what that costs. An element is one argument, a tuple of arguments, or a dict of keyword arguments.",
         group="run", metavar="NAME", config=False,
     )  # fmt: skip
-    check: bool = _option(
+    check: bool | str = _option(
         False, "Compare with eager: the last compiled call is repeated, compiled and eagerly, and values, gradients and "
-        "in-place effects must agree.", SWITCH, group="run",
+        "in-place effects must agree. With =where, also search for the line at which a difference begins.",
+        SWITCH, group="run", choices=("where",),
     )  # fmt: skip
     second_call: bool = _option(
         False, "Afterwards trace the calls again from the state that they have left, without the backend, and show which graph "
@@ -173,7 +175,9 @@ class Settings:
             if value is None and f.default is None:
                 continue
             if (kind == SWITCH or choices == ("true", "false")) and not isinstance(value, bool):
-                return f"{f.name} takes True or False, not {value!r}"
+                values = list(map(repr, choices)) if kind == SWITCH else []
+                if repr(value) not in values:
+                    return f"{f.name} takes {', '.join(['True', *values])} or False, not {value!r}"
             if kind == CHOICE and choices not in (MODES, ("true", "false")) and value not in choices:
                 return f"unknown {f.name} {value!r}: use one of {', '.join(choices)}"
             if kind == NUMBER and (isinstance(value, bool) or not isinstance(value, (int, float))):

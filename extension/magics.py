@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import shlex
 import sys
@@ -178,7 +179,8 @@ def _nargs(parser: Any, flag: str) -> Any:
     actions = [a for a in parser._actions if flag in a.option_strings] or [
         a for a in parser._actions if any(o.startswith(flag) for o in a.option_strings)
     ]
-    return actions[0].nargs if actions else 0
+    is_switch = bool(actions) and isinstance(actions[0], argparse.BooleanOptionalAction)  # it takes a value after = only
+    return actions[0].nargs if actions and not is_switch else 0
 
 
 # -- %load_ext and %unload_ext ---------------------------------------------------------------------

@@ -69,7 +69,10 @@ def _keywords(f: Field) -> dict[str, Any]:
     meta, kind, default = f.metadata, f.metadata["kind"], default_of(f)
     keywords: dict[str, Any] = {"help": meta["help"].replace("%", "%%")}
     if kind == SWITCH:
-        return keywords | {"action": argparse.BooleanOptionalAction}
+        more = (
+            {"action": _Switch, "choices": meta["choices"]} if meta["choices"] else {"action": argparse.BooleanOptionalAction}
+        )
+        return keywords | more
     if kind in (REPEAT, PAIRS):
         return keywords | {"action": "append", "metavar": meta["metavar"]}
     if default is not None:
@@ -80,6 +83,17 @@ def _keywords(f: Field) -> dict[str, Any]:
     if kind == NUMBER:
         keywords["type"] = float if f.type == "float" else int
     return keywords if meta["bare"] is None else keywords | {"nargs": "?", "const": meta["bare"]}
+
+
+class _Switch(argparse.BooleanOptionalAction):
+    """A switch that also takes values: `--check`, `--no-check` and `--check=where`."""
+
+    def __init__(self, *args: Any, choices: Any, **keywords: Any) -> None:
+        super().__init__(*args, **keywords)
+        self.nargs, self.choices = "?", choices
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+        setattr(namespace, self.dest, values or not str(option_string).startswith("--no-"))
 
 
 def settings_from(arguments: Any, defaults: Settings) -> Settings:
@@ -94,8 +108,10 @@ def settings_from(arguments: Any, defaults: Settings) -> Settings:
             continue
         if f.metadata["kind"] == PAIRS:
             given = dict(_pair(text, option_flag(f)) for text in given)
-        elif is_bool(f):
-            given = given in (True, "true")
+        elif is_bool(f) and given not in f.metadata["choices"]:
+            given = given is True
+        elif f.metadata["choices"] == ("true", "false"):
+            given = given == "true"
         changes[f.name] = given
     return defaults.replace(**changes)
 
@@ -130,7 +146,7 @@ def command_line(magic: str, settings: Settings, defaults: Settings) -> str:
         if value is None:
             return ""
         if kind == SWITCH:
-            words.append(flag if value else f"--no-{flag[2:]}")
+            words.append(f"{flag}={value}" if isinstance(value, str) else flag if value else f"--no-{flag[2:]}")
             continue
         if kind == PAIRS:
             values = [f"{key}={item if _value(str(item)) == item else repr(item)}" for key, item in value.items()]
@@ -155,6 +171,8 @@ def _trait(f: Field) -> Any:
         return traits.Dict(help=help)
     if kind == CHOICE and not is_bool(f):
         return traits.Enum(f.metadata["choices"], default, allow_none=default is None, help=help)
+    if kind == SWITCH and f.metadata["choices"]:
+        return traits.Union([traits.Bool(), traits.Enum(f.metadata["choices"])], default_value=default, help=help)
     number = traits.Float if f.type == "float" else traits.Int
     trait = traits.Bool if is_bool(f) else number if kind == NUMBER else traits.Unicode
     return trait(default, allow_none=default is None, help=help)

@@ -62,7 +62,7 @@ def with_table(page: str) -> str:
 def _flag(f: dataclasses.Field[Any]) -> str:
     meta, flag = f.metadata, option_flag(f)
     if meta["kind"] == SWITCH:
-        return f"`--[no-]{flag[2:]}`"
+        return f"`--[no-]{flag[2:]}{''.join(f'[={value}]' for value in meta['choices'])}`"
     short = f"`-{meta['short']}`, " if meta["short"] else ""
     # the modes are too many for this column: `_help` lists them
     value = "MODE" if f.name == "mode" else "{" + ",".join(meta["choices"]) + "}" if meta["kind"] == CHOICE else meta["metavar"]

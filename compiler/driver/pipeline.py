@@ -75,7 +75,7 @@ class Run:
         self.notes: list[str] = settings_notes(settings) if settings is not None else []
         self._retraces, self._regions, self._user_code = retraces, regions, user_code
         self._quiet = quiet
-        self._checked: Check | None = None
+        self._checked: tuple[Check, RecordedCall | None] | None = None
         self._measured: profile.Measurement | None = None
         self._profiled: RecordedCall | None = None
         self._tried: list[inputs.InputResult] | None = None
@@ -131,6 +131,8 @@ class Run:
             self._report = self._annotated(self.recording.report)
             try:
                 if error is None or (isinstance(error, Exception) and compiling.is_refusal(error)):
+                    with _unless_fault("the line at which they differ was not searched", self._report.notes):
+                        self._locate(self._report)
                     with _unless_fault("the calls were not tried again", self._report.notes):
                         self._try_again(self._report)
             finally:  # also if the user interrupts the calls
@@ -149,8 +151,8 @@ class Run:
                 profile.annotate_profile(report, self._measured)
         if self._checked is not None:
             with _unless_fault("the check is not shown", self.notes):
-                self.notes.append(check.words(self._checked))
-                report.check = self._checked
+                self.notes.append(check.words(self._checked[0]))
+                report.check = self._checked[0]
         cached = Counter(f.name for f in report.frames if f.status == "cached" and f.kind != "resume")
         several = ", ".join(name for name, versions in cached.items() if versions > 1)
         if several:
@@ -161,6 +163,17 @@ class Run:
             )
         report.notes = list(dict.fromkeys([*self.notes, *report.notes]))
         return report
+
+    def _locate(self, report: Report) -> None:
+        """Search where the numbers differ, for `--check=where`."""
+        checked, call = self._checked or (Check(), None)
+        if self.settings is None or self.settings.check != "where" or call is None or checked.numbers is None:
+            return
+        from dynascope.compiler.lab.numbers.where import locate
+
+        with self._quiet():
+            sentences = self._user_code(locate, checked.numbers, call, self.settings, self._cells, self._progress_of(report))
+        report.notes[1:1] = sentences
 
     def _try_again(self, report: Report) -> None:
         """Repeat the calls on copies, for `--fix` and `--second-call`."""
@@ -228,7 +241,7 @@ class Run:
             if self.settings.check:
                 self.recording.show_progress("comparing the compiled call with eager mode")
                 with _unless_fault("the call was not checked", self.notes):
-                    self._checked = self._user_code(check.compare, call)
+                    self._checked = self._user_code(check.compare, call), call
                 self.notes += [] if call is None else [*call.side_effects, *call.notes]
             if self.settings.profile is None:
                 return

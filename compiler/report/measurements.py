@@ -365,6 +365,39 @@ class NumbersOf(Part, kw_only=True):
     verdict: NumbersVerdict = "unknown"
 
 
+class NodeNumbers(SparsePart, kw_only=True):
+    """How far the value of one node of a graph is from float64: errors as shares of its largest value, 1 at most."""
+
+    node: str
+    file: str | None = None
+    line: int | None = None
+    eager: float = 0.0
+    compiled: float = 0.0
+
+
+class NumbersOrigin(Part, kw_only=True):
+    """The first operation whose result is wrong."""
+
+    file: str | None = None
+    line: int | None = None
+    #: execution count of the notebook cell
+    cell: int | None = None
+    source: str = ""
+    #: name of the operation
+    operation: str = ""
+    #: whether its result is right, and its derivative is wrong
+    is_backward: bool = False
+    #: number of the graph in the order of the call, from 0
+    graph: int = 0
+    compiled: NumberError
+    eager: NumberError
+    #: the largest magnitude among its inputs and in its result; None: unknown
+    inputs_size: float | None = None
+    result_size: float | None = None
+    #: the nodes whose values were compared, in order
+    path: list[NodeNumbers] = []
+
+
 class Numbers(Part, kw_only=True):
     """Which is right, compiled or eager: both against the same computation in float64."""
 
@@ -376,6 +409,10 @@ class Numbers(Part, kw_only=True):
     #: the lowest precision that the call computes with
     precision: str = ""
     parts: list[NumbersOf] = []
+    #: where it begins; only with `--check=where`
+    origin: NumbersOrigin | None = None
+    #: why that is unknown; else empty
+    origin_unknown: str = ""
 
 
 class Check(Part, kw_only=True):

@@ -87,12 +87,13 @@ class Float64:
 
         exact_args, exact_kwargs = tree_map(raised, (args, kwargs))
         before = _drawn(given) if may_draw else []
+        has_generator = any(isinstance(value, torch.Generator) for value in tree_leaves((args, kwargs)))
         result = self.precisions.follow(function, args, kwargs)
         made = [value for value in tree_leaves(result) if isinstance(value, torch.Tensor)]
         if function.name().startswith("aten::_local_scalar_dense"):
             if isinstance(result, float) and counterparts[0] is not None:
                 self._numbers[result] = counterparts[0].item()
-        elif may_draw and not all(map(torch.equal, before, _drawn(given))):
+        elif may_draw and (has_generator or not all(map(torch.equal, before, _drawn(given)))):
             self._begin_anew([*made, *(given if is_mutable else ())], known=is_mutable)
             if any(c is not None for c in counterparts) and not is_mutable:
                 self._dropped(function, args, result)

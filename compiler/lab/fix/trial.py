@@ -27,6 +27,7 @@ from dynascope.compiler.lab.fix.text_edits import NotApplicable
 from dynascope.compiler.lab.fix.variations import Variation, recorded
 from dynascope.compiler.lab.profile import seconds_of
 from dynascope.compiler.lab.recorded_call import RecordedCall
+from dynascope.compiler.lab.snapshot import held_back_output
 from dynascope.compiler.patching import patched
 from dynascope.compiler.report import Report
 from dynascope.compiler.retrace import retracing
@@ -107,6 +108,12 @@ class Trials:
 
             yield entry_of
             entries.clear()
+
+    @contextlib.contextmanager
+    def anew(self) -> Iterator[None]:
+        """Whatever is compiled in the block is compiled without the caches on disk, and Dynamo forgets it afterwards."""
+        with caches.only_known_codes(), config.quiet_compiler(), config.no_caches(), held_back_output():
+            yield
 
     def seconds(self, call: RecordedCall, plan: Plan, times: int) -> float | None:
         """The median time of a call under a plan, with the backend, mode and options of the run.

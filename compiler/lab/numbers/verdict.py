@@ -43,7 +43,7 @@ def error_of(actual: Any, exact: Any, scale: float | None = None, dtype: Any = N
     counted = off[exact != 0] / exact[exact != 0].abs()
     found.median = float(counted.nan_to_num(0.0).median()) if counted.numel() else None
     kind = torch.finfo(dtype)
-    unit = torch.ldexp(torch.tensor(kind.eps).double(), torch.frexp(exact.nan_to_num(0.0, 0.0, 0.0))[1] - 1)
+    unit = kind.eps * torch.pow(2.0, torch.frexp(exact.nan_to_num(0.0, 0.0, 0.0))[1].double() - 1)
     ulps = off / unit.clamp(min=kind.tiny * kind.eps)
     found.ulps, found.median_ulps = float(ulps.max()), float(ulps.median())
     return found
@@ -151,14 +151,14 @@ def sentence(found: Numbers) -> str:
         key=lambda part: max(share_of(part.eager), share_of(part.compiled)),
         default=found.parts[0],
     )
-    mine, other = _size(worst.eager, worst.elements), _size(worst.compiled, worst.elements)
+    mine, other = size_text(worst.eager, worst.elements), size_text(worst.compiled, worst.elements)
     if found.verdict == "rounding":
         words = f"both are right to rounding: {worst.name} is off by {mine} in eager and {other} compiled"
         if worst.noise is not None:
-            by = _size(worst.noise, worst.elements)
+            by = size_text(worst.noise, worst.elements)
             words += f"; moving the inputs by one unit in the last place of {found.precision} changes it by {by}"
     elif found.verdict == "both":
-        medians = [_factor(error.median) for error in (worst.eager, worst.compiled)]
+        medians = [factor(error.median) for error in (worst.eager, worst.compiled)]
         words = (
             f"neither is right, and compiling did not break it: {worst.name} is wrong by {medians[0]} in eager and by "
             f"{medians[1]} compiled (medians)"
@@ -172,16 +172,18 @@ def sentence(found: Numbers) -> str:
     return f"Against float64, {words}"
 
 
-def _size(error: NumberError, elements: int) -> str:
+def size_text(error: NumberError, elements: int = 0) -> str:
     """An error in words, relative to the largest value."""
     if error.not_finite:
         return f"NaN or infinity in {error.not_finite:,} of {elements:,} elements" if elements else "NaN or infinity"
     if error.relative is None:
         return "all of it: it should be 0"
-    return _factor(error.relative) + (" of its largest value" if error.relative else "")
+    if error.relative >= 2:
+        return f"{float(f'{error.relative:.2g}'):,.0f} times its largest value"
+    return factor(error.relative) + (" of its largest value" if error.relative else "")
 
 
-def _factor(share: float | None) -> str:
+def factor(share: float | None) -> str:
     """A relative error in words: `a factor of about 1,000`, `35 %`, `2.4e-07`, `nothing`."""
     if share is None:
         return "an unknown factor"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import random
 from collections.abc import Callable
 from typing import Any
@@ -22,10 +23,15 @@ def fresh_torch() -> None:
     torch.manual_seed(0)
 
 
-def checked(function: Callable[..., Any], *args: Any, backend: Any = "inductor") -> Check:
-    report = dynascope.explain(function, backend=backend, check=True)(*args)
+def checked(function: Callable[..., Any], *args: Any, backend: Any = "inductor", check: Any = True) -> Check:
+    report = dynascope.explain(function, backend=backend, check=check)(*args)
     assert report.check is not None
     return report.check
+
+
+def line_marked(function: Callable[..., Any], mark: str = "# here") -> int:
+    lines, first = inspect.getsourcelines(function)
+    return next(first + i for i, line in enumerate(lines) if mark in line)
 
 
 # -- formulas that lose digits: neither is right ----------------------------------------------------------------------------
@@ -100,10 +106,12 @@ LOSING = [
 
 @pytest.mark.parametrize("function", LOSING, ids=lambda f: f.__name__)
 def test_neither_is_right_where_a_formula_loses_its_digits(function: Callable[..., Any]) -> None:
-    found = checked(function, near())
+    found = checked(function, near(), check="where")
     assert found.agrees is False, found
     assert found.numbers is not None
     assert found.numbers.verdict == "both", found.numbers
+    assert found.numbers.origin is not None, found.numbers.origin_unknown
+    assert found.numbers.origin.line == line_marked(function)
 
 
 # -- one of the two is wrong ------------------------------------------------------------------------------------------------
@@ -181,16 +189,27 @@ def overflows_in_half(x: torch.Tensor) -> torch.Tensor:
     return y / 1000
 
 
+def logs(x: torch.Tensor) -> torch.Tensor:
+    y = x - 1
+    return torch.log(y) * 2  # here
+
+
+def log_of_less(x: torch.Tensor) -> torch.Tensor:
+    return torch.log(x - 1)
+
+
 CHAIN = [("sin", torch.cos), ("exp", torch.sigmoid), ("tanh", torch.relu), ("sqrt", torch.rsqrt)]
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_wrong_operation_is_the_compilers_fault(seed: int) -> None:
     name, other = random.Random(seed).choice(CHAIN)
-    found = checked(chain, small(), backend=replaces(getattr(torch, name), other))
+    found = checked(chain, small(), backend=replaces(getattr(torch, name), other), check="where")
     assert found.agrees is False
     assert found.numbers is not None
     assert found.numbers.verdict == "compiled", found.numbers
+    assert found.numbers.origin is not None, found.numbers.origin_unknown
+    assert (found.numbers.origin.line, found.numbers.origin.operation) == (line_marked(chain, name), f"torch.{name}")
 
 
 @pytest.mark.parametrize(
@@ -199,17 +218,21 @@ def test_a_wrong_operation_is_the_compilers_fault(seed: int) -> None:
         (loss_in_float32, (small(),), drops_a_cast, "compiled"),
         (trained, (small().requires_grad_(),), replaces(torch.tanh, with_wrong_derivative), "compiled"),
         (overflows_in_half, (torch.full((64,), 300.0, dtype=torch.float16),), "inductor", "eager"),
-        (lambda x: torch.log(x - 1), (torch.ones(8) + 1e-3,), replaces(torch.log, lambda v: torch.log(v - 1)), "compiled"),
+        (logs, (torch.ones(8) + 1e-3,), replaces(torch.log, log_of_less), "compiled"),
         (lambda x: F.dropout(x) * 2, (small(),), "inductor", "unknown"),
         (lambda x: torch.sin(x) * 2, (small().double(),), replaces(torch.sin, torch.cos), "unknown"),
     ],
     ids=["dropped cast", "wrong gradient", "overflow in eager", "NaN in compiled", "random", "float64"],
 )
 def test_the_wrong_one_is_named(function: Any, args: tuple[Any, ...], backend: Any, verdict: str) -> None:
-    found = checked(function, *args, backend=backend)
+    found = checked(function, *args, backend=backend, check="where")
     assert found.agrees is not True
     assert found.numbers is not None
     assert found.numbers.verdict == verdict, found.numbers
+    if verdict != "unknown":
+        assert found.numbers.origin is not None, found.numbers.origin_unknown
+        assert found.numbers.origin.line == line_marked(function)
+        assert found.numbers.origin.is_backward == (function is trained)
 
 
 # -- all is well ------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,170 @@
+"""`--check=where`: finds the operation at which compiled or eager code goes wrong.
+
+The call is traced anew.  The first graph whose outputs are wrong is run with its recorded inputs so that it also returns the
+values of its nodes: eagerly, in float64 and compiled.  Where all values are right, zeros are added to them, whose gradients
+show which derivative is wrong.
+"""
+
+from __future__ import annotations
+
+import linecache
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dynascope.compiler import compiling
+from dynascope.compiler.capture.torch_private import hook_installer
+from dynascope.compiler.capture.torch_private.graph_nodes import graph_nodes
+from dynascope.compiler.lab.comparison import largest
+from dynascope.compiler.lab.fix.trial import Trials, time_limit
+from dynascope.compiler.lab.numbers.graphs import CapturedGraph, Measured, captured
+from dynascope.compiler.lab.numbers.verdict import error_of, factor, judged, share_of, size_text
+from dynascope.compiler.lab.recorded_call import RecordedCall
+from dynascope.compiler.report import NodeNumbers, Numbers, NumbersOrigin, label
+from dynascope.compiler.settings import Settings
+from dynascope.compiler.source.lines import CellResolver
+
+#: at most this many nodes, and elements of their values, are looked at in one run
+MOST_NODES, MOST_ELEMENTS = 150, 1 << 26
+#: time limit of a search
+SECONDS = 120.0
+Compile = Callable[[Any], Callable[..., Any]]
+
+
+def locate(
+    found: Numbers, call: RecordedCall, settings: Settings, cells: CellResolver | None, on_stage: Callable[[str], None]
+) -> list[str]:
+    """Search where compiled and eager code differ: set `origin` or `origin_unknown`; returns sentences on it."""
+    if found.verdict not in ("compiled", "eager", "both"):
+        return []
+    with hook_installer.HOOKS.paused(), time_limit(SECONDS):
+        on_stage("where the numbers differ")
+        _locate(found, call, settings, cells)
+    return [f"check: {words(found)}"]
+
+
+def _locate(found: Numbers, call: RecordedCall, settings: Settings, cells: CellResolver | None) -> CapturedGraph | None:
+    """Returns the graph in which it begins; None if that is unknown."""
+    import torch
+
+    trials = Trials([call], settings, cells)
+    graphs, observed = captured(call, trials)
+    if observed.error is not None:
+        found.origin_unknown = f"traced again, the call raised {observed.error_type}"
+        return None
+    unit = float(torch.finfo(getattr(torch, found.precision)).eps)
+
+    def compile(module: Any) -> Callable[..., Any]:
+        return compiling.entry_point(module, settings)
+
+    with trials.anew():
+        for number, graph in enumerate(graphs):
+            if len(graphs) > 1 and not any(_is_wrong(m, found.verdict, unit) for m in graph.measure(compile)):
+                continue
+            found.origin = _first(graph, compile, found.verdict, unit, backward=False)
+            if found.origin is None:
+                found.origin = _first(graph, compile, found.verdict, unit, backward=True)
+            if found.origin is None:
+                found.origin_unknown = f"the result of graph {number} is wrong, but not if all its values are returned"
+            else:
+                found.origin.graph = number
+                found.origin.cell = cells(found.origin.file) if cells is not None and found.origin.file else None
+            return graph
+    found.origin_unknown = "each graph is right with the inputs that it gets in eager mode"
+    return None
+
+
+def _is_wrong(measured: Measured, verdict: str, unit: float) -> bool:
+    """Whether the value has the fault of the call, or its digits are lost in the precision of the call.
+
+    Where one of the two never stores an intermediate result, such as one that overflows, both lose it once it is returned.
+    """
+    import torch
+
+    if measured.exact is None or measured.eager is None or measured.compiled is None:
+        return False
+    if measured.compiled.dtype != measured.eager.dtype:
+        return verdict == "compiled"
+    errors = [error_of(value, measured.exact) for value in (measured.compiled, measured.eager)]
+    own = float(torch.finfo(measured.eager.dtype).eps)
+    return judged(errors[0], errors[1], None, own) == verdict or judged(errors[0], errors[1], None, unit) == "both"
+
+
+def _first(graph: CapturedGraph, compile: Compile, verdict: str, unit: float, *, backward: bool) -> NumbersOrigin | None:
+    """The first wrong node, in the order of the computation."""
+    nodes = graph.tappable()
+    if backward:
+        nodes = [node for node in nodes if not _changes_in_place(node)]
+    left = nodes[::-1] if backward else nodes
+    while left:
+        size = max(1, sum(node.meta["example_value"].numel() for node in left if "example_value" in node.meta))
+        step = max(1, math.ceil(len(left) / MOST_NODES), math.ceil(size / MOST_ELEMENTS))
+        chosen = left[step - 1 :: step] if step > 1 else left
+        measured = graph.measure(compile, chosen, backward=backward)
+        wrong = next((i for i, m in enumerate(measured) if _is_wrong(m, verdict, unit)), None)
+        if wrong is None:
+            return None
+        if step == 1:
+            return _origin(graph, chosen, measured, wrong, backward)
+        left = left[wrong * step : (wrong + 1) * step]
+    return None
+
+
+def _origin(graph: CapturedGraph, nodes: Sequence[Any], measured: list[Measured], wrong: int, backward: bool) -> NumbersOrigin:
+    known = {node.name: node for node in graph_nodes(graph.module.graph)}
+    errors = [
+        (error_of(m.compiled, m.exact), error_of(m.eager, m.exact)) if m.exact is not None and m.eager is not None else None
+        for m in measured
+    ]
+    node = nodes[wrong]
+    culprit = known[next(iter(node.users)).name if backward else node.name]  # a gradient comes out of a user's derivative
+    sizes = {n.name: largest(m.exact) for n, m in zip(nodes, measured, strict=True) if m.exact is not None}
+    inputs = [sizes[n.name] for n in node.all_input_nodes if n.name in sizes]
+    pair = errors[wrong]
+    assert pair is not None
+    return NumbersOrigin(
+        file=culprit.file, line=culprit.line, operation=culprit.target.removeprefix("operator."), is_backward=backward,
+        source=linecache.getline(culprit.file or "", culprit.line or 0).strip(), compiled=pair[0], eager=pair[1],
+        inputs_size=max(inputs, default=None), result_size=sizes.get(node.name),
+        path=[
+            NodeNumbers(
+                node=n.name, file=known[n.name].file, line=known[n.name].line, compiled=share_of(e[0]), eager=share_of(e[1])
+            )
+            for n, e in zip(nodes, errors, strict=True) if e is not None
+        ],
+    )  # fmt: skip
+
+
+def _changes_in_place(node: Any) -> bool:
+    name = str(getattr(node.target, "__name__", node.target))
+    return name.endswith("_") or name in ("setitem", "iadd", "isub", "imul", "itruediv")
+
+
+def words(found: Numbers) -> str:
+    """Where it begins, as a sentence; "" if it was not searched."""
+    origin = found.origin
+    if origin is None:
+        return f"Where it begins is unknown: {found.origin_unknown}" if found.origin_unknown else ""
+    place = f"{label(origin.file or '', origin.cell)}:{origin.line}" if origin.file else "an unknown line"
+    what = "The gradients differ" if origin.is_backward else "They differ"
+    mine, other = size_text(origin.eager), size_text(origin.compiled)
+    start = f"{what} from {place} on: `{origin.source or origin.operation}`"
+    if found.verdict == "both":
+        medians = [factor(error.median) for error in (origin.eager, origin.compiled)]
+        wrong = f"against float64, it is wrong by {medians[0]} in eager and by {medians[1]} compiled (medians)"
+        ratio = (origin.inputs_size or 0.0) / (origin.result_size or math.inf)
+        if origin.operation in ("sub", "add", "isub", "iadd", "torch.sub", "torch.add", "sum", "torch.sum") and ratio > 100:
+            verb = "adds" if "add" in origin.operation or "sum" in origin.operation else "subtracts"
+            numbers = f"numbers of {_number(origin.inputs_size)} to get {_number(origin.result_size)}"
+            return f"{start} {verb} {numbers} and loses every digit; {wrong}"
+        return f"{start} loses the digits in `{origin.operation}`; {wrong}"
+    subject = f"the derivative of `{origin.operation}`" if origin.is_backward else f"`{origin.operation}`"
+    if found.verdict == "eager":
+        return f"{start}: with inputs that are right, {subject} is off by {mine} in eager (compiled: {other})"
+    return f"{start}: with inputs that are right, {subject} is off by {other} compiled (eager: {mine})"
+
+
+def _number(value: float | None) -> str:
+    """A magnitude: `1e4`."""
+    mantissa, _, exponent = f"{value or 0.0:.0e}".partition("e")
+    return f"{mantissa}e{int(exponent)}"
