@@ -172,8 +172,10 @@ class Run:
         from dynascope.compiler.lab.numbers.where import locate
 
         with self._quiet():
-            sentences = self._user_code(locate, checked.numbers, call, self.settings, self._cells, self._progress_of(report))
-        report.notes[1:1] = sentences
+            show = self.recording.show_progress
+            sentences = self._user_code(locate, checked.numbers, call, self.settings, self._cells, show)
+        behind = 1 + next(i for i, note in enumerate(report.notes) if note.startswith("check: "))
+        report.notes[behind:behind] = sentences
 
     def _try_again(self, report: Report) -> None:
         """Repeat the calls on copies, for `--fix` and `--second-call`."""

@@ -16,7 +16,7 @@ from dynascope.compiler import compiling
 from dynascope.compiler.capture.torch_private import hook_installer
 from dynascope.compiler.capture.torch_private.graph_nodes import graph_nodes
 from dynascope.compiler.lab.comparison import largest
-from dynascope.compiler.lab.fix.trial import Trials, time_limit
+from dynascope.compiler.lab.fix.trial import TookTooLong, Trials, time_limit
 from dynascope.compiler.lab.numbers.graphs import CapturedGraph, Measured, captured
 from dynascope.compiler.lab.numbers.verdict import error_of, factor, judged, share_of, size_text
 from dynascope.compiler.lab.recorded_call import RecordedCall
@@ -37,9 +37,13 @@ def locate(
     """Search where compiled and eager code differ: set `origin` or `origin_unknown`; returns sentences on it."""
     if found.verdict not in ("compiled", "eager", "both"):
         return []
-    with hook_installer.HOOKS.paused(), time_limit(SECONDS):
-        on_stage("where the numbers differ")
-        _locate(found, call, settings, cells)
+    on_stage("searching where the numbers differ")
+    with hook_installer.HOOKS.paused():
+        try:
+            with time_limit(SECONDS):
+                _locate(found, call, settings, cells)
+        except TookTooLong:
+            found.origin_unknown = found.origin_unknown or f"the search took more than {SECONDS:.0f} seconds"
     return [f"check: {words(found)}"]
 
 
