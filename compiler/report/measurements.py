@@ -398,6 +398,19 @@ class NumbersOrigin(Part, kw_only=True):
     path: list[NodeNumbers] = []
 
 
+class NumbersStage(Part, kw_only=True):
+    """The part of the compiler that makes the compiled result wrong, as torch's bisector names it."""
+
+    #: the first of "eager" (Dynamo), "aot_eager", "aot_eager_decomp_partition" and "inductor" that is wrong, or another backend
+    backend: str
+    #: such as "post_grad_passes" or "lowerings", or the name of a setting; "" if it is unknown
+    part: str = ""
+    #: which application of that part it is, from 0
+    number: int | None = None
+    #: name of the pass or node
+    detail: str = ""
+
+
 class Numbers(Part, kw_only=True):
     """Which is right, compiled or eager: both against the same computation in float64."""
 
@@ -413,6 +426,8 @@ class Numbers(Part, kw_only=True):
     origin: NumbersOrigin | None = None
     #: why that is unknown; else empty
     origin_unknown: str = ""
+    #: what in the compiler makes it; only with `--check=where`, and only if compiled is wrong
+    stage: NumbersStage | None = None
 
 
 class Check(Part, kw_only=True):

@@ -12,15 +12,15 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dynascope.compiler import compiling
 from dynascope.compiler.capture.torch_private import hook_installer
 from dynascope.compiler.capture.torch_private.graph_nodes import graph_nodes
 from dynascope.compiler.lab.comparison import largest
 from dynascope.compiler.lab.fix.trial import TookTooLong, Trials, time_limit
 from dynascope.compiler.lab.numbers.graphs import CapturedGraph, Measured, captured
+from dynascope.compiler.lab.numbers.stage import compiler_of, stage_of, stage_words
 from dynascope.compiler.lab.numbers.verdict import error_of, factor, judged, share_of, size_text
 from dynascope.compiler.lab.recorded_call import RecordedCall
-from dynascope.compiler.report import NodeNumbers, Numbers, NumbersOrigin, label
+from dynascope.compiler.report import NodeNumbers, Numbers, NumbersOrigin, NumbersStage, label
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.lines import CellResolver
 
@@ -41,10 +41,26 @@ def locate(
     with hook_installer.HOOKS.paused():
         try:
             with time_limit(SECONDS):
-                _locate(found, call, settings, cells)
+                graph = _locate(found, call, settings, cells)
+                if graph is not None and found.verdict == "compiled":
+                    on_stage("searching what in the compiler makes the numbers differ")
+                    found.stage = _stage(found, graph, settings, call)
         except TookTooLong:
             found.origin_unknown = found.origin_unknown or f"the search took more than {SECONDS:.0f} seconds"
-    return [f"check: {words(found)}"]
+    stage = [] if found.stage is None else [f"check: It comes from {stage_words(found.stage)}"]
+    return [f"check: {words(found)}", *stage]
+
+
+def _stage(found: Numbers, graph: CapturedGraph, settings: Settings, call: RecordedCall) -> NumbersStage | None:
+    import torch
+
+    unit = float(torch.finfo(getattr(torch, found.precision)).eps)
+
+    def is_right(compile: Compile) -> bool:
+        return not any(_is_wrong(measured, found.verdict, unit) for measured in graph.measure(compile))
+
+    with Trials([call], settings, None).anew():
+        return stage_of(is_right, settings)
 
 
 def _locate(found: Numbers, call: RecordedCall, settings: Settings, cells: CellResolver | None) -> CapturedGraph | None:
@@ -57,10 +73,7 @@ def _locate(found: Numbers, call: RecordedCall, settings: Settings, cells: CellR
         found.origin_unknown = f"traced again, the call raised {observed.error_type}"
         return None
     unit = float(torch.finfo(getattr(torch, found.precision)).eps)
-
-    def compile(module: Any) -> Callable[..., Any]:
-        return compiling.entry_point(module, settings)
-
+    compile = compiler_of(settings)
     with trials.anew():
         for number, graph in enumerate(graphs):
             if len(graphs) > 1 and not any(_is_wrong(m, found.verdict, unit) for m in graph.measure(compile)):

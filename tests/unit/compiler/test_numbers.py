@@ -290,3 +290,38 @@ def test_no_alarm_where_all_is_well(name: str) -> None:
     function, *args = WELL[name]
     found = checked(function, *args)
     assert found.agrees or (found.numbers is not None and found.numbers.verdict == "rounding"), found
+
+
+# -- the stage of the compiler ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", [3, 8])
+@pytest.mark.parametrize("is_pass", [False, True], ids=["lowering", "pass"])
+def test_a_fault_in_inductor_is_named_by_its_stage(seed: int, is_pass: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    from torch._inductor import config
+    from torch._inductor.compiler_bisector import CompilerBisector
+    from torch._inductor.lowering import lowerings
+
+    name, _ = random.Random(seed).choice(CHAIN)
+    aten = torch.ops.aten
+    right, wrong = getattr(aten, name).default, aten.cos.default if name != "sqrt" else aten.rsqrt.default
+
+    def replace(graph: torch.fx.Graph) -> None:
+        for node in graph.nodes:
+            if node.target is right:
+                node.target = wrong
+
+    if not is_pass:
+        monkeypatch.setitem(lowerings, right, lowerings[wrong])
+    with config.patch(post_grad_custom_post_pass=replace if is_pass else None):
+        found = checked(chain, small(), check="where").numbers
+    assert found is not None
+    assert found.verdict == "compiled"
+    assert found.origin is not None
+    assert found.origin.line == line_marked(chain, name)
+    assert found.stage is not None
+    assert (found.stage.backend, found.stage.part) == ("inductor", "post_grad_passes" if is_pass else "lowerings")
+    assert found.stage.detail == ("post_grad_custom_post_pass" if is_pass else name)
+    assert not CompilerBisector.bisection_enabled
+    assert CompilerBisector.in_process_cache is None
+    assert CompilerBisector.get_backend() is None

@@ -1,0 +1,67 @@
+"""Drives torch's own `CompilerBisector`, which finds the part of the compiler that makes a test fail.
+
+Its state is in a folder of our own, which is removed: a search that the user has begun goes on undisturbed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import shutil
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from dynascope.compiler.capture.torch_private import if_present
+from dynascope.compiler.patching import patched
+
+#: checks what fake tensors say about each operation: it computes nothing else
+_LEFT_OUT = ("aot_eager_decomp_partition_crossref",)
+
+
+def bisect(is_right: Callable[[], bool], backend: str) -> tuple[str, str, int | None, str] | None:
+    """The backend, its part, the number of that part's application, from 0, and torch's text on it, that make a test fail.
+
+    `is_right`: compiles with `torch.compile`, which the search gives another backend and other settings each time, and returns
+    whether the result is right.  `backend`: the last backend to try.  None if the test never fails or torch lacks the bisector.
+    """
+    found: Any = None
+    with if_present("the compiler's bisector"):
+        if any(name.startswith("TORCH_BISECT_") for name in os.environ):
+            return None
+        module = importlib.import_module("torch._inductor.compiler_bisector")
+        names = [name for name in module.BACKENDS if name not in _LEFT_OUT]
+        if backend not in names:
+            return None
+        names = names[: names.index(backend) + 1]
+        with (
+            patched(module, {"BACKENDS": {name: module.BACKENDS[name] for name in names}}),
+            _own_folder(module.CompilerBisector),
+        ):
+            found = module.CompilerBisector.do_bisect(is_right)
+    if found is None:
+        return None
+    return found.backend, found.subsystem or "", found.bisect_number, found.debug_info or ""
+
+
+@contextlib.contextmanager
+def _own_folder(bisector: Any) -> Iterator[None]:
+    before = bisector.bisection_enabled, bisector.in_process_cache
+    bisector.in_process_cache = folder = tempfile.mkdtemp()
+    try:
+        yield
+    except BaseException as error:
+        traceback.clear_frames(error.__traceback__)  # its clean-up is the end of a local object; it must not come later
+        raise
+    finally:
+        bisector.bisection_enabled, bisector.in_process_cache = before
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def inductor_config(**values: Any) -> Iterator[None]:
+    """Set these values in torch._inductor.config for the duration; restored exactly."""
+    with importlib.import_module("torch._inductor.config").patch(**values):
+        yield
