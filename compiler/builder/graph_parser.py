@@ -8,6 +8,7 @@ nodes and the names of the outputs.  Pure functions; torch is not needed.
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from dataclasses import dataclass, field
 
@@ -177,15 +178,22 @@ class _Reader:
 
 def set_type(node: Node, text: str) -> None:
     """Give a node the type that torch prints for it: `f32[2, 3][3, 1]cpu`, or any other text as its dtype."""
-    core = text
-    if subclass := _SUBCLASS.match(text):
-        node.subclass, core = _subclass(subclass), subclass["tensor"]
-    if match := _TYPE.match(core):
-        node.dtype = _DTYPES.get(match["dtype"], match["dtype"])
-        node.shape, node.stride = _sizes(match["shape"]), _sizes(match["stride"])
-        node.device = match["device"] or None
-    else:
-        node.dtype, node.subclass = text, None
+    node.dtype, node.shape, node.stride, node.device, node.subclass = _read_type(text)
+
+
+_Sizes = list[int | str] | None
+
+
+@functools.lru_cache(1000)
+def _read_type(text: str) -> tuple[str, _Sizes, _Sizes, str | None, str | None]:
+    """dtype, shape, stride, device and subclass of a printed type, of which a graph has few."""
+    subclass = _SUBCLASS.match(text)
+    match = _TYPE.match(subclass["tensor"] if subclass else text)
+    if match is None:
+        return text, None, None, None, None
+    dtype = _DTYPES.get(match["dtype"], match["dtype"])
+    name = _subclass(subclass) if subclass else None
+    return dtype, _sizes(match["shape"]), _sizes(match["stride"]), match["device"] or None, name
 
 
 def _subclass(match: re.Match[str]) -> str:
@@ -263,7 +271,7 @@ def _is_own_attribute(value: ast.expr) -> bool:
     return isinstance(root, ast.Name) and root.id == "self"
 
 
-def _sizes(text: str | None) -> list[int | str] | None:
+def _sizes(text: str | None) -> _Sizes:
     if text is None:
         return None
     parts = [p.strip() for p in text.split(",") if p.strip()]

@@ -115,6 +115,8 @@ class _ReportBuilder:
             self.cell_of(file)
         make = Later(functools.partial(as_it_is_now().run, self.details))
         result.leave(make, "sources", "unread")
+        if result.compile_time is not None:
+            result.compile_time.leave(make, "repeats")
         for _, frame in self.made:
             frame.leave(make, "guards", "guard_sites", "symbols")
         return result
@@ -135,6 +137,8 @@ class _ReportBuilder:
             for site in frame.guard_sites:
                 if site.at is not None and (site.at.file in self.extents or is_users(site.at.file)):
                     self.note_lines(site.at.file, site.at.line, site.at.line)
+        if self.result.compile_time is not None:
+            self.result.compile_time.repeats = repeated_blocks(self.result.graphs, self.result.frames, self.cell_of)
         self.result.sources = _sources(self.extents, self.cell_of)
         self.result.unread = dict(self.records.unread)
 
@@ -143,8 +147,6 @@ class _ReportBuilder:
         frames = {record.order: frame.id for record, frame in self.made}
         unread = self.records.unread if self.result.origin == "trace" else Counter[str]()
         found = compile_time(self.records, frames, self.owner, unread)
-        if found is not None:
-            found.repeats = repeated_blocks(self.result.graphs, self.result.frames, self.cell_of)
         if found is not None and found.unfinished and self.result.origin == "trace":
             count, whose = plural(len(found.unfinished), "phase"), "its" if len(found.unfinished) == 1 else "their"
             self.result.notes.append(f"{count} of the compiler began and did not end: {whose} time is not in the compile time")

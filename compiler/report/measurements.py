@@ -13,7 +13,7 @@ from typing import Literal
 
 from msgspec import field
 
-from dynascope.compiler.report.data import FailedGuard, Part, SparsePart
+from dynascope.compiler.report.data import FailedGuard, LazyPart, Part, SparsePart
 
 SegmentKind = Literal["graph", "gap", "lookup", "prologue", "wait", "unaccounted", "kernel", "copy"]
 #: how the cost of a break was computed.  "gap": guards, prologues, Python and synchronisation between two graphs, without
@@ -307,7 +307,7 @@ class RepeatedBlock(SparsePart, kw_only=True):
     cell: int | None = None
 
 
-class CompileTime(Part, kw_only=True):
+class CompileTime(LazyPart, kw_only=True):
     """Where the time of the compiles went, from the events that the compiler writes for its own time line."""
 
     #: sum of the outermost phases over all threads

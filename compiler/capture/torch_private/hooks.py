@@ -344,8 +344,6 @@ def _entries(hooks: Hooks) -> Undo:
     from torch._dynamo import eval_frame
 
     def called(callback: Any) -> None:
-        if type(callback).__name__ != "CatchErrorsWrapper":
-            return  # torch.compiler.disable uses this function, too
         caller = sys._getframe(3)  # 0: this handler, 1: `safely`, 2: the watched function
         function, name, target = translators.entered_function(caller.f_locals.get("fn"))
         for watcher in hooks.call_watchers:
@@ -357,7 +355,9 @@ def _entries(hooks: Hooks) -> Undo:
             hooks.entered.setdefault(id(code), (code, function.__globals__))
             hooks.emit(schema.CompiledCall(hooks.code(code), name, id(target)))
 
-    return watch(eval_frame._callback_from_stance, _observer(hooks, called=called), before="observer.called(callback)")
+    # torch.compiler.disable uses this function, too, thousands of times
+    before = "if callback.__class__.__name__ == 'CatchErrorsWrapper': observer.called(callback)"
+    return watch(eval_frame._callback_from_stance, _observer(hooks, called=called), before=before)
 
 
 #: name in `report.hooks` -> installs the hook
