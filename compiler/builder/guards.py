@@ -289,10 +289,14 @@ class Recompiles:
         refused_by = None if began else refusal["name"] or refusal["old"] if refusal else "recompile_limit"
         limits = {m["name"]: int(m["value"]) for m in LIMIT.finditer(str(metrics.get("dynamo_config")))}
         texts = recompile_texts(record.recompile_text or "")
+        guards = self.failed(record, texts, self.version(record))
+        if in_torch(frame.file) and frame.code_name == "inner":  # torch's wrapper, which calls the user's module `fn`
+            for guard in guards:
+                guard.source = guard.source and re.sub(r"^fn(?=[.\[])", frame.name, guard.source)
         entries_before = metrics.get("cache_size") if refused_by is None else len(texts)
         return Recompile(
             frame=frame.id, of=before.id if before else None, reasons=[without_stack(t) for t in texts],
-            failed_guards=self.failed(record, texts, self.version(record)),
+            failed_guards=guards,
             stack=callers(record.callers, self.cell_of), call=record.call,
             entries=None if entries_before is None else entries_before + (frame.status == "compiled"),
             limit=int(refusal["value"]) if refusal and refusal["value"] else limits.get(refused_by or "recompile_limit"),

@@ -66,7 +66,7 @@ _SETTER = re.compile(r"(\w+\.)+((manual_)?seed(_all)?|set_(num|default|float32|d
 _QUALNAME_PREFIX = f"{STATEMENTS}.<locals>."
 #: why a statement ran uncompiled
 _SHOWS = "shows values"
-_MAKES, _TRAINS = "new modules and optimizers", "backward and optimizer steps"
+_MAKES, _TRAINS = "new modules and optimizers", "backward or optimizer steps"
 _STATES = "states of modules and copies"
 _UNBOUND, _GIVEN_UP = "a name may be read before it is bound", "the compiler gave up"
 #: reasons that are worth no note

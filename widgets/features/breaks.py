@@ -126,6 +126,8 @@ def reasons(b: Break) -> list[str]:
     texts = [t.strip() for t in dict.fromkeys((b.type or "", b.reason, b.explanation)) if t and t.strip()]
     kept = [t for i, t in enumerate(texts) if not any(_says(other, t) for other in texts[i + 1 :])]
     kept = [t for i, t in enumerate(kept) if not any(t in other for other in kept[:i])]
+    if package(b.file) == "torch":
+        kept = [t.replace("User-inserted graph break.", "torch's own code asks for it.") for t in kept]
     return [b.error, *kept] if b.error else kept
 
 
@@ -259,6 +261,8 @@ def outcome_words(places: Places, b: Break, *, brief: bool = False) -> str:
         if any(not h.resumes and (files.get(h.frame, ""), h.line) in passed for h in b.hits):  # before the function was resumed
             name = shorten(error.type, 60)
             return f"ended by {name}" if brief else f"not resumed: {name} ended the call here"
+    if b.error.startswith(_FALSE) and b.outcome == "resumed":
+        return "error raised" if brief else "the call ends here with AssertionError"
     whole, short = _OUTCOMES["rest" if only_rest_is_eager(places.report, b) else b.outcome]
     return short if brief else whole
 

@@ -44,7 +44,9 @@ def headline_parts(report: Report) -> list[str]:
     if s.breaks and s.unknown_breaks:
         parts[-1] += f" and {s.unknown_breaks} at {'an unknown place' if s.unknown_breaks == 1 else 'unknown places'}"
     parts += [plural(s.resumes, "resume function"), f"{s.skipped} skipped"]
-    parts += [plural(s.recompiles, "recompile")] if s.recompiles else []
+    extra = sum(run.recompiles for run in report.inputs or ())
+    of_inputs = "" if not extra else " for --inputs" if extra == s.recompiles else f" ({extra} for --inputs)"
+    parts += [plural(s.recompiles, "recompile") + of_inputs] if s.recompiles else []
     parts += ["recompile limit reached"] if any(r.refused_by for r in report.recompiles) else []
     parts += [f"{s.cached} cached"] if s.cached else []
     parts += [f"{s.unfinished} unfinished"] if s.unfinished else []

@@ -43,6 +43,7 @@ def test_each_input_tells_whether_it_recompiles_and_why() -> None:
     assert [guard_words(g) for g in report.inputs[1].failed_guards] == ["x had another size in dimension 0: 2 before, 4 now"]
     assert report.inputs[4].failed_guards[0].kind == "dtype"
     assert [r.frame for r in report.recompiles] == ["f1", "f2", "f3"]
+    assert " · 3 recompiles for --inputs · " in report.headline()
     for run in report.inputs:
         assert run.seconds is not None
         assert run.eager_seconds is not None

@@ -96,6 +96,15 @@ def test_a_changed_global_and_a_new_type_are_reasons_in_words() -> None:
     }
 
 
+def test_a_guard_on_a_module_of_torchs_own_names_the_module_not_torchs_wrapper() -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Dropout(0.1))
+    compiled = torch.compile(model, backend="eager")
+    report = seen(lambda: (compiled(torch.ones(2)), model.eval(), compiled(torch.ones(2))))
+    assert [recompile_words(r) for r in report.recompiles] == [
+        ["Sequential.1.training was True when it was compiled, and is False now"]
+    ]
+
+
 def test_both_lengths_of_a_dict_and_of_a_list_are_in_the_words() -> None:
     def f(x: torch.Tensor, items: Any) -> torch.Tensor:
         for item in items.values() if isinstance(items, dict) else items:

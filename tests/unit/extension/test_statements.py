@@ -196,7 +196,7 @@ def test_what_a_training_loop_calls_is_compiled(shell):
     assert report.compiled == ["model"]
     assert (report.summary.graphs, report.summary.breaks, report.summary.skipped) == (1, 0, 0)
     first, second = report.notes
-    reasons = "new modules and optimizers, backward and optimizer steps"
+    reasons = "new modules and optimizers, backward or optimizer steps"
     assert first == f"lines 2–8 ran uncompiled ({reasons}); what they call is compiled: model."
     assert second.startswith("to have the forward pass and the loss in one graph, put both into a function")
     assert "torch_dynamo" not in repr(shell.ns["model"].forward)
@@ -207,7 +207,7 @@ def test_a_step_without_a_loop_is_compiled_up_to_backward(shell):
     report = shell.report("%%compile", "loss = model(x).square().sum()", "loss.backward()", "optimizer.step()", "print(loss)")
     assert report.compiled == ["the cell's statements"]
     assert (report.summary.graphs, report.summary.breaks) == (1, 0)
-    assert report.notes == ["lines 3–4 ran uncompiled (backward and optimizer steps)."]
+    assert report.notes == ["lines 3–4 ran uncompiled (backward or optimizer steps)."]
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,19 @@ def test_a_resumed_function_is_skipped_because_of_the_break_that_stopped_it_not_
     assert f"because of the break at module.py:{met[1].line}: " in " ".join(str(report).split())
 
 
+def test_no_graph_break_in_torchs_own_code_is_said_to_be_the_users() -> None:
+    model = torch.nn.Linear(3, 3)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def steps(x: torch.Tensor) -> torch.Tensor:
+        optimizer.step()
+        return model(x)
+
+    words = text(steps)
+    assert "torch's own code asks for it" in words
+    assert "User-inserted" not in words
+
+
 def test_why_a_function_is_skipped() -> None:
     words = text(loop)
     assert "because of the break at test_text_says.py" in words
@@ -250,6 +263,21 @@ def test_a_false_assertion_is_no_condition_on_data(shell, option):
     assert report.breaks[0].error == "AssertionError: the assertion is false"
     assert "AssertionError: the assertion is false.\n    → The assertion fails in eager code, too" in str(report)
     assert "torch.cond" not in str(report)
+
+
+def test_a_call_that_a_caught_assertion_ends_is_not_said_to_be_resumed(shell):
+    body = [
+        "def f(x, n):",
+        "    assert n > 2, 'small'",
+        "    return x + n",
+        "try: f(x, 1)",
+        "except AssertionError: pass",
+        "f(x, 5)",
+    ]
+    shell("%%compile", *body)
+    report = dynascope.last()
+    assert report.summary.graphs == 1
+    assert "(the call ends here with AssertionError)" in str(report)
 
 
 def test_the_users_line_of_a_break_in_a_library() -> None:

@@ -78,7 +78,7 @@ def test_a_verified_fix_is_the_first_step() -> None:
     b = one_break().breaks[0]
     chosen = Fix(id="x0", break_=b.id, title="Choose with torch.cond", verdict="verified", removes=[b.id])
     assert advice(Report(fixes=[chosen]), b)[0] == "A verified fix removes it: Choose with torch.cond."
-    assert "A verified fix" not in " ".join(advice(Report(fixes=[replace(chosen, chosen=False)]), b))
+    assert "A verified fix" not in " ".join(advice(Report(fixes=[replace(chosen, verdict="refused")]), b))
 
 
 def test_no_general_hint_of_this_torch_is_the_first_step() -> None:

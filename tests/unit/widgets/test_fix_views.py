@@ -71,7 +71,7 @@ def test_only_changes_that_were_tried_are_counted() -> None:
     report = fixed()
     assert report.fixes is not None
     chosen, known = report.fixes
-    report.fixes = [replace(known, title="No change is known"), replace(chosen, verdict="untried", chosen=False)]
+    report.fixes = [replace(known, title="No change is known"), replace(chosen, verdict="untried")]
     (part,) = [p for p in view_model(report)["details"][report.breaks[0].id]["parts"] if p["kind"] == "fix"]
     assert part["name"] == "Fix (none)"
 
