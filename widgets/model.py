@@ -92,7 +92,7 @@ def _empty(why: str) -> ViewModel:
     """The model of a report of which nothing can be drawn; all that it says is `why`."""
     return {
         "schema": MODEL_SCHEMA, "headline": why, "name": "dynascope", "counts": [["", why]], "chips": [], "first": "view0",
-        "overview": None, "split": {"width": 0.0, "height": 0.0, "folded": "", "svg": "", "whole": ""},
+        "overview": None, "split": {"width": 0.0, "height": 0.0, "folded": "", "svg": "", "whole": "", "map": ""},
         "drawing": SIZES.copy(), "sources": [], "details": {"view0": not_drawn("view", "Not drawn", why)},
         "breaks": [], "recompiles": [], "time": None, "compile_time": None, "notes": [],
         "settings": {}, "fixable": False,
@@ -143,7 +143,7 @@ def _recompiles(places: Places) -> list[RecompileRow]:
 def _split(places: Places, large: bool) -> Drawn:
     """The split graph; the view shows the part of a large one around what is selected."""
     if large:
-        return drawn(whole_picture(places.report, places))
+        return drawn(whole_picture(places.report, places), with_map=True)
     picture = split_picture(places.report, places)
     return drawn(picture, split_picture(places.report, places, KEEP_WHOLE, KEEP_WHOLE) if picture["folded"] else None)
 

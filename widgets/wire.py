@@ -65,13 +65,17 @@ class Picture(TypedDict):
 
 
 class Drawn(TypedDict):
-    """A picture as SVG (`drawing.split_svg`); `whole`: the same without folds, or ""; `folded`: what is folded, in words."""
+    """A picture as SVG (`drawing.split_svg`); `whole`: the same without folds, or ""; `folded`: what is folded, in words.
+
+    `map`: a mark for each frame of a large report, as SVG, or "".
+    """
 
     width: float
     height: float
     folded: str
     svg: str
     whole: str
+    map: str
 
 
 class FxNode(TypedDict):

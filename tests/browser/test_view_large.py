@@ -207,9 +207,9 @@ def test_boxes_for_what_is_not_shown_lead_to_it(open_report: OpenReport) -> None
     shown = open_report(sample("model"))
     shown.root.locator(".dyn-spot[data-id='b3']").click()
     before = shown.boxes("more").first
-    expect(before).to_contain_text("from Block0")
+    expect(before).to_contain_text("from Block1")
     before.locator("text").click()
-    assert shown.selected() == ["f1"]
+    assert shown.selected() == ["f2"]
     expect(shown.boxes("break").first).to_be_visible()
 
 

@@ -23,12 +23,13 @@ FAULTS = r"""root => {
   const wrong = [], shown = [], view = root.querySelector('.dyn'), edge = view.getBoundingClientRect();
   const SCROLLS = '.dyn-code, .dyn-fxlist, .dyn-fxpane, .dyn-pane, .dyn-lanes, svg, option, textarea';
   const WHOLE = '.dyn-event, .dyn-pill, .dyn-hits, .dyn-btn, .dyn-counts > span, .dyn-rank, .dyn-choice, .dyn-note';
+  const VISIBLE = { visibilityProperty: true, opacityProperty: true, contentVisibilityAuto: true };
   const range = document.createRange(), texts = document.createTreeWalker(view, NodeFilter.SHOW_TEXT);
   const lines = node => [...node.getClientRects()].filter(r => r.width > 0.5);
   const tops = rects => new Set(rects.map(r => Math.round(r.top / 4))).size;
   for (let text; (text = texts.nextNode()); ) {
     const e = text.parentElement, words = text.data.trim();
-    if (!words || e.closest(SCROLLS) || !e.checkVisibility({ visibilityProperty: true, opacityProperty: true })) continue;
+    if (!words || e.closest(SCROLLS) || !e.checkVisibility(VISIBLE)) continue;
     range.selectNodeContents(text);
     const rects = lines(range), size = parseFloat(getComputedStyle(e).fontSize), say = `${e.className}: ${words.slice(0, 60)}`;
     const gives = e.closest('.dyn-gives');
@@ -77,6 +78,8 @@ FAULTS = r"""root => {
   return [...new Set(wrong)]; }"""
 #: in a page: opens all that is folded
 OPEN = "root => { for (const fold of root.querySelectorAll('.dyn details')) fold.open = true; }"
+#: in a page: waits until it is drawn at its new size
+DRAWN = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 TRAITS = {
     "selected": "", "busy": False, "can_run_again": True, "running": False, "devices": ["cpu"], "edited": True, "fallback": "",
     "command": "%%compile --backend aot_eager --region 4=error", "now": {}, "printed": [{"type": "stdout", "text": "done"}],
@@ -117,6 +120,7 @@ def test_nothing_is_cut_at_any_width(chromium: Browser, tmp_path: Path, live: bo
             for state in ("folded", "open"):
                 if state == "open":
                     shown.root.evaluate(OPEN)
+                page.evaluate(DRAWN)
                 found = shown.root.evaluate(FAULTS) + shown.overflowing()
                 if found:
                     faults[f"{name}, {width} px, {state}"] = found[:8]

@@ -48,7 +48,11 @@ test("a frame is shown with what leads to it and what follows, and what is not s
   assert.deepEqual(boxes.slice(-1), ["more-calls-f0"]);
   assert.ok(boxes.includes("more-calls-f1") || boxes.includes("more-after-f1"), String(boxes));
   const one = focused(frames, "f1", new Set());
-  assert.deepEqual(shown(one), ["f0", "f1", "f21"]);
+  assert.deepEqual(shown(one), ["f1", "f21"]);
+  assert.deepEqual(
+    one.shapes.filter(({ kind }) => kind === "more").map(({ id }) => id),
+    ["more-before-f1"],
+  );
 });
 
 test("all calls of a frame are shown where that was asked for", () => {

@@ -72,7 +72,10 @@ def css_rules() -> str:
         _variables({name: _hosted(name, value) for name, value in colours.items()}, graphs)
         for colours, graphs in ((LIGHT, GRAPHS_LIGHT), (DARK, GRAPHS_DARK))
     )
-    return f'.dyn{{{light}}}\n@media not print{{.dyn[data-theme="dark"]{{{dark}}}}}\n' + TONES
+    tones = "".join(
+        f".dyn-tone-{n}{{--dyn-tone:var(--dyn-g{n});--dyn-tint:var(--dyn-g{n}-tint)}}" for n in range(len(GRAPHS_LIGHT))
+    )
+    return f'.dyn{{{light}}}\n@media not print{{.dyn[data-theme="dark"]{{{dark}}}}}\n' + tones + TONES
 
 
 def _variables(colours: dict[str, str], graphs: tuple[tuple[str, str], ...]) -> str:

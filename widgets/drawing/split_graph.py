@@ -7,7 +7,7 @@ in words, never silently dropped.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 from dynascope.compiler.report import Break, Frame, Report
 from dynascope.widgets.drawing.fold import Folded, fold
@@ -41,21 +41,32 @@ HIT_ARROWS = 8
 
 def whole_picture(report: Report, places: Places) -> Picture:
     """The picture of a large report: all frames, with recompiles drawn in their first version; the view shows a part of it."""
+    first = _first_versions(report, 1)
+    visible = [f for f in report.frames if f.status != "ignored" and f.id not in first]
+    return _Drawing(report, places, visible, {}, first=first).picture()
+
+
+def _first_versions(report: Report, least: int) -> dict[str, str]:
+    """The id of each frame that was compiled again -> that of its first version, if that has at least `least` later ones."""
     known = {f.id: f for f in report.frames}
     first: dict[str, str] = {}
     for f in report.frames:
         before = f.recompile_of
         if before in known and "ignored" not in (f.status, known[before].status):
             first[f.id] = first.get(before, before)
-    visible = [f for f in report.frames if f.status != "ignored" and f.id not in first]
-    return _Drawing(report, places, visible, {}, first=first).picture()
+    later = Counter(first.values())
+    return {id: version for id, version in first.items() if later[version] >= least}
 
 
 def split_picture(report: Report, places: Places, keep: int = KEEP, above: int = FOLD_ABOVE) -> Picture:
-    """The picture of a report; if there are more than `above` frames, `keep` of them are drawn, and the others folded."""
-    visible = [f for f in report.frames if f.status != "ignored"]
+    """The picture of a report; if there are more than `above` frames, `keep` of them are drawn, and the others folded.
+
+    Two versions of a frame stand side by side; more than two, as a row in the first one.
+    """
+    first = _first_versions(report, 2)
+    visible = [f for f in report.frames if f.status != "ignored" and f.id not in first]
     kept, folds = fold(visible, keep) if len(visible) > above else (visible, {})
-    return _Drawing(report, places, kept, folds).picture()
+    return _Drawing(report, places, kept, folds, first=first).picture()
 
 
 def _distinct(folds: dict[str, Folded]) -> list[Folded]:

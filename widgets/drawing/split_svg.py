@@ -24,12 +24,31 @@ _DEFINITIONS = (
 )
 
 
-def drawn(picture: Picture, whole: Picture | None = None) -> Drawn:
+#: most width and height of a map, and least width and height of its marks
+_MAP, _MARK = (150.0, 62.0), (2.0, 1.5)
+
+
+def drawn(picture: Picture, whole: Picture | None = None, *, with_map: bool = False) -> Drawn:
     """A picture as it is shown; `whole`: the same without folds, to which the view changes."""
     return {
         "width": picture["width"], "height": picture["height"], "folded": picture["folded"], "svg": _svg(picture),
-        "whole": _svg(whole) if whole else "",
+        "whole": _svg(whole) if whole else "", "map": _map(picture) if with_map else "",
     }  # fmt: skip
+
+
+def _map(picture: Picture) -> str:
+    """The picture small: a mark for each frame, those with a break apart."""
+    across = _MAP[0] / picture["width"]
+    down = min(1.5 * across, _MAP[1] / picture["height"])
+    broken = {b.get("group") for b in picture["boxes"] if b["kind"] == "break"}
+    marks = [
+        f'<rect class="dyn-mapdot dyn-mapdot-{"break" if g["id"] in broken else g["kind"]}" data-id="{escape(g["id"])}"'
+        f' x="{g["x"] * across:.1f}" y="{g["y"] * down:.1f}" width="{max(_MARK[0], g["w"] * across):.1f}"'
+        f' height="{max(_MARK[1], g["h"] * down):.1f}"/>'
+        for g in picture["groups"]
+    ]
+    size = f'width="{_MAP[0]:g}" height="{max(12.0, picture["height"] * down):.0f}"'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} aria-hidden="true">{"".join(marks)}</svg>'
 
 
 def _svg(picture: Picture) -> str:

@@ -10,12 +10,11 @@ from typing import TypedDict
 
 from typing_extensions import NotRequired
 
-from dynascope.compiler.report import Frame, Recompile, Report, Summary, place, plural, seconds, time_text
+from dynascope.compiler.report import Frame, Report, Summary, place, plural, seconds, time_text
 from dynascope.widgets.features.breaks import sorted_breaks
 from dynascope.widgets.features.fixes import fixes_summary, how_to_apply
 from dynascope.widgets.features.graphs import splits
 from dynascope.widgets.features.places import Places
-from dynascope.widgets.features.recompiles import recompile_words
 from dynascope.widgets.features.run_time import costly_break
 from dynascope.widgets.terminal import Terminal
 from dynascope.widgets.words import capped, printable, shorten
@@ -108,7 +107,7 @@ def error_message(report: Report) -> str:
 
 
 def chips(places: Places) -> list[Chip]:
-    """Short facts beside the headline: the error, what can be fixed, interrupted, skipped and unfinished code, recompiles."""
+    """Short facts beside the headline: the error, what can be fixed, interrupted, skipped and unfinished code."""
     report, found = places.report, list[Chip]()
     if report.error is not None:
         e = report.error
@@ -131,13 +130,6 @@ def chips(places: Places) -> list[Chip]:
 
     found += [frame_chip(f, "skipped", "skip", f.reason) for f in report.frames if f.status == "skipped"][:3]
     found += [frame_chip(f, "unfinished", "note", f.reason) for f in report.frames if f.status == "unfinished"][:2]
-    again: dict[str, Recompile] = {}  # the first recompile of each function
-    for r in report.recompiles:
-        if r.frame in places.frames:
-            again.setdefault(places.name(places.frames[r.frame]), r)
-    for r in list(again.values())[:2]:
-        why = (recompile_words(r) or ["a guard failed"])[0]
-        found.append(frame_chip(places.frames[r.frame], "recompiled", "note", why))
     return found
 
 

@@ -1,7 +1,7 @@
 // Where the time of the compiles went: its phases to scale, the most expensive ones, the caches.
 
 import { button, h } from "./dom.js";
-import { lanesView, shareItems } from "./lanes.js";
+import { kindClass, lanesView, shareItems } from "./lanes.js";
 
 /** @import { Select, SelectablePart } from "./view" */
 /** @import { PhaseRow, TunedRow } from "./wire" */
@@ -33,7 +33,7 @@ const phaseRow = ({ name, kind, what, own, total, count, where, id }, select) =>
     h("td", { cls: "dyn-number", text: total }),
     h("td", { cls: "dyn-number", text: count > 1 ? `${count}×` : "" }),
     h("td", {}, h("code", { text: name })),
-    h("td", {}, h("i", { cls: `dyn-swatch dyn-k-${kind}`, "aria-hidden": "true" }), what),
+    h("td", {}, h("i", { cls: `dyn-swatch ${kindClass(kind)}`, "aria-hidden": "true" }), what),
     h("td", {}, frameLink(where, id, select)),
   );
 
@@ -61,8 +61,8 @@ export function compileTimeView(select, open) {
   const lanes = lanesView("the compile time", select, open);
   const shares = h("ul", { cls: "dyn-shares", "aria-label": "where the compile time goes" });
   const title = h("h2");
-  const table = h("table");
-  const tuned = h("table", { "aria-label": "autotuning" });
+  const table = h("table", { cls: "dyn-table" });
+  const tuned = h("table", { cls: "dyn-table", "aria-label": "autotuning" });
   const words = h("div", { cls: "dyn-verdict" });
   const bar = h("div", { cls: "dyn-bar" }, shares, ...lanes.buttons);
   const heads = ["alone", "with inner", "", "phase", "part of the compiler", "most of it in"];

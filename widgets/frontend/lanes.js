@@ -12,6 +12,11 @@ const MOST_ZOOM = 256;
 /** Pixels: narrower neighbours are drawn as one. */
 const NARROW = 3;
 
+/** The parts of the compiler, by the color of each. */
+const TONES = ["dynamo", "lowering", "aot", "passes", "codegen", "compiler"];
+/** The classes of what is of a kind. @param {string} kind @param {number} [tone] */
+export const kindClass = (kind, tone = TONES.indexOf(kind)) => `dyn-k-${kind}${tone < 0 ? "" : ` dyn-tone-${tone}`}`;
+
 const percent = (/** @type {number} */ part) =>
   `${part >= 0.1 || part === 0 ? Math.round(part * 100) : (part * 100).toFixed(1)}%`;
 
@@ -66,17 +71,15 @@ function joined(run, whole) {
 
 /** @param {Piece} piece */
 function pieceNode(piece) {
-  const colour =
-    piece.tone === undefined ? "" : `;--dyn-tone:var(--dyn-g${piece.tone});--dyn-tint:var(--dyn-g${piece.tone}-tint)`;
   return h(
     "div",
     {
-      cls: `dyn-seg dyn-k-${piece.kind}`,
+      cls: `dyn-seg ${kindClass(piece.kind, piece.tone)}`,
       ...OPTION,
       "data-id": piece.id,
       title: piece.full,
       "aria-label": piece.full,
-      style: `left:${piece.x * 100}%;width:${piece.w * 100}%${colour}`,
+      style: `left:${piece.x * 100}%;width:${piece.w * 100}%`,
     },
     h("span", { text: piece.kind === "unaccounted" ? "" : piece.label }),
   );
@@ -88,7 +91,7 @@ function pieceNode(piece) {
  */
 export const shareItems = (shares) =>
   shares.map(({ name, kind, part, full }) => {
-    const swatch = h("i", { cls: `dyn-swatch dyn-k-${kind}`, "aria-hidden": "true" });
+    const swatch = h("i", { cls: `dyn-swatch ${kindClass(kind)}`, "aria-hidden": "true" });
     return h("li", { title: full }, swatch, `${name} `, h("b", { text: percent(part) }));
   });
 

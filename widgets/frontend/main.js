@@ -1,15 +1,14 @@
 // Puts the view together; the same in a notebook (`render`) and in a stand-alone page (`mountPage`, `openPage`).
 
-import { breaksView } from "./breaks.js";
 import { compileTimeView } from "./compile_time.js";
 import { detailView } from "./detail.js";
 import { button, h } from "./dom.js";
 import { headerView } from "./header.js";
 import { sourceView } from "./source_view.js";
 import { mountJob } from "./job.js";
+import { listViews } from "./lists.js";
 import { linkTo, parseLink, pending, unzipped } from "./logic.js";
 import { overviewView } from "./overview.js";
-import { recompilesView } from "./recompiles.js";
 import { splitView } from "./split.js";
 import { followTheme } from "./theme.js";
 import { timeView } from "./timeline.js";
@@ -60,14 +59,13 @@ export function mount(root, host) {
   const open = () => detail.node.focus({ preventScroll: false });
   const header = headerView(ctx);
   const overview = overviewView(select, open);
-  const breaks = breaksView(select, open);
-  const recompiles = recompilesView(select, open);
+  const lists = listViews(select, open);
   const time = timeView(select, open);
   const compileTime = compileTimeView(selectTimes, open);
   const sourceLines = sourceView(select);
   const split = splitView(select, open);
   const detail = detailView(ctx);
-  const parts = [overview, breaks, recompiles, time, compileTime, sourceLines, split];
+  const parts = [overview, ...lists, time, compileTime, sourceLines, split];
   const sourceTitle = h("h2", { text: "Source" });
   const sourceBar = h("div", { cls: "dyn-bar" }, sourceTitle);
   const source = h(
@@ -83,8 +81,7 @@ export function mount(root, host) {
     { cls: "dyn" },
     header.node,
     overview.node,
-    breaks.node,
-    recompiles.node,
+    ...lists.map((list) => list.node),
     time.node,
     compileTime.node,
     middle,

@@ -4,7 +4,7 @@ import { h } from "./dom.js";
 
 /** Class, mark and meaning. @type {[string, string, string][]} */
 const MARKS = [
-  ["dyn-b-g0", "0", "graph 0 captured this line; it has the same color in the split graph"],
+  ["dyn-b-graph dyn-tone-0", "0", "graph 0 captured this line; it has the same color in the split graph"],
   ["dyn-b-break", "✂", "graph break: the compiler cannot trace this expression, so Python runs it"],
   ["dyn-b-skip", "–", "a line of a skipped or failed frame: it runs eagerly"],
   ["dyn-b-skip", "…", "a line of a compile without a recorded end"],

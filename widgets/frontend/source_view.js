@@ -45,7 +45,7 @@ function badges(line) {
   const graphs = line.graphs || [];
   const shown = line.marks || graphs.length > 2 ? 1 : 2;
   if (line.marks) put("✂", "dyn-b-break");
-  for (const number of graphs.slice(0, shown)) put(String(number), `dyn-b-g${number % TONES}`);
+  for (const number of graphs.slice(0, shown)) put(String(number), `dyn-b-graph dyn-tone-${number % TONES}`);
   if (graphs.length > 2) put(`+${graphs.length - 1}`, "dyn-b-more");
   if (!line.marks && !graphs.length && line.state && line.state !== "empty") {
     put(line.state === "unfinished" ? "…" : "–", "dyn-b-skip");
@@ -59,7 +59,7 @@ function badges(line) {
  * @param {string} state
  */
 function lineClass(line, state) {
-  if (state === "graph") return `dyn-l-g${(line.graphs || [])[0] % TONES}`;
+  if (state === "graph") return `dyn-l-graph dyn-tone-${(line.graphs || [])[0] % TONES}`;
   return state ? `dyn-l-${state}` : "";
 }
 

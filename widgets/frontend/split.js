@@ -1,7 +1,7 @@
 // The split graph as the kernel drew it, with zoom, search and the keyboard.
 
 import { button, closest, exclusive, h, handled, idOf, markup, reveal, s } from "./dom.js";
-import { focused, framesOf, miniMap } from "./focus.js";
+import { focused, framesOf } from "./focus.js";
 import { search, step } from "./logic.js";
 
 /** @import { DrawnPicture, Select, SelectablePart } from "./view" */
@@ -162,8 +162,10 @@ export function splitView(select, enter) {
   let whole = null;
   /** Its frames. @type {ReturnType<typeof framesOf> | null} */
   let frames = null;
-  /** @type {ReturnType<typeof miniMap> | null} */
-  let map = null;
+  /** The map of the whole: a mark for each frame. */
+  const map = h("div", { cls: "dyn-map", title: "map of the split graph; click a mark to go there" });
+  map.addEventListener("click", (event) => select(idOf(closest(event, ".dyn-mapdot"))));
+  foot.append(map);
   /** Ids of frames of which all neighbours are shown. @type {Set<string>} */
   let wide = new Set();
   let showWhole = false;
@@ -212,9 +214,8 @@ export function splitView(select, enter) {
     if (content !== model) {
       whole = model.overview && model.split.svg ? parsed(model.split.svg) : null;
       frames = whole && framesOf(whole);
-      map?.node.remove();
-      map = whole && miniMap(whole, select);
-      if (map) foot.append(map.node);
+      map.replaceChildren(markup(model.split.map));
+      map.hidden = !model.split.map;
       wide = new Set();
     }
     content = model;
@@ -246,14 +247,11 @@ export function splitView(select, enter) {
     const fold = shown?.shapes.find((shape) => shape.contents.includes(id));
     return fold ? fold.id : id;
   }
-  /** Whether the frame of something is drawn with all frames before and after it. @param {string} id */
+  /** Whether the frame of something is drawn with all frames after it. @param {string} id */
   function isAround(id) {
     const frame = frames?.owner.get(id);
     if (!frame) return true;
-    const missing = [...frame.into, ...frame.out].some(({ arrow, from, to }) => {
-      return arrow.kind !== "hits" && !(nodes.has(from.id) && nodes.has(to.id));
-    });
-    return nodes.has(frame.id) && !missing;
+    return nodes.has(frame.id) && frame.out.every(({ arrow, to }) => arrow.kind === "hits" || nodes.has(to.id));
   }
   /** @param {string} id */
   function tabStop(id) {
@@ -269,7 +267,11 @@ export function splitView(select, enter) {
     if (!shown) return () => {};
     if (frames && !showWhole && moved && !isAround(chosen) && content) draw(content);
     const id = shownAs(chosen);
-    if (map) map.mark(new Set(nodes.keys()), frames?.owner.get(chosen)?.id || "");
+    const focus = frames?.owner.get(chosen)?.id;
+    for (const mark of map.querySelectorAll(".dyn-mapdot")) {
+      mark.classList.toggle("dyn-mapdot-on", nodes.has(idOf(/** @type {SVGElement} */ (mark))));
+      mark.classList.toggle("dyn-mapdot-focus", idOf(/** @type {SVGElement} */ (mark)) === focus);
+    }
     const node = nodes.get(id);
     markPressed(node ? [node] : []);
     for (const { path, source, target } of shown.arrows) {

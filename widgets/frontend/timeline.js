@@ -33,7 +33,7 @@ function inputsTable(time, select) {
       h("td", {}, id ? button("dyn-link", words, () => select(id)) : words),
     ),
   );
-  return [h("summary", { text: time.inputs_summary }), h("table", {}, ...rows)];
+  return [h("summary", { text: time.inputs_summary }), h("table", { cls: "dyn-table" }, ...rows)];
 }
 
 /**

@@ -28,55 +28,48 @@ abindex","0")};return box.addEventListener("keydown",given=>{let event=given,ite
 indexOf(closest(event,selector));if(at<0||event.altKey||event.ctrlKey||event.metaKey)return;let moves={[backward]:at-1,[forward]:at+
 1,Home:0,End:items.length-1},item=items[moves[event.key]];if(item)mark(item),item.focus();else if(enter&&(event.key==="E\
 nter"||event.key===" "))enter(items[at]);else if(!(event.key in moves))return;handled(event)}),box.addEventListener("foc\
-usin",event=>{let item=closest(event,selector);item&&mark(item)}),mark}function rowsView(cls,rowClass,label2,rowsOf,select,open){let box=h("div",{cls,role:"listbox","aria-label":label2}),markSelected=exclusive(
-"aria-selected"),mark=roving(box,`.${rowClass}`,{enter(row2){select(idOf(row2)),open()}});box.addEventListener("click",event=>select(
-idOf(closest(event,`.${rowClass}`))));let rows=[];return{node:box,draw(content){rows=content.overview?[]:rowsOf(content),
-box.hidden=!rows.length,box.replaceChildren(...rows),rows[0]&&mark(rows[0])},highlight(_,id){let row2=rows.find(r=>idOf(
-r)===id);return markSelected(row2?[row2]:[]),row2&&mark(row2),()=>reveal(box,row2)}}}function breakRow(b){return h("div",{cls:`dyn-brow dyn-o-${b.outcome}${b.allowed?" dyn-allowed":""}`,...OPTION,"data-id":b.
-id,title:b.type},h("span",{cls:"dyn-cut","aria-hidden":"true",text:"✂"}),placeParts(b.place),h("code",{text:b.code}),h(
-"span",{cls:"dyn-pill",text:b.allowed?"allowed":b.outcome_text}),h("span",{cls:"dyn-type",text:b.type}),h("span",{cls:"d\
-yn-hits",text:b.cost||(b.hits>1?`${b.hits} hits`:"")}))}function breaksView(select,open){return rowsView("dyn-breaks","d\
-yn-brow","graph breaks",content=>content.breaks.map(breakRow),select,open)}var ZOOM=4,MOST_ZOOM=256,NARROW=3,percent=part=>`${part>=.1||part===0?Math.round(part*100):(part*100).toFixed(1)}%`;function merged(segments,least,whole="\
-the call"){let pieces=[],run=[],close=()=>{run.length<2?pieces.push(...run):pieces.push(joined(run,whole)),run=[]};for(let segment of segments){
-let before=run[run.length-1],apart=before&&(before.lane!==segment.lane||segment.x-before.x-before.w>least);(segment.w>=least||
-apart)&&close(),segment.w<least?run.push(segment):pieces.push(segment)}return close(),pieces}function joined(run,whole){
-let first=run[0],last=run[run.length-1],w=last.x+last.w-first.x,label2=`${run.length} short stretches`;return{kind:"shor\
-t",lane:first.lane,x:first.x,w,label:label2,full:`${label2}, ${percent(w)} of ${whole}: zoom in to see each`,ids:run.map(
-s2=>s2.id),id:(run.find(s2=>s2.id)||first).id}}function pieceNode(piece){let colour=piece.tone===void 0?"":`;--dyn-tone:\
-var(--dyn-g${piece.tone});--dyn-tint:var(--dyn-g${piece.tone}-tint)`;return h("div",{cls:`dyn-seg dyn-k-${piece.kind}`,...OPTION,
-"data-id":piece.id,title:piece.full,"aria-label":piece.full,style:`left:${piece.x*100}%;width:${piece.w*100}%${colour}`},
-h("span",{text:piece.kind==="unaccounted"?"":piece.label}))}var shareItems=shares=>shares.map(({name,kind,part,full})=>{
-let swatch=h("i",{cls:`dyn-swatch dyn-k-${kind}`,"aria-hidden":"true"});return h("li",{title:full},swatch,`${name} `,h("\
-b",{text:percent(part)}))});function lanesView(whole,select,open){let pane=h("div",{cls:"dyn-lanes"}),zoomer=(text,name,factor)=>button(
-"dyn-btn",text,()=>zoomBy(factor),{title:name,"aria-label":name}),buttons=[zoomer("−",`zoom out of ${whole}`,1/ZOOM),zoomer(
-"+",`zoom in on ${whole}`,ZOOM),zoomer("fit",`show the whole ${whole.replace("the ","")}`,0)],markSelected=exclusive("ar\
-ia-selected"),mark=roving(pane,".dyn-seg",{vertical:!1,enter(piece){select(idOf(piece)),open()}});pane.addEventListener(
-"click",event=>select(idOf(closest(event,".dyn-seg"))));let zoom=1,selected="",time=null,holds=new Map;function zoomBy(factor){
-if(!time)return;let middle2=(pane.scrollLeft+pane.clientWidth/2)/zoom;zoom=factor?Math.min(MOST_ZOOM,Math.max(1,zoom*factor)):
-1,drawLanes(time),highlight(),pane.scrollLeft=middle2*zoom-pane.clientWidth/2}function drawLanes(line){let width=zoom*(pane.
-clientWidth||1e3),pieces=merged(line.segments,NARROW/width,whole);holds.clear();let lanes=line.lanes.map((name,number)=>{
-let lane=h("div",{cls:"dyn-lane",role:"listbox","aria-orientation":"horizontal","aria-label":`${name}, ${line.total}`,"d\
-ata-name":line.lanes.length>1&&name||null,style:`width:${zoom*100}%`});for(let piece of pieces.filter(p=>p.lane===number)){
-let node=pieceNode(piece);holds.set(node,piece.ids||[piece.id]),lane.append(node)}return lane});pane.replaceChildren(...lanes);
-let first=pane.querySelector(".dyn-seg");first&&mark(first)}function highlight(){let nodes=selected?[...holds].filter(([
-,ids])=>ids.includes(selected)).map(([piece])=>piece):[];return markSelected(nodes),()=>{zoom>1&&reveal(pane,nodes[0])}}
-return{pane,buttons,draw(line){time=line,drawLanes(line)},highlight(id){return selected=id,highlight()}}}var frameLink=(where,id,select)=>id?button("dyn-link",where,()=>select(id)):where,withHead=(names,rows)=>[h("tr",{},...names.
+usin",event=>{let item=closest(event,selector);item&&mark(item)}),mark}var ZOOM=4,MOST_ZOOM=256,NARROW=3,TONES=["dynamo","lowering","aot","passes","codegen","compiler"],kindClass=(kind,tone=TONES.
+indexOf(kind))=>`dyn-k-${kind}${tone<0?"":` dyn-tone-${tone}`}`,percent=part=>`${part>=.1||part===0?Math.round(part*100):
+(part*100).toFixed(1)}%`;function merged(segments,least,whole="the call"){let pieces=[],run=[],close=()=>{run.length<2?pieces.
+push(...run):pieces.push(joined(run,whole)),run=[]};for(let segment of segments){let before=run[run.length-1],apart=before&&
+(before.lane!==segment.lane||segment.x-before.x-before.w>least);(segment.w>=least||apart)&&close(),segment.w<least?run.push(
+segment):pieces.push(segment)}return close(),pieces}function joined(run,whole){let first=run[0],last=run[run.length-1],w=last.
+x+last.w-first.x,label2=`${run.length} short stretches`;return{kind:"short",lane:first.lane,x:first.x,w,label:label2,full:`${label2}\
+, ${percent(w)} of ${whole}: zoom in to see each`,ids:run.map(s2=>s2.id),id:(run.find(s2=>s2.id)||first).id}}function pieceNode(piece){
+return h("div",{cls:`dyn-seg ${kindClass(piece.kind,piece.tone)}`,...OPTION,"data-id":piece.id,title:piece.full,"aria-la\
+bel":piece.full,style:`left:${piece.x*100}%;width:${piece.w*100}%`},h("span",{text:piece.kind==="unaccounted"?"":piece.label}))}
+var shareItems=shares=>shares.map(({name,kind,part,full})=>{let swatch=h("i",{cls:`dyn-swatch ${kindClass(kind)}`,"aria-\
+hidden":"true"});return h("li",{title:full},swatch,`${name} `,h("b",{text:percent(part)}))});function lanesView(whole,select,open){
+let pane=h("div",{cls:"dyn-lanes"}),zoomer=(text,name,factor)=>button("dyn-btn",text,()=>zoomBy(factor),{title:name,"ari\
+a-label":name}),buttons=[zoomer("−",`zoom out of ${whole}`,1/ZOOM),zoomer("+",`zoom in on ${whole}`,ZOOM),zoomer("fit",
+`show the whole ${whole.replace("the ","")}`,0)],markSelected=exclusive("aria-selected"),mark=roving(pane,".dyn-seg",{vertical:!1,
+enter(piece){select(idOf(piece)),open()}});pane.addEventListener("click",event=>select(idOf(closest(event,".dyn-seg"))));
+let zoom=1,selected="",time=null,holds=new Map;function zoomBy(factor){if(!time)return;let middle2=(pane.scrollLeft+pane.
+clientWidth/2)/zoom;zoom=factor?Math.min(MOST_ZOOM,Math.max(1,zoom*factor)):1,drawLanes(time),highlight(),pane.scrollLeft=
+middle2*zoom-pane.clientWidth/2}function drawLanes(line){let width=zoom*(pane.clientWidth||1e3),pieces=merged(line.segments,
+NARROW/width,whole);holds.clear();let lanes=line.lanes.map((name,number)=>{let lane=h("div",{cls:"dyn-lane",role:"listbo\
+x","aria-orientation":"horizontal","aria-label":`${name}, ${line.total}`,"data-name":line.lanes.length>1&&name||null,style:`\
+width:${zoom*100}%`});for(let piece of pieces.filter(p=>p.lane===number)){let node=pieceNode(piece);holds.set(node,piece.
+ids||[piece.id]),lane.append(node)}return lane});pane.replaceChildren(...lanes);let first=pane.querySelector(".dyn-seg");
+first&&mark(first)}function highlight(){let nodes=selected?[...holds].filter(([,ids])=>ids.includes(selected)).map(([piece])=>piece):
+[];return markSelected(nodes),()=>{zoom>1&&reveal(pane,nodes[0])}}return{pane,buttons,draw(line){time=line,drawLanes(line)},
+highlight(id){return selected=id,highlight()}}}var frameLink=(where,id,select)=>id?button("dyn-link",where,()=>select(id)):where,withHead=(names,rows)=>[h("tr",{},...names.
 map(text=>h("th",{text,scope:"col"}))),...rows],phaseRow=({name,kind,what,own,total,count,where,id},select)=>h("tr",{},h(
 "td",{cls:"dyn-number",text:own}),h("td",{cls:"dyn-number",text:total}),h("td",{cls:"dyn-number",text:count>1?`${count}×`:
-""}),h("td",{},h("code",{text:name})),h("td",{},h("i",{cls:`dyn-swatch dyn-k-${kind}`,"aria-hidden":"true"}),what),h("td",
-{},frameLink(where,id,select))),tunedRow=({name,tried,best,where,id},select)=>h("tr",{},h("td",{},h("code",{text:name})),
+""}),h("td",{},h("code",{text:name})),h("td",{},h("i",{cls:`dyn-swatch ${kindClass(kind)}`,"aria-hidden":"true"}),what),
+h("td",{},frameLink(where,id,select))),tunedRow=({name,tried,best,where,id},select)=>h("tr",{},h("td",{},h("code",{text:name})),
 h("td",{text:tried}),h("td",{},h("code",{text:best})),h("td",{},frameLink(where,id,select)));function compileTimeView(select,open){
 let lanes=lanesView("the compile time",select,open),shares=h("ul",{cls:"dyn-shares","aria-label":"where the compile time\
- goes"}),title=h("h2"),table=h("table"),tuned=h("table",{"aria-label":"autotuning"}),words=h("div",{cls:"dyn-verdict"}),
-bar2=h("div",{cls:"dyn-bar"},shares,...lanes.buttons),heads=["alone","with inner","","phase","part of the compiler","mos\
-t of it in"],folded=h("details",{cls:"dyn-compile-time"},h("summary",{},title),bar2,lanes.pane,words,table,tuned),node=h(
-"section",{cls:"dyn-time dyn-compile","aria-label":"compile time"},folded),time=null,stale=!1,draw=()=>{!time||!folded.open||
-!stale||(stale=!1,lanes.draw(time))};return folded.addEventListener("toggle",draw),{node,draw(content){if(time=content.compile_time,
-node.hidden=!time,!time)return;title.textContent=time.title,shares.replaceChildren(...shareItems(time.shares));let lines=[
-...time.repeats,...time.caches,...time.notes];words.replaceChildren(...lines.map(text=>h("p",{text}))),table.replaceChildren(
-...withHead(heads,time.rows.map(row2=>phaseRow(row2,select)))),tuned.hidden=!time.tuned.length,tuned.replaceChildren(...withHead(
-["autotuning of","","fastest","in the frame"],time.tuned.map(row2=>tunedRow(row2,select)))),stale=!0,draw()},highlight:(_,id)=>lanes.
-highlight(id)}}var plural=(n,word)=>`${n} ${word}${n===1?"":"s"}`;function search(content,query){let words=query.trim().toLowerCase();if(!words)
+ goes"}),title=h("h2"),table=h("table",{cls:"dyn-table"}),tuned=h("table",{cls:"dyn-table","aria-label":"autotuning"}),words=h(
+"div",{cls:"dyn-verdict"}),bar2=h("div",{cls:"dyn-bar"},shares,...lanes.buttons),heads=["alone","with inner","","phase",
+"part of the compiler","most of it in"],folded=h("details",{cls:"dyn-compile-time"},h("summary",{},title),bar2,lanes.pane,
+words,table,tuned),node=h("section",{cls:"dyn-time dyn-compile","aria-label":"compile time"},folded),time=null,stale=!1,
+draw=()=>{!time||!folded.open||!stale||(stale=!1,lanes.draw(time))};return folded.addEventListener("toggle",draw),{node,
+draw(content){if(time=content.compile_time,node.hidden=!time,!time)return;title.textContent=time.title,shares.replaceChildren(
+...shareItems(time.shares));let lines=[...time.repeats,...time.caches,...time.notes];words.replaceChildren(...lines.map(
+text=>h("p",{text}))),table.replaceChildren(...withHead(heads,time.rows.map(row2=>phaseRow(row2,select)))),tuned.hidden=
+!time.tuned.length,tuned.replaceChildren(...withHead(["autotuning of","","fastest","in the frame"],time.tuned.map(row2=>tunedRow(
+row2,select)))),stale=!0,draw()},highlight:(_,id)=>lanes.highlight(id)}}var plural=(n,word)=>`${n} ${word}${n===1?"":"s"}`;function search(content,query){let words=query.trim().toLowerCase();if(!words)
 return[];let line=/^(?:line\s*|:|l)?(\d+)$/.exec(words),onLine=line?idsOnLine(content.sources,Number(line[1])):new Set,found=[];
 for(let[id,detail]of Object.entries(content.details)){if(detail.kind==="fold")continue;(line?detail.line===Number(line[1])||
 onLine.has(id):`${detail.title} ${detail.code} ${detail.place} ${detail.kind}`.toLowerCase().includes(words))&&found.push(
@@ -182,23 +175,23 @@ line.slice(before.length),"str"),{tokens,open:quotes};push(text+line.slice(at,en
 push(text,"key"):name&&(previous==="def"||previous==="class")?push(text,"def"):plain+=text;name&&(previous=text)}return push(
 "",""),{tokens,open:""}}function withMarks(tokens,marks){let runs=[],column=0;for(let[text,kind]of tokens){let run="",mark=null;
 for(let char of text){let here=marks.find(m=>column>=m.start&&column<m.end)||null;run&&here!==mark&&(runs.push({text:run,
-kind,mark}),run=""),mark=here,run+=char,column+=1}run&&runs.push({text:run,kind,mark})}return runs}var FILES=6,NEAR=60,TONES=6,NOTES={skipped:"skipped",failed:"failed",empty:"empty",unfinished:"unfinished"};function paintCode(box,text,marks=[],open=""){
+kind,mark}),run=""),mark=here,run+=char,column+=1}run&&runs.push({text:run,kind,mark})}return runs}var FILES=6,NEAR=60,TONES2=6,NOTES={skipped:"skipped",failed:"failed",empty:"empty",unfinished:"unfinished"};function paintCode(box,text,marks=[],open=""){
 let painted=tokenize(text,open);for(let{text:text2,kind,mark}of withMarks(painted.tokens,marks)){let cls=[kind&&`dyn-t-${kind}`,
 mark&&`dyn-mark dyn-mark-${mark.outcome}`].filter(Boolean).join(" ");box.append(cls?h("span",{cls,text:text2,"data-id":mark?.
 id}):text2)}return painted.open}function badges(line){let box=h("span",{cls:"dyn-badge"}),put=(text,cls)=>box.append(h("\
 b",{cls,text})),graphs=line.graphs||[],shown=line.marks||graphs.length>2?1:2;line.marks&&put("✂","dyn-b-break");for(let number of graphs.
-slice(0,shown))put(String(number),`dyn-b-g${number%TONES}`);return graphs.length>2&&put(`+${graphs.length-1}`,"dyn-b-mor\
-e"),!line.marks&&!graphs.length&&line.state&&line.state!=="empty"&&put(line.state==="unfinished"?"…":"–","dyn-b-skip"),
-box}function lineClass(line,state){return state==="graph"?`dyn-l-g${(line.graphs||[])[0]%TONES}`:state?`dyn-l-${state}`:
-""}function lineRow(line,previous,code){let state=line.marks?"break":line.state||"",first=!previous||previous.state!==line.
-state||previous.id!==line.id,note2=line.marks?line.reason:first?NOTES[state]:"",[region,setBy]=line.region||[];return h(
-"div",{cls:`dyn-ln ${lineClass(line,state)}`,...OPTION,title:line.reason,"data-line":line.line,"data-id":line.marks?line.
-marks[0].id:line.id},h("span",{cls:`dyn-no${region?` dyn-in-${region}`:""}`,title:setBy,text:line.line}),badges(line),h(
-"div",{style:`--in:${line.text.search(/\S|$/)}`},code,note2?h("span",{cls:"dyn-note",text:note2}):guardMark(line)))}function guardMark({
-guards}){if(!guards)return h("span");let text=`≡ ${plural(guards.count,"guard")}`;return h("span",{cls:`dyn-note dyn-g\
-uards${guards.failed?" dyn-failed":""}`,title:guards.full,text})}function fileGroup(file,named,rows,unfolded){let group=h(
-"div",{role:"group","aria-label":file.label});named&&group.append(h("div",{cls:"dyn-file",title:file.file,text:file.label,
-role:"presentation"}));let{lines}=file,quotes="",folded=!1,previous=null;for(let at=0;at<lines.length;at++){let line=lines[at],
+slice(0,shown))put(String(number),`dyn-b-graph dyn-tone-${number%TONES2}`);return graphs.length>2&&put(`+${graphs.length-
+1}`,"dyn-b-more"),!line.marks&&!graphs.length&&line.state&&line.state!=="empty"&&put(line.state==="unfinished"?"…":"–",
+"dyn-b-skip"),box}function lineClass(line,state){return state==="graph"?`dyn-l-graph dyn-tone-${(line.graphs||[])[0]%TONES2}`:
+state?`dyn-l-${state}`:""}function lineRow(line,previous,code){let state=line.marks?"break":line.state||"",first=!previous||
+previous.state!==line.state||previous.id!==line.id,note2=line.marks?line.reason:first?NOTES[state]:"",[region,setBy]=line.
+region||[];return h("div",{cls:`dyn-ln ${lineClass(line,state)}`,...OPTION,title:line.reason,"data-line":line.line,"data\
+-id":line.marks?line.marks[0].id:line.id},h("span",{cls:`dyn-no${region?` dyn-in-${region}`:""}`,title:setBy,text:line.line}),
+badges(line),h("div",{style:`--in:${line.text.search(/\S|$/)}`},code,note2?h("span",{cls:"dyn-note",text:note2}):guardMark(
+line)))}function guardMark({guards}){if(!guards)return h("span");let text=`≡ ${plural(guards.count,"guard")}`;return h(
+"span",{cls:`dyn-note dyn-guards${guards.failed?" dyn-failed":""}`,title:guards.full,text})}function fileGroup(file,named,rows,unfolded){
+let group=h("div",{role:"group","aria-label":file.label});named&&group.append(h("div",{cls:"dyn-file",title:file.file,text:file.
+label,role:"presentation"}));let{lines}=file,quotes="",folded=!1,previous=null;for(let at=0;at<lines.length;at++){let line=lines[at],
 end=foldEnd(file,at,unfolded);if(line.gap&&([quotes,previous]=["",null]),line.gap&&!folded&&end===at&&group.append(h("di\
 v",{cls:"dyn-gap",role:"presentation",text:`⋯ ${plural(line.gap,"line")}`})),folded=end>at,folded){let text=`⋯ ${plural(
 end-at,"line")}`,props={cls:"dyn-ln dyn-quiet",...OPTION,"data-from":at,title:"show these lines",text};for(group.append(
@@ -318,20 +311,21 @@ n",{text:place}),copy?copyButton(copy,"Copy place"):null,switches(detail),...lin
 t",href,...target,text:`${text} ↗`}))))}function show(content,id){let detail=content.details[id];if(shownId=id,node.hidden=
 !1,!detail){node.replaceChildren(h("p",{cls:"dyn-hint",text:hint(content)}));return}let open=opened.get(id)||new Set;opened.
 set(id,open);let main=h("div",{cls:"dyn-dmain"},...tabs(detail,id,open));node.replaceChildren(heading(detail),h("div",{cls:"\
-dyn-dbody"},main,factList(detail.facts,ctx)))}return{node,show,choose:(kind,part)=>chosen.set(kind,part)}}var MARKS2=[["dyn-b-g0","0","graph 0 captured this line; it has the same color in the split graph"],["dyn-b-break","✂",
-"graph break: the compiler cannot trace this expression, so Python runs it"],["dyn-b-skip","–","a line of a skipped or\
- failed frame: it runs eagerly"],["dyn-b-skip","…","a line of a compile without a recorded end"],["dyn-no dyn-in-allow",
-"7","a region in which graph breaks are allowed"],["dyn-no dyn-in-error","7","a region in which graph breaks are errors"],
-["dyn-guards","≡ 2 guards","conditions of this line that are checked before each compiled call"],["dyn-guards dyn-fail\
-ed","≡ 2 guards","one of them failed, and the function was compiled again"],["dyn-again","↻","recompile: a guard fai\
-led, and the function was compiled again"],["","frame 0/1","the second compile (1) of the first function (0)"],["","runs\
- eagerly","runs as without torch.compile"],["","resumes, ↳","the rest of a function after a graph break, compiled on i\
-ts own"],["","skipped frame","it runs eagerly; functions that it calls may be compiled"],["","empty frame","nothing in i\
-t had to be compiled"],["","2 hits","the same graph break, seen from 2 frames"],["","2 of 8 versions","compiled versions\
- in the cache of a function, and the recompile limit"],["","◆","your own code; other names are those of libraries"]];function row([
-cls,mark,meaning]){let badge=cls.startsWith("dyn-b-")&&h("span",{cls:"dyn-badge"},h("b",{cls,text:mark}));return[h("dt",
-{},badge||h("span",{cls,text:mark})),h("dd",{text:meaning})]}var marksView=()=>h("details",{cls:"dyn-marks"},h("summary",
-{text:"Legend",title:"what the marks and words mean"}),h("dl",{cls:"dyn-facts"},...MARKS2.flatMap(row)));var SETTINGS=[["backend",["inductor","aot_eager","eager","cudagraphs"].map(name=>[name,name])],["fullgraph",null],["erro\
+dyn-dbody"},main,factList(detail.facts,ctx)))}return{node,show,choose:(kind,part)=>chosen.set(kind,part)}}var MARKS2=[["dyn-b-graph dyn-tone-0","0","graph 0 captured this line; it has the same color in the split graph"],["dyn-\
+b-break","✂","graph break: the compiler cannot trace this expression, so Python runs it"],["dyn-b-skip","–","a line \
+of a skipped or failed frame: it runs eagerly"],["dyn-b-skip","…","a line of a compile without a recorded end"],["dyn-\
+no dyn-in-allow","7","a region in which graph breaks are allowed"],["dyn-no dyn-in-error","7","a region in which graph b\
+reaks are errors"],["dyn-guards","≡ 2 guards","conditions of this line that are checked before each compiled call"],["\
+dyn-guards dyn-failed","≡ 2 guards","one of them failed, and the function was compiled again"],["dyn-again","↻","rec\
+ompile: a guard failed, and the function was compiled again"],["","frame 0/1","the second compile (1) of the first funct\
+ion (0)"],["","runs eagerly","runs as without torch.compile"],["","resumes, ↳","the rest of a function after a graph b\
+reak, compiled on its own"],["","skipped frame","it runs eagerly; functions that it calls may be compiled"],["","empty f\
+rame","nothing in it had to be compiled"],["","2 hits","the same graph break, seen from 2 frames"],["","2 of 8 versions",
+"compiled versions in the cache of a function, and the recompile limit"],["","◆","your own code; other names are those\
+ of libraries"]];function row([cls,mark,meaning]){let badge=cls.startsWith("dyn-b-")&&h("span",{cls:"dyn-badge"},h("b",{
+cls,text:mark}));return[h("dt",{},badge||h("span",{cls,text:mark})),h("dd",{text:meaning})]}var marksView=()=>h("details",
+{cls:"dyn-marks"},h("summary",{text:"Legend",title:"what the marks and words mean"}),h("dl",{cls:"dyn-facts"},...MARKS2.
+flatMap(row)));var SETTINGS=[["backend",["inductor","aot_eager","eager","cudagraphs"].map(name=>[name,name])],["fullgraph",null],["erro\
 r_on_graph_break",null],["dynamic",[[null,"auto"],[!0,"true"],[!1,"false"]]],["device",[[null,"default"],["cpu","cpu"],[
 "cuda","cuda"]]]],CONTROLS="button,select,input,summary",shortened=name=>name.length>90?name.slice(0,60)+"…"+name.slice(
 -28):name;function headline({name,counts},level){let heading={role:"heading","aria-level":level,text:shortened(name),title:name},
@@ -406,17 +400,29 @@ select.value)))),node.addEventListener("click",event=>{let card=closest(event,".
 group)]&&show(0,Number(group))});let search2=node.querySelector("input");return search2?.addEventListener("input",()=>{let words=search2.
 value.trim().toLowerCase();for(let line of node.querySelectorAll("[data-rank]")){let found=/^\d+$/.test(words)?line.dataset.
 rank===words:line.textContent?.toLowerCase().includes(words);line.hidden=!found}}),compare(node.querySelector(".dyn-rk-c\
-ard[open]")),()=>{stopTheme();for(let stop of stops)stop()}}var PLACES=4,EAGER=3,OPEN=1;function placeButton(place,above,select){let{id,owner,function:name,code,times}=place;return button(
+ard[open]")),()=>{stopTheme();for(let stop of stops)stop()}}var breakRow=b=>h("div",{cls:`dyn-item dyn-brow dyn-o-${b.outcome}${b.allowed?" dyn-allowed":""}`,...OPTION,"data-id":b.
+id,title:b.type},h("span",{cls:"dyn-cut","aria-hidden":"true",text:"✂"}),placeParts(b.place),h("code",{text:b.code}),h(
+"span",{cls:"dyn-pill",text:b.allowed?"allowed":b.outcome_text}),h("span",{cls:"dyn-type",text:b.type}),h("span",{cls:"d\
+yn-hits",text:b.cost||(b.hits>1?`${b.hits} hits`:"")})),recompileRow=r=>h("div",{cls:`dyn-item${r.refused?" dyn-refused":
+""}`,...OPTION,"data-id":r.id,title:r.full},h("span",{cls:"dyn-again","aria-hidden":"true",text:r.refused?"✗":"↻"}),
+placeParts(r.place),h("code",{text:r.name}),h("span",{cls:"dyn-cause",text:r.refused?`recompile limit reached: ${r.cause}`:
+r.cause}),h("span",{cls:"dyn-hits",text:r.facts}));function listView2(cls,label2,rowsOf,select,open){let box=h("div",{cls:`\
+dyn-list ${cls}`,role:"listbox","aria-label":label2}),markSelected=exclusive("aria-selected"),mark=roving(box,".dyn-item",
+{enter(row2){select(idOf(row2)),open()}});box.addEventListener("click",event=>select(idOf(closest(event,".dyn-item"))));
+let rows=[];return{node:box,draw(content){rows=content.overview?[]:rowsOf(content),box.hidden=!rows.length,box.replaceChildren(
+...rows),rows[0]&&mark(rows[0])},highlight(_,id){let row2=rows.find(r=>idOf(r)===id);return markSelected(row2?[row2]:[]),
+row2&&mark(row2),()=>reveal(box,row2)}}}var listViews=(select,open)=>[listView2("dyn-breaks","graph breaks",({breaks})=>breaks.
+map(breakRow),select,open),listView2("dyn-recompiles","recompiles",({recompiles})=>recompiles.map(recompileRow),select,open)];var PLACES=4,EAGER=3,OPEN=1;function placeButton(place,above,select){let{id,owner,function:name,code,times}=place;return button(
 `dyn-spot dyn-of-${owner}`,"",()=>select(id),{"data-id":id,"aria-pressed":"false",title:`${place.place} in ${name}${code?
 `: ${code}`:""}`},h("span",{cls:"dyn-line"},placeParts(place.place),nameParts(name,above)),times>1&&h("span",{cls:"dyn-h\
 its",text:`${times}×`}),h("code",{text:code}))}var note=(name,text,title)=>text?h("span",{cls:"dyn-left",title},h("i",{
 text:`${name}: `}),text):"",few=names=>names.slice(0,EAGER).join(", ")+(names.length>EAGER?`, ${names.length-EAGER} more`:
-"");function causeNode(cause,number,open,select){let{kind,count,cost,title,fix,eager,places}=cause,cut2=places.length>PLACES+
+"");function causeNode(cause,number,open,select){let{kind,count,cost,title,fix,eager,places}=cause,cut=places.length>PLACES+
 1,all=places.map((place,n)=>placeButton(place,places[n-1]?.function,select)),more=button("dyn-link",plural(places.length-
 PLACES,"more place"),()=>{more.replaceWith(...all.slice(PLACES))}),verb=kind==="break"?"runs eagerly: ":"runs eagerly, c\
 ompiled too often: ";return h("details",{cls:`dyn-shared dyn-shared-${kind}`,open,"data-id":cause.id},h("summary",{title},
 h("span",{cls:"dyn-rank",text:`${number}`}),h("b",{text:count}),h("span",{cls:"dyn-what"},...withCode(title)),h("span",{
-cls:"dyn-hits",text:cost})),h("p",{cls:"dyn-fix"},h("span",{"aria-hidden":"true",text:"→ "}),...withCode(fix)),...cut2?
+cls:"dyn-hits",text:cost})),h("p",{cls:"dyn-fix"},h("span",{"aria-hidden":"true",text:"→ "}),...withCode(fix)),...cut?
 [...all.slice(0,PLACES),more]:all,eager.length?h("p",{cls:"dyn-eager",title:eager.join(", "),text:verb+few(eager)}):null)}
 function bar({part,eager,events},measured){let skipped=!measured&&events.some(([kind])=>kind==="skipped"),what=measured?
 "time of a call":"captured operations",note2=skipped?"; its own lines run eagerly":eager?`, ${eager}% in eager code`:"",
@@ -474,72 +480,49 @@ let{calls}=shown,at=Number(row2.dataset.at),all=[...rows.keys()],place=all.index
 at))open.has(at)?go(all[place+1]):toggle(at,!0);else if(event.key==="ArrowLeft")open.has(at)&&hasBelow(at)?toggle(at,!1):
 go(all.slice(0,place).findLast(n=>calls[n].depth<calls[at].depth)??at);else if(event.key==="Enter"||event.key===" ")select(
 calls[at].id),event.key==="Enter"&&enter();else if(event.key!=="ArrowRight")return;handled(event)}),{node,draw,highlight:(_,id)=>highlight(
-id)}}function recompileRow(r){return h("div",{cls:`dyn-rrow${r.refused?" dyn-refused":""}`,...OPTION,"data-id":r.id,title:r.full},
-h("span",{cls:"dyn-again","aria-hidden":"true",text:r.refused?"✗":"↻"}),placeParts(r.place),h("code",{text:r.name}),
-h("span",{cls:"dyn-cause",text:r.refused?`recompile limit reached: ${r.cause}`:r.cause}),h("span",{cls:"dyn-hits",text:r.
-facts}))}function recompilesView(select,open){return rowsView("dyn-recompiles","dyn-rrow","recompiles",content=>content.
-recompiles.map(recompileRow),select,open)}var BEFORE=1,AFTER=3,MOST=14,NEIGHBOURS=5,COLUMN_GAP=50,ROW_GAP=46,MARGIN=14,TURN=20,LANE=6,MORE_WIDTH=172,MORE_HEIGHT=30,
-MAP={width:150,height:62};function framesOf(picture2){let frames=new Map,frameOf=shape=>({id:shape.id,shape,boxes:[],into:[],
-out:[]}),stand=picture2.shapes.filter(({group})=>!group);for(let shape of stand)frames.set(shape.id,frameOf(shape));let owner=new Map;
-for(let shape of picture2.shapes){let frame=frames.get(shape.group||shape.id);shape.group&&frame.boxes.push(shape);for(let id of[
-shape.id,...shape.contents])owner.set(id,frame)}for(let arrow of picture2.arrows){let[from,to]=[owner.get(arrow.source),
-owner.get(arrow.target)];!from||!to||from===to||(from.out.push({arrow,from,to}),to.into.push({arrow,from,to}))}return{frames,
-owner,svg:picture2.svg}}var leadsDown=arrow=>arrow.kind==="continues",entry=frame=>frame.into.find(({arrow,to})=>arrow.kind!==
-"hits"||arrow.target===to.id);function around(focus,wide){let kept=new Set([focus]);for(let frame=focus,n=0;n<BEFORE;n++){
-let link=entry(frame);if(!link||kept.has(link.from))break;kept.add(frame=link.from)}let last=[focus];for(let n=0;n<AFTER;n++){
-let next=[];for(let frame of last){let all=frame.out.filter(({to})=>entry(to)?.from===frame&&!kept.has(to)).filter(({arrow})=>!n||
-leadsDown(arrow)).map(({to})=>to),room=wide.has(frame.id)?all.length:Math.min(NEIGHBOURS,MOST-kept.size);for(let to of all.
-slice(0,Math.max(0,room)))kept.add(to),next.push(to)}last=next}return kept}function moreBox(id,of,title){let[w,h2]=[MORE_WIDTH,
-MORE_HEIGHT];return{node:s("g",{cls:"dyn-node dyn-k-more",role:"button","aria-pressed":"false",tabindex:"-1"},s("title",
-{text:title}),s("rect",{cls:"dyn-main",width:w,height:h2,rx:5}),s("text",{cls:"dyn-strong",x:12,y:h2/2+4,text:title})),id,
-kind:"more",group:"",contents:[of],x:0,y:0,w,h:h2}}var nameOf=shape=>shape.node.querySelector(".dyn-name, .dyn-strong")?.
-textContent||"";function focused(whole,id,wide){let focus=whole.owner.get(id)||whole.frames.values().next().value;if(!focus)
-return null;let kept=around(focus,wide),into=new Map;for(let frame of kept){let link=entry(frame),above=link?.from;for(;above&&
-above!==frame;)above=into.get(above)?.from;link&&kept.has(link.from)&&!above&&into.set(frame,link)}let links=[...into.values()],
-root=[...kept].find(frame=>!links.some(({to})=>to===frame))||focus;return placed(root,focus,links,kept,whole.svg)}function placed(root,focus,links,kept,whole){
-let shapes=[],arrows=[],labels=[],right=0,floors=[],column=Math.max(...[...kept].map(({shape})=>shape.w))+COLUMN_GAP,at=new Map,
-first=entry(root)?1:0,left=col=>MARGIN+(first&&col?MORE_WIDTH+COLUMN_GAP+(col-1)*column:col*column),reached=entry(focus),
-last=first+(root!==focus&&reached&&!leadsDown(reached.arrow)?1:0),put=(shape,col,y)=>{let top=Math.max(y,floors[col]??0);
-return floors[col]=top+shape.h+ROW_GAP,copy(shape,left(col),MARGIN+top)},copy=(shape,x,y)=>{let node=shape.node.cloneNode(
-!0);node.setAttribute("transform",`translate(${x} ${y})`),node.dataset.id=shape.id;let moved={...shape,node,x,y};return shapes.
-push(moved),at.set(shape.id,moved),moved},place=(frame,col,y)=>{let shape=put(frame.shape,col,y),dx=shape.x-frame.shape.
-x,dy=shape.y-frame.shape.y;for(let box of frame.boxes)copy(box,box.x+dx,box.y+dy);let mine=links.filter(({from})=>from===
-frame),top=shape.y-MARGIN;for(let{arrow,to}of mine.filter(({arrow:arrow2})=>!leadsDown(arrow2)))place(to,col+1,top),join(
-arrow,col);let hidden=frame.out.filter(({to})=>entry(to)?.from===frame&&!kept.has(to)),calls=hidden.filter(({arrow})=>!leadsDown(
-arrow)).length,words=plural(calls,"more call"),beside=calls&&col<=last;beside&&standIn(frame,`more-calls-${frame.id}`,words,
-col+1,top,!1);let down=mine.filter(({arrow})=>leadsDown(arrow));for(let[n,{arrow,to}]of down.entries())place(to,col+n,top+
-shape.h+ROW_GAP),join(arrow,col);let rest=[!beside&&calls&&words,hidden.length>calls&&"continues …"].filter(Boolean).join(
-", ");rest&&standIn(frame,`more-after-${frame.id}`,rest,col,top+shape.h+ROW_GAP,!0)},standIn=(frame,id,title,col,y,below)=>{
-put(moreBox(id,frame.id,title),col,below?y:y+TURN-MORE_HEIGHT/2),join({...plain,source:frame.id,target:id,kind:below?"co\
-ntinues":"calls"},col-(below?0:1))},plain={path:whole.querySelector(".dyn-arrow")?.cloneNode(),label:""};plain.path?.setAttribute(
-"class","dyn-arrow");let join=(arrow,col)=>{let[from,to]=[at.get(arrow.source),at.get(arrow.target)];if(!from||!to)return;
-let far=to.kind==="more"&&to.y>from.y+from.h+ROW_GAP+1,points=leadsDown(arrow)?far?passing(from,to):downward(from,to):aside(
-from,to,col),path=arrow.path.cloneNode(!0);if(path.setAttribute("d",rounded(points,7)),Object.assign(path.dataset,{s:arrow.
-source,t:arrow.target}),arrows.push({...arrow,path}),!arrow.label)return;let[x,y]=labelAt(arrow.label,points,leadsDown(arrow));
-labels.push(s("text",{cls:"dyn-label",x,y,text:arrow.label})),right=Math.max(right,x+6.5*arrow.label.length)},aside=(from,to,col)=>{
-let start=from.y+Math.min(TURN,from.h/2),end=to.y+Math.min(TURN,to.h/2);if(Math.abs(start-end)<1)return[[from.x+from.w,start],
-[to.x,end]];let x=left(col+1)-COLUMN_GAP/2-LANE;return[[from.x+from.w,start],[x,start],[x,end],[to.x,end]]};if(first){let link=entry(
-root),title=`${leadsDown(link.arrow)?"after":"from"} ${nameOf(link.from.shape)}`,box=moreBox(`more-before-${root.id}`,link.
-from.id,cut(title));put(box,0,TURN-MORE_HEIGHT/2),place(root,1,0),join({...plain,source:box.id,target:root.id,kind:"call\
-s"},0)}else place(root,0,0);let width=Math.max(right,...shapes.map(({x,w})=>x+w))+MARGIN,height=Math.max(...shapes.map(({
-y,h:h2})=>y+h2))+MARGIN,[frames,boxes]=[!1,!0].map(inner=>shapes.filter(({group,kind})=>inner===!!(group||kind==="more"||
-kind==="break")));return{svg:s("svg",{cls:"dyn-picture",viewBox:`0 0 ${width} ${height}`},whole.querySelector("defs")?.cloneNode(
-!0),frames.map(({node})=>node),arrows.map(({path})=>path),boxes.map(({node})=>node),labels),shapes,arrows,width,height}}
-var cut=text=>text.length>20?`${text.slice(0,19)}…`:text;function passing(from,to){let[x,start,end]=[from.x-2*LANE,from.
-y+from.h-LANE,to.y+to.h/2];return[[from.x,start],[x,start],[x,end],[to.x,end]]}function downward(from,to){let x=from.x+from.
-w/2,end=to.x+to.w/2,bottom=from.y+from.h;return Math.abs(x-end)<4||to.kind==="more"?[[x,bottom],[x,to.y]]:[[x,bottom],[x,
-to.y-TURN],[end,to.y-TURN],[end,to.y]]}function labelAt(label2,points,down){let[[ax,ay],[bx,by]]=points.slice(-2);return down?
-[bx+8,by-9]:[(ax+bx-6*label2.length)/2-2,Math.min(ay,by)-6]}function miniMap(whole,select){let sx=MAP.width/whole.width,
-sy=Math.min(1.5*sx,MAP.height/whole.height),withBreak=new Set(whole.shapes.filter(({kind})=>kind==="break").map(({group})=>group)),
-groups=whole.shapes.filter(({group,kind})=>!group&&kind!=="break"),marks=groups.map(group=>{let broken=withBreak.has(group.
-id),box={x:group.x*sx,y:group.y*sy,width:Math.max(2,group.w*sx),height:Math.max(1.5,group.h*sy)};return s("rect",{cls:`d\
-yn-mapdot dyn-mapdot-${broken?"break":group.kind}`,...box,"data-id":group.id})}),height=Math.max(12,whole.height*sy),label2=`\
-map of the split graph: ${marks.length} frames`,svg=s("svg",{viewBox:`0 0 ${MAP.width} ${height}`,width:MAP.width,height,
-"aria-hidden":"true"},...marks),node=h("div",{cls:"dyn-map",title:`${label2}; click a mark to go there`},svg);return node.
-addEventListener("click",({clientX,clientY})=>{let{left,top}=svg.getBoundingClientRect(),away=({x,y,w,h:h2})=>Math.hypot(
-(x+w/2)*sx-(clientX-left),(y+h2/2)*sy-(clientY-top)),nearest=groups.reduce((best,group)=>away(group)<away(best)?group:best,
-groups[0]);nearest&&select(nearest.id)}),{node,mark(shown,focus){for(let{dataset,classList}of marks)classList.toggle("dy\
-n-mapdot-on",shown.has(dataset.id||"")),classList.toggle("dyn-mapdot-focus",dataset.id===focus)}}}var CLICK=5,LEGEND=[["graph","graph"],["break","graph break"],["allowed","allowed break"],["compiled","frame"],["recompi\
+id)}}var AFTER=3,MOST=14,NEIGHBOURS=5,COLUMN_GAP=50,ROW_GAP=46,MARGIN=14,TURN=20,MORE={w:172,h:30};function framesOf(picture2){
+let frames=new Map,frameOf=shape=>({id:shape.id,shape,boxes:[],into:[],out:[]}),stand=picture2.shapes.filter(({group})=>!group);
+for(let shape of stand)frames.set(shape.id,frameOf(shape));let owner=new Map;for(let shape of picture2.shapes){let frame=frames.
+get(shape.group||shape.id);shape.group&&frame.boxes.push(shape);for(let id of[shape.id,...shape.contents])owner.set(id,frame)}
+for(let arrow of picture2.arrows){let[from,to]=[owner.get(arrow.source),owner.get(arrow.target)];!from||!to||from===to||
+(from.out.push({arrow,from,to}),to.into.push({arrow,from,to}))}return{frames,owner,svg:picture2.svg}}var leadsDown=arrow=>arrow.
+kind==="continues",entry=frame=>frame.into.find(({arrow,to})=>arrow.kind!=="hits"||arrow.target===to.id);function following(focus,wide){
+let kept=new Set([focus]),last=[focus];for(let n=0;n<AFTER;n++){let next=[];for(let frame of last){let all=frame.out.filter(
+({to})=>entry(to)?.from===frame&&!kept.has(to)).filter(({arrow})=>!n||leadsDown(arrow)).map(({to})=>to),room=wide.has(frame.
+id)?all.length:Math.min(NEIGHBOURS,MOST-kept.size);for(let to of all.slice(0,Math.max(0,room)))kept.add(to),next.push(to)}
+last=next}return kept}function moreBox(id,of,title){let text=title.length>20?`${title.slice(0,19)}…`:title;return{node:s(
+"g",{cls:"dyn-node dyn-k-more",role:"button","aria-pressed":"false",tabindex:"-1"},s("title",{text:title}),s("rect",{cls:"\
+dyn-main",width:MORE.w,height:MORE.h,rx:5}),s("text",{cls:"dyn-strong",x:12,y:MORE.h/2+4,text})),id,kind:"more",group:"",
+contents:[of],x:0,y:0,...MORE}}var nameOf=shape=>shape.node.querySelector(".dyn-name, .dyn-strong")?.textContent||"";function focused(whole,id,wide){
+let focus=whole.owner.get(id)||whole.frames.values().next().value;return focus?placed(focus,following(focus,wide),whole.
+svg):null}function placed(focus,kept,whole){let arrows=[],labels=[],at=new Map,floors=[],before=entry(focus),column=Math.
+max(...[...kept].map(({shape})=>shape.w))+COLUMN_GAP,left=col=>MARGIN+(before&&col?MORE.w+COLUMN_GAP+(col-1)*column:col*
+column),right=0,copy=(shape,x,y)=>{let node=shape.node.cloneNode(!0);node.setAttribute("transform",`translate(${x} ${y})`),
+node.dataset.id=shape.id;let moved={...shape,node,x,y};return at.set(shape.id,moved),moved},put=(shape,col,y)=>{let top=Math.
+max(y,floors[col]??MARGIN);return floors[col]=top+shape.h+ROW_GAP,copy(shape,left(col),top)},join=arrow=>{let[from,to]=[
+at.get(arrow.source),at.get(arrow.target)];if(!from||!to)return;let points=route(from,to,at.get(to.group)||to),path=arrow.
+path.cloneNode(!0);if(path.setAttribute("d",rounded(points,7)),Object.assign(path.dataset,{s:arrow.source,t:arrow.target}),
+arrows.push({...arrow,path}),!arrow.label)return;let[[ax,ay],[bx,by]]=points.slice(-2),x=leadsDown(arrow)?bx+8:(ax+bx)/2-
+3*arrow.label.length-2;labels.push(s("text",{cls:"dyn-label",x,y:Math.min(leadsDown(arrow)?by-3:ay,by)-6,text:arrow.label})),
+right=Math.max(right,x+6.5*arrow.label.length)},plain=(source,target)=>{let path=whole.querySelector(".dyn-arrow")?.cloneNode();
+path.setAttribute("class","dyn-arrow"),join({path,source,target,kind:"",label:""})},standIn=(frame,id,title,col,y)=>{put(
+moreBox(id,frame.id,title),col,y),plain(frame.id,id)},place=(frame,col,y)=>{let{shape}=frame,{x,y:top}=put(shape,col,y);
+for(let box of frame.boxes)copy(box,box.x+x-shape.x,box.y+top-shape.y);let follows=frame.out.filter(({to})=>entry(to)?.from===
+frame),mine=follows.filter(({to})=>kept.has(to)&&!at.has(to.id)),below=top+shape.h+ROW_GAP;for(let{arrow,to}of mine.filter(
+({arrow:arrow2})=>!leadsDown(arrow2)))place(to,col+1,top),join(arrow);let hidden=follows.filter(({to})=>!kept.has(to)),calls=hidden.
+filter(({arrow})=>!leadsDown(arrow)).length,words=plural(calls,"more call"),beside=calls&&frame===focus;beside&&standIn(
+frame,`more-calls-${frame.id}`,words,col+1,top+TURN-MORE.h/2);for(let{arrow,to}of mine.filter(({arrow:arrow2})=>leadsDown(
+arrow2)))place(to,col,below),join(arrow);let rest=[!beside&&calls&&words,hidden.length>calls&&"continues …"].filter(Boolean).
+join(", ");rest&&standIn(frame,`more-after-${frame.id}`,rest,col,below)};if(before){let title=`${leadsDown(before.arrow)?
+"after":"from"} ${nameOf(before.from.shape)}`,box=put(moreBox(`more-before-${focus.id}`,before.from.id,title),0,MARGIN+TURN-
+MORE.h/2);place(focus,1,MARGIN),plain(box.id,focus.id)}else place(focus,0,MARGIN);let shapes=[...at.values()],width=Math.
+max(right,...shapes.map(({x,w})=>x+w))+MARGIN,height=Math.max(...shapes.map(({y,h:h2})=>y+h2))+MARGIN,inner=({group,kind})=>!!group||
+kind==="more"||kind==="break";return{svg:s("svg",{cls:"dyn-picture",viewBox:`0 0 ${width} ${height}`},whole.querySelector(
+"defs")?.cloneNode(!0),shapes.filter(shape=>!inner(shape)).map(({node})=>node),arrows.map(({path})=>path),shapes.filter(
+inner).map(({node})=>node),labels),shapes,arrows,width,height}}function route(from,to,outer){let x=from.x+from.w/2,bottom=from.
+y+from.h,end=to.y+Math.min(TURN,to.h/2),beside=to.x>=from.x+from.w;if(!beside&&to.y-bottom<2*ROW_GAP)return[[x,bottom],[
+x,to.y]];let start=beside?from.y+Math.min(TURN,from.h/2):bottom-6,side=beside?outer.x-COLUMN_GAP/2-6:outer.x-12,out=beside?
+from.x+from.w:from.x;return Math.abs(start-end)<1?[[out,end],[to.x,end]]:[[out,start],[side,start],[side,end],[to.x,end]]}var CLICK=5,LEGEND=[["graph","graph"],["break","graph break"],["allowed","allowed break"],["compiled","frame"],["recompi\
 le","recompiled"],["skipped","skipped frame"],["failed","failed frame"],["cached","cached frame"],["unfinished","unfinis\
 hed frame"],["fold","folded"],["empty","empty frame"],["hits","same break, hit again"],["allow","region: breaks allowed"],
 ["error","region: breaks are errors"]],serial=0;function parsed(text){serial++;let own=text.replace(/(id="|url\(#)dyn-/g,
@@ -566,30 +549,32 @@ aph",()=>showAll(!showWhole)),tools=h("div",{cls:"dyn-tools"},field,found,wholeB
 label":"legend",role:"note"}),foot=h("div",{cls:"dyn-foot"},legend2),folded=h("div",{cls:"dyn-folded"}),bar2=h("div",{cls:"\
 dyn-bar"},h("h2",{text:"Split graph"}),tools),node=h("section",{cls:"dyn-split","aria-label":"split graph"},bar2,pane,folded,
 foot),markPressed=exclusive("aria-pressed"),wasDragged=draggable(pane),content=null,selected="",shown=null,nodes=new Map,
-stop,ids=[],scale=1,zoomed=!1,whole=null,frames=null,map=null,wide=new Set,showWhole=!1;function zoom(to){scale=Math.min(
-3,Math.max(.2,to)),zoomed=!0,resize()}function resize(){shown?.svg.setAttribute("width",String(Math.round(shown.width*scale))),
-shown?.svg.setAttribute("height",String(Math.round(shown.height*scale)))}function fit(least=.6,otherwise=.8){let room=pane.
-clientWidth-2;if(!shown||room<50)return;let all=Math.min(1,room/shown.width);scale=all<(frames?.5:least)&&!(frames&&showWhole)?
-otherwise:all,resize()}function showAll(all){showWhole=all,zoomed=!1,content&&draw(content),highlight(selected)()}function unfold(id){
-let fold=shown?.shapes.find(shape=>shape.id===id&&shape.kind==="fold");return!fold||!content?.split.whole||showWhole?!1:
-(showAll(!0),select(fold.contents[0]),tabStop(fold.contents[0])?.focus({preventScroll:!0}),!0)}function draw(model){content!==
-model&&(whole=model.overview&&model.split.svg?parsed(model.split.svg):null,frames=whole&&framesOf(whole),map?.node.remove(),
-map=whole&&miniMap(whole,select),map&&foot.append(map.node),wide=new Set),content=model;let{split}=model;if(!split.svg)return;
-frames&&whole?shown=!showWhole&&focused(frames,selected||model.first,wide)||whole:shown=parsed(showWhole&&split.whole||split.
-svg);let{svg}=shown;svg.setAttribute("role","group");let description=`split graph of ${model.name.slice(0,200)}; use the\
- arrow keys to follow the arrows`;svg.setAttribute("aria-label",description),nodes=new Map(shown.shapes.map(({id,node:node2})=>[
-id,node2])),stop=void 0,pane.replaceChildren(svg),zoomed?resize():fit(),svg.hasAttribute("width")||resize(),wholeButton.
-hidden=!frames&&!split.whole,wholeButton.setAttribute("aria-pressed",String(showWhole)),folded.textContent=split.folded&&
-!showWhole?`folded: ${split.folded}`:"",legend2.replaceChildren(...legendOf(svg)),tabStop(selected),find()}function shownAs(id){
-if(nodes.has(id))return id;let fold=shown?.shapes.find(shape=>shape.contents.includes(id));return fold?fold.id:id}function isAround(id){
-let frame=frames?.owner.get(id);if(!frame)return!0;let missing=[...frame.into,...frame.out].some(({arrow,from,to})=>arrow.
-kind!=="hits"&&!(nodes.has(from.id)&&nodes.has(to.id)));return nodes.has(frame.id)&&!missing}function tabStop(id){return stop&&
-stop.setAttribute("tabindex","-1"),stop=nodes.get(id)||[...nodes.values()][0],stop&&stop.setAttribute("tabindex","0"),stop}
-function highlight(chosen){let moved=selected!==chosen;if(selected=chosen,!shown)return()=>{};frames&&!showWhole&&moved&&
-!isAround(chosen)&&content&&draw(content);let id=shownAs(chosen);map&&map.mark(new Set(nodes.keys()),frames?.owner.get(chosen)?.
-id||"");let node2=nodes.get(id);markPressed(node2?[node2]:[]);for(let{path,source,target}of shown.arrows)path.classList.
-toggle("dyn-on",source===id||target===id);return tabStop(id),()=>{for(let part of[nodes.get(node2?.dataset.group||""),node2])
-part&&reveal(pane,part.querySelector(".dyn-main"))}}function find(){ids=content?search(content,field.value):[];let searching=!!field.
+stop,ids=[],scale=1,zoomed=!1,whole=null,frames=null,map=h("div",{cls:"dyn-map",title:"map of the split graph; click a m\
+ark to go there"});map.addEventListener("click",event=>select(idOf(closest(event,".dyn-mapdot")))),foot.append(map);let wide=new Set,
+showWhole=!1;function zoom(to){scale=Math.min(3,Math.max(.2,to)),zoomed=!0,resize()}function resize(){shown?.svg.setAttribute(
+"width",String(Math.round(shown.width*scale))),shown?.svg.setAttribute("height",String(Math.round(shown.height*scale)))}
+function fit(least=.6,otherwise=.8){let room=pane.clientWidth-2;if(!shown||room<50)return;let all=Math.min(1,room/shown.
+width);scale=all<(frames?.5:least)&&!(frames&&showWhole)?otherwise:all,resize()}function showAll(all){showWhole=all,zoomed=
+!1,content&&draw(content),highlight(selected)()}function unfold(id){let fold=shown?.shapes.find(shape=>shape.id===id&&shape.
+kind==="fold");return!fold||!content?.split.whole||showWhole?!1:(showAll(!0),select(fold.contents[0]),tabStop(fold.contents[0])?.
+focus({preventScroll:!0}),!0)}function draw(model){content!==model&&(whole=model.overview&&model.split.svg?parsed(model.
+split.svg):null,frames=whole&&framesOf(whole),map.replaceChildren(markup(model.split.map)),map.hidden=!model.split.map,wide=
+new Set),content=model;let{split}=model;if(!split.svg)return;frames&&whole?shown=!showWhole&&focused(frames,selected||model.
+first,wide)||whole:shown=parsed(showWhole&&split.whole||split.svg);let{svg}=shown;svg.setAttribute("role","group");let description=`\
+split graph of ${model.name.slice(0,200)}; use the arrow keys to follow the arrows`;svg.setAttribute("aria-label",description),
+nodes=new Map(shown.shapes.map(({id,node:node2})=>[id,node2])),stop=void 0,pane.replaceChildren(svg),zoomed?resize():fit(),
+svg.hasAttribute("width")||resize(),wholeButton.hidden=!frames&&!split.whole,wholeButton.setAttribute("aria-pressed",String(
+showWhole)),folded.textContent=split.folded&&!showWhole?`folded: ${split.folded}`:"",legend2.replaceChildren(...legendOf(
+svg)),tabStop(selected),find()}function shownAs(id){if(nodes.has(id))return id;let fold=shown?.shapes.find(shape=>shape.
+contents.includes(id));return fold?fold.id:id}function isAround(id){let frame=frames?.owner.get(id);return frame?nodes.has(
+frame.id)&&frame.out.every(({arrow,to})=>arrow.kind==="hits"||nodes.has(to.id)):!0}function tabStop(id){return stop&&stop.
+setAttribute("tabindex","-1"),stop=nodes.get(id)||[...nodes.values()][0],stop&&stop.setAttribute("tabindex","0"),stop}function highlight(chosen){
+let moved=selected!==chosen;if(selected=chosen,!shown)return()=>{};frames&&!showWhole&&moved&&!isAround(chosen)&&content&&
+draw(content);let id=shownAs(chosen),focus=frames?.owner.get(chosen)?.id;for(let mark of map.querySelectorAll(".dyn-mapd\
+ot"))mark.classList.toggle("dyn-mapdot-on",nodes.has(idOf(mark))),mark.classList.toggle("dyn-mapdot-focus",idOf(mark)===
+focus);let node2=nodes.get(id);markPressed(node2?[node2]:[]);for(let{path,source,target}of shown.arrows)path.classList.toggle(
+"dyn-on",source===id||target===id);return tabStop(id),()=>{for(let part of[nodes.get(node2?.dataset.group||""),node2])part&&
+reveal(pane,part.querySelector(".dyn-main"))}}function find(){ids=content?search(content,field.value):[];let searching=!!field.
 value.trim(),matching=new Set(ids.map(shownAs));for(let[id,n]of nodes)n.classList.toggle("dyn-dim",searching&&!matching.
 has(id));let hidden=ids.filter(id=>!nodes.has(id)).length,count=ids.length?`${ids.length} found${hidden?`, ${hidden} ${frames?
 "elsewhere":"folded"}`:""}`:"nothing found";found.textContent=searching?count:""}field.addEventListener("input",find),field.
@@ -609,71 +594,70 @@ selected)())});return observer.observe(pane),{node,draw,highlight:(_,id)=>highli
 first_id}=time;return[...nodes,first_id?button("dyn-first",first,()=>select(first_id)):h("p",{text:first})]}function inputsTable(time,select){
 let rows=time.inputs.map(({arguments:given,outcome,words,id},i)=>h("tr",{cls:`dyn-in-${outcome}`},h("td",{text:i+1}),h("\
 td",{},h("code",{text:given})),h("td",{},id?button("dyn-link",words,()=>select(id)):words)));return[h("summary",{text:time.
-inputs_summary}),h("table",{},...rows)]}function timeView(select,open){let lanes=lanesView("the call",select,open),shares=h(
-"ul",{cls:"dyn-shares","aria-label":"where the time goes"}),inputs=h("details",{cls:"dyn-inputs",open:!0}),title=h("h2"),
-summary=h("div",{cls:"dyn-verdict"}),bar2=h("div",{cls:"dyn-bar"},title,...lanes.buttons),node=h("section",{cls:"dyn-tim\
-e","aria-label":"run time"},bar2,summary,shares,lanes.pane,inputs);return{node,draw({time}){node.hidden=!time,time&&(title.
-textContent=`Run time · ${time.call}`,title.title=time.devices,summary.replaceChildren(...verdict(time,select)),shares.
-replaceChildren(h("li",{text:time.profiled}),...shareItems(time.shares)),inputs.hidden=!time.inputs.length,inputs.replaceChildren(
-...inputsTable(time,select)),lanes.draw(time))},highlight:(_,id)=>lanes.highlight(id)}}var SCHEMA=1,PATIENCE=3e3,OUTPUT=":is(.jp-OutputArea-child, .output_container, .cell_output > .output, .nboutput)",GONE="\
+inputs_summary}),h("table",{cls:"dyn-table"},...rows)]}function timeView(select,open){let lanes=lanesView("the call",select,
+open),shares=h("ul",{cls:"dyn-shares","aria-label":"where the time goes"}),inputs=h("details",{cls:"dyn-inputs",open:!0}),
+title=h("h2"),summary=h("div",{cls:"dyn-verdict"}),bar2=h("div",{cls:"dyn-bar"},title,...lanes.buttons),node=h("section",
+{cls:"dyn-time","aria-label":"run time"},bar2,summary,shares,lanes.pane,inputs);return{node,draw({time}){node.hidden=!time,
+time&&(title.textContent=`Run time · ${time.call}`,title.title=time.devices,summary.replaceChildren(...verdict(time,select)),
+shares.replaceChildren(h("li",{text:time.profiled}),...shareItems(time.shares)),inputs.hidden=!time.inputs.length,inputs.
+replaceChildren(...inputsTable(time,select)),lanes.draw(time))},highlight:(_,id)=>lanes.highlight(id)}}var SCHEMA=1,PATIENCE=3e3,OUTPUT=":is(.jp-OutputArea-child, .output_container, .cell_output > .output, .nboutput)",GONE="\
 the kernel is gone: run the cell again",BUSY="no answer: the kernel is busy or gone";function mount(root,host){let selected="",
 shown={id:"",content:null},ctx={host,pending:pending(),content:null,local:"",gone:root.classList.contains("jupyter-widge\
 ts-disconnected"),select,point:(file,line)=>sourceLines.point(file,line),has:id=>!!ctx.content?.details[id],canRun:()=>!!host.
 get("can_run_again")&&!ctx.gone,fixButton(){return!ctx.canRun()||!ctx.content?.fixable?null:button("dyn-btn","Try all fi\
 xes",()=>request(ctx.pending.request({fix:!0})),{title:"runs the cell again, then tries changes for each break and recom\
 pile"})},changed(){header.drawControls(),redrawDetail()},link:(id,part)=>host.link(linkTo(id,part)),request},open=()=>detail.
-node.focus({preventScroll:!1}),header=headerView(ctx),overview=overviewView(select,open),breaks=breaksView(select,open),
-recompiles=recompilesView(select,open),time=timeView(select,open),compileTime=compileTimeView(selectTimes,open),sourceLines=sourceView(
-select),split=splitView(select,open),detail=detailView(ctx),parts=[overview,breaks,recompiles,time,compileTime,sourceLines,
-split],sourceTitle=h("h2",{text:"Source"}),sourceBar=h("div",{cls:"dyn-bar"},sourceTitle),source=h("section",{cls:"dyn-s\
-ource","aria-label":"source"},sourceBar,...sourceLines.head,sourceLines.node),middle2=h("div",{cls:"dyn-mid"},source,split.
-node),view=h("div",{cls:"dyn"},header.node,overview.node,breaks.node,recompiles.node,time.node,compileTime.node,middle2,
-detail.node);root.replaceChildren(view);let stopTheme=followTheme(view);function select(id){ctx.has(id)&&(selected=id,highlight(),
-host.get("selected")!==id&&host.set("selected",id),host.link(linkTo(id,"")))}function selectTimes(id){let at=ctx.content?.
-details[id];at&&detail.choose(at.kind,"times"),shown={id:"",content:null},select(id)}function highlight(scroll=!0){let{content}=ctx;
-if(!content)return;let reveals=parts.map(part=>part.highlight(content,selected));if((shown.id!==selected||shown.content!==
-content)&&redrawDetail(),shown={id:selected,content},scroll)for(let reveal2 of reveals)reveal2()}function redrawDetail(){
-ctx.content&&detail.show(ctx.content,selected)}function clearPending(){ctx.pending.clear(),redrawDetail()}function request(message){
-message.kind==="stop"&&host.get("running")&&host.interrupt?.()||(ctx.local="",header.drawNotes(),host.ask(message,PATIENCE).
-then(answer=>{answer==="done"&&message.kind==="run_again"&&clearPending(),answer==="gone"&&(ctx.local=host.get("busy")?BUSY:
-GONE),header.drawNotes(),header.drawControls()}))}function drawWaiting(){view.classList.add("dyn-waiting"),header.drawProgress(),
-header.drawNotes(),header.drawControls()}function draw(){let content=host.get("content");if(!content||content.schema!==SCHEMA){
-drawWaiting();return}view.classList.remove("dyn-waiting"),ctx.content=content,view.setAttribute("role","region"),view.setAttribute(
-"aria-label",`dynascope view: ${content.headline.slice(0,300)}`),sourceTitle.textContent=content.sources.length===1?`Sou\
-rce · ${content.sources[0].label}`:"Source",source.hidden=!content.sources.length,split.node.hidden=!content.split.svg,
-middle2.classList.toggle("dyn-alone",source.hidden),middle2.hidden=source.hidden&&split.node.hidden;for(let part of[header,
-...parts])part.draw(content);selected=[host.get("selected"),selected,content.first].find(id=>id&&content.details[id])||"",
-highlight(shown.id!==selected)}view.addEventListener("keydown",event=>{if(event.key!=="Escape")return;let stop=split.node.
-querySelector('.dyn-node[tabindex="0"]');stop&&detail.node.contains(document.activeElement)&&stop.focus(),event.stopPropagation()});
-let stops=[host.on("content",draw),host.on("selected",()=>{let id=host.get("selected");id===selected||!ctx.has(id)||(selected=
-id,highlight())}),host.on("now",header.drawProgress),host.on("settings",clearPending),host.on("can_run_again",redrawDetail)];
-for(let name of["settings","busy","can_run_again","command"]){let update=()=>{header.drawControls(),header.drawNotes()};
-stops.push(host.on(name,update))}for(let name of["status","edited","diff","printed"]){let update=()=>{ctx.local="",header.
-drawNotes()};stops.push(host.on(name,update))}async function checkKernel(){await host.ask({kind:"ping"},PATIENCE)!=="gon\
-e"||ctx.gone||(ctx.gone=!0,ctx.local=GONE,draw())}host.connection&&stops.push(host.connection(checkKernel));function follow(hash){
-let link=parseLink(hash);if(!link)return;let at=host.get("content")?.details[link.id];at&&link.part&&detail.choose(at.kind,
-link.part),selected=link.id,shown={id:"",content:null},ctx.has(link.id)&&highlight()}return host.hash&&follow(host.hash(
-follow)),draw(),()=>{stopTheme(),header.stop(),split.stop();for(let stop of stops)stop()}}function widgetHost(model){let next=0,
-content=null,turn=0,waiting=new Map,draws=new Set,read=()=>{let given=model.get("content"),mine=++turn,use=whole=>{if(mine===
-turn){content=whole;for(let draw of draws)draw()}};given?.gzip?unzipped(given.gzip).then(use):use(given)};model.on("chan\
-ge:content",read),read();let receive=message=>{message?.kind==="ack"&&waiting.get(String(message.id))?.(message.text??"d\
-one")};return model.on("msg:custom",receive),{live:!0,get:name=>name==="content"?content:model.get(name),set(name,value){
-model.set(name,value);try{model.save_changes()}catch{}},on(name,act){return name==="content"?(draws.add(act),()=>draws.delete(
-act)):(model.on(`change:${name}`,act),()=>model.off(`change:${name}`,act))},link:()=>{},connection(act){return model.on(
-"comm_live_update",act),()=>model.off("comm_live_update",act)},interrupt(){let kernel=model.widget_manager?.kernel;return kernel?.
-interrupt?(kernel.interrupt(),!0):!1},ask:(message,patience)=>new Promise(resolve=>{let id=`${Date.now()}-${next++}`,settle=answer=>{
-waiting.delete(id),clearTimeout(timer),resolve(answer)},timer=setTimeout(()=>settle("gone"),patience);waiting.set(id,settle);
-try{model.send({...message,id})}catch{settle("gone")}}),close(){model.off("msg:custom",receive),model.off("change:conten\
-t",read)}}}function pageHost(content){let values={content,selected:"",settings:content.settings,busy:!1,can_run_again:!1},
-timer=0;return{live:!1,get:name=>values[name],set(name,value){values[name]=value},on:()=>()=>{},link(hash){clearTimeout(
-timer),timer=setTimeout(()=>history.replaceState(null,"",hash))},hash(act){return addEventListener("hashchange",event=>{
-clearTimeout(timer),history.replaceState(null,"",event.newURL),act(new URL(event.newURL).hash)}),location.hash},ask:async()=>"\
-gone",close:()=>{}}}function render({model,el}){if(el.classList.add("dyn-widget"),model.get("selected")===void 0)return renderJob(
-model,el);let host=widgetHost(model),stop=mount(el,host),fallback=model.get("fallback");return fallback&&el.append(h("st\
-yle",{text:`.${fallback}, ${OUTPUT}:has(.${fallback}) { display: none }`})),()=>{stop(),host.close()}}function mountPage(root,content){
-return mount(root,pageHost(content))}function mountGroup(root,content,selected){let host={...pageHost(content),hash:void 0,
-link:()=>{}};return host.set("selected",selected),mount(root,host)}function renderJob(model,el){let given=model.get("con\
-tent"),stop=(given.gzip?unzipped(given.gzip):Promise.resolve(given)).then(job=>mountJob(el,job,mountGroup));return()=>{stop.
-then(end=>end())}}async function openPage(){let element=id=>document.getElementById(id),data=element("dyn-data"),text=String(
-data.textContent),content=data.dataset.packed==="gzip"?await unzipped(text):JSON.parse(text),root=element("dyn-view");return content.
-views?mountJob(root,content,mountGroup):mountPage(root,content)}var main_default={render};export{main_default as default,mount,mountPage,openPage,pageHost,render};
+node.focus({preventScroll:!1}),header=headerView(ctx),overview=overviewView(select,open),lists=listViews(select,open),time=timeView(
+select,open),compileTime=compileTimeView(selectTimes,open),sourceLines=sourceView(select),split=splitView(select,open),detail=detailView(
+ctx),parts=[overview,...lists,time,compileTime,sourceLines,split],sourceTitle=h("h2",{text:"Source"}),sourceBar=h("div",
+{cls:"dyn-bar"},sourceTitle),source=h("section",{cls:"dyn-source","aria-label":"source"},sourceBar,...sourceLines.head,sourceLines.
+node),middle2=h("div",{cls:"dyn-mid"},source,split.node),view=h("div",{cls:"dyn"},header.node,overview.node,...lists.map(
+list=>list.node),time.node,compileTime.node,middle2,detail.node);root.replaceChildren(view);let stopTheme=followTheme(view);
+function select(id){ctx.has(id)&&(selected=id,highlight(),host.get("selected")!==id&&host.set("selected",id),host.link(linkTo(
+id,"")))}function selectTimes(id){let at=ctx.content?.details[id];at&&detail.choose(at.kind,"times"),shown={id:"",content:null},
+select(id)}function highlight(scroll=!0){let{content}=ctx;if(!content)return;let reveals=parts.map(part=>part.highlight(
+content,selected));if((shown.id!==selected||shown.content!==content)&&redrawDetail(),shown={id:selected,content},scroll)
+for(let reveal2 of reveals)reveal2()}function redrawDetail(){ctx.content&&detail.show(ctx.content,selected)}function clearPending(){
+ctx.pending.clear(),redrawDetail()}function request(message){message.kind==="stop"&&host.get("running")&&host.interrupt?.()||
+(ctx.local="",header.drawNotes(),host.ask(message,PATIENCE).then(answer=>{answer==="done"&&message.kind==="run_again"&&clearPending(),
+answer==="gone"&&(ctx.local=host.get("busy")?BUSY:GONE),header.drawNotes(),header.drawControls()}))}function drawWaiting(){
+view.classList.add("dyn-waiting"),header.drawProgress(),header.drawNotes(),header.drawControls()}function draw(){let content=host.
+get("content");if(!content||content.schema!==SCHEMA){drawWaiting();return}view.classList.remove("dyn-waiting"),ctx.content=
+content,view.setAttribute("role","region"),view.setAttribute("aria-label",`dynascope view: ${content.headline.slice(0,300)}`),
+sourceTitle.textContent=content.sources.length===1?`Source · ${content.sources[0].label}`:"Source",source.hidden=!content.
+sources.length,split.node.hidden=!content.split.svg,middle2.classList.toggle("dyn-alone",source.hidden),middle2.hidden=source.
+hidden&&split.node.hidden;for(let part of[header,...parts])part.draw(content);selected=[host.get("selected"),selected,content.
+first].find(id=>id&&content.details[id])||"",highlight(shown.id!==selected)}view.addEventListener("keydown",event=>{if(event.
+key!=="Escape")return;let stop=split.node.querySelector('.dyn-node[tabindex="0"]');stop&&detail.node.contains(document.activeElement)&&
+stop.focus(),event.stopPropagation()});let stops=[host.on("content",draw),host.on("selected",()=>{let id=host.get("selec\
+ted");id===selected||!ctx.has(id)||(selected=id,highlight())}),host.on("now",header.drawProgress),host.on("settings",clearPending),
+host.on("can_run_again",redrawDetail)];for(let name of["settings","busy","can_run_again","command"]){let update=()=>{header.
+drawControls(),header.drawNotes()};stops.push(host.on(name,update))}for(let name of["status","edited","diff","printed"]){
+let update=()=>{ctx.local="",header.drawNotes()};stops.push(host.on(name,update))}async function checkKernel(){await host.
+ask({kind:"ping"},PATIENCE)!=="gone"||ctx.gone||(ctx.gone=!0,ctx.local=GONE,draw())}host.connection&&stops.push(host.connection(
+checkKernel));function follow(hash){let link=parseLink(hash);if(!link)return;let at=host.get("content")?.details[link.id];
+at&&link.part&&detail.choose(at.kind,link.part),selected=link.id,shown={id:"",content:null},ctx.has(link.id)&&highlight()}
+return host.hash&&follow(host.hash(follow)),draw(),()=>{stopTheme(),header.stop(),split.stop();for(let stop of stops)stop()}}
+function widgetHost(model){let next=0,content=null,turn=0,waiting=new Map,draws=new Set,read=()=>{let given=model.get("c\
+ontent"),mine=++turn,use=whole=>{if(mine===turn){content=whole;for(let draw of draws)draw()}};given?.gzip?unzipped(given.
+gzip).then(use):use(given)};model.on("change:content",read),read();let receive=message=>{message?.kind==="ack"&&waiting.
+get(String(message.id))?.(message.text??"done")};return model.on("msg:custom",receive),{live:!0,get:name=>name==="conten\
+t"?content:model.get(name),set(name,value){model.set(name,value);try{model.save_changes()}catch{}},on(name,act){return name===
+"content"?(draws.add(act),()=>draws.delete(act)):(model.on(`change:${name}`,act),()=>model.off(`change:${name}`,act))},link:()=>{},
+connection(act){return model.on("comm_live_update",act),()=>model.off("comm_live_update",act)},interrupt(){let kernel=model.
+widget_manager?.kernel;return kernel?.interrupt?(kernel.interrupt(),!0):!1},ask:(message,patience)=>new Promise(resolve=>{
+let id=`${Date.now()}-${next++}`,settle=answer=>{waiting.delete(id),clearTimeout(timer),resolve(answer)},timer=setTimeout(
+()=>settle("gone"),patience);waiting.set(id,settle);try{model.send({...message,id})}catch{settle("gone")}}),close(){model.
+off("msg:custom",receive),model.off("change:content",read)}}}function pageHost(content){let values={content,selected:"",
+settings:content.settings,busy:!1,can_run_again:!1},timer=0;return{live:!1,get:name=>values[name],set(name,value){values[name]=
+value},on:()=>()=>{},link(hash){clearTimeout(timer),timer=setTimeout(()=>history.replaceState(null,"",hash))},hash(act){
+return addEventListener("hashchange",event=>{clearTimeout(timer),history.replaceState(null,"",event.newURL),act(new URL(
+event.newURL).hash)}),location.hash},ask:async()=>"gone",close:()=>{}}}function render({model,el}){if(el.classList.add("\
+dyn-widget"),model.get("selected")===void 0)return renderJob(model,el);let host=widgetHost(model),stop=mount(el,host),fallback=model.
+get("fallback");return fallback&&el.append(h("style",{text:`.${fallback}, ${OUTPUT}:has(.${fallback}) { display: none }`})),
+()=>{stop(),host.close()}}function mountPage(root,content){return mount(root,pageHost(content))}function mountGroup(root,content,selected){
+let host={...pageHost(content),hash:void 0,link:()=>{}};return host.set("selected",selected),mount(root,host)}function renderJob(model,el){
+let given=model.get("content"),stop=(given.gzip?unzipped(given.gzip):Promise.resolve(given)).then(job=>mountJob(el,job,mountGroup));
+return()=>{stop.then(end=>end())}}async function openPage(){let element=id=>document.getElementById(id),data=element("dy\
+n-data"),text=String(data.textContent),content=data.dataset.packed==="gzip"?await unzipped(text):JSON.parse(text),root=element(
+"dyn-view");return content.views?mountJob(root,content,mountGroup):mountPage(root,content)}var main_default={render};export{main_default as default,mount,mountPage,openPage,pageHost,render};
