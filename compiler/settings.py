@@ -71,7 +71,7 @@ class ExplainSettings(TypedDict, total=False):
     check: bool | str
     second_call: bool
     fix: bool
-    fix_seconds: float
+    fix_seconds: float | None
     expect: str | None
     save: str | None
 
@@ -136,7 +136,10 @@ class Settings:
         False, "Try fixes for each graph break on copies of the recorded calls, and show those that are verified to do the "
         "same as eager code.", SWITCH, group="run",
     )  # fmt: skip
-    fix_seconds: float = _option(60, "Time limit of --fix.", NUMBER, group="run", metavar="SECONDS")
+    fix_seconds: float | None = _option(
+        None, "Time limit of --fix; by default, ten times the time that compiling took, and at least 60.",
+        NUMBER, group="run", metavar="SECONDS",
+    )  # fmt: skip
     expect: str | None = _option(
         None, "Fail the cell unless these counts hold: graphs=2,breaks<=1,unexpected=0 (=, <= or >=).",
         group="run", metavar="COUNTS", config=False,

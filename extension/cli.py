@@ -23,7 +23,7 @@ from dynascope.compiler.ranks.recorder import process_rank, world_size
 from dynascope.compiler.ranks.report import ALIKE, read_terms
 from dynascope.compiler.ranks.report import SUFFIXES as RANKS_SUFFIXES
 from dynascope.compiler.report import Report, encodable
-from dynascope.compiler.settings import SAVE_SUFFIXES
+from dynascope.compiler.settings import SAVE_SUFFIXES, Settings
 from dynascope.compiler.validate import save, why_not_savable, with_suggestion
 from dynascope.docs_tests.pages import DEFAULT_TIMEOUT, PageError
 from dynascope.ranks import RankRun, launch, wants_torchrun
@@ -71,7 +71,10 @@ def build_parser() -> argparse.ArgumentParser:
     fix.add_argument("--conditional", action="store_true", help="With the fixes that hold only under a condition, too.")
     fix.add_argument("-o", "--output", metavar="PATH", help="Save the report: .html, .json, .svg, .dot or .txt.")
     fix.add_argument(
-        "--fix-seconds", type=float, default=60, metavar="SECONDS", help="Time limit of the search (default: %(default)g)."
+        "--fix-seconds",
+        type=float,
+        metavar="SECONDS",
+        help="Time limit (default: ten times the time that compiling took, at least 60).",
     )
     fix.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module.")
     fix.set_defaults(execute=_fix)
@@ -263,7 +266,8 @@ def _fix(chosen: argparse.Namespace) -> int:
     _check_script(chosen)
     out, err = sys.stdout, sys.stderr
     with _stdout_on_stderr():  # stdout is for the patch
-        report, status = run_script(chosen.script, chosen.arguments, module=chosen.module, fix_seconds=chosen.fix_seconds)
+        searching = Settings(backend="eager", fix=True, fix_seconds=chosen.fix_seconds)
+        report, status = run_script(chosen.script, chosen.arguments, module=chosen.module, fix=searching)
     report.patched_by = "dynascope fix --apply"
     with _restored(out, err):
         _print(to_text(report, colour=takes_colours(sys.stderr)), sys.stderr)

@@ -81,7 +81,7 @@ def _keywords(f: Field) -> dict[str, Any]:
         return keywords | {"choices": meta["choices"]}
     keywords["metavar"] = meta["metavar"]
     if kind == NUMBER:
-        keywords["type"] = float if f.type == "float" else int
+        keywords["type"] = float if f.type.startswith("float") else int
     return keywords if meta["bare"] is None else keywords | {"nargs": "?", "const": meta["bare"]}
 
 
@@ -173,7 +173,7 @@ def _trait(f: Field) -> Any:
         return traits.Enum(f.metadata["choices"], default, allow_none=default is None, help=help)
     if kind == SWITCH and f.metadata["choices"]:
         return traits.Union([traits.Bool(), traits.Enum(f.metadata["choices"])], default_value=default, help=help)
-    number = traits.Float if f.type == "float" else traits.Int
+    number = traits.Float if f.type.startswith("float") else traits.Int
     trait = traits.Bool if is_bool(f) else number if kind == NUMBER else traits.Unicode
     return trait(default, allow_none=default is None, help=help)
 

@@ -16,7 +16,10 @@ import types
 from collections.abc import Callable
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dynascope.compiler.settings import Settings
 
 
 def run_script(
@@ -24,20 +27,18 @@ def run_script(
     arguments: list[str],
     *,
     module: bool = False,
-    fix_seconds: float | None = None,
+    fix: Settings | None = None,
     started: Callable[[Any], None] = lambda recording: None,
 ) -> tuple[Any, int]:
     """Run a script or module; returns (report, exit status).  `started` is called with the recording before the script runs.
 
     The status is 0, that of `sys.exit`, 1 after an exception, or 130 after Ctrl-C.  There is a report in every case.
-    `fix_seconds`: if given, afterwards search for fixes for what the script compiles, for at most this time.
+    `fix`: if given, settings with which to search, afterwards, for fixes for what the script compiles.
     """
     from dynascope.compiler.driver.pipeline import Run
-    from dynascope.compiler.settings import Settings
 
     sys.argv = [script, *arguments]
     file = None if module else Path(script).absolute()  # the script may change the directory
-    fix = None if fix_seconds is None else Settings(backend="eager", fix=True, fix_seconds=fix_seconds)
     recording = Run(retraces=False, fix_own=fix, on_progress=None)
     try:
         with recording:  # inside the `try`: the report includes the error that ends the script

@@ -29,6 +29,8 @@ from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.lines import CellResolver
 from dynascope.compiler.validate import settings_notes
 
+#: without `fix_seconds`, a search may take at least so long
+LEAST_FIX_SECONDS = 60.0
 #: the latest report of this process, which `last` returns
 _latest: Report | None = None
 #: makes a context manager that suppresses displays while calls are repeated
@@ -184,23 +186,27 @@ class Run:
         from dynascope.compiler.lab.fix.result import annotate_fixes
         from dynascope.compiler.lab.fix.search import Search, SearchResult
         from dynascope.compiler.lab.fix.trial import Trials
-        from dynascope.compiler.lab.second_call import annotate_second_call, trace_again
+        from dynascope.compiler.lab.second_call import annotate_second_call, refusal, trace_again
 
         with self._quiet():
             second = None
             if self._fix is not None:
                 found = SearchResult()
                 if self._calls.kept and (report.breaks or report.recompiles):
+                    seconds = self._fix.fix_seconds
+                    if seconds is None:
+                        seconds = max(LEAST_FIX_SECONDS, 10 * report.summary.compile_seconds)
                     search = Search(
-                        Trials(self._calls.kept, self._fix, self._cells), report, seconds=self._fix.fix_seconds,
-                        profiled=self._profiled, on_progress=self.recording.show_progress,
+                        Trials(self._calls.kept, self._fix, self._cells), report,
+                        seconds=seconds, profiled=self._profiled, is_whole=refusal(report, self._calls) is None,
+                        on_progress=self.recording.show_progress,
                     )  # fmt: skip
                     found = search.found
                     self._user_code(search.run)
                 elif report.breaks and not self._calls.refusals:
                     found.notes.append("No change was tried: nothing that this run compiles was called")
                 annotate_fixes(report, found, self._calls, self._cells)
-                second = found.before
+                second = found.again
             elif self.settings is not None:
                 second = self._user_code(trace_again, report, self._calls, self.settings, self._cells)
             if second is not None and not self._fixes_own:

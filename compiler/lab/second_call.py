@@ -22,20 +22,20 @@ def trace_again(report: Report, calls: CallRecorder, settings: Settings, cells: 
     """
     if not report.breaks:
         return None
-    refusal = _refusal(report, calls)
-    if refusal is None:
+    why_not = refusal(report, calls)
+    if why_not is None:
         ran = Trials(calls.kept, settings, cells).run(Plan(), QUICK)
         error = next((o.error for o in ran.observed if o.error is not None), None)
         if error is None:
             return ran.report
-        refusal = f"traced again, the call raised {type(error).__name__}: {message_of(error)}"
-    report.notes.append(f"second call: not traced: {refusal}")
+        why_not = f"traced again, the call raised {type(error).__name__}: {message_of(error)}"
+    report.notes.append(f"second call: not traced: {why_not}")
     return None
 
 
 def annotate_second_call(report: Report, second: Report, calls: CallRecorder) -> None:
     """Set `first_call_only` of each break, if the calls of the run and their repetition can be compared."""
-    if not report.breaks or _refusal(report, calls) is not None or second.error is not None or not second.frames:
+    if not report.breaks or refusal(report, calls) is not None or second.error is not None or not second.frames:
         return
     again = {_place(b) for b in second.breaks}
     others = len(again - {_place(b) for b in report.breaks})
@@ -52,7 +52,7 @@ def annotate_second_call(report: Report, second: Report, calls: CallRecorder) ->
         report.notes.append("second call: it has the same graph breaks")
 
 
-def _refusal(report: Report, calls: CallRecorder) -> str | None:
+def refusal(report: Report, calls: CallRecorder) -> str | None:
     """Why repeating the calls would say nothing about the run; None if they can be compared."""
     if report.error is not None:
         return "the run ended with an error"

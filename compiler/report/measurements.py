@@ -501,6 +501,11 @@ class Fix(Part, kw_only=True):
     graphs_after: int | None = None
     recompiles_before: int | None = None
     recompiles_after: int | None = None
+    #: how often a call after the first one enters a graph, and how many operations it runs outside of graphs; None: unknown
+    graph_runs_before: int | None = None
+    graph_runs_after: int | None = None
+    eager_ops_before: int | None = None
+    eager_ops_after: int | None = None
 
     @property
     def chosen(self) -> bool:
@@ -527,6 +532,10 @@ class FixSet(Part, kw_only=True):
     graphs_after: int = 0
     recompiles_before: int = 0
     recompiles_after: int = 0
+    graph_runs_before: int | None = None
+    graph_runs_after: int | None = None
+    eager_ops_before: int | None = None
+    eager_ops_after: int | None = None
     #: median time of the profiled call without (as in the profile) and with the fixes; None: not profiled, no fixes, or the
     #: call raises or takes too long
     seconds_before: float | None = None

@@ -10,6 +10,8 @@ import pytest
 
 from dynascope.compiler.lab.fix import search, trial
 from dynascope.compiler.lab.fix.candidate import Candidate, Condition, Problem
+from dynascope.compiler.lab.fix.plan import Plan
+from dynascope.compiler.lab.fix.verification import Verification, Verifier
 from dynascope.compiler.report import FixEdit
 
 
@@ -40,6 +42,21 @@ def only(*changes: Planted) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(search, "CANDIDATE_SOURCES", tuple(change.candidates for change in changes))
         yield
+
+
+@contextlib.contextmanager
+def counted_verifications() -> Iterator[list[Plan]]:
+    """Yields the plans that are compared with eager on many inputs."""
+    plans: list[Plan] = []
+    verify = Verifier.verify
+
+    def counted(self: Verifier, plan: Plan, *, gradients: bool = True) -> Verification:
+        plans.append(plan)
+        return verify(self, plan, gradients=gradients)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Verifier, "verify", counted)
+        yield plans
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ import _thread
 import contextlib
 import gc
 import linecache
+import re
 import subprocess
 import textwrap
 import threading
@@ -167,12 +168,13 @@ def test_a_numpy_function_becomes_an_operator(make: Make) -> None:
     report = fix(made.f, torch.arange(4.0))
     assert report.conditional_fix_set is not None
     assert report.conditional_fix_set.breaks_after == 0, report.fixes
-    [right] = [x for x in report.fixes or () if x.chosen]
+    [first, right] = [x for x in report.fixes or () if x.chosen]
+    assert first.title == "Call it once in eager mode before it is compiled", "torch warns only once"
     refused = [x.reason for x in report.fixes or () if x.verdict == "refused"]
     assert any("returned 0 dimensions, but its fake implementation says 1" in reason for reason in refused)
     assert "No gradients are asked for, as in the recorded calls (" in right.condition
     assert right.verdict == "conditional"
-    assert report.patch() == ""
+    assert "custom_op" not in report.patch()
     patch = report.patch(conditional=True)
     assert f"# holds under a condition: {right.condition}" in patch
     assert 'schema="(Tensor x, int k=2) -> Tensor"' in patch
@@ -180,10 +182,97 @@ def test_a_numpy_function_becomes_an_operator(make: Make) -> None:
     assert f"dynascope::{operator}" in patch
     assert not hasattr(torch.ops.dynascope, operator)
     expected = made.f(x := torch.rand(7))
-    with pytest.raises(ValueError, match="under a condition only"), report.fixed():
-        pass
     with report.fixed(conditional=True) as g:
         assert torch.allclose(torch.compile(g, backend="aot_eager", fullgraph=True)(x), expected)
+
+
+# -- conditions ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_lost_check_is_a_condition_on_inputs_that_were_made_and_a_refusal_on_recorded_ones(make: Make) -> None:
+    program = """
+        import torch
+
+        def f(x):
+            y = x * 2
+            if y.sum() > 100:
+                raise ValueError("too large")
+            return y + 1
+        """
+    check = '    if y.sum() > 100:\n        raise ValueError("too large")\n'
+    with planting.only(planting.Planted("Drop the check", check, "    pass\n")):
+        report = fix(make(program).f, torch.ones(3))
+    [done] = [x for x in report.fixes or () if x.chosen]
+    assert done.verdict == "conditional"
+    assert re.match(r"With .+, it raises nothing where eager raises ValueError", done.condition)
+    assert report.patch() == ""
+    assert f"    # holds under a condition: {done.condition}" in report.patch(conditional=True)
+    assert report.fix_set is not None
+    assert (report.fix_set.breaks_after, report.conditional_fix_set.breaks_after) == (1, 0)  # type: ignore[union-attr]
+    with pytest.raises(ValueError, match=r"use fixed\(conditional=True\)"), report.fixed():
+        pass
+    assert "1 of 1 graph break can be fixed, but under a condition" in str(report)
+
+
+def test_a_log_line_that_is_lost_is_a_condition(make: Make) -> None:
+    report = fix(
+        make("""
+            import logging
+            import torch
+
+            log = logging.getLogger(__name__)
+
+            def f(x):
+                y = x * 2
+                log.warning("shape")
+                return y + 1
+            """).f,
+        torch.ones(3),
+    )
+    conditions = [x.condition for x in report.fixes or () if x.verdict == "conditional"]
+    assert not any(x.condition for x in report.fixes or () if x.verdict == "verified")
+    assert conditions or report.fix_set.breaks_after == 0  # type: ignore[union-attr]
+
+
+def test_a_call_in_eager_mode_comes_first_where_breaks_belong_to_the_first_call(make: Make) -> None:
+    made = make("""
+        import warnings
+        import torch
+
+        seen = []
+
+        def f(x):
+            y = x * 2
+            if not seen:
+                seen.append(1)
+                print("first")
+            y = y + 1
+            if y.sum() > 0:
+                y = y * 2
+            return y
+        """)
+    report = fix(made.f, torch.ones(3))
+    first, *others = [x for x in report.fixes or () if x.chosen]
+    assert (first.title, first.breaks_before, first.breaks_after) == ("Call it once in eager mode before it is compiled", 2, 1)
+    assert [x.title for x in others] == ["Choose with torch.where"]
+    assert 'with torch.compiler.set_stance("force_eager")' in report.patch()
+    assert "2 of 2 graph breaks can be fixed" in str(report)
+
+
+def test_settings_are_verified_together(make: Make) -> None:
+    f = make("""
+        import torch
+
+        def f(x):
+            n = (x > 0).nonzero()
+            y = x * n.sum()
+            return y * x.max().item()
+        """).f
+    with planting.counted_verifications() as plans:
+        report = fix(f, torch.ones(3))
+    holds(report)
+    assert chosen(report)
+    assert len(plans) == 1
 
 
 # -- the patch -----------------------------------------------------------------------------------------------------------

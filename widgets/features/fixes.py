@@ -18,6 +18,7 @@ MOST_LINES, MOST_CHANGES = 24, 12
 #: lines of the source that are shown above and below a change
 CONTEXT = 2
 _DYNAMIC = "torch.compile(..., dynamic=True)"
+_WARM_UP = "torch.compiler.set_stance"
 _MARK = "torch._dynamo.mark_dynamic"
 
 
@@ -144,6 +145,8 @@ def setting_lines(fix: Fix | FixSet) -> list[str]:
     for name, value in fix.settings.items():
         if name == _MARK and isinstance(value, list):
             lines += [f"{name}({mark})" for mark in value]
+        elif name == _WARM_UP:
+            lines.append(f'with {name}("{value}"): ...  # one call, before the first compiled one')
         elif isinstance(value, list):
             lines += [f"{name}.add({function.removeprefix('builtins.')})" for function in value]
         else:
@@ -166,7 +169,8 @@ def fix_row(fix: Fix, places: Places) -> FixRow:
     more = [f" … and {plural(len(diff) - MOST_LINES, 'more line')}"] if len(diff) > MOST_LINES else []
     counts = (
         ("graph breaks", fix.breaks_before, fix.breaks_after), ("recompiles", fix.recompiles_before, fix.recompiles_after),
-        ("graphs", fix.graphs_before, fix.graphs_after),
+        ("graphs", fix.graphs_before, fix.graphs_after), ("graph runs a call", fix.graph_runs_before, fix.graph_runs_after),
+        ("operations outside graphs", fix.eager_ops_before, fix.eager_ops_after),
     )  # fmt: skip
     gain = ", ".join(f"{name} {before} → {after}" for name, before, after in counts if after is not None and (before or after))
     return {

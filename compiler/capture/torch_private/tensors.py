@@ -92,6 +92,57 @@ def followed_precisions() -> Iterator[Precisions]:
         yield precisions
 
 
+class RunCounts:
+    """Counts how often calls enter a graph of its `backend`, and how many operations they run outside of graphs."""
+
+    def __init__(self) -> None:
+        self.graph_runs = self.eager_ops = 0
+        self.is_counting = False
+        self._inside = 0
+
+    def backend(self, graph: Any, inputs: Any) -> Any:
+        """The backend "eager", counted."""
+
+        def run(*args: Any) -> Any:
+            self.graph_runs += self.is_counting
+            self._inside += 1
+            try:
+                return graph.forward(*args)
+            finally:
+                self._inside -= 1
+
+        return run
+
+    def around(self, entry: Any) -> Any:
+        """Wrap what was compiled with this backend, so that its calls are counted while `is_counting` is set."""
+
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            with contextlib.ExitStack() as stack:
+                if self.is_counting:
+                    stack.enter_context(self._mode())
+                return entry(*args, **kwargs)
+
+        return counted
+
+    @contextlib.contextmanager
+    def _mode(self) -> Iterator[None]:
+        with contextlib.ExitStack() as stack:
+            with if_present("counting operations"):
+                from torch.utils._python_dispatch import TorchDispatchMode
+
+                class Mode(TorchDispatchMode):
+                    @classmethod
+                    def is_infra_mode(cls) -> bool:  # compiled code is used under such modes only
+                        return True
+
+                    def __torch_dispatch__(mode, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+                        self.eager_ops += not self._inside
+                        return func(*args, **(kwargs or {}))
+
+                stack.enter_context(Mode())  # type: ignore[no-untyped-call]
+            yield
+
+
 def _tensors(values: Any) -> Iterator[Any]:
     import torch
 

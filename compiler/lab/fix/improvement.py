@@ -55,7 +55,7 @@ def why_no_better(after: Report, before: Report, plan: Plan, earlier: Plan, b: B
     if moved:
         return f"a graph break at the call instead: {_words(moved[0])}"
     skipped = eager_frames(after) - eager_frames(before)
-    if skipped > 0:
+    if skipped > 0 and skipped >= len(before.breaks) - len(after.breaks):
         return f"{plural(skipped, 'more frame')} skipped"
     if after.summary.recompiles > before.summary.recompiles:
         return f"{plural(after.summary.recompiles - before.summary.recompiles, 'new recompile')}"

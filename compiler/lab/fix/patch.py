@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from dynascope.compiler.lab.fix.plan import DYNAMO, MARK, Plan
+from dynascope.compiler.lab.fix.plan import DYNAMO, MARK, WARM_UP, Plan
 from dynascope.compiler.lab.fix.text_edits import NotApplicable, line_origins, parsed, with_edits
 from dynascope.compiler.report import FixEdit
 from dynascope.compiler.source.lines import CellResolver, split_lines
@@ -191,9 +191,12 @@ def unified(plan: Plan, texts: Mapping[str, str], settings_file: str | None, cel
     """
     above = {n: v for n, v in plan.settings.items() if settings_file is None or not n.startswith(DYNAMO)}
     above.pop(MARK, None)
+    above.pop(WARM_UP, None)
     words = [f"{n} = {v!r}" if n.startswith(DYNAMO) else f"torch.compile(..., {n}={v!r})" for n, v in above.items()]
     if not any(text.count(_MARK) > plan.text(file).count(_MARK) for file, text in texts.items()):
         words += [f"{MARK}({mark})" for mark in plan.marks]
+    if WARM_UP in plan.settings:
+        words.append(f'with {WARM_UP}("{plan.settings[WARM_UP]}"): ...  # one call, before the first compiled one')
     parts = [(_HEADER if texts else _HEADER_ALONE).format(setting) for setting in words]
     for file, text in texts.items():
         before = plan.originals.get(file) or plan.text(file)

@@ -22,6 +22,8 @@ DYNAMO = "torch._dynamo.config."
 COMPILE = ("dynamic",)
 #: the setting that lists the marks that callers set on arguments: "x, 0" marks dimension 0 of x
 MARK = "torch._dynamo.mark_dynamic"
+#: the setting of a call in eager mode before the compiled one: the stance of that call
+WARM_UP = "torch.compiler.set_stance"
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from dynascope.compiler.lab.fix import patch
 from dynascope.compiler.lab.fix.plan import Plan
 from dynascope.compiler.lab.fix.search import FixedProgram, SearchResult
 from dynascope.compiler.lab.fix.text_edits import NotApplicable, edits_between, parsed
+from dynascope.compiler.lab.fix.trial import TrialResult
 from dynascope.compiler.lab.recorded_call import CallRecorder
 from dynascope.compiler.report import FixSet, Report
 from dynascope.compiler.source.lines import CellResolver
@@ -26,8 +27,7 @@ def annotate_fixes(report: Report, found: SearchResult, kept: CallRecorder, cell
     """Set `report.fixes`, `report.fix_set` and `report.conditional_fix_set`, and, if a call was kept, `report.live_fixes`."""
     target = kept.kept[0].target if kept.kept else None
     found.notes += [f"A call was not repeated: {reason}" for reason in dict.fromkeys(kept.refusals)]
-    unchanged = FixedProgram(Plan(), found.before or Report())
-    programs = found.fixed or [unchanged]
+    programs = found.fixed or [FixedProgram(Plan(), found.before or TrialResult(Report()))]
     sets = [_fix_set(program, found, target, cells) for program in programs]
     report.fixes, report.fix_set, report.conditional_fix_set = found.fixes, sets[0], sets[1] if len(sets) > 1 else None
     if target is not None:
@@ -36,7 +36,9 @@ def annotate_fixes(report: Report, found: SearchResult, kept: CallRecorder, cell
 
 def _fix_set(program: FixedProgram, found: SearchResult, target: Any, cells: CellResolver | None) -> FixSet:
     """The fixes of one program, as texts of files and with the figures of its repeated calls."""
-    plan, before, after, function = program.plan, found.before or Report(), program.after, _function_of(target)
+    plan, function = program.plan, _function_of(target)
+    then, now = found.before or TrialResult(Report()), program.after
+    before, after = then.report, now.report
     settings_file = _file_of(function, plan)
     is_cell = cells is not None and settings_file is not None and cells(settings_file) is not None
     name = function.__name__ if function is not None else ""
@@ -53,6 +55,8 @@ def _fix_set(program: FixedProgram, found: SearchResult, target: Any, cells: Cel
         breaks_before=len(before.breaks), breaks_after=len(after.breaks),
         recompiles_before=before.summary.recompiles, recompiles_after=after.summary.recompiles,
         graphs_before=before.summary.graphs, graphs_after=after.summary.graphs,
+        graph_runs_before=then.graph_runs, graph_runs_after=now.graph_runs,
+        eager_ops_before=then.eager_ops, eager_ops_after=now.eager_ops,
     )  # fmt: skip
 
 

@@ -6,7 +6,9 @@ the break is gone or there are fewer recompiles, the compiler does no worse othe
 may leave its break if it captures more.  A fix can uncover another break, so the calls are traced again after each fix.  A fix
 that only uncovers another break is kept if later fixes lead to a better result.
 
-Verified changes come first; those that hold only under a condition follow, on top of them.
+First comes a call in eager mode before the compiled one, if that is known to remove breaks; then settings: each is traced once,
+those that help are combined, and only their sum is verified.  Changes that hold only under a condition come after all verified
+ones, on top of them.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from dynascope.compiler.lab.fix.improvement import (
     why_no_better,
     why_recompiles_stay,
 )
-from dynascope.compiler.lab.fix.plan import Plan
+from dynascope.compiler.lab.fix.plan import WARM_UP, Plan
 from dynascope.compiler.lab.fix.rewrites import branches, guards, messages, reasons, settings, wraps
 from dynascope.compiler.lab.fix.text_edits import NotApplicable
 from dynascope.compiler.lab.fix.trial import TookTooLong, TrialResult, Trials
@@ -45,7 +47,7 @@ from dynascope.compiler.report import Break, Fix, Recompile, Report, plural
 from dynascope.compiler.source.code_swap import found_once
 
 CandidateSource = Callable[[Problem], list[Candidate]]
-#: in the order in which they are tried
+#: in the order in which they are tried; those of the first are settings, which are combined
 CANDIDATE_SOURCES: tuple[CandidateSource, ...] = (
     settings.candidates,
     guards.raising,
@@ -69,7 +71,9 @@ class SearchResult:
     """The outcome of a search."""
 
     fixes: list[Fix] = field(default_factory=list)
-    before: Report | None = None
+    before: TrialResult | None = None
+    #: the calls, traced again without any change
+    again: Report | None = None
     #: with the verified fixes; then, if there are any, with the conditional ones, too
     fixed: list[FixedProgram] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -84,7 +88,7 @@ class FixedProgram:
     """The program with chosen fixes, and what the compiler made of it."""
 
     plan: Plan
-    after: Report
+    after: TrialResult
     fixes: list[Fix] = field(default_factory=list)
     #: (plan before, plan with a conditional fix, its condition)
     conditions: list[tuple[Plan, Plan, str]] = field(default_factory=list)
@@ -134,23 +138,26 @@ class Search:
         *,
         seconds: float,
         profiled: RecordedCall | None = None,
+        is_whole: bool = False,
         on_progress: Callable[[str], None] = lambda sentence: None,
     ) -> None:
+        """`is_whole`: whether the trials repeat all calls of the run: breaks that do not come back then need a first call."""
         self._trials, self._report = trials, report
         self._entries = set(map(_entry_name, trials.calls))
-        self._seconds, self._profiled, self._on_progress = seconds, profiled, on_progress
+        self._seconds, self._profiled, self._is_whole, self._on_progress = seconds, profiled, is_whole, on_progress
         self._started = time.perf_counter()
         trials.deadline = self._started + seconds
         self._verifier = Verifier(trials, self._tick)
         self._steps: list[_Step] = []
         #: breaks and recompiles for which no candidate holds
         self._given_up: set[Key] = set()
-        #: what is not tried again: candidates on top of a plan, and (id of a break or recompile, title) of dropped changes
-        self._refused: list[tuple[Candidate, Plan]] = []
+        #: what is not tried again: (id of a break or recompile, title) of dropped changes
         self._dropped: set[tuple[str | None, str]] = set()
-        #: the first part of the search chooses only verified changes; what then held under a condition, and for which problems
+        #: what the compiler made of plans, and what their verification has shown: neither is done twice
+        self._traced: list[tuple[Plan, TrialResult]] = []
+        self._verified: list[tuple[Plan, bool, Verification | NotApplicable | Refused]] = []
+        #: the first part of the search chooses only verified changes; the problems for which others hold under a condition
         self._allows_conditions, self._sure = False, 1
-        self._held: list[tuple[Candidate, Plan, _Step]] = []
         self._conditional: set[Key] = set()
         #: whether gradients must be right on inputs that are made to require them
         self._gradients = True
@@ -175,19 +182,15 @@ class Search:
     def _search(self) -> None:
         try:
             if self._start():
-                self._extend()
-                self._leave_out()
+                self._choose()
                 self._sure = len(self._steps)
                 self._allows_conditions, self._gradients = True, self._verifier.asks_for_gradients()
                 self._given_up -= self._conditional
-                self._extend()
-                self._leave_out()
+                self._choose()
         except (OutOfTime, TookTooLong):
             self._stopped(TIME_LIMIT)
             self._cut_back()
-            if not self._allows_conditions:
-                self._sure = len(self._steps)
-                self._steps += [step for _, plan, step in self._held if plan == self._steps[-1].plan][:1]
+            self._sure = self._sure if self._allows_conditions else len(self._steps)
             self._seconds *= 1.5  # more time, to confirm what was found so far
             self._trials.deadline = self._started + self._seconds
         if self._steps:
@@ -207,27 +210,135 @@ class Search:
         """Run the unchanged program; returns whether it does again what it did."""
         self._on_progress("running the calls again")
         try:
-            ran = self._trials.run(Plan(), QUICK)
+            ran = self._trace(Plan())
             if all(seen.error is None for seen in ran.observed):
-                self.found.before = ran.report
+                self.found.before, self.found.again = ran, ran.report
             self._verifier.compare(Plan(), ran.observed)
         except (NotApplicable, Refused) as reason:
             self.found.notes.append(
                 f"No change was tried: the unchanged program gave another result when it was run again: {reason}"
             )
             return False
-        self.found.before = ran.report
         self._steps = [_Step(Plan(), ran)]
-        if self._report.breaks and not ran.report.breaks:
-            self.found.notes.append("The graph breaks do not come back when each call is repeated: the first call did more")
+        self.found.before = ran
+        if len(ran.report.breaks) < len(self._report.breaks):
+            if self._is_whole:
+                self._warm_up(ran)
+            elif not ran.report.breaks:
+                self.found.notes.append("The graph breaks do not come back when each call is repeated: the first call did more")
         times, calls = self._report.summary.recompiles, plural(len(self._trials.calls), "call")
-        if (lost := times - ran.report.summary.recompiles) > 0:
+        if len(self._steps) == 1 and (lost := times - ran.report.summary.recompiles) > 0:
             self.found.notes.append(
                 f"Repeating {calls} gives {plural(times - lost, 'recompile')}, not {times}: no change was tried for the rest"
             )
         return True
 
+    def _warm_up(self, again: TrialResult) -> None:
+        """Choose a call in eager mode before the compiled one; `again`: the calls, traced again after the run."""
+        candidate = Candidate("setting", "Call it once in eager mode before it is compiled", settings={WARM_UP: "force_eager"})
+        first = _Step(Plan(), TrialResult(self._report, again.observed))
+        change = self._change(candidate, first, self._report.breaks[0].id, None)
+        self.found.before = first.ran
+        self._steps = [first, _Step(Plan(settings=dict(candidate.settings)), again, change)]
+        self._traced.append((self._steps[-1].plan, again))
+        self.found.fixes.append(change.fix)
+
+    # -- trials --------------------------------------------------------------------------------------------------------
+
+    def _trace(self, plan: Plan) -> TrialResult:
+        """What the compiler makes of the program under this plan."""
+        known = next((ran for other, ran in self._traced if other == plan), None)
+        if known is None:
+            self._tick()
+            known = self._trials.run(plan, QUICK)
+            self._traced.append((plan, known))
+        return known
+
+    def _verify(self, step: _Step) -> None:
+        """Verify a step, and note under which conditions it holds; raises NotApplicable or Refused."""
+        found = next(
+            (found for plan, gradients, found in self._verified if (plan, gradients) == (step.plan, self._gradients)), None
+        )
+        if found is None:
+            try:
+                self._verifier.compare(step.plan, step.ran.observed)
+                found = self._verifier.verify(step.plan, gradients=self._gradients)
+            except (NotApplicable, Refused) as failed:
+                found = failed
+            self._verified.append((step.plan, self._gradients, found))
+        if not isinstance(found, Verification):
+            raise found
+        known = {way for earlier in self._steps for way in earlier.change.conditions}
+        step.change.verification = found
+        step.change.conditions = {way: words for way, words in found.conditions.items() if way not in known}
+
     # -- the search ---------------------------------------------------------------------------------------------------
+
+    def _choose(self) -> None:
+        """Add all changes that hold, and drop those that are not needed any more."""
+        self._combine_settings()
+        self._extend()
+        self._leave_out()
+
+    def _combine_settings(self) -> None:
+        """Add the settings that help together, if there is more than one break: only their sum is verified."""
+        step = self._steps[-1]
+        made: dict[str, tuple[Candidate, Break]] = {}
+        for b in self._ordered(step) if len(step.ran.report.breaks) > 1 else ():
+            for problem in problems_of(b, step.plan.text):
+                for c in self._made(CANDIDATE_SOURCES[0], problem.function, problem):
+                    if not c.edits:
+                        made.setdefault(str(c.settings), (c, b))
+        ways = list[tuple[_Step, Candidate, Break]]()
+        for number, (c, b) in enumerate(made.values(), 1):
+            self._on_progress(f"tracing with setting {number} of {len(made)}: {c.title}")
+            if (better := self._with_setting(c, b, step)) is not None:
+                ways.append((better, c, b))
+        chain = [step]
+        for _, c, b in sorted(ways, key=lambda way: way[0].badness):
+            if (better := self._with_setting(c, b, chain[-1])) is not None:
+                chain.append(better)
+        while len(chain) > 1:
+            self._on_progress(f"verifying {plural(len(chain) - 1, 'setting')}")
+            last = chain[-1]
+            key = break_key(next(b for way, c, b in ways if c == last.change.candidate), step.plan)
+            try:
+                self._verify(last)
+                if not last.change.conditions or self._allows_conditions:
+                    break
+                self._conditional.add(key)
+            except NoGradients:
+                self._conditional.add(key)
+            except (NotApplicable, Refused):
+                pass
+            chain.pop()
+        for chosen in chain[1:]:
+            chosen.change.verification, chosen.change.conditions = chain[-1].change.verification, chain[-1].change.conditions
+            self.found.fixes.append(chosen.change.fix)
+            self._steps.append(chosen)
+
+    def _with_setting(self, c: Candidate, b: Break, step: _Step) -> _Step | None:
+        """The step with one more setting, unverified; None if the compiler does no better with it."""
+        try:
+            plan = step.plan.with_candidate(c)
+            ran = self._trace(plan)
+        except NotApplicable:
+            return None
+        known = {break_key(other, Plan())[0]: other.id for other in self._report.breaks}
+        better = _Step(plan, ran, self._change(c, step, known.get(break_key(b, step.plan)[0]), None))
+        failed = [f for f in ran.report.frames if f.status == "failed"] or any(o.error for o in ran.observed)
+        return None if failed or better.badness >= step.badness else better
+
+    def _change(self, c: Candidate, step: _Step, break_: str | None, recompile: str | None) -> _Change:
+        """A candidate on top of a step, with the fix that tells of it."""
+        before = step.ran.report
+        fix = Fix(
+            id=f"x{next(self._ids)}", break_=break_, recompile=recompile, kind=c.kind, title=c.title,
+            edits=list(c.edits), settings=dict(c.settings), assumption=c.assumption,  # type: ignore[arg-type]
+            breaks_before=len(before.breaks), graphs_before=before.summary.graphs,
+            recompiles_before=before.summary.recompiles,
+        )  # fmt: skip
+        return _Change(c, fix)
 
     def _extend(self) -> None:
         """Add steps until no remaining break or recompile can be fixed; those that only uncover others are dropped again."""
@@ -337,38 +448,24 @@ class Search:
         Each candidate becomes a fix of the Report; it replaces the one of an earlier trial of the same change.
         """
         # by title, because the same change has other line numbers on top of another plan
-        made = [c for c in made if (break_ or recompile, c.title) not in self._dropped and (c, step.plan) not in self._refused]
-        before = step.ran.report
+        made = [c for c in made if (break_ or recompile, c.title) not in self._dropped]
         changes: list[_Change] = []
         for c in made:
-            if any((c.edits, c.settings) == (other.candidate.edits, other.candidate.settings) for other in changes):
-                continue
-            fix = Fix(
-                id=f"x{next(self._ids)}", break_=break_, recompile=recompile, kind=c.kind, title=c.title,
-                edits=list(c.edits), settings=dict(c.settings), assumption=c.assumption,  # type: ignore[arg-type]
-                breaks_before=len(before.breaks), graphs_before=before.summary.graphs,
-                recompiles_before=before.summary.recompiles,
-            )  # fmt: skip
-            changes.append(_Change(c, fix))
+            if not any((c.edits, c.settings) == (other.candidate.edits, other.candidate.settings) for other in changes):
+                changes.append(self._change(c, step, break_, recompile))
         listed, own = {c.title for c in made}, [s.change.fix for s in self._steps]
         earlier = [x for x in self.found.fixes if x.title in listed and (break_ or recompile) and x not in own]
         same = [x for x in earlier if (x.break_, x.recompile) == (break_, recompile)]
         self.found.fixes = [*(x for x in self.found.fixes if x not in same), *(c.fix for c in changes)]
         for number, change in enumerate(changes):
-            better = next((s for c, plan, s in self._held if (c, plan) == (change.candidate, step.plan)), None)
-            if better is not None:
-                better = replace(better, change=replace(better.change, fix=change.fix))
-            else:
-                self._on_progress(f"trying change {self._tried + 1}: {change.candidate.title}")
-                self._tried += 1
-                self._tick()
-                better = self._try(change, step, key, why_worse)
-            if better is not None and better.change.conditions and not self._allows_conditions:
-                self._held.append((change.candidate, step.plan, better))
+            self._on_progress(f"trying change {self._tried + 1}: {change.candidate.title}")
+            self._tried += 1
+            better = self._try(change, step, key, why_worse)
+            if better is not None and change.conditions and not self._allows_conditions:
                 self._conditional.add(key)
-                change.fix.reason = f"holds only under a condition: {next(iter(better.change.conditions.values()))}"
+                change.fix.reason = f"holds only under a condition: {next(iter(change.conditions.values()))}"
             elif better is not None:
-                better.change.instead = [other.fix for other in changes[number + 1 :]]
+                change.instead = [other.fix for other in changes[number + 1 :]]
                 return better
         return None
 
@@ -377,26 +474,24 @@ class Search:
         candidate, fix, before = change.candidate, change.fix, step.ran.report
         try:
             plan = step.plan.with_candidate(candidate)
-            ran = self._trials.run(plan, QUICK)
+            ran = self._trace(plan)
             fix.breaks_after, fix.graphs_after = len(ran.report.breaks), ran.report.summary.graphs
             fix.recompiles_after = ran.report.summary.recompiles
             reason = why_worse(ran.report, plan)
             if reason is not None and not (candidate.kind == "rewrite" and captures_more(ran.report, before)):
                 raise Refused(reason)
-            self._verifier.compare(plan, ran.observed)
-            change.verification = self._verifier.verify(plan, gradients=self._gradients)
+            if fix.recompile is None and ran.cost is not None and step.ran.cost is not None and ran.cost > step.ran.cost:
+                raise Refused(f"a call after the first one does more outside graphs: {step.ran.words()} → {ran.words()}")
+            better = _Step(plan, ran, change, step.gains + (reason is not None))
+            self._verify(better)
         except (NotApplicable, Refused) as failed:
             fix.verdict, fix.reason = "refused", str(failed)
             if isinstance(failed, NoGradients):
                 self._conditional.add(key)
-            else:
-                self._refused.append((candidate, step.plan))
             return None
-        known = {way for earlier in self._steps for way in earlier.change.conditions}
-        change.conditions = {way: words for way, words in change.verification.conditions.items() if way not in known}
         stays = "The graph break stays" if fix.recompile is None else "The recompiles stay"
         change.gain = "" if reason is None else gain(ran.report, before, stays)
-        return _Step(plan, ran, change, step.gains + bool(change.gain))
+        return better
 
     # -- the end ------------------------------------------------------------------------------------------------------
 
@@ -404,14 +499,15 @@ class Search:
         """Drop settings that later changes have made unnecessary."""
         last = self._steps[-1]
         for number, step in enumerate(self._steps[:-1]):
-            if number < self._sure or step.change.candidate.kind != "setting":
+            setting = step.change.candidate
+            if number < self._sure or setting.kind != "setting" or WARM_UP in setting.settings:  # all trials are warmed up
                 continue
             kept = self._steps[:number]
             try:
                 for other in self._steps[number + 1 :]:
                     self._tick()
                     plan = kept[-1].plan.with_candidate(other.change.candidate)
-                    kept.append(replace(other, plan=plan, ran=self._trials.run(plan, QUICK)))
+                    kept.append(replace(other, plan=plan, ran=self._trace(plan)))
                 smaller = kept[-1]
                 if (smaller.badness, -operations(smaller.ran.report)) > (last.badness, -operations(last.ran.report)):
                     continue
@@ -457,6 +553,8 @@ class Search:
             fix.condition = "" if is_sure else ". ".join(change.conditions.values()) or "Only with the changes above"
             compared = self._steps[self._sure - 1] if is_sure else last
             fix.reason = ". ".join(filter(None, [compared.change.verification.words(), change.gain]))
+            if WARM_UP in change.candidate.settings:
+                fix.reason = "traced again after the first call, they do not come back"
             remarks = settings.remarks(change.candidate.settings, last.ran.report, last.plan.text)
             remarks += caught_in_graph(last.ran.report, last.plan.text) if before is self._steps[0] else []
             remarks += [ZERO_GRADIENT] if change.verification.zero_gradients else []
@@ -466,6 +564,8 @@ class Search:
             fix.breaks_before, fix.graphs_before = len(then.breaks), then.summary.graphs
             fix.recompiles_before, fix.recompiles_after = then.summary.recompiles, now.summary.recompiles
             fix.breaks_after, fix.graphs_after = len(now.breaks), now.summary.graphs
+            fix.graph_runs_before, fix.graph_runs_after = before.ran.graph_runs, step.ran.graph_runs
+            fix.eager_ops_before, fix.eager_ops_after = before.ran.eager_ops, step.ran.eager_ops
             if change.gain:
                 continue
             fix.removes, moved = removed(self._report, now, step.plan, then, before.plan, moved)
@@ -480,7 +580,7 @@ class Search:
             chosen, conditional = self._steps[:end], self._steps[self._sure - 1 : end]
             conditions = [(b.plan, s.plan, s.change.fix.condition) for b, s in itertools.pairwise(conditional)]
             fixes = [step.change.fix for step in chosen[1:]]
-            self.found.fixed.append(FixedProgram(chosen[-1].plan, chosen[-1].ran.report, fixes, conditions))
+            self.found.fixed.append(FixedProgram(chosen[-1].plan, chosen[-1].ran, fixes, conditions))
 
     def _name_unfixable(self) -> None:
         """Add a refused fix, with the reason, for each break of the run that remains and for which there was no candidate."""

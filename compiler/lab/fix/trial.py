@@ -19,7 +19,7 @@ from typing import Any
 from dynascope.compiler import compiling
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.capture.torch_private import caches, config
-from dynascope.compiler.capture.torch_private.tensors import mark_dynamic
+from dynascope.compiler.capture.torch_private.tensors import RunCounts, mark_dynamic
 from dynascope.compiler.lab.comparison import is_low
 from dynascope.compiler.lab.experiment import EndedFromOutside, Experiment, Observation, SideState, Variant
 from dynascope.compiler.lab.fix.plan import Plan
@@ -29,7 +29,7 @@ from dynascope.compiler.lab.profile import seconds_of
 from dynascope.compiler.lab.recorded_call import RecordedCall
 from dynascope.compiler.lab.snapshot import held_back_output
 from dynascope.compiler.patching import patched
-from dynascope.compiler.report import Report
+from dynascope.compiler.report import Report, plural
 from dynascope.compiler.retrace import retracing
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.lines import CellResolver
@@ -45,6 +45,18 @@ class TrialResult:
 
     report: Report
     observed: list[Observation] = field(default_factory=list)
+    #: how often the calls, repeated once more, enter a graph, and how many operations they run outside; None: unknown
+    graph_runs: int | None = None
+    eager_ops: int | None = None
+
+    @property
+    def cost(self) -> int | None:
+        """What a call after the first one does outside of graphs: each entry of a graph counts as one operation."""
+        return None if self.graph_runs is None or self.eager_ops is None else self.graph_runs + self.eager_ops
+
+    def words(self) -> str:
+        """What `cost` is made of."""
+        return f"{plural(self.graph_runs or 0, 'graph')} run and {plural(self.eager_ops or 0, 'operation')}"
 
 
 class Trials:
@@ -67,16 +79,23 @@ class Trials:
 
     @contextlib.contextmanager
     def compiled(
-        self, plan: Plan, backend: Any, helpers: Mapping[str, Any] | None = None, *, strict: bool = True
+        self,
+        plan: Plan,
+        backend: Any,
+        helpers: Mapping[str, Any] | None = None,
+        *,
+        strict: bool = True,
+        around: Callable[[Any], Any] = lambda entry: entry,
     ) -> Iterator[Callable[[RecordedCall, Variation], Observation]]:
         """Yields a function that runs a call under the plan; later calls use the code that earlier ones compiled.
 
-        `strict`: an error of the compiler is raised in the call; otherwise the frame runs eagerly.
+        `strict`: an error of the compiler is raised in the call; otherwise the frame runs eagerly.  `around` wraps the entry
+        points.
         """
         with self._entries(plan, self.settings.replace(backend=backend), helpers, strict) as entry_of:
 
             def run(call: RecordedCall, variation: Variation) -> Observation:
-                entry = entry_of(call)
+                entry = around(entry_of(call))
                 with self._experiment(call) as experiment:
                     return experiment.run(self._variant(entry, variation, self.deadline))
 
@@ -136,11 +155,20 @@ class Trials:
 
     def run(self, plan: Plan, backend: Any) -> TrialResult:
         """Run all calls with their recorded inputs under the plan, and return the report with what they did."""
-        observed = []
-        with self.compiled(plan, backend, strict=False) as run, observe(self.settings, cells=self._cells) as recording:
-            for call in self.calls:
-                observed.append(run(call, recorded()))
-        return TrialResult(recording.report, observed)
+        observed, counts = [], RunCounts()
+        counted = counts.backend if backend == "eager" else backend
+        with self.compiled(plan, counted, strict=False, around=counts.around) as run:
+            with observe(self.settings, cells=self._cells) as recording:
+                for call in self.calls:
+                    observed.append(run(call, recorded()))
+            ran = TrialResult(recording.report, observed)
+            counts.is_counting = backend == "eager" and not any(seen.error for seen in observed)
+            if counts.is_counting:
+                for call in self.calls:
+                    run(call, recorded())
+                if counts.graph_runs or not recording.report.summary.graphs:  # else this torch compiles nothing under the mode
+                    ran.graph_runs, ran.eager_ops = counts.graph_runs, counts.eager_ops
+        return ran
 
     @contextlib.contextmanager
     def eagerly(

@@ -73,7 +73,8 @@ class Verification:
     def words(self) -> str:
         """One sentence for the report, and one more if the unchanged program differs from eager."""
         others = " (or with the unchanged compiled program, where that differs from eager)" if self.differs else ""
-        text = f"agrees with eager{others} on the recorded inputs and {self.variations} others"
+        text = f"agrees with eager{others} on the recorded inputs"
+        text += f" and {self.variations} others" if self.variations else ""
         text += f", {self.forced} of them with a condition forced" if self.forced else ""
         return f"{text}. {DIFFERS} ({self.differs})" if self.differs else text
 

@@ -38,7 +38,8 @@ def test_a_call_has_one_time() -> None:
     assert after is not None
     assert known == report.profile.median_seconds == report.fix_set.seconds_before
     text = str(report)
-    assert f"{time_text(known)} → {time_text(after)} a call" in text
+    within_noise = f"about {time_text(known)} a call before and after"
+    assert f"{time_text(known)} → {time_text(after)} a call" in text or within_noise in text
     assert f"run time: {time_text(known)} a call (median of warm calls in a loop" in text
     assert f"Compiled, it takes {time_text(known)}" in text
     assert f"under torch.profiler ({time_text(report.profile.profiled_seconds or 0)} a call)" in text
