@@ -150,6 +150,8 @@ def advice(report: Report, b: Break) -> list[str]:
     ran = bool(report.hooks) and b.outcome != "raised"  # in a live run
     fails = ran and (b.file, b.line) in passed_by_error(report)
     hints = [h for h in b.hints if h.strip() and told and not (ran and h.startswith(_MAY_FAIL))]
+    if b.source.lstrip().startswith("while"):
+        hints = [h for h in hints if not h.startswith("For the common pattern `if")]  # a loop cannot be made branchless
     hints = [_unless_refused(report, b, compiler_text(h, 1000)) for h in hints]
     # what advises fullgraph=False is no advice where that is set
     general = [h for h in hints if h.startswith(_GENERAL) or (not b.fullgraph and "using fullgraph=False" in h)]

@@ -25,6 +25,13 @@ def told(type: str, explanation: str, reason: str = "") -> list[str]:
     return reasons(b)
 
 
+def test_a_loop_is_not_advised_to_be_branchless() -> None:
+    hints = ["For the common pattern `if tensor_cond: x = transform(x)`, make it branchless.", "Use `torch.while_loop`."]
+    first = {source: advice(Report(), Break(id="b0", file="f.py", line=3, source=source, hints=hints))[0].split()[0]
+             for source in ("    while x.sum() > 0:", "    if x.sum() > 0:")}  # fmt: skip
+    assert list(first.values()) == ["Use", "For"]
+
+
 def test_what_makes_modules_or_datasets_is_to_be_left_out_of_compiled_code() -> None:
     skipped = "Dynamo developers have intentionally marked that the function `TensorDataset.__init__` should not be traced."
     made = Break(
