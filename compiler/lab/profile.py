@@ -24,13 +24,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dynascope.compiler.builder.dynamo_texts import COMPILE, split_comment, user_expression
 from dynascope.compiler.capture.torch_private import caches, hook_installer, marks, running
 from dynascope.compiler.lab.experiment import Experiment
 from dynascope.compiler.lab.recorded_call import RecordedCall
 from dynascope.compiler.lab.segments import profile_of, quartiles
 from dynascope.compiler.lab.slices import CALL, DRAIN, GRAPH, Event, plain_events
-from dynascope.compiler.report import Profile, Report, Verdict, message_of, plural, time_text
+from dynascope.compiler.report import Profile, Report, Verdict, first_line, message_of, plural, time_text
 from dynascope.compiler.report.measurements import Payback
+from dynascope.compiler.source.code import user_name
 
 DEFAULT_CALLS = 10
 #: smallest share of the eager time by which eager and compiled must differ for one of them to count as faster
@@ -44,6 +46,8 @@ TURNS = 5
 WARM_UP = 30
 #: at most this many seconds of warming up, unless one call takes longer; filling the caches takes less
 WARM_BUDGET = 0.05
+#: at most this many calls are made until one compiles nothing
+SETTLE = 5
 #: calls that take more than these seconds are all made in one turn
 SLOW = 0.2
 
@@ -54,14 +58,24 @@ def turns(calls: int, most: int = TURNS) -> list[int]:
     return [calls // count + (number < calls % count) for number in range(count)]
 
 
+class NeverSettles(Exception):
+    """A call compiles code each time it is repeated."""
+
+
 def pace(experiment: Experiment, entry: Callable[..., Any], wait: Callable[[], None], calls: int) -> tuple[list[int], int]:
     """How many of `calls` to make in each turn, and how many more warm up each turn.
 
-    Makes two calls, which may still compile: a guard can fail on the second.  If not all that a call does is undone,
-    few calls are made.
+    Repeats the call until it compiles nothing any more, because a guard can fail when it is repeated; raises NeverSettles after
+    `SETTLE` calls.  If not all that a call does is undone, few calls are made.
     """
     is_harmless = not experiment.call.side_effects
-    seconds = timed_calls(experiment.calls(entry, fully=True), wait, 1, warm_up=1)[0]
+    for number, call in enumerate(itertools.islice(experiment.calls(entry, fully=True), SETTLE)):
+        known = caches.compiles()
+        seconds = timed(call, wait)
+        if number > 0 and caches.compiles() == known:
+            break
+    else:
+        raise NeverSettles(f"it does not settle: {SETTLE} repeated calls each compiled code again{_why_compiled(1)}")
     warm_up = max(1, min(WARM_UP if is_harmless else 2, int(WARM_BUDGET / seconds)))
     return turns(calls, TURNS if is_harmless and seconds <= SLOW else 1), warm_up
 
@@ -177,6 +191,8 @@ class Measurement:
     #: number of calls that warm up each kind of call in a turn
     warm_up: int = WARM_UP
     devices: list[str] = field(default_factory=list)
+    #: ids of the compiles before anything was measured
+    compiled_meanwhile: list[str] = field(default_factory=list)
     #: whether the captured graphs could be located and marked
     marked: bool = True
     notes: list[str] = field(default_factory=list)
@@ -208,6 +224,8 @@ def measure(
             _measure(experiment, calls, result, on_progress)
     except KeyboardInterrupt:
         result.failed = INTERRUPTED
+    except NeverSettles as error:
+        result.failed = f"the call was not profiled: {error}"
     except Exception as error:
         result.failed = f"the call was not profiled: when repeated, it raised {type(error).__name__}: {message_of(error)}"
     result.notes.extend(call.notes)
@@ -234,8 +252,15 @@ def _measure(experiment: Experiment, calls: int, result: Measurement, on_progres
     entry, wait = experiment.call.entry, _waiter()
     result.devices = _devices()
     on_progress("measuring: warming up")
+    before = caches.compiles()
     turns, result.warm_up = pace(experiment, entry, wait, calls)
     known, result.turns = caches.compiles(), len(turns)
+    if known > before:
+        result.compiled_meanwhile = [compile_id for compile_id, _, _ in caches.latest_compiles(known - before)]
+        result.notes.append(
+            f"{plural(known - before, 'frame')} compiled while measuring, outside of counts and expectations: a guard fails "
+            f"when the call is repeated{_why_compiled(known - before)}"
+        )
     for number, count in enumerate(turns, 1):
         gc.collect(0)
         on_progress(f"measuring: compiled calls, turn {number} of {len(turns)}")
@@ -247,10 +272,18 @@ def _measure(experiment: Experiment, calls: int, result: Measurement, on_progres
             result.eager += _loop(experiment, experiment.call.target, wait, count, result.warm_up)
     compiled = caches.compiles() - known
     if compiled > 0:
-        result.notes.append(
-            f"the repeated calls compiled {plural(compiled, 'frame')} again, because a guard fails when the call is repeated: "
-            "their times include compiling"
-        )
+        again = f"{plural(compiled, 'frame')} again{_why_compiled(compiled)}"
+        result.notes.append(f"the measured calls compiled {again}: their times include compiling")
+
+
+def _why_compiled(count: int) -> str:
+    """The functions that were compiled last, each with the guard that failed, as the end of a sentence."""
+    latest = {
+        user_name(name): user_expression(split_comment(COMPILE.sub("", first_line(reason)))[0])
+        for _, name, reason in caches.latest_compiles(count)
+    }
+    named = [f"{name}: {reason}" if reason else name for name, reason in latest.items()]
+    return f" ({'; '.join(named[:3])}{'; …' if len(named) > 3 else ''})" if named else ""
 
 
 def _profiled(experiment: Experiment, wait: Callable[[], None], count: int, result: Measurement) -> None:
@@ -316,7 +349,7 @@ def annotate_profile(report: Report, measured: Measurement) -> None:
     if measured.failed is not None:
         report.notes.append(measured.failed)
         return
-    profile = report.profile = profile_of(measured.events, report, measured.overhead())
+    profile = report.profile = profile_of(measured.events, report, measured.overhead(), measured.compiled_meanwhile)
     if measured.compiled:
         profile.median_seconds, profile.spread = statistics.median(measured.compiled), quartiles(measured.compiled)
     profile.devices = measured.devices

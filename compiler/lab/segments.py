@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -32,14 +32,16 @@ _SHARES = {
 }  # fmt: skip
 
 
-def profile_of(events: Iterable[Event], report: Report, overhead: float = 0.0) -> Profile:
+def profile_of(
+    events: Iterable[Event], report: Report, overhead: float = 0.0, compiled_meanwhile: Collection[str] = ()
+) -> Profile:
     """The Profile of the calls in these events; compile ids are those of `report`.
 
     Its times are those under the profiler; the caller replaces `median_seconds` and `spread`.
     `overhead`: seconds by which the profiler makes a call longer; subtracted from what breaks cost, and from nothing else.
-    Raises ValueError if no call is marked in the events.
+    `compiled_meanwhile`: ids of compiles that the repeated calls needed.  Raises ValueError if no call is marked in the events.
     """
-    calls = read_calls(list(events), report)
+    calls = read_calls(list(events), report, compiled_meanwhile)
     if not calls:
         raise ValueError("no call in the profiler's trace")
     path, same = Counter(c.path for c in calls).most_common(1)[0]
@@ -55,12 +57,12 @@ def profile_of(events: Iterable[Event], report: Report, overhead: float = 0.0) -
     result.guards = guard_costs(chosen)
     if same < len(calls):
         result.notes.append(f"{same} of {len(calls)} calls went the same way through the compiled code; the figures are theirs")
-    unknown = sorted(set().union(*(c.unknown for c in chosen)))
+    unknown = sorted(set().union(*(c.unknown for c in chosen)).difference(compiled_meanwhile))
     if unknown:
         result.notes.append(
             f"the profiled calls ran compiled code that the report lacks ({', '.join(unknown[:5])}): compiled before it, or "
-            "because a guard failed when the call was repeated; its time belongs to none of the report's graphs. To have it in "
-            "the report, call the function twice in the cell"
+            "when the call was repeated; its time belongs to none of the report's graphs. To have it in the report, call the "
+            "function twice in the cell"
         )
     return result
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import bisect
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Any
@@ -203,8 +203,11 @@ class Call:
         return tuple(s.key for s in self.slices if s.kind != "wait")
 
 
-def read_calls(events: list[Event], report: Report) -> list[Call]:
-    """The marked calls in these events, cut into slices."""
+def read_calls(events: list[Event], report: Report, compiled_meanwhile: Collection[str] = ()) -> list[Call]:
+    """The marked calls in these events, cut into slices.
+
+    `compiled_meanwhile`: ids of compiles that are not in the report because repeating the call needed them.
+    """
     calls = []
     roots = trees(events)
     engines = [event for event in roots if event.name.startswith(ENGINE)]
@@ -213,7 +216,7 @@ def read_calls(events: list[Event], report: Report) -> list[Call]:
             for engine in engines:
                 if root.start <= engine.start and engine.end <= root.end:
                     adopt(root, engine)
-            cutter = _Cutter(report)
+            cutter = _Cutter(report, compiled_meanwhile)
             calls.append(Call(root.start, root.end, cutter.cut(root), unknown=cutter.unknown))
     calls.sort(key=lambda c: c.start)
     launches: dict[int | None, int] = {e.correlation: e.start for e in events if e.kind == "runtime"}
@@ -231,7 +234,8 @@ def read_calls(events: list[Event], report: Report) -> list[Call]:
 class _Cutter:
     """Cuts one call into slices."""
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: Report, compiled_meanwhile: Collection[str]) -> None:
+        self.compiled_meanwhile = compiled_meanwhile
         self.frames = {f.compile_id: f for f in report.frames if f.compile_id is not None}
         # a compile id without its last number -> frame: gives the function, though not the graph, of a region whose compile the
         # report lacks
@@ -387,7 +391,8 @@ class _Cutter:
         if region in self.frames:
             graph["graph"] = frame.graph if frame else None
         else:
-            graph["label"] = f"compiled code the report lacks ({region})"
+            meanwhile = region in self.compiled_meanwhile
+            graph["label"] = f"{'compiled while measuring' if meanwhile else 'compiled code the report lacks'} ({region})"
         for forward in _outermost(span, lambda s: s.name.startswith(FORWARD)):
             if forward.name == FORWARD and forward.sequence is not None:
                 self.forwards[forward.sequence] = (graph, before["break_"])

@@ -58,6 +58,16 @@ def compiles() -> int:
     return sum(counter.values())
 
 
+def latest_compiles(count: int) -> list[tuple[str, str, str]]:
+    """(compile id, the compiler's name of the function, why earlier code did not do: "" if unknown) of the latest compiles."""
+    with if_present("torch's metrics of compiles"):
+        from torch._dynamo.utils import get_compilation_metrics
+
+        latest: list[Any] = list(get_compilation_metrics())[-count:]
+        return [(str(m.compile_id), str(m.co_name), str(getattr(m, "recompile_reason", None) or "")) for m in latest]
+    return []
+
+
 def generation() -> object:
     """An object that stays the same until the next `torch._dynamo.reset()`, when compile ids restart.
 

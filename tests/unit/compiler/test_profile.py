@@ -326,7 +326,27 @@ def test_a_call_without_graphs_is_no_fault_of_torch() -> None:
     assert not any("not found" in note for note in report.notes)
 
 
-def test_compiling_in_the_repeated_calls_is_told() -> None:
+def test_what_repeating_the_call_compiles_is_measured_and_is_not_in_the_report() -> None:
+    class Counter(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.calls = 0
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.calls += 1
+            return x * self.calls
+
+    report = dynascope.explain(Counter(), backend="eager", profile=2)(torch.ones(2))
+    assert (report.summary.frames, report.summary.recompiles) == (1, 0)
+    (note,) = [n for n in report.notes if "while measuring" in n]
+    assert note.startswith("1 frame compiled while measuring, outside of counts and expectations: a guard fails")
+    assert "forward: self.calls == 0" in note
+    assert report.profile is not None
+    assert [s.label for s in report.profile.segments if s.kind == "graph"] == ["compiled while measuring (0/1)"]
+    assert not any("lacks" in n for n in report.notes)
+
+
+def test_a_call_that_compiles_each_time_is_not_measured() -> None:
     def inner(x: torch.Tensor) -> torch.Tensor:
         return x + 1
 
@@ -340,7 +360,9 @@ def test_compiling_in_the_repeated_calls_is_told() -> None:
     def f(x: torch.Tensor) -> torch.Tensor:
         return forgetful(x + 1)
 
-    compiled_again = "the repeated calls compiled "
-    assert any(compiled_again in note for note in dynascope.explain(f, backend="eager", profile=2)(torch.ones(2)).notes)
+    report = dynascope.explain(f, backend="eager", profile=2)(torch.ones(2))
+    words = "the call was not profiled: it does not settle: 5 repeated calls each compiled code again (inner)"
+    assert (report.profile, words in report.notes) == (None, True), report.notes
     steady = dynascope.explain(lambda x: x + 1, backend="eager", profile=2)(torch.ones(2))
-    assert not any(compiled_again in note for note in steady.notes)
+    assert steady.profile is not None
+    assert not any("compiled" in note for note in steady.notes)
