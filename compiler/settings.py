@@ -129,7 +129,8 @@ class Settings:
     )  # fmt: skip
     second_call: bool = _option(
         False, "Afterwards trace the calls again from the state that they have left, without the backend, and show which graph "
-        "breaks only a first call has (lazy imports, caches that are filled, warnings shown once). --fix includes it.",
+        "breaks only a first call has (lazy imports, caches that are filled, warnings shown once), and, in one trace each, "
+        "what settings do that the compiler's hints name. Nothing is verified; --fix does more.",
         SWITCH, group="run",
     )  # fmt: skip
     fix: bool = _option(

@@ -36,7 +36,17 @@ from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.recompiles import MOST, RecompileRow, recompile_rows
 from dynascope.widgets.features.run_time import TimeLine, timeline
 from dynascope.widgets.features.source_view import SourceFile, source_view, ways
-from dynascope.widgets.features.summary import Chip, chips, first_id, headline, headline_parts, name, notes
+from dynascope.widgets.features.summary import (
+    Chip,
+    Recommendation,
+    chips,
+    first_id,
+    headline,
+    headline_parts,
+    name,
+    notes,
+    recommendation,
+)
 from dynascope.widgets.guarded import guarded
 from dynascope.widgets.wire import Drawing, Drawn, FxNode, FxPicture
 from dynascope.widgets.words import printable
@@ -69,6 +79,7 @@ class ViewModel(TypedDict):
     counts: list[list[str]]
     chips: list[Chip]
     first: str
+    advice: Recommendation | None
     overview: Overview | None
     split: Drawn
     drawing: Drawing
@@ -92,7 +103,8 @@ def _empty(why: str) -> ViewModel:
     """The model of a report of which nothing can be drawn; all that it says is `why`."""
     return {
         "schema": MODEL_SCHEMA, "headline": why, "name": "dynascope", "counts": [["", why]], "chips": [], "first": "view0",
-        "overview": None, "split": {"width": 0.0, "height": 0.0, "folded": "", "svg": "", "whole": "", "map": ""},
+        "advice": None, "overview": None,
+        "split": {"width": 0.0, "height": 0.0, "folded": "", "svg": "", "whole": "", "map": ""},
         "drawing": SIZES.copy(), "sources": [], "details": {"view0": not_drawn("view", "Not drawn", why)},
         "breaks": [], "recompiles": [], "time": None, "compile_time": None, "notes": [],
         "settings": {}, "fixable": False,
@@ -120,6 +132,7 @@ def _model(report: Report) -> ViewModel:
         "counts": part("The headline", lambda: [_count(printable(words)) for words in headline_parts(report)], []),
         "chips": part("The facts beside the headline", lambda: chips(places), []),
         "first": part("What matters most", lambda: first_id(report), ""),
+        "advice": part("What to do first", lambda: recommendation(places), None),
         "overview": part("The overview", lambda: overview(places), None), "split": split, "drawing": SIZES.copy(),
         "sources": part("The source", lambda: source_view(places, large), []),
         "details": guarded("The details", lambda: details(places), lambda why: _empty(why)["details"]),
@@ -130,8 +143,9 @@ def _model(report: Report) -> ViewModel:
         "settings": {k: v if isinstance(v, bool) or v is None else printable(v, 2000) for k, v in report.settings.items()},
         "fixable": is_fixable(report),
     }  # fmt: skip
-    if model["overview"] is not None and report.error is None and model["overview"]["first_id"]:
-        model["first"] = model["overview"]["first_id"]
+    advice = model["advice"]
+    if large and advice is not None and report.error is None and advice["id"]:
+        model["first"] = advice["id"]
     model["notes"] = [*missing, *model["notes"]]
     return model
 

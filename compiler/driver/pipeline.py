@@ -85,7 +85,7 @@ class Run:
         self._fixes_own = fix_own is not None
         self._repeats = settings is not None and (settings.check or settings.profile is not None)
         self._tries_again = self._fix is not None or (settings is not None and settings.second_call)
-        keeps = self._tries_again and not self._fixes_own
+        keeps = (self._tries_again or (settings is not None and settings.profile is not None)) and not self._fixes_own
         self._calls = CallRecorder(warn if self._repeats else None, keeps=keeps)
         self._cells, self._trace_again = cells, trace_again
         self._retrace: Callable[[Any], None] = lambda target: None
@@ -180,16 +180,16 @@ class Run:
         report.notes[behind:behind] = sentences
 
     def _try_again(self, report: Report) -> None:
-        """Repeat the calls on copies, for `--fix` and `--second-call`."""
-        if not self._tries_again:
+        """Repeat the calls on copies, for `--fix` and `--second-call`, and for `--profile` where breaks are expensive."""
+        if not self._tries_again and report.profile is None:
             return
         from dynascope.compiler.lab.fix.result import annotate_fixes
         from dynascope.compiler.lab.fix.search import Search, SearchResult
         from dynascope.compiler.lab.fix.trial import Trials
-        from dynascope.compiler.lab.second_call import annotate_second_call, refusal, trace_again
+        from dynascope.compiler.lab.second_call import annotate_second_call, refusal, try_hints
 
+        is_costly = report.profile is not None and report.profile.is_worth_fixing
         with self._quiet():
-            second = None
             if self._fix is not None:
                 found = SearchResult()
                 if self._calls.kept and (report.breaks or report.recompiles):
@@ -206,11 +206,11 @@ class Run:
                 elif report.breaks and not self._calls.refusals:
                     found.notes.append("No change was tried: nothing that this run compiles was called")
                 annotate_fixes(report, found, self._calls, self._cells)
-                second = found.again
-            elif self.settings is not None:
-                second = self._user_code(trace_again, report, self._calls, self.settings, self._cells)
-            if second is not None and not self._fixes_own:
-                annotate_second_call(report, second, self._calls)
+                if found.again is not None and not self._fixes_own:
+                    annotate_second_call(report, found.again, self._calls)
+            elif self.settings is not None and (self.settings.second_call or is_costly):
+                progress = self.recording.show_progress
+                self._user_code(try_hints, report, self._calls, self.settings, self._cells, progress)
 
     # -- inside -----------------------------------------------------------------------------------------
 

@@ -1,36 +1,84 @@
-"""`--second-call`, and part of `--fix`: finds the graph breaks that occur only in the first call.
+"""Traces the recorded calls again, to know what an advice would do: `--second-call`, and part of `--fix` and `--profile`.
 
-The recorded calls are traced again with their own arguments, from the state that the program has left: modules are imported,
-caches are filled, warnings have been given.  Like every trial, the calls run on copies and leave nothing behind.
+The calls are traced with their own arguments, without the backend, from the state that the program has left: modules are
+imported, caches are filled, warnings have been given.  The first trace finds the graph breaks that occur only in the first
+call; one more for each setting that the compiler's hints name finds whether it helps or raises an error.  Nothing is verified.
+Like every trial, the calls run on copies and leave nothing behind.
 """
 
 from __future__ import annotations
 
-from dynascope.compiler.lab.fix.plan import Plan
-from dynascope.compiler.lab.fix.trial import Trials
+import re
+import time
+from collections import Counter
+from collections.abc import Callable
+
+from dynascope.compiler.lab.fix.plan import DYNAMO, Plan
+from dynascope.compiler.lab.fix.trial import TookTooLong, Trials
 from dynascope.compiler.lab.fix.verification import QUICK
 from dynascope.compiler.lab.recorded_call import CallRecorder
-from dynascope.compiler.report import Break, Report, message_of, plural
+from dynascope.compiler.report import Break, Report, Trial, message_of, plural
+from dynascope.compiler.report.overview import setting_in
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.lines import CellResolver
 
+#: all traces together take at most this many seconds, or this many times what the run compiled for, if that is more
+_LEAST_SECONDS, _TIMES = 15.0, 3.0
+#: the reason of a frame in which the compiler raised an exception
+_FAILED = re.compile(r"[\w.]*(?:Error|Exception): ")
 
-def trace_again(report: Report, calls: CallRecorder, settings: Settings, cells: CellResolver | None) -> Report | None:
-    """The report of the same calls, traced once more.
 
-    None if there is no graph break; None, with a note, if the calls cannot be repeated or fail when repeated.
+def try_hints(
+    report: Report, calls: CallRecorder, settings: Settings, cells: CellResolver | None, on_progress: Callable[[str], None]
+) -> None:
+    """Set the report's trials, and `first_call_only` of its breaks; a note says why not, or which hints were not tried.
+
+    Each setting is tried together with those that helped before it.
     """
     if not report.breaks:
-        return None
+        return
     why_not = refusal(report, calls)
-    if why_not is None:
-        ran = Trials(calls.kept, settings, cells).run(Plan(), QUICK)
-        error = next((o.error for o in ran.observed if o.error is not None), None)
-        if error is None:
-            return ran.report
-        why_not = f"traced again, the call raised {type(error).__name__}: {message_of(error)}"
-    report.notes.append(f"second call: not traced: {why_not}")
-    return None
+    if why_not is not None:
+        report.notes.append(f"second call: not traced: {why_not}")
+        return
+    trials = Trials(calls.kept, settings, cells)
+    trials.deadline = time.perf_counter() + max(_LEAST_SECONDS, _TIMES * report.summary.compile_seconds)
+    try:
+        on_progress("tracing the calls again")
+        second, best = _traced(trials, Plan(), report)
+        if second is None:
+            report.notes.append(f"second call: not traced: traced again, the call raised {best.error}")
+            return
+        annotate_second_call(report, second, calls)
+        report.trials = [best]
+        hinted = Counter(setting for b in second.breaks if (setting := setting_in(b.hints)) is not None)
+        for number, name in enumerate(sorted(hinted, key=lambda name: -hinted[name]), 1):
+            on_progress(f"tracing the calls again with {name} ({number} of {len(hinted)})")
+            _, trial = _traced(trials, Plan(settings={**best.settings, DYNAMO + name: True}), report)
+            report.trials.append(trial)
+            best = trial if trial.is_better_than(best) else best
+    except TookTooLong:
+        report.notes.append("second call: the time limit was reached: not every hint of the compiler was tried")
+    except KeyboardInterrupt:
+        report.notes.append("second call: interrupted: not every hint of the compiler was tried")
+
+
+def _traced(trials: Trials, plan: Plan, report: Report) -> tuple[Report | None, Trial]:
+    """The report and the trial of one more trace under a plan; no report if a call raises, or the compiler fails in it."""
+    trial = Trial(settings=dict(plan.settings))  # type: ignore[arg-type]
+    ran = trials.run(plan, QUICK)
+    error = next((o.error for o in ran.observed if o.error is not None), None)
+    # frames in which the compiler raises an exception run eagerly here, but the user's torch.compile would raise it
+    known = {f.reason for f in report.frames}
+    failed = next((f.reason for f in ran.report.frames if _FAILED.match(f.reason or "") and f.reason not in known), None)
+    if error is not None or failed is not None:
+        trial.error = failed if error is None else f"{type(error).__name__}: {message_of(error)}"
+        return None, trial
+    again, counts = {_place(b) for b in ran.report.breaks}, ran.report.summary
+    trial.removes = [b.id for b in report.breaks if _place(b) not in again]
+    trial.breaks, trial.graphs, trial.recompiles = len(ran.report.breaks), counts.graphs, counts.recompiles
+    trial.skipped = counts.skipped
+    return ran.report, trial
 
 
 def annotate_second_call(report: Report, second: Report, calls: CallRecorder) -> None:

@@ -18,6 +18,7 @@ cause of the forward with the same autograd sequence number.
 from __future__ import annotations
 
 import bisect
+import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
@@ -39,6 +40,8 @@ FORWARD, BACKWARD = "CompiledFunction", "CompiledFunctionBackward"
 #: autograd's engine; it runs in the calling thread on the CPU, and in a thread of its own for each accelerator
 ENGINE = "autograd::engine::evaluate_function"
 
+#: operations, but not what autograd's engine evaluates
+_OPERATION = re.compile(r"(?!autograd)\w+::\w+")
 #: runtime calls that block until the device is done; asynchronous ones (`cudaMemcpyAsync`) are followed by a separate wait
 _BLOCKING = ("cudaMemcpy", "hipMemcpy", "hipMemcpyWithStream", "urEventWait", "urQueueFinish")
 #: at most this many characters of a name are kept: kernels from C++ templates can have names of thousands of characters
@@ -164,7 +167,7 @@ class Slice:
     #: never merged
     entry: int = 0
     label: str = ""
-    #: eager ops in the slice: name -> [nanoseconds, count]
+    #: operations in a gap or a graph, without kernels of the backend: name -> [nanoseconds, count]
     ops: dict[str, list[int]] = field(default_factory=dict)
     #: number of starts and ends of events in the slice: recording each of them takes the profiler a moment
     edges: int = 0
@@ -419,6 +422,11 @@ class _Cutter:
             lambda start, end: self._add("graph", start, end, **graph),
             lambda wait: self._add("wait", wait.start, wait.end, **{**graph, "label": wait.name}),
         )
+        if self.slices and self.slices[-1].kind == "graph":
+            for op in _outermost(span, lambda s: s.kind == "cpu" and bool(_OPERATION.fullmatch(s.name))):
+                spent = self.slices[-1].ops.setdefault(op.name, [0, 0])
+                spent[0] += op.end - op.start
+                spent[1] += 1
         self._add("prologue", end, span.end, **prologue)
 
 

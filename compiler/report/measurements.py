@@ -29,6 +29,8 @@ Payback = Literal["calls", "compile time unknown", "no gain", "slower", "unclear
 PhaseKind = Literal[
     "dynamo", "guards", "backend", "aot", "passes", "lowering", "codegen", "compiler", "autotuning", "cache", "other"
 ]
+#: breaks that together take a smaller part of a call are not worth fixing to save time
+LEAST_WORTH = 1 / 20
 InputOutcome = Literal["reused", "recompiled", "compiled", "eager", "failed"]
 
 
@@ -125,7 +127,7 @@ class Segment(Part, kw_only=True):
     #: median duration over all calls that took the same path, and its spread
     median: float | None = None
     spread: list[float] = []
-    #: the eager ops of a gap, slowest first
+    #: the eager ops of a gap, or the operations that a graph calls (not the backend's own kernels), slowest first
     ops: list[EagerOp] = []
     #: number of eager ops that ran in a gap, including those that `ops` leaves out; None: not a gap, or unknown
     op_count: int | None = None
@@ -224,6 +226,17 @@ class Profile(Part, kw_only=True):
     devices: list[str] = []
     #: what repeating the call could not undo, and how far the figures can be trusted
     notes: list[str] = []
+
+    @property
+    def seconds_of_breaks(self) -> float:
+        """All that a call spends between graphs because of breaks, with the eager ops: the most that removing them can gain."""
+        spent = sum((c.seconds or 0.0) + c.ops_seconds + (c.eager_seconds or 0.0) for c in self.breaks)
+        return min(spent, self.median_seconds)
+
+    @property
+    def is_worth_fixing(self) -> bool:
+        """Whether breaks take so much of a call that fixing them pays."""
+        return self.seconds_of_breaks >= LEAST_WORTH * self.median_seconds
 
 
 class CompilePhase(SparsePart, kw_only=True):
@@ -456,6 +469,27 @@ FixKind = Literal["setting", "wrap", "rewrite"]
 #: full name of a setting (`torch._dynamo.config.NAME`), or argument of torch.compile -> the value; a list holds dotted names of
 #: functions.  `torch._dynamo.mark_dynamic` -> the sizes to mark before each call: "x, 0" is dimension 0 of x
 FixSettings = dict[str, bool | int | float | str | list[str] | None]
+
+
+class Trial(Part, kw_only=True):
+    """One more trace of the recorded calls, without the backend, from the state that the run has left; nothing is verified."""
+
+    #: as in `Fix.settings`; {}: nothing was changed, so what is missing occurs only in the first call
+    settings: FixSettings = {}
+    #: counts of the trace; None: it ended with an error
+    breaks: int | None = None
+    graphs: int | None = None
+    recompiles: int | None = None
+    skipped: int | None = None
+    #: ids of the run's breaks that the trace does not have
+    removes: list[str] = []
+    #: the exception that the call, or the compiler in it, raised
+    error: str | None = None
+
+    def is_better_than(self, other: Trial) -> bool:
+        """Whether it has fewer breaks and eager frames; where it has as many, fewer graphs."""
+        mine, others = ((t.breaks or 0) + (t.skipped or 0) for t in (self, other))
+        return self.error is None and (mine, self.graphs or 0) < (others, other.graphs or 0)
 
 
 class FixEdit(Part):

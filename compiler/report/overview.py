@@ -5,9 +5,9 @@ each recompile.  In the tree, these frames are one node, below the node of the c
 
 Causes group the graph breaks and recompiles, so that one change may remove a whole group.  Breaks that occur only in the first
 call are one group, and so are those that torch's optimizers make by design.  Other breaks are in one group if the compiler's
-hints name the same setting for them.  If the hints name none, the breaks that may follow from an earlier break are one group,
-and the rest is grouped by type.  Recompiles are in one group if their first failed guards are of the same kind.  If no times
-were measured, groups are ranked by the number of frames that they split or cause to run eagerly.
+hints name the same setting for them.  If the hints name none, they are grouped by type.  Recompiles are in one group if their
+first failed guards are of the same kind.  If no times were measured, groups are ranked by the number of frames that they split
+or cause to run eagerly.
 """
 
 from __future__ import annotations
@@ -194,7 +194,6 @@ _SETTING = re.compile(r"torch\._dynamo\.(?:config\.)?(\w+) ?= ?True")
 _TRAINING = re.compile(
     r"[\\/]torch[\\/](?:optim|amp)[\\/]|`(?:Optimizer|LRScheduler|GradScaler)\.\w+`|torch\.optim\.|Tensor\.backward\(\)"
 )
-_CONSEQUENCE = "may have been caused by an earlier graph break"
 
 
 @dataclass(kw_only=True)
@@ -220,8 +219,6 @@ class Cause:
     seconds: float | None = None
     #: number of operations of a call that run eagerly because of the breaks, counted by the profiler; None: not measured
     eager_ops: int | None = None
-    #: whether the compiler says that an earlier break may have caused these breaks
-    consequence: bool = False
     #: whether torch breaks the graph there on purpose
     by_design: bool = False
     #: whether the breaks do not occur when the calls are repeated
@@ -231,8 +228,8 @@ class Cause:
 def causes(report: ReportData) -> list[Cause]:
     """The causes of graph breaks, then those of recompiles, the most expensive first.
 
-    Breaks that may follow from earlier ones come after the other breaks.  Breaks that occur only in the first call come
-    after all other breaks, unless Dynamo skipped frames because of them: these frames run eagerly in later calls, too.
+    Breaks that occur only in the first call come after all other breaks, unless Dynamo skipped frames because of them: these
+    frames run eagerly in later calls, too.
     """
     groups: dict[tuple[str, str], Cause] = {}
     ops = _eager_ops(report)
@@ -240,9 +237,8 @@ def causes(report: ReportData) -> list[Cause]:
     skipped = [f.stopped_by for f in report.frames if f.status == "skipped"]
     for broken in sorted(report.breaks, key=lambda b: (-(costs.get(b.id) or 0), -len(b.hits))):
         setting = setting_in(broken.hints)
-        consequence = setting is None and any(_CONSEQUENCE in hint for hint in broken.hints)
-        key = ("consequence", "") if consequence else ("setting", setting) if setting else ("type", broken.type)
-        cause = Cause(kind="break", setting=setting, type=broken.type, consequence=consequence)
+        key = ("setting", setting) if setting else ("type", broken.type)
+        cause = Cause(kind="break", setting=setting, type=broken.type)
         if is_by_design(broken):
             key, cause = ("by design", ""), Cause(kind="break", type=broken.type, by_design=True)
         if broken.first_call_only:
@@ -287,12 +283,11 @@ def _skips(broken: Break) -> int:
     return sum(hit.outcome == "skipped" for hit in broken.hits)
 
 
-def _rank(cause: Cause) -> tuple[bool, bool, bool, bool, float, int, int]:
+def _rank(cause: Cause) -> tuple[bool, bool, bool, float, int, int]:
     return (
         cause.kind == "recompile",
         cause.first_call and not cause.skipped,
         cause.by_design,
-        cause.consequence,
         -(cause.seconds or 0.0),
         -(cause.split + cause.skipped),
         -len(cause.frames),

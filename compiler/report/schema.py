@@ -11,7 +11,7 @@ from typing import Literal
 from msgspec import field
 
 from dynascope.compiler.report.data import FailedGuard, GuardSite, LazyPart, Part, StackEntry, Symbol
-from dynascope.compiler.report.measurements import Check, CompileTime, Fix, FixSet, GraphRun, InputRun, Profile
+from dynascope.compiler.report.measurements import Check, CompileTime, Fix, FixSet, GraphRun, InputRun, Profile, Trial
 
 #: version of the data; `upgrade` converts older data.  A new field with a default needs no new version.
 SCHEMA = 2
@@ -408,6 +408,9 @@ class ReportData(LazyPart, kw_only=True):
     inputs: list[InputRun] | None = None
     #: comparison of compiled with eager; only with `--check`
     check: Check | None = None
+    #: what tracing the calls again showed, first without a change; only with `--second-call`, and with `--profile` if breaks
+    #: are expensive
+    trials: list[Trial] | None = None
     #: the changes that were considered for each graph break and recompile; only with `--fix`
     fixes: list[Fix] | None = None
     #: the verified fixes, applied together; only with `--fix`

@@ -1,4 +1,4 @@
-"""The overview of a large report: what to do first, the causes, and the calls with what happened in each.
+"""The overview of a large report: the causes, and the calls with what happened in each.
 
 Promises: only a large report has one; every break and every recompile that was not refused is in one cause, and every frame
 that is not ignored is in the row of its call.  A call is quiet if neither it nor any call below it is eventful
@@ -12,21 +12,20 @@ from collections import defaultdict
 from itertools import groupby
 from typing import TypedDict
 
-from dynascope.compiler.report import Break, Fix, Frame, Recompile, Report, plural, time_text
-from dynascope.compiler.report.overview import OWNERS, Call, Cause, Owners, call_tree, causes, package, ran_in
+from dynascope.compiler.report import Break, Fix, Frame, Recompile, Report, Trial, plural, time_text
+from dynascope.compiler.report.overview import OWNERS, Call, Cause, Owners, call_tree, causes, ran_in
 from dynascope.widgets.features.breaks import advice, cause_of, instead_of, was_refused
-from dynascope.widgets.features.fixes import considered, fixed_counts, fixed_words, is_refused
+from dynascope.widgets.features.fixes import considered, is_refused
 from dynascope.widgets.features.places import Places, break_code
 from dynascope.widgets.features.recompiles import recompile_words
-from dynascope.widgets.features.summary import nothing_to_do
 from dynascope.widgets.terminal import Terminal
-from dynascope.widgets.words import compiler_text, listing, printable, shorten
+from dynascope.widgets.words import compiler_text, listing, shorten
 
 #: a report is large if it has more frames than this, of more functions than this
 MOST_FRAMES, MOST_FUNCTIONS = 12, 4
 #: lines of a screen
 SCREEN = 45
-#: lines for the causes, if only one line is above or below the overview; each further line there takes one away, and the
+#: lines for the causes, if only four lines are above or below the overview; each further line there takes one away, and the
 #: calls get what is left of the screen
 CAUSES = 20
 #: causes that are shown with their places (one less if there are more than MANY causes), and functions named in one line
@@ -83,7 +82,6 @@ _GUARDS = {
     ),
 }
 _SAME = "keep what the guard checks the same in each call"
-_HINT = "the compiler's hint"
 _TRACED_AGAIN = "tried: gone after a first call"
 _LIMIT = "Dynamo recompile limit exceeded"
 
@@ -136,18 +134,13 @@ class CallRow(TypedDict):
 class Overview(TypedDict):
     """What a large report opens with.
 
-    `first`: what to do first; `left`: the breaks and recompiles of the other causes; `well`: what is compiled well; `library`:
-    the package, other than torch, that most frames are from, or ""; `measured`: whether run times were measured; `by_cost`:
-    whether the causes of breaks are sorted by measured costs.
+    `library`: the package, other than torch, that most frames are from, or ""; `measured`: whether run times were measured;
+    `by_cost`: whether the causes of breaks are sorted by measured costs.
     """
 
-    first: str
-    left: str
-    first_id: str
     causes: list[CauseRow]
     calls: list[CallRow]
     library: str
-    well: str
     measured: bool
     by_cost: bool
 
@@ -166,18 +159,11 @@ def overview(places: Places) -> Overview | None:
         return None
     owners = Owners(report)
     words = [CauseWords(places, cause) for cause in causes(report)]
-    rows = [one.row(number, owners) for number, one in enumerate(words)]
-    named = words[0].breaks if words else []  # "first" names the first of these; the first of the sorted places may be another
-    first, left = proved_words(report)
     costs = [one.cause.seconds for one in words if one.breaks]
     return {
-        "first": printable(first or (first_words(words[0]) if words else nothing_to_do(report)), 1000),
-        "left": left if first else left_words(words[1:]),
-        "first_id": named[0].id if named else rows[0]["places"][0]["id"] if rows and rows[0]["places"] else "",
-        "causes": rows,
+        "causes": [one.row(number, owners) for number, one in enumerate(words)],
         "calls": _Rows(places, owners).rows,
         "library": shorten(owners.library or "", 40),
-        "well": _compiled_well(places),
         "measured": report.profile is not None,
         "by_cost": bool(costs) and None not in costs and costs == sorted(costs, key=lambda seconds: -(seconds or 0)),
     }
@@ -247,8 +233,6 @@ class CauseWords:
         steps = advice(self.report, self.breaks[0])
         if cause.by_design:
             return "torch's own breaks, for training", steps[0]
-        if cause.consequence:
-            return "may follow from an earlier break", "fix the others first: the compiler says that they may be the cause"
         if cause.type in _TYPES and not self.breaks[0].error:
             return _TYPES[cause.type]
         title = _SETTINGS.get(cause.setting or "") or _TYPES.get(cause.type, (cause.type,))[0]
@@ -267,15 +251,15 @@ class CauseWords:
     def fix(self) -> str:
         """What to do about the cause."""
         setting = self.cause.setting
-        if setting is not None and self.is_refused():
-            return f"{lower_first(instead_of(setting))} ({was_refused(setting)})"
         if setting is not None:
-            return f"set `torch._dynamo.config.{setting} = True` ({self.tried() or _HINT})"
-        titles = list(dict.fromkeys(fix.title for fix in self.considered() if fix.chosen))
+            helps, shown = self.outcome()
+            step = lower_first(instead_of(setting)) if helps is False else f"set `torch._dynamo.config.{setting} = True`"
+            return f"{step} ({shown})"
+        titles = list(dict.fromkeys(f"{fix.title} (tried: {fix.verdict})" for fix in self.considered() if fix.chosen))
         if titles:
-            return f"{'; '.join(map(lower_first, titles[:2]))} (tried: verified)"
+            return "; ".join(map(lower_first, titles[:2]))
         _, step, *instead = self.meaning()
-        if self.is_refused() and (self.cause.kind == "recompile" or instead):
+        if is_refused(self.considered()) and (self.cause.kind == "recompile" or instead):
             return f"{(instead or [step])[0]} (other changes were tried and refused)"
         return step
 
@@ -283,21 +267,29 @@ class CauseWords:
         """The changes considered for the cause; if it has a setting, those with this setting."""
         return considered(self.report, [*self.cause.breaks, *self.cause.frames], self.cause.setting)
 
-    def is_refused(self) -> bool:
-        """Whether changes for the cause were tried, or the setting if it has one, and none is verified."""
-        return is_refused(self.considered())
-
-    def tried(self) -> str:
-        """What trying the setting showed, `tried: 8 graph breaks become 3`, or `not tried`; empty if no fix has it."""
-        tried = self.considered()
-        verified = [f for f in tried if f.verdict == "verified" and None not in (f.breaks_before, f.breaks_after)]
-        if verified and verified[0].breaks_before == verified[0].breaks_after:
-            return "tried: verified, with other changes"
-        if verified:
-            before = verified[0].breaks_before or 0
-            return f"tried: {plural(before, 'graph break')} {'becomes' if before == 1 else 'become'} {verified[0].breaks_after}"
-        reasons = [fix.reason if fix.reason.startswith("not ") else f"not tried: {fix.reason}" for fix in tried if fix.reason]
-        return reasons[0] if reasons else "not tried" if tried else ""
+    def outcome(self) -> tuple[bool | None, str]:
+        """Whether the cause's setting helps, and what trying it showed; (None, why) if nobody has tried it."""
+        setting, fixes = self.cause.setting or "", self.considered()
+        held = next((f for f in fixes if f.chosen and None not in (f.breaks_before, f.breaks_after)), None)
+        if held is not None and held.breaks_before == held.breaks_after:
+            return True, f"tried: {held.verdict}, with other changes"
+        if held is not None:
+            before = held.breaks_before or 0
+            verb = "becomes" if before == 1 else "become"
+            return True, f"tried: {plural(before, 'graph break')} {verb} {held.breaks_after}"
+        if is_refused(fixes):
+            return False, was_refused(setting)
+        trials = self.report.trials or []
+        trial = next((t for t in trials if [*t.settings][-1:] == [f"torch._dynamo.config.{setting}"]), None)
+        if trial is None:
+            reason = next((fix.reason for fix in fixes if fix.reason), "")
+            return None, "the compiler's hint, not tried" + (f": {reason.removeprefix('not verified: ')}" if reason else "")
+        if trial.error is not None:
+            return False, f"`{setting} = True` was tried: it ends in {compiler_text(trial.error, 160)}"
+        best, after = helpful(trials[: trials.index(trial)])[-1], plural(trial.breaks or 0, "graph break")
+        if not trial.is_better_than(best):
+            return False, f"`{setting} = True` was tried: {after} with it, {best.breaks} without"
+        return True, f"tried: {best.breaks} {'becomes' if best.breaks == 1 else 'become'} {after}"
 
     def cost(self) -> str:
         """What the cause costs: `1.2 ms a call · 34 eager ops`, `27 hits`; "" if no more is known than the count."""
@@ -319,58 +311,16 @@ class CauseWords:
         return list(dict.fromkeys(self.places.name(f).removeprefix("resume in ") for f in frames))
 
 
-def proved_words(report: Report) -> tuple[str, str]:
-    """What applying the verified fixes does, as what to do first, and what then remains; two "" if there are none."""
-    fixes = report.fix_set
-    if fixes is None or not fixes.fixes:
-        return "", ""
-    more = f"{plural(fixes.graphs_before, 'graph')} → {fixes.graphs_after}"
-    removes = any(count for _, count, _ in fixed_counts(report))
-    gain = f"{fixed_words(report)} go away" if removes else f"more is captured ({more})"
-    left = [plural(whole - count, name) for name, count, whole in fixed_counts(report) if whole > count]
-    return f"apply {plural(len(fixes.fixes), 'verified change')} (`{report.patched_by}`): {gain}.", ", ".join(left)
+def helpful(trials: list[Trial]) -> list[Trial]:
+    """The first trial, in which nothing was changed, and those of which each was better than all before it."""
+    found = trials[:1]
+    for trial in trials[1:]:
+        found += [trial] if trial.is_better_than(found[-1]) else []
+    return found
 
 
 def lower_first(words: str) -> str:
     return words[:1].lower() + words[1:]
-
-
-def first_words(words: CauseWords) -> str:
-    """One sentence on what to do first; `words`: those of the first cause."""
-    cause = words.cause
-    fix = words.fix().removesuffix(f" ({_HINT})").removesuffix(".")
-    if cause.kind == "recompile":
-        return f"{fix} ({words.count()}: {words.title()})."
-    if cause.setting is not None and not words.is_refused() and words.tried().startswith("tried"):
-        return f"{fix}."
-    part, whole = len(words.breaks), plural(len(words.report.breaks), "graph break")
-    of = f"{part} of {whole}" if part < len(words.report.breaks) else f"all {whole}" if part > 1 else "the only graph break"
-    if cause.first_call:
-        subject = of.replace("the only", "its") + (" are" if part > 1 else " is")
-        return f"{fix.removesuffix(f' ({_TRACED_AGAIN})')}: {subject} in the first call only."
-    if cause.setting is not None and not words.is_refused():
-        owners = {package(b.file) or "your code" for b in words.breaks}
-        whose = f" ({owners.pop()})" if len(owners) == 1 else ""
-        return f"{fix}: the compiler advises it for {of}{whose}."
-    b = words.breaks[0]
-    at = f"{words.places.at(b.file, b.line, b.cell)} in {words.places.function(b.function, b.file, b.line)}"
-    more = f" and {plural(len(words.breaks) - 1, 'more place')}" if len(words.breaks) > 1 else ""
-    tries = (
-        ""
-        if words.report.fixes is not None
-        else "; `%%compile --fix` and `dynascope fix` try such changes" + (", also in a library" if package(b.file) else "")
-    )
-    return f"at {at} ({package(b.file) or 'your code'}){more}, {words.title()}: {fix}{tries}."
-
-
-def left_words(others: list[CauseWords]) -> str:
-    """The counts of the other causes: `4 graph breaks (2 of them may go away too), 19 recompiles`; empty if there are none."""
-    breaks = sum(len(other.breaks) for other in others)
-    follow = sum(len(other.breaks) for other in others if other.cause.consequence)
-    again = sum(len(other.frames) for other in others)
-    may = f" ({follow} of them may go away too)" if follow < breaks else ", which may go away too"
-    rest = [plural(breaks, "graph break") + (may if follow else "")] if breaks else []
-    return ", ".join(rest + ([plural(again, "recompile")] if again else []))
 
 
 # -- calls ------------------------------------------------------------------------------------------
@@ -487,26 +437,6 @@ def _first_versions(report: Report) -> dict[str, int | None]:
     return {g.id: g.ops for g in report.graphs if g.id not in again}
 
 
-def _compiled_well(places: Places) -> str:
-    """A sentence on the functions that have graphs, were compiled in this recording, and are not eventful themselves.
-
-    "" without any, or if no ops are known.
-    """
-    ops = _first_versions(places.report)
-    calls = [call for root in call_tree(places.report) for _, call in root.walk()]
-    sizes = {id(call): sum(ops.get(g) or 0 for g in call.graphs) for call in calls}
-    unclear = [c for c in calls if c.is_eventful or any(f.status == "cached" for f in c.frames)]
-    eventful = {(c.name, c.file, c.line) for c in unclear}
-    well = [c for c in calls if c.graphs and (c.name, c.file, c.line) not in eventful]
-    whole = sum(sizes.values())
-    if not well or not whole:
-        return ""
-    well.sort(key=lambda call: -sizes[id(call)])
-    names = list(dict.fromkeys(_short(places.function(call.name, call.file, call.line)) for call in well))
-    part = round(100 * sum(sizes[id(c)] for c in well) / whole)
-    return f"{plural(len(names), 'function')} (without what they call), {part}% of the captured ops: {listing(names, 120)}"
-
-
 # -- text -------------------------------------------------------------------------------------------
 
 
@@ -522,11 +452,8 @@ class OverviewText(Terminal):
 
     def lines(self, used: int) -> list[str]:
         """The lines of the overview; `used`: number of the screen's lines that are taken by what is above and below it."""
-        first = self.labelled("Do this first: ", self.shown["first"], 3, "green", "bold")
-        first += self.labelled("    Remaining: ", self.shown["left"], 2)
-        first += self.labelled("Compiled well: ", self.shown["well"], 2)
-        causes = self.causes(CAUSES - max(0, used - 1))
-        out = ["", *first, *(["", *causes] if causes else [])]
+        causes = self.causes(CAUSES - max(0, used - 4))
+        out = ["", *causes] if causes else []
         foot = ["", self.paint("More about the breaks: print(report.details())", "soft")]
         return [*out, "", *self.calls(SCREEN - used - len(out) - len(foot) - 1), *foot]
 

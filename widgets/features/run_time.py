@@ -22,7 +22,6 @@ from dynascope.compiler.report import (
     Profile,
     Report,
     Segment,
-    place,
     plural,
     seconds,
     time_text,
@@ -35,10 +34,8 @@ from dynascope.widgets.words import printable, shorten
 
 #: a lane with more segments than `MOST` is drawn by hundredths of the call, except for segments of at least `_LONG` of it
 MOST, _LONG, _GATHERED = 1500, 1 / 200, 1 / 100
-#: breaks that together take a smaller part of a call are not worth fixing to save time
-LEAST_WORTH = 1 / 100
 #: for each share its name, its kind (which sets its color) and what it means
-_SHARES = {
+SHARES = {
     "graphs": ("compiled graphs", "graph", "the captured graphs, as the backend compiled them"),
     "gaps": ("gaps", "gap", "eager Python and eager ops between two graphs"),
     "lookups": ("guards", "lookup", "looking for compiled code whose guards hold"),
@@ -110,8 +107,6 @@ class TimeLine(TypedDict):
     segments: list[TimeSegment]
     shares: list[Share]
     verdict: str
-    first: str
-    first_id: str
     devices: str
     inputs: list[InputRow]
     inputs_summary: str
@@ -132,44 +127,12 @@ def timeline(places: Places) -> TimeLine | None:
         "lanes": [shorten(lane, 60) for lane in profile.lanes],
         "segments": _segments(profile, drawn, places),
         "shares": [
-            {"name": _SHARES[key][0], "kind": _SHARES[key][1], "part": round(value, 4), "full": _SHARES[key][2]}
-            for key, value in profile.shares.items() if key in _SHARES and (value > 0 or key == "unaccounted")
+            {"name": SHARES[key][0], "kind": SHARES[key][1], "part": round(value, 4), "full": SHARES[key][2]}
+            for key, value in profile.shares.items() if key in SHARES and (value > 0 or key == "unaccounted")
         ],
-        "verdict": printable(verdict_words(profile), 1000), "first": printable(first_to_fix(profile, report), 1000),
-        "first_id": next((c.break_ for c in profile.breaks if c.seconds or c.eager_seconds), ""),
-        "devices": printable(", ".join(profile.devices), 300),
+        "verdict": printable(verdict_words(profile), 1000), "devices": printable(", ".join(profile.devices), 300),
         "inputs": input_rows(report), "inputs_summary": inputs_summary(report.inputs) if report.inputs else "",
     }  # fmt: skip
-
-
-def costly_break(profile: Profile) -> BreakCost | None:
-    """The most expensive break of known cost; None if all of them together take less than `LEAST_WORTH` of a call."""
-    known = [c for c in profile.breaks if c.seconds is not None and c.seconds > 0]
-    shares = [c.share for c in known]
-    is_little = None not in shares and sum(share or 0.0 for share in shares) < LEAST_WORTH
-    return None if is_little or not known else known[0]
-
-
-def first_to_fix(profile: Profile, report: Report) -> str:
-    """A sentence on the most expensive break, and on one of unknown cost whose eager code takes longer; "" without either.
-
-    It also says so if all breaks together cost too little to be worth fixing.
-    """
-    at = {b.id: place(b) + (f" ({b.source.strip()[:60]})" if b.source.strip() else "") for b in report.breaks}
-    known = [c for c in profile.breaks if c.seconds is not None and c.seconds > 0]
-    unknown = [c for c in profile.breaks if c.seconds is None and c.eager_seconds]
-    words = []
-    if costly_break(profile) is None and known and all(c.seconds is not None for c in profile.breaks):
-        return f"No break is worth fixing to save time: together they cost less than {LEAST_WORTH:.0%} of a call"
-    if known:
-        best = known[0]
-        share = f", {100 * best.share:.0f}% of it" if best.share is not None else ""
-        words.append(f"the break at {at[best.break_]} costs {time_text(best.seconds or 0)} a call{share}")
-    if unknown and (not known or (unknown[0].eager_seconds or 0) > (known[0].seconds or 0)):
-        worst = unknown[0]
-        taken = time_text(worst.eager_seconds or 0)
-        words.append(f"the break at {at[worst.break_]} makes {taken} a call run eagerly (what compiling it gains is unknown)")
-    return f"Fix this first: {'; and '.join(words)}" if words else ""
 
 
 def verdict_words(profile: Profile) -> str:
@@ -377,7 +340,6 @@ def run_time_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
         b = places.breaks[cost.break_]
         out += terminal.wrap(f"{places.at(b.file, b.line, b.cell)} {cost_words(cost)}", "    ")
     out += [f"    … and {len(profile.breaks) - most} more"] if len(profile.breaks) > most else []
-    out += terminal.labelled("  → ", line["first"], 2, "green")
     if profile.guards is not None and (switches := guard_switches(profile)):
         costs = profile.guards
         out += terminal.wrap(

@@ -1,23 +1,35 @@
-"""A report as a whole: its headline, the facts beside it, its error, and notes on what may be missing.
+"""A report as a whole: its headline, what to do first, the facts beside it, its error, and notes on what may be missing.
 
-Promises: what is unknown (None) is called unknown or left out.
+Promises: what is unknown (None) is called unknown or left out.  There is one recommendation, and it stands here: the view, the
+page and the text show it in these words, and nothing else advises what to do first.  A hint of the compiler is never the first
+advice unless it was tried; what is left after an advice is said only if a trial has shown it.
 """
 
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterable
 from typing import TypedDict
 
 from typing_extensions import NotRequired
 
-from dynascope.compiler.report import Frame, Report, Summary, place, plural, seconds, time_text
+from dynascope.compiler.report import Frame, Profile, Report, Summary, plural, seconds, time_text
+from dynascope.compiler.report.overview import causes, package
 from dynascope.widgets.features.breaks import sorted_breaks
-from dynascope.widgets.features.fixes import fixes_summary, how_to_apply
+from dynascope.widgets.features.fixes import fix_row, fixed_counts, fixes_summary, how_to_apply
 from dynascope.widgets.features.graphs import splits
+from dynascope.widgets.features.overview import CauseWords, helpful, is_large
 from dynascope.widgets.features.places import Places
-from dynascope.widgets.features.run_time import costly_break
+from dynascope.widgets.features.run_time import SHARES
 from dynascope.widgets.terminal import Terminal
 from dynascope.widgets.words import capped, printable, shorten
+
+_TRY = (
+    "see what the compiler's hints do before you follow them: `%%compile --second-call` traces the calls again with each of "
+    "them, without the backend, and says what is left."
+)
+#: sentences beside what to do first in a text
+MOST_MORE = 5
 
 
 class Chip(TypedDict):
@@ -58,9 +70,6 @@ def headline_parts(report: Report) -> list[str]:
         parts.append("compile time unknown")
     if report.error is not None and not report.error.caught:
         parts.append("stopped by an error")
-    costly = costly_break(report.profile) if report.profile else None
-    if costly is not None:
-        parts.append(f"fix first: {place(report.break_(costly.break_))} ({time_text(costly.seconds or 0)} a call)")
     return parts
 
 
@@ -68,18 +77,6 @@ def breaks(s: Summary) -> str:
     """The number of graph breaks at known places: `2 graph breaks`, or `graph breaks unknown`."""
     is_unknown = not s.breaks and (s.cached or s.unknown_breaks)  # the breaks of cached code are unknown: never "no breaks"
     return "graph breaks unknown" if is_unknown else plural(s.breaks, "graph break")
-
-
-def nothing_to_do(report: Report) -> str:
-    """What to do first in a program without a known cause of breaks or recompiles."""
-    s = report.summary
-    is_known = not (s.cached or s.unknown_breaks)
-    refused = sum(r.refused_by is not None for r in report.recompiles)
-    counts = [(s.failed, "failed"), (s.skipped, "skipped"), (s.unfinished, "unfinished"), (s.cached, "cached")]
-    facts = [f"{'no graph break' if is_known else breaks(s)}, no recompile"]
-    facts += [f"{plural(n, 'frame')} {word}" for n, word in counts if n]
-    facts += [f"{plural(refused, 'recompile')} refused"] if refused else []
-    return f"nothing: {'; '.join(facts)}." if is_known else f"unknown ({'; '.join(facts)})."
 
 
 def name(report: Report) -> str:
@@ -117,10 +114,6 @@ def chips(places: Places) -> list[Chip]:
         if e.break_ or e.frame:
             chip["id"] = e.break_ or e.frame or ""
         found.append(chip)
-    fixed = fixes_summary(report)
-    if fixed and report.fix_set is not None:
-        see = "see the Fix tabs, or report.patch()" if report.fix_set.edits else how_to_apply(report)
-        found.append({"text": printable(f"{fixed}: {see}" if see else fixed, 2000), "kind": "fix"})
     if report.origin == "partial":
         found.append({"text": "interrupted: a partial report", "kind": "note"})
 
@@ -155,6 +148,207 @@ def notes(report: Report) -> list[str]:
     return [printable(note, 2000) for note in [*record_notes(report), *fixes, *report.notes]]
 
 
+# -- what to do first -------------------------------------------------------------------------------
+
+
+class Recommendation(TypedDict):
+    """What to do first, made of all that is known; `id`: what it is about, for a click.
+
+    `left`: what is left after it, "" if nobody has tried it; `more`: further sentences, the most important first; `hints`:
+    whether the compiler's hints name settings that nobody has tried yet, though the calls could be traced again.
+    """
+
+    first: str
+    id: str
+    left: str
+    more: list[str]
+    hints: bool
+
+
+#: what to do, what is left after it ("" if that is not known), and the id of what it is about
+Step = tuple[str, str, str]
+
+
+def recommendation(places: Places) -> Recommendation | None:
+    """The recommendation of a report; None for a small one in which nothing was measured or tried, or nothing happened."""
+    report, profile = places.report, places.report.profile
+    words = [CauseWords(places, cause) for cause in causes(report)]
+    slower = _slower(report, profile) if profile is not None else ""
+    is_tried = bool(profile or report.trials or report.fix_set)
+    if not (is_large(report) or (is_tried and words) or slower):
+        return None
+    hinted = [one for one in words if one.cause.setting is not None]
+    untried = [one for one in hinted if one.outcome()[0] is None]
+    tried = _fixes(report) or _trial(report)
+    action, left, id = tried or _cause(words, untried, report)
+    said = [action]
+    if profile is not None:
+        if report.breaks and profile.is_worth_fixing:
+            said.append(f"graph breaks {_cost(profile)}")
+        elif report.breaks:
+            said = [f"leave the graph breaks: they {_cost(profile)}", action if tried else ""]
+        said.insert(2 if profile.is_worth_fixing else 1, _dominant(places, profile))
+        if slower and _only_captures(report):
+            said = [slower, *(said if words else said[1:])]
+        elif slower:
+            said[0] = f"{slower} {_capital(said[0])}"
+    if left and said[0] is not action:
+        said, left = [f"{one} Remaining: {left}." if one is action else one for one in said], ""
+    said += [*_chosen(places), *(f"the compiler's hint {one.outcome()[1]}." for one in hinted if one.outcome()[0] is False)]
+    if untried:
+        quoted = ", ".join(f"`{one.cause.setting} = True` for {one.count()}{_whose(one)}" for one in untried)
+        said.append(f"the compiler hints at {quoted}: not tried here, and it can make things worse.")
+    if profile is None and words:
+        said.append("what a call spends its time on is not known: `--profile` measures it.")
+    return {
+        "first": printable(said[0], 1000), "id": id, "left": left,
+        "more": [printable(_capital(one), 600) for one in said[1:] if one],
+        "hints": bool(untried) and report.origin == "live" and not report.trials,
+    }  # fmt: skip
+
+
+def _capital(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
+
+
+def _fixes(report: Report) -> Step | None:
+    """What to do, what is left after it, and the id of what it is about: apply the fixes that hold."""
+    fixes = report.fixes_to_apply(conditional=True)
+    if fixes is None or not fixes.fixes:
+        return None
+    left = [plural(whole - count, what) for what, count, whole in fixed_counts(report) if whole > count]
+    id = next((id for fix in report.fixes or () if fix.chosen for id in fix.removes), "")
+    return f"apply what --fix has found: {fixes_summary(report)}. {how_to_apply(report)}.", ", ".join(left), id
+
+
+def _chosen(places: Places) -> list[str]:
+    """The fixes that hold, each with its figures and its condition; if none does, what was tried in vain."""
+    rows = [(fix, fix_row(fix, places)) for fix in places.report.fixes or () if fix.chosen][:3]
+    found = [
+        f"{fix.title} ({fix.verdict}): {row['gain']}." + (f" Condition: {row['condition']}" if row["condition"] else "")
+        for fix, row in rows
+    ]
+    summary = fixes_summary(places.report)
+    return found or ([f"{summary}."] if summary else [])
+
+
+def _trial(report: Report) -> Step | None:
+    """What the best trace of the calls did."""
+    trials = helpful(report.trials or [])
+    if not trials or not trials[-1].removes:
+        return None
+    best = trials[-1]
+    steps = ["call it once in eager mode before it is compiled"] if trials[0].removes else []
+    steps += [" and ".join(f"set `{name} = {value}`" for name, value in best.settings.items())] if best.settings else []
+    gains = {c.break_: c.seconds or c.eager_seconds or 0.0 for c in report.profile.breaks} if report.profile else {}
+    gain = sum(gains.get(id, 0.0) for id in best.removes)
+    worth = f", which gains about {time_text(gain)} a call" if gain else ""
+    tried = f"traced so, {plural(len(report.breaks), 'graph break')} {'becomes' if len(report.breaks) == 1 else 'become'}"
+    left = [plural(n, what) for n, what in ((best.breaks, "graph break"), (best.recompiles, "recompile")) if n]
+    return f"{', then '.join(steps)}: {tried} {best.breaks}{worth}.", ", ".join(left), best.removes[0]
+
+
+def _cause(words: list[CauseWords], untried: list[CauseWords], report: Report) -> Step:
+    """What to do about the first cause; if nobody has tried the compiler's hint for it, that comes first."""
+    if words and words[0] in untried and not report.trials and report.origin == "live":
+        return _TRY, "", words[0].breaks[0].id
+    cause = next((one for one in words if one not in untried), next(iter(words), None))
+    if cause is None:
+        return _nothing(report), "", ""
+    return _first_words(cause, report), "", (cause.breaks or cause.frames)[0].id
+
+
+def _first_words(words: CauseWords, report: Report) -> str:
+    """What to do about a cause, and where."""
+    cause, fix = words.cause, words.fix().removesuffix(".")
+    if cause.kind == "recompile":
+        return f"{fix} ({words.count()}: {words.title()})."
+    part, whole = len(words.breaks), plural(len(report.breaks), "graph break")
+    of = f"{part} of {whole}" if part < len(report.breaks) else f"all {whole}" if part > 1 else "the only graph break"
+    if cause.first_call:
+        return f"{fix}: {of.replace('the only', 'its')} {'are' if part > 1 else 'is'} in the first call only."
+    if cause.setting is not None and words.outcome()[0] is not False:
+        return f"{fix}, for {of}{_whose(words)}."
+    b = words.breaks[0]
+    at = f"{words.places.at(b.file, b.line, b.cell)} in {words.places.function(b.function, b.file, b.line)}"
+    more = f" and {plural(part - 1, 'more place')}" if part > 1 else ""
+    library = ", also in a library" if package(b.file) else ""
+    tries = "" if report.fixes is not None else f"; `%%compile --fix` tries such changes{library}"
+    return f"at {at} ({package(b.file) or 'your code'}){more}, {words.title()}: {fix}{tries}."
+
+
+def _whose(words: CauseWords) -> str:
+    owners = {package(b.file) or "your code" for b in words.breaks}
+    return f" ({owners.pop()})" if len(owners) == 1 else ""
+
+
+def _nothing(report: Report) -> str:
+    """What to do first in a program without a known cause of breaks or recompiles."""
+    s = report.summary
+    is_known = not (s.cached or s.unknown_breaks)
+    refused = sum(r.refused_by is not None for r in report.recompiles)
+    counts = [(s.failed, "failed"), (s.skipped, "skipped"), (s.unfinished, "unfinished"), (s.cached, "cached")]
+    facts = [f"{'no graph break' if is_known else breaks(s)}, no recompile"]
+    facts += [f"{plural(n, 'frame')} {word}" for n, word in counts if n]
+    facts += [f"{plural(refused, 'recompile')} refused"] if refused else []
+    return f"nothing: {'; '.join(facts)}." if is_known else f"unknown ({'; '.join(facts)})."
+
+
+def _only_captures(report: Report) -> bool:
+    """Whether the backend runs the captured operations one by one, as eager mode does."""
+    return report.settings.get("backend") in ("eager", "aot_eager")
+
+
+def _slower(report: Report, profile: Profile) -> str:
+    """That compiled code is slower than eager code, and why if that is known; "" if it is not slower."""
+    v = profile.verdict
+    if v.payback != "slower" or v.eager_seconds is None or v.compiled_seconds is None:
+        return ""
+    times = f"compiled, a call takes {time_text(v.compiled_seconds)}; in eager mode, {time_text(v.eager_seconds)}"
+    if _only_captures(report):
+        backend = report.settings["backend"]
+        return f"measure with the backend that you will use: “{backend}” only captures, and gives no speed-up ({times})."
+    around = sum(profile.shares.get(name, 0.0) for name in ("lookups", "prologue", "gaps"))
+    is_cause = around * v.compiled_seconds > v.compiled_seconds - v.eager_seconds
+    return f"{times}" + (f": {around:.0%} of it are guards and code around graphs." if is_cause else "; why is not known.")
+
+
+def _cost(profile: Profile) -> str:
+    """What all breaks together cost a call, and so the most that removing them gains."""
+    spent, whole = profile.seconds_of_breaks, profile.median_seconds
+    share = f"{spent / whole:.0%}" if spent >= 0.005 * whole else "under 1%" if spent else "nothing"
+    return f"cost {share} of a call: removing all of them gains at most {time_text(spent)} of {time_text(whole)}."
+
+
+def _dominant(places: Places, profile: Profile) -> str:
+    """What takes most of a call: its largest share and, if that is the graphs, the one that takes most, with its operations."""
+    shares = {name: value for name, value in profile.shares.items() if name in SHARES and name != "device busy"}
+    if not shares:
+        return ""
+    name = max(shares, key=lambda name: shares[name])
+    words = f"{SHARES[name][0]} take {shares[name]:.0%} of a call"
+    taken = _summed((s.graph, s.duration) for s in profile.segments if s.kind == "graph" and s.graph in places.graphs)
+    for id, spent in taken[:1] if name == "graphs" else ():
+        number, graph = places.graphs[id]
+        frame = places.frames.get(graph.frame)
+        ops = _summed((op.name, op.seconds) for s in profile.segments if s.graph == id for op in s.ops)
+        inside = [f"`{places.name(frame)}`"] if frame else []
+        if graph.ops:
+            inside.append(plural(graph.ops, "operation") + (" run one by one" if _only_captures(places.report) else ""))
+        whole = sum(s.duration for s in profile.segments if s.lane == profile.lanes[0])
+        words += f", {spent / whole:.0%} graph {number} ({', '.join(inside)})"
+        words += f"; dearest in it: {', '.join(f'`{op}` {time_text(seconds)}' for op, seconds in ops[:3])}" if ops else ""
+    return f"{words}."
+
+
+def _summed(parts: Iterable[tuple[str | None, float]]) -> list[tuple[str, float]]:
+    """The sum for each name, the greatest first."""
+    sums: dict[str, float] = {}
+    for name, part in parts:
+        sums[name or ""] = sums.get(name or "", 0.0) + part
+    return sorted(sums.items(), key=lambda item: -item[1])
+
+
 # -- text -------------------------------------------------------------------------------------------
 
 
@@ -164,6 +358,15 @@ def headline_lines(report: Report, terminal: Terminal) -> list[str]:
     glued = f"{head}: {rest}".replace(" ", "\xa0").replace("\xa0·\xa0", "\xa0· ")
     lines = [line.replace("\xa0", " ") for line in textwrap.wrap(glued, terminal.width, subsequent_indent="  ")]
     return [terminal.paint(head, "bold") + lines[0].removeprefix(head), *lines[1:]]
+
+
+def first_lines(found: Recommendation | None, terminal: Terminal) -> list[str]:
+    """The recommendation: what to do first, what is left after it, and what else is known."""
+    if found is None:
+        return []
+    out = terminal.labelled("Do this first: ", found["first"], 4, "green", "bold")
+    out += terminal.labelled("    Remaining: ", found["left"], 2)
+    return ["", *out, *(line for one in found["more"][:MOST_MORE] for line in terminal.wrap(one, " " * 15, 3))]
 
 
 def error_lines(places: Places, terminal: Terminal) -> list[str]:

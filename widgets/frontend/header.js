@@ -210,7 +210,7 @@ export function headerView(ctx) {
   /** @param {ViewModel} content */
   function draw(content) {
     title.replaceChildren(...headline(content, host.live ? 2 : 1));
-    const facts = content.overview ? content.chips.filter(({ kind }) => /error|fix/.test(kind)) : content.chips;
+    const facts = content.overview ? content.chips.filter(({ kind }) => kind === "error") : content.chips;
     chips.replaceChildren(
       ...facts.map(({ text, kind, id, full }) => {
         const cls = `dyn-chip dyn-c-${kind}`;

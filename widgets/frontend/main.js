@@ -1,5 +1,6 @@
 // Puts the view together; the same in a notebook (`render`) and in a stand-alone page (`mountPage`, `openPage`).
 
+import { adviceView } from "./advice.js";
 import { compileTimeView } from "./compile_time.js";
 import { detailView } from "./detail.js";
 import { button, h } from "./dom.js";
@@ -58,6 +59,7 @@ export function mount(root, host) {
   };
   const open = () => detail.node.focus({ preventScroll: false });
   const header = headerView(ctx);
+  const advice = adviceView(ctx);
   const overview = overviewView(select, open);
   const lists = listViews(select, open);
   const time = timeView(select, open);
@@ -65,7 +67,7 @@ export function mount(root, host) {
   const sourceLines = sourceView(select);
   const split = splitView(select, open);
   const detail = detailView(ctx);
-  const parts = [overview, ...lists, time, compileTime, sourceLines, split];
+  const parts = [advice, overview, ...lists, time, compileTime, sourceLines, split];
   const sourceTitle = h("h2", { text: "Source" });
   const sourceBar = h("div", { cls: "dyn-bar" }, sourceTitle);
   const source = h(
@@ -80,6 +82,7 @@ export function mount(root, host) {
     "div",
     { cls: "dyn" },
     header.node,
+    advice.node,
     overview.node,
     ...lists.map((list) => list.node),
     time.node,
@@ -190,6 +193,7 @@ export function mount(root, host) {
     const update = () => {
       header.drawControls();
       header.drawNotes();
+      advice.drawButton();
     };
     stops.push(host.on(name, update));
   }

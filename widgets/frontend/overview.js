@@ -1,4 +1,4 @@
-// What a large report opens with: what to do first, the causes with their places, and the calls as a tree.
+// What a large report opens with: the causes with their places, and the calls as a tree.
 
 import { button, closest, exclusive, h, handled, nameParts, placeParts, reveal, withCode } from "./dom.js";
 import { inSight, plural } from "./logic.js";
@@ -29,15 +29,6 @@ function placeButton(place, above, select) {
     h("code", { text: code }),
   );
 }
-
-/**
- * A remark beside what to do first.
- * @param {string} name
- * @param {string} text
- * @param {string} title
- */
-const note = (name, text, title) =>
-  text ? h("span", { cls: "dyn-left", title }, h("i", { text: `${name}: ` }), text) : "";
 
 /** Some names, and how many more there are. @param {string[]} names */
 const few = (names) =>
@@ -141,7 +132,6 @@ function callRow(row, above, at, open, measured) {
  * @returns {SelectablePart}
  */
 export function overviewView(select, enter) {
-  const first = h("div", { cls: "dyn-do" });
   const causes = h("div", { cls: "dyn-causes" });
   const grid = h("div", { cls: "dyn-calls", role: "treegrid", "aria-label": "calls" });
   const whose = h("div", { cls: "dyn-whose", role: "group", "aria-label": "whose code" });
@@ -161,7 +151,7 @@ export function overviewView(select, enter) {
     h("div", { cls: "dyn-bar" }, h("h2", { text: "Calls" }), key),
     grid,
   );
-  const node = h("div", { cls: "dyn-over" }, first, h("div", { cls: "dyn-over-cols" }, left, right));
+  const node = h("div", { cls: "dyn-over" }, h("div", { cls: "dyn-over-cols" }, left, right));
   const markPressed = exclusive("aria-pressed");
   const markSelected = exclusive("aria-selected");
 
@@ -250,19 +240,6 @@ export function overviewView(select, enter) {
     if (!shown) return;
     const { calls, measured } = shown;
     if (fresh) open = new Set(calls.map((_, at) => at).filter((at) => hasBelow(at) && !calls[at].folded));
-    const { first_id } = shown;
-    first.replaceChildren(
-      h("b", { text: "Do this first" }),
-      first_id
-        ? button("dyn-first", "", () => select(first_id), {}, ...withCode(shown.first))
-        : h("span", { text: shown.first }),
-      note("Remaining", shown.left, "what remains after that"),
-      note(
-        "Compiled well",
-        shown.well,
-        "functions without a graph break, a recompile or skipped code; versions count once",
-      ),
-    );
     const places = shown.causes.flatMap((cause) => cause.places);
     drawOwners([...places, ...calls]);
     const [one, another] = new Set(places.map(({ owner }) => owner));

@@ -7,18 +7,6 @@ import { lanesView, shareItems } from "./lanes.js";
 /** @import { TimeLine } from "./wire" */
 
 /**
- * The verdict on the call, and the break to fix first.
- * @param {TimeLine} time
- * @param {Select} select
- */
-function verdict(time, select) {
-  const nodes = time.verdict ? [h("p", { text: time.verdict })] : [];
-  if (!time.first) return nodes;
-  const { first, first_id } = time;
-  return [...nodes, first_id ? button("dyn-first", first, () => select(first_id)) : h("p", { text: first })];
-}
-
-/**
  * The table of inputs, and what was compiled for each.
  * @param {TimeLine} time
  * @param {Select} select
@@ -57,7 +45,7 @@ export function timeView(select, open) {
       if (!time) return;
       title.textContent = `Run time · ${time.call}`;
       title.title = time.devices;
-      summary.replaceChildren(...verdict(time, select));
+      summary.replaceChildren(...(time.verdict ? [h("p", { text: time.verdict })] : []));
       shares.replaceChildren(h("li", { text: time.profiled }), ...shareItems(time.shares));
       inputs.hidden = !time.inputs.length;
       inputs.replaceChildren(...inputsTable(time, select));

@@ -16,6 +16,7 @@ from dynascope.widgets.drawing.split_svg import drawn
 from dynascope.widgets.features.graphs import graphs_alone
 from dynascope.widgets.features.overview import Overview
 from dynascope.widgets.features.places import Places
+from dynascope.widgets.features.summary import Recommendation
 from dynascope.widgets.guarded import guarded
 from dynascope.widgets.model import ViewModel, view_model
 from dynascope.widgets.render.picture import svg
@@ -63,6 +64,8 @@ def static_body(report: Report, model: ViewModel) -> str:
         # no color is readable on the white and on the dark grey of every theme
         weight = ";font-weight:600" if chip["kind"] == "error" else ""
         out.append(f'<p style="margin:2px 0{weight}">{escape(chip["text"])}</p>')
+    if model["advice"] is not None:
+        out.append(_advice(model["advice"]))
     if model["overview"] is not None:
         out.append(_causes(model["overview"]))
     if model["breaks"]:
@@ -90,15 +93,20 @@ def _counts(model: ViewModel) -> str:
     return " · ".join(f"<strong>{number}</strong> {words}" if number else words for number, words in pairs)
 
 
+def _advice(advice: Recommendation) -> str:
+    """What to do first, what is left after it, and what else is known."""
+    left = f" Remaining: {advice['left']}." if advice["left"] else ""
+    first = f"<strong>Do this first:</strong> {escape(advice['first'] + left)}"
+    return "".join(f'<p style="margin:2px 0">{words}</p>' for words in [first, *map(escape, advice["more"])])
+
+
 def _causes(overview: Overview) -> str:
-    """What to do first, and the causes of a large report."""
+    """The causes of a large report."""
     items = [
         f"<li><strong>{escape(cause['count'])}</strong>: {escape(cause['title'])} → {escape(cause['fix'])}</li>"
         for cause in overview["causes"]
     ]
-    left = f" Remaining: {overview['left']}." if overview["left"] else ""
-    first = f"<strong>Do this first:</strong> {escape(overview['first'] + left)}"
-    return f'<p style="margin:2px 0">{first}</p><ol style="margin:4px 0 8px">{"".join(items)}</ol>'
+    return f'<ol style="margin:4px 0 8px">{"".join(items)}</ol>'
 
 
 def _table(model: ViewModel) -> str:

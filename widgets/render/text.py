@@ -19,7 +19,7 @@ from dynascope.widgets.features.overview import OverviewText, overview
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.recompiles import recompile_lines, recompile_rows
 from dynascope.widgets.features.run_time import input_lines, run_time_lines
-from dynascope.widgets.features.summary import error_lines, headline_lines, note_lines
+from dynascope.widgets.features.summary import error_lines, first_lines, headline_lines, note_lines, recommendation
 from dynascope.widgets.guarded import guarded
 from dynascope.widgets.terminal import Terminal, columns, is_open
 
@@ -63,6 +63,7 @@ def _lines(report: Report, t: Terminal, whole: bool) -> list[str]:
     small, most = shown is None, MOST if shown is None else 1
     limits = t.part("The limit", lambda: recompile_lines(recompile_rows(places, refused=True), t, most, causes=small))
     head += limits
+    head += t.part("What to do first", lambda: first_lines(recommendation(places), t))
     fixes = t.part("The fixes", lambda: fix_lines(places, t, MOST))
     run_time = t.part("The run time", lambda: run_time_lines(places, t, MOST))
     inputs = t.part("The inputs", lambda: input_lines(report, t, 2 * MOST))

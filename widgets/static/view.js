@@ -28,7 +28,13 @@ abindex","0")};return box.addEventListener("keydown",given=>{let event=given,ite
 indexOf(closest(event,selector));if(at<0||event.altKey||event.ctrlKey||event.metaKey)return;let moves={[backward]:at-1,[forward]:at+
 1,Home:0,End:items.length-1},item=items[moves[event.key]];if(item)mark(item),item.focus();else if(enter&&(event.key==="E\
 nter"||event.key===" "))enter(items[at]);else if(!(event.key in moves))return;handled(event)}),box.addEventListener("foc\
-usin",event=>{let item=closest(event,selector);item&&mark(item)}),mark}var ZOOM=4,MOST_ZOOM=256,NARROW=3,TONES=["dynamo","lowering","aot","passes","codegen","compiler"],kindClass=(kind,tone=TONES.
+usin",event=>{let item=closest(event,selector);item&&mark(item)}),mark}function adviceView(ctx){let node=h("section",{cls:"dyn-do","aria-label":"what to do first"}),tryIt=button("dyn-btn","Tr\
+y it",()=>ctx.request(ctx.pending.request({second_call:!0})),{title:"runs the cell again, then traces its calls with eac\
+h of the compiler's hints"});function drawButton(){tryIt.hidden=!ctx.canRun()||!ctx.content?.advice?.hints,tryIt.disabled=
+!!ctx.host.get("busy")}return{node,draw({advice}){if(node.hidden=!advice,!advice)return;let{first,id,left,more}=advice;node.
+replaceChildren(h("b",{text:"Do this first"}),id?button("dyn-first","",()=>ctx.select(id),{},...withCode(first)):h("span",
+{cls:"dyn-first"},...withCode(first)),tryIt,left?h("p",{cls:"dyn-left"},h("i",{text:"Remaining: "}),left):"",...more.map(
+sentence=>h("p",{cls:"dyn-left"},...withCode(sentence)))),drawButton()},drawButton,highlight:()=>()=>{}}}var ZOOM=4,MOST_ZOOM=256,NARROW=3,TONES=["dynamo","lowering","aot","passes","codegen","compiler"],kindClass=(kind,tone=TONES.
 indexOf(kind))=>`dyn-k-${kind}${tone<0?"":` dyn-tone-${tone}`}`,percent=part=>`${part>=.1||part===0?Math.round(part*100):
 (part*100).toFixed(1)}%`;function merged(segments,least,whole="the call"){let pieces=[],run=[],close=()=>{run.length<2?pieces.
 push(...run):pieces.push(joined(run,whole)),run=[]};for(let segment of segments){let before=run[run.length-1],apart=before&&
@@ -128,12 +134,12 @@ arrow=>arrow.points.length>1)}}function boxOf(picture2,nodes,i,rectangle){let fo
 picture2.first+i,shape={at,...rectangle,title:picture2.titles[i],note:picture2.notes[i]};return fold?{...shape,id:`${at}\
 +${fold.count}`,kind:fold.name==="inputs"?"input":"fold",full:`${fold.name}: ${fold.count} nodes`,heat:fold.heat,inside:fold.
 inside}:{...nodes[at],...shape,id:String(at)}}var isFold=box=>box.id.includes("+");function boxShape(box,sizes){let{x,y,
-w,h:h2,title,note:note2,time,kind}=box,rectangle=s("rect",{x,y,width:w,height:h2,rx:kind==="input"||kind==="output"?14:sizes.
-box_corner});if(isFold(box)){let mark=s("path",{cls:"dyn-fold",d:`M${x+13} ${y+h2/2-4.5}v9l6 -4.5z`});return[rectangle,mark,
-label("",x+26,y+17,title),label("dyn-fxval",x+26,y+31,note2)]}let middle2=x+w/2;return[rectangle,label("",middle2,y+(time?
-17:h2/2+4),title,"middle"),label("dyn-fxval",middle2,y+31,time,"middle"),label("dyn-fxval",middle2,y+h2+11,note2,"middle")]}
-function boxNode(box,sizes){let props={cls:`dyn-fxnode dyn-fx-${box.kind}${box.heat===void 0?"":" dyn-hot"}`,style:heatStyle(
-box),role:"button",tabindex:"-1","data-id":box.id},title=s("title",{text:box.full+(box.place?`
+w,h:h2,title,note,time,kind}=box,rectangle=s("rect",{x,y,width:w,height:h2,rx:kind==="input"||kind==="output"?14:sizes.box_corner});
+if(isFold(box)){let mark=s("path",{cls:"dyn-fold",d:`M${x+13} ${y+h2/2-4.5}v9l6 -4.5z`});return[rectangle,mark,label("",
+x+26,y+17,title),label("dyn-fxval",x+26,y+31,note)]}let middle2=x+w/2;return[rectangle,label("",middle2,y+(time?17:h2/2+
+4),title,"middle"),label("dyn-fxval",middle2,y+31,time,"middle"),label("dyn-fxval",middle2,y+h2+11,note,"middle")]}function boxNode(box,sizes){
+let props={cls:`dyn-fxnode dyn-fx-${box.kind}${box.heat===void 0?"":" dyn-hot"}`,style:heatStyle(box),role:"button",tabindex:"\
+-1","data-id":box.id},title=s("title",{text:box.full+(box.place?`
 ${box.place}`:"")});return s("g",props,title,...boxShape(box,sizes))}function pictureView({picture:picture2,nodes},point,name,open,sizes,changed){
 let whole=drawingOf(picture2,nodes),pane=h("div",{cls:"dyn-fxpane dyn-picture"}),boxes=[],parts=new Map,arrows=[],now="",
 partOf=id=>parts.get(id);function draw(){let inside=whole.boxes.find(box=>open.has(box.id))?.inside,drawing=inside?drawingOf(
@@ -184,10 +190,10 @@ slice(0,shown))put(String(number),`dyn-b-graph dyn-tone-${number%TONES2}`);retur
 1}`,"dyn-b-more"),!line.marks&&!graphs.length&&line.state&&line.state!=="empty"&&put(line.state==="unfinished"?"…":"–",
 "dyn-b-skip"),box}function lineClass(line,state){return state==="graph"?`dyn-l-graph dyn-tone-${(line.graphs||[])[0]%TONES2}`:
 state?`dyn-l-${state}`:""}function lineRow(line,previous,code){let state=line.marks?"break":line.state||"",first=!previous||
-previous.state!==line.state||previous.id!==line.id,note2=line.marks?line.reason:first?NOTES[state]:"",[region,setBy]=line.
+previous.state!==line.state||previous.id!==line.id,note=line.marks?line.reason:first?NOTES[state]:"",[region,setBy]=line.
 region||[];return h("div",{cls:`dyn-ln ${lineClass(line,state)}`,...OPTION,title:line.reason,"data-line":line.line,"data\
 -id":line.marks?line.marks[0].id:line.id},h("span",{cls:`dyn-no${region?` dyn-in-${region}`:""}`,title:setBy,text:line.line}),
-badges(line),h("div",{style:`--in:${line.text.search(/\S|$/)}`},code,note2?h("span",{cls:"dyn-note",text:note2}):guardMark(
+badges(line),h("div",{style:`--in:${line.text.search(/\S|$/)}`},code,note?h("span",{cls:"dyn-note",text:note}):guardMark(
 line)))}function guardMark({guards}){if(!guards)return h("span");let text=`≡ ${plural(guards.count,"guard")}`;return h(
 "span",{cls:`dyn-note dyn-guards${guards.failed?" dyn-failed":""}`,title:guards.full,text})}function fileGroup(file,named,rows,unfolded){
 let group=h("div",{role:"group","aria-label":file.label});named&&group.append(h("div",{cls:"dyn-file",title:file.file,text:file.
@@ -239,9 +245,9 @@ nodes.length&&mark(nodes[0]),()=>reveal(box,nodes[0],!0)}}}var MOST_PAINTED=4e4,
 ⋯"},SWITCHABLE=["break","function","skipped","failed","unfinished","statements"];function proseBody({text,todo,code}){
 return h("div",{cls:"dyn-prose"},text.map(t=>h("p",{},...withCode(t))),todo.length>0&&h("h3",{text:"What to do"}),todo.length>
 0&&h("ul",{},...todo.map(t=>h("li",{},...withCode(t)))),code.map(t=>h("pre",{cls:"dyn-code dyn-wrap",text:t})))}var VERDICTS={
-verified:"✓",conditional:"?",refused:"✗",untried:"–"};function fixRow({words,verdict:verdict2,gain,assumption,condition,
-diff}){let lines=diff.map(line=>h("span",{cls:line[0]==="+"?"dyn-added":line[0]==="-"?"dyn-removed":"",text:`${line}
-`}));return h("div",{cls:`dyn-change dyn-change-${verdict2}`},h("p",{},h("b",{"aria-hidden":"true",text:`${VERDICTS[verdict2]}\
+verified:"✓",conditional:"?",refused:"✗",untried:"–"};function fixRow({words,verdict,gain,assumption,condition,diff}){
+let lines=diff.map(line=>h("span",{cls:line[0]==="+"?"dyn-added":line[0]==="-"?"dyn-removed":"",text:`${line}
+`}));return h("div",{cls:`dyn-change dyn-change-${verdict}`},h("p",{},h("b",{"aria-hidden":"true",text:`${VERDICTS[verdict]}\
  `}),...withCode(words)),lines.length>0&&h("pre",{cls:"dyn-code dyn-diff",tabindex:"0"},...lines),gain&&h("p",{cls:"dyn-\
 gain",text:gain}),condition&&h("p",{},h("b",{text:"Condition: "}),...withCode(condition)),assumption&&h("p",{},"Assumes:\
  ",...withCode(assumption)))}function fixBody({chosen,others,cell,conditional_cell},ctx){let tried=others.map(fixRow),summary=h(
@@ -374,12 +380,12 @@ show(plural(remarks.length,"note"),remarks.map(text2=>h("p",{text:text2})));let 
 lines,diff.times].map(text2=>h("li",{text:text2})):[];changes.show(`since the previous run: ${diff?.summary}`,items.length?
 [h("ul",{},...items)]:[]);let parts=host.get("printed")||[];printed.show("output of the run",parts.map(({type,text:text2})=>h(
 "pre",{cls:`dyn-o${type==="error"?" dyn-o-error":""}`,text:text2}))),printed.node.open=!0}function draw(content){title.replaceChildren(
-...headline(content,host.live?2:1));let facts=content.overview?content.chips.filter(({kind})=>/error|fix/.test(kind)):content.
-chips;chips.replaceChildren(...facts.map(({text,kind,id,full})=>{let cls=`dyn-chip dyn-c-${kind}`;return id?button(cls,text,
-()=>ctx.select(id),{title:full}):h("span",{cls,text,title:full})})),drawControls(),drawProgress(),drawNotes()}return{node,
-draw,drawControls,drawProgress,drawNotes,stop:()=>clearInterval(timer)}}function foldable(cls){let[summary,body]=[h("sum\
-mary"),h("div")],node=h("details",{cls,hidden:!0},summary,body);return{node,show:(text,parts)=>{summary.textContent=text,
-body.replaceChildren(...parts),node.hidden=!parts.length}}}function hostTheme({body,documentElement:root},prefersDark){let lab=body?.dataset.jpThemeLight;if(lab)return lab==="fals\
+...headline(content,host.live?2:1));let facts=content.overview?content.chips.filter(({kind})=>kind==="error"):content.chips;
+chips.replaceChildren(...facts.map(({text,kind,id,full})=>{let cls=`dyn-chip dyn-c-${kind}`;return id?button(cls,text,()=>ctx.
+select(id),{title:full}):h("span",{cls,text,title:full})})),drawControls(),drawProgress(),drawNotes()}return{node,draw,drawControls,
+drawProgress,drawNotes,stop:()=>clearInterval(timer)}}function foldable(cls){let[summary,body]=[h("summary"),h("div")],node=h(
+"details",{cls,hidden:!0},summary,body);return{node,show:(text,parts)=>{summary.textContent=text,body.replaceChildren(...parts),
+node.hidden=!parts.length}}}function hostTheme({body,documentElement:root},prefersDark){let lab=body?.dataset.jpThemeLight;if(lab)return lab==="fals\
 e"?"dark":"light";let names=[body?.className,root.className,body?.dataset.vscodeThemeKind].join(" ");if(/vscode-(light|high-contrast-light)/.
 test(names))return"light";if(/vscode-(dark|high-contrast)/.test(names))return"dark";let theme=root.getAttribute("theme")||
 root.dataset.theme||body?.dataset.theme||"";return/dark/.test(theme)?"dark":/light/.test(theme)?"light":/(^|\s)(dark|dark-theme)(\s|$)/.
@@ -415,50 +421,46 @@ row2&&mark(row2),()=>reveal(box,row2)}}}var listViews=(select,open)=>[listView2(
 map(breakRow),select,open),listView2("dyn-recompiles","recompiles",({recompiles})=>recompiles.map(recompileRow),select,open)];var PLACES=4,EAGER=3,OPEN=1;function placeButton(place,above,select){let{id,owner,function:name,code,times}=place;return button(
 `dyn-spot dyn-of-${owner}`,"",()=>select(id),{"data-id":id,"aria-pressed":"false",title:`${place.place} in ${name}${code?
 `: ${code}`:""}`},h("span",{cls:"dyn-line"},placeParts(place.place),nameParts(name,above)),times>1&&h("span",{cls:"dyn-h\
-its",text:`${times}×`}),h("code",{text:code}))}var note=(name,text,title)=>text?h("span",{cls:"dyn-left",title},h("i",{
-text:`${name}: `}),text):"",few=names=>names.slice(0,EAGER).join(", ")+(names.length>EAGER?`, ${names.length-EAGER} more`:
-"");function causeNode(cause,number,open,select){let{kind,count,cost,title,fix,eager,places}=cause,cut=places.length>PLACES+
-1,all=places.map((place,n)=>placeButton(place,places[n-1]?.function,select)),more=button("dyn-link",plural(places.length-
-PLACES,"more place"),()=>{more.replaceWith(...all.slice(PLACES))}),verb=kind==="break"?"runs eagerly: ":"runs eagerly, c\
-ompiled too often: ";return h("details",{cls:`dyn-shared dyn-shared-${kind}`,open,"data-id":cause.id},h("summary",{title},
-h("span",{cls:"dyn-rank",text:`${number}`}),h("b",{text:count}),h("span",{cls:"dyn-what"},...withCode(title)),h("span",{
-cls:"dyn-hits",text:cost})),h("p",{cls:"dyn-fix"},h("span",{"aria-hidden":"true",text:"→ "}),...withCode(fix)),...cut?
-[...all.slice(0,PLACES),more]:all,eager.length?h("p",{cls:"dyn-eager",title:eager.join(", "),text:verb+few(eager)}):null)}
-function bar({part,eager,events},measured){let skipped=!measured&&events.some(([kind])=>kind==="skipped"),what=measured?
-"time of a call":"captured operations",note2=skipped?"; its own lines run eagerly":eager?`, ${eager}% in eager code`:"",
-title=`${part}% of the row with the most ${what}${note2}`;return h("span",{cls:`dyn-part${skipped?" dyn-part-eager":""}`,
-role:"gridcell",title,"aria-label":title},h("i",{style:`width:${part-eager}%`}),eager?h("i",{cls:"dyn-part-eager",style:`\
-width:${eager}%`}):null)}function callRow(row2,above,at,open,measured){let{name,depth,place,owner,events}=row2,sign=open===
-null?"":open?"▾":"▸";return h("div",{cls:`dyn-call${place?"":" dyn-call-more"} dyn-of-${owner}`,role:"row","aria-lev\
-el":depth+1,"aria-expanded":open===null?null:String(open),"aria-selected":"false",tabindex:"-1","data-at":at,title:`${name}${place?
-` at ${place}`:""}`},h("span",{cls:"dyn-call-name dyn-line",role:"gridcell",style:`--depth:${depth}`},h("span",{cls:"dyn\
--twist","aria-hidden":"true",text:sign}),place?[nameParts(name,above?.name),placeParts(place,above?.place)]:h("b",{text:name})),
-h("span",{cls:"dyn-tail"},h("span",{cls:"dyn-events",role:"gridcell"},...events.map(([kind,words])=>h("span",{cls:`dyn-e\
-vent dyn-event-${kind}`,text:words}))),bar(row2,measured)))}function overviewView(select,enter){let first=h("div",{cls:"\
-dyn-do"}),causes=h("div",{cls:"dyn-causes"}),grid=h("div",{cls:"dyn-calls",role:"treegrid","aria-label":"calls"}),whose=h(
-"div",{cls:"dyn-whose",role:"group","aria-label":"whose code"});whose.addEventListener("click",event=>{let chosen=closest(
-event,"button");!chosen||!content||(only=chosen.dataset.owner||"",draw(content),highlight(selected))});let causesTitle=h(
-"h2"),left=h("section",{"aria-label":"causes"},h("div",{cls:"dyn-bar"},causesTitle,whose),causes),key=h("span",{cls:"dyn\
--part-key"}),right=h("section",{"aria-label":"calls"},h("div",{cls:"dyn-bar"},h("h2",{text:"Calls"}),key),grid),node=h("\
-div",{cls:"dyn-over"},first,h("div",{cls:"dyn-over-cols"},left,right)),markPressed=exclusive("aria-pressed"),markSelected=exclusive(
-"aria-selected"),content=null,shown=null,selected="",only="",open=new Set,stop=0,rows=new Map,hasBelow=at=>!!(shown&&shown.
-calls[at+1]&&shown.calls[at+1].depth>shown.calls[at].depth);function drawCalls(){if(!shown)return;let{calls,measured}=shown,
-at=inSight(calls,open,only),had=grid.contains(document.activeElement);grid.style.setProperty("--deepest",String(Math.max(
-1,...at.map(n=>calls[n].depth)))),rows=new Map(at.map((n,i)=>[n,callRow(calls[n],calls[at[i-1]],n,hasBelow(n)?open.has(n):
-null,measured)])),rows.has(stop)||(stop=at[0]??0),grid.replaceChildren(...rows.values()),rows.get(stop)?.setAttribute("t\
-abindex","0"),had&&rows.get(stop)?.focus({preventScroll:!0})}function toggle(at,to){to?open.add(at):open.delete(at),drawCalls(),
-highlight(selected)}function go(at){rows.get(stop)?.setAttribute("tabindex","-1"),stop=at;let row2=rows.get(at);row2?.setAttribute(
-"tabindex","0"),row2?.focus({preventScroll:!0}),reveal(grid,row2)}function drawOwners(all){let library=shown?.library||"",
-known=Object.entries({own:"My code",model:library,other:library?"Others":"Libraries"}).filter(([owner])=>all.some(row2=>row2.
-owner===owner));whose.hidden=known.length<2,node.parentElement?.classList.toggle("dyn-mixed",known.length>1&&known[0][0]===
-"own"),known.some(([owner])=>owner===only)||(only="");let had=whose.contains(document.activeElement);whose.replaceChildren(
-...[["","All"],...known].map(([owner,text])=>button(`dyn-chip dyn-of-${owner||"all"}`,"",()=>{},{"data-owner":owner,"ari\
-a-pressed":String(owner===only)},h("b",{text})))),had&&whose.querySelector("[aria-pressed='true']")?.focus()}function draw(model){
-let fresh=model!==content;if(content=model,shown=model.overview,node.hidden=!shown,!shown)return;let{calls,measured}=shown;
-fresh&&(open=new Set(calls.map((_,at)=>at).filter(at=>hasBelow(at)&&!calls[at].folded)));let{first_id}=shown;first.replaceChildren(
-h("b",{text:"Do this first"}),first_id?button("dyn-first","",()=>select(first_id),{},...withCode(shown.first)):h("span",
-{text:shown.first}),note("Remaining",shown.left,"what remains after that"),note("Compiled well",shown.well,"functions wi\
-thout a graph break, a recompile or skipped code; versions count once"));let places=shown.causes.flatMap(cause=>cause.places);
+its",text:`${times}×`}),h("code",{text:code}))}var few=names=>names.slice(0,EAGER).join(", ")+(names.length>EAGER?`, ${names.
+length-EAGER} more`:"");function causeNode(cause,number,open,select){let{kind,count,cost,title,fix,eager,places}=cause,cut=places.
+length>PLACES+1,all=places.map((place,n)=>placeButton(place,places[n-1]?.function,select)),more=button("dyn-link",plural(
+places.length-PLACES,"more place"),()=>{more.replaceWith(...all.slice(PLACES))}),verb=kind==="break"?"runs eagerly: ":"r\
+uns eagerly, compiled too often: ";return h("details",{cls:`dyn-shared dyn-shared-${kind}`,open,"data-id":cause.id},h("s\
+ummary",{title},h("span",{cls:"dyn-rank",text:`${number}`}),h("b",{text:count}),h("span",{cls:"dyn-what"},...withCode(title)),
+h("span",{cls:"dyn-hits",text:cost})),h("p",{cls:"dyn-fix"},h("span",{"aria-hidden":"true",text:"→ "}),...withCode(fix)),
+...cut?[...all.slice(0,PLACES),more]:all,eager.length?h("p",{cls:"dyn-eager",title:eager.join(", "),text:verb+few(eager)}):
+null)}function bar({part,eager,events},measured){let skipped=!measured&&events.some(([kind])=>kind==="skipped"),what=measured?
+"time of a call":"captured operations",note=skipped?"; its own lines run eagerly":eager?`, ${eager}% in eager code`:"",title=`${part}\
+% of the row with the most ${what}${note}`;return h("span",{cls:`dyn-part${skipped?" dyn-part-eager":""}`,role:"gridcell",
+title,"aria-label":title},h("i",{style:`width:${part-eager}%`}),eager?h("i",{cls:"dyn-part-eager",style:`width:${eager}%`}):
+null)}function callRow(row2,above,at,open,measured){let{name,depth,place,owner,events}=row2,sign=open===null?"":open?"▾":
+"▸";return h("div",{cls:`dyn-call${place?"":" dyn-call-more"} dyn-of-${owner}`,role:"row","aria-level":depth+1,"aria-e\
+xpanded":open===null?null:String(open),"aria-selected":"false",tabindex:"-1","data-at":at,title:`${name}${place?` at ${place}`:
+""}`},h("span",{cls:"dyn-call-name dyn-line",role:"gridcell",style:`--depth:${depth}`},h("span",{cls:"dyn-twist","aria-h\
+idden":"true",text:sign}),place?[nameParts(name,above?.name),placeParts(place,above?.place)]:h("b",{text:name})),h("span",
+{cls:"dyn-tail"},h("span",{cls:"dyn-events",role:"gridcell"},...events.map(([kind,words])=>h("span",{cls:`dyn-event dyn-\
+event-${kind}`,text:words}))),bar(row2,measured)))}function overviewView(select,enter){let causes=h("div",{cls:"dyn-caus\
+es"}),grid=h("div",{cls:"dyn-calls",role:"treegrid","aria-label":"calls"}),whose=h("div",{cls:"dyn-whose",role:"group","\
+aria-label":"whose code"});whose.addEventListener("click",event=>{let chosen=closest(event,"button");!chosen||!content||
+(only=chosen.dataset.owner||"",draw(content),highlight(selected))});let causesTitle=h("h2"),left=h("section",{"aria-labe\
+l":"causes"},h("div",{cls:"dyn-bar"},causesTitle,whose),causes),key=h("span",{cls:"dyn-part-key"}),right=h("section",{"a\
+ria-label":"calls"},h("div",{cls:"dyn-bar"},h("h2",{text:"Calls"}),key),grid),node=h("div",{cls:"dyn-over"},h("div",{cls:"\
+dyn-over-cols"},left,right)),markPressed=exclusive("aria-pressed"),markSelected=exclusive("aria-selected"),content=null,
+shown=null,selected="",only="",open=new Set,stop=0,rows=new Map,hasBelow=at=>!!(shown&&shown.calls[at+1]&&shown.calls[at+
+1].depth>shown.calls[at].depth);function drawCalls(){if(!shown)return;let{calls,measured}=shown,at=inSight(calls,open,only),
+had=grid.contains(document.activeElement);grid.style.setProperty("--deepest",String(Math.max(1,...at.map(n=>calls[n].depth)))),
+rows=new Map(at.map((n,i)=>[n,callRow(calls[n],calls[at[i-1]],n,hasBelow(n)?open.has(n):null,measured)])),rows.has(stop)||
+(stop=at[0]??0),grid.replaceChildren(...rows.values()),rows.get(stop)?.setAttribute("tabindex","0"),had&&rows.get(stop)?.
+focus({preventScroll:!0})}function toggle(at,to){to?open.add(at):open.delete(at),drawCalls(),highlight(selected)}function go(at){
+rows.get(stop)?.setAttribute("tabindex","-1"),stop=at;let row2=rows.get(at);row2?.setAttribute("tabindex","0"),row2?.focus(
+{preventScroll:!0}),reveal(grid,row2)}function drawOwners(all){let library=shown?.library||"",known=Object.entries({own:"\
+My code",model:library,other:library?"Others":"Libraries"}).filter(([owner])=>all.some(row2=>row2.owner===owner));whose.
+hidden=known.length<2,node.parentElement?.classList.toggle("dyn-mixed",known.length>1&&known[0][0]==="own"),known.some(([
+owner])=>owner===only)||(only="");let had=whose.contains(document.activeElement);whose.replaceChildren(...[["","All"],...known].
+map(([owner,text])=>button(`dyn-chip dyn-of-${owner||"all"}`,"",()=>{},{"data-owner":owner,"aria-pressed":String(owner===
+only)},h("b",{text})))),had&&whose.querySelector("[aria-pressed='true']")?.focus()}function draw(model){let fresh=model!==
+content;if(content=model,shown=model.overview,node.hidden=!shown,!shown)return;let{calls,measured}=shown;fresh&&(open=new Set(
+calls.map((_,at)=>at).filter(at=>hasBelow(at)&&!calls[at].folded)));let places=shown.causes.flatMap(cause=>cause.places);
 drawOwners([...places,...calls]);let[one,another]=new Set(places.map(({owner})=>owner)),where=another||!one?"":{own:" · \
 all in your code",model:` · all in ${shown.library}`}[one]||"",placesOf=cause=>cause.places.filter(({owner})=>!only||owner===
 only),kept=shown.causes.filter(cause=>placesOf(cause).length);causesTitle.textContent=`Causes · ${kept.length}${where}`,
@@ -590,74 +592,74 @@ id,key));next&&(next.focus({preventScroll:!0}),reveal(pane,next.querySelector(".
 shapes.find(shape=>shape.id===id&&shape.kind==="more"),[of]=box?.contents||[];return!content||!of?!1:(wide.add(of),frames?.
 owner.get(selected)?.id===of?draw(content):select(of),highlight(selected)(),tabStop(of)?.focus({preventScroll:!0}),!0)}function choose(id,further){
 widen(id)||unfold(id)||(select(id),further&&enter())}let observer=new ResizeObserver(()=>{zoomed||!content||(fit(),highlight(
-selected)())});return observer.observe(pane),{node,draw,highlight:(_,id)=>highlight(id),stop:()=>observer.disconnect()}}function verdict(time,select){let nodes=time.verdict?[h("p",{text:time.verdict})]:[];if(!time.first)return nodes;let{first,
-first_id}=time;return[...nodes,first_id?button("dyn-first",first,()=>select(first_id)):h("p",{text:first})]}function inputsTable(time,select){
-let rows=time.inputs.map(({arguments:given,outcome,words,id},i)=>h("tr",{cls:`dyn-in-${outcome}`},h("td",{text:i+1}),h("\
-td",{},h("code",{text:given})),h("td",{},id?button("dyn-link",words,()=>select(id)):words)));return[h("summary",{text:time.
-inputs_summary}),h("table",{cls:"dyn-table"},...rows)]}function timeView(select,open){let lanes=lanesView("the call",select,
-open),shares=h("ul",{cls:"dyn-shares","aria-label":"where the time goes"}),inputs=h("details",{cls:"dyn-inputs",open:!0}),
-title=h("h2"),summary=h("div",{cls:"dyn-verdict"}),bar2=h("div",{cls:"dyn-bar"},title,...lanes.buttons),node=h("section",
-{cls:"dyn-time","aria-label":"run time"},bar2,summary,shares,lanes.pane,inputs);return{node,draw({time}){node.hidden=!time,
-time&&(title.textContent=`Run time · ${time.call}`,title.title=time.devices,summary.replaceChildren(...verdict(time,select)),
-shares.replaceChildren(h("li",{text:time.profiled}),...shareItems(time.shares)),inputs.hidden=!time.inputs.length,inputs.
-replaceChildren(...inputsTable(time,select)),lanes.draw(time))},highlight:(_,id)=>lanes.highlight(id)}}var SCHEMA=1,PATIENCE=3e3,OUTPUT=":is(.jp-OutputArea-child, .output_container, .cell_output > .output, .nboutput)",GONE="\
+selected)())});return observer.observe(pane),{node,draw,highlight:(_,id)=>highlight(id),stop:()=>observer.disconnect()}}function inputsTable(time,select){let rows=time.inputs.map(({arguments:given,outcome,words,id},i)=>h("tr",{cls:`dyn-in-${outcome}`},
+h("td",{text:i+1}),h("td",{},h("code",{text:given})),h("td",{},id?button("dyn-link",words,()=>select(id)):words)));return[
+h("summary",{text:time.inputs_summary}),h("table",{cls:"dyn-table"},...rows)]}function timeView(select,open){let lanes=lanesView(
+"the call",select,open),shares=h("ul",{cls:"dyn-shares","aria-label":"where the time goes"}),inputs=h("details",{cls:"dy\
+n-inputs",open:!0}),title=h("h2"),summary=h("div",{cls:"dyn-verdict"}),bar2=h("div",{cls:"dyn-bar"},title,...lanes.buttons),
+node=h("section",{cls:"dyn-time","aria-label":"run time"},bar2,summary,shares,lanes.pane,inputs);return{node,draw({time}){
+node.hidden=!time,time&&(title.textContent=`Run time · ${time.call}`,title.title=time.devices,summary.replaceChildren(...time.
+verdict?[h("p",{text:time.verdict})]:[]),shares.replaceChildren(h("li",{text:time.profiled}),...shareItems(time.shares)),
+inputs.hidden=!time.inputs.length,inputs.replaceChildren(...inputsTable(time,select)),lanes.draw(time))},highlight:(_,id)=>lanes.
+highlight(id)}}var SCHEMA=1,PATIENCE=3e3,OUTPUT=":is(.jp-OutputArea-child, .output_container, .cell_output > .output, .nboutput)",GONE="\
 the kernel is gone: run the cell again",BUSY="no answer: the kernel is busy or gone";function mount(root,host){let selected="",
 shown={id:"",content:null},ctx={host,pending:pending(),content:null,local:"",gone:root.classList.contains("jupyter-widge\
 ts-disconnected"),select,point:(file,line)=>sourceLines.point(file,line),has:id=>!!ctx.content?.details[id],canRun:()=>!!host.
 get("can_run_again")&&!ctx.gone,fixButton(){return!ctx.canRun()||!ctx.content?.fixable?null:button("dyn-btn","Try all fi\
 xes",()=>request(ctx.pending.request({fix:!0})),{title:"runs the cell again, then tries changes for each break and recom\
 pile"})},changed(){header.drawControls(),redrawDetail()},link:(id,part)=>host.link(linkTo(id,part)),request},open=()=>detail.
-node.focus({preventScroll:!1}),header=headerView(ctx),overview=overviewView(select,open),lists=listViews(select,open),time=timeView(
-select,open),compileTime=compileTimeView(selectTimes,open),sourceLines=sourceView(select),split=splitView(select,open),detail=detailView(
-ctx),parts=[overview,...lists,time,compileTime,sourceLines,split],sourceTitle=h("h2",{text:"Source"}),sourceBar=h("div",
-{cls:"dyn-bar"},sourceTitle),source=h("section",{cls:"dyn-source","aria-label":"source"},sourceBar,...sourceLines.head,sourceLines.
-node),middle2=h("div",{cls:"dyn-mid"},source,split.node),view=h("div",{cls:"dyn"},header.node,overview.node,...lists.map(
-list=>list.node),time.node,compileTime.node,middle2,detail.node);root.replaceChildren(view);let stopTheme=followTheme(view);
-function select(id){ctx.has(id)&&(selected=id,highlight(),host.get("selected")!==id&&host.set("selected",id),host.link(linkTo(
-id,"")))}function selectTimes(id){let at=ctx.content?.details[id];at&&detail.choose(at.kind,"times"),shown={id:"",content:null},
-select(id)}function highlight(scroll=!0){let{content}=ctx;if(!content)return;let reveals=parts.map(part=>part.highlight(
-content,selected));if((shown.id!==selected||shown.content!==content)&&redrawDetail(),shown={id:selected,content},scroll)
-for(let reveal2 of reveals)reveal2()}function redrawDetail(){ctx.content&&detail.show(ctx.content,selected)}function clearPending(){
-ctx.pending.clear(),redrawDetail()}function request(message){message.kind==="stop"&&host.get("running")&&host.interrupt?.()||
-(ctx.local="",header.drawNotes(),host.ask(message,PATIENCE).then(answer=>{answer==="done"&&message.kind==="run_again"&&clearPending(),
-answer==="gone"&&(ctx.local=host.get("busy")?BUSY:GONE),header.drawNotes(),header.drawControls()}))}function drawWaiting(){
-view.classList.add("dyn-waiting"),header.drawProgress(),header.drawNotes(),header.drawControls()}function draw(){let content=host.
-get("content");if(!content||content.schema!==SCHEMA){drawWaiting();return}view.classList.remove("dyn-waiting"),ctx.content=
-content,view.setAttribute("role","region"),view.setAttribute("aria-label",`dynascope view: ${content.headline.slice(0,300)}`),
-sourceTitle.textContent=content.sources.length===1?`Source · ${content.sources[0].label}`:"Source",source.hidden=!content.
-sources.length,split.node.hidden=!content.split.svg,middle2.classList.toggle("dyn-alone",source.hidden),middle2.hidden=source.
-hidden&&split.node.hidden;for(let part of[header,...parts])part.draw(content);selected=[host.get("selected"),selected,content.
-first].find(id=>id&&content.details[id])||"",highlight(shown.id!==selected)}view.addEventListener("keydown",event=>{if(event.
-key!=="Escape")return;let stop=split.node.querySelector('.dyn-node[tabindex="0"]');stop&&detail.node.contains(document.activeElement)&&
-stop.focus(),event.stopPropagation()});let stops=[host.on("content",draw),host.on("selected",()=>{let id=host.get("selec\
-ted");id===selected||!ctx.has(id)||(selected=id,highlight())}),host.on("now",header.drawProgress),host.on("settings",clearPending),
-host.on("can_run_again",redrawDetail)];for(let name of["settings","busy","can_run_again","command"]){let update=()=>{header.
-drawControls(),header.drawNotes()};stops.push(host.on(name,update))}for(let name of["status","edited","diff","printed"]){
-let update=()=>{ctx.local="",header.drawNotes()};stops.push(host.on(name,update))}async function checkKernel(){await host.
-ask({kind:"ping"},PATIENCE)!=="gone"||ctx.gone||(ctx.gone=!0,ctx.local=GONE,draw())}host.connection&&stops.push(host.connection(
-checkKernel));function follow(hash){let link=parseLink(hash);if(!link)return;let at=host.get("content")?.details[link.id];
-at&&link.part&&detail.choose(at.kind,link.part),selected=link.id,shown={id:"",content:null},ctx.has(link.id)&&highlight()}
-return host.hash&&follow(host.hash(follow)),draw(),()=>{stopTheme(),header.stop(),split.stop();for(let stop of stops)stop()}}
-function widgetHost(model){let next=0,content=null,turn=0,waiting=new Map,draws=new Set,read=()=>{let given=model.get("c\
-ontent"),mine=++turn,use=whole=>{if(mine===turn){content=whole;for(let draw of draws)draw()}};given?.gzip?unzipped(given.
-gzip).then(use):use(given)};model.on("change:content",read),read();let receive=message=>{message?.kind==="ack"&&waiting.
-get(String(message.id))?.(message.text??"done")};return model.on("msg:custom",receive),{live:!0,get:name=>name==="conten\
-t"?content:model.get(name),set(name,value){model.set(name,value);try{model.save_changes()}catch{}},on(name,act){return name===
-"content"?(draws.add(act),()=>draws.delete(act)):(model.on(`change:${name}`,act),()=>model.off(`change:${name}`,act))},link:()=>{},
-connection(act){return model.on("comm_live_update",act),()=>model.off("comm_live_update",act)},interrupt(){let kernel=model.
-widget_manager?.kernel;return kernel?.interrupt?(kernel.interrupt(),!0):!1},ask:(message,patience)=>new Promise(resolve=>{
-let id=`${Date.now()}-${next++}`,settle=answer=>{waiting.delete(id),clearTimeout(timer),resolve(answer)},timer=setTimeout(
-()=>settle("gone"),patience);waiting.set(id,settle);try{model.send({...message,id})}catch{settle("gone")}}),close(){model.
-off("msg:custom",receive),model.off("change:content",read)}}}function pageHost(content){let values={content,selected:"",
-settings:content.settings,busy:!1,can_run_again:!1},timer=0;return{live:!1,get:name=>values[name],set(name,value){values[name]=
-value},on:()=>()=>{},link(hash){clearTimeout(timer),timer=setTimeout(()=>history.replaceState(null,"",hash))},hash(act){
-return addEventListener("hashchange",event=>{clearTimeout(timer),history.replaceState(null,"",event.newURL),act(new URL(
-event.newURL).hash)}),location.hash},ask:async()=>"gone",close:()=>{}}}function render({model,el}){if(el.classList.add("\
-dyn-widget"),model.get("selected")===void 0)return renderJob(model,el);let host=widgetHost(model),stop=mount(el,host),fallback=model.
-get("fallback");return fallback&&el.append(h("style",{text:`.${fallback}, ${OUTPUT}:has(.${fallback}) { display: none }`})),
-()=>{stop(),host.close()}}function mountPage(root,content){return mount(root,pageHost(content))}function mountGroup(root,content,selected){
-let host={...pageHost(content),hash:void 0,link:()=>{}};return host.set("selected",selected),mount(root,host)}function renderJob(model,el){
-let given=model.get("content"),stop=(given.gzip?unzipped(given.gzip):Promise.resolve(given)).then(job=>mountJob(el,job,mountGroup));
-return()=>{stop.then(end=>end())}}async function openPage(){let element=id=>document.getElementById(id),data=element("dy\
-n-data"),text=String(data.textContent),content=data.dataset.packed==="gzip"?await unzipped(text):JSON.parse(text),root=element(
-"dyn-view");return content.views?mountJob(root,content,mountGroup):mountPage(root,content)}var main_default={render};export{main_default as default,mount,mountPage,openPage,pageHost,render};
+node.focus({preventScroll:!1}),header=headerView(ctx),advice=adviceView(ctx),overview=overviewView(select,open),lists=listViews(
+select,open),time=timeView(select,open),compileTime=compileTimeView(selectTimes,open),sourceLines=sourceView(select),split=splitView(
+select,open),detail=detailView(ctx),parts=[advice,overview,...lists,time,compileTime,sourceLines,split],sourceTitle=h("h\
+2",{text:"Source"}),sourceBar=h("div",{cls:"dyn-bar"},sourceTitle),source=h("section",{cls:"dyn-source","aria-label":"so\
+urce"},sourceBar,...sourceLines.head,sourceLines.node),middle2=h("div",{cls:"dyn-mid"},source,split.node),view=h("div",{
+cls:"dyn"},header.node,advice.node,overview.node,...lists.map(list=>list.node),time.node,compileTime.node,middle2,detail.
+node);root.replaceChildren(view);let stopTheme=followTheme(view);function select(id){ctx.has(id)&&(selected=id,highlight(),
+host.get("selected")!==id&&host.set("selected",id),host.link(linkTo(id,"")))}function selectTimes(id){let at=ctx.content?.
+details[id];at&&detail.choose(at.kind,"times"),shown={id:"",content:null},select(id)}function highlight(scroll=!0){let{content}=ctx;
+if(!content)return;let reveals=parts.map(part=>part.highlight(content,selected));if((shown.id!==selected||shown.content!==
+content)&&redrawDetail(),shown={id:selected,content},scroll)for(let reveal2 of reveals)reveal2()}function redrawDetail(){
+ctx.content&&detail.show(ctx.content,selected)}function clearPending(){ctx.pending.clear(),redrawDetail()}function request(message){
+message.kind==="stop"&&host.get("running")&&host.interrupt?.()||(ctx.local="",header.drawNotes(),host.ask(message,PATIENCE).
+then(answer=>{answer==="done"&&message.kind==="run_again"&&clearPending(),answer==="gone"&&(ctx.local=host.get("busy")?BUSY:
+GONE),header.drawNotes(),header.drawControls()}))}function drawWaiting(){view.classList.add("dyn-waiting"),header.drawProgress(),
+header.drawNotes(),header.drawControls()}function draw(){let content=host.get("content");if(!content||content.schema!==SCHEMA){
+drawWaiting();return}view.classList.remove("dyn-waiting"),ctx.content=content,view.setAttribute("role","region"),view.setAttribute(
+"aria-label",`dynascope view: ${content.headline.slice(0,300)}`),sourceTitle.textContent=content.sources.length===1?`Sou\
+rce · ${content.sources[0].label}`:"Source",source.hidden=!content.sources.length,split.node.hidden=!content.split.svg,
+middle2.classList.toggle("dyn-alone",source.hidden),middle2.hidden=source.hidden&&split.node.hidden;for(let part of[header,
+...parts])part.draw(content);selected=[host.get("selected"),selected,content.first].find(id=>id&&content.details[id])||"",
+highlight(shown.id!==selected)}view.addEventListener("keydown",event=>{if(event.key!=="Escape")return;let stop=split.node.
+querySelector('.dyn-node[tabindex="0"]');stop&&detail.node.contains(document.activeElement)&&stop.focus(),event.stopPropagation()});
+let stops=[host.on("content",draw),host.on("selected",()=>{let id=host.get("selected");id===selected||!ctx.has(id)||(selected=
+id,highlight())}),host.on("now",header.drawProgress),host.on("settings",clearPending),host.on("can_run_again",redrawDetail)];
+for(let name of["settings","busy","can_run_again","command"]){let update=()=>{header.drawControls(),header.drawNotes(),advice.
+drawButton()};stops.push(host.on(name,update))}for(let name of["status","edited","diff","printed"]){let update=()=>{ctx.
+local="",header.drawNotes()};stops.push(host.on(name,update))}async function checkKernel(){await host.ask({kind:"ping"},
+PATIENCE)!=="gone"||ctx.gone||(ctx.gone=!0,ctx.local=GONE,draw())}host.connection&&stops.push(host.connection(checkKernel));
+function follow(hash){let link=parseLink(hash);if(!link)return;let at=host.get("content")?.details[link.id];at&&link.part&&
+detail.choose(at.kind,link.part),selected=link.id,shown={id:"",content:null},ctx.has(link.id)&&highlight()}return host.hash&&
+follow(host.hash(follow)),draw(),()=>{stopTheme(),header.stop(),split.stop();for(let stop of stops)stop()}}function widgetHost(model){
+let next=0,content=null,turn=0,waiting=new Map,draws=new Set,read=()=>{let given=model.get("content"),mine=++turn,use=whole=>{
+if(mine===turn){content=whole;for(let draw of draws)draw()}};given?.gzip?unzipped(given.gzip).then(use):use(given)};model.
+on("change:content",read),read();let receive=message=>{message?.kind==="ack"&&waiting.get(String(message.id))?.(message.
+text??"done")};return model.on("msg:custom",receive),{live:!0,get:name=>name==="content"?content:model.get(name),set(name,value){
+model.set(name,value);try{model.save_changes()}catch{}},on(name,act){return name==="content"?(draws.add(act),()=>draws.delete(
+act)):(model.on(`change:${name}`,act),()=>model.off(`change:${name}`,act))},link:()=>{},connection(act){return model.on(
+"comm_live_update",act),()=>model.off("comm_live_update",act)},interrupt(){let kernel=model.widget_manager?.kernel;return kernel?.
+interrupt?(kernel.interrupt(),!0):!1},ask:(message,patience)=>new Promise(resolve=>{let id=`${Date.now()}-${next++}`,settle=answer=>{
+waiting.delete(id),clearTimeout(timer),resolve(answer)},timer=setTimeout(()=>settle("gone"),patience);waiting.set(id,settle);
+try{model.send({...message,id})}catch{settle("gone")}}),close(){model.off("msg:custom",receive),model.off("change:conten\
+t",read)}}}function pageHost(content){let values={content,selected:"",settings:content.settings,busy:!1,can_run_again:!1},
+timer=0;return{live:!1,get:name=>values[name],set(name,value){values[name]=value},on:()=>()=>{},link(hash){clearTimeout(
+timer),timer=setTimeout(()=>history.replaceState(null,"",hash))},hash(act){return addEventListener("hashchange",event=>{
+clearTimeout(timer),history.replaceState(null,"",event.newURL),act(new URL(event.newURL).hash)}),location.hash},ask:async()=>"\
+gone",close:()=>{}}}function render({model,el}){if(el.classList.add("dyn-widget"),model.get("selected")===void 0)return renderJob(
+model,el);let host=widgetHost(model),stop=mount(el,host),fallback=model.get("fallback");return fallback&&el.append(h("st\
+yle",{text:`.${fallback}, ${OUTPUT}:has(.${fallback}) { display: none }`})),()=>{stop(),host.close()}}function mountPage(root,content){
+return mount(root,pageHost(content))}function mountGroup(root,content,selected){let host={...pageHost(content),hash:void 0,
+link:()=>{}};return host.set("selected",selected),mount(root,host)}function renderJob(model,el){let given=model.get("con\
+tent"),stop=(given.gzip?unzipped(given.gzip):Promise.resolve(given)).then(job=>mountJob(el,job,mountGroup));return()=>{stop.
+then(end=>end())}}async function openPage(){let element=id=>document.getElementById(id),data=element("dyn-data"),text=String(
+data.textContent),content=data.dataset.packed==="gzip"?await unzipped(text):JSON.parse(text),root=element("dyn-view");return content.
+views?mountJob(root,content,mountGroup):mountPage(root,content)}var main_default={render};export{main_default as default,mount,mountPage,openPage,pageHost,render};

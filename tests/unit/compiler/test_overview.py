@@ -150,7 +150,6 @@ def test_breaks_with_one_setting_are_one_cause_and_the_costly_cause_comes_first(
     found = causes(data)
     assert [c.breaks for c in found] == [["b2"], ["b0", "b1"], ["b3"], []]
     assert found[1].setting == "capture_scalar_outputs"
-    assert [c.consequence for c in found] == [False, False, True, False]
     assert found[3].guard == "size"
     assert found[3].frames == ["f5"]
     # measured times outrank what the structure suggests

@@ -17,9 +17,9 @@ import dynascope
 from dynascope.compiler.capture import torch_private
 from dynascope.compiler.lab import check, inputs
 from dynascope.compiler.lab import profile as profiles
-from dynascope.compiler.report import Break, BreakCost, Frame, Profile, Report, Summary
+from dynascope.compiler.report import Frame, Profile, Report, Summary
 from dynascope.compiler.retrace import retracing
-from dynascope.widgets.features.run_time import first_to_fix, input_words, verdict_words
+from dynascope.widgets.features.run_time import verdict_words
 
 LOG: list[int] = []
 COUNT = 0
@@ -242,16 +242,6 @@ def test_an_input_pays_back_as_the_call_does_only_if_the_gain_is_clear(compiled:
     assert [run.payback for run in seen.inputs or ()] == [payback]
 
 
-def test_no_input_pays_back_by_a_difference_that_is_less_than_its_times_vary() -> None:
-    frame = Frame(id="f0", compile_id="0/0", name="f", code_name="f", file="m.py", line=1, status="compiled")
-    seen = Report(frames=[frame], summary=Summary(compile_seconds=1.0))
-    measured = profiles.Measurement(compiled=[9e-6, 9e-6, 11e-6], eager=[8e-6, 1e-5, 12e-6])
-    inputs.annotate_inputs(seen, [inputs.InputResult("x", seen, measured=measured)])
-    (run,) = seen.inputs or ()
-    assert (run.payback, run.payback_calls) == ("unclear", None)
-    assert "whether it pays back is unclear" in input_words(run)
-
-
 def test_a_verdict_in_words() -> None:
     report = dynascope.explain(lambda x: (x @ x).relu(), backend="eager", profile=3)(torch.ones(8, 8))
     assert report.profile is not None
@@ -288,32 +278,6 @@ def test_which_is_faster_is_unclear_where_times_vary_by_more_than_they_differ() 
     assert "times as fast" not in verdict_words(found)
     busy.eager = [second + 1 for second in busy.eager]
     assert "times as fast" in verdict_words(profiled(busy))
-
-
-def test_what_to_fix_first_is_one_sentence() -> None:
-    breaks = [Break(id=f"b{n}", file="a.py", line=n, column=0, function="f", source="g()", type="x", reason="") for n in (1, 2)]
-    known, unknown = BreakCost(break_="b1", seconds=1e-3, share=0.25), BreakCost(break_="b2", seconds=None, eager_seconds=2e-3)
-    costs: list[list[BreakCost]] = [[], [known], [unknown], [known, unknown]]
-    one, other = (
-        "the break at a.py:1 (g()) costs 1.0 ms a call, 25% of it",
-        "the break at a.py:2 (g()) makes 2.0 ms a call run eagerly",
-    )
-    gain = "(what compiling it gains is unknown)"
-    assert [first_to_fix(Profile(calls=1, median_seconds=4e-3, breaks=found), Report(breaks=breaks)) for found in costs] == [
-        "", f"Fix this first: {one}", f"Fix this first: {other} {gain}", f"Fix this first: {one}; and {other} {gain}",
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(("share", "is_worth_it"), [(0.003, False), (0.006, True)])
-def test_breaks_that_cost_next_to_nothing_are_not_what_to_fix_first(share: float, is_worth_it: bool) -> None:
-    breaks = [Break(id=f"b{n}", file="a.py", line=n, column=0, function="f", source="g()", type="x", reason="") for n in (1, 2)]
-    profile = Profile(calls=1, median_seconds=1.0, breaks=[BreakCost(break_=b.id, seconds=share, share=share) for b in breaks])
-    report = Report(breaks=breaks, profile=profile)
-    words = first_to_fix(profile, report)
-    assert words.startswith(
-        "Fix this first" if is_worth_it else "No break is worth fixing to save time: together they cost less"
-    )
-    assert ("fix first" in report.headline()) is is_worth_it
 
 
 def test_a_call_without_graphs_is_no_fault_of_torch() -> None:

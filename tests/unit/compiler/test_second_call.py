@@ -99,7 +99,7 @@ def test_a_call_that_raises_when_it_is_repeated_says_nothing() -> None:
     assert any("raised RuntimeError: twice" in note for note in report.notes)
 
 
-def test_the_report_of_a_run_is_remembered_if_its_second_call_is_interrupted() -> None:
+def test_an_interrupt_ends_the_second_call_and_leaves_the_report() -> None:
     def once(x: torch.Tensor, done: set[str] = set()) -> torch.Tensor:  # noqa: B006
         torch._dynamo.graph_break()
         if done:
@@ -107,7 +107,69 @@ def test_the_report_of_a_run_is_remembered_if_its_second_call_is_interrupted() -
         done.add("x")
         return x + 1
 
-    with pytest.raises(KeyboardInterrupt):
-        dynascope.explain(once, backend="eager", second_call=True)(torch.ones(3))
-    assert dynascope.last().compiled == ["once"]
-    assert dynascope.last().summary.breaks == 1
+    report = dynascope.explain(once, backend="eager", second_call=True)(torch.ones(3))
+    assert report.notes[-1] == "second call: interrupted: not every hint of the compiler was tried"
+    assert dynascope.last() is report
+    assert (report.compiled, report.summary.breaks, report.trials) == (["once"], 1, None)
+
+
+SCALARS = "torch._dynamo.config.capture_scalar_outputs"
+SHAPES = "torch._dynamo.config.capture_dynamic_output_shape_ops"
+
+
+def test_each_setting_that_the_hints_name_is_tried_with_those_that_helped() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        y = x * x.sum().item()
+        y = y + x.max().item()
+        rows = torch.nonzero(y)
+        print("here")
+        return y, rows + 1
+
+    stages: list[str] = []
+    explained = dynascope.explain(f, backend="eager", second_call=True, on_progress=lambda s: stages.append(s["stage"]))
+    report = explained(torch.ones(3))
+    first, scalars, both = report.trials or []
+    assert (first.settings, first.breaks, first.removes) == ({}, 4, [])
+    assert (scalars.settings, scalars.breaks, scalars.removes) == ({SCALARS: True}, 2, ["b0", "b1"])
+    assert (both.settings, both.breaks, both.removes) == ({SCALARS: True, SHAPES: True}, 1, ["b0", "b1", "b2"])
+    assert [trial.error for trial in report.trials or []] == [None] * 3
+    assert stages[-2:] == [
+        "tracing the calls again with capture_scalar_outputs (1 of 2)",
+        "tracing the calls again with capture_dynamic_output_shape_ops (2 of 2)",
+    ]
+    assert not torch._dynamo.config.capture_scalar_outputs
+
+
+def test_a_setting_that_ends_in_an_error_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return x * x.sum().item()
+
+    variable = torch._dynamo.variables.tensor.TensorVariable
+    method = variable.method_item
+
+    def failing(self: object, *args: object, **given: object) -> object:
+        if torch._dynamo.config.capture_scalar_outputs:
+            raise RuntimeError("of the compiler")
+        return method(self, *args, **given)
+
+    monkeypatch.setattr(variable, "method_item", failing)
+    report = dynascope.explain(f, backend="eager", second_call=True)(torch.ones(3))
+    first, scalars = report.trials or []
+    assert (first.breaks, first.error, scalars.breaks) == (1, None, None)
+    assert scalars.error == "RuntimeError: of the compiler"
+
+
+def test_a_profile_traces_again_only_where_breaks_are_expensive() -> None:
+    def slow(x: torch.Tensor) -> torch.Tensor:
+        for _ in range(300):
+            x = x @ x
+        torch._dynamo.graph_break()
+        return x
+
+    def quick(x: torch.Tensor) -> torch.Tensor:
+        return x * x.sum().item() * x.max().item()
+
+    report = dynascope.explain(slow, backend="eager", profile=3)(torch.eye(300))
+    assert report.trials is None
+    report = dynascope.explain(quick, backend="eager", profile=3)(torch.ones(3))
+    assert [trial.breaks for trial in report.trials or []] == [2, 0]

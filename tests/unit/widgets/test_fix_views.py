@@ -22,8 +22,8 @@ def test_a_break_shows_its_fix_and_what_was_refused() -> None:
     assert other["words"] == "Drop it: refused, a printed line is lost"
     assert (other["verdict"], other["diff"]) == ("refused", [])
     assert part["body"]["cell"] == "x = 1\n"
-    chip = {"text": "1 of 1 graph break can be fixed: 2 graphs → 1: see the Fix tabs, or report.patch()", "kind": "fix"}
-    assert chip in model["chips"]
+    assert model["advice"] is not None
+    assert "1 of 1 graph break can be fixed: 2 graphs → 1. report.patch() is the diff" in model["advice"]["first"]
     assert not model["fixable"]
 
 
@@ -33,7 +33,7 @@ def test_a_fix_that_changes_no_file_is_no_diff() -> None:
     report.fixes = [Fix(id="x0", recompile=report.recompiles[0].frame, verdict="verified", settings={"dynamic": True})]
     report.fix_set = FixSet(fixes=["x0"], settings={"dynamic": True}, recompiles_before=1)
     by_hand = "no file changes: use torch.compile(..., dynamic=True)"
-    assert view_model(report)["chips"][0]["text"].endswith(f": {by_hand}")
+    assert view_model(report)["advice"]["first"].endswith(f". {by_hand}.")  # type: ignore[index]
     assert f"→ {by_hand}" in to_text(report)
     report.fix_set.cells = {"<cell>": "%%compile --dynamic true\nf(x)"}
     assert "→ %fix puts the cell with the fix below" in to_text(report)
@@ -94,11 +94,13 @@ def test_the_times_of_a_call_are_short_ones() -> None:
     report = fixed()
     assert report.fix_set is not None
     report.fix_set.seconds_before, report.fix_set.seconds_after = 0.0019, 0.00071
-    assert view_model(report)["chips"][0]["text"].startswith(
-        "1 of 1 graph break can be fixed: 2 graphs → 1, 1.9 ms → 710 µs a call"
-    )
+    advice = view_model(report)["advice"]
+    assert advice is not None
+    assert "1 of 1 graph break can be fixed: 2 graphs → 1, 1.9 ms → 710 µs a call." in advice["first"]
     report.profile = Profile(calls=3, median_seconds=0.0019, spread=[0.0005, 0.002])
-    assert "graphs → 1, about 1.9 ms a call before and after" in view_model(report)["chips"][0]["text"]
+    advice = view_model(report)["advice"]
+    assert advice is not None
+    assert any("graphs → 1, about 1.9 ms a call before and after" in one for one in [advice["first"], *advice["more"]])
 
 
 def test_a_diff_has_the_lines_around_it() -> None:

@@ -12,6 +12,7 @@ from samples import report as sample
 from dynascope.compiler.report import (
     Break,
     BreakCost,
+    EagerOp,
     Excerpt,
     Fix,
     FixEdit,
@@ -24,6 +25,8 @@ from dynascope.compiler.report import (
     Report,
     Segment,
     Source,
+    Trial,
+    Verdict,
 )
 from dynascope.compiler.report.measurements import FixSettings, FixVerdict
 from dynascope.compiler.report.overview import causes, setting_in
@@ -34,19 +37,25 @@ from dynascope.widgets.features.overview import (
     CauseWords,
     Overview,
     OverviewText,
-    first_words,
     is_large,
     overview,
     visible,
 )
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.source_view import source_view
+from dynascope.widgets.features.summary import Recommendation, recommendation
 from dynascope.widgets.render.text import to_details, to_text
 from dynascope.widgets.words import listing, shorten
 
 
 def shown(report: Report) -> Overview:
     found = overview(Places(report))
+    assert found is not None
+    return found
+
+
+def advice(report: Report) -> Recommendation:
+    found = recommendation(Places(report))
     assert found is not None
     return found
 
@@ -64,11 +73,12 @@ def test_the_text_begins_with_what_to_do_and_names_whose_code_it_is() -> None:
     lines = text.splitlines()
     assert lines[0] == report.headline()
     assert lines[2].startswith("Do this first: at model.py:8 in Block0.forward (zoo) and 8 more places, an")
-    assert "Remaining: 3 graph breaks, 5 recompiles" in text
+    assert "Remaining" not in text, "nobody has tried it"
+    assert "The compiler hints at `capture_scalar_outputs = True` for 3 graph breaks (zoo): not tried here" in text
+    assert "What a call spends its time on is not known: `--profile` measures it." in text
     assert " 1. 9 graph breaks: an `if` or `while` depends on a tensor's value" in text
-    assert "set `torch._dynamo.config.capture_scalar_outputs = True` (the compiler's hint)" in text
+    assert "set `torch._dynamo.config.capture_scalar_outputs = True` (the compiler's hint, not tried)" in text
     assert "5 recompiles: another size, such as x: 2, then 3" in text
-    assert "Compiled well: " in text
     assert re.search(r"^◆ step +In\[3\]:3 +1 graph, 1 op$", text, re.M)
     assert re.search(r"^◇   Block0\.forward +model\.py:2 .*2 breaks · 2 recompiles", text, re.M)
     assert "report.details()" in lines[-1]
@@ -232,10 +242,11 @@ def test_what_was_refused_is_never_the_first_advice() -> None:
     scalars = [b for b in report.breaks if setting_in(b.hints)]
     report.breaks = scalars
     report.summary.breaks = len(scalars)
-    assert shown(report)["first"].startswith("set `torch._dynamo.config.capture_scalar_outputs = True`")
+    assert advice(report)["first"].startswith("see what the compiler's hints do before you follow them: `%%compile --second")
+    assert advice(report)["hints"]
     report.fixes = [tried(scalars[0].id, "refused", "outputs differ")]
-    assert ": keep the value in a tensor, or read it outside of the compiled code" in shown(report)["first"]
-    assert "capture_scalar_outputs = True` was tried and refused" in shown(report)["first"]
+    assert ": keep the value in a tensor, or read it outside of the compiled code" in advice(report)["first"]
+    assert "capture_scalar_outputs = True` was tried and refused" in advice(report)["first"]
     assert "→ Keep the value in a tensor" in to_details(report).split("✂ graph break")[1]
 
 
@@ -258,10 +269,15 @@ def test_what_is_verified_is_done_first_and_the_rest_remains() -> None:
     again = [r.frame for r in report.recompiles]
     removes = [*(b.id for b in report.breaks[:3]), *again[:2]]
     report.fixes = [replace(tried(report.breaks[0].id, "verified"), removes=removes)]
-    report.fix_set = FixSet(fixes=["x0"], breaks_before=12, breaks_after=9, graphs_before=20, graphs_after=15)
-    found = shown(report)
+    report.fixes[0].title = "Do it once"
+    report.fixes[0].breaks_before, report.fixes[0].breaks_after = 12, 9
+    edits = [FixEdit("model.py", 1, 1)]
+    report.fix_set = FixSet(fixes=["x0"], edits=edits, breaks_before=12, breaks_after=9, graphs_before=20, graphs_after=15)
+    found = advice(report)
     gone = f"3 of 12 graph breaks and 2 of {len(again)} recompiles"
-    assert found["first"] == f"apply 1 verified change (`report.patch()`): {gone} go away."
+    assert found["first"].startswith(f"apply what --fix has found: {gone} can be fixed: 20 graphs → 15")
+    assert "report.patch() is the diff" in found["first"]
+    assert found["more"][0] == "Do it once (verified): graph breaks 12 → 9."
     assert found["left"] == f"9 graph breaks, {len(again) - 2} recompiles"
     assert f"{gone} can be fixed: 20 graphs → 15" in to_text(report)
 
@@ -278,11 +294,10 @@ def test_a_setting_for_which_no_time_was_left_does_not_count_as_tried() -> None:
     report = model(breaks=12)
     report.fixes = [Fix(id="x0", break_="b9", kind="setting", settings={"torch._dynamo.config.capture_scalar_outputs": True})]
     words = next(one for one in (CauseWords(Places(report), cause) for cause in causes(report)) if one.cause.setting)
-    assert words.fix() == "set `torch._dynamo.config.capture_scalar_outputs = True` (not tried)"
-    assert "(not tried): the compiler advises it for 3 of 12 graph breaks" in first_words(words)
+    assert words.fix() == "set `torch._dynamo.config.capture_scalar_outputs = True` (the compiler's hint, not tried)"
     for reason in ("the time limit was reached", "not verified: the time limit was reached"):
         report.fixes[0].reason = reason
-        assert words.fix().endswith(f"({reason if reason.startswith('not ') else 'not tried: ' + reason})")
+        assert words.fix().endswith("(the compiler's hint, not tried: the time limit was reached)")
 
 
 def test_what_only_the_first_call_has_is_a_cause_of_its_own() -> None:
@@ -294,8 +309,8 @@ def test_what_only_the_first_call_has_is_a_cause_of_its_own() -> None:
     assert first["fix"] == "call it once in eager mode before it is compiled (tried: gone after a first call)"
     for b in report.breaks:
         b.first_call_only = True
-    assert "first call only" in shown(report)["first"]
-    assert shown(report)["first"].startswith("call it once in eager mode before it is compiled: all 6 graph breaks are")
+    assert "all 6 graph breaks are in the first call only" in advice(report)["first"]
+    assert advice(report)["first"].startswith("call it once in eager mode before it is compiled")
 
 
 @pytest.mark.parametrize("width", [60, 100])
@@ -308,15 +323,98 @@ def test_whose_code_it_is_shows_only_where_code_of_several_is_mixed(width: int) 
     assert "(all in zoo)" in to_text(report, width=width)
 
 
-def test_what_to_do_first_says_whose_code_it_is_about() -> None:
+SCALARS, SHAPES = (f"torch._dynamo.config.capture_{name}" for name in ("scalar_outputs", "dynamic_output_shape_ops"))
+
+
+def test_what_a_trace_has_tried_is_first_with_what_is_left_after_it() -> None:
     report = model(breaks=12)
-    words = [CauseWords(Places(report), cause) for cause in causes(report)]
-    sentences = [first_words(one) for one in words if one.cause.kind == "break"]
-    assert [one.cause.setting is None for one in words if one.cause.kind == "break"] == [True, False]
-    assert all("(zoo)" in sentence for sentence in sentences)
-    setting = next(one for one in words if one.cause.setting is not None)
-    setting.breaks[0].file = "mine.py"
-    assert first_words(setting).endswith(" of 12 graph breaks.")  # of several
+    scalars = [b.id for b in report.breaks if setting_in(b.hints)]
+    report.breaks[0].first_call_only = True
+    report.trials = [Trial(breaks=11, graphs=20, removes=[report.breaks[0].id])]
+    assert advice(report)["first"] == (
+        "call it once in eager mode before it is compiled: traced so, 12 graph breaks become 11."
+    )
+    report.trials.append(
+        Trial(settings={SCALARS: True}, breaks=8, graphs=9, recompiles=5, removes=[report.breaks[0].id, *scalars])
+    )
+    found = advice(report)
+    assert found["first"].endswith(f", then set `{SCALARS} = True`: traced so, 12 graph breaks become 8.")
+    assert (found["left"], found["hints"]) == ("8 graph breaks, 5 recompiles", False)
+    assert not any("hint" in sentence for sentence in found["more"])
+    assert f"set `{SCALARS} = True` (tried: 11 become 8 graph breaks)" in [cause["fix"] for cause in shown(report)["causes"]]
+
+
+@pytest.mark.parametrize(
+    ("trial", "words"),
+    [
+        (Trial(settings={SCALARS: True}, error="InternalTorchDynamoError: no"), "it ends in InternalTorchDynamoError: no"),
+        (Trial(settings={SCALARS: True}, breaks=13), "13 graph breaks with it, 12 without"),
+    ],
+)
+def test_a_hint_that_did_harm_when_it_was_tried_is_not_followed(trial: Trial, words: str) -> None:
+    report = model(breaks=12)
+    report.trials = [Trial(breaks=12), trial]
+    found = advice(report)
+    assert found["first"].startswith("at model.py:8 in Block0.forward (zoo)")
+    assert f"The compiler's hint `capture_scalar_outputs = True` was tried: {words}." in found["more"]
+    assert "Keep the value" not in found["first"]
+    (cause,) = [cause for cause in shown(report)["causes"] if "capture_scalar_outputs" in cause["fix"]]
+    assert cause["fix"].startswith("keep the value in a tensor, or read it outside")
+
+
+def profiled(report: Report, share: float, backend: str = "inductor", eager: float = 2.0) -> Report:
+    report.settings = {"backend": backend}
+    segments = [
+        Segment(kind="graph", lane="CPU", start=0.0, duration=0.9, label="graph 1", frame="f1", graph="g1",
+                ops=[EagerOp(name="aten::mm", seconds=0.5), EagerOp(name="aten::add", seconds=0.1)]),
+        Segment(kind="gap", lane="CPU", start=0.9, duration=0.1, label="gap", frame="f2", break_="b0"),
+    ]  # fmt: skip
+    verdict = Verdict(eager_seconds=eager, compiled_seconds=1.0, payback="slower" if eager < 1 else "calls")
+    report.profile = Profile(calls=3, median_seconds=1.0, lanes=["CPU"], segments=segments, shares={"graphs": 0.9, "gaps": 0.1},
+                             breaks=[BreakCost(break_="b0", seconds=share, share=share)], verdict=verdict)  # fmt: skip
+    return report
+
+
+def test_breaks_that_cost_next_to_nothing_are_left_and_what_takes_the_time_is_named() -> None:
+    found = advice(profiled(model(breaks=12), 0.01))
+    assert found["first"] == (
+        "leave the graph breaks: they cost 1% of a call: removing all of them gains at most 10.0 ms of 1.00 s."
+    )
+    assert found["more"][0] == (
+        "Compiled graphs take 90% of a call, 90% graph 1 (`Block0.forward`, 3 operations); dearest in it: `aten::mm` 0.50 s, "
+        "`aten::add` 0.10 s."
+    )
+    assert not any("--profile" in sentence for sentence in found["more"])
+
+
+def test_breaks_that_cost_much_are_fixed_and_the_advice_says_what_that_gains() -> None:
+    found = advice(profiled(model(breaks=12), 0.4))
+    assert found["first"].startswith("at model.py:8 in Block0.forward (zoo)")
+    assert found["more"][0] == "Graph breaks cost 40% of a call: removing all of them gains at most 0.40 s of 1.00 s."
+    assert found["more"][1].startswith("Compiled graphs take 90% of a call")
+
+
+def test_compiled_code_that_is_slower_is_said_first_with_the_reason() -> None:
+    captures = advice(profiled(model(breaks=12), 0.01, "eager", eager=0.8))
+    assert captures["first"].startswith("measure with the backend that you will use: “eager” only captures")
+    assert captures["more"][0].startswith("Leave the graph breaks: they cost 1%")
+    assert "3 operations run one by one" in captures["more"][1]
+    report = profiled(model(breaks=12), 0.4, eager=0.95)
+    assert advice(report)["first"].startswith(
+        "compiled, a call takes 1.00 s; in eager mode, 0.95 s: 10% of it are guards and code around graphs. At model.py:8"
+    )
+    assert report.profile is not None
+    report.profile.shares = {"graphs": 1.0}
+    assert "0.95 s; why is not known. At" in advice(report)["first"]
+
+
+def test_a_small_report_has_a_recommendation_once_something_was_measured_or_tried() -> None:
+    report = many()
+    assert recommendation(Places(report)) is None
+    report.trials = [Trial(breaks=0, removes=[b.id for b in report.breaks])]
+    text = to_text(report)
+    assert "Do this first: call it once in eager mode before it is compiled" in text
+    assert "<strong>Do this first:</strong> call it once" in report.to_html()
 
 
 def test_damage_is_said_also_where_notes_are_left_out() -> None:
@@ -350,13 +448,12 @@ def test_unknown_breaks_are_never_called_none() -> None:
     text = to_text(report)
     assert f"Do this first: unknown (graph breaks unknown, no recompile; {len(report.frames)} frames cached)." in text
     assert "No graph break" not in text
-    assert shown(report)["well"] == ""
 
 
 def test_what_is_wrong_without_a_cause_is_said() -> None:
     report = with_all_cached(model())
     report.summary = replace(report.summary, cached=0, failed=1, skipped=2)
-    assert shown(report)["first"] == "nothing: no graph break, no recompile; 1 frame failed; 2 frames skipped."
+    assert advice(report)["first"] == "nothing: no graph break, no recompile; 1 frame failed; 2 frames skipped."
 
 
 def test_the_first_sentence_and_its_click_lead_to_one_break() -> None:
@@ -371,10 +468,10 @@ def test_the_first_sentence_and_its_click_lead_to_one_break() -> None:
         Break(id="b1", file="m.py", line=121, function="n12", source="z()", type="T", reason="r",
               hits=[Hit(frame="f12", line=121, outcome="resumed")]),
     ]  # fmt: skip
-    found = shown(Report(frames=frames, breaks=breaks))
-    assert "x.py:12" in found["first"]
-    assert found["first_id"] == "b0"
-    assert [place["id"] for place in found["causes"][0]["places"]] == ["b1", "b0"]
+    report = Report(frames=frames, breaks=breaks)
+    assert "x.py:12" in advice(report)["first"]
+    assert advice(report)["id"] == "b0"
+    assert [place["id"] for place in shown(report)["causes"][0]["places"]] == ["b1", "b0"]
 
 
 def test_a_graph_stops_at_its_own_break() -> None:
