@@ -322,6 +322,27 @@ def test_what_is_applied_keeps_layout_line_ends_and_the_byte_order_mark(
         assert script.read_bytes() == after
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("@torch.compile\n{f}", "@torch.compile(dynamic=True)\n{f}"),
+        ("@torch.compile(backend='eager')\n{f}", "@torch.compile(backend='eager', dynamic=True)\n{f}"),
+        ("{f}\nf = torch.compile(\n    f, dynamic=False,\n)  # é\n", "{f}\nf = torch.compile(\n    f, dynamic=True,\n)  # é\n"),
+    ],
+)
+def test_an_argument_of_torch_compile_is_written_where_it_is_called(
+    before: str, after: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    function, calls = "def f(x, n):\n    return x * n\n", "\nf(torch.ones(2), 2.5)\nf(torch.ones(2), 3.5)\n"
+    script = Path("script.py")
+    script.write_text("import torch\n" + before.format(f=function) + calls, encoding="utf-8")
+    torch._dynamo.reset()
+    assert main(["fix", "--apply", "script.py"]) == 0
+    assert script.read_text(encoding="utf-8") == "import torch\n" + after.format(f=function) + calls
+    assert "also needed" not in capsys.readouterr().out
+
+
 def test_a_script_that_has_changed_by_the_time_of_the_search(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

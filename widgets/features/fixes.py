@@ -106,7 +106,11 @@ def is_fixable(report: Report) -> bool:
 def fix_words(fix: Fix) -> str:
     """A change and its verdict: `Choose with torch.where: verified, agrees with eager on ...`."""
     words = f"{fix.title}: {fix.verdict}"
-    return f"{words}, {fix.reason}" if fix.reason else words
+    words = f"{words}, {fix.reason}" if fix.reason else words
+    before, after = fix.breaks_before, fix.breaks_after
+    if fix.verdict != "refused" or before is None or after is None or after >= before:
+        return words
+    return f"{words.rstrip('.:')}. If you know that this does not matter: graph breaks {before} → {after}"
 
 
 def how_to_apply(report: Report) -> str:
@@ -130,7 +134,8 @@ def how_to_apply(report: Report) -> str:
 def unplaced_settings(fixes: FixSet) -> list[str]:
     """The settings of these fixes that neither the edits nor the new texts of cells contain, as lines of Python."""
     placed = "".join(edit.after for edit in fixes.edits)
-    if any("--dynamic true" in text.partition("\n")[0] for text in fixes.cells.values()):
+    in_cell = any("--dynamic true" in text.partition("\n")[0] for text in fixes.cells.values())
+    if in_cell or any("dynamic=True" in edit.after and "dynamic=True" not in edit.before for edit in fixes.edits):
         placed += _DYNAMIC
     lines = setting_lines(fixes)
     # an edit that adds the call may have another name for the argument

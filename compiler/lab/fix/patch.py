@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import difflib
+import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from dynascope.compiler.lab.fix.plan import DYNAMO, MARK, WARM_UP, Plan
+from dynascope.compiler.lab.fix.plan import COMPILE, DYNAMO, MARK, WARM_UP, Plan
 from dynascope.compiler.lab.fix.text_edits import NotApplicable, line_origins, parsed, with_edits
 from dynascope.compiler.report import FixEdit
 from dynascope.compiler.source.lines import CellResolver, split_lines
@@ -32,9 +33,10 @@ def final_texts(
 ) -> dict[str, str]:
     """The final texts of all files that change.
 
-    In `settings_file`, settings of Dynamo and marks before the calls of `function` are added to the plan's edits.
-    `known`: packages that the namespace of `settings_file` has -> their names there.  `conditions`: (plan before, plan with a
-    change, the condition under which it holds); each condition is a comment above the first line that the change adds.
+    In `settings_file`, settings of Dynamo, arguments of torch.compile and marks before the calls of `function` are added to the
+    plan's edits.  `known`: packages that the namespace of `settings_file` has -> their names there.  `conditions`: (plan
+    before, plan with a change, the condition under which it holds); each is a comment above the first line that the change
+    adds.
     """
     texts = dict(plan.texts)
     for before, after, condition in conditions:
@@ -44,6 +46,10 @@ def final_texts(
     if plan.marks and settings_file is not None:
         text = marked_calls(plan.text(settings_file), function, plan.marks, known)
         texts |= {settings_file: text} if text is not None else {}
+    for name in COMPILE:
+        if settings_file is not None and name in plan.settings:
+            text = texts.get(settings_file) or plan.text(settings_file)
+            texts |= {settings_file: done} if (done := _with_argument(text, function, name, plan.settings[name])) else {}
     values = {name: value for name, value in plan.settings.items() if name.startswith(DYNAMO)}
     if values and settings_file is not None:
         above = [
@@ -68,6 +74,41 @@ def _with_condition(text: str, before: str, after: str, condition: str) -> str:
     lines = split_lines(text)
     lines.insert(line - 1, f"{' ' * column}# {_CONDITION}: {condition}\n")
     return "".join(lines)
+
+
+def _with_argument(text: str, function: str, name: str, value: object) -> str | None:
+    """The text with this argument of the `torch.compile` that compiles a function.
+
+    Without one that names the function, it is the only `torch.compile` of the text; None if there are none or several.
+    """
+    tree, torch = ast.parse(text), _imports(text)[0].get("torch")
+
+    def is_compile(node: ast.AST) -> bool:
+        return isinstance(node, ast.Attribute) and node.attr == "compile" and ast.unparse(node.value) == torch
+
+    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and is_compile(n.func)]
+    decorated = [(n.name, d) for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) for d in n.decorator_list]
+    bare = [(named, d) for named, d in decorated if is_compile(d)]
+    own = [n for n in calls if any(isinstance(a, ast.Name) and a.id == function for a in n.args) or (function, n) in decorated]
+    found: list[ast.expr] = [*own, *(d for named, d in bare if named == function)] or [*calls, *(d for _, d in bare)]
+    if len(found) != 1:
+        return None
+    [node] = found
+    starts = list(itertools.accumulate((len(line.encode()) for line in split_lines(text)), initial=0))
+
+    def end(of: ast.AST) -> int:
+        return starts[of.end_lineno - 1] + of.end_col_offset  # type: ignore[attr-defined, no-any-return]
+
+    start = stop = end(node)
+    new = f"({name}={value!r})"
+    if isinstance(node, ast.Call):
+        given = [*node.args, *(k.value for k in node.keywords)]
+        same = [k.value for k in node.keywords if k.arg == name]
+        start = stop = max(map(end, given), default=stop - 1)
+        new = f", {name}={value!r}" if given else new[1:-1]
+        if same:
+            start, stop, new = starts[same[0].lineno - 1] + same[0].col_offset, end(same[0]), repr(value)
+    return (text.encode()[:start] + new.encode() + text.encode()[stop:]).decode()
 
 
 def marked_calls(text: str, function: str, marks: Iterable[str], known: Mapping[str, str] = MappingProxyType({})) -> str | None:
@@ -192,8 +233,11 @@ def unified(plan: Plan, texts: Mapping[str, str], settings_file: str | None, cel
     above = {n: v for n, v in plan.settings.items() if settings_file is None or not n.startswith(DYNAMO)}
     above.pop(MARK, None)
     above.pop(WARM_UP, None)
+    above = {
+        n: v for n, v in above.items() if not any(_adds(f"{n}={v!r}", text, plan.text(file)) for file, text in texts.items())
+    }
     words = [f"{n} = {v!r}" if n.startswith(DYNAMO) else f"torch.compile(..., {n}={v!r})" for n, v in above.items()]
-    if not any(text.count(_MARK) > plan.text(file).count(_MARK) for file, text in texts.items()):
+    if not any(_adds(_MARK, text, plan.text(file)) for file, text in texts.items()):
         words += [f"{MARK}({mark})" for mark in plan.marks]
     if WARM_UP in plan.settings:
         words.append(f'with {WARM_UP}("{plan.settings[WARM_UP]}"): ...  # one call, before the first compiled one')
@@ -202,6 +246,10 @@ def unified(plan: Plan, texts: Mapping[str, str], settings_file: str | None, cel
         before = plan.originals.get(file) or plan.text(file)
         parts.append(_diff(file, before, text, cells))
     return "".join(parts)
+
+
+def _adds(words: str, text: str, before: str) -> bool:
+    return text.count(words) > before.count(words)
 
 
 def apply(edits: Iterable[FixEdit]) -> list[str]:

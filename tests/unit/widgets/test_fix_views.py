@@ -6,6 +6,7 @@ from msgspec.structs import replace
 from samples import fixed, one_break, recompiled
 
 from dynascope.compiler.report import Fix, FixSet, Profile
+from dynascope.widgets.features.fixes import fix_words
 from dynascope.widgets.model import view_model
 from dynascope.widgets.render.text import to_text
 
@@ -114,3 +115,13 @@ def test_a_diff_has_the_lines_around_it() -> None:
     assert part["body"]["chosen"][0]["diff"] == [*around[0], *changed, *around[1]]
     text = "\n".join(" " * 6 + line for line in [*around[0], *changed, *around[1]])
     assert text in to_text(report, colour=False)
+
+
+def test_a_refused_change_that_removes_breaks_says_so() -> None:
+    """A person may know that the case which refuses it never comes."""
+    fix = Fix(
+        id="x0", title="Assert it", verdict="refused", reason="with size 0: raises TypeError:", breaks_before=4, breaks_after=1
+    )
+    assert fix_words(fix).endswith("raises TypeError. If you know that this does not matter: graph breaks 4 → 1")
+    assert "If you know" not in fix_words(replace(fix, breaks_after=4))
+    assert "If you know" not in fix_words(replace(fix, verdict="verified"))
