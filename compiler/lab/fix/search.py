@@ -37,7 +37,7 @@ from dynascope.compiler.lab.fix.improvement import (
     why_recompiles_stay,
 )
 from dynascope.compiler.lab.fix.plan import WARM_UP, Plan
-from dynascope.compiler.lab.fix.rewrites import branches, guards, messages, reasons, settings, wraps
+from dynascope.compiler.lab.fix.rewrites import branches, comprehensions, guards, messages, numbers, reasons, settings, wraps
 from dynascope.compiler.lab.fix.text_edits import NotApplicable
 from dynascope.compiler.lab.fix.trial import TookTooLong, TrialResult, Trials
 from dynascope.compiler.lab.fix.verification import QUICK, THOROUGH, ZERO_GRADIENT, NoGradients, Refused, Verification, Verifier
@@ -50,9 +50,11 @@ CandidateSource = Callable[[Problem], list[Candidate]]
 #: in the order in which they are tried; those of the first are settings, which are combined
 CANDIDATE_SOURCES: tuple[CandidateSource, ...] = (
     settings.candidates,
+    numbers.candidates,
     guards.raising,
     guards.indexing,
     branches.candidates,
+    comprehensions.candidates,
     messages.candidates,
     wraps.of_the_function,
     wraps.of_what_is_called,

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -28,6 +29,8 @@ from dynascope.compiler.lab.fix.rewrites.reading import (
 )
 from dynascope.compiler.lab.fix.rewrites.source import Change, Source, Torch, candidate, dotted, moved, parse
 
+#: title of the candidates with torch.where
+WHERE = "Choose with torch.where"
 _BOTH = "Both sides are computed, and the result is a new tensor of their common shape and type."
 _ONE = (
     "The sides give tensors of the same shape and type, the result is a new tensor, "
@@ -74,7 +77,7 @@ def _expression(problem: Problem, source: Source, choice: ast.IfExp) -> list[Can
     if is_pure(torch, *sides) and not _guards_an_index(source, torch, choice, sides):
         yes, no = map(source.argument, sides)
         changes: list[Change] = [(*place, f"{torch('where')}({condition}, {yes}, {no})"), *torch.changes()]
-        found += candidate(problem, source, "Choose with torch.where", changes, _BOTH + precision, tests)
+        found += candidate(problem, source, WHERE, changes, _BOTH + precision, tests)
     if is_pure(torch, *sides, unknown=True):
         yes, no = (source.argument(side) + _clone(side) for side in sides)
         changes = [(*place, f"{torch('cond')}({condition}, lambda: {yes}, lambda: {no})"), *torch.changes()]
@@ -164,14 +167,15 @@ def _with_where(problem: Problem, source: Source, branch: ast.If) -> list[Candid
     chosen = [n for s in sides for n in source.inside(s, ast.If)]
     if _guards_an_index(source, torch, branch, sides):
         return []
-    try:
-        make = _returning if uses(branch).jumps else _assigning
-        changes = [*make(source, torch, branch), *torch.changes()]
-    except _Refused:
+    for make in (_returning if uses(branch).jumps else _assigning, _stepwise):
+        with contextlib.suppress(_Refused):
+            changes = [*make(source, torch, branch), *torch.changes()]
+            break
+    else:
         return []
     tests = tuple(part for n in chosen for part in conditions_of(source, torch, n.test))
     assumption = _BOTH + precision_of(source, *(n.test for n in chosen))
-    return candidate(problem, source, "Choose with torch.where", changes, assumption, tests)
+    return candidate(problem, source, WHERE, changes, assumption, tests)
 
 
 def _lines(source: Source, first: ast.stmt, last: ast.stmt, lines: list[str]) -> list[Change]:
@@ -208,6 +212,104 @@ def _assigning(source: Source, torch: Torch, branch: ast.If) -> list[Change]:
     else:
         lines += [f"{n} {value.operator or '='} {value.text}" for n, value in made]
     return _lines(source, branch, branch, lines)
+
+
+def _stepwise(source: Source, torch: Torch, branch: ast.If) -> list[Change]:
+    """The statements of both sides, each value under a name of its own, and then a choice for each name that is read later.
+
+    A side that ends with `continue` skips the rest of the loop's body: the rest is the other side.
+    """
+    rest, scope = list[ast.stmt](), source.scope_of(branch)
+    if isinstance(branch.body[-1], ast.Continue):
+        rest = source.following(branch)
+        if source.block_of(branch) is not getattr(source.parent(branch), "body", None) or not isinstance(
+            source.parent(branch), ast.For | ast.While
+        ):
+            raise _Refused
+    if isinstance(scope, ast.Module) or not source.stands_alone(branch) or len(uses(branch, *rest).jumps) != bool(rest):
+        raise _Refused
+    inside = {node for one in (branch, *rest) for node in ast.walk(one)}
+    late = read_later(source, branch)
+    if rest:
+        others = [n for n in ast.walk(scope) if isinstance(n, ast.Name | ast.AugAssign) and n not in inside]
+        late = uses(*others).reads | read_first([branch, *rest], set())
+    steps = _Steps(source, torch, branch, late)
+    made = steps.chosen(branch, rest, {})
+    if not made.keys() & late:
+        raise _Refused
+    return _lines(source, branch, (branch, *rest)[-1], steps.lines)
+
+
+class _Steps:
+    """The lines of a branch without its `if`s, as they are made.  An environment has the new name of each name bound so far."""
+
+    def __init__(self, source: Source, torch: Torch, branch: ast.If, late: set[str]) -> None:
+        self._source, self._torch, self._branch, self._late = source, torch, branch, late
+        self._before = bound_before(source, branch)
+        self._taken: list[str] = []
+        self.lines: list[str] = []
+
+    def _named(self, name: str, block: list[ast.stmt]) -> str:
+        """A name for a value that one side gives to `name`: the same one if the rest of the function does not have it."""
+        inside = {node for one in block for node in ast.walk(one)}
+        scope = ast.walk(self._source.scope_of(block[0]))
+        is_own = name not in self._taken and not any(
+            name == getattr(n, "id", getattr(n, "arg", None)) for n in scope if n not in inside
+        )
+        new = name if is_own else self._source.unused_name(name, *self._taken)
+        self._taken.append(new)
+        return new
+
+    def _text(self, value: ast.expr, names: dict[str, str]) -> str:
+        """A value with the new names; raises `_Refused` if it may have effects, or binds names itself."""
+        own = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.JoinedStr)
+        if not is_pure(self._torch, value) or any(isinstance(n, own) for n in ast.walk(value)):
+            raise _Refused
+        read = [n for n in self._source.inside(value, ast.Name) if names.get(n.id, n.id) != n.id]
+        places = [(self._source.start(n), self._source.end(n), names[n.id]) for n in read]
+        text = self._source.changed(self._source.start(value), self._source.end(value), places)
+        return f"({text})" if "\n" in text or isinstance(value, ast.Tuple) else text
+
+    def _bound(self, block: list[ast.stmt], names: dict[str, str]) -> dict[str, str]:
+        """The environment after the statements of a side."""
+        for one in block:
+            if isinstance(one, ast.If):
+                names = self.chosen(one, [], names)
+                continue
+            pairs = _targets(one)
+            if any(operator for _, _, operator in pairs):  # it would change the tensor of the other side, too
+                raise _Refused
+            texts = [(name, self._text(value, names)) for name, value, _ in pairs]
+            names = names | {name: self._named(name, block) for name, _ in texts}
+            self.lines += [f"{names[name]} = {text}" for name, text in texts]
+        return names
+
+    def chosen(self, branch: ast.If, rest: list[ast.stmt], names: dict[str, str]) -> dict[str, str]:
+        """The environment after a branch; `rest`: what its body skips by `continue`."""
+        condition, renamed = as_tensor(self._source, self._torch, branch.test), {n for n, new in names.items() if n != new}
+        if condition is None or is_python(branch.test) or not is_pure(self._torch, branch.test):
+            raise _Refused
+        if uses(branch.test).reads & renamed:
+            raise _Refused
+        at = len(self.lines)
+        body = branch.body[:-1] if rest else branch.body
+        yes, no = self._bound(body, names), self._bound([*branch.orelse, *rest], names)
+        is_outer, end, after = branch is self._branch, self._source.end(branch), dict(names)
+        below = [n.id for n in self._source.inside(self._source.scope_of(branch), ast.Name) if self._source.start(n) > end]
+        later = self._late if is_outer else self._late.union(below)
+        differ = [n for n in dict.fromkeys((*yes, *no)) if n in later and yes.get(n) != no.get(n)]
+        if any(n not in self._before and (n not in yes or n not in no) for n in differ):
+            raise _Refused
+        pairs = [(n, yes.get(n, n), no.get(n, n)) for n in differ]
+        if len(pairs) > 1:
+            name = self._source.unused_name("condition", *self._taken)
+            self._taken.append(name)
+            self.lines.insert(at, f"{name} = ({condition})" if "\n" in condition else f"{name} = {condition}")
+            condition = name
+        for name, one, other in pairs:
+            after[name] = name if is_outer else self._named(name, [branch])
+            self.lines.append(f"{after[name]} = {self._torch('where')}({condition}, {one}, {other})")
+        return after
 
 
 def _side_value(source: Source, torch: Torch, side: list[ast.stmt], name: str) -> _Value | None:

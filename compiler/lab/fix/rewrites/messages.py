@@ -53,7 +53,7 @@ def _printed_later(problem: Problem, source: Source, statement: ast.stmt) -> lis
     for value in call.args:
         number = number_of(value)
         kept = number[0] if number is not None and number[1] == "item" else None
-        if isinstance(value, ast.Attribute) and is_python(value):
+        if _is_of_the_trace(value):
             kept = value  # the compiler moves formatted strings, but not sizes and types
         if kept is not None and not set('"\n') & set(source.text_of(kept)):
             changes += _around(source, value, kept, 'f"{', '}"')
@@ -66,6 +66,15 @@ def _printed_later(problem: Problem, source: Source, statement: ast.stmt) -> lis
     made = candidate(problem, source, "Print values and sizes as text, after the graph", changes, _BEHIND, (), _SETTINGS)
     title = "Print copies of values, after the graph"
     return made + (candidate(problem, source, title, [*changes, *copies], _BEHIND, (), _SETTINGS) if copies else [])
+
+
+def _is_of_the_trace(value: ast.expr) -> bool:
+    """Whether a value is known when the code is traced, and no text: a size, a type, or a tuple or list of these."""
+    if isinstance(value, ast.Tuple | ast.List):
+        return bool(value.elts) and all(map(_is_of_the_trace, value.elts))
+    if isinstance(value, ast.Call) and dotted(value.func) in ("tuple", "list"):
+        return len(value.args) == 1 and _is_of_the_trace(value.args[0])
+    return not isinstance(value, ast.Constant) and is_python(value)
 
 
 def _around(source: Source, whole: ast.expr, kept: ast.expr, before: str, after: str) -> list[Change]:
