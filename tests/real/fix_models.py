@@ -175,10 +175,10 @@ def one(name: str, *options: str) -> dict[str, Any]:
     """What a process of its own finds out about a model."""
     command = [sys.executable, __file__, "-", name, *options]
     try:
-        ran = subprocess.run(command, capture_output=True, text=True, timeout=900, env={**os.environ, "OMP_NUM_THREADS": "1"})
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=3600, env={**os.environ, "OMP_NUM_THREADS": "1"})
         found: dict[str, Any] = json.loads(ran.stdout[ran.stdout.index("{\n ") :])
     except subprocess.TimeoutExpired:
-        return {"model": name, "error": "not done in 900 seconds"}
+        return {"model": name, "error": "not done in an hour"}
     except ValueError:
         return {"model": name, "error": ran.stderr.strip()[-600:]}
     return found

@@ -69,5 +69,5 @@ def _with_branches(problem: Problem, made: Candidate, name: str) -> Candidate | 
 def _first_test(source: Source, problem: Problem, name: str) -> ast.expr | None:
     """The condition of the first branch on the name, in the function of the problem."""
     scopes = [n for n in source.inside(source.tree, *FUNCTIONS) if n.lineno <= problem.line <= (n.end_lineno or 0)]
-    tests = (branch.test for branch in source.inside(scopes[-1], ast.If, ast.IfExp))
-    return next((test for test in tests if name in uses(test).reads), None)
+    tests = [*(n.test for n in source.inside(scopes[-1], ast.If)), *(n.test for n in source.inside(scopes[-1], ast.IfExp))]
+    return min((test for test in tests if name in uses(test).reads), key=source.start, default=None)
