@@ -92,7 +92,7 @@ def test_print_is_dark_on_white_and_no_line_is_cut_off(open_page: OpenPage) -> N
     shown.page.emulate_media(media="print", color_scheme="dark")
     look = "n => [getComputedStyle(n).backgroundColor, getComputedStyle(n).color]"
     assert shown.root.locator(".dyn").evaluate(look) == ["rgb(255, 255, 255)", "rgb(27, 31, 36)"]
-    assert shown.root.locator(".dyn-ln").first.evaluate("n => getComputedStyle(n).whiteSpace") == "pre-wrap"
+    assert shown.root.locator(".dyn-ln > div").first.evaluate("n => getComputedStyle(n).whiteSpace") == "break-spaces"
     assert shown.root.evaluate(TEXT_OVERFLOW) == []
 
 

@@ -73,9 +73,10 @@ def test_the_kernel_selects_and_the_view_follows(lab: LabPage, one: Shown) -> No
     expect(one.root.locator(".dyn-detail")).to_contain_text("Resume function")
 
 
-def test_the_run_is_over_and_the_view_says_how_it_began(lab: LabPage, one: Shown) -> None:
+def test_the_run_is_over_and_the_command_shows_only_after_a_change(lab: LabPage, one: Shown) -> None:
     told = lab.python(VIEWS + "print({(v.command, bool(v.settings)) for v in views if v.content['name'] == 'f'})")
-    assert told.strip() == "{('%%compile --backend eager -o report', True)}"
+    assert told.strip() == "{('', True)}"
+    expect(one.root.locator(".dyn-command")).to_be_hidden()
     assert not one.root.locator(".dyn-progress").is_visible()
     expect(one.root.get_by_role("button", name="Stop")).to_have_count(0)
 

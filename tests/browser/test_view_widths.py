@@ -124,6 +124,14 @@ def test_nothing_is_cut_at_any_width(chromium: Browser, tmp_path: Path, live: bo
                 found = shown.root.evaluate(FAULTS) + shown.overflowing()
                 if found:
                     faults[f"{name}, {width} px, {state}"] = found[:8]
+        if not live:  # each part of the detail, at the narrowest and the widest
+            for width in (WIDTHS[0], WIDTHS[-1]):
+                page.set_viewport_size({"width": width + 32, "height": 900})
+                for tab in page.locator(".dyn-tab").all():
+                    tab.click()
+                    found = shown.root.evaluate(FAULTS)
+                    if found:
+                        faults[f"{name}, {width} px, {tab.inner_text()}"] = found[:8]
         if name in ("long_names", "hostile"):
             page.screenshot(path=shot_path(f"widths-{name}-{'live' if live else 'page'}"), full_page=True)
     page.close()

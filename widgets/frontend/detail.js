@@ -117,13 +117,15 @@ function stackBody(stack, ctx) {
  * @param {Context} ctx
  */
 function listBody(rows, ctx) {
+  const cell = (/** @type {string} */ text, cls = "", /** @type {HTMLElement | null} */ link = null) =>
+    h("td", { cls: `${cls}${text.length > 24 ? "" : " dyn-short"}` }, link || text);
   const lines = rows.map(([name, value, words, id]) =>
     h(
       "tr",
       {},
-      h("td", {}, id && ctx.has(id) ? selectLink(name, id, ctx) : h("span", { cls: "dyn-monot", text: name })),
-      h("td", { cls: "dyn-monot", text: value }),
-      h("td", { cls: words.startsWith("Unsafe") && "dyn-unsafe", text: words }),
+      cell(name, "dyn-monot", id && ctx.has(id) ? selectLink(name, id, ctx) : null),
+      cell(value, "dyn-monot"),
+      cell(words, words.startsWith("Unsafe") ? "dyn-unsafe" : ""),
     ),
   );
   return h("table", { cls: "dyn-table" }, h("tbody", {}, ...lines));

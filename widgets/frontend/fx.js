@@ -52,11 +52,11 @@ function listRow(node, i, pressed, onclick) {
       onclick,
     },
     h("i", { cls: "dyn-dot" }),
-    h("b", { text: node.name }),
-    h("span", { text: node.op === "placeholder" ? "input" : node.target }),
+    h("b", { cls: "dyn-end" }, h("bdi", { text: node.name })),
+    h("span", { cls: "dyn-end" }, h("bdi", { text: node.op === "placeholder" ? "input" : node.target })),
     h("span", { cls: "dyn-duration", style: heatStyle(node), text: node.time }),
     h("span", { cls: "dyn-val", text: node.value }),
-    h("span", { cls: "dyn-at", text: node.place || "" }),
+    h("span", { cls: "dyn-at dyn-end" }, h("bdi", { text: node.place || "" })),
   );
 }
 

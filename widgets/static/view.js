@@ -114,32 +114,33 @@ text.after(link)}}}var ROW=22,HEIGHT=330,SPARE=3,KINDS={input:"input",param:"par
 reduction",shape:"shape, index",collective:"collective, wait",output:"output"},heatStyle=({heat})=>heat===void 0?null:`-\
 -h:${heat}%`;function listRow(node,i,pressed,onclick){return h("div",{"aria-pressed":String(pressed),cls:`dyn-fxrow dyn-\
 fx-${node.kind}`,role:"button",tabindex:"-1",title:node.full,style:`top:${i*ROW}px`,"data-i":i,onclick},h("i",{cls:"dyn-\
-dot"}),h("b",{text:node.name}),h("span",{text:node.op==="placeholder"?"input":node.target}),h("span",{cls:"dyn-duration",
-style:heatStyle(node),text:node.time}),h("span",{cls:"dyn-val",text:node.value}),h("span",{cls:"dyn-at",text:node.place||
-""}))}function listView(nodes,point,start,symbols){let inner=h("div",{style:`height:${nodes.length*ROW}px;position:relat\
-ive`}),box=h("div",{cls:`dyn-fxlist${nodes.some(node=>node.time)?" dyn-timed":""}`,tabindex:"0",role:"group","aria-label":`${plural(
-nodes.length,"node")}; use the arrow keys to choose one`,style:`height:${Math.min(HEIGHT,nodes.length*ROW+2)}px`},inner),
-rows=new Map,now=start,from=0,press=(i,on)=>{let row2=rows.get(i);row2&&row2.setAttribute("aria-pressed",String(on))},choose=i=>{
-press(now,!1),now=i,point(i),draw(),box.focus({preventScroll:!0}),press(i,!0)};function draw(){let first=Math.max(0,Math.
-floor(box.scrollTop/ROW)-SPARE),end=Math.min(nodes.length,first+Math.ceil(HEIGHT/ROW)+2*SPARE);for(let[i,row2]of rows)i>=
-first&&i<end||(row2.remove(),rows.delete(i));let added=[];for(let i=first;i<end;i++){if(rows.has(i))continue;let row2=listRow(
-nodes[i],i,i===now,()=>choose(i));linkSymbols(row2,symbols),rows.set(i,row2),added.push(row2)}inner[first<from?"prepend":
-"append"](...added),from=first}return box.addEventListener("keydown",event=>{let to={ArrowDown:now+1,ArrowUp:now-1,Home:0,
-End:nodes.length-1}[event.key];if(!nodes[to])return;let top=to*ROW;(top<box.scrollTop||top+ROW>box.scrollTop+box.clientHeight)&&
-(box.scrollTop=to<now?top:top+ROW-box.clientHeight),choose(to),handled(event)}),box.addEventListener("scroll",draw),requestAnimationFrame(
-()=>{box.scrollTop=start*ROW}),draw(),box}function drawingOf(picture2,nodes){let{width,height}=picture2,boxes=picture2.boxes.
-map(([x,y,w,h2],i)=>boxOf(picture2,nodes,i,{x,y,w,h:h2})),arrows=picture2.edges.map((points,i)=>{let[source,target]=picture2.
-joined[i];return{points,source:boxes[source].id,target:boxes[target].id}});return{width,height,boxes,arrows:arrows.filter(
-arrow=>arrow.points.length>1)}}function boxOf(picture2,nodes,i,rectangle){let fold=picture2.folds?.[i],at=fold?fold.first:
-picture2.first+i,shape={at,...rectangle,title:picture2.titles[i],note:picture2.notes[i]};return fold?{...shape,id:`${at}\
-+${fold.count}`,kind:fold.name==="inputs"?"input":"fold",full:`${fold.name}: ${fold.count} nodes`,heat:fold.heat,inside:fold.
-inside}:{...nodes[at],...shape,id:String(at)}}var isFold=box=>box.id.includes("+");function boxShape(box,sizes){let{x,y,
-w,h:h2,title,note,time,kind}=box,rectangle=s("rect",{x,y,width:w,height:h2,rx:kind==="input"||kind==="output"?14:sizes.box_corner});
-if(isFold(box)){let mark=s("path",{cls:"dyn-fold",d:`M${x+13} ${y+h2/2-4.5}v9l6 -4.5z`});return[rectangle,mark,label("",
-x+26,y+17,title),label("dyn-fxval",x+26,y+31,note)]}let middle2=x+w/2;return[rectangle,label("",middle2,y+(time?17:h2/2+
-4),title,"middle"),label("dyn-fxval",middle2,y+31,time,"middle"),label("dyn-fxval",middle2,y+h2+11,note,"middle")]}function boxNode(box,sizes){
-let props={cls:`dyn-fxnode dyn-fx-${box.kind}${box.heat===void 0?"":" dyn-hot"}`,style:heatStyle(box),role:"button",tabindex:"\
--1","data-id":box.id},title=s("title",{text:box.full+(box.place?`
+dot"}),h("b",{cls:"dyn-end"},h("bdi",{text:node.name})),h("span",{cls:"dyn-end"},h("bdi",{text:node.op==="placeholder"?"\
+input":node.target})),h("span",{cls:"dyn-duration",style:heatStyle(node),text:node.time}),h("span",{cls:"dyn-val",text:node.
+value}),h("span",{cls:"dyn-at dyn-end"},h("bdi",{text:node.place||""})))}function listView(nodes,point,start,symbols){let inner=h(
+"div",{style:`height:${nodes.length*ROW}px;position:relative`}),box=h("div",{cls:`dyn-fxlist${nodes.some(node=>node.time)?
+" dyn-timed":""}`,tabindex:"0",role:"group","aria-label":`${plural(nodes.length,"node")}; use the arrow keys to choose o\
+ne`,style:`height:${Math.min(HEIGHT,nodes.length*ROW+2)}px`},inner),rows=new Map,now=start,from=0,press=(i,on)=>{let row2=rows.
+get(i);row2&&row2.setAttribute("aria-pressed",String(on))},choose=i=>{press(now,!1),now=i,point(i),draw(),box.focus({preventScroll:!0}),
+press(i,!0)};function draw(){let first=Math.max(0,Math.floor(box.scrollTop/ROW)-SPARE),end=Math.min(nodes.length,first+Math.
+ceil(HEIGHT/ROW)+2*SPARE);for(let[i,row2]of rows)i>=first&&i<end||(row2.remove(),rows.delete(i));let added=[];for(let i=first;i<
+end;i++){if(rows.has(i))continue;let row2=listRow(nodes[i],i,i===now,()=>choose(i));linkSymbols(row2,symbols),rows.set(i,
+row2),added.push(row2)}inner[first<from?"prepend":"append"](...added),from=first}return box.addEventListener("keydown",event=>{
+let to={ArrowDown:now+1,ArrowUp:now-1,Home:0,End:nodes.length-1}[event.key];if(!nodes[to])return;let top=to*ROW;(top<box.
+scrollTop||top+ROW>box.scrollTop+box.clientHeight)&&(box.scrollTop=to<now?top:top+ROW-box.clientHeight),choose(to),handled(
+event)}),box.addEventListener("scroll",draw),requestAnimationFrame(()=>{box.scrollTop=start*ROW}),draw(),box}function drawingOf(picture2,nodes){
+let{width,height}=picture2,boxes=picture2.boxes.map(([x,y,w,h2],i)=>boxOf(picture2,nodes,i,{x,y,w,h:h2})),arrows=picture2.
+edges.map((points,i)=>{let[source,target]=picture2.joined[i];return{points,source:boxes[source].id,target:boxes[target].
+id}});return{width,height,boxes,arrows:arrows.filter(arrow=>arrow.points.length>1)}}function boxOf(picture2,nodes,i,rectangle){
+let fold=picture2.folds?.[i],at=fold?fold.first:picture2.first+i,shape={at,...rectangle,title:picture2.titles[i],note:picture2.
+notes[i]};return fold?{...shape,id:`${at}+${fold.count}`,kind:fold.name==="inputs"?"input":"fold",full:`${fold.name}: ${fold.
+count} nodes`,heat:fold.heat,inside:fold.inside}:{...nodes[at],...shape,id:String(at)}}var isFold=box=>box.id.includes("\
++");function boxShape(box,sizes){let{x,y,w,h:h2,title,note,time,kind}=box,rectangle=s("rect",{x,y,width:w,height:h2,rx:kind===
+"input"||kind==="output"?14:sizes.box_corner});if(isFold(box)){let mark=s("path",{cls:"dyn-fold",d:`M${x+13} ${y+h2/2-4.5}\
+v9l6 -4.5z`});return[rectangle,mark,label("",x+26,y+17,title),label("dyn-fxval",x+26,y+31,note)]}let middle2=x+w/2;return[
+rectangle,label("",middle2,y+(time?17:h2/2+4),title,"middle"),label("dyn-fxval",middle2,y+31,time,"middle"),label("dyn-f\
+xval",middle2,y+h2+11,note,"middle")]}function boxNode(box,sizes){let props={cls:`dyn-fxnode dyn-fx-${box.kind}${box.heat===
+void 0?"":" dyn-hot"}`,style:heatStyle(box),role:"button",tabindex:"-1","data-id":box.id},title=s("title",{text:box.full+
+(box.place?`
 ${box.place}`:"")});return s("g",props,title,...boxShape(box,sizes))}function pictureView({picture:picture2,nodes},point,name,open,sizes,changed){
 let whole=drawingOf(picture2,nodes),pane=h("div",{cls:"dyn-fxpane dyn-picture"}),boxes=[],parts=new Map,arrows=[],now="",
 partOf=id=>parts.get(id);function draw(){let inside=whole.boxes.find(box=>open.has(box.id))?.inside,drawing=inside?drawingOf(
@@ -262,24 +263,25 @@ e",tabindex:"0"});if(lang!=="python"||text.length>MOST_PAINTED)return pre.textCo
 open),pre.append(box,i+1<lines.length?`
 `:"")}),pre}function stackBody(stack,ctx){let entries=stack.map(({place,file,line,function:name,source})=>{let link=button(
 "dyn-link",place,()=>ctx.point(file,line));return h("li",{},link,` in ${name}`,source?h("code",{text:source}):null)});return h(
-"ol",{cls:"dyn-stack"},...entries)}function listBody(rows,ctx){let lines=rows.map(([name,value,words,id])=>h("tr",{},h("\
-td",{},id&&ctx.has(id)?selectLink(name,id,ctx):h("span",{cls:"dyn-monot",text:name})),h("td",{cls:"dyn-monot",text:value}),
-h("td",{cls:words.startsWith("Unsafe")&&"dyn-unsafe",text:words})));return h("table",{cls:"dyn-table"},h("tbody",{},...lines))}
-function copyBody(text,label2,pre){return h("div",{},h("div",{cls:"dyn-row"},copyButton(text,label2)),pre)}function stageBody({
-text,...what},ctx){let box=h("div"),show=code=>box.replaceChildren(copyBody(code,"Copy",codeBody({text:code,lang:"python"})));
-return text!==void 0?show(text):(box.textContent=`The text is in report.stage_texts["${what.graph}"]["${what.stage}"][${what.
-number}].`,ctx.host.ask({kind:"text",...what},9e3).then(answer=>answer!=="gone"&&show(answer))),box}function runBody({graph,
-text,groups,code},ctx){let devices=ctx.host.get("devices")||[],options=devices.map(device=>h("option",{value:device,text:device})),
-recorded=h("option",{value:"",text:"as recorded"}),choice=h("select",{"aria-label":"device",cls:"dyn-select"},recorded,...options),
-request=()=>ctx.request({kind:"run_graph",graph,device:choice.value||null}),label2=groups.length?"Run it again":"Run thi\
-s graph",run=button("dyn-btn dyn-primary",label2,request);return h("div",{cls:"dyn-prose dyn-run"},text.map(t=>h("p",{text:t})),
-h("div",{cls:"dyn-row"},ctx.canRun()&&code&&run,ctx.canRun()&&code&&devices.length>1&&choice,code&&h("code",{text:code}),
-code&&copyButton(code,"Copy")),groups.map(({title,bars})=>h("div",{},h("h3",{text:title}),...bars.map(figure))))}function figure({
-label:label2,value,part}){let bar2=h("i",{style:`--h:${part}%`});return h("div",{cls:"dyn-figure"},h("span",{text:label2}),
-bar2,h("b",{text:value}))}function partBody(part,ctx,{title,code,symbols},open){let content=ctx.content;switch(part.kind){case"\
-prose":return proseBody(part.body);case"code":{let text=codeBody(part.body);return linkSymbols(text,symbols),text}case"s\
-ource":{let text=sourceText(content.sources,part.body);return codeBody({text,lang:"python",start:part.body.start})}case"\
-stack":return stackBody(part.body,ctx);case"graph":return fxView(part.body,ctx.point,`${title} ${code}`,open,content.drawing,
+"ol",{cls:"dyn-stack"},...entries)}function listBody(rows,ctx){let cell=(text,cls="",link=null)=>h("td",{cls:`${cls}${text.
+length>24?"":" dyn-short"}`},link||text),lines=rows.map(([name,value,words,id])=>h("tr",{},cell(name,"dyn-monot",id&&ctx.
+has(id)?selectLink(name,id,ctx):null),cell(value,"dyn-monot"),cell(words,words.startsWith("Unsafe")?"dyn-unsafe":"")));return h(
+"table",{cls:"dyn-table"},h("tbody",{},...lines))}function copyBody(text,label2,pre){return h("div",{},h("div",{cls:"dyn\
+-row"},copyButton(text,label2)),pre)}function stageBody({text,...what},ctx){let box=h("div"),show=code=>box.replaceChildren(
+copyBody(code,"Copy",codeBody({text:code,lang:"python"})));return text!==void 0?show(text):(box.textContent=`The text is\
+ in report.stage_texts["${what.graph}"]["${what.stage}"][${what.number}].`,ctx.host.ask({kind:"text",...what},9e3).then(
+answer=>answer!=="gone"&&show(answer))),box}function runBody({graph,text,groups,code},ctx){let devices=ctx.host.get("dev\
+ices")||[],options=devices.map(device=>h("option",{value:device,text:device})),recorded=h("option",{value:"",text:"as re\
+corded"}),choice=h("select",{"aria-label":"device",cls:"dyn-select"},recorded,...options),request=()=>ctx.request({kind:"\
+run_graph",graph,device:choice.value||null}),label2=groups.length?"Run it again":"Run this graph",run=button("dyn-btn dy\
+n-primary",label2,request);return h("div",{cls:"dyn-prose dyn-run"},text.map(t=>h("p",{text:t})),h("div",{cls:"dyn-row"},
+ctx.canRun()&&code&&run,ctx.canRun()&&code&&devices.length>1&&choice,code&&h("code",{text:code}),code&&copyButton(code,"\
+Copy")),groups.map(({title,bars})=>h("div",{},h("h3",{text:title}),...bars.map(figure))))}function figure({label:label2,
+value,part}){let bar2=h("i",{style:`--h:${part}%`});return h("div",{cls:"dyn-figure"},h("span",{text:label2}),bar2,h("b",
+{text:value}))}function partBody(part,ctx,{title,code,symbols},open){let content=ctx.content;switch(part.kind){case"pros\
+e":return proseBody(part.body);case"code":{let text=codeBody(part.body);return linkSymbols(text,symbols),text}case"sourc\
+e":{let text=sourceText(content.sources,part.body);return codeBody({text,lang:"python",start:part.body.start})}case"stac\
+k":return stackBody(part.body,ctx);case"graph":return fxView(part.body,ctx.point,`${title} ${code}`,open,content.drawing,
 symbols);case"issue":return copyBody(part.body,"Copy text for an issue",h("pre",{cls:"dyn-code dyn-wrap",tabindex:"0",text:part.
 body}));case"stage":return stageBody(part.body,ctx);case"run":return runBody(part.body,ctx);case"fix":return fixBody(part.
 body,ctx);default:return listBody(part.body,ctx)}}function copyButton(text,label2){let node=button("dyn-btn",label2,async()=>{
