@@ -56,7 +56,7 @@ class _Retraced:
         """Swap the code of functions if Dynamo knows it or that of a function defined in it, or if its lines are outdated."""
         known = {id(code): code for code in caches.known_codes() if not is_resume(code.co_name)}
         files = {code.co_filename for code in known.values()}
-        edited.note_loaded(*files)
+        edited.note_loaded(files)
         files |= (now_edited := edited.refresh())
         for function in functions_of(files) if files else ():
             code = function.__code__
@@ -100,13 +100,14 @@ class _Retraced:
     def undo(self) -> None:
         self.swaps.undo()
         caches.forget_resumes([copy for _, copy in self.copies.values()])
-        inner = [(original, weakref.ref(copy)) for original, copy in self.copies.values()]
+        constants = {id(constant) for _, copy in self.copies.values() for constant in copy.co_consts}
+        inner = [(original, weakref.ref(copy)) for original, copy in self.copies.values() if id(copy) in constants]
         self.copies.clear()
         _restore_made(inner)
 
 
 def _restore_made(inner: list[tuple[CodeType, weakref.ref[CodeType]]]) -> None:
-    """Restore the original code of functions that were created during the run and still exist.
+    """Restore the original code of functions that were created during the run, by copied code, and still exist.
 
     Once the run has released its copies, only such a function, or another run that has not ended, keeps a copy alive.
     """

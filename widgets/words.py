@@ -7,6 +7,7 @@ width is less than an ellipsis.
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
 from bisect import bisect_right
@@ -77,6 +78,7 @@ def _visible(match: re.Match[str]) -> str:
     return chr(0x2400 + code) if code < 0x20 else "\u2421" if code == 0x7F else "\ufffd"
 
 
+@functools.lru_cache(10_000)
 def text_width(text: str, size: float = 12, *, mono: bool = False, bold: bool = False) -> float:
     """Width of `text` in pixels, estimated without the font, rather too wide than too narrow."""
     return sum(map((_MONO if mono else _BOLD if bold else _ADVANCES).__getitem__, text)) * size / 100

@@ -10,6 +10,7 @@ import functools
 import linecache
 import os
 import sys
+from collections.abc import Iterable
 from types import CodeType, ModuleType
 
 from dynascope.compiler.source.code import is_resume, last_line, nested_code, same_code
@@ -28,10 +29,12 @@ _earlier: dict[str, list[str]] = {}
 _others: set[str] = set()
 
 
-def note_loaded(*files: str) -> None:
-    """Remember the present state of these files and of those of all modules, unless an earlier state is remembered."""
-    modules = (vars(module).get("__file__") for module in list(sys.modules.values()) if type(module) is ModuleType)
-    for file in {*files, *(f for f in modules if isinstance(f, str))} - _loaded.keys() - _others:
+def note_loaded(files: Iterable[str] | None = None) -> None:
+    """Remember the present state of these files, or of those of all modules, unless an earlier state is remembered."""
+    if files is None:
+        modules = [m.__dict__ for m in list(sys.modules.values()) if type(m) is ModuleType]
+        files = [file for module in modules if type(file := module.get("__file__")) is str]
+    for file in set(files).difference(_loaded, _others):
         if file.endswith(".py") and is_users(file):
             _loaded[file] = _state(file)
         else:

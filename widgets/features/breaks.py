@@ -231,8 +231,7 @@ def cause_of(report: Report, frame: Frame) -> Break | None:
 
 def eager_because_of(report: Report, b: Break) -> list[Frame]:
     """The frames that run eagerly as a whole because of a break."""
-    skipped = (f for f in report.frames if f.status == "skipped")
-    return [f for f in skipped if f.stopped_by == b.id and b.outcome == "skipped"]
+    return [f for f in report.frames if f.stopped_by == b.id and f.status == "skipped"] if b.outcome == "skipped" else []
 
 
 def only_rest_is_eager(report: Report, b: Break) -> bool:

@@ -81,7 +81,7 @@ def _facts(f: Frame, places: Places) -> list[list[str]]:
 
 
 def _parts(f: Frame, places: Places) -> list[Part]:
-    again = (places.frames[id] for id in places.recompiled if places.report.fixes and id in places.frames)
+    again = (places.frames[id] for id in (places.recompiled if places.report.fixes else ()) if id in places.frames)
     same = {g.id for g in again if f.id in places.recompiled and (g.file, g.line, g.name) == (f.file, f.line, f.name)}
     cause = _cause(f, places)
     called = [[frame_words(c, places), places.frame(c), c.status, c.id] for c in places.called[f.id]]

@@ -8,6 +8,7 @@ report are long in total, they are not in the model, and a view in a notebook fe
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import TypedDict
 
@@ -176,7 +177,7 @@ def _node(node: Node, reads: list[int], places: Places) -> FxNode:
         target = printable(describe(collective))
     full = f"{node.name} = {node.target}" + (f" : {value}" if value else "") + (f"  ({node.module})" if node.module else "")
     row: FxNode = {
-        "name": shorten(node.name, 200), "op": node.op, "kind": _kind(node), "target": shorten(target, 120),
+        "name": shorten(node.name, 200), "op": node.op, "kind": _kind(node.op, node.target), "target": shorten(target, 120),
         "value": value, "reads": reads, "full": printable(full, 1000),
     }  # fmt: skip
     if node.file is not None and node.line is not None:
@@ -198,17 +199,18 @@ def value_text(node: Node) -> str:
     return printable(dtype + shape + device + subclass, 300)
 
 
-def _kind(node: Node) -> str:
-    if node.op in ("placeholder", "output"):
-        return {"placeholder": "input", "output": "output"}[node.op]
-    if node.op == "get_attr":
+@functools.lru_cache(1000)
+def _kind(op: str, target: str) -> str:
+    if op in ("placeholder", "output"):
+        return {"placeholder": "input", "output": "output"}[op]
+    if op == "get_attr":
         return "param"
-    if node.op == "call_module":
+    if op == "call_module":
         return "matmul"
-    if "c10d_functional" in node.target:
+    if "c10d_functional" in target:
         return "collective"  # `wait_tensor`, too
-    words = set(node.target.lower().replace("torch.ops.", "").replace("_", ".").split("."))
-    last = operation_name(node.target).lower().strip("_")
+    words = set(target.lower().replace("torch.ops.", "").replace("_", ".").split("."))
+    last = operation_name(target).lower().strip("_")
     for kind, names in _KINDS:
         if last in names or any(n in words for n in names if len(n) > 3):
             return kind
