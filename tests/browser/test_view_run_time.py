@@ -55,7 +55,7 @@ def test_the_time_line_leads_to_graphs_and_their_backwards_and_to_the_dearest_br
     assert [label.partition(":")[0] for label in labels] == ["graph 0", "graph 1", "backward of graph 1", "backward of graph 0"]
     pieces.nth(2).click()
     assert shown.selected() == ["g1"]
-    shown.root.get_by_role("button", name="Fix this first").click()
+    shown.root.locator(".dyn-do").get_by_role("button").first.click()
     assert shown.selected() == ["b0"]
 
 

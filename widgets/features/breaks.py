@@ -8,13 +8,13 @@ quotes.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable
+from collections.abc import Container, Hashable
 from functools import partial
 from typing import TypedDict
 
 from typing_extensions import NotRequired
 
-from dynascope.compiler.report import Break, Frame, Report, StackEntry, listed, plural
+from dynascope.compiler.report import Break, Frame, Report, StackEntry, Trial, listed, plural
 from dynascope.compiler.report.overview import is_by_design, package, setting_in
 from dynascope.widgets.detail import Detail, code_part, facts, list_part, prose, tab
 from dynascope.widgets.features.fixes import considered, fix_parts, is_refused
@@ -52,6 +52,9 @@ _MAY_FAIL = "Your code may result in an error when running in eager"
 #: matches what the compiler says where an object is made that it cannot make: a parameter of a module, a dataset
 _MAKING = re.compile(r"`torch\.nn\.Parameter\(\)` (?:constructor|outside)|the function `\w+\.__init__`")
 _UNKNOWN_NAME = "failed to find name in frame builtins"
+#: what the compiler says where it would have to step through an iterator that comes from outside of the traced function, as
+#: that of a comprehension does where the function around it runs eagerly
+_ITERATOR = "Missing tp_iternext"
 #: words that carry no meaning in the compiler's titles
 _PLAIN = {
     "a", "an", "by", "call", "calling", "failed", "for", "from", "in", "of", "on", "the", "to", "trace", "tracing",
@@ -96,8 +99,8 @@ def break_rows(places: Places) -> list[BreakRow]:
     rows: list[BreakRow] = [{
         "id": b.id, "place": places.at(b.file, b.line, b.cell), "code": shorten(break_code(b, places), 120),
         "outcome": b.outcome, "outcome_text": outcome_words(places, b, brief=True),
-        "type": shorten((b.type or b.reason or "").replace("`", ""), 160), "hits": len(b.hits), "allowed": bool(b.allowed),
-        "target": break_target(b),
+        "type": shorten((kind_words(b) or b.reason or "").replace("`", ""), 160), "hits": len(b.hits),
+        "allowed": bool(b.allowed), "target": break_target(b),
     } for b in sorted_breaks(places.report)]  # fmt: skip
     for row in rows:
         if row["id"] in places.costs:
@@ -123,12 +126,24 @@ def reasons(b: Break) -> list[str]:
     """The error that caused a graph break, then the compiler's title, reason and explanation, without repetitions."""
     if b.error.startswith(_FALSE):  # what the compiler says of conditions on data is wrong here
         return [b.error]
+    if b.type == _ITERATOR:
+        return [kind_words(b)]
     texts = [t.strip() for t in dict.fromkeys((b.type or "", b.reason, b.explanation)) if t and t.strip()]
     kept = [t for i, t in enumerate(texts) if not any(_says(other, t) for other in texts[i + 1 :])]
     kept = [t for i, t in enumerate(kept) if not any(t in other for other in kept[:i])]
     if package(b.file) == "torch":
         kept = [t.replace("User-inserted graph break.", "torch's own code asks for it.") for t in kept]
     return [b.error, *kept] if b.error else kept
+
+
+def kind_words(b: Break) -> str:
+    """What kind of break it is, in the compiler's words where a user of torch knows them."""
+    if b.type != _ITERATOR:
+        return b.type
+    iterator = re.search(r"next\(\) on (\w+)", b.explanation)
+    what = "A comprehension runs as a function of its own, over" if b.function.startswith("<") else "Compiled code is given"
+    kind = f" (`{iterator[1]}`)" if iterator else ""
+    return f"{what} an iterator{kind} that Dynamo cannot step through."
 
 
 def _says(text: str, title: str) -> bool:
@@ -152,7 +167,7 @@ def advice(report: Report, b: Break) -> list[str]:
     hints = [h for h in b.hints if h.strip() and told and not (ran and h.startswith(_MAY_FAIL))]
     if b.source.lstrip().startswith("while"):
         hints = [h for h in hints if not h.startswith("For the common pattern `if")]  # a loop cannot be made branchless
-    hints = [_unless_refused(report, b, compiler_text(h, 1000)) for h in hints]
+    hints = [_as_tried(report, b, compiler_text(h, 1000)) for h in hints]
     # what advises fullgraph=False is no advice where that is set
     general = [h for h in hints if h.startswith(_GENERAL) or (not b.fullgraph and "using fullgraph=False" in h)]
     steps = [h for h in hints if h not in general]
@@ -160,6 +175,10 @@ def advice(report: Report, b: Break) -> list[str]:
         steps.append("The assertion fails in eager code, too: change what is passed, or the assertion.")
     elif is_unknown:
         steps.append("The name is not defined when this line runs: define or import it first. Eager code fails here, too.")
+    elif b.type == _ITERATOR and b.function.startswith("<"):
+        steps.insert(0, "Write it as a `for` loop, or fix first what makes the function around it run eagerly.")
+    elif b.type == _ITERATOR:
+        steps.insert(0, "Pass a list or a tuple in place of the iterator.")
     elif fails:
         steps.insert(0, "Eager code raises an error here, too: correct the line, or what it is given.")
     elif b.error.endswith("must be bool, not SymBool"):
@@ -204,12 +223,13 @@ def _how_to_capture_the_rest(b: Break) -> str:
     )
 
 
-def _unless_refused(report: Report, b: Break, hint: str) -> str:
-    """The hint; what to do instead if it names a setting that was tried for the break and refused."""
+def _as_tried(report: Report, b: Break, hint: str) -> str:
+    """The hint; if it names a setting, with what trying it showed, or what to do instead if that was in vain."""
     setting = setting_in([hint])
-    if setting is None or not is_refused(considered(report, [b.id], setting)):
+    if setting is None:
         return hint
-    return f"{instead_of(setting)}: {was_refused(setting)}."
+    helps, shown = outcome(report, setting, [b.id])
+    return f"{instead_of(setting)}: {shown}." if helps is False else f"{hint} ({shown})"
 
 
 def instead_of(setting: str) -> str:
@@ -217,8 +237,40 @@ def instead_of(setting: str) -> str:
     return _INSTEAD.get(setting, "Move it out of the compiled code")
 
 
-def was_refused(setting: str) -> str:
-    return f"`torch._dynamo.config.{setting} = True` was tried and refused"
+def outcome(report: Report, setting: str, ids: Container[str | None]) -> tuple[bool | None, str]:
+    """Whether a setting that the compiler's hints name helps, and what trying it showed; (None, why) if nobody has tried it.
+
+    `ids`: of the breaks and recompiled frames for which it is hinted at.
+    """
+    fixes = considered(report, ids, setting)
+    held = next((f for f in fixes if f.chosen and None not in (f.breaks_before, f.breaks_after)), None)
+    if held is not None and held.breaks_before == held.breaks_after:
+        return True, f"tried: {held.verdict}, with other changes"
+    if held is not None:
+        before = held.breaks_before or 0
+        verb = "becomes" if before == 1 else "become"
+        return True, f"tried: {plural(before, 'graph break')} {verb} {held.breaks_after}"
+    if is_refused(fixes):
+        return False, f"`torch._dynamo.config.{setting} = True` was tried and refused"
+    trials = report.trials or []
+    trial = next((t for t in trials if [*t.settings][-1:] == [f"torch._dynamo.config.{setting}"]), None)
+    if trial is None:
+        reason = next((fix.reason for fix in fixes if fix.reason), "")
+        return None, "the compiler's hint, not tried" + (f": {reason.removeprefix('not verified: ')}" if reason else "")
+    if trial.error is not None:
+        return False, f"`{setting} = True` was tried: it ends in {compiler_text(trial.error, 160)}"
+    best, after = helpful(trials[: trials.index(trial)])[-1], plural(trial.breaks or 0, "graph break")
+    if not trial.is_better_than(best):
+        return False, f"`{setting} = True` was tried: {after} with it, {best.breaks} without"
+    return True, f"tried: {best.breaks} {'becomes' if best.breaks == 1 else 'become'} {after}"
+
+
+def helpful(trials: list[Trial]) -> list[Trial]:
+    """The first trial, in which nothing was changed, and those of which each was better than all before it."""
+    found = trials[:1]
+    for trial in trials[1:]:
+        found += [trial] if trial.is_better_than(found[-1]) else []
+    return found
 
 
 # -- what became of it ------------------------------------------------------------------------------

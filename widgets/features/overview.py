@@ -12,9 +12,9 @@ from collections import defaultdict
 from itertools import groupby
 from typing import TypedDict
 
-from dynascope.compiler.report import Break, Fix, Frame, Recompile, Report, Trial, plural, time_text
+from dynascope.compiler.report import Break, Fix, Frame, Recompile, Report, plural, time_text
 from dynascope.compiler.report.overview import OWNERS, Call, Cause, Owners, call_tree, causes, ran_in
-from dynascope.widgets.features.breaks import advice, cause_of, instead_of, was_refused
+from dynascope.widgets.features.breaks import advice, cause_of, instead_of, kind_words, outcome
 from dynascope.widgets.features.fixes import considered, is_refused
 from dynascope.widgets.features.places import Places, break_code
 from dynascope.widgets.features.recompiles import recompile_words
@@ -235,7 +235,7 @@ class CauseWords:
             return "torch's own breaks, for training", steps[0]
         if cause.type in _TYPES and not self.breaks[0].error:
             return _TYPES[cause.type]
-        title = _SETTINGS.get(cause.setting or "") or _TYPES.get(cause.type, (cause.type,))[0]
+        title = _SETTINGS.get(cause.setting or "") or _TYPES.get(cause.type, (lower_first(kind_words(self.breaks[0])),))[0]
         if len({b.error for b in self.breaks}) == 1 and self.breaks[0].error:
             title = self.breaks[0].error
         return compiler_text(title, 200), shorten(next((s for s in steps if not s.startswith("Other code of")), ""), 200)
@@ -269,27 +269,7 @@ class CauseWords:
 
     def outcome(self) -> tuple[bool | None, str]:
         """Whether the cause's setting helps, and what trying it showed; (None, why) if nobody has tried it."""
-        setting, fixes = self.cause.setting or "", self.considered()
-        held = next((f for f in fixes if f.chosen and None not in (f.breaks_before, f.breaks_after)), None)
-        if held is not None and held.breaks_before == held.breaks_after:
-            return True, f"tried: {held.verdict}, with other changes"
-        if held is not None:
-            before = held.breaks_before or 0
-            verb = "becomes" if before == 1 else "become"
-            return True, f"tried: {plural(before, 'graph break')} {verb} {held.breaks_after}"
-        if is_refused(fixes):
-            return False, was_refused(setting)
-        trials = self.report.trials or []
-        trial = next((t for t in trials if [*t.settings][-1:] == [f"torch._dynamo.config.{setting}"]), None)
-        if trial is None:
-            reason = next((fix.reason for fix in fixes if fix.reason), "")
-            return None, "the compiler's hint, not tried" + (f": {reason.removeprefix('not verified: ')}" if reason else "")
-        if trial.error is not None:
-            return False, f"`{setting} = True` was tried: it ends in {compiler_text(trial.error, 160)}"
-        best, after = helpful(trials[: trials.index(trial)])[-1], plural(trial.breaks or 0, "graph break")
-        if not trial.is_better_than(best):
-            return False, f"`{setting} = True` was tried: {after} with it, {best.breaks} without"
-        return True, f"tried: {best.breaks} {'becomes' if best.breaks == 1 else 'become'} {after}"
+        return outcome(self.report, self.cause.setting or "", [*self.cause.breaks, *self.cause.frames])
 
     def cost(self) -> str:
         """What the cause costs: `1.2 ms a call · 34 eager ops`, `27 hits`; "" if no more is known than the count."""
@@ -309,14 +289,6 @@ class CauseWords:
             skipped = [(f, cause_of(self.report, f)) for f in self.report.frames if f.status == "skipped"]
             frames = [f for f, why in skipped if why is not None and why.id in ids]
         return list(dict.fromkeys(self.places.name(f).removeprefix("resume in ") for f in frames))
-
-
-def helpful(trials: list[Trial]) -> list[Trial]:
-    """The first trial, in which nothing was changed, and those of which each was better than all before it."""
-    found = trials[:1]
-    for trial in trials[1:]:
-        found += [trial] if trial.is_better_than(found[-1]) else []
-    return found
 
 
 def lower_first(words: str) -> str:

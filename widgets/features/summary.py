@@ -15,10 +15,10 @@ from typing_extensions import NotRequired
 
 from dynascope.compiler.report import Frame, Profile, Report, Summary, plural, seconds, time_text
 from dynascope.compiler.report.overview import causes, package
-from dynascope.widgets.features.breaks import sorted_breaks
+from dynascope.widgets.features.breaks import helpful, instead_of, sorted_breaks
 from dynascope.widgets.features.fixes import fix_row, fixed_counts, fixes_summary, how_to_apply
 from dynascope.widgets.features.graphs import splits
-from dynascope.widgets.features.overview import CauseWords, helpful, is_large
+from dynascope.widgets.features.overview import CauseWords, is_large, lower_first
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.run_time import SHARES
 from dynascope.widgets.terminal import Terminal
@@ -243,9 +243,10 @@ def _trial(report: Report) -> Step | None:
     gains = {c.break_: c.seconds or c.eager_seconds or 0.0 for c in report.profile.breaks} if report.profile else {}
     gain = sum(gains.get(id, 0.0) for id in best.removes)
     worth = f", which gains about {time_text(gain)} a call" if gain else ""
-    tried = f"traced so, {plural(len(report.breaks), 'graph break')} {'becomes' if len(report.breaks) == 1 else 'become'}"
+    became = f"{plural(len(report.breaks), 'graph break')} {'becomes' if len(report.breaks) == 1 else 'become'} {best.breaks}"
     left = [plural(n, what) for n, what in ((best.breaks, "graph break"), (best.recompiles, "recompile")) if n]
-    return f"{', then '.join(steps)}: {tried} {best.breaks}{worth}.", ", ".join(left), best.removes[0]
+    became = became if best.breaks else "no graph break is left"
+    return f"{', then '.join(steps)}: traced so, {became}{worth}.", ", ".join(left), best.removes[0]
 
 
 def _cause(words: list[CauseWords], untried: list[CauseWords], report: Report) -> Step:
@@ -260,14 +261,16 @@ def _cause(words: list[CauseWords], untried: list[CauseWords], report: Report) -
 
 def _first_words(words: CauseWords, report: Report) -> str:
     """What to do about a cause, and where."""
-    cause, fix = words.cause, words.fix().removesuffix(".")
+    cause = words.cause
+    is_vain = cause.setting is not None and words.outcome()[0] is False  # which has a sentence of its own
+    fix = lower_first(instead_of(cause.setting or "")) if is_vain else words.fix().removesuffix(".")
     if cause.kind == "recompile":
         return f"{fix} ({words.count()}: {words.title()})."
     part, whole = len(words.breaks), plural(len(report.breaks), "graph break")
     of = f"{part} of {whole}" if part < len(report.breaks) else f"all {whole}" if part > 1 else "the only graph break"
     if cause.first_call:
         return f"{fix}: {of.replace('the only', 'its')} {'are' if part > 1 else 'is'} in the first call only."
-    if cause.setting is not None and words.outcome()[0] is not False:
+    if cause.setting is not None and not is_vain:
         return f"{fix}, for {of}{_whose(words)}."
     b = words.breaks[0]
     at = f"{words.places.at(b.file, b.line, b.cell)} in {words.places.function(b.function, b.file, b.line)}"
@@ -336,7 +339,7 @@ def _dominant(places: Places, profile: Profile) -> str:
         if graph.ops:
             inside.append(plural(graph.ops, "operation") + (" run one by one" if _only_captures(places.report) else ""))
         whole = sum(s.duration for s in profile.segments if s.lane == profile.lanes[0])
-        words += f", {spent / whole:.0%} graph {number} ({', '.join(inside)})"
+        words += f", graph {number} alone {spent / whole:.0%} ({', '.join(inside)})"
         words += f"; dearest in it: {', '.join(f'`{op}` {time_text(seconds)}' for op, seconds in ops[:3])}" if ops else ""
     return f"{words}."
 

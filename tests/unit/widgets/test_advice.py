@@ -8,7 +8,8 @@ import pytest
 from msgspec.structs import replace
 from samples import frame, helper_five_times, loop, one_break, report, split
 
-from dynascope.compiler.report import Break, FailedGuard, Fix, Hit, Report
+from dynascope.compiler.report import Break, FailedGuard, Fix, Hit, Report, Trial
+from dynascope.compiler.report.measurements import FixSettings
 from dynascope.compiler.report.overview import causes
 from dynascope.widgets.features.breaks import advice, issue_text, outcome_words, reasons
 from dynascope.widgets.features.places import Places
@@ -264,3 +265,34 @@ def test_advice_on_a_learning_rate() -> None:
     assert guard_words(guard).endswith(
         "a learning rate that is a tensor, lr=torch.tensor(0.01), may change without a recompile"
     )
+
+
+def test_a_setting_that_nobody_has_tried_is_told_as_a_hint() -> None:
+    b = replace(one_break().breaks[0], hints=["Set `torch._dynamo.config.capture_scalar_outputs = True` to capture it."])
+    report = Report(breaks=[b])
+    assert advice(report, b)[0].endswith("= True` to capture it. (the compiler's hint, not tried)")
+    settings: FixSettings = {"torch._dynamo.config.capture_scalar_outputs": True}
+    report.trials = [Trial(breaks=1), Trial(settings=settings, breaks=0, removes=[b.id])]
+    assert advice(report, b)[0].endswith("= True` to capture it. (tried: 1 becomes 0 graph breaks)")
+    report.trials[1] = Trial(settings=settings, error="InternalTorchDynamoError: no")
+    assert advice(report, b)[0].startswith("Keep the value in a tensor, or read it outside of the compiled code: ")
+    assert "it ends in InternalTorchDynamoError: no." in advice(report, b)[0]
+
+
+@pytest.mark.parametrize(
+    ("function", "why", "step"),
+    [
+        (
+            "<dictcomp>",
+            "A comprehension runs as a function of its own, over an iterator (`filter`) that",
+            "Write it as a `for`",
+        ),
+        ("f", "Compiled code is given an iterator (`filter`) that Dynamo cannot step through.", "Pass a list or a tuple in"),
+    ],
+)
+def test_an_iterator_is_explained_without_words_of_cpython(function: str, why: str, step: str) -> None:
+    said = "Dynamo does not support next() on filter. Add tp_iternext_impl to this VariableTracker subclass."
+    b = replace(one_break().breaks[0], type="Missing tp_iternext", explanation=said, function=function, error="")
+    assert advice(Report(breaks=[b]), b)[0].startswith(step)
+    assert reasons(b)[0].startswith(why)
+    assert "tp_iternext" not in str(Report(breaks=[b]))
