@@ -60,7 +60,7 @@ def compare(call: RecordedCall | None) -> Check:
     try:
         with hook_installer.HOOKS.paused(), Experiment(call) as experiment:
             compiled, eager = (_returned(experiment.run(Variant(call.entry, is_eager))) for is_eager in (False, True))
-            checked = _checked(compiled, eager)
+            checked = outcome(compiled, eager)
             if checked.differences:
 
                 def in_float64(moved: float) -> Observation:
@@ -68,7 +68,7 @@ def compare(call: RecordedCall | None) -> Check:
 
                 exact = in_float64(0.0)  # perhaps they differ because of a precision that is lower than that of the values
                 if exact.error is None:
-                    checked = _checked(compiled, replace(eager, precisions=exact.precisions))
+                    checked = outcome(compiled, replace(eager, precisions=exact.precisions))
                 if checked.differences:
                     checked.numbers = verdict.compare(compiled, eager, exact, in_float64)
     except Exception as error:
@@ -83,7 +83,8 @@ def _returned(observed: Observation) -> Observation:
     return observed
 
 
-def _checked(compiled: Observation, eager: Observation) -> Check:
+def outcome(compiled: Observation, eager: Observation) -> Check:
+    """Compare two observations of one call."""
     checked = Check(not_compared=eager.opaque)
     for what, expected in eager.parts.items():
         actual = compiled.parts[what]

@@ -396,8 +396,9 @@ class NumbersOrigin(Part, kw_only=True):
     #: execution count of the notebook cell
     cell: int | None = None
     source: str = ""
-    #: name of the operation
+    #: name of the operation, and of its node in the graph
     operation: str = ""
+    node: str = ""
     #: whether its result is right, and its derivative is wrong
     is_backward: bool = False
     #: number of the graph in the order of the call, from 0
@@ -424,6 +425,16 @@ class NumbersStage(Part, kw_only=True):
     detail: str = ""
 
 
+class NumbersRemedy(Part, kw_only=True):
+    """A change with which compiled and eager code agree, or with which both are right; it was tried."""
+
+    #: a statement that sets a setting, or the call that replaces the formula, with the names of the graph's nodes
+    change: str
+    #: the errors of the formula that replaces another one; None for a setting
+    eager: NumberError | None = None
+    compiled: NumberError | None = None
+
+
 class Numbers(Part, kw_only=True):
     """Which is right, compiled or eager: both against the same computation in float64."""
 
@@ -441,6 +452,8 @@ class Numbers(Part, kw_only=True):
     origin_unknown: str = ""
     #: what in the compiler makes it; only with `--check=where`, and only if compiled is wrong
     stage: NumbersStage | None = None
+    #: what helps; only with `--check=where`
+    remedies: list[NumbersRemedy] = []
 
 
 class Check(Part, kw_only=True):

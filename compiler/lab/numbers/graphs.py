@@ -9,7 +9,7 @@ import contextlib
 import functools
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dynascope.compiler.capture.torch_private.float64 import followed_in_float64
@@ -67,6 +67,18 @@ class CapturedGraph:
         mine = [None if value is None else value.detach().clone() for value in mine]
         others = self._values(compile(module), more, nodes, backward)
         return [Measured(*three) for three in zip(mine, others, counterparts, strict=True)]
+
+    def with_formula(self, node: Any, function: Any, args: Any, keywords: Any) -> tuple[CapturedGraph, Any]:
+        """A copy in which this function makes the node's value from the values of other nodes, and the new node."""
+        import torch
+
+        graph, copies = torch.fx.Graph(), dict[Any, Any]()
+        graph.output(graph.graph_copy(self.module.graph, copies))
+        with graph.inserting_before(copies[node]):
+            new = graph.call_function(function, torch.fx.node.map_arg(args, copies.__getitem__), dict(keywords))
+        new.meta = dict(node.meta)
+        copies[node].replace_all_uses_with(new)
+        return replace(self, module=torch.fx.GraphModule(self.module, graph)), new
 
     def _values(self, function: Any, more: list[Any], nodes: Sequence[Any], backward: bool) -> list[Any]:
         import torch

@@ -17,6 +17,8 @@ from dynascope.compiler.report import NumberError, Numbers, NumbersOf, NumbersVe
 
 #: an error is worse than another one if it is this many times as large
 WORSE = 8.0
+#: why the verdict on a call that draws random numbers is unknown
+DRAWS = "the call draws random numbers, and a backend may draw other numbers than eager code"
 
 
 def error_of(actual: Any, exact: Any, scale: float | None = None, dtype: Any = None) -> NumberError:
@@ -78,7 +80,7 @@ def _compared(compiled: Observation, eager: Observation, exact: Observation, aga
     elif exact.lowest is None or torch.finfo(exact.lowest).eps <= torch.finfo(torch.float64).eps:
         found.why_not = f"the call computes {'in float64 itself' if exact.lowest else 'no floating-point numbers'}"
     elif compiled.drew or eager.drew:
-        found.why_not = "the call draws random numbers, and a backend may draw other numbers than eager code"
+        found.why_not = DRAWS
     if found.why_not:
         return found
     unit = float(torch.finfo(exact.lowest).eps)

@@ -17,10 +17,11 @@ from dynascope.compiler.capture.torch_private.graph_nodes import graph_nodes
 from dynascope.compiler.lab.comparison import largest
 from dynascope.compiler.lab.fix.trial import TookTooLong, Trials, time_limit
 from dynascope.compiler.lab.numbers.graphs import CapturedGraph, Measured, captured
+from dynascope.compiler.lab.numbers.remedies import formulas_that_help, settings_that_help
 from dynascope.compiler.lab.numbers.stage import compiler_of, stage_of, stage_words
-from dynascope.compiler.lab.numbers.verdict import error_of, factor, judged, share_of, size_text
+from dynascope.compiler.lab.numbers.verdict import DRAWS, error_of, factor, judged, share_of, size_text
 from dynascope.compiler.lab.recorded_call import RecordedCall
-from dynascope.compiler.report import NodeNumbers, Numbers, NumbersOrigin, NumbersStage, label
+from dynascope.compiler.report import NodeNumbers, Numbers, NumbersOrigin, NumbersRemedy, label
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.lines import CellResolver
 
@@ -34,61 +35,88 @@ Compile = Callable[[Any], Callable[..., Any]]
 def locate(
     found: Numbers, call: RecordedCall, settings: Settings, cells: CellResolver | None, on_stage: Callable[[str], None]
 ) -> list[str]:
-    """Search where compiled and eager code differ: set `origin` or `origin_unknown`; returns sentences on it."""
-    if found.verdict not in ("compiled", "eager", "both"):
+    """Search where compiled and eager code differ, what makes it, and what helps; returns sentences on what was found."""
+    if found.verdict == "unknown" and found.why_not != DRAWS:
         return []
-    on_stage("searching where the numbers differ")
+    search = _Search(found, call, settings, cells)
     with hook_installer.HOOKS.paused():
         try:
             with time_limit(SECONDS):
-                graph = _locate(found, call, settings, cells)
-                if graph is not None and found.verdict == "compiled":
-                    on_stage("searching what in the compiler makes the numbers differ")
-                    found.stage = _stage(found, graph, settings, call)
+                if found.verdict not in ("rounding", "unknown"):
+                    on_stage("searching where the numbers differ")
+                    search.locate()
+                on_stage("searching what makes the numbers differ, and what helps")
+                search.explain()
         except TookTooLong:
             found.origin_unknown = found.origin_unknown or f"the search took more than {SECONDS:.0f} seconds"
-    stage = [] if found.stage is None else [f"check: It comes from {stage_words(found.stage)}"]
-    return [f"check: {words(found)}", *stage]
+    stage = "" if found.stage is None else f"It comes from {stage_words(found.stage)}"
+    helps = [_remedy_words(remedy) for remedy in found.remedies]
+    return [f"check: {sentence}" for sentence in (words(found), stage, *helps) if sentence]
 
 
-def _stage(found: Numbers, graph: CapturedGraph, settings: Settings, call: RecordedCall) -> NumbersStage | None:
-    import torch
+class _Search:
+    def __init__(self, found: Numbers, call: RecordedCall, settings: Settings, cells: CellResolver | None) -> None:
+        import torch
 
-    unit = float(torch.finfo(getattr(torch, found.precision)).eps)
+        self.found, self.call, self.settings, self.cells = found, call, settings, cells
+        self.trials, self.compile = Trials([call], settings, cells), compiler_of(settings)
+        self.unit = float(torch.finfo(getattr(torch, found.precision)).eps)
+        #: the graph in which it begins
+        self.graph: CapturedGraph | None = None
 
-    def is_right(compile: Compile) -> bool:
-        return not any(_is_wrong(measured, found.verdict, unit) for measured in graph.measure(compile))
+    def locate(self) -> None:
+        """Set the graph, and `origin` or `origin_unknown`."""
+        found, cells = self.found, self.cells
+        graphs, observed = captured(self.call, self.trials)
+        if observed.error is not None:
+            found.origin_unknown = f"traced again, the call raised {observed.error_type}"
+            return
+        with self.trials.anew():
+            for number, graph in enumerate(graphs):
+                if len(graphs) > 1 and not self._is_wrong(graph, self.compile):
+                    continue
+                found.origin = next(filter(None, (self._first(graph, backward) for backward in (False, True))), None)
+                if found.origin is not None:
+                    found.origin.graph = number
+                    found.origin.cell = cells(found.origin.file) if cells is not None and found.origin.file else None
+                elif self._is_wrong(graph, self.compile):
+                    found.origin_unknown = f"the result of graph {number} is wrong, but not if all its values are returned"
+                else:
+                    continue
+                self.graph = graph
+                return
+        found.origin_unknown = "each graph is right with the inputs that it gets in eager mode"
 
-    with Trials([call], settings, None).anew():
-        return stage_of(is_right, settings)
+    def explain(self) -> None:
+        """Set `stage` and `remedies`."""
+        found, graph, settings = self.found, self.graph, self.settings
+        if found.verdict != "both":
+            found.remedies += settings_that_help(self.call, self.trials, settings.backend)
+        with self.trials.anew():
+            if found.verdict == "compiled" and graph is not None and not found.remedies:
+                found.stage = stage_of(lambda compile: not self._is_wrong(graph, compile), settings)
+            if graph is not None and found.origin is not None and not found.origin.is_backward:
+                found.remedies += formulas_that_help(graph, found.origin.node, self.compile)
 
+    def _is_wrong(self, graph: CapturedGraph, compile: Compile) -> bool:
+        return any(_is_wrong(measured, self.found.verdict, self.unit) for measured in graph.measure(compile))
 
-def _locate(found: Numbers, call: RecordedCall, settings: Settings, cells: CellResolver | None) -> CapturedGraph | None:
-    """Returns the graph in which it begins; None if that is unknown."""
-    import torch
-
-    trials = Trials([call], settings, cells)
-    graphs, observed = captured(call, trials)
-    if observed.error is not None:
-        found.origin_unknown = f"traced again, the call raised {observed.error_type}"
+    def _first(self, graph: CapturedGraph, backward: bool) -> NumbersOrigin | None:
+        """The first wrong node, in the order of the computation."""
+        nodes = graph.tappable()
+        left = [node for node in nodes[::-1] if not _changes_in_place(node)] if backward else nodes
+        while left:
+            size = max(1, sum(node.meta["example_value"].numel() for node in left if "example_value" in node.meta))
+            step = max(1, math.ceil(len(left) / MOST_NODES), math.ceil(size / MOST_ELEMENTS))
+            chosen = left[step - 1 :: step]
+            measured = graph.measure(self.compile, chosen, backward=backward)
+            wrong = next((i for i, m in enumerate(measured) if _is_wrong(m, self.found.verdict, self.unit)), None)
+            if wrong is None:
+                return None
+            if step == 1:
+                return _origin(graph, chosen, measured, wrong, backward)
+            left = left[wrong * step : (wrong + 1) * step]
         return None
-    unit = float(torch.finfo(getattr(torch, found.precision)).eps)
-    compile = compiler_of(settings)
-    with trials.anew():
-        for number, graph in enumerate(graphs):
-            if len(graphs) > 1 and not any(_is_wrong(m, found.verdict, unit) for m in graph.measure(compile)):
-                continue
-            found.origin = _first(graph, compile, found.verdict, unit, backward=False)
-            if found.origin is None:
-                found.origin = _first(graph, compile, found.verdict, unit, backward=True)
-            if found.origin is None:
-                found.origin_unknown = f"the result of graph {number} is wrong, but not if all its values are returned"
-            else:
-                found.origin.graph = number
-                found.origin.cell = cells(found.origin.file) if cells is not None and found.origin.file else None
-            return graph
-    found.origin_unknown = "each graph is right with the inputs that it gets in eager mode"
-    return None
 
 
 def _is_wrong(measured: Measured, verdict: str, unit: float) -> bool:
@@ -107,26 +135,6 @@ def _is_wrong(measured: Measured, verdict: str, unit: float) -> bool:
     return judged(errors[0], errors[1], None, own) == verdict or judged(errors[0], errors[1], None, unit) == "both"
 
 
-def _first(graph: CapturedGraph, compile: Compile, verdict: str, unit: float, *, backward: bool) -> NumbersOrigin | None:
-    """The first wrong node, in the order of the computation."""
-    nodes = graph.tappable()
-    if backward:
-        nodes = [node for node in nodes if not _changes_in_place(node)]
-    left = nodes[::-1] if backward else nodes
-    while left:
-        size = max(1, sum(node.meta["example_value"].numel() for node in left if "example_value" in node.meta))
-        step = max(1, math.ceil(len(left) / MOST_NODES), math.ceil(size / MOST_ELEMENTS))
-        chosen = left[step - 1 :: step] if step > 1 else left
-        measured = graph.measure(compile, chosen, backward=backward)
-        wrong = next((i for i, m in enumerate(measured) if _is_wrong(m, verdict, unit)), None)
-        if wrong is None:
-            return None
-        if step == 1:
-            return _origin(graph, chosen, measured, wrong, backward)
-        left = left[wrong * step : (wrong + 1) * step]
-    return None
-
-
 def _origin(graph: CapturedGraph, nodes: Sequence[Any], measured: list[Measured], wrong: int, backward: bool) -> NumbersOrigin:
     known = {node.name: node for node in graph_nodes(graph.module.graph)}
     errors = [
@@ -139,16 +147,17 @@ def _origin(graph: CapturedGraph, nodes: Sequence[Any], measured: list[Measured]
     inputs = [sizes[n.name] for n in node.all_input_nodes if n.name in sizes]
     pair = errors[wrong]
     assert pair is not None
+    path = [
+        NodeNumbers(
+            node=n.name, file=known[n.name].file, line=known[n.name].line, compiled=share_of(e[0]), eager=share_of(e[1])
+        )
+        for n, e in zip(nodes, errors, strict=True)
+        if e is not None
+    ]
     return NumbersOrigin(
-        file=culprit.file, line=culprit.line, operation=culprit.target.removeprefix("operator."), is_backward=backward,
-        source=linecache.getline(culprit.file or "", culprit.line or 0).strip(), compiled=pair[0], eager=pair[1],
-        inputs_size=max(inputs, default=None), result_size=sizes.get(node.name),
-        path=[
-            NodeNumbers(
-                node=n.name, file=known[n.name].file, line=known[n.name].line, compiled=share_of(e[0]), eager=share_of(e[1])
-            )
-            for n, e in zip(nodes, errors, strict=True) if e is not None
-        ],
+        file=culprit.file, line=culprit.line, source=linecache.getline(culprit.file or "", culprit.line or 0).strip(),
+        operation=culprit.target.removeprefix("operator."), node=culprit.name, is_backward=backward, compiled=pair[0],
+        eager=pair[1], inputs_size=max(inputs, default=None), result_size=sizes.get(node.name), path=path,
     )  # fmt: skip
 
 
@@ -179,6 +188,13 @@ def words(found: Numbers) -> str:
     if found.verdict == "eager":
         return f"{start}: with inputs that are right, {subject} is off by {mine} in eager (compiled: {other})"
     return f"{start}: with inputs that are right, {subject} is off by {other} compiled (eager: {mine})"
+
+
+def _remedy_words(remedy: NumbersRemedy) -> str:
+    if remedy.eager is None or remedy.compiled is None:
+        return f"What helps, tried: with {remedy.change} they agree"
+    errors = f"{size_text(remedy.eager)} in eager and {size_text(remedy.compiled)} compiled"
+    return f"What helps, tried: `{remedy.change}` in its place is off by {errors}"
 
 
 def _number(value: float | None) -> str:

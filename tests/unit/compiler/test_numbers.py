@@ -325,3 +325,27 @@ def test_a_fault_in_inductor_is_named_by_its_stage(seed: int, is_pass: bool, mon
     assert not CompilerBisector.bisection_enabled
     assert CompilerBisector.in_process_cache is None
     assert CompilerBisector.get_backend() is None
+
+
+# -- what helps -------------------------------------------------------------------------------------------------------------
+
+
+def casts_twice(x: torch.Tensor) -> torch.Tensor:
+    y = (x * 1.001).bfloat16()
+    z = (y * 3.1).bfloat16() + 100
+    return (z.float() - 100) * 10
+
+
+@pytest.mark.parametrize(
+    ("function", "x", "change"),
+    [
+        (softmax_of_a_wrong_variance, near(), "torch.var(x, -1, keepdim=True, correction=0)"),
+        (lambda x: F.dropout(x) * 2, small(), "torch._inductor.config.fallback_random = True"),
+        (casts_twice, small(), "torch._inductor.config.emulate_precision_casts = True"),
+    ],
+    ids=["variance", "random numbers", "precision casts"],
+)
+def test_what_helps_is_offered_after_it_was_tried(function: Any, x: torch.Tensor, change: str) -> None:
+    found = checked(function, x, check="where").numbers
+    assert found is not None
+    assert [remedy.change for remedy in found.remedies] == [change]

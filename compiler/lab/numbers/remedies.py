@@ -1,0 +1,104 @@
+"""`--check=where`: tries what could help, a setting of Inductor or another formula, and offers only what does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from dynascope.compiler.capture.torch_private.bisector import inductor_config
+from dynascope.compiler.lab import check
+from dynascope.compiler.lab.fix.plan import Plan
+from dynascope.compiler.lab.fix.trial import Trials
+from dynascope.compiler.lab.fix.variations import recorded
+from dynascope.compiler.lab.numbers.graphs import CapturedGraph
+from dynascope.compiler.lab.numbers.verdict import WORSE, error_of, share_of
+from dynascope.compiler.lab.recorded_call import RecordedCall
+from dynascope.compiler.report import NumbersRemedy
+
+#: the settings of Inductor to try, one after the other
+_SETTINGS = ("fallback_random", "emulate_precision_casts")
+
+
+def settings_that_help(call: RecordedCall, trials: Trials, backend: Any) -> Iterator[NumbersRemedy]:
+    """The settings with which compiled and eager code agree."""
+    if backend != "inductor":
+        return
+    with trials.eagerly() as run:
+        eager = run(call, recorded())
+    for name in _SETTINGS:
+        with trials.anew(), inductor_config(**{name: True}), trials.compiled(Plan(), backend, strict=False) as run:
+            compiled = run(call, recorded())
+        if compiled.error is None and eager.error is None and check.outcome(compiled, eager).agrees:
+            yield NumbersRemedy(change=f"torch._inductor.config.{name} = True")
+            return
+
+
+def formulas_that_help(
+    graph: CapturedGraph, name: str, compile: Callable[[Any], Callable[..., Any]]
+) -> Iterator[NumbersRemedy]:
+    """The formulas with which the value of this node has far smaller errors, compiled and in eager mode."""
+    node = next((node for node in graph.module.graph.nodes if node.name == name), None)
+    other = None if node is None else next(filter(None, (matches(node) for matches in _FORMULAS)), None)
+    if node is None or other is None:
+        return
+    (before,) = graph.measure(lambda module: module, [node])
+    changed, new = graph.with_formula(node, *other)
+    (after,) = changed.measure(compile, [new])
+    errors = [error_of(value, before.exact) for value in (after.eager, after.compiled)]
+    if max(map(share_of, errors)) * WORSE < share_of(error_of(before.eager, before.exact)):
+        yield NumbersRemedy(change=_written(*other), eager=errors[0], compiled=errors[1])
+
+
+Formula = tuple[Any, tuple[Any, ...], dict[str, Any]]
+
+
+def _written(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> str:
+    named = [re.sub(r"^l_(\w+?)_$", r"\1", str(arg)) for arg in args]  # Dynamo's name of an argument
+    return f"torch.{function.__name__}({', '.join([*named, *(f'{k}={v}' for k, v in keywords.items())])})"
+
+
+def _called(node: Any, *names: str) -> bool:
+    """Whether a node calls an operation with one of these names."""
+    return str(getattr(getattr(node, "target", None), "__name__", getattr(node, "target", ""))) in names
+
+
+def _squared(node: Any) -> Any:
+    """What a node squares; None if it squares nothing."""
+    if _called(node, "mul") and node.args[0] is node.args[1]:
+        return node.args[0]
+    return node.args[0] if _called(node, "square") or (_called(node, "pow") and node.args[1] == 2) else None
+
+
+def _variance(node: Any) -> Formula | None:
+    """E[x^2] - E[x]^2."""
+    import torch
+
+    if not _called(node, "sub") or not _called(node.args[0], "mean"):
+        return None
+    squares, mean = node.args[0], _squared(node.args[1])
+    x = _squared(squares.args[0])
+    if x is None or not _called(mean, "mean") or mean.args[0] is not x:
+        return None
+    if (mean.args[1:], mean.kwargs) != (squares.args[1:], squares.kwargs):
+        return None
+    return torch.var, (x, *mean.args[1:2]), {**mean.kwargs, "correction": 0}
+
+
+def _of_exponentials(node: Any) -> Formula | None:
+    """Logarithms of a softmax, of a sum of exponentials and of 1 + x, and exp(x) - 1."""
+    import torch
+
+    if _called(node, "sub") and _called(node.args[0], "exp") and node.args[1] == 1:
+        return torch.expm1, node.args[0].args, {}
+    inner: Any = node.args[0] if _called(node, "log") else None
+    if _called(inner, "softmax"):
+        return torch.log_softmax, inner.args, {k: v for k, v in inner.kwargs.items() if k in ("dim", "dtype") and v is not None}
+    if _called(inner, "sum") and len(inner.args) > 1 and _called(inner.args[0], "exp"):
+        return torch.logsumexp, (*inner.args[0].args, *inner.args[1:]), dict(inner.kwargs)
+    if _called(inner, "add") and 1 in inner.args:
+        return torch.log1p, tuple(arg for arg in inner.args if isinstance(arg, torch.fx.Node)), {}
+    return None
+
+
+_FORMULAS = (_variance, _of_exponentials)
