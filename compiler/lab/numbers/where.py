@@ -148,10 +148,8 @@ def _origin(graph: CapturedGraph, nodes: Sequence[Any], measured: list[Measured]
     pair = errors[wrong]
     assert pair is not None
     path = [
-        NodeNumbers(
-            node=n.name, file=known[n.name].file, line=known[n.name].line, compiled=share_of(e[0]), eager=share_of(e[1])
-        )
-        for n, e in zip(nodes, errors, strict=True)
+        NodeNumbers(node=n.name, file=n.file, line=n.line, compiled=share_of(e[0]), eager=share_of(e[1]))
+        for n, e in zip((known[node.name] for node in nodes), errors, strict=True)
         if e is not None
     ]
     return NumbersOrigin(
