@@ -243,13 +243,9 @@ def outcome(report: Report, setting: str, ids: Container[str | None]) -> tuple[b
     `ids`: of the breaks and recompiled frames for which it is hinted at.
     """
     fixes = considered(report, ids, setting)
-    held = next((f for f in fixes if f.chosen and None not in (f.breaks_before, f.breaks_after)), None)
-    if held is not None and held.breaks_before == held.breaks_after:
-        return True, f"tried: {held.verdict}, with other changes"
+    held = next((fix for fix in fixes if fix.chosen), None)
     if held is not None:
-        before = held.breaks_before or 0
-        verb = "becomes" if before == 1 else "become"
-        return True, f"tried: {plural(before, 'graph break')} {verb} {held.breaks_after}"
+        return True, f"tried: {held.verdict}"
     if is_refused(fixes):
         return False, f"`torch._dynamo.config.{setting} = True` was tried and refused"
     trials = report.trials or []

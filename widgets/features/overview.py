@@ -134,15 +134,13 @@ class CallRow(TypedDict):
 class Overview(TypedDict):
     """What a large report opens with.
 
-    `library`: the package, other than torch, that most frames are from, or ""; `measured`: whether run times were measured;
-    `by_cost`: whether the causes of breaks are sorted by measured costs.
+    `library`: the package, other than torch, that most frames are from, or ""; `measured`: whether run times were measured.
     """
 
     causes: list[CauseRow]
     calls: list[CallRow]
     library: str
     measured: bool
-    by_cost: bool
 
 
 def is_large(report: Report) -> bool:
@@ -159,13 +157,11 @@ def overview(places: Places) -> Overview | None:
         return None
     owners = Owners(report)
     words = [CauseWords(places, cause) for cause in causes(report)]
-    costs = [one.cause.seconds for one in words if one.breaks]
     return {
         "causes": [one.row(number, owners) for number, one in enumerate(words)],
         "calls": _Rows(places, owners).rows,
         "library": shorten(owners.library or "", 40),
         "measured": report.profile is not None,
-        "by_cost": bool(costs) and None not in costs and costs == sorted(costs, key=lambda seconds: -(seconds or 0)),
     }
 
 
@@ -437,7 +433,7 @@ class OverviewText(Terminal):
         library = f"  (all in {library})" if library else ""
         rows = self.shown["causes"]
         placed = PLACED if len(rows) <= MANY else PLACED - 1
-        order = ", the most costly first" if self.shown["by_cost"] else ""
+        order = ", the most costly first" if self.shown["measured"] else ""
         out = [self.paint(f"Causes: {len(rows)}{order}", "bold") + self.paint(library, "soft")]
         for number, row in enumerate(rows):
             left = room - len(out) - (number < len(rows) - 1)
@@ -483,14 +479,9 @@ class OverviewText(Terminal):
     def calls(self, room: int) -> list[str]:
         """The tree of calls in at most `room` lines."""
         rows = [row for row in visible(self.shown["calls"]) if not self.is_noise(row)]
-        # left out first: folded rows, then the rows that are not of the first cause; of each, the deepest first
-        first = {id for cause in self.shown["causes"][:1] for place in cause["places"] for id in place["ids"]}
-        ranked = sorted(range(len(rows)), key=lambda n: (rows[n]["folded"], first.isdisjoint(rows[n]["ids"]), rows[n]["depth"]))
-        chains, chosen = callers(rows), set[int]()
-        for n in ranked:
-            if len(chosen | chains[n]) < room:
-                chosen |= chains[n]
-        kept = [rows[n] for n in sorted(chosen)]
+        # left out first: folded rows, then the deepest; so each row has its caller above it
+        ranked = sorted(range(len(rows)), key=lambda n: (rows[n]["folded"], rows[n]["depth"]))
+        kept = [rows[n] for n in sorted(ranked[: max(0, room - 1)])]
         more = len(rows) - len(kept)
         names = ["  " * row["depth"] + shorten(row["name"], max(16, self.width - 58 - 2 * row["depth"])) for row in kept]
         width = max([len(name) for name in names], default=0)
@@ -515,18 +506,6 @@ class OverviewText(Terminal):
     def is_noise(self, row: CallRow) -> bool:
         """Whether a row is folded and has no event other than that there was nothing to compile."""
         return row["folded"] and all(kind == "empty" for kind, _ in row["events"])
-
-
-def callers(rows: list[CallRow]) -> list[set[int]]:
-    """For each row, its index and those of the rows that it is below: without them, its indent would mean another caller."""
-    out: list[set[int]] = []
-    path: list[int] = []
-    for n, row in enumerate(rows):
-        while path and rows[path[-1]]["depth"] >= row["depth"]:
-            path.pop()
-        path.append(n)
-        out.append(set(path))
-    return out
 
 
 def visible(rows: list[CallRow]) -> list[CallRow]:

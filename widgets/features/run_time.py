@@ -151,8 +151,6 @@ def verdict_words(profile: Profile) -> str:
         words += f"{v.eager_seconds / v.compiled_seconds:.2f} times as fast"
     if v.payback_calls is not None:
         words += f"; compiling pays for itself after {_calls(v.payback_calls)}"
-    if v.without_breaks_seconds is not None and any(c.share is not None for c in profile.breaks):
-        words += f"; without its breaks and what causes them, it would take at most {time_text(v.without_breaks_seconds)}"
     return words
 
 

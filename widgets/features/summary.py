@@ -20,7 +20,7 @@ from dynascope.widgets.features.fixes import fix_row, fixed_counts, fixes_summar
 from dynascope.widgets.features.graphs import splits
 from dynascope.widgets.features.overview import CauseWords, is_large, lower_first
 from dynascope.widgets.features.places import Places
-from dynascope.widgets.features.run_time import SHARES
+from dynascope.widgets.features.run_time import SHARES, verdict_words
 from dynascope.widgets.terminal import Terminal
 from dynascope.widgets.words import capped, printable, shorten
 
@@ -196,7 +196,7 @@ def recommendation(places: Places) -> Recommendation | None:
         said, left = [f"{one} Remaining: {left}." if one is action else one for one in said], ""
     said += [*_chosen(places), *(f"the compiler's hint {one.outcome()[1]}." for one in hinted if one.outcome()[0] is False)]
     if untried:
-        quoted = ", ".join(f"`{one.cause.setting} = True` for {one.count()}{_whose(one)}" for one in untried)
+        quoted = ", ".join(f"`{one.cause.setting} = True` for {one.count()}" for one in untried)
         said.append(f"the compiler hints at {quoted}: not tried here, and it can make things worse.")
     if profile is None and words:
         said.append("what a call spends its time on is not known: `--profile` measures it.")
@@ -266,23 +266,12 @@ def _first_words(words: CauseWords, report: Report) -> str:
     fix = lower_first(instead_of(cause.setting or "")) if is_vain else words.fix().removesuffix(".")
     if cause.kind == "recompile":
         return f"{fix} ({words.count()}: {words.title()})."
-    part, whole = len(words.breaks), plural(len(report.breaks), "graph break")
-    of = f"{part} of {whole}" if part < len(report.breaks) else f"all {whole}" if part > 1 else "the only graph break"
-    if cause.first_call:
-        return f"{fix}: {of.replace('the only', 'its')} {'are' if part > 1 else 'is'} in the first call only."
-    if cause.setting is not None and not is_vain:
-        return f"{fix}, for {of}{_whose(words)}."
     b = words.breaks[0]
     at = f"{words.places.at(b.file, b.line, b.cell)} in {words.places.function(b.function, b.file, b.line)}"
-    more = f" and {plural(part - 1, 'more place')}" if part > 1 else ""
+    more = f" and {plural(len(words.breaks) - 1, 'more place')}" if len(words.breaks) > 1 else ""
     library = ", also in a library" if package(b.file) else ""
     tries = "" if report.fixes is not None else f"; `%%compile --fix` tries such changes{library}"
     return f"at {at} ({package(b.file) or 'your code'}){more}, {words.title()}: {fix}{tries}."
-
-
-def _whose(words: CauseWords) -> str:
-    owners = {package(b.file) or "your code" for b in words.breaks}
-    return f" ({owners.pop()})" if len(owners) == 1 else ""
 
 
 def _nothing(report: Report) -> str:
@@ -304,16 +293,15 @@ def _only_captures(report: Report) -> bool:
 
 def _slower(report: Report, profile: Profile) -> str:
     """That compiled code is slower than eager code, and why if that is known; "" if it is not slower."""
-    v = profile.verdict
+    v, times = profile.verdict, verdict_words(profile)
     if v.payback != "slower" or v.eager_seconds is None or v.compiled_seconds is None:
         return ""
-    times = f"compiled, a call takes {time_text(v.compiled_seconds)}; in eager mode, {time_text(v.eager_seconds)}"
     if _only_captures(report):
         backend = report.settings["backend"]
-        return f"measure with the backend that you will use: “{backend}” only captures, and gives no speed-up ({times})."
+        return f"measure with the backend that you will use: “{backend}” only captures, and gives no speed-up. {times}."
     around = sum(profile.shares.get(name, 0.0) for name in ("lookups", "prologue", "gaps"))
     is_cause = around * v.compiled_seconds > v.compiled_seconds - v.eager_seconds
-    return f"{times}" + (f": {around:.0%} of it are guards and code around graphs." if is_cause else "; why is not known.")
+    return times + (f"; {around:.0%} of it are guards and code around graphs." if is_cause else "; why is not known.")
 
 
 def _cost(profile: Profile) -> str:

@@ -247,7 +247,7 @@ export function overviewView(select, enter) {
     const placesOf = (/** @type {CauseRow} */ cause) => cause.places.filter(({ owner }) => !only || owner === only);
     const kept = shown.causes.filter((cause) => placesOf(cause).length);
     causesTitle.textContent = `Causes · ${kept.length}${where}`;
-    causesTitle.title = shown.by_cost ? "the most costly first; recompiles last" : "";
+    causesTitle.title = shown.measured ? "the most costly first; recompiles last" : "";
     causes.replaceChildren(
       ...kept.map((cause, n) => {
         return causeNode(

@@ -466,7 +466,7 @@ calls.map((_,at)=>at).filter(at=>hasBelow(at)&&!calls[at].folded)));let places=s
 drawOwners([...places,...calls]);let[one,another]=new Set(places.map(({owner})=>owner)),where=another||!one?"":{own:" · \
 all in your code",model:` · all in ${shown.library}`}[one]||"",placesOf=cause=>cause.places.filter(({owner})=>!only||owner===
 only),kept=shown.causes.filter(cause=>placesOf(cause).length);causesTitle.textContent=`Causes · ${kept.length}${where}`,
-causesTitle.title=shown.by_cost?"the most costly first; recompiles last":"",causes.replaceChildren(...kept.map((cause,n)=>causeNode(
+causesTitle.title=shown.measured?"the most costly first; recompiles last":"",causes.replaceChildren(...kept.map((cause,n)=>causeNode(
 {...cause,places:placesOf(cause)},shown?shown.causes.indexOf(cause)+1:n,n<OPEN,select))),kept.length||causes.replaceChildren(
 h("p",{cls:"dyn-eager",text:"none"})),key.textContent=measured?"bar: share of a call's time":"bar: share of the captured\
  operations",drawCalls()}function highlight(id){if(selected=id,!shown)return()=>{};let{calls}=shown,at=calls.findIndex(row3=>row3.

@@ -9,11 +9,9 @@ import pytest
 from msgspec.structs import replace
 from samples import SAMPLES, frame, loop, many, one_break, recompiled, refused
 
-from dynascope.compiler.report import BreakCost, Fix, InputRun, Profile, Recompile, Report, Verdict
+from dynascope.compiler.report import BreakCost, InputRun, Profile, Recompile, Report, Verdict
 from dynascope.compiler.report.comparison import parse_expectations
-from dynascope.compiler.report.overview import causes
 from dynascope.widgets.features.comparisons import unmet
-from dynascope.widgets.features.overview import CauseWords
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.recompiles import recompile_row
 from dynascope.widgets.features.run_time import cost_method, input_words, verdict_words
@@ -109,11 +107,6 @@ def test_counts_agree_with_their_nouns(n: int, s: str) -> None:
     assert input_words(run).endswith(f"pays back after {n} call{s}")
     again = Recompile(frame="f0", of=None, entries=1, limit=n)
     assert recompile_row(again, Places(Report()))["facts"] == f"1 of {n} version{s}"
-    report.breaks[0].hints = ["Set torch._dynamo.config.capture_scalar_outputs = True"]
-    settings = {"torch._dynamo.config.capture_scalar_outputs": True}
-    report.fixes = [Fix(id="x0", break_="b0", settings=settings, verdict="verified", breaks_before=n, breaks_after=0)]
-    (cause,) = causes(report)
-    assert CauseWords(Places(report), cause).outcome()[1].endswith("becomes 0" if n == 1 else "become 0")
 
 
 def test_the_details_have_the_whole_of_a_long_note() -> None:
