@@ -153,7 +153,7 @@ class Run:
                 profile.annotate_profile(report, self._measured)
         if self._checked is not None:
             with _unless_fault("the check is not shown", self.notes):
-                self.notes.append(check.words(self._checked[0]))
+                self.notes += check.words(self._checked[0])
                 report.check = self._checked[0]
         cached = Counter(f.name for f in report.frames if f.status == "cached" and f.kind != "resume")
         several = ", ".join(name for name, versions in cached.items() if versions > 1)
@@ -176,7 +176,7 @@ class Run:
         with self._quiet():
             show = self.recording.show_progress
             sentences = self._user_code(locate, checked.numbers, call, self.settings, self._cells, show)
-        behind = 1 + next(i for i, note in enumerate(report.notes) if note.startswith("check: "))
+        behind = 1 + max(i for i, note in enumerate(report.notes) if note.startswith("check: "))
         report.notes[behind:behind] = sentences
 
     def _try_again(self, report: Report) -> None:

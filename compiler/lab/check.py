@@ -24,11 +24,10 @@ MOST_DIFFERENCES = 5
 _STATE = ("argument or attribute after the call", "arguments or attributes after the call")
 
 
-def words(checked: Check) -> str:
-    """The verdict as one or two sentences for the report's notes: the second says which is right, where it is not clear."""
-    numbers = checked.numbers
-    more = f" {numbers.sentence}." if numbers is not None and (checked.agrees is False or numbers.verdict == "both") else ""
-    return _agreement(checked) + more
+def words(checked: Check) -> list[str]:
+    """The verdict as sentences for the report's notes: the second says which is right, if they differ."""
+    more = [f"check: {checked.numbers.sentence}"] if checked.numbers is not None and checked.agrees is False else []
+    return [_agreement(checked), *more]
 
 
 def _agreement(checked: Check) -> str:

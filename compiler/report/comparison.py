@@ -178,7 +178,9 @@ class Expectation:
     number: int
 
     def actual(self, report: ReportData) -> int:
-        """The count in the report."""
+        """The count in the report; for `AGREES`, whether a check found that compiled and eager code agree."""
+        if self == AGREES:
+            return int(report.check is not None and report.check.agrees is True)
         return int(getattr(report.summary, self.name))
 
     def holds(self, report: ReportData) -> bool:
@@ -188,16 +190,23 @@ class Expectation:
         return _SIGNS[self.sign](self.actual(report), self.number)
 
     def __str__(self) -> str:
-        return f"{self.name}{self.sign}{self.number}"
+        return "check=agrees" if self == AGREES else f"{self.name}{self.sign}{self.number}"
+
+
+#: the expectation that `--check` finds no difference, written `check=agrees`
+AGREES = Expectation("check", "=", 1)
 
 
 def parse_expectations(text: str) -> list[Expectation]:
-    """Parse expectations such as `graphs=2,breaks<=1`.
+    """Parse expectations such as `graphs=2,breaks<=1` and `check=agrees`.
 
     Raises ValueError, with a one-line message, if there is no term, or one that is not a count with a sign and a number.
     """
     expectations = []
     for term in filter(str.strip, text.split(",")):
+        if term.strip() == str(AGREES):
+            expectations.append(AGREES)
+            continue
         match = _TERM.match(term)
         if match is None or match["name"] not in EXPECTED:
             raise ValueError(

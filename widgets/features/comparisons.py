@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dynascope.compiler.report import Break, Diff, Frame, Report, label, place, plural, seconds
-from dynascope.compiler.report.comparison import Expectation
+from dynascope.compiler.report.comparison import AGREES, Expectation
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.recompiles import compiled_again, failures
 
@@ -90,6 +90,9 @@ def unmet(report: Report, expected: Expectation) -> str:
     """The message of a failed expectation: the expected and the actual count, and one line for each place."""
     name = expected.name
     lines: list[str] = []
+    if expected == AGREES:
+        found = [note.removeprefix("check: ") for note in report.notes if note.startswith("check: ")]
+        return "\n  ".join(["expected check=agrees", *(found or ["nothing was compared: run it with --check, or check=True"])])
     if name in ("breaks", "unexpected"):
         lines = [f"{_line(b)} ({b.type})" for b in report.breaks if name == "breaks" or b.allowed is not True]
     elif name == "resumes":

@@ -349,3 +349,14 @@ def test_what_helps_is_offered_after_it_was_tried(function: Any, x: torch.Tensor
     found = checked(function, x, check="where").numbers
     assert found is not None
     assert [remedy.change for remedy in found.remedies] == [change]
+
+
+def test_agreement_can_be_expected() -> None:
+    good = dynascope.explain(torch.sin, backend="eager", check=True)(torch.ones(3))
+    good.expect("check=agrees,graphs=1")
+    bad = dynascope.explain(chain, backend=replaces(torch.sin, torch.cos), check=True)(small())
+    with pytest.raises(AssertionError, match=r"expected check=agrees\n  compiled and eager differ.*\n  Against float64, comp"):
+        bad.expect("check=agrees")
+    unchecked = dynascope.explain(torch.sin, backend="eager")(torch.ones(3))
+    with pytest.raises(AssertionError, match="nothing was compared: run it with --check"):
+        unchecked.expect("check=agrees")
