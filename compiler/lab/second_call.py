@@ -22,8 +22,9 @@ from dynascope.compiler.report.overview import setting_in
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.lines import CellResolver
 
-#: all traces together take at most this many seconds, or this many times what the run compiled for, if that is more
-_LEAST_SECONDS, _TIMES = 15.0, 3.0
+#: all traces together take at most this many seconds, or this many times what the run compiled for, if that is more; the latter
+#: pair if they were not asked for
+_ASKED, _UNASKED = (15.0, 3.0), (5.0, 1.0)
 #: the reason of a frame in which the compiler raised an exception
 _FAILED = re.compile(r"[\w.]*(?:Error|Exception): ")
 
@@ -42,7 +43,8 @@ def try_hints(
         report.notes.append(f"second call: not traced: {why_not}")
         return
     trials = Trials(calls.kept, settings, cells)
-    trials.deadline = time.perf_counter() + max(_LEAST_SECONDS, _TIMES * report.summary.compile_seconds)
+    least, times = _ASKED if settings.second_call else _UNASKED
+    trials.deadline = time.perf_counter() + max(least, times * report.summary.compile_seconds)
     try:
         on_progress("tracing the calls again")
         second, best = _traced(trials, Plan(), report)

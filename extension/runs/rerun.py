@@ -39,7 +39,17 @@ from dynascope.shell import cell_id, event_loop, receive_clicks_immediately
 from dynascope.widgets.words import as_overwritten
 
 #: settings that a view may change
-CHANGEABLE = ("fullgraph", "error_on_graph_break", "backend", "dynamic", "device", "mode", "nested_graph_breaks", "fix")
+CHANGEABLE = (
+    "fullgraph",
+    "error_on_graph_break",
+    "backend",
+    "dynamic",
+    "device",
+    "mode",
+    "nested_graph_breaks",
+    "second_call",
+    "fix",
+)
 
 #: every view with buttons that work
 _views: weakref.WeakSet[Any] = weakref.WeakSet()

@@ -73,6 +73,19 @@ def test_a_view_tries_all_fixes_and_says_what_it_tries(shell: Any, monkeypatch: 
         assert "    y = torch.where(x.sum() > 0, x * 2, x * 3)\n" in text
 
 
+def test_a_view_tries_the_hints_of_the_compiler(shell: Any) -> None:
+    code = ["def f(x):", "    y = x * x.sum().item()", "    print('here')", "    return y + 1"]
+    with clicks(shell.ip) as kernel:
+        shell("import torch")
+        shell("%%compile --backend eager", *code, "f(torch.ones(3))")
+        view = kernel.view()
+        report = kernel.again({"second_call": True})
+        assert [trial.breaks for trial in report.trials] == [2, 1]
+        assert "capture_scalar_outputs = True`: traced so, 2 graph breaks become 1" in view.content["advice"]["first"]
+        assert view.content["advice"]["left"] == "1 graph break"
+        assert not view.content["advice"]["hints"]
+
+
 def test_a_cell_that_has_torch_gets_no_import(shell: Any) -> None:
     shell("import torch", "x = torch.ones(3)")
     report = shell.report("%%compile --fix --backend eager", *BRANCH, "f(x)")
