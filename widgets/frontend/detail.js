@@ -313,7 +313,7 @@ export function detailView(ctx) {
     if (!parts.length) return [];
     const list = h("div", { cls: "dyn-tabs", role: "tablist", "aria-label": "parts" });
     const panel = h("div", { cls: "dyn-panel", role: "tabpanel" });
-    const mark = roving(list, ".dyn-tab", { vertical: false, enter: (tab) => tab.click() });
+    const mark = roving(list, ".dyn-tab", { arrows: "horizontal", enter: (tab) => tab.click() });
     /** @type {Map<string, HTMLElement>} */
     const byKey = new Map();
     const show = (/** @type {AnyPart} */ part) => {

@@ -200,11 +200,10 @@ export async function copyText(text) {
  * One tab stop for the elements of a box: arrow keys move among them, Home and End go to the first and the last.
  * @param {Element} box
  * @param {string} selector
- * @param {{ vertical?: boolean, enter?: (item: HTMLElement) => void }} [options]
+ * @param {{ arrows?: "vertical" | "horizontal" | "all", enter?: (item: HTMLElement) => void }} [options]
  * @returns {(item: Element) => void} a function that makes an element the tab stop
  */
-export function roving(box, selector, { vertical = true, enter } = {}) {
-  const [backward, forward] = vertical ? ["ArrowUp", "ArrowDown"] : ["ArrowLeft", "ArrowRight"];
+export function roving(box, selector, { arrows = "vertical", enter } = {}) {
   /** @type {Element | null} */
   let stop = null;
   const mark = (/** @type {Element} */ item) => {
@@ -218,7 +217,12 @@ export function roving(box, selector, { vertical = true, enter } = {}) {
     const at = items.indexOf(/** @type {HTMLElement} */ (closest(event, selector)));
     if (at < 0 || event.altKey || event.ctrlKey || event.metaKey) return;
     /** @type {Record<string, number>} */
-    const moves = { [backward]: at - 1, [forward]: at + 1, Home: 0, End: items.length - 1 };
+    const moves = {
+      ...(arrows !== "horizontal" && { ArrowUp: at - 1, ArrowDown: at + 1 }),
+      ...(arrows !== "vertical" && { ArrowLeft: at - 1, ArrowRight: at + 1 }),
+      Home: 0,
+      End: items.length - 1,
+    };
     const item = items[moves[event.key]];
     if (item) {
       mark(item);

@@ -1,6 +1,6 @@
 // An FX graph in the detail: drawn, a large one in parts, or as a list that draws only what is in sight.
 
-import { button, closest, h, handled, idOf, label, reveal, s } from "./dom.js";
+import { button, closest, h, handled, idOf, label, roving, s } from "./dom.js";
 import { plural, rounded } from "./logic.js";
 import { linkSymbols } from "./symbols.js";
 
@@ -239,6 +239,7 @@ function pictureView({ picture, nodes }, point, name, open, sizes, changed) {
   let arrows = [];
   let now = "";
   const partOf = (/** @type {string} */ id) => /** @type {SVGElement} */ (parts.get(id));
+  const mark = roving(pane, ".dyn-fxnode", { arrows: "all", enter: (part) => act(idOf(part)) });
 
   function draw() {
     const inside = whole.boxes.find((box) => open.has(box.id))?.inside;
@@ -253,7 +254,7 @@ function pictureView({ picture, nodes }, point, name, open, sizes, changed) {
       [...parts.values()],
     );
     pane.replaceChildren(svg);
-    tabStop(parts.has(now) ? now : boxes[0].id);
+    mark(partOf(parts.has(now) ? now : boxes[0].id));
     highlight();
     changed(pane);
   }
@@ -262,13 +263,6 @@ function pictureView({ picture, nodes }, point, name, open, sizes, changed) {
     for (const [arrow, path] of arrows) {
       path.classList.toggle("dyn-on", arrow.source === now || arrow.target === now);
     }
-  }
-  /** @param {string} id */
-  function tabStop(id) {
-    const before = pane.querySelector("[tabindex='0']");
-    if (before) before.setAttribute("tabindex", "-1");
-    partOf(id).setAttribute("tabindex", "0");
-    return partOf(id);
   }
   /** Show a node's line, or what a fold holds. @type {(id: string) => void} */
   function act(id) {
@@ -282,36 +276,12 @@ function pictureView({ picture, nodes }, point, name, open, sizes, changed) {
     }
     open.add(id);
     draw();
-    tabStop(boxes[0].id).focus({ preventScroll: true });
+    partOf(boxes[0].id).focus({ preventScroll: true });
   }
 
   pane.addEventListener("click", (event) => {
     const hit = closest(event, ".dyn-fxnode");
     if (hit) act(idOf(hit));
-  });
-  pane.addEventListener("keydown", (event) => {
-    const at = closest(event, ".dyn-fxnode");
-    if (!at) return;
-    const id = idOf(at);
-    const i = boxes.findIndex((box) => box.id === id);
-    const [back, forward] = [i - 1, i + 1];
-    /** @type {Record<string, number>} */
-    const moves = {
-      ArrowDown: forward,
-      ArrowRight: forward,
-      ArrowUp: back,
-      ArrowLeft: back,
-      Home: 0,
-      End: boxes.length - 1,
-    };
-    const to = boxes[moves[event.key]];
-    if (event.key === "Enter" || event.key === " ") act(id);
-    else if (to) {
-      const part = tabStop(to.id);
-      part.focus({ preventScroll: true });
-      reveal(pane, part.querySelector("rect"));
-    } else return;
-    handled(event);
   });
   draw();
   requestAnimationFrame(() => {

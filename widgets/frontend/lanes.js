@@ -112,7 +112,7 @@ export function lanesView(whole, select, open) {
   ];
   const markSelected = exclusive("aria-selected");
   const mark = roving(pane, ".dyn-seg", {
-    vertical: false,
+    arrows: "horizontal",
     enter(piece) {
       select(idOf(piece));
       open();

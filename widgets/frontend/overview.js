@@ -1,6 +1,6 @@
 // What a large report opens with: the causes with their places, and the calls as a tree.
 
-import { button, closest, exclusive, h, handled, nameParts, placeParts, reveal, withCode } from "./dom.js";
+import { button, closest, exclusive, h, handled, nameParts, placeParts, reveal, saidOnce, withCode } from "./dom.js";
 import { inSight, plural } from "./logic.js";
 
 /** @import { Select, SelectablePart } from "./view" */
@@ -24,7 +24,12 @@ function placeButton(place, above, select) {
     "",
     () => select(id),
     { "data-id": id, "aria-pressed": "false", title: `${place.place} in ${name}${code ? `: ${code}` : ""}` },
-    h("span", { cls: "dyn-line" }, placeParts(place.place), nameParts(name, above)),
+    h(
+      "span",
+      { cls: "dyn-line", style: `--ch:${place.place.length + saidOnce(name, above).length}` },
+      placeParts(place.place),
+      nameParts(name, above),
+    ),
     times > 1 && h("span", { cls: "dyn-hits", text: `${times}×` }),
     h("code", { text: code }),
   );

@@ -22,13 +22,13 @@ seen>6*inner.height&&seen<outer.height?seen:outer.height;if((top<0||top+inner.he
 let wide=inner.width>outer.width;box.scrollLeft+=left<0||wide?left-12:left+inner.width-outer.width+12}}async function copyText(text){
 try{return await navigator.clipboard.writeText(text),!0}catch{let area=h("textarea",{style:"position:fixed;opacity:0"});
 area.value=text,document.body.append(area),area.select();let done=document.execCommand("copy");return area.remove(),done}}
-function roving(box,selector,{vertical=!0,enter}={}){let[backward,forward]=vertical?["ArrowUp","ArrowDown"]:["ArrowLeft",
-"ArrowRight"],stop=null,mark=item=>{stop&&stop!==item&&stop.setAttribute("tabindex","-1"),stop=item,stop.setAttribute("t\
-abindex","0")};return box.addEventListener("keydown",given=>{let event=given,items=[...box.querySelectorAll(selector)],at=items.
-indexOf(closest(event,selector));if(at<0||event.altKey||event.ctrlKey||event.metaKey)return;let moves={[backward]:at-1,[forward]:at+
-1,Home:0,End:items.length-1},item=items[moves[event.key]];if(item)mark(item),item.focus();else if(enter&&(event.key==="E\
-nter"||event.key===" "))enter(items[at]);else if(!(event.key in moves))return;handled(event)}),box.addEventListener("foc\
-usin",event=>{let item=closest(event,selector);item&&mark(item)}),mark}function adviceView(ctx){let node=h("section",{cls:"dyn-do","aria-label":"what to do first"}),tryIt=button("dyn-btn","Tr\
+function roving(box,selector,{arrows="vertical",enter}={}){let stop=null,mark=item=>{stop&&stop!==item&&stop.setAttribute(
+"tabindex","-1"),stop=item,stop.setAttribute("tabindex","0")};return box.addEventListener("keydown",given=>{let event=given,
+items=[...box.querySelectorAll(selector)],at=items.indexOf(closest(event,selector));if(at<0||event.altKey||event.ctrlKey||
+event.metaKey)return;let moves={...arrows!=="horizontal"&&{ArrowUp:at-1,ArrowDown:at+1},...arrows!=="vertical"&&{ArrowLeft:at-
+1,ArrowRight:at+1},Home:0,End:items.length-1},item=items[moves[event.key]];if(item)mark(item),item.focus();else if(enter&&
+(event.key==="Enter"||event.key===" "))enter(items[at]);else if(!(event.key in moves))return;handled(event)}),box.addEventListener(
+"focusin",event=>{let item=closest(event,selector);item&&mark(item)}),mark}function adviceView(ctx){let node=h("section",{cls:"dyn-do","aria-label":"what to do first"}),tryIt=button("dyn-btn","Tr\
 y it",()=>ctx.request(ctx.pending.request({second_call:!0})),{title:"runs the cell again, then traces its calls with eac\
 h of the compiler's hints"});function drawButton(){tryIt.hidden=!ctx.canRun()||!ctx.content?.advice?.hints,tryIt.disabled=
 !!ctx.host.get("busy")}return{node,draw({advice}){if(node.hidden=!advice,!advice)return;let{first,id,left,more}=advice;node.
@@ -48,10 +48,10 @@ var shareItems=shares=>shares.map(({name,kind,part,full})=>{let swatch=h("i",{cl
 hidden":"true"});return h("li",{title:full},swatch,`${name} `,h("b",{text:percent(part)}))});function lanesView(whole,select,open){
 let pane=h("div",{cls:"dyn-lanes"}),zoomer=(text,name,factor)=>button("dyn-btn",text,()=>zoomBy(factor),{title:name,"ari\
 a-label":name}),buttons=[zoomer("−",`zoom out of ${whole}`,1/ZOOM),zoomer("+",`zoom in on ${whole}`,ZOOM),zoomer("fit",
-`show the whole ${whole.replace("the ","")}`,0)],markSelected=exclusive("aria-selected"),mark=roving(pane,".dyn-seg",{vertical:!1,
-enter(piece){select(idOf(piece)),open()}});pane.addEventListener("click",event=>select(idOf(closest(event,".dyn-seg"))));
-let zoom=1,selected="",time=null,holds=new Map;function zoomBy(factor){if(!time)return;let middle2=(pane.scrollLeft+pane.
-clientWidth/2)/zoom;zoom=factor?Math.min(MOST_ZOOM,Math.max(1,zoom*factor)):1,drawLanes(time),highlight(),pane.scrollLeft=
+`show the whole ${whole.replace("the ","")}`,0)],markSelected=exclusive("aria-selected"),mark=roving(pane,".dyn-seg",{arrows:"\
+horizontal",enter(piece){select(idOf(piece)),open()}});pane.addEventListener("click",event=>select(idOf(closest(event,".\
+dyn-seg"))));let zoom=1,selected="",time=null,holds=new Map;function zoomBy(factor){if(!time)return;let middle2=(pane.scrollLeft+
+pane.clientWidth/2)/zoom;zoom=factor?Math.min(MOST_ZOOM,Math.max(1,zoom*factor)):1,drawLanes(time),highlight(),pane.scrollLeft=
 middle2*zoom-pane.clientWidth/2}function drawLanes(line){let width=zoom*(pane.clientWidth||1e3),pieces=merged(line.segments,
 NARROW/width,whole);holds.clear();let lanes=line.lanes.map((name,number)=>{let lane=h("div",{cls:"dyn-lane",role:"listbo\
 x","aria-orientation":"horizontal","aria-label":`${name}, ${line.total}`,"data-name":line.lanes.length>1&&name||null,style:`\
@@ -143,24 +143,19 @@ void 0?"":" dyn-hot"}`,style:heatStyle(box),role:"button",tabindex:"-1","data-id
 (box.place?`
 ${box.place}`:"")});return s("g",props,title,...boxShape(box,sizes))}function pictureView({picture:picture2,nodes},point,name,open,sizes,changed){
 let whole=drawingOf(picture2,nodes),pane=h("div",{cls:"dyn-fxpane dyn-picture"}),boxes=[],parts=new Map,arrows=[],now="",
-partOf=id=>parts.get(id);function draw(){let inside=whole.boxes.find(box=>open.has(box.id))?.inside,drawing=inside?drawingOf(
-inside,nodes):whole;boxes=drawing.boxes,parts=new Map(boxes.map(box=>[box.id,boxNode(box,sizes)])),arrows=drawing.arrows.
-map(arrow=>[arrow,s("path",{cls:"dyn-arrow",d:rounded(arrow.points,5)})]);let svg=s("svg",{width:drawing.width,height:drawing.
-height,role:"group","aria-label":name},arrows.map(([,path])=>path),[...parts.values()]);pane.replaceChildren(svg),tabStop(
-parts.has(now)?now:boxes[0].id),highlight(),changed(pane)}function highlight(){for(let[id,part]of parts)part.setAttribute(
-"aria-pressed",String(id===now));for(let[arrow,path]of arrows)path.classList.toggle("dyn-on",arrow.source===now||arrow.target===
-now)}function tabStop(id){let before=pane.querySelector("[tabindex='0']");return before&&before.setAttribute("tabindex",
-"-1"),partOf(id).setAttribute("tabindex","0"),partOf(id)}function act(id){let box=boxes.find(other=>other.id===id);if(box){
-if(now=id,point(box),!box.inside){highlight();return}open.add(id),draw(),tabStop(boxes[0].id).focus({preventScroll:!0})}}
-return pane.addEventListener("click",event=>{let hit=closest(event,".dyn-fxnode");hit&&act(idOf(hit))}),pane.addEventListener(
-"keydown",event=>{let at=closest(event,".dyn-fxnode");if(!at)return;let id=idOf(at),i=boxes.findIndex(box=>box.id===id),
-[back,forward]=[i-1,i+1],moves={ArrowDown:forward,ArrowRight:forward,ArrowUp:back,ArrowLeft:back,Home:0,End:boxes.length-
-1},to=boxes[moves[event.key]];if(event.key==="Enter"||event.key===" ")act(id);else if(to){let part=tabStop(to.id);part.focus(
-{preventScroll:!0}),reveal(pane,part.querySelector("rect"))}else return;handled(event)}),draw(),requestAnimationFrame(()=>{
-pane.scrollLeft=boxes[0].x+(boxes[0].w-pane.clientWidth)/2}),{pane,showWhole:()=>{[now]=open,open.clear(),draw(),partOf(
-now).focus()}}}function legend(nodes){let entries=[...new Set(nodes.map(node=>node.kind))].map(kind=>h("span",{},h("i",{
-cls:`dyn-dot dyn-fx-${kind}`}),KINDS[kind]||kind)),heat=nodes.some(node=>node.time)&&h("span",{},h("i",{cls:"dyn-heatkey"}),
-"eager time of each op");return h("div",{cls:"dyn-legend"},...entries,heat)}function fxView(body,pointAt,name,open,sizes,symbols){
+partOf=id=>parts.get(id),mark=roving(pane,".dyn-fxnode",{arrows:"all",enter:part=>act(idOf(part))});function draw(){let inside=whole.
+boxes.find(box=>open.has(box.id))?.inside,drawing=inside?drawingOf(inside,nodes):whole;boxes=drawing.boxes,parts=new Map(
+boxes.map(box=>[box.id,boxNode(box,sizes)])),arrows=drawing.arrows.map(arrow=>[arrow,s("path",{cls:"dyn-arrow",d:rounded(
+arrow.points,5)})]);let svg=s("svg",{width:drawing.width,height:drawing.height,role:"group","aria-label":name},arrows.map(
+([,path])=>path),[...parts.values()]);pane.replaceChildren(svg),mark(partOf(parts.has(now)?now:boxes[0].id)),highlight(),
+changed(pane)}function highlight(){for(let[id,part]of parts)part.setAttribute("aria-pressed",String(id===now));for(let[arrow,
+path]of arrows)path.classList.toggle("dyn-on",arrow.source===now||arrow.target===now)}function act(id){let box=boxes.find(
+other=>other.id===id);if(box){if(now=id,point(box),!box.inside){highlight();return}open.add(id),draw(),partOf(boxes[0].id).
+focus({preventScroll:!0})}}return pane.addEventListener("click",event=>{let hit=closest(event,".dyn-fxnode");hit&&act(idOf(
+hit))}),draw(),requestAnimationFrame(()=>{pane.scrollLeft=boxes[0].x+(boxes[0].w-pane.clientWidth)/2}),{pane,showWhole:()=>{
+[now]=open,open.clear(),draw(),partOf(now).focus()}}}function legend(nodes){let entries=[...new Set(nodes.map(node=>node.
+kind))].map(kind=>h("span",{},h("i",{cls:`dyn-dot dyn-fx-${kind}`}),KINDS[kind]||kind)),heat=nodes.some(node=>node.time)&&
+h("span",{},h("i",{cls:"dyn-heatkey"}),"eager time of each op");return h("div",{cls:"dyn-legend"},...entries,heat)}function fxView(body,pointAt,name,open,sizes,symbols){
 let{nodes,picture:picture2}=body,status=h("div",{cls:"dyn-fxstatus",role:"status"}),pane=h("div"),listed=!1,at=-1,point=(i,node)=>{
 at=i,status.textContent=node.full+(node.place?`  ·  ${node.place}`:""),linkSymbols(status,symbols,!0),node.line&&pointAt(
 node.file,node.line)},flip=()=>{listed=!listed,show()},kindButton=button("dyn-btn","",flip),wholeButton=button("dyn-btn",
@@ -294,9 +289,9 @@ key);return has("fix")||!(kind==="break"||has("recompile"))||!ctx.fixButton()?pa
 ix",body:{chosen:[],others:[],cell:"",conditional_cell:""}},...others]}function detailView(ctx){let node=h("section",{cls:"\
 dyn-detail","aria-label":"detail",tabindex:"-1"}),chosen=new Map,opened=new Map,shownId="";function tabs(detail,id,open){
 let parts=partsOf(detail,ctx);if(!parts.length)return[];let list=h("div",{cls:"dyn-tabs",role:"tablist","aria-label":"pa\
-rts"}),panel=h("div",{cls:"dyn-panel",role:"tabpanel"}),mark=roving(list,".dyn-tab",{vertical:!1,enter:tab=>tab.click()}),
-byKey=new Map,show2=part=>{for(let[key,tab]of byKey)tab.setAttribute("aria-selected",String(key===part.key)),key===part.
-key&&mark(tab);panel.setAttribute("aria-label",part.name),panel.replaceChildren(partBody(part,ctx,detail,open))};for(let part of parts){
+rts"}),panel=h("div",{cls:"dyn-panel",role:"tabpanel"}),mark=roving(list,".dyn-tab",{arrows:"horizontal",enter:tab=>tab.
+click()}),byKey=new Map,show2=part=>{for(let[key,tab]of byKey)tab.setAttribute("aria-selected",String(key===part.key)),key===
+part.key&&mark(tab);panel.setAttribute("aria-label",part.name),panel.replaceChildren(partBody(part,ctx,detail,open))};for(let part of parts){
 let{key,name}=part,onclick=event=>{event.preventDefault(),chosen.set(detail.kind,key),ctx.link(id,key),show2(part),tab.focus()},
 href=linkTo(id,key),tab=h("a",{cls:"dyn-tab",role:"tab",tabindex:"-1","data-key":key,href,text:name,onclick});byKey.set(
 key,tab),list.append(tab)}let wanted=chosen.get(detail.kind);return show2(parts.find(part=>part.key===wanted)||parts[0]),
@@ -422,69 +417,69 @@ let rows=[];return{node:box,draw(content){rows=content.overview?[]:rowsOf(conten
 row2&&mark(row2),()=>reveal(box,row2)}}}var listViews=(select,open)=>[listView2("dyn-breaks","graph breaks",({breaks})=>breaks.
 map(breakRow),select,open),listView2("dyn-recompiles","recompiles",({recompiles})=>recompiles.map(recompileRow),select,open)];var PLACES=4,EAGER=3,OPEN=1;function placeButton(place,above,select){let{id,owner,function:name,code,times}=place;return button(
 `dyn-spot dyn-of-${owner}`,"",()=>select(id),{"data-id":id,"aria-pressed":"false",title:`${place.place} in ${name}${code?
-`: ${code}`:""}`},h("span",{cls:"dyn-line"},placeParts(place.place),nameParts(name,above)),times>1&&h("span",{cls:"dyn-h\
-its",text:`${times}×`}),h("code",{text:code}))}var few=names=>names.slice(0,EAGER).join(", ")+(names.length>EAGER?`, ${names.
-length-EAGER} more`:"");function causeNode(cause,number,open,select){let{kind,count,cost,title,fix,eager,places}=cause,cut=places.
-length>PLACES+1,all=places.map((place,n)=>placeButton(place,places[n-1]?.function,select)),more=button("dyn-link",plural(
-places.length-PLACES,"more place"),()=>{more.replaceWith(...all.slice(PLACES))}),verb=kind==="break"?"runs eagerly: ":"r\
-uns eagerly, compiled too often: ";return h("details",{cls:`dyn-shared dyn-shared-${kind}`,open,"data-id":cause.id},h("s\
-ummary",{title},h("span",{cls:"dyn-rank",text:`${number}`}),h("b",{text:count}),h("span",{cls:"dyn-what"},...withCode(title)),
-h("span",{cls:"dyn-hits",text:cost})),h("p",{cls:"dyn-fix"},h("span",{"aria-hidden":"true",text:"→ "}),...withCode(fix)),
-...cut?[...all.slice(0,PLACES),more]:all,eager.length?h("p",{cls:"dyn-eager",title:eager.join(", "),text:verb+few(eager)}):
-null)}function bar({part,eager,events},measured){let skipped=!measured&&events.some(([kind])=>kind==="skipped"),what=measured?
-"time of a call":"captured operations",note=skipped?"; its own lines run eagerly":eager?`, ${eager}% in eager code`:"",title=`${part}\
-% of the row with the most ${what}${note}`;return h("span",{cls:`dyn-part${skipped?" dyn-part-eager":""}`,role:"gridcell",
-title,"aria-label":title},h("i",{style:`width:${part-eager}%`}),eager?h("i",{cls:"dyn-part-eager",style:`width:${eager}%`}):
-null)}function callRow(row2,above,at,open,measured){let{name,depth,place,owner,events}=row2,sign=open===null?"":open?"▾":
-"▸";return h("div",{cls:`dyn-call${place?"":" dyn-call-more"} dyn-of-${owner}`,role:"row","aria-level":depth+1,"aria-e\
-xpanded":open===null?null:String(open),"aria-selected":"false",tabindex:"-1","data-at":at,title:`${name}${place?` at ${place}`:
-""}`},h("span",{cls:"dyn-call-name dyn-line",role:"gridcell",style:`--depth:${depth}`},h("span",{cls:"dyn-twist","aria-h\
-idden":"true",text:sign}),place?[nameParts(name,above?.name),placeParts(place,above?.place)]:h("b",{text:name})),h("span",
-{cls:"dyn-tail"},h("span",{cls:"dyn-events",role:"gridcell"},...events.map(([kind,words])=>h("span",{cls:`dyn-event dyn-\
-event-${kind}`,text:words}))),bar(row2,measured)))}function overviewView(select,enter){let causes=h("div",{cls:"dyn-caus\
-es"}),grid=h("div",{cls:"dyn-calls",role:"treegrid","aria-label":"calls"}),whose=h("div",{cls:"dyn-whose",role:"group","\
-aria-label":"whose code"});whose.addEventListener("click",event=>{let chosen=closest(event,"button");!chosen||!content||
-(only=chosen.dataset.owner||"",draw(content),highlight(selected))});let causesTitle=h("h2"),left=h("section",{"aria-labe\
-l":"causes"},h("div",{cls:"dyn-bar"},causesTitle,whose),causes),key=h("span",{cls:"dyn-part-key"}),right=h("section",{"a\
-ria-label":"calls"},h("div",{cls:"dyn-bar"},h("h2",{text:"Calls"}),key),grid),node=h("div",{cls:"dyn-over"},h("div",{cls:"\
-dyn-over-cols"},left,right)),markPressed=exclusive("aria-pressed"),markSelected=exclusive("aria-selected"),content=null,
-shown=null,selected="",only="",open=new Set,stop=0,rows=new Map,hasBelow=at=>!!(shown&&shown.calls[at+1]&&shown.calls[at+
-1].depth>shown.calls[at].depth);function drawCalls(){if(!shown)return;let{calls,measured}=shown,at=inSight(calls,open,only),
-had=grid.contains(document.activeElement);grid.style.setProperty("--deepest",String(Math.max(1,...at.map(n=>calls[n].depth)))),
-rows=new Map(at.map((n,i)=>[n,callRow(calls[n],calls[at[i-1]],n,hasBelow(n)?open.has(n):null,measured)])),rows.has(stop)||
-(stop=at[0]??0),grid.replaceChildren(...rows.values()),rows.get(stop)?.setAttribute("tabindex","0"),had&&rows.get(stop)?.
-focus({preventScroll:!0})}function toggle(at,to){to?open.add(at):open.delete(at),drawCalls(),highlight(selected)}function go(at){
-rows.get(stop)?.setAttribute("tabindex","-1"),stop=at;let row2=rows.get(at);row2?.setAttribute("tabindex","0"),row2?.focus(
-{preventScroll:!0}),reveal(grid,row2)}function drawOwners(all){let library=shown?.library||"",known=Object.entries({own:"\
-My code",model:library,other:library?"Others":"Libraries"}).filter(([owner])=>all.some(row2=>row2.owner===owner));whose.
-hidden=known.length<2,node.parentElement?.classList.toggle("dyn-mixed",known.length>1&&known[0][0]==="own"),known.some(([
-owner])=>owner===only)||(only="");let had=whose.contains(document.activeElement);whose.replaceChildren(...[["","All"],...known].
-map(([owner,text])=>button(`dyn-chip dyn-of-${owner||"all"}`,"",()=>{},{"data-owner":owner,"aria-pressed":String(owner===
-only)},h("b",{text})))),had&&whose.querySelector("[aria-pressed='true']")?.focus()}function draw(model){let fresh=model!==
-content;if(content=model,shown=model.overview,node.hidden=!shown,!shown)return;let{calls,measured}=shown;fresh&&(open=new Set(
-calls.map((_,at)=>at).filter(at=>hasBelow(at)&&!calls[at].folded)));let places=shown.causes.flatMap(cause=>cause.places);
-drawOwners([...places,...calls]);let[one,another]=new Set(places.map(({owner})=>owner)),where=another||!one?"":{own:" · \
-all in your code",model:` · all in ${shown.library}`}[one]||"",placesOf=cause=>cause.places.filter(({owner})=>!only||owner===
-only),kept=shown.causes.filter(cause=>placesOf(cause).length);causesTitle.textContent=`Causes · ${kept.length}${where}`,
-causesTitle.title=shown.measured?"the most costly first; recompiles last":"",causes.replaceChildren(...kept.map((cause,n)=>causeNode(
-{...cause,places:placesOf(cause)},shown?shown.causes.indexOf(cause)+1:n,n<OPEN,select))),kept.length||causes.replaceChildren(
-h("p",{cls:"dyn-eager",text:"none"})),key.textContent=measured?"bar: share of a call's time":"bar: share of the captured\
- operations",drawCalls()}function highlight(id){if(selected=id,!shown)return()=>{};let{calls}=shown,at=calls.findIndex(row3=>row3.
-ids.includes(id)&&!(row3.folded&&row3.ids.length>40));for(let n=at,depth=calls[at]?.depth;n>=0&&depth>0;n--)calls[n].depth>=
-depth||(depth=calls[n].depth,open.has(n)||(open.add(n),rows.delete(at)));at>=0&&!rows.has(at)&&!only&&drawCalls();let row2=rows.
-get(at);markSelected(row2?[row2]:[]),row2&&stop!==at&&!grid.contains(document.activeElement)&&(rows.get(stop)?.setAttribute(
-"tabindex","-1"),row2.setAttribute("tabindex","0"),stop=at);let chosen=shown.causes.flatMap(cause=>cause.places).filter(
-place=>place.ids.includes(id)),ids=new Set(chosen.map(place=>place.id)),pressed=[...causes.querySelectorAll(".dyn-spot")].
-filter(place=>ids.has(place.dataset.id||""));return markPressed(pressed),()=>reveal(grid,row2,!0)}return grid.addEventListener(
-"click",event=>{let row2=closest(event,".dyn-call");if(!shown||!row2)return;let at=Number(row2.dataset.at);go(at),closest(
-event,".dyn-twist")||!shown.calls[at].place?hasBelow(at)&&toggle(at,!open.has(at)):select(shown.calls[at].id)}),grid.addEventListener(
-"keydown",event=>{let row2=closest(event,".dyn-call");if(!shown||!row2||event.altKey||event.ctrlKey||event.metaKey)return;
-let{calls}=shown,at=Number(row2.dataset.at),all=[...rows.keys()],place=all.indexOf(at),moves={ArrowDown:all[place+1],ArrowUp:all[place-
-1],Home:all[0],End:all[all.length-1]};if(event.key in moves)go(moves[event.key]??at);else if(event.key==="ArrowRight"&&hasBelow(
-at))open.has(at)?go(all[place+1]):toggle(at,!0);else if(event.key==="ArrowLeft")open.has(at)&&hasBelow(at)?toggle(at,!1):
-go(all.slice(0,place).findLast(n=>calls[n].depth<calls[at].depth)??at);else if(event.key==="Enter"||event.key===" ")select(
-calls[at].id),event.key==="Enter"&&enter();else if(event.key!=="ArrowRight")return;handled(event)}),{node,draw,highlight:(_,id)=>highlight(
-id)}}var AFTER=3,MOST=14,NEIGHBOURS=5,COLUMN_GAP=50,ROW_GAP=46,MARGIN=14,TURN=20,MORE={w:172,h:30};function framesOf(picture2){
+`: ${code}`:""}`},h("span",{cls:"dyn-line",style:`--ch:${place.place.length+saidOnce(name,above).length}`},placeParts(place.
+place),nameParts(name,above)),times>1&&h("span",{cls:"dyn-hits",text:`${times}×`}),h("code",{text:code}))}var few=names=>names.
+slice(0,EAGER).join(", ")+(names.length>EAGER?`, ${names.length-EAGER} more`:"");function causeNode(cause,number,open,select){
+let{kind,count,cost,title,fix,eager,places}=cause,cut=places.length>PLACES+1,all=places.map((place,n)=>placeButton(place,
+places[n-1]?.function,select)),more=button("dyn-link",plural(places.length-PLACES,"more place"),()=>{more.replaceWith(...all.
+slice(PLACES))}),verb=kind==="break"?"runs eagerly: ":"runs eagerly, compiled too often: ";return h("details",{cls:`dyn-\
+shared dyn-shared-${kind}`,open,"data-id":cause.id},h("summary",{title},h("span",{cls:"dyn-rank",text:`${number}`}),h("b",
+{text:count}),h("span",{cls:"dyn-what"},...withCode(title)),h("span",{cls:"dyn-hits",text:cost})),h("p",{cls:"dyn-fix"},
+h("span",{"aria-hidden":"true",text:"→ "}),...withCode(fix)),...cut?[...all.slice(0,PLACES),more]:all,eager.length?h("\
+p",{cls:"dyn-eager",title:eager.join(", "),text:verb+few(eager)}):null)}function bar({part,eager,events},measured){let skipped=!measured&&
+events.some(([kind])=>kind==="skipped"),what=measured?"time of a call":"captured operations",note=skipped?"; its own lin\
+es run eagerly":eager?`, ${eager}% in eager code`:"",title=`${part}% of the row with the most ${what}${note}`;return h("\
+span",{cls:`dyn-part${skipped?" dyn-part-eager":""}`,role:"gridcell",title,"aria-label":title},h("i",{style:`width:${part-
+eager}%`}),eager?h("i",{cls:"dyn-part-eager",style:`width:${eager}%`}):null)}function callRow(row2,above,at,open,measured){
+let{name,depth,place,owner,events}=row2,sign=open===null?"":open?"▾":"▸";return h("div",{cls:`dyn-call${place?"":" d\
+yn-call-more"} dyn-of-${owner}`,role:"row","aria-level":depth+1,"aria-expanded":open===null?null:String(open),"aria-sele\
+cted":"false",tabindex:"-1","data-at":at,title:`${name}${place?` at ${place}`:""}`},h("span",{cls:"dyn-call-name dyn-lin\
+e",role:"gridcell",style:`--depth:${depth}`},h("span",{cls:"dyn-twist","aria-hidden":"true",text:sign}),place?[nameParts(
+name,above?.name),placeParts(place,above?.place)]:h("b",{text:name})),h("span",{cls:"dyn-tail"},h("span",{cls:"dyn-event\
+s",role:"gridcell"},...events.map(([kind,words])=>h("span",{cls:`dyn-event dyn-event-${kind}`,text:words}))),bar(row2,measured)))}
+function overviewView(select,enter){let causes=h("div",{cls:"dyn-causes"}),grid=h("div",{cls:"dyn-calls",role:"treegrid",
+"aria-label":"calls"}),whose=h("div",{cls:"dyn-whose",role:"group","aria-label":"whose code"});whose.addEventListener("c\
+lick",event=>{let chosen=closest(event,"button");!chosen||!content||(only=chosen.dataset.owner||"",draw(content),highlight(
+selected))});let causesTitle=h("h2"),left=h("section",{"aria-label":"causes"},h("div",{cls:"dyn-bar"},causesTitle,whose),
+causes),key=h("span",{cls:"dyn-part-key"}),right=h("section",{"aria-label":"calls"},h("div",{cls:"dyn-bar"},h("h2",{text:"\
+Calls"}),key),grid),node=h("div",{cls:"dyn-over"},h("div",{cls:"dyn-over-cols"},left,right)),markPressed=exclusive("aria\
+-pressed"),markSelected=exclusive("aria-selected"),content=null,shown=null,selected="",only="",open=new Set,stop=0,rows=new Map,
+hasBelow=at=>!!(shown&&shown.calls[at+1]&&shown.calls[at+1].depth>shown.calls[at].depth);function drawCalls(){if(!shown)
+return;let{calls,measured}=shown,at=inSight(calls,open,only),had=grid.contains(document.activeElement);grid.style.setProperty(
+"--deepest",String(Math.max(1,...at.map(n=>calls[n].depth)))),rows=new Map(at.map((n,i)=>[n,callRow(calls[n],calls[at[i-
+1]],n,hasBelow(n)?open.has(n):null,measured)])),rows.has(stop)||(stop=at[0]??0),grid.replaceChildren(...rows.values()),rows.
+get(stop)?.setAttribute("tabindex","0"),had&&rows.get(stop)?.focus({preventScroll:!0})}function toggle(at,to){to?open.add(
+at):open.delete(at),drawCalls(),highlight(selected)}function go(at){rows.get(stop)?.setAttribute("tabindex","-1"),stop=at;
+let row2=rows.get(at);row2?.setAttribute("tabindex","0"),row2?.focus({preventScroll:!0}),reveal(grid,row2)}function drawOwners(all){
+let library=shown?.library||"",known=Object.entries({own:"My code",model:library,other:library?"Others":"Libraries"}).filter(
+([owner])=>all.some(row2=>row2.owner===owner));whose.hidden=known.length<2,node.parentElement?.classList.toggle("dyn-mix\
+ed",known.length>1&&known[0][0]==="own"),known.some(([owner])=>owner===only)||(only="");let had=whose.contains(document.
+activeElement);whose.replaceChildren(...[["","All"],...known].map(([owner,text])=>button(`dyn-chip dyn-of-${owner||"all"}`,
+"",()=>{},{"data-owner":owner,"aria-pressed":String(owner===only)},h("b",{text})))),had&&whose.querySelector("[aria-pres\
+sed='true']")?.focus()}function draw(model){let fresh=model!==content;if(content=model,shown=model.overview,node.hidden=
+!shown,!shown)return;let{calls,measured}=shown;fresh&&(open=new Set(calls.map((_,at)=>at).filter(at=>hasBelow(at)&&!calls[at].
+folded)));let places=shown.causes.flatMap(cause=>cause.places);drawOwners([...places,...calls]);let[one,another]=new Set(
+places.map(({owner})=>owner)),where=another||!one?"":{own:" · all in your code",model:` · all in ${shown.library}`}[one]||
+"",placesOf=cause=>cause.places.filter(({owner})=>!only||owner===only),kept=shown.causes.filter(cause=>placesOf(cause).length);
+causesTitle.textContent=`Causes · ${kept.length}${where}`,causesTitle.title=shown.measured?"the most costly first; reco\
+mpiles last":"",causes.replaceChildren(...kept.map((cause,n)=>causeNode({...cause,places:placesOf(cause)},shown?shown.causes.
+indexOf(cause)+1:n,n<OPEN,select))),kept.length||causes.replaceChildren(h("p",{cls:"dyn-eager",text:"none"})),key.textContent=
+measured?"bar: share of a call's time":"bar: share of the captured operations",drawCalls()}function highlight(id){if(selected=
+id,!shown)return()=>{};let{calls}=shown,at=calls.findIndex(row3=>row3.ids.includes(id)&&!(row3.folded&&row3.ids.length>40));
+for(let n=at,depth=calls[at]?.depth;n>=0&&depth>0;n--)calls[n].depth>=depth||(depth=calls[n].depth,open.has(n)||(open.add(
+n),rows.delete(at)));at>=0&&!rows.has(at)&&!only&&drawCalls();let row2=rows.get(at);markSelected(row2?[row2]:[]),row2&&stop!==
+at&&!grid.contains(document.activeElement)&&(rows.get(stop)?.setAttribute("tabindex","-1"),row2.setAttribute("tabindex",
+"0"),stop=at);let chosen=shown.causes.flatMap(cause=>cause.places).filter(place=>place.ids.includes(id)),ids=new Set(chosen.
+map(place=>place.id)),pressed=[...causes.querySelectorAll(".dyn-spot")].filter(place=>ids.has(place.dataset.id||""));return markPressed(
+pressed),()=>reveal(grid,row2,!0)}return grid.addEventListener("click",event=>{let row2=closest(event,".dyn-call");if(!shown||
+!row2)return;let at=Number(row2.dataset.at);go(at),closest(event,".dyn-twist")||!shown.calls[at].place?hasBelow(at)&&toggle(
+at,!open.has(at)):select(shown.calls[at].id)}),grid.addEventListener("keydown",event=>{let row2=closest(event,".dyn-call");
+if(!shown||!row2||event.altKey||event.ctrlKey||event.metaKey)return;let{calls}=shown,at=Number(row2.dataset.at),all=[...rows.
+keys()],place=all.indexOf(at),moves={ArrowDown:all[place+1],ArrowUp:all[place-1],Home:all[0],End:all[all.length-1]};if(event.
+key in moves)go(moves[event.key]??at);else if(event.key==="ArrowRight"&&hasBelow(at))open.has(at)?go(all[place+1]):toggle(
+at,!0);else if(event.key==="ArrowLeft")open.has(at)&&hasBelow(at)?toggle(at,!1):go(all.slice(0,place).findLast(n=>calls[n].
+depth<calls[at].depth)??at);else if(event.key==="Enter"||event.key===" ")select(calls[at].id),event.key==="Enter"&&enter();else if(event.
+key!=="ArrowRight")return;handled(event)}),{node,draw,highlight:(_,id)=>highlight(id)}}var AFTER=3,MOST=14,NEIGHBOURS=5,COLUMN_GAP=50,ROW_GAP=46,MARGIN=14,TURN=20,MORE={w:172,h:30};function framesOf(picture2){
 let frames=new Map,frameOf=shape=>({id:shape.id,shape,boxes:[],into:[],out:[]}),stand=picture2.shapes.filter(({group})=>!group);
 for(let shape of stand)frames.set(shape.id,frameOf(shape));let owner=new Map;for(let shape of picture2.shapes){let frame=frames.
 get(shape.group||shape.id);shape.group&&frame.boxes.push(shape);for(let id of[shape.id,...shape.contents])owner.set(id,frame)}
