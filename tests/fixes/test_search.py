@@ -8,6 +8,7 @@ import gc
 import linecache
 import re
 import subprocess
+import sys
 import textwrap
 import threading
 import warnings
@@ -257,6 +258,32 @@ def test_a_call_in_eager_mode_comes_first_where_breaks_belong_to_the_first_call(
     assert [x.title for x in others] == ["Choose with torch.where"]
     assert 'with torch.compiler.set_stance("force_eager")' in report.patch()
     assert "2 of 2 graph breaks can be fixed" in str(report)
+
+
+def test_a_comprehension_that_is_compiled_alone_becomes_a_loop(make: Make) -> None:
+    module = make("""
+        import torch
+
+        FACTORS = {"a": 1.5, "b": 2.0}
+
+        def f(x):
+            # one for each
+            parts = [
+                x * FACTORS[name] + number for number, name in enumerate(FACTORS) if name
+            ]
+            for part in parts:
+                torch._dynamo.graph_break()
+                x = x * part
+            return x
+        """)
+    report = fix(module.f, torch.arange(4.0))
+    if sys.version_info >= (3, 12):  # comprehensions are part of the function around them
+        assert [b.type for b in report.breaks] == ["Call to `torch._dynamo.graph_break()`"]
+        return
+    assert chosen(report) == ["Write the comprehension as a loop"]
+    assert report.fix_set.breaks_after == 1  # type: ignore[union-attr]
+    with report.fixed() as fixed:
+        torch.testing.assert_close(torch.compile(fixed, backend="eager")(torch.ones(3)), torch.full((3,), 4.5))
 
 
 def test_settings_are_verified_together(make: Make) -> None:

@@ -136,9 +136,9 @@ def llava() -> Broken:
     return Broken(made, inputs)
 
 
-def llama_beams() -> Broken:
+def llama_generates(beams: int) -> Broken:
     made = model("LlamaForCausalLM", **TEXT)
-    return Broken(functools.partial(made.generate, max_new_tokens=3, num_beams=3, do_sample=False), ids())
+    return Broken(functools.partial(made.generate, max_new_tokens=3, num_beams=beams, do_sample=False), ids())
 
 
 def llama_planted() -> Broken:
@@ -252,6 +252,23 @@ SEGFORMER = {"hidden_sizes": [8, 8, 16, 16], "depths": [1] * 4, "num_attention_h
 ONE_BY_ONE = TEXT | EXPERTS | {"experts_implementation": "eager"}
 
 
+BLENDERBOT = BART | {
+    "encoder_layerdrop": 0.1, "decoder_layerdrop": 0.1, "max_position_embeddings": 64, "pad_token_id": 0, "bos_token_id": 1,
+    "eos_token_id": 2, "decoder_start_token_id": 1,
+}  # fmt: skip
+SWITCH = {
+    "d_model": 32, "d_kv": 16, "d_ff": 48, "num_layers": 2, "num_heads": 2, "vocab_size": 99, "num_experts": 2,
+    "num_sparse_encoder_layers": 1, "num_sparse_decoder_layers": 1, "num_decoder_layers": 2, "decoder_start_token_id": 0,
+}  # fmt: skip
+SERIES = {"prediction_length": 4, "context_length": 8, "lags_sequence": [1, 2, 7], "num_time_features": 1, "d_model": 16}
+
+
+def series(number: int) -> dict[str, Any]:
+    rows = 2 + number % 2
+    known = {"past_values": (15,), "past_time_features": (15, 1), "future_values": (4,), "future_time_features": (4, 1)}
+    return {name: torch.rand(rows, *size) for name, size in known.items()} | {"past_observed_mask": torch.ones(rows, 15)}
+
+
 def speech(number: int) -> dict[str, Any]:
     return {"input_values": torch.rand(2, 1000 + 100 * (number % 2)), "labels": torch.randint(1, 30, (2, 5))}
 
@@ -274,7 +291,12 @@ MODELS: dict[str, Callable[[], Broken]] = {
     "Wav2Vec2, training": lambda: training("Wav2Vec2ForCTC", speech, **AUDIO, mask_time_length=2),
     "TopK pooling, training": lambda: graphs(pooling, batch=lambda nodes: torch.arange(nodes) // (nodes // 2)),
     "RGCN, training": lambda: graphs(relations, edge_type=lambda nodes: torch.randint(0, 3, (40,))),
-    "Llama, generate() with 3 beams": llama_beams,
+    "Llama, generate()": lambda: llama_generates(1),
+    "Llama, generate() with 3 beams": lambda: llama_generates(3),
+    "BioGPT with layerdrop, training": lambda: training("BioGptForCausalLM", labelled, **ENCODER, layerdrop=0.1),
+    "Blenderbot with layerdrop, training": lambda: training("BlenderbotForConditionalGeneration", labelled, **BLENDERBOT),
+    "Switch Transformers, training": lambda: training("SwitchTransformersForConditionalGeneration", labelled, **SWITCH),
+    "Time series, training": lambda: training("TimeSeriesTransformerForPrediction", series, **SERIES),
     "Faster R-CNN, training": lambda: detection("fasterrcnn_mobilenet_v3_large_fpn", True),
     "Mask R-CNN": lambda: detection("maskrcnn_resnet50_fpn"),
 }

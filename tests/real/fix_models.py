@@ -1,9 +1,11 @@
 """What `fix` does for the models of `broken_models`, each in a process of its own: one line of JSON for each in OUT.
 
-    python tests/real/fix_models.py OUT [--seconds 60] [NAME...]
+    python tests/real/fix_models.py [--seconds 600] OUT [NAME...]
     python tests/real/fix_models.py - NAME
+    python tests/real/fix_models.py --table OUT
 
-Without names, all.  With `-`, the one model runs in this process, and its figures and fixes are printed.
+Without names, all.  With `-`, the one model runs in this process, and its figures and fixes are printed.  `--table` writes the
+table in examples/reference/fixes.md from OUT.
 
 A warm call is the fourth of the program as torch.compile has it, without dynascope: how many graphs it runs, and its seconds.
 The check that follows is independent of dynascope, too: five calls with inputs that the search has not seen, values and, where
@@ -24,11 +26,18 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
 from broken_models import MODELS, Broken
 
+TABLE = Path(__file__).parents[2] / "examples" / "reference" / "fixes.md"
+BEGIN, END = "<!-- models -->\n", "<!-- end of models -->\n"
+HEAD = """\
+| model | breaks | graphs | graphs run in a warm call | ms | search | verified, conditional | what is changed |
+| --- | --- | --- | --- | --- | --- | --- | --- |
+"""
 MARK = "torch._dynamo.mark_dynamic"
 
 
@@ -114,14 +123,16 @@ def measured(name: str, made: Broken, limit: float) -> dict[str, Any]:
     from dynascope import explain
 
     torch.manual_seed(1)
+    started = time.process_time()
     report = explain(made.call, backend="eager", fix=True, fix_seconds=limit)(**made.inputs(0))
+    processor = time.process_time() - started
     fixes = report.fixes_to_apply(conditional=True)
     chosen = [fix for fix in report.fixes if fix.chosen]
     verified = sum(fix.verdict == "verified" for fix in chosen)
     row: dict[str, Any] = {
         "model": name, "breaks": len(report.breaks), "graphs": report.summary.graphs, "recompiles": report.summary.recompiles,
         "first_call_only": sum(bool(b.first_call_only) for b in report.breaks),
-        "verified": verified, "conditional": len(chosen) - verified,
+        "processor_seconds": round(processor, 1), "verified": verified, "conditional": len(chosen) - verified,
         "fixes": [{"title": f.title, "verdict": f.verdict, "condition": f.condition} for f in chosen],
         "refused": sorted({f"{f.title}: {f.reason[:160]}" for f in report.fixes if f.verdict == "refused"}),
     }  # fmt: skip
@@ -132,6 +143,8 @@ def measured(name: str, made: Broken, limit: float) -> dict[str, Any]:
             row["breaks_before"], row["breaks_after"] = figures.breaks_before, figures.breaks_after
             row["graphs_before"], row["graphs_after"] = figures.graphs_before, figures.graphs_after
             row["recompiles_after"] = figures.recompiles_after
+    for before in chosen[:1]:
+        row["eager_ops_before"], row["eager_ops_after"] = before.eager_ops_before, chosen[-1].eager_ops_after
     if not chosen or fixes is None:
         return row
     eager = [outcome(made, unfixed := copy.deepcopy(made.call), unfixed, number, {}) for number in range(1, 6)]
@@ -139,7 +152,7 @@ def measured(name: str, made: Broken, limit: float) -> dict[str, Any]:
         row["warm_after"] = warm(made, call, fixes.settings)
         torch._dynamo.reset()
         compiled = torch.compile(call, backend="aot_eager", dynamic=fixes.settings.get("dynamic"))
-        checked = [outcome(made, compiled, made.call, number, fixes.settings) for number in range(1, 6)]
+        checked = [outcome(made, compiled, call, number, fixes.settings) for number in range(1, 6)]
     pairs = enumerate(zip(eager, checked, strict=True), 1)
     row["wrong"] = [f"call {number}: {words}" for number, pair in pairs for words in differences(*pair)][:8]
     return row
@@ -148,10 +161,14 @@ def measured(name: str, made: Broken, limit: float) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("out")
+    parser.add_argument("--table", action="store_true")
     parser.add_argument("names", nargs="*")
-    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--seconds", type=float, default=600, help="limit of a search")
     parser.add_argument("--unfixed", action="store_true", help="only a warm call, in a fresh process")
     given = parser.parse_args()
+    if given.table:
+        write_table([json.loads(line) for line in Path(given.out).read_text(encoding="utf-8").splitlines()])
+        return
     if given.out == "-":
         warnings.simplefilter("ignore")
         logging.disable(logging.WARNING)
@@ -169,6 +186,31 @@ def main() -> None:
         with open(given.out, "a", encoding="utf-8") as lines:
             lines.write(json.dumps(row) + "\n")
         print(name, {k: row.get(k) for k in ("breaks", "breaks_after", "search", "wrong", "error")}, flush=True)
+
+
+def write_table(rows: list[dict[str, Any]]) -> None:
+    """Rows in the order of `MODELS`, the last one of each model."""
+    last = {row["model"]: row for row in rows if "error" not in row}
+    lines = [line(last[name]) for name in MODELS if name in last]
+    before, _, rest = TABLE.read_text(encoding="utf-8").partition(BEGIN)
+    TABLE.write_text(before + BEGIN + HEAD + "".join(lines) + END + rest.partition(END)[2], encoding="utf-8")
+
+
+def line(row: dict[str, Any]) -> str:
+    warm, after = row["warm"], row.get("warm_after")
+
+    def pair(one: Any, other: Any) -> str:
+        return f"{one} → {other}" if row["fixes"] else f"{one}"
+
+    titles = dict.fromkeys(f["title"] + (f" ({f['condition']})" if f["condition"] else "") for f in row["fixes"])
+    cells = [
+        row["model"], pair(row["breaks"], row["breaks_after"]), pair(row["graphs"], row["graphs_after"]),
+        pair(warm["runs"], after and after["runs"]),
+        pair(f"{warm['seconds'] * 1000:.1f}", after and f"{after['seconds'] * 1000:.1f}"),
+        f"{row['processor_seconds']:.0f} s" + ("" if row["complete"] else ", cut short"),
+        f"{row['verified']}, {row['conditional']}", "; ".join(titles).replace("|", "\\|") or "–",
+    ]  # fmt: skip
+    return "| " + " | ".join(cells) + " |\n"
 
 
 def one(name: str, *options: str) -> dict[str, Any]:

@@ -51,6 +51,7 @@ CandidateSource = Callable[[Problem], list[Candidate]]
 CANDIDATE_SOURCES: tuple[CandidateSource, ...] = (
     settings.candidates,
     numbers.candidates,
+    numbers.of_numpy,
     guards.raising,
     guards.indexing,
     branches.candidates,

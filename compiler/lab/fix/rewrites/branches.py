@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from dynascope.compiler.lab.fix.candidate import Candidate, Problem
 from dynascope.compiler.lab.fix.rewrites.reading import (
+    apart,
     as_tensor,
     bound_before,
     certainly_bound,
@@ -51,6 +52,7 @@ class _Refused(Exception):
     """A branch cannot be written in the wanted form."""
 
 
+@apart
 def candidates(problem: Problem) -> list[Candidate]:
     """`torch.where` first, if both sides are known to have no effects, then `torch.cond`; `torch.while_loop` for a loop."""
     source = parse(problem.source)

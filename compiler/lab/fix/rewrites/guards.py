@@ -6,6 +6,7 @@ import ast
 
 from dynascope.compiler.lab.fix.candidate import Candidate, Condition, Problem
 from dynascope.compiler.lab.fix.rewrites.reading import (
+    apart,
     as_tensor,
     conditions_of,
     is_pure,
@@ -23,6 +24,7 @@ _VALUES_LOST = ", with the message's text but not its values"
 _GPU = "on a GPU the error is reported at a later synchronization"
 
 
+@apart
 def raising(problem: Problem) -> list[Candidate]:
     """`if bad: raise Error(...)` and `assert good, f"..."` as `torch._assert_async`."""
     source = parse(problem.source)

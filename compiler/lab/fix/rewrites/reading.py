@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
-from dynascope.compiler.lab.fix.candidate import Condition
-from dynascope.compiler.lab.fix.rewrites.source import FUNCTIONS, Change, Source, Torch, dotted
+from dynascope.compiler.lab.fix.candidate import Candidate, Condition, Problem
+from dynascope.compiler.lab.fix.rewrites.source import FUNCTIONS, Change, Source, Torch, dotted, moved, parse
+from dynascope.compiler.lab.fix.text_edits import edits_between, parsed, with_edits
 
 #: builtins that change nothing
 _PURE_BUILTINS = frozenset({
@@ -257,8 +259,40 @@ def is_python(test: ast.expr) -> bool:
             return name in _PYTHON_FUNCTIONS
         return name in _PYTHON_ATTRIBUTES or (name.startswith("is_") and name != "is_nonzero")
     if isinstance(test, ast.Attribute):
-        return test.attr in _PYTHON_ATTRIBUTES or dotted(test).startswith("self.config.")
+        return test.attr in _PYTHON_ATTRIBUTES or dotted(test).startswith(("self.config.", "torch."))
     return isinstance(test, ast.Constant)
+
+
+def apart(make: Callable[[Problem], list[Candidate]]) -> Callable[[Problem], list[Candidate]]:
+    """The source of candidates for `if a and b:` as for `if a: if b:`, where no values decide `a`."""
+
+    def candidates(problem: Problem) -> list[Candidate]:
+        source = parse(problem.source)
+        branch = None if source is None else source.branch_at(problem, ast.If)
+        if source is None or branch is None or branch.orelse or not source.stands_alone(branch):
+            return make(problem)
+        operands = branch.test.values if isinstance(branch.test, ast.BoolOp) and isinstance(branch.test.op, ast.And) else []
+        first = list(itertools.takewhile(is_python, operands))
+        indent, unit = source.indent(branch), source.indent_unit
+        body = moved(source.lines_text(branch.body), unit)
+        loose = (ast.BoolOp, ast.IfExp, ast.Lambda, ast.NamedExpr)
+        if not first or len(first) == len(operands) or body is None or any(isinstance(o, loose) for o in operands):
+            return make(problem)
+        outer, inner = (" and ".join(map(source.text_of, part)) for part in (first, operands[len(first) :]))
+        start, end = source.whole_lines(branch)
+        lines = [*source.comments(branch.lineno, branch.test.end_lineno or 0), f"if {outer}:"]
+        head = "".join(f"{indent}{line}\n" for line in lines)
+        text = source.changed(0, len(source.text), [(start, end, f"{head}{indent}{unit}if {inner}:\n{body}")])
+        if "\n" in outer + inner or parsed(text) is None:
+            return make(problem)
+        line = branch.lineno + len(lines)
+        place = replace(problem, source=text, line=line, end_line=line, column=len(indent + unit) + len("if "))
+        return [
+            replace(made, edits=tuple(edits_between(problem.file, source.text, with_edits(text, made.edits))))
+            for made in make(place)
+        ]
+
+    return candidates
 
 
 def number_of(expression: ast.AST) -> tuple[ast.expr, str] | None:

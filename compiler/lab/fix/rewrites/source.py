@@ -236,6 +236,19 @@ def imports(source: Source, scope: Scope) -> dict[str, str]:
     return found
 
 
+def importing(source: Source, line: str) -> Change:
+    """The change that adds an import above the first statement, below the docstring and `from __future__`."""
+    body = source.tree.body
+    heads = itertools.takewhile(
+        lambda s: (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant)) or getattr(s, "module", "") == "__future__",
+        body,
+    )
+    first: Any = next(iter(body[len(list(heads)) :]), None)
+    at = min([first.lineno, *(d.lineno for d in getattr(first, "decorator_list", ()))]) if first is not None else 1
+    start = source.line_start(at)
+    return start, start, line
+
+
 class Torch:
     """How code in one scope names a function of torch, and the import that it needs for that."""
 
@@ -259,17 +272,7 @@ class Torch:
 
     def changes(self) -> list[Change]:
         """The import to add, if the code needs one."""
-        body = self._source.tree.body
-        heads = itertools.takewhile(
-            lambda s: (
-                (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant)) or getattr(s, "module", "") == "__future__"
-            ),
-            body,
-        )
-        first: Any = next(iter(body[len(list(heads)) :]), None)
-        line = min([first.lineno, *(d.lineno for d in getattr(first, "decorator_list", ()))]) if first is not None else 1
-        start = self._source.line_start(line)
-        return [(start, start, _IMPORT)] if self._needs_import else []
+        return [importing(self._source, _IMPORT)] if self._needs_import else []
 
     def full(self, function: ast.AST) -> str:
         """The full dotted name of a function, as far as imports show it: `torch.nn.functional.relu`; "" for no name."""
