@@ -17,6 +17,8 @@ from dynascope.compiler.capture.torch_private.tensors import Precisions
 
 #: after so many new storages, those that no tensor uses any more are dropped
 _PURGE = 256
+#: the counterparts may take at most this much memory: a large model must not end the process
+MOST_BYTES = 4 << 30
 
 
 class Float64:
@@ -148,6 +150,9 @@ class Float64:
                 self._storages.pop(_address(tensor), None)
                 self._elements(tensor, moved=0.0)
 
+    def _bytes(self) -> int:
+        return sum(elements.nbytes for _, elements in self._storages.values())
+
     def _elements(self, tensor: Any, moved: float | None = None) -> Any:
         """The elements of a tensor's storage in float64; None if it has none, such as a sparse tensor."""
         import torch
@@ -159,8 +164,10 @@ class Float64:
             reference, elements = self._storages[address]
             if not reference.expired() and elements.numel() == number:
                 return elements
-        if len(self._storages) % _PURGE == _PURGE - 1:
+        if len(self._storages) % _PURGE == _PURGE - 1 or self._bytes() + 8 * number > MOST_BYTES:
             self._storages = {a: held for a, held in self._storages.items() if not held[0].expired()}
+            if self._bytes() + 8 * number > MOST_BYTES:
+                raise MemoryError(f"in float64, it needs more than {MOST_BYTES >> 30} GiB")
         with torch.no_grad():
             own = torch.empty(0, dtype=real, device=tensor.device).set_(storage, 0, (number,), (1,))
             elements = own.double()

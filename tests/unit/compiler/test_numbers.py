@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import os
 import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,8 @@ import torch
 from torch.nn import functional as F
 
 import dynascope
+from dynascope.compiler.capture.torch_private import float64
+from dynascope.compiler.capture.torch_private.bisector import bisect
 from dynascope.compiler.report import Check
 
 pytestmark = pytest.mark.slow
@@ -360,3 +364,35 @@ def test_agreement_can_be_expected() -> None:
     unchecked = dynascope.explain(torch.sin, backend="eager")(torch.ones(3))
     with pytest.raises(AssertionError, match="nothing was compared: run it with --check"):
         unchecked.expect("check=agrees")
+
+
+def test_a_bisection_that_ends_early_leaves_nothing_and_takes_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from torch._inductor.compiler_bisector import BACKENDS, CompilerBisector
+
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    own = Path(CompilerBisector.get_dir()) / "bisect_status.txt"  # of a search that the user has begun
+    own.parent.mkdir(parents=True)
+    own.write_text("backend=aot_eager\nsubsystem=\n")
+    backends, folders = list(BACKENDS), []
+
+    def is_right() -> bool:
+        folders.append(CompilerBisector.get_dir())
+        if len(folders) == 3:
+            raise KeyboardInterrupt
+        return True
+
+    with pytest.raises(KeyboardInterrupt):
+        bisect(is_right, "inductor")
+    assert not any(map(os.path.exists, folders))
+    assert own.read_text() == "backend=aot_eager\nsubsystem=\n"
+    assert (CompilerBisector.bisection_enabled, CompilerBisector.in_process_cache, list(BACKENDS)) == (False, None, backends)
+    assert bisect(lambda: True, "inductor") is None
+    assert own.exists()
+
+
+def test_what_is_too_large_for_float64_is_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(float64, "MOST_BYTES", 1000)
+    found = checked(chain, small(), backend=replaces(torch.sin, torch.cos)).numbers
+    assert found is not None
+    assert found.verdict == "unknown"
+    assert "MemoryError: in float64, it needs more than" in found.why_not
