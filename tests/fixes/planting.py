@@ -60,6 +60,18 @@ def counted_verifications() -> Iterator[list[Plan]]:
 
 
 @contextlib.contextmanager
+def no_time_for_rewrites() -> Iterator[None]:
+    """The time limit is reached after settings were tried."""
+
+    def extend(self: object) -> None:
+        raise search.OutOfTime
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search.Search, "_extend", extend)
+        yield
+
+
+@contextlib.contextmanager
 def failing_source(error: Exception) -> Iterator[None]:
     """One kind of change fails for every break."""
 

@@ -302,6 +302,25 @@ def test_settings_are_verified_together(make: Make) -> None:
     assert len(plans) == 1
 
 
+def test_what_holds_under_a_condition_is_offered_when_the_time_is_over(make: Make) -> None:
+    """Also if verified changes took the time; a failed assert raises another exception when its number is captured."""
+    f = make("""
+        import torch
+
+        def f(x):
+            n = x.max().item()
+            assert n < 100
+            return x * n * x.min().item()
+        """).f
+    with planting.no_time_for_rewrites():
+        report = fix(f, torch.arange(4))
+    [done] = [x for x in report.fixes or () if x.chosen]
+    assert (done.title, done.verdict) == ("Capture numbers that come out of tensors", "conditional")
+    assert done.condition.endswith("A failed assert raises RuntimeError instead of AssertionError")
+    assert (report.fix_set.is_complete, report.fix_set.fixes) == (False, [])  # type: ignore[union-attr]
+    assert (done.graph_runs_before, done.graph_runs_after) == (3, 1)
+
+
 # -- the patch -----------------------------------------------------------------------------------------------------------
 
 BEFORE = "    if x.sum() > 0:\n        y = x * 2\n    else:\n        y = x * 3\n"

@@ -62,6 +62,8 @@ CANDIDATE_SOURCES: tuple[CandidateSource, ...] = (
 )
 #: sources that wrap a function for its callers: not asked about the functions that the run compiles
 _NOT_FOR_ENTRIES = (wraps.of_the_function,)
+#: the share of the time for verified changes, if others hold under a condition
+_SURE_SHARE = 0.4
 TIME_LIMIT, INTERRUPTED = "the time limit was reached", "the search was interrupted"
 
 
@@ -185,15 +187,18 @@ class Search:
     def _search(self) -> None:
         try:
             if self._start():
-                self._choose()
-                self._sure = len(self._steps)
-                self._allows_conditions, self._gradients = True, self._verifier.asks_for_gradients()
-                self._given_up -= self._conditional
+                try:
+                    self._choose()
+                except OutOfTime:
+                    self._cut_back()
+                self._allow_conditions()
                 self._choose()
         except (OutOfTime, TookTooLong):
             self._stopped(TIME_LIMIT)
             self._cut_back()
-            self._sure = self._sure if self._allows_conditions else len(self._steps)
+            if not self._allows_conditions and self._steps:
+                self._allow_conditions()
+                self._combine_settings()  # of those that are known by now
             self._seconds *= 1.5  # more time, to confirm what was found so far
             self._trials.deadline = self._started + self._seconds
         if self._steps:
@@ -208,6 +213,12 @@ class Search:
             for fixed in self.found.fixed:
                 if fixed.fixes:
                     fixed.seconds = self._trials.seconds(self._profiled, fixed.plan, profile.calls)
+
+    def _allow_conditions(self) -> None:
+        """From now on, changes may hold under a condition."""
+        self._sure = len(self._steps)
+        self._allows_conditions, self._gradients = True, self._verifier.asks_for_gradients()
+        self._given_up -= self._conditional
 
     def _start(self) -> bool:
         """Run the unchanged program; returns whether it does again what it did."""
@@ -252,6 +263,8 @@ class Search:
         """What the compiler makes of the program under this plan."""
         known = next((ran for other, ran in self._traced if other == plan), None)
         if known is None:
+            if self._why_stopped:
+                raise NotApplicable(self._why_stopped)
             self._tick()
             known = self._trials.run(plan, QUICK)
             self._traced.append((plan, known))
@@ -259,11 +272,12 @@ class Search:
 
     def _verify(self, step: _Step) -> None:
         """Verify a step, and note under which conditions it holds; raises NotApplicable or Refused."""
-        found = next(
-            (found for plan, gradients, found in self._verified if (plan, gradients) == (step.plan, self._gradients)), None
-        )
+        known = [(gradients, found) for plan, gradients, found in self._verified if plan == step.plan]
+        found = next((found for g, found in known if g == self._gradients or isinstance(found, Verification)), None)
         if found is None:
             try:
+                if self._why_stopped:
+                    raise NotApplicable(self._why_stopped)
                 self._verifier.compare(step.plan, step.ran.observed)
                 found = self._verifier.verify(step.plan, gradients=self._gradients)
             except (NotApplicable, Refused) as failed:
@@ -271,9 +285,12 @@ class Search:
             self._verified.append((step.plan, self._gradients, found))
         if not isinstance(found, Verification):
             raise found
-        known = {way for earlier in self._steps for way in earlier.change.conditions}
+        earlier = {way for chosen in self._steps for way in chosen.change.conditions}
+        ways = found.conditions | {
+            words: words for words in settings.conditions(step.plan.settings, step.ran.report, step.plan.text)
+        }
         step.change.verification = found
-        step.change.conditions = {way: words for way, words in found.conditions.items() if way not in known}
+        step.change.conditions = {way: words for way, words in ways.items() if way not in earlier}
 
     # -- the search ---------------------------------------------------------------------------------------------------
 
@@ -558,7 +575,7 @@ class Search:
             fix.reason = ". ".join(filter(None, [compared.change.verification.words(), change.gain]))
             if WARM_UP in change.candidate.settings:
                 fix.reason = "traced again after the first call, they do not come back"
-            remarks = settings.remarks(change.candidate.settings, last.ran.report, last.plan.text)
+            remarks = settings.assumptions(change.candidate.settings, last.ran.report)
             remarks += caught_in_graph(last.ran.report, last.plan.text) if before is self._steps[0] else []
             remarks += [ZERO_GRADIENT] if change.verification.zero_gradients else []
             new_remarks = [r for r in remarks if r not in known]
@@ -623,7 +640,8 @@ class Search:
             self.found.notes.append(f"{reason[0].upper()}{reason[1:]}{option}: not every change was tried and confirmed")
 
     def _tick(self) -> None:
-        if time.perf_counter() - self._started > self._seconds:
+        waiting = self._conditional and not self._allows_conditions
+        if time.perf_counter() - self._started > self._seconds * (_SURE_SHARE if waiting else 1):
             raise OutOfTime
 
 

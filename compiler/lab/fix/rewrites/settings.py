@@ -67,18 +67,24 @@ def candidates(problem: Problem) -> list[Candidate]:
     return found
 
 
-def remarks(settings: Mapping[str, object], report: Report, text: Callable[[str], str]) -> list[str]:
-    """What these settings assume about the numbers in a report's graphs; `text` returns the text of a file."""
+def assumptions(settings: Mapping[str, object], report: Report) -> list[str]:
+    """What these settings assume about the numbers in a report's graphs."""
     nodes = [node for graph in report.graphs for node in graph.nodes if node.op != "placeholder"]
-    if not any(name in settings for name in _CAPTURING):
-        return []
     numbers = [n for n in nodes if (n.dtype or "").startswith("Sym(") and _UNKNOWN.search(n.dtype or "")]
     inexact = any(not _EXACT.fullmatch(n.target) and not _BY_CONSTANT.search(n.code) for n in numbers)
+    return [_ARITHMETIC] if inexact and any(name in settings for name in _CAPTURING) else []
+
+
+def conditions(settings: Mapping[str, object], report: Report, text: Callable[[str], str]) -> list[str]:
+    """What raises another exception with these settings than in eager mode; `text` returns the text of a file."""
+    if not any(name in settings for name in _CAPTURING):
+        return []
+    nodes = [node for graph in report.graphs for node in graph.nodes if node.op != "placeholder"]
     files = {n.file for n in nodes if n.file and origin(n.file) == "user"}
     asserts = any("_assert" in n.target for n in nodes) and any(_ASSERT.search(text(file)) for file in files)
     checks = dict.fromkeys(c[1] for n in nodes if (c := _CHECK.search(n.code)) and not _OF_SIZES.fullmatch(c[1]))
     checked = f"Captured numbers pass the compiler's checks ({', '.join(checks)}), which raise RuntimeError" if checks else ""
-    return [*filter(None, [_ARITHMETIC if inexact else "", checked, _ASSERTED if asserts else ""])]
+    return [*filter(None, [checked, _ASSERTED if asserts else ""])]
 
 
 def for_recompile(recompile: Recompile, function: str, text: str) -> list[Candidate]:
