@@ -1,8 +1,9 @@
 """What recording costs: process CPU seconds, interleaved, the least of several rounds, as ratios to plain torch.compile.
 
-    python tests/benchmarks/bench_capture.py [--rounds N] [--quick]
+    python tests/benchmarks/bench_capture.py [--rounds N] [--quick] [--models]
 
-Prints a table and writes it to tests/benchmarks/results_capture.md.  Only ratios of one run mean anything: Dynamo
+Prints a table and writes it to tests/benchmarks/results_capture.md; with --models, which measures large models with their
+reports, to results_models.md.  Only ratios of one run mean anything: Dynamo
 itself is superlinear in the number of breaks, and machines differ.
 """
 
@@ -16,6 +17,7 @@ import linecache
 import os
 import platform
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -27,11 +29,14 @@ from typing import Any
 
 import torch
 import torch._logging._internal as torch_logging
+from models import MODELS
 
 from dynascope.compiler.builder.events.schema import Event, RecordingFacts
 from dynascope.compiler.builder.report_builder import build_report
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.capture.torch_private.caches import interned_strings
+from dynascope.widgets.model import view_model
+from dynascope.widgets.render.page import to_html
 
 HERE = Path(__file__).parent
 TOOLS = ("plain", "observe", "TORCH_TRACE", "explain", "depyf")
@@ -143,6 +148,67 @@ def costs(rounds: int, quick: bool) -> list[str]:
     return lines
 
 
+def model_costs(rounds: int) -> list[str]:
+    """CPU seconds of the first calls of large models, plain and recorded with the report, and of looking at a report."""
+    lines = ["| model | plain s | with its report | str s | view s | page s |", "| --- | --- | --- | --- | --- | --- |"]
+    ratios = []
+    for name, make in MODELS.items():
+        try:
+            model, arguments, keywords = make()
+        except ImportError as error:
+            lines.append(f"| {name} | {error.name} is not installed | | | | |")
+            continue
+        taken: dict[str, list[float]] = {"plain": [], "observe": [], "str": [], "view": [], "page": []}
+        for _ in range(rounds + 1):
+            for recording in (None, observe()):
+                torch._dynamo.reset()
+                compiled = torch.compile(model, backend="eager")
+                gc.collect()
+                start = time.process_time()
+                with recording or contextlib.nullcontext(), torch.no_grad():
+                    compiled(*arguments, **keywords)
+                taken["plain" if recording is None else "observe"].append(time.process_time() - start)
+            assert recording is not None
+            for what, look in (("str", str), ("view", view_model), ("page", to_html)):
+                start = time.process_time()
+                look(recording.report)
+                taken[what].append(time.process_time() - start)
+        plain, recorded, *looked = (min(times[1:]) for times in taken.values())  # the first round warms up
+        ratios.append(recorded / plain)
+        lines.append(f"| {name} | {plain:.2f} | {ratios[-1]:.3f} | {' | '.join(f'{seconds:.2f}' for seconds in looked)} |")
+        print(lines[-1], flush=True)
+    median, worst = statistics.median(ratios), max(ratios)
+    kept = {True: "kept", False: "not kept"}
+    return [
+        *lines,
+        "",
+        f"Median {median:.3f} (limit 1.05: {kept[median <= 1.05]}), worst {worst:.3f} (limit 1.10: {kept[worst <= 1.10]}).",
+        "",
+        f"Once in a process: {once():.3f} s (limit 0.15 s).",
+    ]
+
+
+_ONCE = """
+import time, torch
+torch.compile(lambda x: x + 1, backend="eager")(torch.ones(3))
+taken = []
+for number in (2, 3):
+    start = time.process_time()
+    from dynascope.compiler.capture.recording import observe
+    with observe() as recording:
+        torch.compile(lambda x: x + number, backend="eager")(torch.ones(3))
+    recording.report.headline()
+    taken.append(time.process_time() - start)
+print(taken[0] - taken[1])
+"""
+
+
+def once() -> float:
+    """CPU seconds by which the first recording of a process, with imports, takes longer than the second."""
+    command = [sys.executable, "-c", _ONCE]
+    return min(float(subprocess.run(command, check=True, capture_output=True, text=True).stdout) for _ in range(3))
+
+
 def steady() -> str:
     """Ratio of a compiled call's time after a recording to before it: nothing of ours is left in the way."""
     torch._dynamo.reset()
@@ -229,8 +295,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="leave out Inductor")
+    parser.add_argument("--models", action="store_true", help="measure large models with their reports instead")
     chosen = parser.parse_args()
     os.environ["HF_HUB_OFFLINE"] = "1"
+    if chosen.models:
+        torch.set_num_threads(1)  # threads that wait for work use CPU seconds, too
+        told = [
+            "# What recording large models costs",
+            "",
+            f"torch {torch.__version__}, Python {platform.python_version()}, one thread, backend eager; the least of",
+            f"{chosen.rounds} interleaved rounds of process CPU seconds: the first call, and as a ratio to it the recorded",
+            "first call with its report; then the first `str(report)`, the view's model, and a saved page.",
+            "",
+            *model_costs(chosen.rounds),
+            "",
+        ]
+        (HERE / "results_models.md").write_text("\n".join(told), encoding="utf-8")
+        return
     table = costs(chosen.rounds, chosen.quick)
     read = readers(works(quick=True)["BERT, 2 layers"])
     few, many = replay((10, 30))
