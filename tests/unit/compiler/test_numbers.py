@@ -202,6 +202,28 @@ def log_of_less(x: torch.Tensor) -> torch.Tensor:
     return torch.log(x - 1)
 
 
+def with_a_break(x: torch.Tensor) -> torch.Tensor:
+    a = torch.exp(x)
+    torch._dynamo.graph_break()
+    b = a.sin()
+    b = torch.tanh(b)  # here
+    return b * 2
+
+
+def training_step(x: torch.Tensor, net: torch.nn.Module) -> torch.Tensor:
+    loss = torch.tanh(net(x)).pow(2).mean()  # here
+    loss.backward()  # type: ignore[no-untyped-call]
+    return loss
+
+
+def in_place(x: torch.Tensor) -> torch.Tensor:
+    y = x.clone()
+    y += 1
+    y = torch.tanh(y)  # here
+    x.mul_(2)
+    return y + x
+
+
 CHAIN = [("sin", torch.cos), ("exp", torch.sigmoid), ("tanh", torch.relu), ("sqrt", torch.rsqrt)]
 
 
@@ -222,11 +244,24 @@ def test_a_wrong_operation_is_the_compilers_fault(seed: int) -> None:
         (loss_in_float32, (small(),), drops_a_cast, "compiled"),
         (trained, (small().requires_grad_(),), replaces(torch.tanh, with_wrong_derivative), "compiled"),
         (overflows_in_half, (torch.full((64,), 300.0, dtype=torch.float16),), "inductor", "eager"),
+        (with_a_break, (small(),), replaces(torch.tanh, torch.relu), "compiled"),
+        (training_step, (small(), torch.nn.Linear(32, 4)), replaces(torch.tanh, with_wrong_derivative), "compiled"),
+        (in_place, (small(),), replaces(torch.tanh, torch.cos), "compiled"),
         (logs, (torch.ones(8) + 1e-3,), replaces(torch.log, log_of_less), "compiled"),
         (lambda x: F.dropout(x) * 2, (small(),), "inductor", "unknown"),
         (lambda x: torch.sin(x) * 2, (small().double(),), replaces(torch.sin, torch.cos), "unknown"),
     ],
-    ids=["dropped cast", "wrong gradient", "overflow in eager", "NaN in compiled", "random", "float64"],
+    ids=[
+        "dropped cast",
+        "wrong gradient",
+        "overflow in eager",
+        "graph break",
+        "training step",
+        "in place",
+        "NaN in compiled",
+        "random",
+        "float64",
+    ],
 )
 def test_the_wrong_one_is_named(function: Any, args: tuple[Any, ...], backend: Any, verdict: str) -> None:
     found = checked(function, *args, backend=backend, check="where")
@@ -236,7 +271,7 @@ def test_the_wrong_one_is_named(function: Any, args: tuple[Any, ...], backend: A
     if verdict != "unknown":
         assert found.numbers.origin is not None, found.numbers.origin_unknown
         assert found.numbers.origin.line == line_marked(function)
-        assert found.numbers.origin.is_backward == (function is trained)
+        assert found.numbers.origin.is_backward == (function in (trained, training_step))
 
 
 # -- all is well ------------------------------------------------------------------------------------------------------------
