@@ -256,8 +256,6 @@ def fix_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
         for fix in [] if any(fix.chosen for fix in own) else own[:3]:
             words = f"✗ {_removed(fix, places)}: {fix_words(fix)}"
             out += terminal.wrap(words, "    ", 2, "soft")
-    if how := how_to_apply(report):
-        out += terminal.wrap(f"→ {how}", "  ", 3, "green")
     return [*out, *(line for note in report.fix_set.notes for line in terminal.wrap("note: " + note, "", 3))]
 
 

@@ -355,7 +355,7 @@ def first_lines(found: Recommendation | None, terminal: Terminal) -> list[str]:
     """The recommendation: what to do first, what is left after it, and what else is known."""
     if found is None:
         return []
-    out = terminal.labelled("Do this first: ", found["first"], 4, "green", "bold")
+    out = terminal.labelled("Do this first: ", found["first"], 7, "green", "bold")
     out += terminal.labelled("    Remaining: ", found["left"], 2)
     return ["", *out, *(line for one in found["more"][:MOST_MORE] for line in terminal.wrap(one, " " * 15, 3))]
 

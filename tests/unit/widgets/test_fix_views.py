@@ -35,9 +35,9 @@ def test_a_fix_that_changes_no_file_is_no_diff() -> None:
     report.fix_set = FixSet(fixes=["x0"], settings={"dynamic": True}, recompiles_before=1)
     by_hand = "no file changes: use torch.compile(..., dynamic=True)"
     assert view_model(report)["advice"]["first"].endswith(f". {by_hand}.")  # type: ignore[index]
-    assert f"→ {by_hand}" in to_text(report)
+    assert by_hand in " ".join(to_text(report).split())
     report.fix_set.cells = {"<cell>": "%%compile --dynamic true\nf(x)"}
-    assert "→ %fix puts the cell with the fix below" in to_text(report)
+    assert "%fix puts the cell with the fix below" in " ".join(to_text(report).split())
     assert "diff" not in to_text(report)
 
 
