@@ -33,10 +33,10 @@ def compiler_of(settings: Settings) -> Callable[[Any], Callable[..., Any]]:
 def stage_of(is_right: Callable[[Callable[[Any], Callable[..., Any]]], bool], settings: Settings) -> NumbersStage | None:
     """The stage that makes it wrong; `is_right`: whether the result is right if modules are compiled with this function."""
 
-    if not isinstance(settings.backend, str):
+    if settings.backend not in _STAGES:
         is_captured = is_right(compiler_of(settings.replace(backend="eager", mode=None, options={})))
         return NumbersStage(backend=str(settings.to_dict()["backend"])) if is_captured else NumbersStage(backend="eager")
-    found = bisect(lambda: is_right(compiler_of(settings)), settings.backend)
+    found = bisect(lambda: is_right(compiler_of(settings)), str(settings.backend))
     if found is None:
         return None
     backend, part, number, detail = found
