@@ -218,7 +218,7 @@ def _fixes(report: Report) -> Step | None:
         return None
     left = [plural(whole - count, what) for what, count, whole in fixed_counts(report) if whole > count]
     id = next((id for fix in report.fixes or () if fix.chosen for id in fix.removes), "")
-    return f"apply what --fix has found: {fixes_summary(report)}. {how_to_apply(report)}.", ", ".join(left), id
+    return f"apply the fixes that were found: {fixes_summary(report)}. {how_to_apply(report)}.", ", ".join(left), id
 
 
 def _chosen(places: Places) -> list[str]:

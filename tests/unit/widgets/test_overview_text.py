@@ -274,7 +274,7 @@ def test_what_is_verified_is_done_first_and_the_rest_remains() -> None:
     report.fix_set = FixSet(fixes=["x0"], edits=edits, breaks_before=12, breaks_after=9, graphs_before=20, graphs_after=15)
     found = advice(report)
     gone = f"3 of 12 graph breaks and 2 of {len(again)} recompiles"
-    assert found["first"].startswith(f"apply what --fix has found: {gone} can be fixed: 20 graphs → 15")
+    assert found["first"].startswith(f"apply the fixes that were found: {gone} can be fixed: 20 graphs → 15")
     assert "report.patch() is the diff" in found["first"]
     assert found["more"][0] == "Do it once (verified): graph breaks 12 → 9."
     assert found["left"] == f"9 graph breaks, {len(again) - 2} recompiles"
