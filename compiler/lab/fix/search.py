@@ -500,7 +500,7 @@ class Search:
             reason = why_worse(ran.report, plan)
             if reason is not None and not (candidate.kind == "rewrite" and captures_more(ran.report, before)):
                 raise Refused(reason)
-            if fix.recompile is None and ran.cost is not None and step.ran.cost is not None and ran.cost > step.ran.cost:
+            if fix.recompile is None and ran.cost is not None and step.ran.cost is not None and ran.cost > 2 * step.ran.cost:
                 raise Refused(f"a call after the first one does more outside graphs: {step.ran.words()} → {ran.words()}")
             better = _Step(plan, ran, change, step.gains + (reason is not None))
             self._verify(better)
