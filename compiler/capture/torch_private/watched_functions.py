@@ -46,8 +46,11 @@ def watch(function: Any, observer: Any, *, before: str = "", returned: str = "",
 
 def _rewrite(function: Any, before: str, returned: str, failed: str) -> CodeType:
     original = function.__code__
-    module, definition = _parse(function)
-    if _plain(_compile(module, original)) != _plain(original):
+    for imports in (False, True):  # finding the imports takes long, and only newer Pythons need them
+        module, definition = _parse(function, imports)
+        if _plain(_compile(module, original)) == _plain(original):
+            break
+    else:
         raise ValueError(f"the source of {function.__qualname__} is not the code that runs")
     parameters = {node.arg for node in ast.walk(definition.args) if isinstance(node, ast.arg)}
     for text in (before, returned, failed):
@@ -69,8 +72,8 @@ def _rewrite(function: Any, before: str, returned: str, failed: str) -> CodeType
     return _compile(module, original)
 
 
-def _parse(function: Any) -> tuple[ast.Module, Any]:
-    """A module that contains the function's definition, and the definition.
+def _parse(function: Any, imports: bool) -> tuple[ast.Module, Any]:
+    """A module that contains the function's definition, with the file's `imports` that it calls, and the definition.
 
     Lines and columns are those of the file.  The definition is inside its classes, because of name mangling.
     """
@@ -87,7 +90,7 @@ def _parse(function: Any) -> tuple[ast.Module, Any]:
             break
     if not isinstance(definition, ast.FunctionDef) or definition.name != name:
         raise ValueError(f"the source of {function.__qualname__} is not its definition")
-    called = _called(definition) & _imported(code.co_filename)
+    called = _called(definition) & _imported(code.co_filename) if imports else set()
     if called:  # Python compiles a call of an imported module's function differently
         module.body[:0] = ast.parse(f"import {', '.join(sorted(called))}").body
     return module, definition
