@@ -206,7 +206,8 @@ def advice(report: Report, b: Break) -> list[str]:
         steps.append(f"It is one place, reached by {len(b.hits)} frames: one fix removes it from all of them.")
     steps += sorted(general, key=lambda h: h.startswith("Please report"))
     chosen = [fix for fix in report.fixes or () if fix.chosen and b.id in fix.removes]
-    return list(dict.fromkeys([*(f"A verified fix removes it: {compiler_text(fix.title, 200)}." for fix in chosen), *steps]))
+    words = {"verified": "A verified fix removes it", "conditional": "A fix that holds under a condition removes it"}
+    return list(dict.fromkeys([*(f"{words[fix.verdict]}: {compiler_text(fix.title, 200)}." for fix in chosen), *steps]))
 
 
 def _how_to_capture_the_rest(b: Break) -> str:

@@ -177,7 +177,7 @@ def fix_row(fix: Fix, places: Places) -> FixRow:
         ("graphs", fix.graphs_before, fix.graphs_after), ("graph runs a call", fix.graph_runs_before, fix.graph_runs_after),
         ("operations outside graphs", fix.eager_ops_before, fix.eager_ops_after),
     )  # fmt: skip
-    gain = ", ".join(f"{name} {before} → {after}" for name, before, after in counts if after is not None and (before or after))
+    gain = ", ".join(f"{name} {before} → {after}" for name, before, after in counts if after is not None and after != before)
     return {
         "words": printable(fix_words(fix), 2000),
         "verdict": fix.verdict, "gain": gain, "assumption": printable(fix.assumption, 1000),

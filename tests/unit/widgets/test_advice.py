@@ -86,6 +86,8 @@ def test_a_verified_fix_is_the_first_step() -> None:
     b = one_break().breaks[0]
     chosen = Fix(id="x0", break_=b.id, title="Choose with torch.cond", verdict="verified", removes=[b.id])
     assert advice(Report(fixes=[chosen]), b)[0] == "A verified fix removes it: Choose with torch.cond."
+    holds = advice(Report(fixes=[replace(chosen, verdict="conditional")]), b)[0]
+    assert holds == "A fix that holds under a condition removes it: Choose with torch.cond."
     assert "A verified fix" not in " ".join(advice(Report(fixes=[replace(chosen, verdict="refused")]), b))
 
 
