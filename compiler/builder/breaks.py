@@ -10,6 +10,7 @@ is in the caller of a function that is compiled on its own after a break.
 
 from __future__ import annotations
 
+import ast
 import re
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -24,6 +25,9 @@ from dynascope.compiler.source import lines
 from dynascope.compiler.source.code import user_name
 from dynascope.compiler.source.lines import CellResolver
 from dynascope.compiler.source.origin import is_plumbing
+
+#: the setting that a hint names for a break at `x.item()`
+_CAPTURE = "capture_scalar_outputs"
 
 
 @dataclass(frozen=True)
@@ -343,6 +347,7 @@ class BreakTable:
         error = next((p.error for p in text.parts if p.error), "")
         if error == dynamo_texts.FALSE:  # not a condition on data, as the type says
             error = "AssertionError: the assertion is false" if source.lstrip().startswith("assert") else ""
+        branches = _branches_on_item(source)
         broken = Break(
             id=f"b{len(self.breaks)}",
             file=at.file,
@@ -359,7 +364,7 @@ class BreakTable:
             reason=first.reason,
             explanation=first.explanation,
             error=error,
-            hints=list(dict.fromkeys(h for p in text.parts for h in p.hints)),
+            hints=[h for h in dict.fromkeys(h for p in text.parts for h in p.hints) if not (_CAPTURE in h and branches)],
             stack=entries,
             text=text.text,
             undecided=dynamo_texts.undecided_in(text.text),
@@ -367,6 +372,22 @@ class BreakTable:
         self.breaks.append(broken)
         self._by_place.setdefault((at.file, at.line, first.type), []).append(broken)
         return broken
+
+
+def _branches_on_item(source: str) -> bool:
+    """Whether a line is an `if` or `while` on `x.item()` or on a comparison with it: captured, the branch itself breaks."""
+    try:
+        tree = ast.parse(f"{source.strip().removeprefix('el')}\n pass" if source.rstrip().endswith(":") else source.strip())
+    except (SyntaxError, ValueError):
+        return False
+    if not tree.body or not isinstance(tree.body[0], (ast.If, ast.While)):
+        return False
+    test = tree.body[0].test
+    by_value = isinstance(test, ast.Compare) and not any(
+        isinstance(o, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for o in test.ops
+    )
+    values = [test.left, *test.comparators] if isinstance(test, ast.Compare) and by_value else [test]
+    return any(isinstance(v, ast.Call) and isinstance(v.func, ast.Attribute) and v.func.attr == "item" for v in values)
 
 
 def _undecided_at(broken: Break, records: list[dict[str, Any]]) -> Undecided | None:

@@ -253,7 +253,8 @@ class Break(Part, kw_only=True):
     explanation: str = ""
     #: the error in tracing that caused the break, `TypeError: argument 'is_causal' must be bool, not SymBool`; "": none known
     error: str = ""
-    #: the compiler's hints; where one assigns a setting to `torch._dynamo`, the name is corrected to `torch._dynamo.config`
+    #: the compiler's hints; where one assigns a setting to `torch._dynamo`, the name is corrected to `torch._dynamo.config`;
+    #: without the one to capture a number on which the line branches, as the branch breaks, too
     hints: list[str] = []
     #: URL of torch's page on each GB id
     urls: list[str] = []

@@ -398,3 +398,21 @@ def test_an_unmarked_call_that_a_statement_is_all_about_has_no_known_column(line
 @pytest.mark.parametrize("line", ["print(", "return x * 2", "    y = x + f("])
 def test_other_unmarked_statements_are_marked_as_a_whole(line: str) -> None:
     assert caret_columns(line, (0, None)) == (len(line) - len(line.lstrip()), None)
+
+
+def branching(x: torch.Tensor) -> torch.Tensor:
+    loss = x.sum()
+    if loss.item() > 100:
+        x = x * 2
+    return x + 1
+
+
+def using(x: torch.Tensor) -> torch.Tensor:
+    scale = x.sum().item()
+    return x * scale
+
+
+def test_capturing_a_number_is_not_advised_where_the_line_branches_on_it() -> None:
+    for function, advised in ((branching, False), (using, True)):
+        report = seen(lambda f=function: torch.compile(f, backend="eager")(torch.ones(3)))  # type: ignore[misc]
+        assert [any("capture_scalar_outputs" in h for h in b.hints) for b in report.breaks] == [advised]
