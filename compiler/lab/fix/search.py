@@ -196,9 +196,10 @@ class Search:
         except (OutOfTime, TookTooLong):
             self._stopped(TIME_LIMIT)
             self._cut_back()
-            if not self._allows_conditions and self._steps:
-                self._allow_conditions()
-                self._combine_settings()  # of those that are known by now
+            if self._steps:
+                if not self._allows_conditions:
+                    self._allow_conditions()
+                self._combine_settings()  # of what is known by now
             self._seconds *= 1.5  # more time, to confirm what was found so far
             self._trials.deadline = self._started + self._seconds
         if self._steps:
