@@ -550,7 +550,8 @@ class Search:
         Does nothing if there are no changes, or if the backend is a callable or one that the search has used.
         """
         backend = self._trials.settings.backend
-        if len(self._steps) == 1 or not isinstance(backend, str) or backend in (QUICK, THOROUGH):
+        is_changed = any(WARM_UP not in step.change.candidate.settings for step in self._steps[1:])
+        if not is_changed or not isinstance(backend, str) or backend in (QUICK, THOROUGH):
             return
         self._on_progress(f"running the fixed program with {backend}")
         self._tick()
