@@ -198,6 +198,7 @@ def test_expectations_tell_what_was_found_and_where() -> None:
     assert "expected breaks=0, found 1" in message
     assert f"test_diff_and_expect.py:{line} torch._dynamo.graph_break()" in message
     assert "expected graphs=1, found 2" in message
+    report = Report.from_dict(report.to_dict())
     resumed = next(f for f in report.frames if f.kind == "resume")
     report.frames.append(replace(resumed, id="f9", recompile_of=resumed.id))
     with pytest.raises(ExpectationFailed, match="expected resumes=0, found 1") as caught:

@@ -40,7 +40,7 @@ def test_links_are_absolute_on_a_package_index(root: Path) -> None:
     described = runpy.run_path(str(root / "setup.py"))["metadata"]("https://example.org/a/b")
     text = described["long_description"]
     assert (
-        "![Run time of a call: two breaks, one of them costs 87 percent of it](https://example.org/a/b/raw/HEAD/examples/"
+        "![Run time of a call: two breaks, one of them costs 84 percent of it](https://example.org/a/b/raw/HEAD/examples/"
         in text
     )
     assert 'srcset="https://example.org/a/b/raw/HEAD/examples/images/view-dark.png"' in text

@@ -17,6 +17,7 @@ import torch
 from dynascope.compiler.driver.pipeline import Run
 from dynascope.compiler.lab import profile
 from dynascope.compiler.lab.recorded_call import RecordedCall
+from dynascope.compiler.report import Report
 from dynascope.compiler.settings import Settings
 
 COLUMNS = ("name", "kind", "start", "end", "thread", "device", "correlation", "sequence")
@@ -62,7 +63,7 @@ def record(function: Any, args: tuple[Any, ...], settings: Settings) -> dict[str
         recorded.returned = True
         measured = profile.measure(recorded, 3)
     assert measured.failed is None, measured.failed
-    report = run.report
+    report = Report.from_dict(run.report.to_dict())
     for graph in report.graphs:
         graph.nodes, graph.code, graph.aot_forward, graph.backend_code = [], "", None, None
     for frame in report.frames:
