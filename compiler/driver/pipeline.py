@@ -153,7 +153,8 @@ class Run:
                 profile.annotate_profile(report, self._measured)
         if self._checked is not None:
             with _unless_fault("the check is not shown", self.notes):
-                self.notes += check.words(self._checked[0])
+                is_located = self.settings is not None and self.settings.check == "where"
+                self.notes += check.words(self._checked[0], is_located=is_located)
                 report.check = self._checked[0]
         cached = Counter(f.name for f in report.frames if f.status == "cached" and f.kind != "resume")
         several = ", ".join(name for name, versions in cached.items() if versions > 1)

@@ -24,10 +24,15 @@ MOST_DIFFERENCES = 5
 _STATE = ("argument or attribute after the call", "arguments or attributes after the call")
 
 
-def words(checked: Check) -> list[str]:
-    """The verdict as sentences for the report's notes: the second says which is right, if they differ."""
-    more = [f"check: {checked.numbers.sentence}"] if checked.numbers is not None and checked.agrees is False else []
-    return [_agreement(checked), *more]
+def words(checked: Check, *, is_located: bool) -> list[str]:
+    """The verdict as sentences for the report's notes: the second says which is right, if they differ.
+
+    `is_located`: whether the place where it begins is searched, too.
+    """
+    if checked.numbers is None or checked.agrees is not False:
+        return [_agreement(checked)]
+    more = "" if is_located or checked.numbers.verdict == "unknown" else "; `--check=where` finds the line where it begins"
+    return [_agreement(checked), f"check: {checked.numbers.sentence}{more}"]
 
 
 def _agreement(checked: Check) -> str:

@@ -132,7 +132,7 @@ def difference(actual: Any, expected: Any, rounding: Rounding = OWN) -> str | No
     except AssertionError as error:
         more = "" if relative is None else f"by more than the rounding of {rounding.precision or expected.dtype}: "
         how = re.sub(r"^[\w-]+ are not (close|equal)! ", "", " ".join(str(error).split()))
-        return more.replace("torch.", "") + how[:160]
+        return more.replace("torch.", "") + how[:240]
     except Exception as error:  # arrays of dtypes that torch does not have: texts, dates, records
         if not (is_array(actual) and is_array(expected)):
             return f"{NOT_COMPARABLE}: {type(error).__name__}"
