@@ -54,7 +54,7 @@ Formula = tuple[Any, tuple[Any, ...], dict[str, Any]]
 
 
 def _written(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> str:
-    named = [re.sub(r"^l_(\w+?)_$", r"\1", str(arg)) for arg in args]  # Dynamo's name of an argument
+    named = [re.sub(r"^[gl]_(\w+?)_$", r"\1", str(arg)) for arg in args]  # Dynamo's name of an argument or a global
     return f"torch.{function.__name__}({', '.join([*named, *(f'{k}={v}' for k, v in keywords.items())])})"
 
 
