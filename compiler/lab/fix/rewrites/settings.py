@@ -11,7 +11,7 @@ from dynascope.compiler.lab.fix.candidate import Candidate, Problem
 from dynascope.compiler.lab.fix.patch import marked_calls
 from dynascope.compiler.lab.fix.plan import DYNAMO, MARK
 from dynascope.compiler.lab.fix.text_edits import parsed
-from dynascope.compiler.report import Recompile, Report
+from dynascope.compiler.report import Recompile, Report, listed
 from dynascope.compiler.source.origin import origin
 
 _SCALARS = re.compile(r"capture_scalar_outputs|\.item\(\)|GuardOnDataDependent|scalar|Dynamic slicing", re.I)
@@ -83,7 +83,9 @@ def conditions(settings: Mapping[str, object], report: Report, text: Callable[[s
     files = {n.file for n in nodes if n.file and origin(n.file) == "user"}
     asserts = any("_assert" in n.target for n in nodes) and any(_ASSERT.search(text(file)) for file in files)
     checks = dict.fromkeys(c[1] for n in nodes if (c := _CHECK.search(n.code)) and not _OF_SIZES.fullmatch(c[1]))
-    checked = f"Captured numbers pass the compiler's checks ({', '.join(checks)}), which raise RuntimeError" if checks else ""
+    checked = (
+        f"Captured numbers pass the compiler's checks ({listed([*checks], 3)}), which raise RuntimeError" if checks else ""
+    )
     return [*filter(None, [checked, _ASSERTED if asserts else ""])]
 
 
