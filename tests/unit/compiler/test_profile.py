@@ -145,7 +145,7 @@ def test_a_failure_of_the_repeated_call_is_said() -> None:
 
 # inside: these three must be reached where a note can be made of them
 def test_a_fault_in_reading_the_profile_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(*args: Any) -> None:
+    def fails(*args: Any, **keywords: Any) -> None:
         raise ValueError("no call in the profiler's trace")
 
     monkeypatch.setattr(profiles, "profile_of", fails)
