@@ -82,7 +82,9 @@ def conditions(settings: Mapping[str, object], report: Report, text: Callable[[s
     nodes = [node for graph in report.graphs for node in graph.nodes if node.op != "placeholder"]
     files = {n.file for n in nodes if n.file and origin(n.file) == "user"}
     asserts = any("_assert" in n.target for n in nodes) and any(_ASSERT.search(text(file)) for file in files)
-    checks = dict.fromkeys(c[1] for n in nodes if (c := _CHECK.search(n.code)) and not _OF_SIZES.fullmatch(c[1]))
+    checks = dict.fromkeys(
+        c[1] for n in nodes if (c := _CHECK.search(n.code)) and c[1] != "True" and not _OF_SIZES.fullmatch(c[1])
+    )
     checked = (
         f"Captured numbers pass the compiler's checks ({listed([*checks], 3)}), which raise RuntimeError" if checks else ""
     )
