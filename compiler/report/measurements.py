@@ -231,12 +231,20 @@ class Profile(Part, kw_only=True):
     def seconds_of_breaks(self) -> float:
         """All that a call spends between graphs because of breaks, with the eager ops: the most that removing them can gain."""
         spent = sum((c.seconds or 0.0) + c.ops_seconds + (c.eager_seconds or 0.0) for c in self.breaks)
-        return min(spent, self.median_seconds)
+        return min(spent, self.call_seconds)
+
+    @property
+    def call_seconds(self) -> float:
+        """What a call takes, where its parts are compared with it.
+
+        The profiler only adds time: a profiled call that takes less shows that something else disturbed the others.
+        """
+        return min(self.median_seconds, self.profiled_seconds or self.median_seconds)
 
     @property
     def is_worth_fixing(self) -> bool:
         """Whether breaks take so much of a call that fixing them pays."""
-        return self.seconds_of_breaks >= LEAST_WORTH * self.median_seconds
+        return self.seconds_of_breaks >= LEAST_WORTH * self.call_seconds
 
 
 class CompilePhase(SparsePart, kw_only=True):

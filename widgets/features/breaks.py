@@ -45,7 +45,7 @@ _OUTCOMES = {
 _FOLDERS = re.compile(r"(?<=`)(?:[A-Za-z]:)?[\\/][^`\n]*[\\/](?=[^`\n]+`)")
 #: advice on a break that torch makes on purpose
 TRAINING = "Compile the forward pass and the loss, and leave zero_grad, backward and the optimizer's step outside."
-BY_DESIGN = f"This break is by design and costs nothing to leave. {TRAINING}"
+BY_DESIGN = f"This break is by design. {TRAINING}"
 _FALSE = "AssertionError: the assertion is false"
 #: the beginning of a hint that a run answers: the code around the break ran eagerly, with this error or without
 _MAY_FAIL = "Your code may result in an error when running in eager"

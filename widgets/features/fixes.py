@@ -53,8 +53,8 @@ def fixes_summary(report: Report) -> str:
     if any(count for _, count, _ in fixed_counts(report)):
         words = f"{fixed_words(report)} can be fixed"
         if report.conditional_fix_set is not None:
-            sure, all_ = _removed_ids(report, "verified"), _removed_ids(report)
-            more = len(all_) - len(sure)
+            sure, all_ = (sum(count for _, count, _ in fixed_counts(report, conditional=c)) for c in (False, True))
+            more = all_ - sure
             words += f", {f'{more} of them' if sure else 'all' if more > 1 else 'but'} under a condition"
         words += ": "
     else:
@@ -76,20 +76,20 @@ def fixes_summary(report: Report) -> str:
     return f"{words}, {time_text(fixes.seconds_before)} → {time_text(fixes.seconds_after)} a call"
 
 
-def fixed_counts(report: Report) -> list[tuple[str, int, int]]:
-    """(name, how many the chosen fixes remove, number) for graph breaks and recompiles, if the report has any."""
-    removed, fixes = _removed_ids(report), report.fixes_to_apply(conditional=True)
+def fixed_counts(report: Report, *, conditional: bool = True) -> list[tuple[str, int, int]]:
+    """(name, how many the chosen fixes remove, number) for graph breaks and recompiles, if the report has any.
+
+    `conditional`: with the conditional fixes, too.
+    """
+    verdicts = ("verified", "conditional") if conditional else ("verified",)
+    removed = {id for fix in report.fixes or () if fix.verdict in verdicts for id in fix.removes}
+    fixes = report.fixes_to_apply(conditional=conditional)
     gone = sum(b.id in removed for b in report.breaks)
     if fixes is not None:  # a break that a change only moves is not fixed
         gone = min(gone, fixes.breaks_before - fixes.breaks_after)
     again = sum(r.frame in removed for r in report.recompiles)
     counts = [("graph break", gone, report.summary.breaks), ("recompile", again, report.summary.recompiles)]
     return [count for count in counts if count[2]]
-
-
-def _removed_ids(report: Report, *verdicts: str) -> set[str]:
-    """Ids of the breaks and recompiled frames that the fixes with these verdicts remove; without verdicts, all chosen ones."""
-    return {id for fix in report.fixes or () if (fix.verdict in verdicts if verdicts else fix.chosen) for id in fix.removes}
 
 
 def fixed_words(report: Report) -> str:

@@ -306,7 +306,7 @@ def _slower(report: Report, profile: Profile) -> str:
 
 def _cost(profile: Profile) -> str:
     """What all breaks together cost a call, and so the most that removing them gains."""
-    spent, whole = profile.seconds_of_breaks, profile.median_seconds
+    spent, whole = profile.seconds_of_breaks, profile.call_seconds
     share = f"{spent / whole:.0%}" if spent >= 0.005 * whole else "under 1%" if spent else "nothing"
     return f"cost {share} of a call: removing all of them gains at most {time_text(spent)} of {time_text(whole)}."
 

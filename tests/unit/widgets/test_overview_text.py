@@ -281,6 +281,17 @@ def test_what_is_verified_is_done_first_and_the_rest_remains() -> None:
     assert f"{gone} can be fixed: 20 graphs → 15" in to_text(report)
 
 
+def test_a_break_that_stays_without_the_conditional_fixes_is_under_a_condition() -> None:
+    """A verified change can move a break, so that it is gone only with a conditional one."""
+    report = model(breaks=3)
+    report.fixes = [replace(tried(report.breaks[0].id, "verified"), removes=[b.id for b in report.breaks]),
+                    replace(tried(report.breaks[0].id, "conditional"), id="x1", removes=[])]  # fmt: skip
+    report.fix_set = FixSet(fixes=["x0"], breaks_before=3, breaks_after=1)
+    report.conditional_fix_set = FixSet(fixes=["x0", "x1"], breaks_before=3, breaks_after=0)
+    assert "3 of 3 graph breaks and" in (said := advice(report)["first"])
+    assert "can be fixed, 1 of them under a condition" in said
+
+
 def test_causes_are_called_costly_only_where_times_were_measured() -> None:
     report = model(breaks=12)
     assert "the most costly first" not in to_text(report)
@@ -383,6 +394,17 @@ def test_breaks_that_cost_next_to_nothing_are_left_and_what_takes_the_time_is_na
         " s, `aten::add` 0.10 s."
     )
     assert not any("--profile" in sentence for sentence in found["more"])
+
+
+def test_what_disturbs_the_loop_does_not_make_breaks_cheap() -> None:
+    """The profiler only adds time: where a profiled call takes less, its time is what the breaks are compared with."""
+    report = profiled(model(breaks=12), 0.4)
+    assert report.profile is not None
+    report.profile.median_seconds, report.profile.profiled_seconds = 500.0, 1.0
+    found = advice(report)
+    assert not found["first"].startswith("leave the graph breaks")
+    said = " ".join([found["first"], *found["more"]])
+    assert "raph breaks cost 40% of a call: removing all of them gains at most 0.40 s of 1.00 s." in said
 
 
 def test_breaks_that_cost_much_are_fixed_and_the_advice_says_what_that_gains() -> None:
