@@ -65,9 +65,9 @@ class Verification:
     differs: str = ""
 
     def under(self, where: str, difference: Difference) -> None:
-        """Add a condition, once for each way to differ; lost checks come first."""
-        sentence = f"{where[:1].upper()}{where[1:]}, it {difference.text}".rstrip(":")
-        known = {difference.text: self.conditions.get(difference.text, sentence)}
+        """Add a condition, once for each way to differ (what is quoted does not count); lost checks come first."""
+        sentence, way = f"{where[:1].upper()}{where[1:]}, it {difference.text}".rstrip(":"), difference.text.partition(" (")[0]
+        known = {way: self.conditions.get(way, sentence)}
         self.conditions = {**known, **self.conditions} if difference.is_lost_check else {**self.conditions, **known}
 
     def words(self) -> str:
