@@ -20,8 +20,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 #: what only `make test-all` runs: parts of node ids.  Each takes long and has a sister in `make test`, or can break only by
 #: changes that are made knowingly (pictures, other runners, time limits)
 FULL = (
-    "examples/07_", "examples/08_", "examples/10_", "examples/11_", "examples/12_",
-    "examples/13_",
+    "examples/07_", "examples/08_", "examples/09_", "examples/10_", "examples/11_", "examples/12_", "examples/13_",
+    "test_nothing_is_cut_at_any_width[live]",
     "browser/test_graph_alone.py", "browser/test_readme_pictures.py", "test_view_in_time.py::test_a_hundred_runs",
     "test_view_saved.py::test_notebook_7", "test_fixes_in_lab.py::test_stop_ends_the_search",
     "around_it[600]", "around_it[1200]",
