@@ -12,8 +12,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from dynascope.compiler.capture.torch_private import if_present
-from dynascope.compiler.capture.torch_private.tensors import Precisions
+from dynascope.compiler.capture.torch_private.tensors import Precisions, each_operation
 
 #: after so many new storages, those that no tensor uses any more are dropped
 _PURGE = 256
@@ -215,13 +214,5 @@ def _address(tensor: Any) -> int:
 def followed_in_float64(moved: float = 0.0) -> Iterator[Float64]:
     """Follow all operations in the block, those of the backward included."""
     followed = Float64(moved)
-    with contextlib.ExitStack() as stack:
-        with if_present("computing in float64"):
-            from torch.utils._python_dispatch import TorchDispatchMode
-
-            class Mode(TorchDispatchMode):
-                def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-                    return followed.follow(func, args, kwargs or {})
-
-            stack.enter_context(Mode())  # type: ignore[no-untyped-call]
+    with each_operation("computing in float64", followed.follow):
         yield followed

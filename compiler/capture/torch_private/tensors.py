@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from dynascope.compiler.capture.torch_private import if_present, note_missing
@@ -80,16 +80,30 @@ class Precisions:
 def followed_precisions() -> Iterator[Precisions]:
     """Follow all operations in the block; they may be computed in another way than otherwise."""
     precisions = Precisions()
+    with each_operation("precisions", precisions.follow):
+        yield precisions
+
+
+@contextlib.contextmanager
+def each_operation(what: str, run: Callable[[Any, Any, Any], Any], *, in_compiled_code: bool = False) -> Iterator[None]:
+    """Run each operation of the block with `run(operation, args, kwargs)`; `what` names this in `report.hooks` if it fails.
+
+    Under such a mode torch uses no compiled code, unless `in_compiled_code`.
+    """
     with contextlib.ExitStack() as stack:
-        with if_present("precisions"):
+        with if_present(what):
             from torch.utils._python_dispatch import TorchDispatchMode
 
             class Mode(TorchDispatchMode):
+                @classmethod
+                def is_infra_mode(cls) -> bool:
+                    return in_compiled_code
+
                 def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-                    return precisions.follow(func, args, kwargs or {})
+                    return run(func, args, kwargs or {})
 
             stack.enter_context(Mode())  # type: ignore[no-untyped-call]
-        yield precisions
+        yield
 
 
 class RunCounts:
@@ -119,28 +133,14 @@ class RunCounts:
         def counted(*args: Any, **kwargs: Any) -> Any:
             with contextlib.ExitStack() as stack:
                 if self.is_counting:
-                    stack.enter_context(self._mode())
+                    stack.enter_context(each_operation("counting operations", self._count, in_compiled_code=True))
                 return entry(*args, **kwargs)
 
         return counted
 
-    @contextlib.contextmanager
-    def _mode(self) -> Iterator[None]:
-        with contextlib.ExitStack() as stack:
-            with if_present("counting operations"):
-                from torch.utils._python_dispatch import TorchDispatchMode
-
-                class Mode(TorchDispatchMode):
-                    @classmethod
-                    def is_infra_mode(cls) -> bool:  # compiled code is used under such modes only
-                        return True
-
-                    def __torch_dispatch__(mode, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-                        self.eager_ops += not self._inside
-                        return func(*args, **(kwargs or {}))
-
-                stack.enter_context(Mode())  # type: ignore[no-untyped-call]
-            yield
+    def _count(self, operation: Any, args: Any, kwargs: Any) -> Any:
+        self.eager_ops += not self._inside
+        return operation(*args, **kwargs)
 
 
 def _tensors(values: Any) -> Iterator[Any]:
