@@ -527,6 +527,19 @@ class FixEdit(Part):
     after: str = ""
 
 
+class Counts(Part, kw_only=True):
+    """What the compiler makes of some calls, and what a call then costs."""
+
+    breaks: int = 0
+    graphs: int = 0
+    recompiles: int = 0
+    #: how often a call after the first one enters a graph, and how many operations it runs outside of graphs; None: unknown
+    graph_runs: int | None = None
+    eager_ops: int | None = None
+    #: median time of the profiled call; None: not profiled, no fixes, or the call raises or takes too long
+    seconds: float | None = None
+
+
 class Fix(Part, kw_only=True):
     """One change that was considered for one graph break or recompile."""
 
@@ -549,18 +562,9 @@ class Fix(Part, kw_only=True):
     assumption: str = ""
     #: of a conditional change, the cases in which something else than a value, a gradient or an effect differs; sentences
     condition: str = ""
-    #: counts of the repeated calls without and with the change; the fixes chosen before it are in force for both
-    breaks_before: int | None = None
-    breaks_after: int | None = None
-    graphs_before: int | None = None
-    graphs_after: int | None = None
-    recompiles_before: int | None = None
-    recompiles_after: int | None = None
-    #: how often a call after the first one enters a graph, and how many operations it runs outside of graphs; None: unknown
-    graph_runs_before: int | None = None
-    graph_runs_after: int | None = None
-    eager_ops_before: int | None = None
-    eager_ops_after: int | None = None
+    #: of the repeated calls, without and with the change; the fixes chosen before it are in force for both
+    before: Counts | None = None
+    after: Counts | None = None
 
     @property
     def chosen(self) -> bool:
@@ -580,21 +584,9 @@ class FixSet(Part, kw_only=True):
     patch: str = ""
     #: file name of each cell that changes -> its new text
     cells: dict[str, str] = {}
-    #: counts of the repeated calls without and with the fixes
-    breaks_before: int = 0
-    breaks_after: int = 0
-    graphs_before: int = 0
-    graphs_after: int = 0
-    recompiles_before: int = 0
-    recompiles_after: int = 0
-    graph_runs_before: int | None = None
-    graph_runs_after: int | None = None
-    eager_ops_before: int | None = None
-    eager_ops_after: int | None = None
-    #: median time of the profiled call without (as in the profile) and with the fixes; None: not profiled, no fixes, or the
-    #: call raises or takes too long
-    seconds_before: float | None = None
-    seconds_after: float | None = None
+    #: of the repeated calls, without and with the fixes
+    before: Counts = field(default_factory=Counts)
+    after: Counts = field(default_factory=Counts)
     #: how long the search took
     search_seconds: float = 0.0
     #: whether the search ended by itself, not because of the time limit or an interrupt

@@ -59,7 +59,7 @@ def result_of(report: dynascope.Report) -> Result:
     assert found is not None
     assert found.is_complete, found.notes
     tried = [fix for fix in report.fixes or () if fix.verdict != "untried"]
-    counts = [found.breaks_before, found.breaks_after, found.recompiles_before, found.recompiles_after]
+    counts = [found.before.breaks, found.after.breaks, found.before.recompiles, found.after.recompiles]
     return [*counts, [fix.title for fix in tried if fix.chosen], [[fix.title, fix.verdict] for fix in tried]]
 
 

@@ -61,11 +61,11 @@ def test_a_program(program: FixProgram) -> None:
         return
     assert all(bool(fix.condition) == (fix.verdict == "conditional") for fix in tried), everything
     if program.fix != ("*",):
-        assert found.breaks_after == program.left, everything
+        assert found.after.breaks == program.left, everything
     assert not set(program.line) - set(done.text.splitlines()), done.text
     assert not set(COMMENT.findall(program.text)) - set(COMMENT.findall(done.text)), done.text
     assert set(LINE_END.findall(done.text)) == set(LINE_END.findall(program.text))
-    options = {"backend": "aot_eager", "dynamic": done.settings.pop("dynamic", None), "fullgraph": not found.breaks_after}
+    options = {"backend": "aot_eager", "dynamic": done.settings.pop("dynamic", None), "fullgraph": not found.after.breaks}
     with torch.set_grad_enabled(program.gradients):
         says = not any(word in fix.condition for fix in tried for word in (" it warns ", " it logs "))
         assert same(done.text, program.text, program.call, program.raises, done.settings, says=says, **options) == ""

@@ -81,8 +81,8 @@ def test_what_the_report_says_of_a_fix(make: Make, tmp_path: Path) -> None:
     assert (done.kind, done.break_) == ("setting", report.breaks[0].id)
     assert done.settings == {"torch._dynamo.config.reorderable_logging_functions": ["builtins.print"]}
     assert done.assumption.endswith("not between its operations; if an operation raises an exception, they are not printed")
-    assert (done.breaks_before, done.breaks_after, done.graphs_before, done.graphs_after) == (1, 0, 2, 1)
-    assert (report.fix_set.breaks_before, report.fix_set.breaks_after) == (1, 0)
+    assert (done.before.breaks, done.after.breaks, done.before.graphs, done.after.graphs) == (1, 0, 2, 1)
+    assert (report.fix_set.before.breaks, report.fix_set.after.breaks) == (1, 0)
     assert "+torch._dynamo.config.reorderable_logging_functions.add(print)" in report.patch()
     assert "1 of 1 graph break can be fixed: 2 graphs → 1" in str(report)
     with report.fixed() as g:
@@ -136,7 +136,7 @@ def test_functions_methods_closures_and_modules_are_fixed_for_the_time_of_a_bloc
     for target in (made.outer(torch.tensor(2.0)), net, net.forward, made.calls):
         report = fix(target, x := torch.ones(2, 3))
         assert report.fix_set is not None
-        assert report.fix_set.breaks_after == 0, report.fixes
+        assert report.fix_set.after.breaks == 0, report.fixes
         with report.fixed() as g:
             torch._dynamo.reset()
             assert torch.allclose(torch.compile(g, backend="eager", fullgraph=True)(x), target(x))
@@ -168,7 +168,7 @@ def test_a_numpy_function_becomes_an_operator(make: Make) -> None:
         """)
     report = fix(made.f, torch.arange(4.0))
     assert report.conditional_fix_set is not None
-    assert report.conditional_fix_set.breaks_after == 0, report.fixes
+    assert report.conditional_fix_set.after.breaks == 0, report.fixes
     [first, right] = [x for x in report.fixes or () if x.chosen]
     assert first.title == "Call it once in eager mode before it is compiled", "torch warns only once"
     refused = [x.reason for x in report.fixes or () if x.verdict == "refused"]
@@ -209,7 +209,7 @@ def test_a_lost_check_is_a_condition_on_inputs_that_were_made_and_a_refusal_on_r
     assert report.patch() == ""
     assert f"    # holds under a condition: {done.condition}" in report.patch(conditional=True)
     assert report.fix_set is not None
-    assert (report.fix_set.breaks_after, report.conditional_fix_set.breaks_after) == (1, 0)  # type: ignore[union-attr]
+    assert (report.fix_set.after.breaks, report.conditional_fix_set.after.breaks) == (1, 0)  # type: ignore[union-attr]
     with pytest.raises(ValueError, match=r"use fixed\(conditional=True\)"), report.fixed():
         pass
     assert "1 of 1 graph break can be fixed, but under a condition" in str(report)
@@ -232,7 +232,7 @@ def test_a_log_line_that_is_lost_is_a_condition(make: Make) -> None:
     )
     conditions = [x.condition for x in report.fixes or () if x.verdict == "conditional"]
     assert not any(x.condition for x in report.fixes or () if x.verdict == "verified")
-    assert conditions or report.fix_set.breaks_after == 0  # type: ignore[union-attr]
+    assert conditions or report.fix_set.after.breaks == 0  # type: ignore[union-attr]
 
 
 def test_a_call_in_eager_mode_comes_first_where_breaks_belong_to_the_first_call(make: Make) -> None:
@@ -254,7 +254,7 @@ def test_a_call_in_eager_mode_comes_first_where_breaks_belong_to_the_first_call(
         """)
     report = fix(made.f, torch.ones(3))
     first, *others = [x for x in report.fixes or () if x.chosen]
-    assert (first.title, first.breaks_before, first.breaks_after) == ("Call it once in eager mode before it is compiled", 2, 1)
+    assert (first.title, first.before.breaks, first.after.breaks) == ("Call it once in eager mode before it is compiled", 2, 1)
     assert [x.title for x in others] == ["Choose with torch.where"]
     assert 'with torch.compiler.set_stance("force_eager")' in report.patch()
     assert "2 of 2 graph breaks can be fixed" in str(report)
@@ -281,7 +281,7 @@ def test_a_comprehension_that_is_compiled_alone_becomes_a_loop(make: Make) -> No
         assert [b.type for b in report.breaks] == ["Call to `torch._dynamo.graph_break()`"]
         return
     assert chosen(report) == ["Write the comprehension as a loop"]
-    assert report.fix_set.breaks_after == 1  # type: ignore[union-attr]
+    assert report.fix_set.after.breaks == 1  # type: ignore[union-attr]
     with report.fixed() as fixed:
         torch.testing.assert_close(torch.compile(fixed, backend="eager")(torch.ones(3)), torch.full((3,), 4.5))
 
@@ -318,7 +318,7 @@ def test_what_holds_under_a_condition_is_offered_when_the_time_is_over(make: Mak
     assert (done.title, done.verdict) == ("Capture numbers that come out of tensors", "conditional")
     assert done.condition.endswith("A failed assert raises RuntimeError instead of AssertionError")
     assert (report.fix_set.is_complete, report.fix_set.fixes) == (False, [])  # type: ignore[union-attr]
-    assert (done.graph_runs_before, done.graph_runs_after) == (3, 1)
+    assert (done.before.graph_runs, done.after.graph_runs) == (3, 1)
 
 
 # -- the patch -----------------------------------------------------------------------------------------------------------
@@ -502,7 +502,7 @@ def test_the_users_own_settings_and_warnings_stay_in_force(make: Make) -> None:
     finally:
         torch.set_warn_always(False)
     assert report.fix_set is not None
-    assert report.fix_set.breaks_after == 0, report.fixes
+    assert report.fix_set.after.breaks == 0, report.fixes
     assert report.fix_set.settings["torch._dynamo.config.reorderable_logging_functions"] == ["builtins.print"]
 
 
@@ -538,7 +538,7 @@ def holds(report: Report) -> None:
         return
     assert report.fix_set.notes
     if chosen(report):
-        assert report.fix_set.breaks_after < report.fix_set.breaks_before
+        assert report.fix_set.after.breaks < report.fix_set.before.breaks
     else:
         assert report.patch() == ""
         with pytest.raises(ValueError, match="fixes"), report.fixed():
@@ -587,7 +587,7 @@ def test_a_loop_that_other_inputs_make_endless(make: Make) -> None:
     with torch.no_grad(), planting.longest_call(1):
         report = fix(f, torch.ones(3))
     assert report.fix_set is not None
-    assert (report.fix_set.is_complete, report.fix_set.breaks_after) == (True, 0), report.fixes
+    assert (report.fix_set.is_complete, report.fix_set.after.breaks) == (True, 0), report.fixes
 
 
 def test_a_search_that_fails_keeps_the_report(make: Make) -> None:
@@ -602,15 +602,15 @@ def test_a_kind_of_change_that_fails_is_left_out(make: Make) -> None:
     with planting.failing_source(RecursionError()):
         report = fix(make(PRINTS).f, torch.ones(3))
     assert report.fix_set is not None
-    assert report.fix_set.breaks_after == 0
+    assert report.fix_set.after.breaks == 0
     assert any(note.startswith("No change by ") and "RecursionError" in note for note in report.fix_set.notes)
 
 
 def test_a_profiled_call_is_timed_with_and_without_its_fixes(make: Make) -> None:
     report = fix(make(BRANCH).f, torch.ones(3), profile=2)
     assert report.fix_set is not None
-    assert 0 < (report.fix_set.seconds_before or 0) < 1
-    assert 0 < (report.fix_set.seconds_after or 0) < 1
+    assert 0 < (report.fix_set.before.seconds or 0) < 1
+    assert 0 < (report.fix_set.after.seconds or 0) < 1
 
 
 LOSSY = """
@@ -655,5 +655,5 @@ def test_a_fix_of_a_program_under_autocast_is_judged_by_its_precision(make: Make
     report = fix(make(program).f, torch.ones(4, 8))
     assert report.fix_set is not None
     assert [x.verdict for x in report.fixes or () if x.chosen] == ["verified"] * len(report.fix_set.fixes)
-    assert report.fix_set.breaks_after == 0
+    assert report.fix_set.after.breaks == 0
     assert not [x for x in report.fixes or () if "differs from eager" in x.reason]

@@ -131,7 +131,7 @@ def test_a_graph_recorded_on_the_cpu_runs_on_the_device() -> None:
 def test_a_fix_is_verified_on_the_device() -> None:
     report = dynascope.explain(broken, backend="aot_eager", fix=True)(square(8))
     assert report.fix_set is not None
-    assert report.fix_set.breaks_after < report.fix_set.breaks_before, report.fixes
+    assert report.fix_set.after.breaks < report.fix_set.before.breaks, report.fixes
 
 
 def test_every_view_shows_it(tmp_path: Path) -> None:

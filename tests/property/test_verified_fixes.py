@@ -144,13 +144,13 @@ def test_what_is_chosen_holds_on_new_inputs(text: str, is_cell: bool) -> None:
     if not found.fixes:
         event("nothing is chosen" if found.is_complete else "cut short")
         return
-    event("no break remains" if not found.breaks_after else "fewer breaks, or more is captured")
+    event("no break remains" if not found.after.breaks else "fewer breaks, or more is captured")
     chosen = [x for x in report.fixes or () if x.chosen]
     # a tensor that is printed names the function of its gradient, which is another one when compiled
     printed = is_cell and any(f"print({name})" in text for name in "xyz")
     inputs = NEW if printed or any(NO_GRADIENTS in x.condition for x in chosen) else NEW + WITH_GRADIENT
     torch._dynamo.reset()
-    options = {"backend": "aot_eager", "fullgraph": not found.breaks_after}
+    options = {"backend": "aot_eager", "fullgraph": not found.after.breaks}
     wrong = same(fixed_text, whole, inputs, "RuntimeError", found.settings, **options)
     assert not wrong, f"{[x.title for x in chosen]}\n{text}\n{fixed_text}\n{wrong}"
 

@@ -140,11 +140,11 @@ def measured(name: str, made: Broken, limit: float) -> dict[str, Any]:
         if figures is not None:
             row["search"] = round(figures.search_seconds or 0, 1)
             row["complete"], row["notes"] = figures.is_complete, figures.notes
-            row["breaks_before"], row["breaks_after"] = figures.breaks_before, figures.breaks_after
-            row["graphs_before"], row["graphs_after"] = figures.graphs_before, figures.graphs_after
-            row["recompiles_after"] = figures.recompiles_after
+            row["breaks_before"], row["breaks_after"] = figures.before.breaks, figures.after.breaks
+            row["graphs_before"], row["graphs_after"] = figures.before.graphs, figures.after.graphs
+            row["recompiles_after"] = figures.after.recompiles
     for before in chosen[:1]:
-        row["eager_ops_before"], row["eager_ops_after"] = before.eager_ops_before, chosen[-1].eager_ops_after
+        row["eager_ops_before"], row["eager_ops_after"] = before.before.eager_ops, chosen[-1].after.eager_ops
     if not chosen or fixes is None:
         return row
     eager = [outcome(made, unfixed := copy.deepcopy(made.call), unfixed, number, {}) for number in range(1, 6)]

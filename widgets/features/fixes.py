@@ -20,6 +20,11 @@ CONTEXT = 2
 _DYNAMIC = "torch.compile(..., dynamic=True)"
 _WARM_UP = "torch.compiler.set_stance"
 _MARK = "torch._dynamo.mark_dynamic"
+#: fields of `Counts` -> their names in sentences
+_COUNTED = {
+    "breaks": "graph breaks", "recompiles": "recompiles", "graphs": "graphs", "graph_runs": "graph runs a call",
+    "eager_ops": "operations outside graphs",
+}  # fmt: skip
 
 
 class FixRow(TypedDict):
@@ -65,15 +70,16 @@ def fixes_summary(report: Report) -> str:
         if not fixes.fixes:
             return words + ("" if fixes.is_complete else " by what was tried so far")
         words += ", but more can be captured: "
-    words += f"{plural(fixes.graphs_before, 'graph')} → {fixes.graphs_after}"
-    if fixes.graphs_before != report.summary.graphs:
+    before, after = fixes.before, fixes.after
+    words += f"{plural(before.graphs, 'graph')} → {after.graphs}"
+    if before.graphs != report.summary.graphs:
         words += " in the repeated calls"
-    if fixes.seconds_before is None or fixes.seconds_after is None:
+    if before.seconds is None or after.seconds is None:
         return words
-    low, high = report.profile.spread if report.profile is not None and report.profile.spread else (fixes.seconds_before,) * 2
-    if low <= fixes.seconds_after <= high:  # no more than calls of the unchanged program differ
-        return f"{words}, about {time_text(fixes.seconds_before)} a call before and after"
-    return f"{words}, {time_text(fixes.seconds_before)} → {time_text(fixes.seconds_after)} a call"
+    low, high = report.profile.spread if report.profile is not None and report.profile.spread else (before.seconds,) * 2
+    if low <= after.seconds <= high:  # no more than calls of the unchanged program differ
+        return f"{words}, about {time_text(before.seconds)} a call before and after"
+    return f"{words}, {time_text(before.seconds)} → {time_text(after.seconds)} a call"
 
 
 def fixed_counts(report: Report, *, conditional: bool = True) -> list[tuple[str, int, int]]:
@@ -86,7 +92,7 @@ def fixed_counts(report: Report, *, conditional: bool = True) -> list[tuple[str,
     fixes = report.fixes_to_apply(conditional=conditional)
     gone = sum(b.id in removed for b in report.breaks)
     if fixes is not None:  # a break that a change only moves is not fixed
-        gone = min(gone, fixes.breaks_before - fixes.breaks_after)
+        gone = min(gone, fixes.before.breaks - fixes.after.breaks)
     again = sum(r.frame in removed for r in report.recompiles)
     counts = [("graph break", gone, report.summary.breaks), ("recompile", again, report.summary.recompiles)]
     return [count for count in counts if count[2]]
@@ -107,10 +113,10 @@ def fix_words(fix: Fix) -> str:
     """A change and its verdict: `Choose with torch.where: verified, agrees with eager on ...`."""
     words = f"{fix.title}: {fix.verdict}"
     words = f"{words}, {fix.reason}" if fix.reason else words
-    before, after = fix.breaks_before, fix.breaks_after
-    if fix.verdict != "refused" or before is None or after is None or after >= before:
+    before, after = fix.before, fix.after
+    if fix.verdict != "refused" or before is None or after is None or after.breaks >= before.breaks:
         return words
-    return f"{words.rstrip('.:')}. If you know that this does not matter: graph breaks {before} → {after}"
+    return f"{words.rstrip('.:')}. If you know that this does not matter: graph breaks {before.breaks} → {after.breaks}"
 
 
 def how_to_apply(report: Report) -> str:
@@ -172,12 +178,8 @@ def fix_row(fix: Fix, places: Places) -> FixRow:
         diff += [line for line in changed if not line.startswith("@@")]
     diff += [f"+{line}" for line in setting_lines(fix)]
     more = [f" … and {plural(len(diff) - MOST_LINES, 'more line')}"] if len(diff) > MOST_LINES else []
-    counts = (
-        ("graph breaks", fix.breaks_before, fix.breaks_after), ("recompiles", fix.recompiles_before, fix.recompiles_after),
-        ("graphs", fix.graphs_before, fix.graphs_after), ("graph runs a call", fix.graph_runs_before, fix.graph_runs_after),
-        ("operations outside graphs", fix.eager_ops_before, fix.eager_ops_after),
-    )  # fmt: skip
-    gain = ", ".join(f"{name} {before} → {after}" for name, before, after in counts if after is not None and after != before)
+    counts = [(words, getattr(fix.before, name, None), getattr(fix.after, name, None)) for name, words in _COUNTED.items()]
+    gain = ", ".join(f"{words} {before} → {after}" for words, before, after in counts if after is not None and after != before)
     return {
         "words": printable(fix_words(fix), 2000),
         "verdict": fix.verdict, "gain": gain, "assumption": printable(fix.assumption, 1000),

@@ -37,8 +37,6 @@ def annotate_fixes(report: Report, found: SearchResult, kept: CallRecorder, cell
 def _fix_set(program: FixedProgram, found: SearchResult, target: Any, cells: CellResolver | None) -> FixSet:
     """The fixes of one program, as texts of files and with the figures of its repeated calls."""
     plan, function = program.plan, _function_of(target)
-    then, now = found.before or TrialResult(Report()), program.after
-    before, after = then.report, now.report
     settings_file = _file_of(function, plan)
     is_cell = cells is not None and settings_file is not None and cells(settings_file) is not None
     name = function.__name__ if function is not None else ""
@@ -50,13 +48,8 @@ def _fix_set(program: FixedProgram, found: SearchResult, target: Any, cells: Cel
         settings=dict(plan.settings),  # type: ignore[arg-type]
         patch=patch.unified(plan, texts, settings_file, cells),
         cells={file: text for file, text in texts.items() if cells is not None and cells(file) is not None},
-        seconds_before=found.seconds_before, seconds_after=program.seconds,
         search_seconds=round(found.seconds, 3), is_complete=found.is_complete, notes=found.notes,
-        breaks_before=len(before.breaks), breaks_after=len(after.breaks),
-        recompiles_before=before.summary.recompiles, recompiles_after=after.summary.recompiles,
-        graphs_before=before.summary.graphs, graphs_after=after.summary.graphs,
-        graph_runs_before=then.graph_runs, graph_runs_after=now.graph_runs,
-        eager_ops_before=then.eager_ops, eager_ops_after=now.eager_ops,
+        before=(found.before or TrialResult(Report())).counts, after=program.after.counts,
     )  # fmt: skip
 
 

@@ -84,8 +84,6 @@ class SearchResult:
     notes: list[str] = field(default_factory=list)
     is_complete: bool = True
     seconds: float = 0.0
-    #: median seconds of the profiled call, if there are fixes, and the call can be timed
-    seconds_before: float | None = None
 
 
 @dataclass
@@ -97,7 +95,6 @@ class FixedProgram:
     fixes: list[Fix] = field(default_factory=list)
     #: (plan before, plan with a conditional fix, its condition)
     conditions: list[tuple[Plan, Plan, str]] = field(default_factory=list)
-    seconds: float | None = None
 
 
 @dataclass
@@ -210,10 +207,10 @@ class Search:
             self._name_unfixable()
         profile = self._report.profile
         if len(self._steps) > 1 and profile is not None and self._profiled is not None:
-            self.found.seconds_before = profile.verdict.compiled_seconds
+            self._steps[0].ran.seconds = profile.verdict.compiled_seconds
             for fixed in self.found.fixed:
                 if fixed.fixes:
-                    fixed.seconds = self._trials.seconds(self._profiled, fixed.plan, profile.calls)
+                    fixed.after.seconds = self._trials.seconds(self._profiled, fixed.plan, profile.calls)
 
     def _allow_conditions(self) -> None:
         """From now on, changes may hold under a condition."""
@@ -352,12 +349,10 @@ class Search:
 
     def _change(self, c: Candidate, step: _Step, break_: str | None, recompile: str | None) -> _Change:
         """A candidate on top of a step, with the fix that tells of it."""
-        before = step.ran.report
         fix = Fix(
             id=f"x{next(self._ids)}", break_=break_, recompile=recompile, kind=c.kind, title=c.title,
             edits=list(c.edits), settings=dict(c.settings), assumption=c.assumption,  # type: ignore[arg-type]
-            breaks_before=len(before.breaks), graphs_before=before.summary.graphs,
-            recompiles_before=before.summary.recompiles,
+            before=step.ran.counts,
         )  # fmt: skip
         return _Change(c, fix)
 
@@ -496,8 +491,7 @@ class Search:
         try:
             plan = step.plan.with_candidate(candidate)
             ran = self._trace(plan)
-            fix.breaks_after, fix.graphs_after = len(ran.report.breaks), ran.report.summary.graphs
-            fix.recompiles_after = ran.report.summary.recompiles
+            fix.after = ran.counts
             reason = why_worse(ran.report, plan)
             if reason is not None and not (candidate.kind == "rewrite" and captures_more(ran.report, before)):
                 raise Refused(reason)
@@ -583,11 +577,7 @@ class Search:
             new_remarks = [r for r in remarks if r not in known]
             known |= set(new_remarks)
             fix.assumption = ". ".join(filter(None, [change.candidate.assumption.rstrip("."), *new_remarks]))
-            fix.breaks_before, fix.graphs_before = len(then.breaks), then.summary.graphs
-            fix.recompiles_before, fix.recompiles_after = then.summary.recompiles, now.summary.recompiles
-            fix.breaks_after, fix.graphs_after = len(now.breaks), now.summary.graphs
-            fix.graph_runs_before, fix.graph_runs_after = before.ran.graph_runs, step.ran.graph_runs
-            fix.eager_ops_before, fix.eager_ops_after = before.ran.eager_ops, step.ran.eager_ops
+            fix.before, fix.after = before.ran.counts, step.ran.counts
             if change.gain:
                 continue
             fix.removes, moved = removed(self._report, now, step.plan, then, before.plan, moved)

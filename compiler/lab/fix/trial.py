@@ -29,7 +29,7 @@ from dynascope.compiler.lab.profile import seconds_of
 from dynascope.compiler.lab.recorded_call import RecordedCall
 from dynascope.compiler.lab.snapshot import held_back_output
 from dynascope.compiler.patching import patched
-from dynascope.compiler.report import Report, plural
+from dynascope.compiler.report import Counts, Report, plural
 from dynascope.compiler.retrace import retracing
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.lines import CellResolver
@@ -48,6 +48,17 @@ class TrialResult:
     #: how often the calls, repeated once more, enter a graph, and how many operations they run outside; None: unknown
     graph_runs: int | None = None
     eager_ops: int | None = None
+    #: median seconds of the profiled call, if it can be timed
+    seconds: float | None = None
+
+    @property
+    def counts(self) -> Counts:
+        """The figures that are shown beside a fix."""
+        found = self.report.summary
+        return Counts(
+            breaks=len(self.report.breaks), graphs=found.graphs, recompiles=found.recompiles,
+            graph_runs=self.graph_runs, eager_ops=self.eager_ops, seconds=self.seconds,
+        )  # fmt: skip
 
     @property
     def cost(self) -> int | None:

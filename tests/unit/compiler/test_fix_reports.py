@@ -33,10 +33,10 @@ def test_a_call_has_one_time() -> None:
     report = fix(prints, torch.ones(3), profile=2)
     assert report.profile is not None
     assert report.fix_set is not None
-    known, after = report.profile.verdict.compiled_seconds, report.fix_set.seconds_after
+    known, after = report.profile.verdict.compiled_seconds, report.fix_set.after.seconds
     assert known is not None
     assert after is not None
-    assert known == report.profile.median_seconds == report.fix_set.seconds_before
+    assert known == report.profile.median_seconds == report.fix_set.before.seconds
     text = str(report)
     within_noise = f"about {time_text(known)} a call before and after"
     assert f"{time_text(known)} → {time_text(after)} a call" in text or within_noise in text
@@ -61,7 +61,7 @@ def test_a_change_that_only_moves_a_break_is_no_fix() -> None:
     assert "✓" not in text
     titles = [x.title for x in report.fixes if x.break_]
     assert len(titles) == len(set(titles)) > 1, "a change that is tried later, after all, is listed once"
-    [line] = {x.reason for x in report.fixes if x.break_ and x.breaks_after == 1}
+    [line] = {x.reason for x in report.fixes if x.break_ and x.after.breaks == 1}
     assert re.match(r"it only moves the graph break to test_fix_reports.py:\d+ \(if chosen.numel\(\) == 0:\), for which", line)
     assert report.patch() == ""
 

@@ -65,7 +65,7 @@ def test_a_view_tries_all_fixes_and_says_what_it_tries(shell: Any, monkeypatch: 
         view.observe(lambda change: stages.append(change["new"].get("stage", "")), "now")
         monkeypatch.setattr(display, "_PROGRESS_EVERY", 0)
         report = kernel.again({"fix": True})
-        assert (report.fix_set.breaks_before, report.fix_set.breaks_after) == (1, 0)
+        assert (report.fix_set.before.breaks, report.fix_set.after.breaks) == (1, 0)
         assert "trying change 1: Choose with torch.where" in stages
         assert view.command == "%%compile --fix"
         assert not view.content["fixable"]
@@ -118,7 +118,7 @@ def test_the_statements_of_a_cell_are_fixed(shell: Any, monkeypatch: pytest.Monk
     assert {name for name in set(shell.ns) - before if not name.startswith("_")} == {"scale", "z"}
     assert shell.ns["ran"] == [1]
     assert all(x.verdict == "verified" for x in report.fixes if x.chosen)
-    assert report.fix_set.breaks_before > report.fix_set.breaks_after == 0
+    assert report.fix_set.before.breaks > report.fix_set.after.breaks == 0
     assert "Not in the cell" not in shell("%fix").text
     [fixed] = texts
     assert [line for line in fixed.splitlines() if line and line not in cell] == [
@@ -136,7 +136,7 @@ def test_statements_in_several_parts(shell: Any) -> None:
     shell("import torch", "x = torch.arange(3)")
     report = shell.report("%%compile --fix --fix-seconds 600 --backend eager", "y = x + 1", "import math", "for _ in range(2):",
                           "    y = y * 3 if y.sum() > 8 else y + 1", "number: int = 1", "y")  # fmt: skip
-    assert report.fix_set.breaks_after == 0
+    assert report.fix_set.after.breaks == 0
     assert "+    y = torch.where(y.sum() > 8, y * 3, y + 1)" in report.patch()
 
 
@@ -178,7 +178,7 @@ def test_one_compile_for_all_sizes(shell: Any, monkeypatch: pytest.MonkeyPatch) 
     report = shell.report("%%compile --fix --fix-seconds 600 --backend eager", *cell)
     [chosen] = [x for x in report.fixes if x.chosen]
     assert (chosen.verdict, chosen.settings, chosen.recompile) == ("verified", {"dynamic": True}, report.recompiles[0].frame)
-    assert (report.fix_set.recompiles_before, report.fix_set.recompiles_after) == (1, 0)
+    assert (report.fix_set.before.recompiles, report.fix_set.after.recompiles) == (1, 0)
     assert "1 of 1 recompile can be fixed: 2 graphs → 1" in str(report)
     assert "%fix puts the cell with the fix below" in " ".join(str(report).split())
     assert report.patch() == "# dynascope: no file changes; needed: torch.compile(..., dynamic=True)\n"
@@ -224,7 +224,7 @@ def test_a_number_that_counts_up_in_a_module(shell: Any) -> None:
     report = shell.report("%%compile --fix --fix-seconds 600 --backend eager", *COUNTED)
     [chosen] = [x for x in report.fixes if x.chosen]
     assert chosen.settings == {"torch._dynamo.config.allow_unspec_int_on_nn_module": True, "dynamic": True}
-    assert (report.fix_set.recompiles_before, report.fix_set.recompiles_after) == (2, 0)
+    assert (report.fix_set.before.recompiles, report.fix_set.after.recompiles) == (2, 0)
     assert shell.ns["net"].steps == 3
 
 
@@ -236,7 +236,7 @@ def test_a_global_that_changes_stays_a_recompile(shell: Any) -> None:
     report = shell.report("%%compile --fix --fix-seconds 600 --backend eager", *cell)
     assert shell.ns["calls"] == [2, 3, 4]
     assert shell.ns["scale"] == 5
-    assert (report.fix_set.recompiles_before, report.fix_set.recompiles_after) == (2, 2)
+    assert (report.fix_set.before.recompiles, report.fix_set.after.recompiles) == (2, 2)
     assert [x.verdict for x in report.fixes] == ["refused"]
     assert report.patch() == ""
 

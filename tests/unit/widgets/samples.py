@@ -11,6 +11,7 @@ from msgspec.structs import asdict
 from dynascope.compiler.report import (
     Break,
     BreakCost,
+    Counts,
     Excerpt,
     FailedGuard,
     Failure,
@@ -215,13 +216,12 @@ def fixed() -> Report:
     found.fixes = [
         Fix(
             id="x0", break_=at.id, removes=[at.id], title="Move it", edits=[edit], verdict="verified", reason="agrees",
-            assumption="It is printed later", breaks_before=1, breaks_after=0, graphs_before=2, graphs_after=1,
+            assumption="It is printed later", before=Counts(breaks=1, graphs=2), after=Counts(graphs=1),
         ),
         Fix(id="x1", break_=at.id, title="Drop it", verdict="refused", reason="a printed line is lost"),
     ]  # fmt: skip
-    found.fix_set = FixSet(
-        fixes=["x0"], edits=[edit], cells={at.file: "x = 1\n"}, breaks_before=1, graphs_before=2, graphs_after=1
-    )
+    before, after = Counts(breaks=1, graphs=2), Counts(graphs=1)
+    found.fix_set = FixSet(fixes=["x0"], edits=[edit], cells={at.file: "x = 1\n"}, before=before, after=after)
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 from samples import fixed, one_break, recompiled
 
-from dynascope.compiler.report import Fix, FixSet, Profile
+from dynascope.compiler.report import Counts, Fix, FixSet, Profile
 from dynascope.widgets.features.fixes import fix_words
 from dynascope.widgets.model import view_model
 from dynascope.widgets.render.text import to_text
@@ -32,7 +32,7 @@ def test_a_fix_that_changes_no_file_is_no_diff() -> None:
     """What to do is said: no empty text is called a diff."""
     report = recompiled()
     report.fixes = [Fix(id="x0", recompile=report.recompiles[0].frame, verdict="verified", settings={"dynamic": True})]
-    report.fix_set = FixSet(fixes=["x0"], settings={"dynamic": True}, recompiles_before=1)
+    report.fix_set = FixSet(fixes=["x0"], settings={"dynamic": True}, before=Counts(recompiles=1))
     by_hand = "no file changes: use torch.compile(..., dynamic=True)"
     assert view_model(report)["advice"]["first"].endswith(f". {by_hand}.")  # type: ignore[index]
     assert by_hand in " ".join(to_text(report).split())
@@ -83,8 +83,8 @@ def test_every_recompile_of_a_function_shows_its_fix() -> None:
     report.frames.append(replace(again, id="f9", compile_id="0/9"))
     report.recompiles.append(replace(report.recompiles[0], frame="f9"))
     frames = [again, report.frames[-1]]
-    report.fixes = [Fix(id="x0", recompile=frames[0].id, verdict="verified", breaks_before=0, breaks_after=0,
-                        graphs_before=2, graphs_after=1)]  # fmt: skip
+    report.fixes = [Fix(id="x0", recompile=frames[0].id, verdict="verified", before=Counts(graphs=2),
+                        after=Counts(graphs=1))]  # fmt: skip
     details = view_model(report)["details"]
     for frame in frames:
         (part,) = [p for p in details[frame.id]["parts"] if p["kind"] == "fix"]
@@ -94,7 +94,7 @@ def test_every_recompile_of_a_function_shows_its_fix() -> None:
 def test_the_times_of_a_call_are_short_ones() -> None:
     report = fixed()
     assert report.fix_set is not None
-    report.fix_set.seconds_before, report.fix_set.seconds_after = 0.0019, 0.00071
+    report.fix_set.before.seconds, report.fix_set.after.seconds = 0.0019, 0.00071
     advice = view_model(report)["advice"]
     assert advice is not None
     assert "1 of 1 graph break can be fixed: 2 graphs → 1, 1.9 ms → 710 µs a call." in advice["first"]
@@ -120,8 +120,13 @@ def test_a_diff_has_the_lines_around_it() -> None:
 def test_a_refused_change_that_removes_breaks_says_so() -> None:
     """A person may know that the case which refuses it never comes."""
     fix = Fix(
-        id="x0", title="Assert it", verdict="refused", reason="with size 0: raises TypeError:", breaks_before=4, breaks_after=1
+        id="x0",
+        title="Assert it",
+        verdict="refused",
+        reason="with size 0: raises TypeError:",
+        before=Counts(breaks=4),
+        after=Counts(breaks=1),
     )
     assert fix_words(fix).endswith("raises TypeError. If you know that this does not matter: graph breaks 4 → 1")
-    assert "If you know" not in fix_words(replace(fix, breaks_after=4))
+    assert "If you know" not in fix_words(replace(fix, after=Counts(breaks=4)))
     assert "If you know" not in fix_words(replace(fix, verdict="verified"))

@@ -28,7 +28,7 @@ from dynascope.compiler.report import (
     Trial,
     Verdict,
 )
-from dynascope.compiler.report.measurements import FixSettings, FixVerdict
+from dynascope.compiler.report.measurements import Counts, FixSettings, FixVerdict
 from dynascope.compiler.report.overview import causes, setting_in
 from dynascope.widgets.drawing.split_graph import whole_picture
 from dynascope.widgets.features.overview import (
@@ -225,7 +225,7 @@ def test_measured_times_rank_the_causes_and_fill_the_bars() -> None:
 def test_what_trying_a_setting_showed_replaces_the_hint() -> None:
     report = model(breaks=12)
     report.fixes = [Fix(id="x0", break_="b9", kind="setting", settings={"torch._dynamo.config.capture_scalar_outputs": True},
-                        verdict="verified", breaks_before=12, breaks_after=10)]  # fmt: skip
+                        verdict="verified", before=Counts(breaks=12), after=Counts(breaks=10))]  # fmt: skip
     cause = shown(report)["causes"][1]
     assert cause["fix"] == "set `torch._dynamo.config.capture_scalar_outputs = True` (tried: verified)"
 
@@ -269,9 +269,9 @@ def test_what_is_verified_is_done_first_and_the_rest_remains() -> None:
     removes = [*(b.id for b in report.breaks[:3]), *again[:2]]
     report.fixes = [replace(tried(report.breaks[0].id, "verified"), removes=removes)]
     report.fixes[0].title = "Do it once"
-    report.fixes[0].breaks_before, report.fixes[0].breaks_after = 12, 9
+    report.fixes[0].before, report.fixes[0].after = Counts(breaks=12), Counts(breaks=9)
     edits = [FixEdit("model.py", 1, 1)]
-    report.fix_set = FixSet(fixes=["x0"], edits=edits, breaks_before=12, breaks_after=9, graphs_before=20, graphs_after=15)
+    report.fix_set = FixSet(fixes=["x0"], edits=edits, before=Counts(breaks=12, graphs=20), after=Counts(breaks=9, graphs=15))
     found = advice(report)
     gone = f"3 of 12 graph breaks and 2 of {len(again)} recompiles"
     assert found["first"].startswith(f"apply the fixes that were found: {gone} can be fixed: 20 graphs → 15")
@@ -286,8 +286,8 @@ def test_a_break_that_stays_without_the_conditional_fixes_is_under_a_condition()
     report = model(breaks=3)
     report.fixes = [replace(tried(report.breaks[0].id, "verified"), removes=[b.id for b in report.breaks]),
                     replace(tried(report.breaks[0].id, "conditional"), id="x1", removes=[])]  # fmt: skip
-    report.fix_set = FixSet(fixes=["x0"], breaks_before=3, breaks_after=1)
-    report.conditional_fix_set = FixSet(fixes=["x0", "x1"], breaks_before=3, breaks_after=0)
+    report.fix_set = FixSet(fixes=["x0"], before=Counts(breaks=3), after=Counts(breaks=1))
+    report.conditional_fix_set = FixSet(fixes=["x0", "x1"], before=Counts(breaks=3), after=Counts(breaks=0))
     assert "3 of 3 graph breaks and" in (said := advice(report)["first"])
     assert "can be fixed, 1 of them under a condition" in said
 
