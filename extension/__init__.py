@@ -26,7 +26,6 @@ FORMATS.update(
     graphviz="dynascope.widgets.render.picture:to_graphviz",
     txt="dynascope.widgets.render.text:to_text",
     details="dynascope.widgets.render.text:to_details",
-    compile_trace="dynascope.widgets.features.compile_time:to_compile_trace",
     view="dynascope.widgets.view:View",
     mimebundle="dynascope.widgets.render.static_output:to_mimebundle",
     headline="dynascope.widgets.features.summary:headline",

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -90,9 +89,6 @@ def build_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     report.add_argument("-o", "--output", metavar="PATH", help=f"Save the report instead of printing it: {_SUFFIXES}.")
     report.add_argument("--expect", metavar="TERMS", help="Fail unless these terms hold: ranks=alike, breaks<=1, ...")
-    report.add_argument(
-        "--perfetto", metavar="FILE", help="Write where the compile time went, for Perfetto or chrome://tracing."
-    )
 
     test = commands.add_parser("test", help="Run notebooks and MyST pages as tests.")
     test.set_defaults(execute=_test)
@@ -325,8 +321,6 @@ def _report(chosen: argparse.Namespace) -> int:
         report: Any = dynascope.load(chosen.trace, strict=chosen.strict)
     except (ValueError, OSError) as error:
         raise UsageError(f"{chosen.trace}: {' '.join(str(error).split())}") from None
-    if chosen.perfetto:
-        _write_trace(report, chosen.perfetto)
     if not chosen.output:
         _print(_text(report), sys.stdout)
         return _expected(report, chosen.expect)
@@ -335,16 +329,6 @@ def _report(chosen: argparse.Namespace) -> int:
         raise UsageError(f"-o {chosen.output}: {wrong}")
     _print(f"{report.headline()}\nreport: {chosen.output}", sys.stdout)
     return _expected(report, chosen.expect)
-
-
-def _write_trace(report: Any, path: str) -> None:
-    """Write where the compile time of a report went, as a trace for Perfetto."""
-    if isinstance(report, RanksReport):
-        raise UsageError("--perfetto: give the log of one rank")
-    try:
-        Path(path).write_text(json.dumps(report.compile_trace()), encoding="utf-8")
-    except (ValueError, OSError) as error:
-        raise UsageError(f"--perfetto {path}: {error}") from None
 
 
 # -- test -----------------------------------------------------------------------------------------

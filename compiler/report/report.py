@@ -136,18 +136,6 @@ class Report(ReportData, kw_only=True, weakref=True):
         """
         return encodable(make("details", self))
 
-    def compile_trace(self) -> dict[str, Any]:
-        """The compile time as a trace for Perfetto (https://ui.perfetto.dev) and chrome://tracing, as JSON-ready data.
-
-        Raises:
-            ValueError: the compile time is unknown.
-
-        Example:
-            Path("compile.json").write_text(json.dumps(report.compile_trace()))
-        """
-        trace: dict[str, Any] = make("compile_trace", self)
-        return trace
-
     def diff(self, before: Report | None) -> Diff:
         """What changed since an earlier report of the same code.
 

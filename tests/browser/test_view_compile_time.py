@@ -1,4 +1,4 @@
-"""The compile time in the stand-alone page: folded at first, its phases to scale, linked to the frames."""
+"""The compile time in the stand-alone page: folded at first, the longest phases, linked to the frames."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LOG = ROOT / "tests" / "traces" / "compile_time-2.13.0.log.gz"
 def shown(chromium: Browser, tmp_path: Path) -> Iterator[Shown]:
     report = load(LOG)
     assert report.compile_time is not None
-    report.compile_time.phases[-1].name = HOSTILE
+    report.compile_time.totals[0].name = HOSTILE
     report.compile_time.autotuning = [AutotuneChoice(op="mm", shapes=HOSTILE, best=HOSTILE, best_ms=0.012, frame="f1")]
     path = tmp_path / "page.html"
     path.write_text(to_html(report), "utf-8")
@@ -37,23 +37,13 @@ def shown(chromium: Browser, tmp_path: Path) -> Iterator[Shown]:
 def test_it_opens_and_leads_to_the_frames(shown: Shown) -> None:
     part = shown.root.locator(".dyn-compile")
     expect(part.locator("summary")).to_contain_text("Compile time · 77 s · C++ and Triton 74%")
-    phases, tuned = part.locator("table").first, part.get_by_role("table", name="autotuning")
+    phases = part.locator("table")
     expect(phases).not_to_be_visible()
     part.locator("summary").click()
     expect(phases.locator("tr")).to_have_count(11)
-    pieces = part.locator(".dyn-seg")
-    dynamo = pieces.first.bounding_box()
-    inner = part.get_by_title("compile_attempt_0: 67 s").bounding_box()
-    assert dynamo is not None
-    assert inner is not None
-    assert dynamo["x"] - 1 <= inner["x"] <= inner["x"] + inner["width"] <= dynamo["x"] + dynamo["width"] + 1
-    assert inner["y"] > dynamo["y"]
-    expect(tuned.locator("tr")).to_have_count(2)
-    expect(tuned).to_contain_text(f"mm {HOSTILE}variants timed in 0 ms{HOSTILE}, 12 µs")
+    expect(part).to_contain_text(f"autotuning of mm {HOSTILE}: variants timed in 0 ms; fastest: {HOSTILE}, 12 µs")
     assert part.locator("img").count() == 0
-    tuned.get_by_role("button").click()
-    assert shown.selected() == ["f1"]
-    pieces.first.click()
+    phases.get_by_role("button").first.click()
     assert shown.selected() == ["f0"]
     expect(shown.root.locator(".dyn-detail [role=tab][aria-selected=true]")).to_have_text("Compile time (76 s)")
     expect(shown.root.locator(".dyn-detail")).to_contain_text("AOTAutograd cache: miss")

@@ -1,34 +1,30 @@
-"""Compile time: its phases to scale, the most expensive ones, caches, autotuning, repeated blocks; and a trace for Perfetto.
+"""Compile time: the parts of the compiler that it went to, the phases that took longest, caches, autotuning, repeated blocks.
 
-Promises: a segment's `id` is the id of a frame, or empty; a phase is drawn below the phase that contains it; all phases that
-the report has are drawn, and a note counts those that it lacks; time in which nothing was compiled is left out.
+Promises: a row's `id` is the id of a frame, or empty; a sentence says what was left out and what is unknown.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter, defaultdict
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from dynascope.compiler.report import (
     AutotuneChoice,
-    CompilePhase,
     CompileTime,
     Frame,
     PhaseKind,
     RepeatedBlock,
-    Report,
     plural,
     seconds,
     time_text,
 )
 from dynascope.widgets.detail import Part, tab
 from dynascope.widgets.features.places import Places
-from dynascope.widgets.features.run_time import Share, TimeSegment, share_words
+from dynascope.widgets.features.run_time import Share, share_words
 from dynascope.widgets.terminal import Terminal
 from dynascope.widgets.words import printable, shorten
 
-#: at most this many rows in each table (twice as many phases and choices in a frame's tab), and this many repeated blocks
+#: at most this many phases and operations (twice as many in a frame's tab), and this many repeated blocks
 ROWS, REPEATS = 10, 5
 #: name and explanation of each kind of phase
 KINDS: dict[PhaseKind, tuple[str, str]] = {
@@ -61,29 +57,14 @@ class PhaseRow(TypedDict):
     id: str
 
 
-class TunedRow(TypedDict):
-    """One operation for which kernels were timed; `id`: its frame, or empty."""
-
-    name: str
-    tried: str
-    best: str
-    where: str
-    id: str
-
-
 class CompileTimeLine(TypedDict):
-    """Where the time of the compiles went; each lane of the report has a lane here for each depth of nesting."""
+    """Where the time of the compiles went; `words`: sentences on autotuning, repeated blocks, caches, and what is unknown."""
 
     title: str
     total: str
-    lanes: list[str]
-    segments: list[TimeSegment]
     shares: list[Share]
     rows: list[PhaseRow]
-    tuned: list[TunedRow]
-    caches: list[str]
-    repeats: list[str]
-    notes: list[str]
+    words: list[str]
 
 
 def compile_time_line(places: Places) -> CompileTimeLine | None:
@@ -92,55 +73,18 @@ def compile_time_line(places: Places) -> CompileTimeLine | None:
     if time is None or not time.seconds:
         return None
     names = {f.id: shorten(places.name(f), 80) for f in places.report.frames}
-    clock, shares = _Clock(time), _shares(time)
-    lanes = sorted({(p.lane, p.depth) for p in time.phases})
+    shares = _shares(time)
     most = ", ".join(f"{s['name']} {100 * s['part']:.0f}%" for s in shares[:3])
+    tuned = [
+        f"autotuning of {_tuned(c)}" + (f", in {names[c.frame]}" if c.frame in names else "")
+        for c in sorted(time.autotuning, key=lambda c: -c.seconds)[:ROWS]
+    ]
+    repeats = [repeat_words(block, places) for block in time.repeats[:REPEATS]]
     return {
         # the shares are fractions of the sum over all threads
-        "title": f"Compile time · {seconds(time.elapsed)} · {most}", "total": seconds(time.elapsed),
-        # a lane for each depth of each thread; only the first of a thread is named, if there are several threads
-        "lanes": ["" if depth or len(time.lanes) < 2 else shorten(time.lanes[lane], 60) for lane, depth in lanes],
-        "segments": [_segment(p, names, clock, lanes.index((p.lane, p.depth)))
-                     for p in sorted(time.phases, key=lambda p: (p.lane, p.depth, p.start))],
-        "shares": shares, "rows": _most_expensive(time, names),
-        "tuned": [_tuned(c, names) for c in sorted(time.autotuning, key=lambda c: -c.seconds)[:ROWS]],
-        "notes": [printable(s, 600) for s in _missing(time)],
-        "repeats": [printable(repeat_words(b, places), 800) for b in time.repeats[:REPEATS]],
-        "caches": [printable(s, 600) for s in cache_words(time)],
-    }  # fmt: skip
-
-
-class _Clock:
-    """Maps a time, in seconds since the first phase began, to a fraction of the time in which something was compiled."""
-
-    def __init__(self, time: CompileTime) -> None:
-        self.starts: list[float] = []
-        self.before: list[float] = []
-        total, end = 0.0, 0.0
-        for phase in sorted((p for p in time.phases if not p.depth), key=lambda p: p.start):
-            last = phase.start + phase.seconds
-            if not self.starts or phase.start > end:
-                self.starts.append(phase.start)
-                self.before.append(total)
-                end = phase.start
-            total += max(0.0, last - end)
-            end = max(end, last)
-        self.total = total
-
-    def part(self, seconds: float) -> float:
-        index = max(0, bisect_right(self.starts, seconds) - 1)
-        return (self.before[index] + seconds - self.starts[index]) / self.total if self.total else 0.0
-
-
-def _segment(p: CompilePhase, names: dict[str, str], clock: _Clock, lane: int) -> TimeSegment:
-    name, where = shorten(p.name, 120), names.get(p.frame or "", "")
-    alone = f", {time_text(p.self_seconds)} of it alone" if p.self_seconds != p.seconds else ""
-    of = f"; {'backward of ' if p.backward else ''}{where}" if where else ""
-    at = f" ({p.compile_id})" if p.compile_id else ""
-    return {
-        "kind": p.kind, "lane": lane, "x": round(clock.part(p.start), 6),
-        "w": round(p.seconds / clock.total, 6) if clock.total else 0.0, "label": name,
-        "full": printable(f"{name}: {time_text(p.seconds)}{alone}, {KINDS[p.kind][0]}{of}{at}", 600), "id": p.frame or "",
+        "title": f"Compile time · {seconds(time.elapsed)} · {most}", "total": seconds(time.elapsed), "shares": shares,
+        "rows": _most_expensive(time, names),
+        "words": [printable(words, 800) for words in [*tuned, *repeats, *cache_words(time), *_missing(time)]],
     }  # fmt: skip
 
 
@@ -170,19 +114,15 @@ def _most_expensive(time: CompileTime, names: dict[str, str]) -> list[PhaseRow]:
     return rows
 
 
-def _tuned(choice: AutotuneChoice, names: dict[str, str]) -> TunedRow:
-    """What was tuned, `mm 8x64, 64x8 (float32)`; the trials, `3 variants timed in 1.20 s`; and the fastest, `name, 12 µs`."""
+def _tuned(choice: AutotuneChoice) -> str:
+    """What was tuned, the trials, the fastest: `mm 8x64, 64x8 (float32): 3 variants timed in 1.2 s; fastest: name, 12 µs`."""
     kinds = ", ".join(dict.fromkeys((choice.dtypes or "").split(", ")))
     what = " ".join(part for part in (choice.op, choice.shapes, f"({kinds})" if kinds else "") if part)
     tried = plural(choice.choices, "variant") if choice.choices is not None else "variants"
     best = choice.best or "unknown"
     best += f", {time_text(choice.best_ms / 1e3)}" if choice.best_ms is not None else ""
     best += f" ({choice.best_description})" if choice.best_description else ""
-    frame = choice.frame or ""
-    return {
-        "name": shorten(what, 200), "tried": f"{tried} timed in {seconds(choice.seconds)}", "best": shorten(best, 400),
-        "where": names.get(frame, ""), "id": frame if frame in names else "",
-    }  # fmt: skip
+    return f"{shorten(what, 200)}: {tried} timed in {seconds(choice.seconds)}; fastest: {shorten(best, 400)}"
 
 
 def cache_words(time: CompileTime) -> list[str]:
@@ -235,7 +175,7 @@ def _missing(time: CompileTime) -> list[str]:
         ended = f"{plural(len(time.unfinished), 'phase')} {have} no recorded end; {their} time is not counted"
         notes.append(f"{ended}: {names}")
     if time.left_out:
-        notes.append(f"{plural(time.left_out, 'short phase')} not drawn, but counted in the table")
+        notes.append(f"{plural(time.left_out, 'short phase')} counted in the table, but not in the tabs of frames")
     return notes
 
 
@@ -259,8 +199,9 @@ def times_part(frame: Frame, places: Places) -> list[Part]:
     for c in (c for c in time.caches if c.frame == frame.id):
         saved = f"saved {time_text(c.saved_seconds)}" if c.saved_seconds else printable(c.reason or "", 400)
         rows.append([f"{c.cache} cache: {shorten(c.outcome, 40)}", "", saved, ""])
-    for tuned in [_tuned(c, {}) for c in time.autotuning if c.frame == frame.id][: 2 * ROWS]:
-        rows.append([f"Autotuning of {tuned['name']}", tuned["tried"], f"fastest: {tuned['best']}", ""])
+    for choice in [c for c in time.autotuning if c.frame == frame.id][: 2 * ROWS]:
+        what, _, found = _tuned(choice).partition(": ")
+        rows.append([f"Autotuning of {what}", "", found, ""])
     total, end, lane = 0.0, 0.0, -1
     for phase in mine:  # sorted by lane and start; only the outermost ones count
         if phase.lane != lane or phase.start >= end:
@@ -279,31 +220,4 @@ def compile_time_lines(places: Places, terminal: Terminal) -> list[str]:
         times = f" {row['count']}×" if row["count"] > 1 else ""
         inside = f" ({row['total']} with inner phases)" if row["total"] != row["own"] else ""
         out += terminal.wrap(f"{row['own']:>8} {row['name']}{times}, {row['what']}{inside}", "    ", 2)
-    for tuned in line["tuned"]:
-        out += terminal.wrap(f"autotuning of {tuned['name']}: {tuned['tried']}; fastest: {tuned['best']}", "    ", 3)
-    for sentence in (*line["repeats"], *line["caches"], *line["notes"]):
-        out += terminal.wrap(sentence, "    ", 6)
-    return out
-
-
-def to_compile_trace(report: Report) -> dict[str, Any]:
-    """The trace, JSON-ready: one complete event for each phase, one thread for each lane, times in microseconds.
-
-    Raises ValueError if the compile time is unknown.
-    """
-    time = report.compile_time
-    if time is None or not time.phases:
-        raise ValueError("the times of the compiler's phases are unknown: nothing was compiled, or torch did not record them")
-    names = {f.id: f.name for f in report.frames}
-    events: list[dict[str, Any]] = [
-        {"ph": "M", "name": "thread_name", "pid": 1, "tid": tid, "args": {"name": name}}
-        for tid, name in enumerate(time.lanes, 1)
-    ]  # fmt: skip
-    for p in time.phases:
-        about = {"compile_id": p.compile_id, "frame": names.get(p.frame or ""), "backward": p.backward or None}
-        events.append({
-            "ph": "X", "name": p.name, "cat": KINDS[p.kind][0], "pid": 1, "tid": p.lane + 1,
-            "ts": round(p.start * 1e6, 1), "dur": round(p.seconds * 1e6, 1),
-            "args": {"alone_us": round(p.self_seconds * 1e6, 1), **{k: v for k, v in about.items() if v is not None}},
-        })  # fmt: skip
-    return {"traceEvents": events, "displayTimeUnit": "ms"}
+    return out + [line for words in line["words"] for line in terminal.wrap(words, "    ", 6)]

@@ -1,7 +1,6 @@
 // Puts the view together; the same in a notebook (`render`) and in a stand-alone page (`mountPage`, `openPage`).
 
 import { adviceView } from "./advice.js";
-import { compileTimeView } from "./compile_time.js";
 import { detailView } from "./detail.js";
 import { button, h } from "./dom.js";
 import { headerView } from "./header.js";
@@ -12,7 +11,7 @@ import { linkTo, parseLink, pending, unzipped } from "./logic.js";
 import { overviewView } from "./overview.js";
 import { splitView } from "./split.js";
 import { followTheme } from "./theme.js";
-import { timeView } from "./timeline.js";
+import { compileTimeView, timeView } from "./timeline.js";
 
 /** @import { Context, Host, Message, WidgetModel } from "./view" */
 /** @import { ViewModel } from "./wire" */
@@ -63,7 +62,7 @@ export function mount(root, host) {
   const overview = overviewView(select, open);
   const lists = listViews(select, open);
   const time = timeView(select, open);
-  const compileTime = compileTimeView(selectTimes, open);
+  const compileTime = compileTimeView(selectTimes);
   const sourceLines = sourceView(select);
   const split = splitView(select, open);
   const detail = detailView(ctx);

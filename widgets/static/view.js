@@ -34,48 +34,7 @@ h of the compiler's hints"});function drawButton(){tryIt.hidden=!ctx.canRun()||!
 !!ctx.host.get("busy")}return{node,draw({advice}){if(node.hidden=!advice,!advice)return;let{first,id,left,more}=advice;node.
 replaceChildren(h("b",{text:"Do this first"}),id?button("dyn-first","",()=>ctx.select(id),{},...withCode(first)):h("span",
 {cls:"dyn-first"},...withCode(first)),tryIt,left?h("p",{cls:"dyn-left"},h("i",{text:"Remaining: "}),left):"",...more.map(
-sentence=>h("p",{cls:"dyn-left"},...withCode(sentence)))),drawButton()},drawButton,highlight:()=>()=>{}}}var ZOOM=4,MOST_ZOOM=256,NARROW=3,TONES=["dynamo","lowering","aot","passes","codegen","compiler"],kindClass=(kind,tone=TONES.
-indexOf(kind))=>`dyn-k-${kind}${tone<0?"":` dyn-tone-${tone}`}`,percent=part=>`${part>=.1||part===0?Math.round(part*100):
-(part*100).toFixed(1)}%`;function merged(segments,least,whole="the call"){let pieces=[],run=[],close=()=>{run.length<2?pieces.
-push(...run):pieces.push(joined(run,whole)),run=[]};for(let segment of segments){let before=run[run.length-1],apart=before&&
-(before.lane!==segment.lane||segment.x-before.x-before.w>least);(segment.w>=least||apart)&&close(),segment.w<least?run.push(
-segment):pieces.push(segment)}return close(),pieces}function joined(run,whole){let first=run[0],last=run[run.length-1],w=last.
-x+last.w-first.x,label2=`${run.length} short stretches`;return{kind:"short",lane:first.lane,x:first.x,w,label:label2,full:`${label2}\
-, ${percent(w)} of ${whole}: zoom in to see each`,ids:run.map(s2=>s2.id),id:(run.find(s2=>s2.id)||first).id}}function pieceNode(piece){
-return h("div",{cls:`dyn-seg ${kindClass(piece.kind,piece.tone)}`,...OPTION,"data-id":piece.id,title:piece.full,"aria-la\
-bel":piece.full,style:`left:${piece.x*100}%;width:${piece.w*100}%`},h("span",{text:piece.kind==="unaccounted"?"":piece.label}))}
-var shareItems=shares=>shares.map(({name,kind,part,full})=>{let swatch=h("i",{cls:`dyn-swatch ${kindClass(kind)}`,"aria-\
-hidden":"true"});return h("li",{title:full},swatch,`${name} `,h("b",{text:percent(part)}))});function lanesView(whole,select,open){
-let pane=h("div",{cls:"dyn-lanes"}),zoomer=(text,name,factor)=>button("dyn-btn",text,()=>zoomBy(factor),{title:name,"ari\
-a-label":name}),buttons=[zoomer("−",`zoom out of ${whole}`,1/ZOOM),zoomer("+",`zoom in on ${whole}`,ZOOM),zoomer("fit",
-`show the whole ${whole.replace("the ","")}`,0)],markSelected=exclusive("aria-selected"),mark=roving(pane,".dyn-seg",{arrows:"\
-horizontal",enter(piece){select(idOf(piece)),open()}});pane.addEventListener("click",event=>select(idOf(closest(event,".\
-dyn-seg"))));let zoom=1,selected="",time=null,holds=new Map;function zoomBy(factor){if(!time)return;let middle2=(pane.scrollLeft+
-pane.clientWidth/2)/zoom;zoom=factor?Math.min(MOST_ZOOM,Math.max(1,zoom*factor)):1,drawLanes(time),highlight(),pane.scrollLeft=
-middle2*zoom-pane.clientWidth/2}function drawLanes(line){let width=zoom*(pane.clientWidth||1e3),pieces=merged(line.segments,
-NARROW/width,whole);holds.clear();let lanes=line.lanes.map((name,number)=>{let lane=h("div",{cls:"dyn-lane",role:"listbo\
-x","aria-orientation":"horizontal","aria-label":`${name}, ${line.total}`,"data-name":line.lanes.length>1&&name||null,style:`\
-width:${zoom*100}%`});for(let piece of pieces.filter(p=>p.lane===number)){let node=pieceNode(piece);holds.set(node,piece.
-ids||[piece.id]),lane.append(node)}return lane});pane.replaceChildren(...lanes);let first=pane.querySelector(".dyn-seg");
-first&&mark(first)}function highlight(){let nodes=selected?[...holds].filter(([,ids])=>ids.includes(selected)).map(([piece])=>piece):
-[];return markSelected(nodes),()=>{zoom>1&&reveal(pane,nodes[0])}}return{pane,buttons,draw(line){time=line,drawLanes(line)},
-highlight(id){return selected=id,highlight()}}}var frameLink=(where,id,select)=>id?button("dyn-link",where,()=>select(id)):where,withHead=(names,rows)=>[h("tr",{},...names.
-map(text=>h("th",{text,scope:"col"}))),...rows],phaseRow=({name,kind,what,own,total,count,where,id},select)=>h("tr",{},h(
-"td",{cls:"dyn-number",text:own}),h("td",{cls:"dyn-number",text:total}),h("td",{cls:"dyn-number",text:count>1?`${count}×`:
-""}),h("td",{},h("code",{text:name})),h("td",{},h("i",{cls:`dyn-swatch ${kindClass(kind)}`,"aria-hidden":"true"}),what),
-h("td",{},frameLink(where,id,select))),tunedRow=({name,tried,best,where,id},select)=>h("tr",{},h("td",{},h("code",{text:name})),
-h("td",{text:tried}),h("td",{},h("code",{text:best})),h("td",{},frameLink(where,id,select)));function compileTimeView(select,open){
-let lanes=lanesView("the compile time",select,open),shares=h("ul",{cls:"dyn-shares","aria-label":"where the compile time\
- goes"}),title=h("h2"),table=h("table",{cls:"dyn-table"}),tuned=h("table",{cls:"dyn-table","aria-label":"autotuning"}),words=h(
-"div",{cls:"dyn-verdict"}),bar2=h("div",{cls:"dyn-bar"},shares,...lanes.buttons),heads=["alone","with inner","","phase",
-"part of the compiler","most of it in"],folded=h("details",{cls:"dyn-compile-time"},h("summary",{},title),bar2,lanes.pane,
-words,table,tuned),node=h("section",{cls:"dyn-time dyn-compile","aria-label":"compile time"},folded),time=null,stale=!1,
-draw=()=>{!time||!folded.open||!stale||(stale=!1,lanes.draw(time))};return folded.addEventListener("toggle",draw),{node,
-draw(content){if(time=content.compile_time,node.hidden=!time,!time)return;title.textContent=time.title,shares.replaceChildren(
-...shareItems(time.shares));let lines=[...time.repeats,...time.caches,...time.notes];words.replaceChildren(...lines.map(
-text=>h("p",{text}))),table.replaceChildren(...withHead(heads,time.rows.map(row2=>phaseRow(row2,select)))),tuned.hidden=
-!time.tuned.length,tuned.replaceChildren(...withHead(["autotuning of","","fastest","in the frame"],time.tuned.map(row2=>tunedRow(
-row2,select)))),stale=!0,draw()},highlight:(_,id)=>lanes.highlight(id)}}var plural=(n,word)=>`${n} ${word}${n===1?"":"s"}`;function search(content,query){let words=query.trim().toLowerCase();if(!words)
+sentence=>h("p",{cls:"dyn-left"},...withCode(sentence)))),drawButton()},drawButton,highlight:()=>()=>{}}}var plural=(n,word)=>`${n} ${word}${n===1?"":"s"}`;function search(content,query){let words=query.trim().toLowerCase();if(!words)
 return[];let line=/^(?:line\s*|:|l)?(\d+)$/.exec(words),onLine=line?idsOnLine(content.sources,Number(line[1])):new Set,found=[];
 for(let[id,detail]of Object.entries(content.details)){if(detail.kind==="fold")continue;(line?detail.line===Number(line[1])||
 onLine.has(id):`${detail.title} ${detail.code} ${detail.place} ${detail.kind}`.toLowerCase().includes(words))&&found.push(
@@ -177,14 +136,14 @@ line.slice(before.length),"str"),{tokens,open:quotes};push(text+line.slice(at,en
 push(text,"key"):name&&(previous==="def"||previous==="class")?push(text,"def"):plain+=text;name&&(previous=text)}return push(
 "",""),{tokens,open:""}}function withMarks(tokens,marks){let runs=[],column=0;for(let[text,kind]of tokens){let run="",mark=null;
 for(let char of text){let here=marks.find(m=>column>=m.start&&column<m.end)||null;run&&here!==mark&&(runs.push({text:run,
-kind,mark}),run=""),mark=here,run+=char,column+=1}run&&runs.push({text:run,kind,mark})}return runs}var FILES=6,NEAR=60,TONES2=6,NOTES={skipped:"skipped",failed:"failed",empty:"empty",unfinished:"unfinished"};function paintCode(box,text,marks=[],open=""){
+kind,mark}),run=""),mark=here,run+=char,column+=1}run&&runs.push({text:run,kind,mark})}return runs}var FILES=6,NEAR=60,TONES=6,NOTES={skipped:"skipped",failed:"failed",empty:"empty",unfinished:"unfinished"};function paintCode(box,text,marks=[],open=""){
 let painted=tokenize(text,open);for(let{text:text2,kind,mark}of withMarks(painted.tokens,marks)){let cls=[kind&&`dyn-t-${kind}`,
 mark&&`dyn-mark dyn-mark-${mark.outcome}`].filter(Boolean).join(" ");box.append(cls?h("span",{cls,text:text2,"data-id":mark?.
 id}):text2)}return painted.open}function badges(line){let box=h("span",{cls:"dyn-badge"}),put=(text,cls)=>box.append(h("\
 b",{cls,text})),graphs=line.graphs||[],shown=line.marks||graphs.length>2?1:2;line.marks&&put("✂","dyn-b-break");for(let number of graphs.
-slice(0,shown))put(String(number),`dyn-b-graph dyn-tone-${number%TONES2}`);return graphs.length>2&&put(`+${graphs.length-
+slice(0,shown))put(String(number),`dyn-b-graph dyn-tone-${number%TONES}`);return graphs.length>2&&put(`+${graphs.length-
 1}`,"dyn-b-more"),!line.marks&&!graphs.length&&line.state&&line.state!=="empty"&&put(line.state==="unfinished"?"…":"–",
-"dyn-b-skip"),box}function lineClass(line,state){return state==="graph"?`dyn-l-graph dyn-tone-${(line.graphs||[])[0]%TONES2}`:
+"dyn-b-skip"),box}function lineClass(line,state){return state==="graph"?`dyn-l-graph dyn-tone-${(line.graphs||[])[0]%TONES}`:
 state?`dyn-l-${state}`:""}function lineRow(line,previous,code){let state=line.marks?"break":line.state||"",first=!previous||
 previous.state!==line.state||previous.id!==line.id,note=line.marks?line.reason:first?NOTES[state]:"",[region,setBy]=line.
 region||[];return h("div",{cls:`dyn-ln ${lineClass(line,state)}`,...OPTION,title:line.reason,"data-line":line.line,"data\
@@ -589,16 +548,48 @@ id,key));next&&(next.focus({preventScroll:!0}),reveal(pane,next.querySelector(".
 shapes.find(shape=>shape.id===id&&shape.kind==="more"),[of]=box?.contents||[];return!content||!of?!1:(wide.add(of),frames?.
 owner.get(selected)?.id===of?draw(content):select(of),highlight(selected)(),tabStop(of)?.focus({preventScroll:!0}),!0)}function choose(id,further){
 widen(id)||unfold(id)||(select(id),further&&enter())}let observer=new ResizeObserver(()=>{zoomed||!content||(fit(),highlight(
-selected)())});return observer.observe(pane),{node,draw,highlight:(_,id)=>highlight(id),stop:()=>observer.disconnect()}}function inputsTable(time,select){let rows=time.inputs.map(({arguments:given,outcome,words,id},i)=>h("tr",{cls:`dyn-in-${outcome}`},
-h("td",{text:i+1}),h("td",{},h("code",{text:given})),h("td",{},id?button("dyn-link",words,()=>select(id)):words)));return[
-h("summary",{text:time.inputs_summary}),h("table",{cls:"dyn-table"},...rows)]}function timeView(select,open){let lanes=lanesView(
-"the call",select,open),shares=h("ul",{cls:"dyn-shares","aria-label":"where the time goes"}),inputs=h("details",{cls:"dy\
-n-inputs",open:!0}),title=h("h2"),summary=h("div",{cls:"dyn-verdict"}),bar2=h("div",{cls:"dyn-bar"},title,...lanes.buttons),
-node=h("section",{cls:"dyn-time","aria-label":"run time"},bar2,summary,shares,lanes.pane,inputs);return{node,draw({time}){
-node.hidden=!time,time&&(title.textContent=`Run time · ${time.call}`,title.title=time.devices,summary.replaceChildren(...time.
-verdict?[h("p",{text:time.verdict})]:[]),shares.replaceChildren(h("li",{text:time.profiled}),...shareItems(time.shares)),
-inputs.hidden=!time.inputs.length,inputs.replaceChildren(...inputsTable(time,select)),lanes.draw(time))},highlight:(_,id)=>lanes.
-highlight(id)}}var SCHEMA=1,PATIENCE=3e3,OUTPUT=":is(.jp-OutputArea-child, .output_container, .cell_output > .output, .nboutput)",GONE="\
+selected)())});return observer.observe(pane),{node,draw,highlight:(_,id)=>highlight(id),stop:()=>observer.disconnect()}}var ZOOM=4,MOST_ZOOM=256,NARROW=3,TONES2=["dynamo","lowering","aot","passes","codegen","compiler"],kindClass=(kind,tone=TONES2.
+indexOf(kind))=>`dyn-k-${kind}${tone<0?"":` dyn-tone-${tone}`}`,percent=part=>`${part>=.1||part===0?Math.round(part*100):
+(part*100).toFixed(1)}%`;function merged(segments,least){let pieces=[],run=[],close=()=>{run.length<2?pieces.push(...run):
+pieces.push(joined(run)),run=[]};for(let segment of segments){let before=run[run.length-1],apart=before&&(before.lane!==
+segment.lane||segment.x-before.x-before.w>least);(segment.w>=least||apart)&&close(),segment.w<least?run.push(segment):pieces.
+push(segment)}return close(),pieces}function joined(run){let first=run[0],last=run[run.length-1],w=last.x+last.w-first.x,
+label2=`${run.length} short stretches`;return{kind:"short",lane:first.lane,x:first.x,w,label:label2,full:`${label2}, ${percent(
+w)} of the call: zoom in to see each`,ids:run.map(s2=>s2.id),id:(run.find(s2=>s2.id)||first).id}}function pieceNode(piece){
+return h("div",{cls:`dyn-seg ${kindClass(piece.kind,piece.tone)}`,...OPTION,"data-id":piece.id,title:piece.full,"aria-la\
+bel":piece.full,style:`left:${piece.x*100}%;width:${piece.w*100}%`},h("span",{text:piece.kind==="unaccounted"?"":piece.label}))}
+var swatch=kind=>h("i",{cls:`dyn-swatch ${kindClass(kind)}`,"aria-hidden":"true"}),shareItems=shares=>shares.map(({name,
+kind,part,full})=>h("li",{title:full},swatch(kind),`${name} `,h("b",{text:percent(part)})));function inputsTable(time,select){
+let rows=time.inputs.map(({arguments:given,outcome,words,id},i)=>h("tr",{cls:`dyn-in-${outcome}`},h("td",{text:i+1}),h("\
+td",{},h("code",{text:given})),h("td",{},id?button("dyn-link",words,()=>select(id)):words)));return[h("summary",{text:time.
+inputs_summary}),h("table",{cls:"dyn-table"},...rows)]}function timeView(select,open){let pane=h("div",{cls:"dyn-lanes"}),
+zoomer=(text,name,factor)=>button("dyn-btn",text,()=>zoomBy(factor),{title:name,"aria-label":name}),shares=h("ul",{cls:"\
+dyn-shares","aria-label":"where the time goes"}),inputs=h("details",{cls:"dyn-inputs",open:!0}),title=h("h2"),summary=h(
+"div",{cls:"dyn-verdict"}),bar2=h("div",{cls:"dyn-bar"},title,zoomer("−","zoom out of the call",1/ZOOM),zoomer("+","zo\
+om in on the call",ZOOM),zoomer("fit","show the whole call",0)),node=h("section",{cls:"dyn-time","aria-label":"run time"},
+bar2,summary,shares,pane,inputs),markSelected=exclusive("aria-selected"),mark=roving(pane,".dyn-seg",{arrows:"horizontal",
+enter(piece){select(idOf(piece)),open()}});pane.addEventListener("click",event=>select(idOf(closest(event,".dyn-seg"))));
+let zoom=1,selected="",time=null,holds=new Map;function zoomBy(factor){if(!time)return;let middle2=(pane.scrollLeft+pane.
+clientWidth/2)/zoom;zoom=factor?Math.min(MOST_ZOOM,Math.max(1,zoom*factor)):1,drawLanes(time),highlight(),pane.scrollLeft=
+middle2*zoom-pane.clientWidth/2}function drawLanes(line){let width=zoom*(pane.clientWidth||1e3),pieces=merged(line.segments,
+NARROW/width);holds.clear();let lanes=line.lanes.map((name,number)=>{let lane=h("div",{cls:"dyn-lane",role:"listbox","ar\
+ia-orientation":"horizontal","aria-label":`${name}, ${line.total}`,"data-name":line.lanes.length>1&&name||null,style:`wi\
+dth:${zoom*100}%`});for(let piece of pieces.filter(p=>p.lane===number)){let node2=pieceNode(piece);holds.set(node2,piece.
+ids||[piece.id]),lane.append(node2)}return lane});pane.replaceChildren(...lanes);let first=pane.querySelector(".dyn-seg");
+first&&mark(first)}function highlight(){let nodes=selected?[...holds].filter(([,ids])=>ids.includes(selected)).map(([piece])=>piece):
+[];return markSelected(nodes),()=>{zoom>1&&reveal(pane,nodes[0])}}return{node,draw(content){time=content.time,node.hidden=
+!time,time&&(title.textContent=`Run time · ${time.call}`,title.title=time.devices,summary.replaceChildren(...time.verdict?
+[h("p",{text:time.verdict})]:[]),shares.replaceChildren(h("li",{text:time.profiled}),...shareItems(time.shares)),inputs.
+hidden=!time.inputs.length,inputs.replaceChildren(...inputsTable(time,select)),drawLanes(time))},highlight(_,id){return selected=
+id,highlight()}}}var HEADS=["alone","with inner","","phase","part of the compiler","most of it in"],phaseRow=({name,kind,
+what,own,total,count,where,id},select)=>h("tr",{},[own,total,count>1?`${count}×`:""].map(text=>h("td",{cls:"dyn-number",
+text})),h("td",{},h("code",{text:name})),h("td",{},swatch(kind),what),h("td",{},id?button("dyn-link",where,()=>select(id)):
+where));function compileTimeView(select){let folded=h("details",{cls:"dyn-compile-time"}),node=h("section",{cls:"dyn-tim\
+e dyn-compile","aria-label":"compile time"},folded),parts=({title,shares,rows,words})=>[h("summary",{},h("h2",{text:title})),
+h("ul",{cls:"dyn-shares","aria-label":"where the compile time goes"},...shareItems(shares)),h("table",{cls:"dyn-table"},
+h("tr",{},HEADS.map(text=>h("th",{text,scope:"col"}))),rows.map(row2=>phaseRow(row2,select))),h("div",{cls:"dyn-verdict"},
+words.map(text=>h("p",{text})))];return{node,draw({compile_time:time}){node.hidden=!time,time&&folded.replaceChildren(...parts(
+time))},highlight:()=>()=>{}}}var SCHEMA=1,PATIENCE=3e3,OUTPUT=":is(.jp-OutputArea-child, .output_container, .cell_output > .output, .nboutput)",GONE="\
 the kernel is gone: run the cell again",BUSY="no answer: the kernel is busy or gone";function mount(root,host){let selected="",
 shown={id:"",content:null},ctx={host,pending:pending(),content:null,local:"",gone:root.classList.contains("jupyter-widge\
 ts-disconnected"),select,point:(file,line)=>sourceLines.point(file,line),has:id=>!!ctx.content?.details[id],canRun:()=>!!host.
@@ -606,7 +597,7 @@ get("can_run_again")&&!ctx.gone,fixButton(){return!ctx.canRun()||!ctx.content?.f
 xes",()=>request(ctx.pending.request({fix:!0})),{title:"runs the cell again, then tries changes for each break and recom\
 pile"})},changed(){header.drawControls(),redrawDetail()},link:(id,part)=>host.link(linkTo(id,part)),request},open=()=>detail.
 node.focus({preventScroll:!1}),header=headerView(ctx),advice=adviceView(ctx),overview=overviewView(select,open),lists=listViews(
-select,open),time=timeView(select,open),compileTime=compileTimeView(selectTimes,open),sourceLines=sourceView(select),split=splitView(
+select,open),time=timeView(select,open),compileTime=compileTimeView(selectTimes),sourceLines=sourceView(select),split=splitView(
 select,open),detail=detailView(ctx),parts=[advice,overview,...lists,time,compileTime,sourceLines,split],sourceTitle=h("h\
 2",{text:"Source"}),sourceBar=h("div",{cls:"dyn-bar"},sourceTitle),source=h("section",{cls:"dyn-source","aria-label":"so\
 urce"},sourceBar,...sourceLines.head,sourceLines.node),middle2=h("div",{cls:"dyn-mid"},source,split.node),view=h("div",{
