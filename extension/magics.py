@@ -1,4 +1,4 @@
-"""`%%compile`, `%compile`, `%%observe`, `%observe`, `%compile_defaults` and `%fix`.
+"""`%%compile`, `%compile`, `%%observe`, `%observe` and `%fix`.
 
 `load` adds them, their configuration, their completion and hooks to a shell; `unload` removes exactly what was added.
 """
@@ -29,7 +29,6 @@ from dynascope.options import (
     OBSERVE,
     command_line,
     config_traits,
-    describe_defaults,
     matcher_for,
     settings_from,
     with_arguments,
@@ -88,13 +87,6 @@ class DynascopeMagics(Magics):
         parsed, settings, arguments = self._read(self.run_observe, name, line, cell)
         again = f"{name} --fresh traces it again"
         return CellRun(self.shell, parsed, settings, compiles=False, retraces=arguments.fresh, trace_again=again)()
-
-    @line_magic("compile_defaults")  # type: ignore[arg-type]  # IPython types it for functions only
-    def show_defaults(self, line: str = "") -> None:
-        """Print the defaults of the options of %%compile, and where each comes from."""
-        if line.strip():
-            raise UsageError("%compile_defaults takes no arguments; set one with %config DynascopeMagics.NAME = VALUE")
-        print(describe_defaults(self))
 
     @line_magic("fix")  # type: ignore[arg-type]
     def put_fixed_cell(self, line: str = "") -> None:
@@ -186,7 +178,7 @@ def _nargs(parser: Any, flag: str) -> Any:
 # -- %load_ext and %unload_ext ---------------------------------------------------------------------
 
 
-_MAGICS = ("compile", "observe", "compile_defaults", "fix")
+_MAGICS = ("compile", "observe", "fix")
 _KINDS = ("line", "cell")
 _EVENTS = (
     ("pre_run_cell", rerun.before_cell),

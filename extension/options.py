@@ -178,26 +178,6 @@ def _trait(f: Field) -> Any:
     return trait(default, allow_none=default is None, help=help)
 
 
-def describe_defaults(magics: Any) -> str:
-    """One line for each default, with its name, its value and where it was set."""
-    configured = magics.config.get(type(magics).__name__, {})
-    rows = []
-    for f in fields():
-        if not f.metadata["config"]:
-            continue
-        value = getattr(magics, f.name)
-        if f.name in configured:
-            source = "%config, or IPython's configuration"
-        elif f.name == "backend" and os.environ.get(BACKEND) and value == os.environ[BACKEND]:
-            source = f"the environment variable {BACKEND}"
-        else:
-            source = "default" if value == default_of(f) else "set in Python"
-        rows.append((f.name, repr(value), source))
-    widths = [max(len(row[i]) for row in rows) for i in (0, 1)]
-    lines = [f"{name:<{widths[0]}}  {value:<{widths[1]}}  {source}" for name, value, source in rows]
-    return "\n".join([*lines, "", "Change one with %config DynascopeMagics.NAME = VALUE."])
-
-
 # -- Tab completion --------------------------------------------------------------------------------
 
 

@@ -1,17 +1,11 @@
-"""Finds the statements, nodes and names of one scope in a syntax tree, and gives generated code a location.
-
-`mutated_names` finds what a cell's own statements change in place: running the cell again would change it again.
-"""
+"""Finds the statements, nodes and names of one scope in a syntax tree, and gives generated code a location."""
 
 from __future__ import annotations
 
 import ast
 import copy
 from collections.abc import Iterable, Iterator
-from types import ModuleType
 from typing import TypeVar
-
-from dynascope.cell.source import Cell, Namespace
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
@@ -21,35 +15,19 @@ SCOPES = (*DEFINITIONS, ast.Lambda)
 Node = TypeVar("Node", bound=ast.AST)
 
 
-def block_fields(statement: ast.stmt) -> list[tuple[ast.AST, str]]:
-    """(node, field) of each list of statements inside a compound statement, in the order of the text.
+def blocks(statement: ast.stmt) -> list[list[ast.stmt]]:
+    """The lists of statements inside a compound statement, in the order of the text.
 
     A definition has none: its body is another scope.
     """
     if isinstance(statement, DEFINITIONS):
         return []
-    fields: list[tuple[ast.AST, str]] = []
+    found: list[list[ast.stmt]] = []
     for field in ("body", "handlers", "cases", "orelse", "finalbody"):
         value = getattr(statement, field, None)
-        if value and field in ("handlers", "cases"):
-            fields += [(part, "body") for part in value]
-        elif value:
-            fields.append((statement, field))
-    return fields
-
-
-def blocks(statement: ast.stmt) -> list[list[ast.stmt]]:
-    """The lists of statements inside a compound statement."""
-    return [getattr(node, field) for node, field in block_fields(statement)]
-
-
-def copy_compound(statement: ast.stmt) -> tuple[ast.stmt, list[tuple[ast.AST, str]]]:
-    """A copy of a statement, and the copy's `block_fields`, which can be set without changing the original."""
-    statement = copy.copy(statement)
-    for field in ("handlers", "cases"):
-        if hasattr(statement, field):
-            setattr(statement, field, [copy.copy(part) for part in getattr(statement, field)])
-    return statement, block_fields(statement)
+        if value:
+            found += [part.body for part in value] if field in ("handlers", "cases") else [value]
+    return found
 
 
 def own_statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
@@ -133,50 +111,3 @@ def generated(text: str, at: ast.stmt) -> ast.stmt:
         if "lineno" in node._attributes:
             located(node, at)
     return statement
-
-
-# -- what a cell changes in place ------------------------------------------------------------------
-
-
-_MUTATING_METHODS = frozenset(
-    ("append", "extend", "insert", "pop", "remove", "clear", "update", "add", "discard", "setdefault", "step", "backward",
-     "load_state_dict")
-)  # fmt: skip
-
-
-def mutated_names(cell: Cell, namespace: Namespace) -> list[str]:
-    """Names of the objects that the cell changes in place, in order, without names that the cell has bound before."""
-    names: dict[str, None] = {}
-    created: set[str] = set()
-    for statement in own_statements(cell.statements):
-        header, fields = copy_compound(statement)
-        for part, field in fields:
-            setattr(part, field, [])
-        nodes = list(own_nodes(header))
-        mutated = (_mutated_by(node, namespace) for node in nodes)
-        names |= dict.fromkeys(name for name in mutated if name is not None and name not in created)
-        created.update(name for node in nodes for name in names_bound_by(node) if name not in names)
-    return list(names)
-
-
-def _mutated_by(node: ast.AST, namespace: Namespace) -> str | None:
-    """The name at the root of what this node changes: `x` for `x += 1`, `x.a[0] = 1`, `x.add_(1)` and `torch.relu_(x)`."""
-    target: ast.AST | None = None
-    if isinstance(node, ast.AugAssign):
-        target = node.target
-    elif isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
-        target = node
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        method = node.func.attr
-        if method in _MUTATING_METHODS or (method.endswith("_") and not method.startswith("_")):
-            target = _root(node.func.value)
-            if isinstance(target, ast.Name) and isinstance(namespace.get(target.id), ModuleType):
-                target = node.args[0] if node.args else None
-    target = _root(target)
-    return target.id if isinstance(target, ast.Name) else None
-
-
-def _root(target: ast.AST | None) -> ast.AST | None:
-    while isinstance(target, (ast.Attribute, ast.Subscript)):
-        target = target.value
-    return target

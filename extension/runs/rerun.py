@@ -28,7 +28,6 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 
 from dynascope.cell import tracebacks
-from dynascope.cell.syntax import mutated_names
 from dynascope.compiler.capture.torch_private import running
 from dynascope.compiler.report import Report
 from dynascope.compiler.settings import Settings
@@ -69,9 +68,6 @@ def attach(run: CellRun, display: Display) -> None:
         view.on_request(controller.on_request)
         receive_clicks_immediately(view)
         view.devices = running.device_types()
-        mutated = mutated_names(run.cell, run.shell.user_ns)
-        if mutated and view.can_run_again:
-            view.message(f"Run again runs the cell once more and changes {', '.join(mutated)} again.")
     controller.run = run
 
 

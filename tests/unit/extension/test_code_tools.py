@@ -7,11 +7,9 @@ import os
 import textwrap
 
 import pytest
-import torch
 
 from dynascope.cell import tracebacks
-from dynascope.cell.source import Cell
-from dynascope.cell.syntax import bound_names, generated, is_generator, mutated_names, own_statements
+from dynascope.cell.syntax import bound_names, generated, is_generator, own_statements
 from dynascope.compiler.patching import patched
 from dynascope.compiler.source.code import code_key, first_line, map_constants, nested_code
 
@@ -116,21 +114,3 @@ def test_files_that_inductor_wrote_are_no_code_of_the_user(monkeypatch: pytest.M
         "/scratch/cache.py",
     ]
     assert [tracebacks._is_library(file) for file in files] == [True, True, False, False]
-
-
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        ("torch.nn.init.zeros_(w)", ["w"]),
-        ("torch.relu_(x.data)", ["x"]),
-        ("x.add_(1)\ny[0] = 1\nz.a += 1", ["x", "y", "z"]),
-        ("for b in data:\n    loss = model(b).sum()\n    loss.backward()\n    opt.step()", ["opt"]),
-        ("model, opt = build()\nopt.step()", []),
-        ("out: list = []\nout.append(1)", []),
-        ("x = x.mul_(2)", ["x"]),
-        ("with open('f') as f:\n    f.seek(0)\n    f.update(1)", []),
-    ],
-)
-def test_what_a_cell_changes_in_place(text: str, names: list[str]) -> None:
-    cell = Cell("<cell>", 1, text, ast.parse(text).body)
-    assert mutated_names(cell, {"torch": torch}) == names

@@ -264,14 +264,6 @@ def test_a_syntax_error_of_a_run_again_leaves_the_shell_as_it_was(shell: Any, ke
     assert "showsyntaxerror" not in vars(shell.ip)
 
 
-def test_run_again_says_before_what_changes_again(shell: Any, kernel: Any) -> None:
-    shell("%%compile", "y = x * 1", "y += 1", "x.add_(1)")
-    assert "changes x again" in kernel.view().status["text"]
-    before = shell.ns["x"].clone()
-    kernel.again()
-    assert torch.equal(shell.ns["x"], before + 1)
-
-
 def test_a_second_click_is_refused_and_a_queued_run_can_be_taken_back(shell: Any, kernel: Any) -> None:
     shell("%%compile", *CELL)
     (heard,) = kernel.view()._callbacks
@@ -376,17 +368,7 @@ def test_unload_takes_the_hooks_away(shell: Any) -> None:
     shell.ip.run_line_magic("unload_ext", "dynascope")
     assert rerun.before_cell not in shell.ip.events.callbacks["pre_run_cell"]
     assert rerun.after_cell not in shell.ip.events.callbacks["post_run_cell"]
-    assert "compile_defaults" not in shell.ip.magics_manager.magics["line"]
-
-
-def test_defaults_are_told_with_where_they_come_from(shell: Any) -> None:
-    shell.ip.run_line_magic("config", "DynascopeMagics.fullgraph = True")
-    text = shell("%compile_defaults").text
-    shell.ip.run_line_magic("config", "DynascopeMagics.fullgraph = False")
-    lines = {line.split()[0]: line for line in text.splitlines() if line}
-    assert "%config" in lines["fullgraph"]
-    assert "True" in lines["fullgraph"]
-    assert lines["dynamic"].endswith("default")
+    assert "fix" not in shell.ip.magics_manager.magics["line"]
 
 
 def test_compiled_code_of_a_run_goes_when_it_is_over(shell: Any) -> None:
