@@ -68,7 +68,7 @@ class Way(TypedDict):
 
 
 class Detail(TypedDict):
-    """The detail of one selected break, frame, graph or fold."""
+    """The detail of one selected break, frame or graph."""
 
     kind: str
     title: str

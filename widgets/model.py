@@ -22,15 +22,16 @@ from dynascope.widgets.detail import (
     guarded_part,
     not_drawn,
 )
-from dynascope.widgets.drawing.fx_picture import FxDrawing
-from dynascope.widgets.drawing.shapes import SIZES
-from dynascope.widgets.drawing.split_graph import KEEP_WHOLE, split_picture, whole_picture
-from dynascope.widgets.drawing.split_svg import drawn
+from dynascope.widgets.drawing.fx_picture import FxDrawing, FxPicture
+from dynascope.widgets.drawing.shapes import SIZES, Drawing
+from dynascope.widgets.drawing.split_graph import MOST as MOST_FRAMES
+from dynascope.widgets.drawing.split_graph import split_picture, whole_picture
+from dynascope.widgets.drawing.split_svg import Drawn, drawn
 from dynascope.widgets.features.breaks import BreakRow, StackRow, break_detail, break_rows
 from dynascope.widgets.features.compile_time import CompileTimeLine, compile_time_line
 from dynascope.widgets.features.fixes import FixBody, is_fixable
 from dynascope.widgets.features.frames import frame_detail
-from dynascope.widgets.features.graphs import RunBody, StageBody, graph_detail
+from dynascope.widgets.features.graphs import FxNode, RunBody, StageBody, graph_detail
 from dynascope.widgets.features.overview import Overview, is_large, overview
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.recompiles import MOST, RecompileRow, recompile_rows
@@ -48,7 +49,6 @@ from dynascope.widgets.features.summary import (
     recommendation,
 )
 from dynascope.widgets.guarded import guarded
-from dynascope.widgets.wire import Drawing, Drawn, FxNode, FxPicture
 from dynascope.widgets.words import printable
 
 #: version of the model; the front end draws no other
@@ -104,7 +104,7 @@ def _empty(why: str) -> ViewModel:
     return {
         "schema": MODEL_SCHEMA, "headline": why, "name": "dynascope", "counts": [["", why]], "chips": [], "first": "view0",
         "advice": None, "overview": None,
-        "split": {"width": 0.0, "height": 0.0, "folded": "", "svg": "", "whole": "", "map": ""},
+        "split": {"width": 0.0, "height": 0.0, "large": False, "left_out": "", "svg": ""},
         "drawing": SIZES.copy(), "sources": [], "details": {"view0": not_drawn("view", "Not drawn", why)},
         "breaks": [], "recompiles": [], "time": None, "compile_time": None, "notes": [],
         "settings": {}, "fixable": False,
@@ -156,10 +156,9 @@ def _recompiles(places: Places) -> list[RecompileRow]:
 
 def _split(places: Places, large: bool) -> Drawn:
     """The split graph; the view shows the part of a large one around what is selected."""
-    if large:
-        return drawn(whole_picture(places.report, places), with_map=True)
-    picture = split_picture(places.report, places)
-    return drawn(picture, split_picture(places.report, places, KEEP_WHOLE, KEEP_WHOLE) if picture["folded"] else None)
+    if large or sum(f.status != "ignored" for f in places.report.frames) > MOST_FRAMES:
+        return drawn(whole_picture(places.report, places), large=True)
+    return drawn(split_picture(places.report, places))
 
 
 def _count(words: str) -> list[str]:

@@ -213,19 +213,16 @@ def test_boxes_for_what_is_not_shown_lead_to_it(open_report: OpenReport) -> None
     expect(shown.boxes("break").first).to_be_visible()
 
 
-def test_the_map_and_the_whole_graph(open_report: OpenReport) -> None:
+def test_the_whole_graph(open_report: OpenReport) -> None:
     shown = open_report(sample("model"))
-    marks = shown.root.locator(".dyn-map .dyn-mapdot")
-    expect(marks).to_have_count(10 + 6)  # functions and resume functions; versions are one
-    expect(shown.root.locator(".dyn-mapdot-focus")).to_have_attribute("data-id", "f1")
     few = shown.root.locator(".dyn-split .dyn-node").count()
-    shown.root.locator(".dyn-mapdot[data-id='f7']").click(force=True)
-    assert shown.selected() == ["f7"]
+    shown.root.locator(".dyn-call", has_text="Block6").first.click()
+    (selected,) = shown.selected()
     whole = shown.root.get_by_role("button", name="Whole graph")
     whole.click()
     expect(whole).to_have_attribute("aria-pressed", "true")
     assert shown.root.locator(".dyn-split .dyn-node").count() > few
-    assert shown.selected() == ["f7"]
+    assert shown.selected() == [selected]
     assert (
         shown.root.evaluate("root => { const p = root.querySelector('.dyn-pane'); return p.scrollWidth - p.clientWidth; }") <= 1
     )

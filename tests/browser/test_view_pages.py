@@ -1,4 +1,4 @@
-"""The stand-alone page, offline; hostile text; axe; sizes; folds; other hosts' conventions."""
+"""The stand-alone page, offline; hostile text; axe; sizes; many frames; other hosts' conventions."""
 
 from __future__ import annotations
 
@@ -220,33 +220,29 @@ def test_parts_of_an_fx_graph_open_by_mouse_and_keyboard(open_page: OpenPage) ->
     assert shown.page.faults == []  # type: ignore[attr-defined]
 
 
-def test_a_fold_opens_the_whole_graph_where_no_kernel_is(open_page: OpenPage) -> None:
+def test_of_many_frames_those_around_the_selected_one_are_shown_and_all_on_demand(open_page: OpenPage) -> None:
     shown = open_page("many")
     nodes = shown.root.locator(".dyn-split .dyn-node")
-    drawn = nodes.count()
+    around = nodes.count()
     whole = shown.root.get_by_role("button", name="Whole graph")
     expect(whole).to_have_attribute("aria-pressed", "false")
-    shown.select("fold0")
+    shown.root.locator(".dyn-brow").nth(60).click()
+    assert shown.selected() == ["b60"]
+    assert nodes.count() < 2 * around
+    whole.click()
     expect(whole).to_have_attribute("aria-pressed", "true")
-    assert nodes.count() == drawn - 1 + 81 + 80 + 80  # frames, graphs, breaks
-    (selected,) = shown.selected()
-    pane, head = shown.root.locator(".dyn-pane").bounding_box(), shown.node(selected).locator("text").first.bounding_box()
+    assert nodes.count() == 101 + 100 + 100  # frames, graphs, breaks
+    pane, head = shown.root.locator(".dyn-pane").bounding_box(), shown.node("b60").locator("text").first.bounding_box()
     assert pane is not None
     assert head is not None
-    assert pane["y"] < head["y"] < pane["y"] + pane["height"]  # what it held is in sight
+    assert pane["y"] < head["y"] < pane["y"] + pane["height"]
     assert shown.overflowing() == []
     assert grave_faults(shown.page, "html") == []
-    shown.page.screenshot(path=shot_path("page-unfolded"), full_page=True)
-    keyboard = shown.page.keyboard
-    keyboard.press("ArrowDown")
-    keyboard.press("Enter")
-    assert "Graph" in shown.detail()
-    whole.click()
-    assert nodes.count() == drawn
-    assert shown.selected() == ["fold0"]
-    shown.node("fold0").focus()
-    keyboard.press("Enter")
-    expect(whole).to_have_attribute("aria-pressed", "true")
+    shown.page.screenshot(path=shot_path("page-whole-graph"), full_page=True)
+    shown.node("b60").focus()
+    shown.page.keyboard.press("ArrowDown")
+    shown.page.keyboard.press("Enter")
+    assert shown.selected() == ["f61"]
     assert shown.page.faults == []  # type: ignore[attr-defined]
 
 

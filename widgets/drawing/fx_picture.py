@@ -3,7 +3,9 @@
 Promises: up to `DRAWN` nodes are drawn one by one; larger graphs are drawn as folds.  The contents of each fold of up to
 `DRAWN` nodes are laid out in advance, so that it opens without a kernel; those of a larger one are in the list of nodes.  An
 arrow joins two boxes of a drawing if one reads the other; but if many folds read the same fold of inputs, one arrow is drawn
-and the readers are counted.
+and the readers are counted.  A fold is a run of consecutive nodes that belong together, so arrows between folds only lead
+forward; there are at least two and at most `MOST`; each node is in exactly one; inputs at the start have a fold of their own,
+unless nodes are folded by number.
 """
 
 from __future__ import annotations
@@ -11,13 +13,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from typing import TypedDict
+
+from typing_extensions import NotRequired
 
 from dynascope.compiler.report import time_text
-from dynascope.widgets.drawing.fx_fold import FxRun, fx_folds
+from dynascope.widgets.features.graphs import FxNode
 from dynascope.widgets.layout.fx_graph import layout
 from dynascope.widgets.layout.geometry import Size
-from dynascope.widgets.wire import FxFold, FxNode, FxPicture
-from dynascope.widgets.words import cut, text_width
+from dynascope.widgets.words import cut, shorten, text_width
 
 #: at most this many nodes are drawn one by one
 DRAWN = 300
@@ -31,8 +36,44 @@ READERS = 4
 #: pixels: a drawing higher than `TALL` is cut into columns, as many as fit into the width `ROOM`
 TALL, ROOM = 420.0, 740.0
 
+#: at most this many folds: a reader can grasp a drawing of so many boxes
+MOST = 60
+#: a grouping is useful if no group has a larger share than this of the nodes, not counting inputs
+LARGEST = 0.7
+INPUTS = "inputs"
+#: the greatest depth of module paths that is tried
+DEEPEST = 8
+
 #: prefix of an input's name that is not shown: the path of its module, or `l_`
 _INPUT = re.compile(r"^(?:.*_(?:modules|parameters|buffers)_|[lL]_)(?=.)")
+
+
+class FxPicture(TypedDict):
+    """The layout of a part of an FX graph: its `folds` if it has any, else the nodes from node `first` on.
+
+    Each box has (x, y, width, height), a title, and a note: a node's value, if another node here reads it, or how many nodes a
+    fold holds.  Each edge has the two boxes that it joins (`joined`), and a polyline (`edges`).
+    """
+
+    width: float
+    height: float
+    first: int
+    boxes: list[list[float]]
+    titles: list[str]
+    notes: list[str]
+    joined: list[list[int]]
+    edges: list[list[list[float]]]
+    folds: NotRequired[list[FxFold]]
+
+
+class FxFold(TypedDict):
+    """`count` nodes from node `first` on, drawn as one box; `inside`: the layout of these nodes, unless they are too many."""
+
+    name: str
+    first: int
+    count: int
+    inside: NotRequired[FxPicture]
+    heat: NotRequired[int]
 
 
 @dataclass(frozen=True)
@@ -117,3 +158,86 @@ def _placed(run: FxRun, sizes: list[Size], joined: list[tuple[int, int]], titles
         "titles": titles, "notes": notes, "joined": [list(pair) for pair in joined],
         "edges": [[[x, y] for x, y in route] for route in placed.routes],
     }  # fmt: skip
+
+
+# -- folds ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class FxRun:
+    """`count` consecutive nodes, from node `first` of the graph on."""
+
+    name: str
+    first: int
+    count: int
+
+    @property
+    def end(self) -> int:
+        return self.first + self.count
+
+
+def fx_folds(modules: Sequence[str | None], nodes: list[FxNode], first: int = 0) -> list[FxRun]:
+    """The folds of a run of more than `MOST` nodes that begins at node `first`.
+
+    Nodes are grouped by module path, if more than half have one, at the greatest depth with at most `MOST` folds, or else by
+    source line.  If every grouping gives more, neighboring runs are joined; if none is useful, nodes are folded by number.
+    """
+    known = sum(m is not None for m in modules)
+    by_module: list[list[FxRun]] = []
+    if known * 2 > len(nodes):
+        by_module = [_runs([_upto(m, depth) for m in modules], nodes, first) for depth in range(DEEPEST, 0, -1)]
+    by_line = _runs([n.get("place", "") for n in nodes], nodes, first)
+    useful = [runs for runs in (*by_module, by_line) if _is_useful(runs)]
+    few = next((runs for runs in useful if len(runs) <= MOST), None)
+    return few or (_joined(useful[-1]) if useful else _pieces(len(nodes), first))
+
+
+def _is_useful(runs: list[FxRun]) -> bool:
+    """Whether there are at least two runs besides inputs, none with more than the share `LARGEST` of the nodes in them."""
+    own = [r.count for r in runs if r.name != INPUTS]
+    return len(own) >= 2 and max(own) <= LARGEST * sum(own)
+
+
+def _upto(module: str | None, depth: int) -> str:
+    return "" if module is None else ".".join(module.split(".")[:depth])
+
+
+def _runs(keys: list[str], nodes: list[FxNode], first: int) -> list[FxRun]:
+    """Runs of nodes with the same key; inputs and parameters make runs of their own, together.
+
+    A node without a key joins the run before it, or begins the run `start` if there is none or it is of inputs.
+    """
+    filled: list[str] = []
+    for key, node in zip(keys, nodes, strict=True):
+        own = INPUTS if node["kind"] in ("input", "param") else key
+        filled.append(own or (filled[-1] if filled and filled[-1] != INPUTS else "start"))
+    runs: list[FxRun] = []
+    for key, run in groupby(filled):
+        count = len(list(run))
+        runs.append(FxRun(shorten(key, 200), first, count))
+        first += count
+    return runs
+
+
+def _joined(runs: list[FxRun]) -> list[FxRun]:
+    """Join neighboring runs, because there are too many: `model.layers.0 – 13`; inputs at the start stay separate."""
+    head = runs[:1] if runs[0].name == INPUTS else []
+    rest = runs[len(head) :]
+    size = -(-len(rest) // (MOST - len(head)))
+    return head + [_together(rest[at : at + size]) for at in range(0, len(rest), size)]
+
+
+def _together(runs: list[FxRun]) -> FxRun:
+    one, other = runs[0].name, runs[-1].name
+    # what both begin with: the file of a place, or a module's path
+    shared = one.rpartition(":" if ":" in one else ".")[0] + (":" if ":" in one else ".")
+    name = one if one == other else f"{one} – {other.removeprefix(shared)}"
+    return FxRun(name, runs[0].first, sum(r.count for r in runs))
+
+
+def _pieces(count: int, first: int) -> list[FxRun]:
+    size = -(-count // MOST)
+    return [
+        FxRun(f"nodes {first + at + 1}–{first + min(count, at + size)}", first + at, min(size, count - at))
+        for at in range(0, count, size)
+    ]

@@ -8,17 +8,33 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Literal, TypedDict
 
-from dynascope.compiler.report import Break, Frame, Graph, Report, plural
-from dynascope.widgets.drawing.fold import Folded
+from typing_extensions import NotRequired
+
+from dynascope.compiler.report import Break, Frame, Graph, Report
 from dynascope.widgets.features.places import Places, break_code, graph_tone, ops_text
 from dynascope.widgets.features.recompiles import recompile_words
 from dynascope.widgets.features.regions import region_name
-from dynascope.widgets.layout.geometry import MARGIN, Rect
+from dynascope.widgets.layout.geometry import Rect
 from dynascope.widgets.layout.split_graph import COLUMN, PAD
-from dynascope.widgets.wire import Drawing, Shape
 from dynascope.widgets.words import compiler_text, cut, line_ranges, printable, shorten, text_width, wrapped
+
+
+class Drawing(TypedDict):
+    """Sizes in pixels that the static picture and the front end share."""
+
+    inset: float  # from the border of a frame, a graph or a fold to its text
+    break_inset: float  # from the border of a break, whose ends are round, to its text
+    title_height: float  # the strip of a frame that has its title
+    title_baseline: float  # from the top of a frame to the baseline of its title
+    line_height: float  # of each line below the title
+    first_line: float  # from the top of a frame to the baseline of the first line below the title
+    region_height: float  # the strip above a break that names its region
+    corner: float  # the radius of a frame's corners
+    box_corner: float  # the radius of a box's corners
+    bend: float  # the radius of the bends of arrows
+
 
 BOX_WIDTH, BOX_HEIGHT = COLUMN - 2 * PAD, 34.0
 SIZES: Final[Drawing] = {
@@ -27,10 +43,61 @@ SIZES: Final[Drawing] = {
 }  # fmt: skip
 #: the row of a frame's later versions: its height, the most boxes in it, and the gap between them
 VERSION_HEIGHT, VERSIONS, VERSION_GAP = 22.0, 7, 4.0
-#: width of a fold: a frame inside it, and the margins around that frame
-FOLD_WIDTH = COLUMN + 2 * MARGIN
 FLAGS = {True: "breaks are errors here", False: "breaks are allowed here"}
 SHORT_FLAGS = {True: "breaks are errors", False: "breaks allowed"}
+
+
+class Shape(TypedDict):
+    """A box or a group of the split graph, placed.
+
+    `region`: "error" or "allow", for a frame whose `error_on_graph_break` is not the run's, and for a break in a region
+    (its `lines` name the region).  `contents`: for a version box, the ids of its graph, and of the later versions that the box
+    stands for, with their graphs.
+    """
+
+    id: str
+    kind: str
+    x: float
+    y: float
+    w: float
+    h: float
+    title: str
+    note: str
+    full: str
+    tone: NotRequired[int]
+    lines: NotRequired[list[str]]
+    badge: NotRequired[str]
+    group: NotRequired[str]
+    region: NotRequired[str]
+    contents: NotRequired[list[str]]
+
+
+#: what an arrow says: a graph stops at a break; a frame is compiled again, continues as a resume function, calls another one,
+#: or runs into a break of another one
+ArrowKind = Literal["within", "recompiles", "continues", "calls", "hits"]
+
+
+class Arrow(TypedDict):
+    """An edge of the split graph, routed."""
+
+    source: str
+    target: str
+    kind: ArrowKind
+    points: list[list[float]]
+    label: NotRequired[str]
+    at: NotRequired[list[float]]
+    full: str
+
+
+class Picture(TypedDict):
+    """The split graph: frames are `groups`, all else is `boxes`; `left_out` says in words what is not drawn."""
+
+    width: float
+    height: float
+    groups: list[Shape]
+    boxes: list[Shape]
+    arrows: list[Arrow]
+    left_out: str
 
 
 def blank(id: str, kind: str, title: str, note: str, full: str) -> Shape:
@@ -186,17 +253,6 @@ def break_shape(places: Places, b: Break) -> Shape:
 def _short_call(code: str) -> str:
     """`graph_break()` for `torch._dynamo.graph_break()`: a call of a function of torch or NumPy, without its module."""
     return re.sub(r"^(?:torch|numpy|np)\.(?:\w+\.)*(?=\w+\()", "", code)
-
-
-def fold_shape(folded: Folded, breaks: list[Break], graphs: dict[str, tuple[int, Graph]]) -> Shape:
-    """The box of folded frames, with the ids of its contents."""
-    note = plural(len(breaks), "break") if breaks else ""
-    room = FOLD_WIDTH - 44 - text_width(note, 11)
-    full = f"{folded.title()}, folded" + (f", with {note}" if note else "")
-    shape = blank(folded.id, "fold", cut(folded.title(), room, 12, bold=True), note, full)
-    shape["contents"] = [f.id for f in folded.frames] + [b.id for b in breaks]
-    shape["contents"] += [f.graph for f in folded.frames if f.graph in graphs and f.graph]
-    return shape
 
 
 def _notes(word: str, place: str, line: int) -> list[str]:

@@ -1,24 +1,25 @@
-"""The split graph: which frames, graphs and breaks are drawn, what is folded, how they are joined.
+"""The split graph: which frames, graphs and breaks are drawn, and how they are joined.
 
 Promises: in a picture, a break is one box at most, however many frames ran into it, if possible in the frame that has its line;
-calls and recompiles lead to the right, continuations down; frames with status "ignored" are left out; what is folded is counted
-in words, never silently dropped.
+calls and recompiles lead to the right, continuations down; frames with status "ignored" are left out; what is not drawn is
+counted in words.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 
-from dynascope.compiler.report import Break, Frame, Report
-from dynascope.widgets.drawing.fold import Folded, fold
+from dynascope.compiler.report import Break, Frame, Report, plural
 from dynascope.widgets.drawing.shapes import (
     BOX_HEIGHT,
     BOX_WIDTH,
-    FOLD_WIDTH,
     SIZES,
     VERSION_HEIGHT,
+    Arrow,
+    ArrowKind,
+    Picture,
+    Shape,
     break_shape,
-    fold_shape,
     frame_shape,
     graph_shape,
     place_row,
@@ -26,24 +27,21 @@ from dynascope.widgets.drawing.shapes import (
 )
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.layout.split_graph import COLUMN, Box, Edge, EdgeKind, layout
-from dynascope.widgets.wire import Arrow, ArrowKind, Picture, Shape
 from dynascope.widgets.words import shorten, text_width
 
-#: `split_picture` folds frames if there are more than this
-FOLD_ABOVE = 50
-#: number of frames that are then drawn one by one, and of those that are drawn once the view shows the whole
-KEEP, KEEP_WHOLE = 20, 400
-#: number of frames in a picture that cannot be scrolled
-SHORT = 10
+#: at most this many frames are drawn at once; this many in a short picture
+MOST, SHORT = 50, 10
 #: at most this many arrows lead to one break from other frames that ran into it
 HIT_ARROWS = 8
+#: functions whose frames are counted by name, where they are not drawn
+NAMES = 10
 
 
 def whole_picture(report: Report, places: Places) -> Picture:
-    """The picture of a large report: all frames, with recompiles drawn in their first version; the view shows a part of it."""
+    """The picture of all frames, with recompiles drawn in their first version; the view shows a part of it."""
     first = _first_versions(report, 1)
     visible = [f for f in report.frames if f.status != "ignored" and f.id not in first]
-    return _Drawing(report, places, visible, {}, first=first).picture()
+    return _Drawing(report, places, visible, first).picture()
 
 
 def _first_versions(report: Report, least: int) -> dict[str, str]:
@@ -58,35 +56,32 @@ def _first_versions(report: Report, least: int) -> dict[str, str]:
     return {id: version for id, version in first.items() if later[version] >= least}
 
 
-def split_picture(report: Report, places: Places, keep: int = KEEP, above: int = FOLD_ABOVE) -> Picture:
-    """The picture of a report; if there are more than `above` frames, `keep` of them are drawn, and the others folded.
+def split_picture(report: Report, places: Places, most: int = MOST) -> Picture:
+    """The picture of a report, or of its `most` frames that matter most.
 
-    Two versions of a frame stand side by side; more than two, as a row in the first one.
+    Failed, skipped and unfinished frames are chosen first, then recompiles, then all others but resume functions, then resume
+    functions, the empty ones last.  Two versions of a frame stand side by side; more than two, as a row in the first one.
     """
     first = _first_versions(report, 2)
     visible = [f for f in report.frames if f.status != "ignored" and f.id not in first]
-    kept, folds = fold(visible, keep) if len(visible) > above else (visible, {})
-    return _Drawing(report, places, kept, folds, first=first).picture()
+    chosen = {f.id for f in sorted(visible, key=_weight)[:most]}
+    return _Drawing(report, places, [f for f in visible if f.id in chosen], first).picture()
 
 
-def _distinct(folds: dict[str, Folded]) -> list[Folded]:
-    return list({folded.id: folded for folded in folds.values()}.values())
+def _weight(frame: Frame) -> int:
+    if frame.status in ("failed", "skipped", "unfinished"):
+        return 0
+    if frame.recompile_of:
+        return 1
+    return 2 if frame.kind != "resume" else 4 if frame.status == "empty" else 3
 
 
 class _Drawing:
     """Builds one picture."""
 
-    def __init__(
-        self,
-        report: Report,
-        places: Places,
-        frames: list[Frame],
-        folds: dict[str, Folded],
-        first: dict[str, str] | None = None,
-    ) -> None:
+    def __init__(self, report: Report, places: Places, frames: list[Frame], first: dict[str, str]) -> None:
         """`first`: id of each frame that is drawn as a version in another frame -> id of that frame."""
-        self.report, self.places, self.frames, self.folds = report, places, frames, folds
-        self.first = first or {}
+        self.report, self.places, self.frames, self.first = report, places, frames, first
         #: id of a frame -> its later versions; id of their row -> the shapes in it
         self.versions: dict[str, list[Frame]] = defaultdict(list)
         self.rows: dict[str, list[Shape]] = {}
@@ -94,6 +89,7 @@ class _Drawing:
         self.graphs = {g.id: (n, g) for n, g in enumerate(report.graphs)}
         self.breaks = {b.id: b for b in report.breaks}
         self.drawn = {f.id for f in frames}
+        self.left_out = [f for f in report.frames if f.status != "ignored" and first.get(f.id, f.id) not in self.drawn]
         for id, version in self.first.items():
             self.versions[version].append(self.by_id[id])
         #: id of a break -> the drawn frames that were skipped or failed because of it, and those with a graph that it ended
@@ -114,18 +110,17 @@ class _Drawing:
 
     def picture(self) -> Picture:
         held: dict[str, list[Break]] = defaultdict(list)
+        unseen = {f.id for f in self.left_out}
         for b in self.report.breaks:
             owner = self.owners[b.id]
             if owner is not None:
                 held[owner].append(b)
-            elif not any(h.frame in self.folds for h in b.hits):
+            elif not unseen.intersection(h.frame for h in b.hits):
                 self._box(break_shape(self.places, b), None)
         for frame in self.frames:
             self._frame(frame, held[frame.id])
-        for folded in _distinct(self.folds):
-            self._fold_box(folded)
         for frame in self.report.frames:
-            if self._drawn_in(frame.id) in self.drawn or frame.id in self.folds:
+            if self._drawn_in(frame.id) in self.drawn:
                 self._join(frame)
         for b in self.report.breaks:
             self._hits(b)
@@ -169,12 +164,7 @@ class _Drawing:
             stop = next((b.id for b in breaks if b.id == own), breaks[0].id)
             self._arrow(frame.graph, stop, "within", "down", "", "stops at")
 
-    def _fold_box(self, folded: Folded) -> None:
-        ids = {f.id for f in folded.frames}
-        breaks = [b for b in self.report.breaks if self.owners[b.id] is None and any(h.frame in ids for h in b.hits)]
-        self._box(fold_shape(folded, breaks, self.graphs), None, FOLD_WIDTH)
-
-    def _box(self, shape: Shape, group: str | None, width: float = BOX_WIDTH) -> None:
+    def _box(self, shape: Shape, group: str | None) -> None:
         if shape["id"] not in self.shapes:
             if group is not None:
                 shape["group"] = group
@@ -182,21 +172,19 @@ class _Drawing:
                 shape.pop("group", None)
             self.shapes[shape["id"]] = shape
             height = BOX_HEIGHT + (SIZES["region_height"] if shape["kind"] == "break" and "region" in shape else 0)
-            self.boxes.append(Box(shape["id"], width, height, group))
+            self.boxes.append(Box(shape["id"], BOX_WIDTH, height, group))
 
     # -- arrows -----------------------------------------------------------------------------------
 
     def _shown_as(self, id: str | None) -> str | None:
-        """Id of a frame's group or fold; if it has neither, that of the frame it continues, or of its caller, and so on."""
+        """Id of the frame in which a frame is drawn; if it is ignored, that of the frame it continues, or of its caller."""
         for _ in range(len(self.by_id) + 1):
             id = self.first.get(id, id) if id is not None else None
-            if id is None or id in self.drawn:
-                return id
-            if id in self.folds:
-                return self.folds[id].id
-            frame = self.by_id.get(id)
-            id = (frame.continues or frame.parent) if frame else None
-        return None
+            frame = self.by_id.get(id or "")
+            if frame is None or frame.status != "ignored":
+                break
+            id = frame.continues or frame.parent
+        return id if id in self.drawn else None
 
     def _join(self, frame: Frame) -> None:
         """Add the arrow that leads to a frame: from its earlier version, from what it continues, or from its caller."""
@@ -273,8 +261,15 @@ class _Drawing:
         return {
             "width": round(width, 1), "height": placed.height, "groups": [self.shapes[id] for id in self.groups],
             "boxes": [shape for row in boxes for shape in row], "arrows": self.arrows,
-            "folded": "; ".join(f.title() for f in _distinct(self.folds)),
+            "left_out": self._left_out(),
         }  # fmt: skip
+
+    def _left_out(self) -> str:
+        """What is not drawn: `81 more resumes of f; 3 more frames of g`."""
+        names = Counter((f.name or f.code_name, "more resume" if f.kind == "resume" else "more frame") for f in self.left_out)
+        parts = [f"{plural(count, what)} of {shorten(name, 60)}" for (name, what), count in names.most_common(NAMES)]
+        others = sum(names.values()) - sum(count for _, count in names.most_common(NAMES))
+        return "; ".join([*parts, *([f"{plural(others, 'more frame')} of other functions"] if others else [])])
 
 
 def _label_at(arrow: Arrow, route: list[tuple[float, float]]) -> list[float]:

@@ -9,9 +9,9 @@ the ids of what they stand for (`data-contents`); an arrow has the ids of both e
 from __future__ import annotations
 
 from html import escape
+from typing import TypedDict
 
-from dynascope.widgets.drawing.shapes import SIZES
-from dynascope.widgets.wire import Arrow, Drawn, Picture, Shape
+from dynascope.widgets.drawing.shapes import SIZES, Arrow, Picture, Shape
 
 _TIPS = "".join(
     f'<marker id="dyn-{tip}" markerWidth="8" markerHeight="8" refX="7" refY="4" orient="auto" markerUnits="userSpaceOnUse">'
@@ -24,31 +24,25 @@ _DEFINITIONS = (
 )
 
 
-#: most width and height of a map, and least width and height of its marks
-_MAP, _MARK = (150.0, 62.0), (2.0, 1.5)
+class Drawn(TypedDict):
+    """A picture as SVG; `large`: the view shows the part of it around what is selected.
+
+    `left_out`: what is not drawn, in words.
+    """
+
+    width: float
+    height: float
+    large: bool
+    left_out: str
+    svg: str
 
 
-def drawn(picture: Picture, whole: Picture | None = None, *, with_map: bool = False) -> Drawn:
-    """A picture as it is shown; `whole`: the same without folds, to which the view changes."""
+def drawn(picture: Picture, large: bool = False) -> Drawn:
+    """A picture as it is shown; `large`: the view shows the part of it around what is selected."""
     return {
-        "width": picture["width"], "height": picture["height"], "folded": picture["folded"], "svg": _svg(picture),
-        "whole": _svg(whole) if whole else "", "map": _map(picture) if with_map else "",
+        "width": picture["width"], "height": picture["height"], "large": large, "left_out": picture["left_out"],
+        "svg": _svg(picture),
     }  # fmt: skip
-
-
-def _map(picture: Picture) -> str:
-    """The picture small: a mark for each frame, those with a break apart."""
-    across = _MAP[0] / picture["width"]
-    down = min(1.5 * across, _MAP[1] / picture["height"])
-    broken = {b.get("group") for b in picture["boxes"] if b["kind"] == "break"}
-    marks = [
-        f'<rect class="dyn-mapdot dyn-mapdot-{"break" if g["id"] in broken else g["kind"]}" data-id="{escape(g["id"])}"'
-        f' x="{g["x"] * across:.1f}" y="{g["y"] * down:.1f}" width="{max(_MARK[0], g["w"] * across):.1f}"'
-        f' height="{max(_MARK[1], g["h"] * down):.1f}"/>'
-        for g in picture["groups"]
-    ]
-    size = f'width="{_MAP[0]:g}" height="{max(12.0, picture["height"] * down):.0f}"'
-    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} aria-hidden="true">{"".join(marks)}</svg>'
 
 
 def _svg(picture: Picture) -> str:
@@ -109,7 +103,7 @@ def _group(g: Shape) -> str:
 
 
 def _box(b: Shape) -> str:
-    """A graph, a version, a fold, or a break, which may have a region around it."""
+    """A graph, a version, or a break, which may have a region around it."""
     w, h, top, is_break, parts = b["w"], b["h"], 0.0, b["kind"] == "break", ""
     if is_break and "region" in b:
         top = SIZES["region_height"]

@@ -32,7 +32,6 @@ from dynascope.widgets.features.breaks import frame_words
 from dynascope.widgets.features.places import Places, break_code
 from dynascope.widgets.features.recompiles import SYMBOL, symbol_title
 from dynascope.widgets.terminal import Terminal
-from dynascope.widgets.wire import FxNode
 from dynascope.widgets.words import printable, shorten
 
 #: the tab lists at most this many operations
@@ -58,6 +57,26 @@ _KINDS = (
     ("shape", ("view", "reshape", "permute", "transpose", "expand", "squeeze", "unsqueeze", "cat", "stack", "split", "chunk",
                "flatten", "getitem", "slice", "t", "to", "contiguous", "clone", "select", "index", "getattr", "size")),
 )  # fmt: skip
+
+
+class FxNode(TypedDict):
+    """One node of an FX graph; `heat`: its time as a percentage of the slowest node's.
+
+    `reads`: the positions, in the list of nodes, of the nodes that it reads, all of them before it.
+    """
+
+    name: str
+    op: str
+    kind: str
+    target: str
+    value: str
+    reads: list[int]
+    full: str
+    line: NotRequired[int]
+    file: NotRequired[str]
+    place: NotRequired[str]
+    time: NotRequired[str]
+    heat: NotRequired[int]
 
 
 class Bar(TypedDict):

@@ -20,7 +20,6 @@ const MARKS = {
   empty: "∅",
   resume: "↳",
   autograd: "↶",
-  fold: "⋯",
 };
 const SWITCHABLE = ["break", "function", "skipped", "failed", "unfinished", "statements"];
 

@@ -19,7 +19,6 @@ export function search(content, query) {
   const onLine = line ? idsOnLine(content.sources, Number(line[1])) : new Set();
   const found = [];
   for (const [id, detail] of Object.entries(content.details)) {
-    if (detail.kind === "fold") continue;
     const matches = line
       ? detail.line === Number(line[1]) || onLine.has(id)
       : `${detail.title} ${detail.code} ${detail.place} ${detail.kind}`.toLowerCase().includes(words);
@@ -75,7 +74,7 @@ export function step(picture, id, key) {
  * @param {Shape} shape
  */
 function middle({ kind, x, y, w, h }) {
-  return [x + w / 2, ["graph", "break", "fold"].includes(kind) ? y + h / 2 : y + 12];
+  return [x + w / 2, ["graph", "break"].includes(kind) ? y + h / 2 : y + 12];
 }
 
 /**

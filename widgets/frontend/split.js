@@ -19,7 +19,6 @@ const LEGEND = [
   ["failed", "failed frame"],
   ["cached", "cached frame"],
   ["unfinished", "unfinished frame"],
-  ["fold", "folded"],
   ["empty", "empty frame"],
   ["hits", "same break, hit again"],
   ["allow", "region: breaks allowed"],
@@ -138,10 +137,8 @@ export function splitView(select, enter) {
     icon("⤢", "fit", () => fit(0, 1)),
   );
   const legend = h("div", { cls: "dyn-legend", "aria-label": "legend", role: "note" });
-  const foot = h("div", { cls: "dyn-foot" }, legend);
-  const folded = h("div", { cls: "dyn-folded" });
   const bar = h("div", { cls: "dyn-bar" }, h("h2", { text: "Split graph" }), tools);
-  const node = h("section", { cls: "dyn-split", "aria-label": "split graph" }, bar, pane, folded, foot);
+  const node = h("section", { cls: "dyn-split", "aria-label": "split graph" }, bar, pane, legend);
   const markPressed = exclusive("aria-pressed");
   const wasDragged = draggable(pane);
 
@@ -162,10 +159,6 @@ export function splitView(select, enter) {
   let whole = null;
   /** Its frames. @type {ReturnType<typeof framesOf> | null} */
   let frames = null;
-  /** The map of the whole: a mark for each frame. */
-  const map = h("div", { cls: "dyn-map", title: "map of the split graph; click a mark to go there" });
-  map.addEventListener("click", (event) => select(idOf(closest(event, ".dyn-mapdot"))));
-  foot.append(map);
   /** Ids of frames of which all neighbours are shown. @type {Set<string>} */
   let wide = new Set();
   let showWhole = false;
@@ -199,30 +192,18 @@ export function splitView(select, enter) {
     if (content) draw(content);
     highlight(selected)();
   }
-  /** Show what a fold holds; returns false for any other shape. @param {string} id */
-  function unfold(id) {
-    const fold = shown?.shapes.find((shape) => shape.id === id && shape.kind === "fold");
-    if (!fold || !content?.split.whole || showWhole) return false;
-    showAll(true);
-    select(fold.contents[0]);
-    tabStop(fold.contents[0])?.focus({ preventScroll: true });
-    return true;
-  }
-
   /** @param {ViewModel} model */
   function draw(model) {
     if (content !== model) {
-      whole = model.overview && model.split.svg ? parsed(model.split.svg) : null;
+      whole = model.split.large ? parsed(model.split.svg) : null;
       frames = whole && framesOf(whole);
-      map.replaceChildren(markup(model.split.map));
-      map.hidden = !model.split.map;
       wide = new Set();
     }
     content = model;
     const { split } = model;
     if (!split.svg) return;
     if (frames && whole) shown = (!showWhole && focused(frames, selected || model.first, wide)) || whole;
-    else shown = parsed((showWhole && split.whole) || split.svg);
+    else shown = parsed(split.svg);
     const { svg } = shown;
     svg.setAttribute("role", "group");
     const description = `split graph of ${model.name.slice(0, 200)}; use the arrow keys to follow the arrows`;
@@ -233,19 +214,17 @@ export function splitView(select, enter) {
     if (zoomed) resize();
     else fit();
     if (!svg.hasAttribute("width")) resize();
-    wholeButton.hidden = !frames && !split.whole;
+    wholeButton.hidden = !frames;
     wholeButton.setAttribute("aria-pressed", String(showWhole));
-    folded.textContent = split.folded && !showWhole ? `folded: ${split.folded}` : "";
     legend.replaceChildren(...legendOf(svg));
     tabStop(selected);
     find();
   }
 
-  /** The id of the shape that shows something: its own, or that of the fold that contains it. @type {(id: string) => string} */
+  /** The id of the shape that shows something: its own, or that of a version's box. @type {(id: string) => string} */
   function shownAs(id) {
     if (nodes.has(id)) return id;
-    const fold = shown?.shapes.find((shape) => shape.contents.includes(id));
-    return fold ? fold.id : id;
+    return shown?.shapes.find((shape) => shape.contents.includes(id))?.id || id;
   }
   /** Whether the frame of something is drawn with all frames after it. @param {string} id */
   function isAround(id) {
@@ -267,11 +246,6 @@ export function splitView(select, enter) {
     if (!shown) return () => {};
     if (frames && !showWhole && moved && !isAround(chosen) && content) draw(content);
     const id = shownAs(chosen);
-    const focus = frames?.owner.get(chosen)?.id;
-    for (const mark of map.querySelectorAll(".dyn-mapdot")) {
-      mark.classList.toggle("dyn-mapdot-on", nodes.has(idOf(/** @type {SVGElement} */ (mark))));
-      mark.classList.toggle("dyn-mapdot-focus", idOf(/** @type {SVGElement} */ (mark)) === focus);
-    }
     const node = nodes.get(id);
     markPressed(node ? [node] : []);
     for (const { path, source, target } of shown.arrows) {
@@ -291,9 +265,7 @@ export function splitView(select, enter) {
     const matching = new Set(ids.map(shownAs));
     for (const [id, n] of nodes) n.classList.toggle("dyn-dim", searching && !matching.has(id));
     const hidden = ids.filter((id) => !nodes.has(id)).length;
-    const count = ids.length
-      ? `${ids.length} found${hidden ? `, ${hidden} ${frames ? "elsewhere" : "folded"}` : ""}`
-      : "nothing found";
+    const count = ids.length ? `${ids.length} found${hidden ? `, ${hidden} elsewhere` : ""}` : "nothing found";
     found.textContent = searching ? count : "";
   }
   field.addEventListener("input", find);
@@ -311,7 +283,7 @@ export function splitView(select, enter) {
     const hit = closest(event, ".dyn-node");
     if (!hit || dragged) return;
     const id = idOf(hit);
-    if (widen(id) || unfold(id)) return;
+    if (widen(id)) return;
     select(id);
     (nodes.get(id) || hit).focus({ preventScroll: true });
   });
@@ -352,7 +324,7 @@ export function splitView(select, enter) {
   }
   /** Select, and perhaps go to the detail. @type {(id: string, further: boolean) => void} */
   function choose(id, further) {
-    if (widen(id) || unfold(id)) return;
+    if (widen(id)) return;
     select(id);
     if (further) enter();
   }

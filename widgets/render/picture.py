@@ -12,12 +12,12 @@ from typing import Any
 
 from dynascope.compiler.report import Report
 from dynascope.widgets.drawing.palette import GRAPHS_LIGHT, LIGHT, TONES, literal
+from dynascope.widgets.drawing.shapes import Picture, Shape
 from dynascope.widgets.drawing.split_graph import split_picture
-from dynascope.widgets.drawing.split_svg import drawn, rect, text
+from dynascope.widgets.drawing.split_svg import Drawn, drawn, rect, text
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.summary import headline
 from dynascope.widgets.guarded import guarded
-from dynascope.widgets.wire import Drawn, Picture, Shape
 from dynascope.widgets.words import cut, printable, wrapped
 
 #: the part of the front end's style that pictures need
@@ -38,17 +38,17 @@ def to_svg(report: Report) -> str:
 def svg(title: str, picture: Drawn, *, titled: bool = True) -> str:
     """The SVG document of a picture; `titled`: whether to put the title above it, or only into `<title>`."""
     title = printable(title, 2000)
-    width = max(picture["width"], SMALLEST if titled or picture["folded"] else 0.0)
+    width = max(picture["width"], SMALLEST if titled or picture["left_out"] else 0.0)
     head = wrapped(title, width - 28, 12.8, most=3) if titled else []
-    top, foot = 12.0 + 16 * len(head) if titled else 0.0, 24.0 if picture["folded"] else 0.0
+    top, foot = 12.0 + 16 * len(head) if titled else 0.0, 24.0 if picture["left_out"] else 0.0
     height = top + picture["height"] + foot
     place = (
         f'<svg x="{(width - picture["width"]) / 2:g}" y="{top:g}" width="{picture["width"]:g}" height="{picture["height"]:g}"'
     )
     parts = [text("dyn-strong", 14, 21 + 16 * i, line) for i, line in enumerate(head)]
     parts.append(picture["svg"].replace("<svg", place, 1))
-    if picture["folded"]:
-        parts.append(text("dyn-soft", 14, height - 10, cut("folded: " + picture["folded"], width - 28, 11)))
+    if picture["left_out"]:
+        parts.append(text("dyn-soft", 14, height - 10, cut("not drawn: " + picture["left_out"], width - 28, 11)))
     return _document(title, width, height, "".join(parts))
 
 

@@ -36,21 +36,20 @@ replaceChildren(h("b",{text:"Do this first"}),id?button("dyn-first","",()=>ctx.s
 {cls:"dyn-first"},...withCode(first)),tryIt,left?h("p",{cls:"dyn-left"},h("i",{text:"Remaining: "}),left):"",...more.map(
 sentence=>h("p",{cls:"dyn-left"},...withCode(sentence)))),drawButton()},drawButton,highlight:()=>()=>{}}}var plural=(n,word)=>`${n} ${word}${n===1?"":"s"}`;function search(content,query){let words=query.trim().toLowerCase();if(!words)
 return[];let line=/^(?:line\s*|:|l)?(\d+)$/.exec(words),onLine=line?idsOnLine(content.sources,Number(line[1])):new Set,found=[];
-for(let[id,detail]of Object.entries(content.details)){if(detail.kind==="fold")continue;(line?detail.line===Number(line[1])||
-onLine.has(id):`${detail.title} ${detail.code} ${detail.place} ${detail.kind}`.toLowerCase().includes(words))&&found.push(
-id)}return found}function idsOnLine(sources,number){let lines=sources.flatMap(file=>file.lines.filter(line=>line.line===
-number));return new Set(lines.flatMap(line=>[line.id,...(line.marks||[]).map(mark=>mark.id)]))}function step(picture2,id,key){
-let all=picture2.shapes,here=all.find(shape=>shape.id===id);if(!here)return all.length?all[0].id:"";let[x,y]=middle(here),
-linked=new Set;for(let arrow of picture2.arrows)arrow.source===id&&linked.add(arrow.target),arrow.target===id&&linked.add(
-arrow.source);let best="",least=1/0;for(let shape of all){if(shape.id===id)continue;let[a,b]=middle(shape),ahead={ArrowDown:b-
-y,ArrowUp:y-b,ArrowRight:a-x,ArrowLeft:x-a}[key],aside=Math.abs(key==="ArrowDown"||key==="ArrowUp"?a-x:b-y);if(!(ahead>1))
-continue;let cost=(ahead+2.5*aside)*(linked.has(shape.id)?.3:1);cost<least&&([best,least]=[shape.id,cost])}return best||
-id}function middle({kind,x,y,w,h:h2}){return[x+w/2,["graph","break","fold"].includes(kind)?y+h2/2:y+12]}function inSight(rows,open,only){
-let kept=new Set;for(let at=rows.length-1,need=-1;at>=0;at--){let{depth,owner}=rows[at];need=Math.min(need,depth),(owner===
-only||need===depth)&&(kept.add(at),need=depth-1)}let hidden=1/0;return rows.flatMap(({depth},at)=>depth>hidden?[]:(hidden=
-open.has(at)?1/0:depth,!only||kept.has(at)?[at]:[]))}function sourceText(sources,{file,start,end}){let found=sources.find(
-f=>f.file===file);return(found?found.lines.filter(l=>l.line>=start&&l.line<=end):[]).flatMap((l,i)=>i&&l.gap?["...",l.text]:
-[l.text]).join(`
+for(let[id,detail]of Object.entries(content.details))(line?detail.line===Number(line[1])||onLine.has(id):`${detail.title}\
+ ${detail.code} ${detail.place} ${detail.kind}`.toLowerCase().includes(words))&&found.push(id);return found}function idsOnLine(sources,number){
+let lines=sources.flatMap(file=>file.lines.filter(line=>line.line===number));return new Set(lines.flatMap(line=>[line.id,
+...(line.marks||[]).map(mark=>mark.id)]))}function step(picture2,id,key){let all=picture2.shapes,here=all.find(shape=>shape.
+id===id);if(!here)return all.length?all[0].id:"";let[x,y]=middle(here),linked=new Set;for(let arrow of picture2.arrows)arrow.
+source===id&&linked.add(arrow.target),arrow.target===id&&linked.add(arrow.source);let best="",least=1/0;for(let shape of all){
+if(shape.id===id)continue;let[a,b]=middle(shape),ahead={ArrowDown:b-y,ArrowUp:y-b,ArrowRight:a-x,ArrowLeft:x-a}[key],aside=Math.
+abs(key==="ArrowDown"||key==="ArrowUp"?a-x:b-y);if(!(ahead>1))continue;let cost=(ahead+2.5*aside)*(linked.has(shape.id)?
+.3:1);cost<least&&([best,least]=[shape.id,cost])}return best||id}function middle({kind,x,y,w,h:h2}){return[x+w/2,["graph",
+"break"].includes(kind)?y+h2/2:y+12]}function inSight(rows,open,only){let kept=new Set;for(let at=rows.length-1,need=-1;at>=
+0;at--){let{depth,owner}=rows[at];need=Math.min(need,depth),(owner===only||need===depth)&&(kept.add(at),need=depth-1)}let hidden=1/0;
+return rows.flatMap(({depth},at)=>depth>hidden?[]:(hidden=open.has(at)?1/0:depth,!only||kept.has(at)?[at]:[]))}function sourceText(sources,{
+file,start,end}){let found=sources.find(f=>f.file===file);return(found?found.lines.filter(l=>l.line>=start&&l.line<=end):
+[]).flatMap((l,i)=>i&&l.gap?["...",l.text]:[l.text]).join(`
 `)}function parseLink(hash){let match=/^#?([a-z]+\d+)(?:\/(\w+))?$/.exec(hash||"");return match?{id:match[1],part:match[2]||
 ""}:null}var linkTo=(id,part)=>`#${id}${part?"/"+part:""}`;function pending(){let settings={},regions=new Map;return{settings,
 regions,set(name,value,now){value===now?delete settings[name]:settings[name]=value},region(target,set){regions.get(target)===
@@ -196,10 +195,10 @@ own=content2.details[id],found=order.flatMap(file=>file.lines.filter(line=>belon
 line=>({file,line}))).sort((a,b)=>+(b.file.file===own?.file)-+(a.file.file===own?.file));found[0]&&showLine(found[0].file,
 found[0].line)}let way=content2.details[id]?.way;path.replaceChildren(...way?wayParts(way,content2.sources,()=>point(way.
 file,way.line)):[]);let nodes=rows.filter(row2=>belongs(row2,content2,id)).map(row2=>row2.node);return markSelected(nodes),
-nodes.length&&mark(nodes[0]),()=>reveal(box,nodes[0],!0)}}}var MOST_PAINTED=4e4,MARKS={break:"✂",graph:"▦",skipped:"–",failed:"✗",empty:"∅",resume:"↳",autograd:"↶",fold:"\
-⋯"},SWITCHABLE=["break","function","skipped","failed","unfinished","statements"];function proseBody({text,todo,code}){
-return h("div",{cls:"dyn-prose"},text.map(t=>h("p",{},...withCode(t))),todo.length>0&&h("h3",{text:"What to do"}),todo.length>
-0&&h("ul",{},...todo.map(t=>h("li",{},...withCode(t)))),code.map(t=>h("pre",{cls:"dyn-code dyn-wrap",text:t})))}var VERDICTS={
+nodes.length&&mark(nodes[0]),()=>reveal(box,nodes[0],!0)}}}var MOST_PAINTED=4e4,MARKS={break:"✂",graph:"▦",skipped:"–",failed:"✗",empty:"∅",resume:"↳",autograd:"↶"},
+SWITCHABLE=["break","function","skipped","failed","unfinished","statements"];function proseBody({text,todo,code}){return h(
+"div",{cls:"dyn-prose"},text.map(t=>h("p",{},...withCode(t))),todo.length>0&&h("h3",{text:"What to do"}),todo.length>0&&
+h("ul",{},...todo.map(t=>h("li",{},...withCode(t)))),code.map(t=>h("pre",{cls:"dyn-code dyn-wrap",text:t})))}var VERDICTS={
 verified:"✓",conditional:"?",refused:"✗",untried:"–"};function fixRow({words,verdict,gain,assumption,condition,diff}){
 let lines=diff.map(line=>h("span",{cls:line[0]==="+"?"dyn-added":line[0]==="-"?"dyn-removed":"",text:`${line}
 `}));return h("div",{cls:`dyn-change dyn-change-${verdict}`},h("p",{},h("b",{"aria-hidden":"true",text:`${VERDICTS[verdict]}\
@@ -482,12 +481,12 @@ y+from.h,end=to.y+Math.min(TURN,to.h/2),beside=to.x>=from.x+from.w;if(!beside&&t
 x,to.y]];let start=beside?from.y+Math.min(TURN,from.h/2):bottom-6,side=beside?outer.x-COLUMN_GAP/2-6:outer.x-12,out=beside?
 from.x+from.w:from.x;return Math.abs(start-end)<1?[[out,end],[to.x,end]]:[[out,start],[side,start],[side,end],[to.x,end]]}var CLICK=5,LEGEND=[["graph","graph"],["break","graph break"],["allowed","allowed break"],["compiled","frame"],["recompi\
 le","recompiled"],["skipped","skipped frame"],["failed","failed frame"],["cached","cached frame"],["unfinished","unfinis\
-hed frame"],["fold","folded"],["empty","empty frame"],["hits","same break, hit again"],["allow","region: breaks allowed"],
-["error","region: breaks are errors"]],serial=0;function parsed(text){serial++;let own=text.replace(/(id="|url\(#)dyn-/g,
-`$1dyn-${serial}-`);return picture(markup(own).firstElementChild)}function picture(svg){let shapes=[...svg.querySelectorAll(
-".dyn-node")].map(node=>{let{id="",kind="",group="",contents="",box=""}=node.dataset,[x,y,w,h2]=box.split(" ").map(Number);
-return{node,id,kind,group,contents:contents?contents.split(" "):[],x,y,w,h:h2}}),arrows=[...svg.querySelectorAll(".dyn-a\
-rrow")].map(path=>{let{s:source="",t:target="",kind="",label:label2=""}=path.dataset;return{path,source,target,kind,label:label2}}),
+hed frame"],["empty","empty frame"],["hits","same break, hit again"],["allow","region: breaks allowed"],["error","region\
+: breaks are errors"]],serial=0;function parsed(text){serial++;let own=text.replace(/(id="|url\(#)dyn-/g,`$1dyn-${serial}\
+-`);return picture(markup(own).firstElementChild)}function picture(svg){let shapes=[...svg.querySelectorAll(".dyn-node")].
+map(node=>{let{id="",kind="",group="",contents="",box=""}=node.dataset,[x,y,w,h2]=box.split(" ").map(Number);return{node,
+id,kind,group,contents:contents?contents.split(" "):[],x,y,w,h:h2}}),arrows=[...svg.querySelectorAll(".dyn-arrow")].map(
+path=>{let{s:source="",t:target="",kind="",label:label2=""}=path.dataset;return{path,source,target,kind,label:label2}}),
 [,,width,height]=String(svg.getAttribute("viewBox")).split(" ").map(Number);return{svg,shapes,arrows,width,height}}function keyOf(kind){
 let size={x:1,y:1,width:18,height:11,rx:kind==="break"||kind==="allowed"?5.5:3},shape=s("rect",{cls:"dyn-main dyn-frame",
 ...size}),behind=kind==="recompile"&&s("rect",{cls:"dyn-frame",...size,x:4,y:-2}),arrow=s("path",{cls:"dyn-arrow dyn-a-h\
@@ -504,51 +503,44 @@ tabindex:"-1"}),field=h("input",{cls:"dyn-search",type:"search",placeholder:"Sea
 he split graph by name or line"}),found=h("span",{cls:"dyn-found",role:"status"}),wholeButton=button("dyn-btn","Whole gr\
 aph",()=>showAll(!showWhole)),tools=h("div",{cls:"dyn-tools"},field,found,wholeButton,icon("−","zoom out",()=>zoom(scale/
 1.25)),icon("+","zoom in",()=>zoom(scale*1.25)),icon("⤢","fit",()=>fit(0,1))),legend2=h("div",{cls:"dyn-legend","aria-\
-label":"legend",role:"note"}),foot=h("div",{cls:"dyn-foot"},legend2),folded=h("div",{cls:"dyn-folded"}),bar2=h("div",{cls:"\
-dyn-bar"},h("h2",{text:"Split graph"}),tools),node=h("section",{cls:"dyn-split","aria-label":"split graph"},bar2,pane,folded,
-foot),markPressed=exclusive("aria-pressed"),wasDragged=draggable(pane),content=null,selected="",shown=null,nodes=new Map,
-stop,ids=[],scale=1,zoomed=!1,whole=null,frames=null,map=h("div",{cls:"dyn-map",title:"map of the split graph; click a m\
-ark to go there"});map.addEventListener("click",event=>select(idOf(closest(event,".dyn-mapdot")))),foot.append(map);let wide=new Set,
-showWhole=!1;function zoom(to){scale=Math.min(3,Math.max(.2,to)),zoomed=!0,resize()}function resize(){shown?.svg.setAttribute(
-"width",String(Math.round(shown.width*scale))),shown?.svg.setAttribute("height",String(Math.round(shown.height*scale)))}
-function fit(least=.6,otherwise=.8){let room=pane.clientWidth-2;if(!shown||room<50)return;let all=Math.min(1,room/shown.
-width);scale=all<(frames?.5:least)&&!(frames&&showWhole)?otherwise:all,resize()}function showAll(all){showWhole=all,zoomed=
-!1,content&&draw(content),highlight(selected)()}function unfold(id){let fold=shown?.shapes.find(shape=>shape.id===id&&shape.
-kind==="fold");return!fold||!content?.split.whole||showWhole?!1:(showAll(!0),select(fold.contents[0]),tabStop(fold.contents[0])?.
-focus({preventScroll:!0}),!0)}function draw(model){content!==model&&(whole=model.overview&&model.split.svg?parsed(model.
-split.svg):null,frames=whole&&framesOf(whole),map.replaceChildren(markup(model.split.map)),map.hidden=!model.split.map,wide=
-new Set),content=model;let{split}=model;if(!split.svg)return;frames&&whole?shown=!showWhole&&focused(frames,selected||model.
-first,wide)||whole:shown=parsed(showWhole&&split.whole||split.svg);let{svg}=shown;svg.setAttribute("role","group");let description=`\
+label":"legend",role:"note"}),bar2=h("div",{cls:"dyn-bar"},h("h2",{text:"Split graph"}),tools),node=h("section",{cls:"dy\
+n-split","aria-label":"split graph"},bar2,pane,legend2),markPressed=exclusive("aria-pressed"),wasDragged=draggable(pane),
+content=null,selected="",shown=null,nodes=new Map,stop,ids=[],scale=1,zoomed=!1,whole=null,frames=null,wide=new Set,showWhole=!1;
+function zoom(to){scale=Math.min(3,Math.max(.2,to)),zoomed=!0,resize()}function resize(){shown?.svg.setAttribute("width",
+String(Math.round(shown.width*scale))),shown?.svg.setAttribute("height",String(Math.round(shown.height*scale)))}function fit(least=.6,otherwise=.8){
+let room=pane.clientWidth-2;if(!shown||room<50)return;let all=Math.min(1,room/shown.width);scale=all<(frames?.5:least)&&
+!(frames&&showWhole)?otherwise:all,resize()}function showAll(all){showWhole=all,zoomed=!1,content&&draw(content),highlight(
+selected)()}function draw(model){content!==model&&(whole=model.split.large?parsed(model.split.svg):null,frames=whole&&framesOf(
+whole),wide=new Set),content=model;let{split}=model;if(!split.svg)return;frames&&whole?shown=!showWhole&&focused(frames,
+selected||model.first,wide)||whole:shown=parsed(split.svg);let{svg}=shown;svg.setAttribute("role","group");let description=`\
 split graph of ${model.name.slice(0,200)}; use the arrow keys to follow the arrows`;svg.setAttribute("aria-label",description),
 nodes=new Map(shown.shapes.map(({id,node:node2})=>[id,node2])),stop=void 0,pane.replaceChildren(svg),zoomed?resize():fit(),
-svg.hasAttribute("width")||resize(),wholeButton.hidden=!frames&&!split.whole,wholeButton.setAttribute("aria-pressed",String(
-showWhole)),folded.textContent=split.folded&&!showWhole?`folded: ${split.folded}`:"",legend2.replaceChildren(...legendOf(
-svg)),tabStop(selected),find()}function shownAs(id){if(nodes.has(id))return id;let fold=shown?.shapes.find(shape=>shape.
-contents.includes(id));return fold?fold.id:id}function isAround(id){let frame=frames?.owner.get(id);return frame?nodes.has(
-frame.id)&&frame.out.every(({arrow,to})=>arrow.kind==="hits"||nodes.has(to.id)):!0}function tabStop(id){return stop&&stop.
-setAttribute("tabindex","-1"),stop=nodes.get(id)||[...nodes.values()][0],stop&&stop.setAttribute("tabindex","0"),stop}function highlight(chosen){
-let moved=selected!==chosen;if(selected=chosen,!shown)return()=>{};frames&&!showWhole&&moved&&!isAround(chosen)&&content&&
-draw(content);let id=shownAs(chosen),focus=frames?.owner.get(chosen)?.id;for(let mark of map.querySelectorAll(".dyn-mapd\
-ot"))mark.classList.toggle("dyn-mapdot-on",nodes.has(idOf(mark))),mark.classList.toggle("dyn-mapdot-focus",idOf(mark)===
-focus);let node2=nodes.get(id);markPressed(node2?[node2]:[]);for(let{path,source,target}of shown.arrows)path.classList.toggle(
-"dyn-on",source===id||target===id);return tabStop(id),()=>{for(let part of[nodes.get(node2?.dataset.group||""),node2])part&&
-reveal(pane,part.querySelector(".dyn-main"))}}function find(){ids=content?search(content,field.value):[];let searching=!!field.
-value.trim(),matching=new Set(ids.map(shownAs));for(let[id,n]of nodes)n.classList.toggle("dyn-dim",searching&&!matching.
-has(id));let hidden=ids.filter(id=>!nodes.has(id)).length,count=ids.length?`${ids.length} found${hidden?`, ${hidden} ${frames?
-"elsewhere":"folded"}`:""}`:"nothing found";found.textContent=searching?count:""}field.addEventListener("input",find),field.
-addEventListener("keydown",event=>{if(event.key==="Enter"&&ids.length)select(ids[(ids.indexOf(selected)+1)%ids.length]);else if(event.
-key==="Escape")field.value="",find();else return;handled(event)}),pane.addEventListener("click",event=>{let dragged=wasDragged(),
-hit=closest(event,".dyn-node");if(!hit||dragged)return;let id=idOf(hit);widen(id)||unfold(id)||(select(id),(nodes.get(id)||
-hit).focus({preventScroll:!0}))});let onWheel=event=>{!event.ctrlKey&&!event.metaKey||(event.preventDefault(),zoom(scale*
-(event.deltaY<0?1.12:.89)))};pane.addEventListener("wheel",onWheel,{passive:!1}),pane.addEventListener("keydown",event=>{
-let{key}=event,at=closest(event,".dyn-node");if(key==="+"||key==="-")zoom(key==="+"?scale*1.25:scale/1.25);else{if(!at||
-event.ctrlKey||event.metaKey||event.altKey)return;if(key.startsWith("Arrow"))walk(idOf(at),key);else if(key==="Enter"||key===
-" ")choose(idOf(at),key==="Enter");else return}handled(event)});function walk(id,key){let next=shown&&tabStop(step(shown,
-id,key));next&&(next.focus({preventScroll:!0}),reveal(pane,next.querySelector(".dyn-main")))}function widen(id){let box=shown?.
-shapes.find(shape=>shape.id===id&&shape.kind==="more"),[of]=box?.contents||[];return!content||!of?!1:(wide.add(of),frames?.
-owner.get(selected)?.id===of?draw(content):select(of),highlight(selected)(),tabStop(of)?.focus({preventScroll:!0}),!0)}function choose(id,further){
-widen(id)||unfold(id)||(select(id),further&&enter())}let observer=new ResizeObserver(()=>{zoomed||!content||(fit(),highlight(
-selected)())});return observer.observe(pane),{node,draw,highlight:(_,id)=>highlight(id),stop:()=>observer.disconnect()}}var ZOOM=4,MOST_ZOOM=256,NARROW=3,TONES2=["dynamo","lowering","aot","passes","codegen","compiler"],kindClass=(kind,tone=TONES2.
+svg.hasAttribute("width")||resize(),wholeButton.hidden=!frames,wholeButton.setAttribute("aria-pressed",String(showWhole)),
+legend2.replaceChildren(...legendOf(svg)),tabStop(selected),find()}function shownAs(id){return nodes.has(id)?id:shown?.shapes.
+find(shape=>shape.contents.includes(id))?.id||id}function isAround(id){let frame=frames?.owner.get(id);return frame?nodes.
+has(frame.id)&&frame.out.every(({arrow,to})=>arrow.kind==="hits"||nodes.has(to.id)):!0}function tabStop(id){return stop&&
+stop.setAttribute("tabindex","-1"),stop=nodes.get(id)||[...nodes.values()][0],stop&&stop.setAttribute("tabindex","0"),stop}
+function highlight(chosen){let moved=selected!==chosen;if(selected=chosen,!shown)return()=>{};frames&&!showWhole&&moved&&
+!isAround(chosen)&&content&&draw(content);let id=shownAs(chosen),node2=nodes.get(id);markPressed(node2?[node2]:[]);for(let{
+path,source,target}of shown.arrows)path.classList.toggle("dyn-on",source===id||target===id);return tabStop(id),()=>{for(let part of[
+nodes.get(node2?.dataset.group||""),node2])part&&reveal(pane,part.querySelector(".dyn-main"))}}function find(){ids=content?
+search(content,field.value):[];let searching=!!field.value.trim(),matching=new Set(ids.map(shownAs));for(let[id,n]of nodes)
+n.classList.toggle("dyn-dim",searching&&!matching.has(id));let hidden=ids.filter(id=>!nodes.has(id)).length,count=ids.length?
+`${ids.length} found${hidden?`, ${hidden} elsewhere`:""}`:"nothing found";found.textContent=searching?count:""}field.addEventListener(
+"input",find),field.addEventListener("keydown",event=>{if(event.key==="Enter"&&ids.length)select(ids[(ids.indexOf(selected)+
+1)%ids.length]);else if(event.key==="Escape")field.value="",find();else return;handled(event)}),pane.addEventListener("c\
+lick",event=>{let dragged=wasDragged(),hit=closest(event,".dyn-node");if(!hit||dragged)return;let id=idOf(hit);widen(id)||
+(select(id),(nodes.get(id)||hit).focus({preventScroll:!0}))});let onWheel=event=>{!event.ctrlKey&&!event.metaKey||(event.
+preventDefault(),zoom(scale*(event.deltaY<0?1.12:.89)))};pane.addEventListener("wheel",onWheel,{passive:!1}),pane.addEventListener(
+"keydown",event=>{let{key}=event,at=closest(event,".dyn-node");if(key==="+"||key==="-")zoom(key==="+"?scale*1.25:scale/1.25);else{
+if(!at||event.ctrlKey||event.metaKey||event.altKey)return;if(key.startsWith("Arrow"))walk(idOf(at),key);else if(key==="E\
+nter"||key===" ")choose(idOf(at),key==="Enter");else return}handled(event)});function walk(id,key){let next=shown&&tabStop(
+step(shown,id,key));next&&(next.focus({preventScroll:!0}),reveal(pane,next.querySelector(".dyn-main")))}function widen(id){
+let box=shown?.shapes.find(shape=>shape.id===id&&shape.kind==="more"),[of]=box?.contents||[];return!content||!of?!1:(wide.
+add(of),frames?.owner.get(selected)?.id===of?draw(content):select(of),highlight(selected)(),tabStop(of)?.focus({preventScroll:!0}),
+!0)}function choose(id,further){widen(id)||(select(id),further&&enter())}let observer=new ResizeObserver(()=>{zoomed||!content||
+(fit(),highlight(selected)())});return observer.observe(pane),{node,draw,highlight:(_,id)=>highlight(id),stop:()=>observer.
+disconnect()}}var ZOOM=4,MOST_ZOOM=256,NARROW=3,TONES2=["dynamo","lowering","aot","passes","codegen","compiler"],kindClass=(kind,tone=TONES2.
 indexOf(kind))=>`dyn-k-${kind}${tone<0?"":` dyn-tone-${tone}`}`,percent=part=>`${part>=.1||part===0?Math.round(part*100):
 (part*100).toFixed(1)}%`;function merged(segments,least){let pieces=[],run=[],close=()=>{run.length<2?pieces.push(...run):
 pieces.push(joined(run)),run=[]};for(let segment of segments){let before=run[run.length-1],apart=before&&(before.lane!==

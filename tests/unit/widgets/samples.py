@@ -34,9 +34,9 @@ from dynascope.compiler.report import (
     StackEntry,
     Summary,
 )
-from dynascope.widgets.drawing.split_graph import FOLD_ABOVE, KEEP, split_picture
+from dynascope.widgets.drawing.shapes import Picture
+from dynascope.widgets.drawing.split_graph import MOST, split_picture
 from dynascope.widgets.features.places import Places
-from dynascope.widgets.wire import Picture
 
 CELL = "/tmp/ipykernel_1/1234.py"
 VERSIONS: dict[str, str | None] = {"dynascope": "0.1.0", "torch": "2.13.0", "python": "3.11"}
@@ -50,9 +50,9 @@ SETTINGS: dict[str, Any] = {
 URL = "https://meta-pytorch.github.io/compile-graph-break-site/gb/gb0025.html"
 
 
-def split(report: Report, keep: int = KEEP, above: int = FOLD_ABOVE) -> Picture:
+def split(report: Report, most: int = MOST) -> Picture:
     """The split graph of a report that is not large."""
-    return split_picture(report, Places(report), keep, above)
+    return split_picture(report, Places(report), most)
 
 
 def node(

@@ -10,7 +10,7 @@ from samples import alone, layers_alone, one_break
 
 from dynascope.compiler.report import Graph, GraphRun, Node, OpTime, Report, byte_text
 from dynascope.widgets import view
-from dynascope.widgets.drawing.fx_fold import fx_folds
+from dynascope.widgets.drawing.fx_picture import fx_folds
 from dynascope.widgets.features.graphs import graph_run_words, heat, operation_name, value_text
 from dynascope.widgets.model import view_model
 from dynascope.widgets.render.static_output import static_html

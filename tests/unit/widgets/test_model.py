@@ -1,4 +1,4 @@
-"""The model: what is drawn, counted, folded and told of each kind of report."""
+"""The model: what is drawn, counted and told of each kind of report."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ from samples import (
 )
 
 from dynascope.compiler.report import Frame, Report, Source
-from dynascope.widgets.drawing.split_graph import KEEP_WHOLE
 from dynascope.widgets.model import ViewModel, view_model
 
 
@@ -35,7 +34,7 @@ def kinds(report: Report) -> list[str]:
 
 
 def drawn_ids(svg: str) -> set[str]:
-    return set(re.findall('data-id="([^"]*)" data-kind="(?!fold)', svg))
+    return set(re.findall('data-id="([^"]*)" data-kind="', svg))
 
 
 def source_line(model: ViewModel, number: int) -> dict[str, Any]:
@@ -55,7 +54,7 @@ def test_every_model_is_json_and_the_report_stays_as_it_was(name: str) -> None:
 @pytest.mark.parametrize("name", SAMPLES)
 def test_what_can_be_selected_has_a_detail(name: str) -> None:
     model = view_model(SAMPLES[name]())
-    assert drawn_ids(model["split"]["svg"] + model["split"]["whole"]) <= set(model["details"])
+    assert drawn_ids(model["split"]["svg"]) <= set(model["details"])
     assert {row["id"] for row in model["breaks"]} <= set(model["details"])
     assert {c["id"] for c in model["chips"] if "id" in c} <= set(model["details"])
     assert model["first"] in {*model["details"], ""}
@@ -149,22 +148,19 @@ def test_an_error_is_the_first_thing_to_see() -> None:
     assert "stopped by an error" in model["headline"]
 
 
-def test_many_frames_fold_and_say_so() -> None:
+def test_of_many_frames_the_view_has_all_and_a_picture_counts_those_that_it_lacks() -> None:
     model = view_model(many())
-    assert model["split"]["folded"] == "81 more resumes of f"
-    assert len(split(many())["groups"]) == 20
+    assert model["split"]["large"]
+    assert {f.id for f in many().frames} <= drawn_ids(model["split"]["svg"])
     assert len(model["breaks"]) == 100
-
-
-def test_the_whole_picture_has_all_frames_but_of_very_many() -> None:
-    picture = view_model(many())["split"]
-    frames = {f.id for f in many().frames}
-    assert not frames <= drawn_ids(picture["svg"])
-    assert frames <= drawn_ids(picture["whole"])
-    assert view_model(one_break())["split"]["whole"] == ""
-    whole = split(many(600), KEEP_WHOLE, KEEP_WHOLE)
-    assert len(whole["groups"]) == 400
-    assert whole["folded"] == "201 more resumes of f"
+    assert not view_model(one_break())["split"]["large"]
+    few = split(many(), 20)
+    assert len(few["groups"]) == 20
+    assert few["left_out"] == "81 more resumes of f"
+    assert {box["group"] for box in few["boxes"]} == {group["id"] for group in few["groups"]}
+    assert {end for arrow in few["arrows"] for end in (arrow["source"], arrow["target"])} <= {
+        shape["id"] for shape in (*few["groups"], *few["boxes"])
+    }
 
 
 def test_counts_are_the_headline_in_parts() -> None:
@@ -258,15 +254,6 @@ def test_nodes_that_nothing_joins_stand_in_rows() -> None:
     picture = view_model(report)["details"]["g0"]["parts"][0]["body"]["picture"]
     assert picture["width"] < 1000
     assert len({box[1] for box in picture["boxes"]}) > 10
-
-
-def test_a_fold_knows_what_it_holds() -> None:
-    picture = split(many())
-    fold = next(b for b in picture["boxes"] if b["kind"] == "fold")
-    drawn = {g["id"] for g in picture["groups"]}
-    frames = {id for id in fold["contents"] if id.startswith("f")}
-    assert not frames & drawn
-    assert frames | drawn == {f.id for f in many().frames}
 
 
 def test_regions_are_named_where_their_breaks_stand() -> None:

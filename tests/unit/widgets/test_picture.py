@@ -61,8 +61,8 @@ def test_dot_holds_generated_names_only_outside_of_quotes(name: str) -> None:
 
 
 def test_dot_has_the_colors_and_dashes_of_the_svg() -> None:
-    (fold,) = [line for line in to_dot(many()).splitlines() if "more resumes" in line]
-    assert (LIGHT["panel"] in fold, LIGHT["break"] in fold) == (True, False)
+    (broken,) = [line for line in to_dot(one_break()).splitlines() if "graph_break" in line]
+    assert LIGHT["break"] in broken
     (arrow,) = [line for line in to_dot(recompiled()).splitlines() if "->" in line]
     assert "style=dashed" in arrow
 
@@ -88,16 +88,16 @@ def test_the_static_twin_survives_sanitisers() -> None:
     assert " id=" not in page
 
 
-def test_the_static_picture_of_many_frames_is_short_and_says_what_is_folded() -> None:
+def test_the_static_picture_of_many_frames_is_short_and_says_what_is_not_drawn() -> None:
     page = to_mimebundle(SAMPLES["many"]())["text/html"]
     picture = base64.b64decode(page.partition("base64,")[2].partition('"')[0]).decode()
     assert float(picture.partition('height="')[2].partition('"')[0]) < 2200
-    assert "91 more resumes of f" in picture
+    assert "not drawn: 91 more resumes of f" in picture
 
 
 def test_a_break_before_a_skipped_resume_function_is_not_drawn_in_it() -> None:
     report = many()
-    report.frames[60].status, report.frames[60].graph = "skipped", None  # drawn for that; the frame that it continues is folded
+    report.frames[60].status, report.frames[60].graph = "skipped", None  # drawn for that; the frame that it continues is not
     picture = split_picture(report, Places(report))
     assert "f60" in [shape["id"] for shape in picture["groups"]]
     assert [shape["id"] for shape in picture["boxes"] if shape.get("group") == "f60"] == ["b60"]
