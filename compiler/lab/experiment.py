@@ -40,7 +40,7 @@ from dynascope.compiler.lab.reachable import Reachable
 from dynascope.compiler.lab.recorded_call import Clones, RecordedCall, Vary
 from dynascope.compiler.lab.snapshot import held_back_output, random_states, torch_random_states
 from dynascope.compiler.patching import value_or_absent
-from dynascope.compiler.source.code import names_used
+from dynascope.compiler.source.code import globals_used
 
 #: `grad_fn=` in a printed tensor: compiled code has other names there
 _HISTORY = re.compile(r",?\s*grad_fn=<[^>]*>")
@@ -310,7 +310,7 @@ def _names_of(target: Any, given: dict[str, Any]) -> dict[int, str]:
     known = {"": getattr(target, "__self__", target)}
     if isinstance(function, FunctionType):
         code = function.__code__
-        known |= {name: function.__globals__.get(name) for name in names_used(code)}
+        known |= {name: function.__globals__.get(name) for name in globals_used(code)}
         cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
         known |= {name: value_or_absent(functools.partial(getattr, cell, "cell_contents")) for name, cell in cells}
     known |= {name: value for name, value in given.items() if isinstance(value, torch.nn.Module)}

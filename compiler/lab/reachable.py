@@ -10,7 +10,6 @@ locks.  Python does not show the state of every object, so effects on these cann
 from __future__ import annotations
 
 import contextvars
-import dis
 import functools
 import gc
 import io
@@ -39,7 +38,7 @@ from dynascope.compiler.lab.objects import (
     slot_values,
 )
 from dynascope.compiler.patching import ABSENT
-from dynascope.compiler.source.code import names_used, nested_code
+from dynascope.compiler.source.code import globals_used, names_used
 from dynascope.compiler.source.origin import is_users
 
 #: at most this many objects are inspected
@@ -112,7 +111,7 @@ class Reachable:
         self.is_complete = self.is_complete and not todo
 
     def names_in(self, namespace: dict[str, Any]) -> list[str]:
-        """The names that the user's functions may read or bind in this namespace; names of attributes are among them."""
+        """The names that the user's functions may read or bind in this namespace."""
         return [entry.name for entry in self._global_names.values() if entry.namespace is namespace]
 
     def side_effects(self) -> list[str]:
@@ -167,10 +166,11 @@ class Reachable:
             return  # the closure and globals of a library's function are not followed
         self.objects.append(function)
         yield from (function.__defaults__, function.__kwdefaults__, *_attributes(function), *(function.__closure__ or ()))
-        names = names_used(function.__code__)
+        names, own = names_used(function.__code__), globals_used(function.__code__)
         self.names |= names
-        self.waiting |= waiting_calls(function, names)
-        for name in sorted(names):
+        # `self.input` waits for nobody
+        self.waiting |= {"getpass"} & names | (_WAITING & own - function.__globals__.keys())
+        for name in sorted(own):
             named = self._name(function.__globals__, name)
             yield named
             if isinstance(value := function.__globals__.get(name), ModuleType):
@@ -246,14 +246,6 @@ def _is_users_module(name: str) -> bool:
 
 
 # -- what is not restored ------------------------------------------------------------------------------------------
-
-
-def waiting_calls(function: FunctionType, names: set[str]) -> set[str]:
-    """Names of functions that wait for the user, among those that a function uses; `self.input` is not one of them."""
-    found = _WAITING & names - function.__globals__.keys()
-    instructions = (i for code in nested_code(function.__code__) for i in dis.get_instructions(code)) if found else ()
-    read = {i.argval for i in instructions if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
-    return {"getpass"} & names | found & read
 
 
 def described(value: Any) -> str | None:

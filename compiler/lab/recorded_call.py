@@ -29,7 +29,7 @@ from dynascope.compiler.lab.objects import GlobalName, states_of
 from dynascope.compiler.lab.reachable import Reachable, is_spoiled
 from dynascope.compiler.lab.snapshot import StateSnapshot, held_back_output
 from dynascope.compiler.patching import interrupts_deferred
-from dynascope.compiler.source.code import names_used
+from dynascope.compiler.source.code import globals_used
 from dynascope.compiler.source.origin import in_torch
 
 
@@ -167,7 +167,7 @@ class RecordedCall:
         self.target, self.namespace = target, namespace
         self.entry = target if entry is None else entry
         #: for a cell's statements: the names that they use
-        self.names = () if namespace is None else tuple(sorted(names_used(target.__code__)))
+        self.names = () if namespace is None else tuple(sorted(globals_used(target.__code__)))
         #: whether the call returned; False if it raised, or is still running
         self.returned = False
         self._refusal: str | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dis
 import re
 from collections.abc import Callable, Iterator
 from types import CodeType
@@ -11,6 +12,8 @@ from typing import Any
 #: name of the function that holds a cell's statements
 STATEMENTS = "__cell__"
 
+#: matches the instructions that read or bind a global, or a name of a module or class
+_GLOBAL = re.compile(r"(LOAD|STORE|DELETE)_(NAME|GLOBAL)|LOAD_FROM_DICT_OR_GLOBALS")
 _RESUME = re.compile(r"^torch_dynamo_resume_in_(?P<name>.*)_at_(?P<line>\d+)$", re.S)
 
 
@@ -37,6 +40,12 @@ def nested_code(code: CodeType) -> Iterator[CodeType]:
 def names_used(code: CodeType) -> set[str]:
     """Names of globals and attributes that this code, and the functions defined in it, may use."""
     return set(code.co_names).union(*(names_used(c) for c in code.co_consts if isinstance(c, CodeType)))
+
+
+def globals_used(code: CodeType) -> set[str]:
+    """Names of globals that this code, and the functions defined in it, may read or bind; an attribute's name is none."""
+    instructions = (i for inner in nested_code(code) for i in dis.get_instructions(inner))
+    return {i.argval for i in instructions if _GLOBAL.fullmatch(i.opname)}
 
 
 def code_key(code: CodeType) -> tuple[str, int]:

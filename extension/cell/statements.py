@@ -44,7 +44,7 @@ from dynascope.cell.syntax import bound_names, dotted_name, generated, is_string
 from dynascope.cell.targets import definitions
 from dynascope.compiler.capture.torch_private import config
 from dynascope.compiler.lab.fix.text_edits import NotApplicable
-from dynascope.compiler.source.code import STATEMENTS, map_constants, names_used, user_name
+from dynascope.compiler.source.code import STATEMENTS, globals_used, map_constants, user_name
 from dynascope.compiler.source.code_swap import set_from_text
 from dynascope.widgets.words import line_ranges
 
@@ -224,7 +224,7 @@ def _read_by_functions(statements: Sequence[ast.stmt], namespace: Namespace) -> 
     codes = [f.__code__ for f in _functions(namespace) if user_name(f.__code__.co_name) != user_name(STATEMENTS)]
     lambdas = [n for s in statements for n in ast.walk(s) if isinstance(n, ast.Lambda)]
     names = {n.id for node in lambdas for n in ast.walk(node) if isinstance(n, ast.Name)}
-    return names.union(*map(names_used, codes))
+    return names.union(*map(globals_used, codes))
 
 
 def _functions(namespace: Namespace) -> Iterator[FunctionType]:

@@ -25,7 +25,7 @@ from dynascope.compiler.lab.objects import GlobalName, attributes_of
 from dynascope.compiler.lab.reachable import Reachable
 from dynascope.compiler.lab.recorded_call import Arguments, RecordedCall, Vary, computed
 from dynascope.compiler.patching import value_or_absent
-from dynascope.compiler.source.code import names_used
+from dynascope.compiler.source.code import globals_used
 
 EMPTY = "No tensor is empty"
 _LARGE = 1e4
@@ -122,7 +122,7 @@ def tensors_held(target: Any) -> list[Any]:
     if not isinstance(function, FunctionType):
         return []
     code = function.__code__
-    values = [function.__globals__.get(name) for name in sorted(names_used(code))]
+    values = [function.__globals__.get(name) for name in sorted(globals_used(code))]
     values += [value_or_absent(functools.partial(getattr, cell, "cell_contents")) for cell in function.__closure__ or ()]
     return [v for v in values if isinstance(v, torch.Tensor) and not isinstance(v, torch.nn.Parameter)]
 

@@ -301,3 +301,14 @@ def test_an_inference_tensor_stays_one() -> None:
     report = dynascope.explain(lambda x: x * 2, backend="eager", profile=1)(of_inference)
     assert report.profile is not None
     assert [segment.graph for segment in report.profile.segments if segment.kind == "graph"] == ["g0"]
+
+
+log = logging.getLogger("dynascope.tests.named_as_a_method")
+
+
+def test_a_method_of_the_name_of_a_global_is_not_that_global() -> None:
+    log.addHandler(handler := logging.StreamHandler(io.StringIO()))
+    try:
+        assert notes(lambda x: x.log()) == []
+    finally:
+        log.removeHandler(handler)
