@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,6 +21,7 @@ from dynascope.compiler.builder.compile_records import CompileRecord
 from dynascope.compiler.builder.dynamo_texts import BreakText, in_python
 from dynascope.compiler.builder.events.schema import FrameEnd, GraphEnd, Location, Region, ResumeMade, TracedCall
 from dynascope.compiler.builder.outcomes import same_line
+from dynascope.compiler.builder.symbols import callers
 from dynascope.compiler.report import Break, FlagOrigin, Frame, Hit, Outcome, StackEntry, Undecided
 from dynascope.compiler.source import lines
 from dynascope.compiler.source.code import user_name
@@ -206,7 +208,7 @@ class BreakTable:
         if rest_is_eager:
             frame.reason = "Dynamo could not resume after the break: the rest of the function runs eagerly"
         flags = self.regions.at_graph_end(frame, end, record.resumes)
-        return self.hit(frame, stack, text, "skipped" if rest_is_eager else "resumed", flags)
+        return self.hit(frame, stack, text, "skipped" if rest_is_eager else "resumed", flags, record.callers)
 
     def forget(self, frames: set[str]) -> None:
         """Remove the hits of these frames, which are not the user's, from breaks that have other hits."""
@@ -225,7 +227,7 @@ class BreakTable:
         texts = [dynamo_texts.read_break(t) for t in record.break_texts]
         for text in texts[:-1]:
             if text.line is not None and (text.file, text.line) != (texts[-1].file, texts[-1].line):
-                self.hit(frame, self.printed_stack(text, record), text, "skipped", Flags())
+                self.hit(frame, self.printed_stack(text, record), text, "skipped", Flags(), record.callers)
 
     def stopped(self, record: CompileRecord, frame: Frame, outcome: Outcome) -> str | None:
         """Record the break that made Dynamo skip the frame or fail.
@@ -238,7 +240,7 @@ class BreakTable:
         stack = known or self.printed_stack(text, record) or _failed_line(record)
         if not stack or not (text.parts or known):
             return None
-        id = self.hit(frame, stack, text, outcome, self.regions.at_stop(frame, record.frame_end))
+        id = self.hit(frame, stack, text, outcome, self.regions.at_stop(frame, record.frame_end), record.callers)
         _, hit, _ = self._by_frame[frame.id]
         hit.block = self.block(record, frame, hit, text)
         return id
@@ -282,11 +284,23 @@ class BreakTable:
             return text.stack[-1:]
         return [Location(text.file, text.line, "")] if text.file is not None and text.line is not None else []
 
-    def hit(self, frame: Frame, stack: list[Location], text: BreakText, outcome: Outcome, flags: Flags) -> str:
-        entries = [self.entry(e) for e in stack if not is_plumbing(e.file)] or [self.entry(stack[-1])]
+    def hit(
+        self,
+        frame: Frame,
+        stack: list[Location],
+        text: BreakText,
+        outcome: Outcome,
+        flags: Flags,
+        led: Sequence[Location] = (),
+    ) -> str:
+        entries = [self.entry(e) for e in stack if not is_plumbing(e.file)]
+        # the break of a frame of torch's own, as of torch.cond, is part of the one at the user's line that led to it
+        user = [] if entries else callers(led, self.cell_of)[-1:]
+        entries = entries or user or [self.entry(stack[-1])]
         at = entries[-1]
         first = text.parts[0] if text.parts else dynamo_texts.Part(reason="unknown")
-        broken = self.known(at, first) or self.new(at, entries, text, first)
+        broken = next((b for b in self.breaks if user and (b.file, b.line) == (at.file, at.line)), None)
+        broken = broken or self.known(at, first) or self.new(at, entries, text, first)
         # a text names a resume function after the user's function that it continues; a text without a stack names only the
         # innermost line, so the frame's own line is then unknown
         names = (frame.code_name, user_name(frame.code_name))

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from dynascope.compiler.builder.dynamo_texts import in_python, user_expression
 from dynascope.compiler.report import Constraint, DynamicCause, GuardOrigin, GuardSite, StackEntry, Symbol
+from dynascope.compiler.source.code import user_name
 from dynascope.compiler.source.lines import CellResolver, character_column, source_line
 from dynascope.compiler.source.origin import in_torch, is_plumbing, torch_folder
 
@@ -154,7 +155,11 @@ def callers(stack: Iterable[Any], cell_of: CellResolver) -> list[StackEntry]:
     """The entries of a Python stack of `schema.Location` objects, outermost first, without those of torch and plumbing."""
     return [
         StackEntry(
-            file=s.file, line=s.line, function=s.function, cell=cell_of(s.file), source=source_line(s.file, s.line).strip()
+            file=s.file,
+            line=s.line,
+            function=user_name(s.function),
+            cell=cell_of(s.file),
+            source=source_line(s.file, s.line).strip(),
         )
         for s in stack
         if not is_plumbing(s.file) and not in_torch(s.file)

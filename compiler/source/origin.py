@@ -22,7 +22,7 @@ PLUMBING = frozenset({
 #: libraries that the compiler itself calls: for symbolic sizes, and to partition graphs
 _SYMBOLIC = frozenset({"sympy", "mpmath", "networkx"})
 #: the compiler's files, by the beginning of their path in torch's folder
-_COMPILER = ("_dynamo", "_inductor", "_functorch", "_compile", "utils/_contextlib")
+_COMPILER = ("_dynamo", "_inductor", "_functorch", "_higher_order_ops", "_compile", "utils/_contextlib")
 #: matches the folder of an installed torch on any machine: a log may be from another machine
 _TORCH = re.compile(PACKAGES + r"torch[/\\]")
 _LIBRARY = re.compile(PACKAGES)

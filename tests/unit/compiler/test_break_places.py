@@ -416,3 +416,16 @@ def test_capturing_a_number_is_not_advised_where_the_line_branches_on_it() -> No
     for function, advised in ((branching, False), (using, True)):
         report = seen(lambda f=function: torch.compile(f, backend="eager")(torch.ones(3)))  # type: ignore[misc]
         assert [any("capture_scalar_outputs" in h for h in b.hints) for b in report.breaks] == [advised]
+
+
+def test_the_break_of_a_failing_cond_is_one_at_the_users_line() -> None:
+    def unlike(x: torch.Tensor) -> torch.Tensor:
+        return torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x.double(), (x,))
+
+    with observe() as recording, pytest.raises(Exception, match="same dtype"):
+        torch.compile(unlike, backend="eager")(torch.ones(3))
+    report = recording.report
+    [broken] = report.breaks
+    assert report.error is not None
+    assert {b.file for b in (broken, report.error)} == {__file__}
+    assert broken.error.startswith("RuntimeError: When merging two branches")

@@ -111,6 +111,7 @@ def test_a_checkout_in_a_folder_named_dynascope_holds_the_users_code(tmp_path: P
     ("file", "whose", "plumbing"),
     [
         ("/opt/other/lib/python3.12/site-packages/torch/_dynamo/external_utils.py", "torch", True),
+        ("/opt/other/lib/python3.12/site-packages/torch/_higher_order_ops/cond.py", "torch", True),
         ("/opt/other/lib/python3.12/site-packages/torch/nn/functional.py", "torch", False),
         ("C:\\other\\Lib\\site-packages\\torch\\utils\\_contextlib.py", "torch", True),
         ("/opt/other/lib/python3.12/site-packages/torchvision/_dynamo.py", "library", False),
