@@ -180,7 +180,7 @@ def advice(report: Report, b: Break) -> list[str]:
     elif b.type == _ITERATOR:
         steps.insert(0, "Pass a list or a tuple in place of the iterator.")
     elif fails:
-        steps.insert(0, "Eager code raises an error here, too: correct the line, or what it is given.")
+        steps.insert(0, "The line raised an error when it ran uncompiled: correct it, or what it is given by the compiled code before it.")
     elif b.error.endswith("must be bool, not SymBool"):
         steps.insert(0, "Decide it while tracing, `True if ... else False`: sizes for which it differs are then compiled anew.")
     elif "does not know how to trace the builtin" in b.explanation:
@@ -247,6 +247,9 @@ def outcome(report: Report, setting: str, ids: Container[str | None]) -> tuple[b
     held = next((fix for fix in fixes if fix.chosen), None)
     if held is not None:
         return True, f"tried: {held.verdict}"
+    elsewhere = [fix for fix in report.fixes or () if fix.chosen and f"torch._dynamo.config.{setting}" in fix.settings]
+    if elsewhere:
+        return True, f"tried for another place: {elsewhere[0].verdict}"
     if is_refused(fixes):
         return False, f"`torch._dynamo.config.{setting} = True` was tried and refused"
     trials = report.trials or []

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import TypedDict
 
 from dynascope.compiler.report import Fix, FixEdit, FixSet, FixVerdict, Report, plural, time_text
 from dynascope.widgets.detail import Part, tab
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.terminal import Terminal
-from dynascope.widgets.words import capped, printable
+from dynascope.widgets.words import capped, consecutive, printable
 
 #: at most this many lines of one fix's diff are shown, and this many changes besides the chosen ones in a tab
 MOST_LINES, MOST_CHANGES = 24, 12
@@ -171,9 +171,7 @@ def fix_row(fix: Fix, places: Places) -> FixRow:
     In the diff, removed lines begin with "-", added with "+", the lines around them with a blank.  Settings are added lines.
     """
     diff: list[str] = []
-    for edit in fix.edits:
-        above, below = _around(edit, fix, places)
-        before, after = ([*above, *text.splitlines(), *below] for text in (edit.before, edit.after))
+    for before, after in _changed(fix, places):
         changed = list(difflib.unified_diff(before, after, n=CONTEXT, lineterm=""))[2:]
         diff += [line for line in changed if not line.startswith("@@")]
     diff += [f"+{line}" for line in setting_lines(fix)]
@@ -188,17 +186,37 @@ def fix_row(fix: Fix, places: Places) -> FixRow:
     }  # fmt: skip
 
 
-def _around(edit: FixEdit, fix: Fix, places: Places) -> tuple[list[str], list[str]]:
-    """The source's lines above and below an edit; none if earlier fixes have moved the lines, and its place is unknown."""
+def _changed(fix: Fix, places: Places) -> Iterator[tuple[list[str], list[str]]]:
+    """The lines of the source before and after a fix, near edits together, with the lines above and below.
+
+    Without these lines if earlier fixes have moved the lines of an edit, and its place is unknown.
+    """
+    placed: dict[str, dict[int, FixEdit]] = {}
+    for edit in fix.edits:
+        start = _place(edit, fix, places)
+        if start is None or start in placed.setdefault(edit.file, {}):
+            yield edit.before.splitlines(), edit.after.splitlines()
+        else:
+            placed[edit.file][start] = edit
+    for file, edits in placed.items():
+        lines, after, shown = places.lines(file), dict[int, list[str]](), set[int]()
+        for start, edit in edits.items():
+            end = start + len(edit.before.splitlines())
+            shown.update(range(start - CONTEXT, end + CONTEXT))
+            after |= {n: [] for n in range(start, end)}
+            after[start] = edit.after.splitlines() + ([lines[start]] if start == end and start in lines else [])
+        for block in consecutive(sorted(n for n in shown if n in lines or n in after)):
+            rows = (after.get(n, [lines[n]] if n in lines else []) for n in block)
+            yield [lines[n] for n in block if n in lines], [line for row in rows for line in row]
+
+
+def _place(edit: FixEdit, fix: Fix, places: Places) -> int | None:
+    """The line of the source at which an edit begins; None if earlier fixes have moved the lines, and it is unknown."""
     lines, before = places.lines(edit.file), edit.before.splitlines()
     first = next((f for f in places.report.fixes or () if f.chosen and any(e.file == edit.file for e in f.edits)), fix)
     starts = [edit.first_line] if first is fix else [n for n in lines if before and lines[n] == before[0]]
     starts = [n for n in starts if [lines.get(n + i) for i in range(len(before))] == before]
-    if len(starts) != 1:
-        return [], []
-    start, end = starts[0], starts[0] + len(before)
-    above, below = ([lines[n] for n in range(at, at + CONTEXT) if n in lines] for at in (start - CONTEXT, end))
-    return above, below
+    return starts[0] if len(starts) == 1 else None
 
 
 def considered(report: Report, ids: Container[str | None], setting: str | None = None) -> list[Fix]:

@@ -56,8 +56,8 @@ def headline_parts(report: Report) -> list[str]:
         parts[-1] += f" and {s.unknown_breaks} at {'an unknown place' if s.unknown_breaks == 1 else 'unknown places'}"
     parts += [plural(s.resumes, "resume function"), f"{s.skipped} skipped"]
     extra = sum(run.recompiles for run in report.inputs or ())
-    of_inputs = "" if not extra else " for --inputs" if extra == s.recompiles else f" ({extra} for --inputs)"
-    parts += [plural(s.recompiles, "recompile") + of_inputs] if s.recompiles else []
+    parts += [plural(s.recompiles, "recompile")] if s.recompiles else []
+    parts += [f"{extra} more for --inputs" if s.recompiles else f"{plural(extra, 'recompile')} for --inputs"] if extra else []
     parts += ["recompile limit reached"] if any(r.refused_by for r in report.recompiles) else []
     parts += [f"{s.cached} cached"] if s.cached else []
     parts += [f"{s.unfinished} unfinished"] if s.unfinished else []
@@ -223,11 +223,11 @@ def _fixes(report: Report) -> Step | None:
 
 def _chosen(places: Places) -> list[str]:
     """The fixes that hold, each with its figures and its condition; if none does, what was tried in vain."""
-    rows = [(fix, fix_row(fix, places)) for fix in places.report.fixes or () if fix.chosen][:3]
+    rows = [(fix, fix_row(fix, places)) for fix in places.report.fixes or () if fix.chosen]
     found = [
         f"{fix.title} ({fix.verdict}): {row['gain']}." + (f" Condition: {row['condition']}" if row["condition"] else "")
-        for fix, row in rows
-    ]
+        for fix, row in rows[:3]
+    ] + ([f"{len(rows) - 3} more, listed with the breaks."] if len(rows) > 3 else [])
     summary = fixes_summary(places.report)
     return found or ([f"{summary}."] if summary else [])
 

@@ -53,7 +53,7 @@ class Plan:
                 raise NotApplicable("it changes nothing")
         settings = _merged(self.settings, candidate.settings)
         if not candidate.edits and settings == self.settings:
-            raise NotApplicable("it is made already, for another graph break or recompile")
+            raise NotApplicable("it is in force already, for another graph break or recompile, and does not remove this one")
         return replace(
             self, texts=texts, originals=originals, settings=settings,
             assumptions=(*self.assumptions, *filter(None, [candidate.assumption])), tests=(*self.tests, *candidate.tests),

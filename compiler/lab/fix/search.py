@@ -586,7 +586,7 @@ class Search:
                 fix.break_, fix.recompile = (fix.removes[0], None) if is_break else (None, fix.removes[0])
             new = appeared(now, step.plan, then, before.plan)
             if new:
-                stays = appeared(last.ran.report, last.plan, then, before.plan)
+                stays = appeared(compared.ran.report, compared.plan, then, before.plan)
                 fix.reason += f". A graph break appears at {new}" + ("" if stays else ", which a later change removes")
         for end in sorted({self._sure, len(self._steps)}):
             chosen, conditional = self._steps[:end], self._steps[self._sure - 1 : end]

@@ -91,6 +91,15 @@ def test_a_verified_fix_is_the_first_step() -> None:
     assert "A verified fix" not in " ".join(advice(Report(fixes=[replace(chosen, verdict="refused")]), b))
 
 
+def test_a_setting_that_holds_for_another_break_was_tried() -> None:
+    b = one_break().breaks[0]
+    b.hints = ["Set `torch._dynamo.config.capture_scalar_outputs = True`."]
+    settings: FixSettings = {"torch._dynamo.config.capture_scalar_outputs": True}
+    other = Fix(id="x0", break_="b9", verdict="verified", removes=["b9"], settings=settings)
+    assert advice(Report(fixes=[other]), b)[0].endswith("(tried for another place: verified)")
+    assert advice(Report(fixes=[replace(other, verdict="untried")]), b)[0].endswith("(the compiler's hint, not tried)")
+
+
 def test_no_general_hint_of_this_torch_is_the_first_step() -> None:
     hints = pytest.importorskip("torch._dynamo.graph_break_hints")
     general = ("DYNAMO_BUG", "DIFFICULT", "FUNDAMENTAL", "SUPPORTABLE", "CAUSED_BY_EARLIER_GRAPH_BREAK")

@@ -117,6 +117,18 @@ def test_a_diff_has_the_lines_around_it() -> None:
     assert text in to_text(report, colour=False)
 
 
+def test_near_edits_of_one_fix_are_one_diff() -> None:
+    report = fixed()
+    [edit] = report.fixes[0].edits
+    lines = dict(enumerate(report.sources[0].excerpts[0].text.splitlines(), 1))
+    edit.before = lines[4] + "\n"
+    more = replace(edit, first_line=6, last_line=5, before="", after="    more = 1\n")
+    report.fixes[0].edits = [more, edit]
+    [part] = [p for p in view_model(report)["details"][report.breaks[0].id]["parts"] if p["kind"] == "fix"]
+    rows = [f" {lines[2]}", f" {lines[3]}", f"-{lines[4]}", "+    logged = 1  # <script>", f" {lines[5]}", "+    more = 1"]
+    assert part["body"]["chosen"][0]["diff"] == [*rows, *(f" {lines[n]}" for n in (6, 7) if n in lines)]
+
+
 def test_a_refused_change_that_removes_breaks_says_so() -> None:
     """A person may know that the case which refuses it never comes."""
     fix = Fix(

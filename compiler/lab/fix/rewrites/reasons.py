@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_SIZES = "sizes depend on values, and capturing them fails here"
+_VALUES = "what the operator returns depends on values, which the compiler does not have"
 _MEMORY = "the memory of a tensor changes: make a new tensor instead"
 _PYTHON = "a Python value is made from a tensor's values, which the compiler does not have"
 _STATE = "it reads or changes the state of the process or the interpreter: do it outside of the compiled function"
@@ -27,8 +27,8 @@ REASONS = {
     "list_richcompare_nonconst": _PYTHON,
     "Data pointer comparison": "addresses of memory are not known to the compiler",
     "Reconstruction of FakeIdVariable": "addresses of objects are not known to the compiler",
-    "Dynamic shape operator": _SIZES,
-    "Data dependent operator": _SIZES,
+    "Dynamic shape operator": _VALUES,
+    "Data dependent operator": _VALUES,
     "Attempted to use `torch.nn.functional.one_hot` with data-dependent output shape": "pass num_classes",
     "Attempted to call function marked as skipped": _STATE,
     "Unsupported method call": _OBJECT,
