@@ -140,8 +140,9 @@ class CompileRecords:
         self.cache_hits: list[schema.CacheHit] = []
         #: beginnings and ends of the compiler's phases, each with its compile, if that had begun
         self.timed: list[tuple[schema.Timed, CompileRecord | None]] = []
-        #: uid of the code of a compiled function -> the user's name for the function, in order of the first calls
-        self.entries: dict[int | None, str] = {}
+        #: (uid of the code of a compiled function, id of the function or object) -> the user's name for it; with the id
+        #: None, for the first one that was called
+        self.entries: dict[tuple[int | None, int | None], str] = {}
         self._strings = strings or {}
         self._open: dict[tuple[int | None, str], CompileRecord] = {}  # by process and compile id
         #: by process and thread: compiles of which at most the metrics are still to come
@@ -205,7 +206,8 @@ class CompileRecords:
         elif isinstance(event, schema.CacheHit):
             self.cache_hits.append(event)
         elif isinstance(event, schema.CompiledCall):
-            self.entries.setdefault(event.code.uid, event.name)
+            for target in (None, event.target):
+                self.entries.setdefault((event.code.uid, target), event.name)
         elif isinstance(event, schema.FrameEnd):
             record = self.record(event)
             record.frame_end, record.closed, record.code, record.thread = event, True, event.code, event.thread

@@ -226,7 +226,8 @@ def split_comment(text: str) -> tuple[str, str]:
 def user_expression(text: str) -> str:
     """An expression of Dynamo's as the user writes it: `L['x']` and `G['x']` become `x`."""
     text = re.sub(r"L\['(\w+)'\]", r"\1", text)
-    text = re.sub(r"\b___stack(\d+)\b", r"stack[\1]", text)  # values on Python's stack where a resume function continues
+    # values on Python's stack where a resume function continues
+    text = re.sub(r"\b___stack(\d+)\b", lambda m: f"(value {int(m[1]) + 1} computed before the break)", text)
     text = re.sub(r"G\['___unnamed_scope_\w+'\]", "G", text)  # globals of another module than the frame's
     text = re.sub(r"G\['(\w+)'\]", r"\1", text)
     text = re.sub(r"\b__builtins_dict___\d+", "__builtins__", text)  # numbers and addresses differ from run to run

@@ -109,7 +109,7 @@ class _ReportBuilder:
         result = self.result
         result.compile_time = self.compile_time()
         result.breaks = graphs.take_wrapper_breaks(result, self.breaks.breaks, self.wrappers)
-        result.summary = _summary(result)
+        result.summary = summary(result)
         for file in {f for record, _ in self.made for f in record.files | record.guarded_files}:
             file_lines(file)  # read now, so that it does not matter when somebody looks
             self.cell_of(file)
@@ -219,7 +219,7 @@ class _ReportBuilder:
         frame = Frame(
             id=f"f{len(self.result.frames)}",
             compile_id=event.compile_id,
-            name=self.records.entries.get(code.uid) or user_name(code.name),
+            name=self.records.entries.get((code.uid, None)) or user_name(code.name),
             code_name=code.name,
             qualname=_qualname(code),
             file=code.file,
@@ -271,12 +271,14 @@ class _ReportBuilder:
             bytecode=record.bytecode.get("original"),
             modified_bytecode=record.bytecode.get("modified"),
         )
-        entry = self.records.entries.get(code.uid)
+        entry = self.records.entries.get((code.uid, None))
         if entry is not None and (is_plumbing(code.file) or code.name in ("forward", "inner", "wrapper")):
-            # such names say too little, so the name of the call is used.  Shared code has the name of its first call only; a
-            # frame that runs for another class or function is named after that class or function
+            # such names say too little, so the name of the call is used; a frame that runs for an object that was not called so
+            # is named after the object's class, if that is another one than the first
             runs_for = end.runs_for if end else None
-            frame.name = entry if self.ran_for.setdefault(code.uid, runs_for) == runs_for else runs_for or entry
+            first = self.ran_for.setdefault(code.uid, runs_for)
+            called = self.records.entries.get((code.uid, end.target)) if end else None
+            frame.name = called or (entry if first == runs_for else runs_for or entry)
         if record.compile_id is not None and record.compile_id.startswith("!"):
             frame.kind = "autograd"
         elif is_resume(code.name):
@@ -435,25 +437,28 @@ def _sources(files: dict[str, set[tuple[int, int]]], cell_of: CellResolver) -> l
     return sources
 
 
-def _summary(report: Report) -> Summary:
-    """The counts of a report; frames with status `ignored` are not counted."""
-    frames = [f for f in report.frames if f.status != "ignored"]
+def summary(report: Report) -> Summary:
+    """The counts of a report; frames with status `ignored` and what `--inputs` added are not counted."""
+    added = {id for run in report.inputs or () for id in run.frames}
+    frames = [f for f in report.frames if f.status != "ignored" and f.id not in added]
+    graphs = [g for g in report.graphs if g.frame not in added]
+    breaks = [b for b in report.breaks if not b.hits or {h.frame for h in b.hits} - added]
     statuses, time = Counter(f.status for f in frames), report.compile_time
     return Summary(
         frames=len(frames),
-        graphs=len(report.graphs),
-        ops=sum(g.ops or 0 for g in report.graphs),
-        breaks=len(report.breaks),
+        graphs=len(graphs),
+        ops=sum(g.ops or 0 for g in graphs),
+        breaks=len(breaks),
         resumes=sum(f.kind == "resume" and f.recompile_of is None for f in frames),
         skipped=statuses["skipped"],
-        recompiles=sum(r.refused_by is None for r in report.recompiles),
+        recompiles=sum(r.refused_by is None and r.frame not in added for r in report.recompiles),
         # with that of backward graphs, which may be compiled later than their frames
         compile_seconds=time.elapsed if time is not None else round(sum(f.compile_seconds or 0.0 for f in frames), 6),
         empty=statuses["empty"],
         cached=statuses["cached"],
         failed=statuses["failed"],
         unfinished=statuses["unfinished"],
-        unexpected=sum(b.allowed is not True for b in report.breaks),
+        unexpected=sum(b.allowed is not True for b in breaks),
         unknown_breaks=_unknown_breaks(report),
     )
 

@@ -14,6 +14,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from msgspec.structs import replace
+
+from dynascope.compiler.builder.report_builder import summary
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.capture.torch_private import config
 from dynascope.compiler.lab.profile import INTERRUPTED, Measurement, measure, nothing, payback, timed
@@ -172,6 +175,8 @@ def annotate_inputs(report: Report, tried: Sequence[InputResult]) -> None:
     notes = [note for t in tried if t.measured is not None for note in t.measured.notes]
     report.notes.extend(note for note in dict.fromkeys(notes) if note not in report.notes)
     report.inputs = [_input_run(one, report) for one in tried]
+    took = report.summary.compile_seconds - sum(run.compile_seconds or 0.0 for run in report.inputs)
+    report.summary = replace(summary(report), compile_seconds=round(max(0.0, took), 6))
 
 
 def _input_run(tried: InputResult, report: Report) -> InputRun:

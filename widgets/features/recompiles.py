@@ -74,6 +74,11 @@ _KNOWN_NOW: dict[FailedGuardKind, str] = {
     "minimum": "{source} was at least {before} when it was compiled, and is {actual} now",
     "expression": "this no longer held: {text} ({actual})",
 }
+#: what the compiler says beside a guard on an integer of a module
+_INTEGER_HINT = (
+    "the compiler's hint: torch._dynamo.config.allow_unspec_int_on_nn_module = True makes this integer dynamic; or convert it "
+    "into a tensor"
+)
 #: what needed a guard, by the guard's origin; if that is "code", the program itself, the line says enough
 _ORIGINS = {"operation": "the rule of an operation on shapes", "compiler": "the compiler itself"}
 _DYNAMIC = {
@@ -166,7 +171,8 @@ def failures(recompile: Recompile, places: Places) -> list[str]:
     """
     why = ((guard_words(g), _because(g, places)) for g in recompile.failed_guards)
     words = [f"{what} \N{RIGHTWARDS ARROW} {because}" if because else what for what, because in why]
-    return list(dict.fromkeys(words)) or recompile.reasons or ["a guard failed"]
+    hint = [_INTEGER_HINT] if any("allow_unspec_int_on_nn_module" in text for text in recompile.reasons) else []
+    return list(dict.fromkeys([*words[:1], *hint, *words[1:]])) or recompile.reasons or ["a guard failed"]
 
 
 def recompile_rows(places: Places, *, refused: bool) -> list[RecompileRow]:
@@ -192,6 +198,8 @@ def recompile_row(recompile: Recompile, places: Places) -> RecompileRow:
     caller = recompile.stack[-1] if recompile.stack else None
     called = [f"call {recompile.call}" if recompile.call is not None else ""]
     called.append(places.at(caller.file, caller.line, caller.cell) if caller is not None else "")
+    number = next((n for n, run in enumerate(places.report.inputs or (), 1) if recompile.frame in run.frames), None)
+    called = called if number is None else [f"input {number} of --inputs"]
     place, causes = ", ".join(filter(None, called)), failures(recompile, places)
     if recompile.refused_by is None:
         facts = "; ".join(filter(None, (place, took, versions)))

@@ -153,6 +153,8 @@ class FrameEnd(_Event):
     #: the class or function that a shared code object ran for: the code may be a `forward` that subclasses inherit, or a
     #: wrapper of torch's
     runs_for: str | None = None
+    #: the id of that object or function
+    target: int | None = None
 
 
 @dataclass(slots=True)
@@ -222,7 +224,7 @@ class ResumeMade(_Event):
 
 @dataclass(slots=True)
 class CompiledCall(_Event):
-    """The first call of a compiled function under one of its names since the latest recording began.
+    """The first call of a compiled function or object under one of its names since the latest recording began.
 
     `name` is the user's name for the function; `target` is the id of the function or object that was compiled.
     """

@@ -41,7 +41,7 @@ class Attempt:
     compile_id: str | None = None
     fullgraph: bool | None = None
     error_on_graph_break: bool | None = None
-    runs_for: str | None = None
+    runs_for: tuple[str | None, int | None] = None, None
     #: the exception that Dynamo swallows if it skips the frame
     error: BaseException | None = None
     #: the functions that the latest exception of tracing passed through, innermost first
@@ -73,7 +73,7 @@ class Hooks:
         self.entered: dict[int, tuple[CodeType, dict[str, Any]]] = {}
         #: (uid, name) of the compiled functions that were called since the latest recording began: only the first call of each
         #: becomes an event; a uid can have several names, because all functions that a torch wrapper wraps share its code
-        self.called_as: set[tuple[int, str]] = set()
+        self.called_as: set[tuple[int, str, int]] = set()
         #: called before a compiled function runs, with the function that torch enters, the user's object, and the arguments
         self.call_watchers: list[Callable[[Any, Any, tuple[Any, ...], dict[str, Any]], None]] = []
         #: uid -> number of calls of the compiled function

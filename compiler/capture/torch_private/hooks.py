@@ -170,7 +170,8 @@ def _frames(hooks: Hooks) -> Undo:
             stopped=attempt.stopped,
             fullgraph=attempt.fullgraph,
             error_on_graph_break=attempt.error_on_graph_break,
-            runs_for=attempt.runs_for,
+            runs_for=attempt.runs_for[0],
+            target=attempt.runs_for[1],
             compile_id=attempt.compile_id,
         ))  # fmt: skip
 
@@ -350,8 +351,8 @@ def _entries(hooks: Hooks) -> Undo:
             watcher(caller.f_locals.get("fn"), target, caller.f_locals.get("args", ()), caller.f_locals.get("kwargs", {}))
         code = getattr(function, "__code__", None)
         hooks.enter(id(code), caller)
-        if isinstance(code, CodeType) and (id(code), name) not in hooks.called_as:
-            hooks.called_as.add((id(code), name))
+        if isinstance(code, CodeType) and (id(code), name, id(target)) not in hooks.called_as:
+            hooks.called_as.add((id(code), name, id(target)))
             hooks.entered.setdefault(id(code), (code, function.__globals__))
             hooks.emit(schema.CompiledCall(hooks.code(code), name, id(target)))
 

@@ -211,16 +211,19 @@ def entered_function(function: Any) -> tuple[Any, str, Any]:
     return inner, _callables_name(function), inner
 
 
-def runs_for(frame: Any) -> str | None:
-    """The name of the class or function that a frame runs for, if several can share its code object; None for other code."""
+def runs_for(frame: Any) -> tuple[str | None, int | None]:
+    """The name of the class or function that a frame runs for, if several can share its code object, and the id of the object.
+
+    None for other code.
+    """
     code = frame.f_code
     if code.co_name == "forward":
         owner = frame.f_locals.get("self")
-        return None if owner is None else type(owner).__name__
+        return (None, None) if owner is None else (type(owner).__name__, id(owner))
     if code.co_filename.endswith("external_utils.py"):
-        wrapped = frame.f_locals.get("fn", frame.f_locals.get("func"))
-        return None if wrapped is None else _callables_name(undecorated(wrapped))
-    return None
+        wrapped = undecorated(frame.f_locals.get("fn", frame.f_locals.get("func")))
+        return (None, None) if wrapped is None else (_callables_name(wrapped), id(getattr(wrapped, "__func__", wrapped)))
+    return None, None
 
 
 def failed_operation(trace: TracebackType | None) -> str:

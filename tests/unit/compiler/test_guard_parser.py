@@ -42,7 +42,10 @@ from dynascope.widgets.features.recompiles import guard_words
             "mode was another object of type Mode: each object that is used there gets a version of its own",
         ),
         ("0/0: ___check_obj_id(L['mode'], 139812407854736)", "mode was another object"),  # torch 2.9
-        ("1/0: ___stack0 == 3.0     # return x*n", "stack[0] was 3.0 when it was compiled, and is not now"),
+        (
+            "1/0: ___stack0 == 3.0     # return x*n",
+            "(value 1 computed before the break) was 3.0 when it was compiled, and is not now",
+        ),
         # in compiled autograd
         ("!1/0/0: len(L['sizes']) == 2", "sizes had length 2 when it was compiled, and has another length now"),
         (

@@ -50,7 +50,9 @@ def test_each_input_tells_whether_it_recompiles_and_why() -> None:
         assert (run.compile_seconds > 0) == (run.outcome == "recompiled")
     assert all(x.eq(1).all() for x in sizes)  # undone, as all that the calls do
     assert report.profile is not None, report.notes
-    assert report.summary.compile_seconds > (report.profile.verdict.compile_seconds or 0)
+    assert (report.summary.graphs, report.summary.recompiles) == (1, 0)  # what a second run without inputs would count
+    assert "recompile 0/1 of scaled (input 2 of --inputs; " in str(report)
+    report.expect(graphs=1, recompiles=0)
     assert Report.from_dict(json.loads(json.dumps(report.to_dict()))) == report
 
 

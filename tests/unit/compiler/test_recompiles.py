@@ -76,6 +76,22 @@ def test_a_recompile_that_ends_in_a_skip_is_one_with_its_reasons() -> None:
     assert [recompile_words(r) for r in report.recompiles] == [["often was False when it was compiled, and is not now"]]
 
 
+class Counts(torch.nn.Module):
+    steps = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.steps += 1
+        return x * self.steps
+
+
+def test_the_compilers_hint_on_an_integer_of_a_module_is_shown() -> None:
+    module = Counts()
+    module.steps = 0
+    counts = torch.compile(module, backend="eager")
+    report = seen(lambda: (counts(torch.ones(2)), counts(torch.ones(2))))
+    assert "the compiler's hint: torch._dynamo.config.allow_unspec_int_on_nn_module = True" in " ".join(str(report).split())
+
+
 def test_a_changed_global_and_a_new_type_are_reasons_in_words() -> None:
     space: dict[str, Any] = {"torch": torch, "factor": 2}
     exec("def f(x):\n    return x * factor\n", space)

@@ -202,6 +202,13 @@ def test_what_a_training_loop_calls_is_compiled(shell):
     assert "torch_dynamo" not in repr(shell.ns["model"].forward)
 
 
+def test_modules_of_one_class_have_their_own_names(shell):
+    made = ("a, b = torch.nn.Linear(3, 4), torch.nn.Linear(4, 1)", "optimizer = torch.optim.SGD(a.parameters())")
+    report = shell.report("%%compile", *made, "for _ in range(2):", "    b(a(x)).sum().backward()", "    optimizer.step()")
+    assert [frame.name for frame in report.frames if frame.status == "compiled"] == ["a", "b"]
+    assert report.compiled == ["a", "b"]
+
+
 def test_a_step_without_a_loop_is_compiled_up_to_backward(shell):
     shell(*TRAINING[:2])
     report = shell.report("%%compile", "loss = model(x).square().sum()", "loss.backward()", "optimizer.step()", "print(loss)")
