@@ -180,7 +180,7 @@ def advice(report: Report, b: Break) -> list[str]:
     elif b.type == _ITERATOR:
         steps.insert(0, "Pass a list or a tuple in place of the iterator.")
     elif fails:
-        steps.insert(0, "The line raised an error when it ran uncompiled: correct it, or what it is given by the compiled code before it.")
+        steps.insert(0, "The line raised an error when it ran uncompiled: correct it, or what compiled code gives to it.")
     elif b.error.endswith("must be bool, not SymBool"):
         steps.insert(0, "Decide it while tracing, `True if ... else False`: sizes for which it differs are then compiled anew.")
     elif "does not know how to trace the builtin" in b.explanation:
