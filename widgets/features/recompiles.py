@@ -198,8 +198,8 @@ def recompile_row(recompile: Recompile, places: Places) -> RecompileRow:
     caller = recompile.stack[-1] if recompile.stack else None
     called = [f"call {recompile.call}" if recompile.call is not None else ""]
     called.append(places.at(caller.file, caller.line, caller.cell) if caller is not None else "")
-    number = next((n for n, run in enumerate(places.report.inputs or (), 1) if recompile.frame in run.frames), None)
-    called = called if number is None else [f"input {number} of --inputs"]
+    of_input = next((n for n, run in enumerate(places.report.inputs or (), 1) if recompile.frame in run.frames), None)
+    called = called if of_input is None else [f"input {of_input} of --inputs"]
     place, causes = ", ".join(filter(None, called)), failures(recompile, places)
     if recompile.refused_by is None:
         facts = "; ".join(filter(None, (place, took, versions)))
