@@ -389,19 +389,20 @@ class BreakTable:
 
 
 def _branches_on_item(source: str) -> bool:
-    """Whether a line is an `if` or `while` on `x.item()` or on a comparison with it: captured, the branch itself breaks."""
+    """Whether a line branches on `x.item()` or on an expression with it: captured, the branch itself breaks."""
     try:
         tree = ast.parse(f"{source.strip().removeprefix('el')}\n pass" if source.rstrip().endswith(":") else source.strip())
     except (SyntaxError, ValueError):
         return False
-    if not tree.body or not isinstance(tree.body[0], (ast.If, ast.While)):
-        return False
-    test = tree.body[0].test
-    by_value = isinstance(test, ast.Compare) and not any(
-        isinstance(o, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for o in test.ops
-    )
-    values = [test.left, *test.comparators] if isinstance(test, ast.Compare) and by_value else [test]
-    return any(isinstance(v, ast.Call) and isinstance(v.func, ast.Attribute) and v.func.attr == "item" for v in values)
+
+    def reads(node: ast.AST) -> bool:
+        if isinstance(node, ast.Call):
+            return isinstance(node.func, ast.Attribute) and node.func.attr == "item"
+        if isinstance(node, ast.Compare) and any(isinstance(o, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for o in node.ops):
+            return False
+        return any(map(reads, ast.iter_child_nodes(node)))
+
+    return any(reads(n.test) for n in ast.walk(tree) if isinstance(n, (ast.If, ast.While)))
 
 
 def _undecided_at(broken: Break, records: list[dict[str, Any]]) -> Undecided | None:

@@ -294,11 +294,13 @@ class Recompiles:
             for guard in guards:
                 guard.source = guard.source and re.sub(r"^fn(?=[.\[])", frame.name, guard.source)
         entries_before = metrics.get("cache_size") if refused_by is None else len(texts)
+        # a version may have no graph
+        is_added = frame.status == "compiled" or (record.frame_end is not None and record.frame_end.outcome == "compiled")
         return Recompile(
             frame=frame.id, of=before.id if before else None, reasons=[without_stack(t) for t in texts],
             failed_guards=guards,
             stack=callers(record.callers, self.cell_of), call=record.call,
-            entries=None if entries_before is None else entries_before + (frame.status == "compiled"),
+            entries=None if entries_before is None else entries_before + is_added,
             limit=int(refusal["value"]) if refusal and refusal["value"] else limits.get(refused_by or "recompile_limit"),
             refused_by=refused_by,
         )  # fmt: skip

@@ -234,7 +234,8 @@ class CauseWords:
         title = _SETTINGS.get(cause.setting or "") or _TYPES.get(cause.type, (lower_first(kind_words(self.breaks[0])),))[0]
         if len({b.error for b in self.breaks}) == 1 and self.breaks[0].error:
             title = self.breaks[0].error
-        return compiler_text(title, 200), shorten(next((s for s in steps if not s.startswith("Other code of")), ""), 200)
+        own = (s for s in steps if not s.startswith(("Other code of", "Meant to be here?")))
+        return compiler_text(title, 200), shorten(next(own, instead_of("")), 200)
 
     def example(self) -> str:
         """For recompiles, what the first failed guard expected and what it got: `, such as boxes: 308, then 0`."""

@@ -407,13 +407,19 @@ def branching(x: torch.Tensor) -> torch.Tensor:
     return x + 1
 
 
+def branching_on_more(x: torch.Tensor) -> torch.Tensor:
+    if x.numel() > 1 and not x.sum().item() + 1 > 100:
+        x = x * 2
+    return x + 1
+
+
 def using(x: torch.Tensor) -> torch.Tensor:
     scale = x.sum().item()
     return x * scale
 
 
 def test_capturing_a_number_is_not_advised_where_the_line_branches_on_it() -> None:
-    for function, advised in ((branching, False), (using, True)):
+    for function, advised in ((branching, False), (branching_on_more, False), (using, True)):
         report = seen(lambda f=function: torch.compile(f, backend="eager")(torch.ones(3)))  # type: ignore[misc]
         assert [any("capture_scalar_outputs" in h for h in b.hints) for b in report.breaks] == [advised]
 

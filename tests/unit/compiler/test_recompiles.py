@@ -92,6 +92,17 @@ def test_the_compilers_hint_on_an_integer_of_a_module_is_shown() -> None:
     assert "the compiler's hint: torch._dynamo.config.allow_unspec_int_on_nn_module = True" in " ".join(str(report).split())
 
 
+def test_a_version_without_a_graph_is_one_of_the_versions() -> None:
+    def prints(x: torch.Tensor, first: bool) -> torch.Tensor:
+        if first:
+            torch._dynamo.graph_break()
+        return x * 2
+
+    compiled = torch.compile(prints, backend="eager")
+    report = seen(lambda: (compiled(torch.ones(2), False), compiled(torch.ones(2), True)))
+    assert [r.entries for r in report.recompiles] == [2]
+
+
 def test_a_changed_global_and_a_new_type_are_reasons_in_words() -> None:
     space: dict[str, Any] = {"torch": torch, "factor": 2}
     exec("def f(x):\n    return x * factor\n", space)
