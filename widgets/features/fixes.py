@@ -111,8 +111,8 @@ def is_fixable(report: Report) -> bool:
 
 def fix_words(fix: Fix) -> str:
     """A change and its verdict: `Choose with torch.where: verified, agrees with eager on ...`."""
-    words = f"{fix.title}: {fix.verdict}"
-    words = f"{words}, {fix.reason}" if fix.reason else words
+    is_tried = fix.verdict != "refused" or bool(fix.edits or fix.settings)  # what was not tried was not refused
+    words = f"{fix.title}: " + ", ".join(filter(None, [fix.verdict if is_tried else "", fix.reason]))
     before, after = fix.before, fix.after
     if fix.verdict != "refused" or before is None or after is None or after.breaks >= before.breaks:
         return words

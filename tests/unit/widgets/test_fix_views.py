@@ -20,7 +20,7 @@ def test_a_break_shows_its_fix_and_what_was_refused() -> None:
     assert chosen["diff"] == ["-    print('<b>')", "+    logged = 1  # <script>"]
     assert chosen["gain"] == "graph breaks 1 → 0, graphs 2 → 1"
     assert chosen["assumption"] == "It is printed later"
-    assert other["words"] == "Drop it: refused, a printed line is lost"
+    assert other["words"] == "Drop it: a printed line is lost"  # it has no change that could be refused
     assert (other["verdict"], other["diff"]) == ("refused", [])
     assert part["body"]["cell"] == "x = 1\n"
     assert model["advice"] is not None
@@ -127,6 +127,12 @@ def test_near_edits_of_one_fix_are_one_diff() -> None:
     [part] = [p for p in view_model(report)["details"][report.breaks[0].id]["parts"] if p["kind"] == "fix"]
     rows = [f" {lines[2]}", f" {lines[3]}", f"-{lines[4]}", "+    logged = 1  # <script>", f" {lines[5]}", "+    more = 1"]
     assert part["body"]["chosen"][0]["diff"] == [*rows, *(f" {lines[n]}" for n in (6, 7) if n in lines)]
+
+
+def test_where_nothing_was_tried_nothing_was_refused() -> None:
+    known = Fix(id="x0", title="No change is known", verdict="refused", reason="use clone()")
+    assert fix_words(known) == "No change is known: use clone()"
+    assert fix_words(replace(known, settings={"dynamic": True})) == "No change is known: refused, use clone()"
 
 
 def test_a_refused_change_that_removes_breaks_says_so() -> None:
