@@ -230,6 +230,7 @@ def user_expression(text: str) -> str:
     text = re.sub(r"\b___stack(\d+)\b", lambda m: f"(value {int(m[1]) + 1} computed before the break)", text)
     text = re.sub(r"G\['___unnamed_scope_\w+'\]", "G", text)  # globals of another module than the frame's
     text = re.sub(r"G\['(\w+)'\]", r"\1", text)
+    text = re.sub(r"(not )?___dict_contains\(([^,()]+), ([^()]+)\)", r"\2 \1in \3", text)
     text = re.sub(r"\b__builtins_dict___\d+", "__builtins__", text)  # numbers and addresses differ from run to run
     text = re.sub(r"(?<=\w)_\d{9,}(?:_c\d+)?\b", "", text)
     text = re.sub(r"\._(?:modules|parameters|buffers)\['(\w+)'\]", r".\1", text)

@@ -271,11 +271,12 @@ def fix_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
             style = {"+": "green", "-": "red"}.get(line[:1], "soft")
             out.append(" " * 6 + terminal.paint(printable(line, terminal.width - 6).expandtabs(4), style))
         out += terminal.wrap(f"assumes: {row['assumption']}", "      ", 12) if row["assumption"] else []
+    vain: dict[str, None] = {}
     for id in [b.id for b in report.breaks[:most]] + [r.frame for r in report.recompiles[:most]]:
         own = considered(report, [id])
-        for fix in [] if any(fix.chosen for fix in own) else own[:3]:
-            words = f"✗ {_removed(fix, places)}: {fix_words(fix)}"
-            out += terminal.wrap(words, "    ", 2, "soft")
+        tried = [] if any(fix.chosen for fix in own) else own[:3]
+        vain |= dict.fromkeys(f"✗ {_removed(fix, places)}: {fix_words(fix)}" for fix in tried)
+    out += [line for words in vain for line in terminal.wrap(words, "    ", 2, "soft")]
     return [*out, *(line for note in report.fix_set.notes for line in terminal.wrap("note: " + note, "", 3))]
 
 

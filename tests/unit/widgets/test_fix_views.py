@@ -117,6 +117,17 @@ def test_a_diff_has_the_lines_around_it() -> None:
     assert text in to_text(report, colour=False)
 
 
+def test_what_was_tried_in_vain_for_several_recompiles_is_told_once() -> None:
+    report = recompiled()
+    again = report.frame(report.recompiles[0].frame)
+    report.frames.append(replace(again, id="f9", compile_id="0/9"))
+    report.recompiles.append(replace(report.recompiles[0], frame="f9"))
+    vain = Fix(id="x0", recompile=again.id, title="Mark it", verdict="refused", settings={"dynamic": True})
+    report.fixes = [vain, replace(vain, id="x1", recompile="f9")]
+    report.fix_set = FixSet(fixes=[])
+    assert to_text(report).count("Mark it: refused") == 1
+
+
 def test_near_edits_of_one_fix_are_one_diff() -> None:
     report = fixed()
     [edit] = report.fixes[0].edits

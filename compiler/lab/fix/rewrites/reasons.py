@@ -17,7 +17,7 @@ _NO_TENSOR = "the function returns something that is not a tensor: call it outsi
 _ASKED = "the program asks for it"
 
 REASONS = {
-    "Data-dependent branching": "the sides have effects, bind different names, or bind something other than tensors",
+    "Data-dependent branching": "no known rewrite fits this condition and its sides",
     "Unsupported Tensor.item() call with capture_scalar_outputs=False": _PYTHON,
     "Tensor.tolist() with non-integer tensor": _PYTHON,
     "Failed to trace builtin operator": "a function of Python needs values that the compiler does not have",
