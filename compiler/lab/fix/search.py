@@ -373,7 +373,9 @@ class Search:
         step, worse = self._steps[best : best + 2]
         new = appeared(worse.ran.report, worse.plan, step.ran.report, step.plan)
         what = f"it only moves the graph break to {new}" if new else "it only uncovers another graph break"
-        self._drop_from(best + 1, f"{what}, for which no fix was found" + ("" if self.found.is_complete else " in time"))
+        sure = " that holds without a condition" if self._conditional and not self._allows_conditions else ""
+        what += f", for which no fix was found{sure}"
+        self._drop_from(best + 1, what + ("" if self.found.is_complete else " in time"))
         return any(step.change.instead for step in dropped)
 
     def _drop_from(self, number: int, reason: str) -> None:

@@ -66,6 +66,20 @@ def test_a_change_that_only_moves_a_break_is_no_fix() -> None:
     assert report.patch() == ""
 
 
+def moves_to_an_assert(x: torch.Tensor) -> torch.Tensor:
+    for i in range(2):
+        print(i)
+        assert x.sum().item() > 0
+        x = x + 1
+    return x
+
+
+def test_where_a_break_moves_to_one_with_a_conditional_fix_this_is_not_said_to_have_none() -> None:
+    report = fix(moves_to_an_assert, torch.ones(3))
+    reasons = {x.title: x.reason for x in report.fixes or ()}
+    assert reasons["Run print() after the graph"].endswith("for which no fix was found that holds without a condition")
+
+
 def moves(x: torch.Tensor) -> torch.Tensor:
     for i in range(2):
         print(i)
