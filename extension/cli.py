@@ -2,7 +2,7 @@
 
 Exit status: 0 for success; 1 if a page or the script failed, an expectation does not hold, the report of a run could not be
 made or saved, or the reader of the output is gone; 2 for bad usage, which includes files that cannot be read or written; 130 if
-interrupted.  If the script of `run` or `fix` fails, its own status is passed on, but not by `run` with options of torchrun.
+interrupted.  If the script of `run` or `fix` fails, its own status is passed on.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dynascope.compiler.report import Report, encodable
 from dynascope.compiler.settings import SAVE_SUFFIXES, Settings
 from dynascope.compiler.validate import save, why_not_savable, with_suggestion
 from dynascope.docs_tests.pages import DEFAULT_TIMEOUT, PageError
-from dynascope.ranks import RankRun, launch, wants_torchrun
+from dynascope.ranks import RankRun
 from dynascope.widgets.terminal import is_open
 
 USAGE, FAILED, INTERRUPTED = 2, 1, 130
@@ -50,16 +50,12 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
 
     summary = "Run a script as python does, then report on what was compiled."
-    torchrun = (
-        "With options of torchrun before SCRIPT (--nproc-per-node 4), torchrun runs it, and there is one report of all ranks. "
-        "Under torchrun, there is one report, too: torchrun ... -m dynascope run script.py"
-    )
+    torchrun = "Under torchrun, there is one report of all ranks: torchrun --nproc-per-node 4 -m dynascope run SCRIPT."
     run = commands.add_parser("run", help=summary, description=f"{summary} {torchrun}")
     run.add_argument("-o", "--output", metavar="PATH", help=f"Save the report too: {_SUFFIXES}.")
     run.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module.")
     run.add_argument("--expect", metavar="TERMS", help="Fail unless these terms hold: breaks<=1, ranks=alike, ...")
     run.add_argument("--ranks-dir", metavar="DIR", help="Under torchrun: the folder in which each rank writes its file.")
-    run.add_argument("--launched", action="store_true", help=argparse.SUPPRESS)  # from `launch`, which reports
     run.set_defaults(execute=_run)
     run.add_argument("script", metavar="SCRIPT")
     run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGS").required = False
@@ -107,8 +103,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if argv is None else argv)
     parser = build_parser()
     try:
-        if given[:1] == ["run"] and wants_torchrun(given[1:]):
-            return _launch(given[1:])
         chosen = parser.parse_args(given)
         if chosen.command is None:
             parser.print_help(sys.stderr)
@@ -133,7 +127,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(chosen: argparse.Namespace) -> int:
     from dynascope.script import run_script
 
-    is_rank = process_rank() is not None and (chosen.launched or (world_size() or 1) > 1)
+    is_rank = process_rank() is not None and (world_size() or 1) > 1
     _check_script(chosen, of_ranks=is_rank)
     _check_expected(chosen.expect)
     if is_rank:
@@ -152,7 +146,7 @@ def _run_rank(chosen: argparse.Namespace) -> int:
     out, err = sys.stdout, sys.stderr
     report, status = run_script(chosen.script, chosen.arguments, module=chosen.module, started=rank.start)
     with _restored(out, err):
-        whole = rank.end(report, status, reports=not chosen.launched)
+        whole = rank.end(report, status)
         return status if whole is None else _finish(whole, status, chosen)
 
 
@@ -176,18 +170,6 @@ def _check_script(chosen: argparse.Namespace, *, of_ranks: bool = False) -> None
     chosen.save_as = os.path.abspath(chosen.output) if chosen.output else None  # the script may change the directory
     if not chosen.module and not Path(chosen.script).is_file():
         raise UsageError(f"{chosen.script}: no such file")
-
-
-def _launch(arguments: Sequence[str]) -> int:
-    """Run the script under torchrun."""
-
-    def check(chosen: argparse.Namespace) -> None:
-        chosen.script = chosen.training_script
-        _check_script(chosen, of_ranks=True)
-        _check_expected(chosen.expect)
-
-    report, status, chosen = launch(arguments, check)
-    return status or FAILED if report is None else _finish(report, status, chosen)
 
 
 def _finish(report: Any, status: int, chosen: argparse.Namespace) -> int:

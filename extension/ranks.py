@@ -1,8 +1,7 @@
 """Records the ranks of a job: each writes a file of its own into one folder (`compiler.ranks`).
 
-`dynascope run` works under the user's torchrun, or starts torchrun itself if it has options of torchrun; then it reports at the
-end.  Under the user's torchrun, one rank of each folder reports: the one that ends last, or the first one that fails, because
-torchrun then ends the others.  By default, each machine has its own folder.
+Under torchrun (`torchrun ... -m dynascope run script.py`), one rank of each folder reports: the one that ends last, or the
+first one that fails, because torchrun then ends the others.  By default, each machine has its own folder.
 
 A `RanksRecording` (`dynascope.record_ranks`) records the processes that `torch.multiprocessing` starts, as `spawn` and notebook
 launchers (`accelerate`) have it do: the function that a new process is to run is wrapped, so the process records itself.
@@ -11,16 +10,14 @@ Nothing is patched in any other process.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import functools
 import hashlib
 import os
 import shutil
-import signal
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -31,35 +28,11 @@ from dynascope.compiler.ranks.record import read as read_rank
 from dynascope.compiler.ranks.recorder import RankRecorder
 from dynascope.compiler.report import Report, message_of
 
-#: prefixes of the options with which `dynascope run` starts torchrun, written with `-` in place of `_`
-_TORCHRUN = (
-    "--nproc", "--nnodes", "--node-rank", "--standalone", "--rdzv", "--master", "--max-restarts", "--monitor-interval",
-    "--role", "--local-addr", "--local-ranks-filter", "--log", "--redirects", "--tee", "--start-method", "--run-path",
-    "--no-python", "--numa-binding", "--signals-to-handle", "--virtual-local-rank", "--duplicate",
-    "--event-log-handler", "--shutdown-timeout", "-r", "-t",
-)  # fmt: skip
-#: options of `dynascope run` that take a value
-_OWN_WITH_VALUE = ("-o", "--output", "--expect", "--ranks-dir")
-
-
-def wants_torchrun(argv: Sequence[str]) -> bool:
-    """Whether the arguments after `run` have an option of torchrun's before the script."""
-    rest = iter(argv)
-    for argument in rest:
-        if argument in _OWN_WITH_VALUE:
-            next(rest, None)
-        elif argument.replace("_", "-").startswith(_TORCHRUN):
-            return True
-        elif not argument.startswith("-"):
-            return False
-    return False
-
-
 # -- one rank, under torchrun ---------------------------------------------------------------------
 
 
 class RankRun:
-    """This process as one rank of a job: writes its file into the folder, and reports unless another rank or `launch` does."""
+    """This process as one rank of a job: writes its file into the folder, and reports unless another rank does."""
 
     def __init__(self, ranks_dir: str | None) -> None:
         # the program may change the directory
@@ -75,13 +48,12 @@ class RankRun:
                 f"dynascope: {self.folder} has an earlier run of this job: for a report of this run, pass another --ranks-dir",
                 file=sys.stderr,
             )
+        if os.environ.get("RANK") == "0" and self.folder_is_default:
+            print(f"dynascope: if a rank is killed, `dynascope report {self.folder}` shows what it did", file=sys.stderr)
         self._recorder.start()
 
-    def end(self, report: Report, status: int, *, reports: bool) -> RanksReport | None:
-        """Write the file for the last time; returns the job's report if this rank is the one to show it.
-
-        `reports`: whether one of the ranks reports; False: the launcher does.
-        """
+    def end(self, report: Report, status: int) -> RanksReport | None:
+        """Write the file for the last time; returns the job's report if this rank is the one to show it."""
         assert self._recorder is not None
         has_error = report.error is not None and not report.error.caught  # the file contains the error already
         self._recorder.end(
@@ -89,7 +61,7 @@ class RankRun:
         )
         if self._recorder.problem is not None:
             print(f"dynascope: this rank's file could not be written: {self._recorder.problem}", file=sys.stderr)
-        if not reports or not (status or self._all_have_ended()) or not self._claim_report():
+        if not (status or self._all_have_ended()) or not self._claim_report():
             return None
         try:
             return self.report()
@@ -156,72 +128,6 @@ def _default_folder() -> Path:
     name = f"{recorder.job()} {os.environ.get('GROUP_RANK', '')} {os.getppid()}"
     user = getattr(os, "getuid", lambda: 0)()
     return Path(tempfile.gettempdir()) / f"dynascope-{user}-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
-
-
-# -- the launcher ---------------------------------------------------------------------------------
-
-
-def launch(
-    argv: Sequence[str], check: Callable[[argparse.Namespace], None]
-) -> tuple[RanksReport | Report | None, int, argparse.Namespace]:
-    """Run `dynascope run` with these arguments under torchrun; returns (report, exit status, parsed arguments).
-
-    torchrun's own parser reads its options.  The report is that of the single rank if there is only one, and None if no file of
-    a rank can be read.  `check` is called with the parsed arguments before anything runs.
-    """
-    from torch.distributed import run as torchrun
-
-    parser = torchrun.get_args_parser()
-    parser.prog = "dynascope run"
-    _add_options(parser)
-    chosen = parser.parse_args(list(argv))
-    if chosen.no_python:
-        parser.error("--no-python: dynascope records Python programs")
-    check(chosen)
-    folder = Path(chosen.ranks_dir or tempfile.mkdtemp(prefix="dynascope-ranks-")).absolute()
-    own = ["run", "--launched", "--ranks-dir", str(folder), *(["-m"] if chosen.module else []), chosen.training_script]
-    chosen.training_script_args = [*own, *chosen.training_script_args]
-    chosen.training_script, chosen.module, chosen.run_path = "dynascope", True, False
-    try:
-        status = _torchrun(torchrun, chosen)
-        try:
-            job = job_folder.read_job(folder)
-        except (ValueError, OSError) as error:
-            print(f"dynascope: no report: {error}", file=sys.stderr)
-            return None, status, chosen
-    finally:
-        if not chosen.ranks_dir:
-            shutil.rmtree(folder, ignore_errors=True)
-    alone = job.groups[0].report if len(job.ranks) == 1 and job.groups else None
-    return alone or job, status, chosen
-
-
-def _add_options(parser: argparse.ArgumentParser) -> None:
-    """Add our own options to torchrun's parser."""
-    parser.add_argument("-o", "--output", metavar="PATH", help="Save the report too: .html, .json, .svg or .txt.")
-    parser.add_argument("--expect", metavar="TERMS", help="Fail unless these terms hold: ranks=alike, breaks<=1, ...")
-    parser.add_argument(
-        "--ranks-dir", metavar="DIR", help="Folder for the files of the ranks; with several machines, one that they share."
-    )
-
-
-def _torchrun(torchrun: Any, chosen: argparse.Namespace) -> int:
-    """Run torchrun; returns its exit status.  Failures of ranks are printed as torchrun prints them."""
-    from torch.distributed.elastic.multiprocessing.api import SignalException
-    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, record
-
-    try:
-        record(torchrun.run)(chosen)
-    except ChildFailedError as error:
-        print(error, file=sys.stderr)
-        return 1
-    except SignalException as error:
-        return 128 + int(error.sigval)
-    except KeyboardInterrupt:
-        return 128 + int(signal.SIGINT)
-    except SystemExit as error:
-        return error.code if isinstance(error.code, int) else 1
-    return 0
 
 
 # -- the processes that torch.multiprocessing starts -----------------------------------------------

@@ -1,7 +1,7 @@
 """Jobs under torchrun whose processes are forked from one that has imported torch, which is most of what a small job costs.
 
 The agents, their rendezvous, gloo and the ranks are real.  `python -m warm_ranks JOBS` runs jobs, given as JSON (name ->
-arguments of `dynascope`, or of torchrun after the word "torchrun"), in the current folder, writes what each prints into
+number of processes, arguments of `dynascope run`), in the current folder, writes what each prints into
 NAME.out and NAME.err, and prints a line of JSON for each that ends.  `Jobs` is the other side.
 """
 
@@ -30,7 +30,7 @@ _WARM = (
 class Jobs:
     """Jobs that run at once in `folder`; `jobs[name]` waits for one."""
 
-    def __init__(self, folder: Path, jobs: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, folder: Path, jobs: Mapping[str, Sequence[str | int]]) -> None:
         self._folder = folder
         self._ended: dict[str, int] = {}
         here = Path(__file__).parent
@@ -57,7 +57,7 @@ def main() -> None:
     """Run the jobs of the command line."""
     import importlib
 
-    jobs: dict[str, list[str]] = json.loads(sys.argv[1])
+    jobs: dict[str, list[Any]] = json.loads(sys.argv[1])
     for module in _WARM:
         importlib.import_module(module)
     waiting, running = list(jobs), {}
@@ -72,7 +72,7 @@ def main() -> None:
         print(json.dumps({running.pop(pid): os.waitstatus_to_exitcode(status)}), flush=True)
 
 
-def _run(name: str, arguments: list[str]) -> None:
+def _run(name: str, arguments: list[Any]) -> None:
     """Run one job in this process, which is a fork."""
     for stream, number in (("out", 1), ("err", 2)):
         os.dup2(os.open(f"{name}.{stream}", os.O_CREAT | os.O_WRONLY | os.O_TRUNC), number)
@@ -87,11 +87,9 @@ def _run(name: str, arguments: list[str]) -> None:
         os._exit(status)
 
 
-def _launch(arguments: list[str]) -> int:
+def _launch(arguments: list[Any]) -> int:
     from torch.distributed import run as torchrun
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
-
-    from dynascope import cli
 
     prepare = torchrun.config_from_args
 
@@ -101,10 +99,9 @@ def _launch(arguments: list[str]) -> int:
         return config, _rank, command[command.index("dynascope") + 1 :]
 
     torchrun.config_from_args = forking
-    if arguments[0] != "torchrun":
-        return cli.main(arguments)
-    try:
-        torchrun.main(arguments[1:])
+    count, *own = arguments
+    try:  # before torch 2.13, only `--standalone` chooses a free port
+        torchrun.main(["--standalone", "--nproc-per-node", str(count), "-m", "dynascope", "run", *own])
     except ChildFailedError as error:
         print(error, file=sys.stderr)
         return 1

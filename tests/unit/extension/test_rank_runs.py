@@ -1,4 +1,4 @@
-"""`dynascope run` and torchrun: whose options are whose, and which rank reports."""
+"""`dynascope run` under torchrun: which rank reports."""
 
 from __future__ import annotations
 
@@ -23,46 +23,17 @@ class Recording:
         return Report()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        ("--nproc-per-node 2 train.py", True),
-        ("--nproc_per_node=2 train.py", True),
-        ("-o out.json --standalone train.py", True),
-        ("--nnodes 1:2 -m package.train", True),
-        ("train.py --nproc-per-node 2", False),
-        ("-o --nproc-per-node train.py", False),
-        ("-m train --standalone", False),
-        ("--expect breaks=0 train.py", False),
-        ("", False),
-    ],
-)
-def test_options_of_torchrun_before_the_script(arguments: str, expected: bool) -> None:
-    assert ranks.wants_torchrun(arguments.split()) is expected
-
-
-def test_every_option_of_torchrun_is_recognized() -> None:
-    from torch.distributed.run import get_args_parser
-
-    options = {option for action in get_args_parser()._actions for option in action.option_strings}
-    runs_nothing = {"-h", "--help", "--print-completion", "--print_completion"}
-    assert {o for o in options if not ranks.wants_torchrun([o, "train.py"])} - runs_nothing == {"-m", "--module"}
-
-
 def test_bad_usage_is_one_line_before_anything_runs(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
+    for name, value in {"RANK": "0", "WORLD_SIZE": "2"}.items():
+        monkeypatch.setenv(name, value)
     for options in (["-o", "out.nothing"], ["-o", "out.dot"], ["--expect", "ranks=equal"]):
-        assert main(["run", "--nproc-per-node", "2", *options, __file__]) == 2
+        assert main(["run", *options, __file__]) == 2
         assert len(capsys.readouterr().err.splitlines()) == 1
-    with monkeypatch.context() as patch:
-        patch.setattr(ranks, "_torchrun", lambda *arguments: pytest.fail("it runs"))
-        assert main(["run", "--nproc-per-node", "2", "nope.py"]) == 2
+    assert main(["run", "nope.py"]) == 2
     assert capsys.readouterr().err == "dynascope: nope.py: no such file\n"
     assert main(["report", str(tmp_path), "--expect", "nothing=1"]) == 2
-    with pytest.raises(SystemExit) as left:
-        main(["run", "--nproc-per-node", "2", "--no-python", "train.py"])
-    assert left.value.code == 2
 
 
 def test_a_report_of_ranks_is_not_saved_as_dot(
@@ -88,11 +59,11 @@ def ranks_of(monkeypatch: pytest.MonkeyPatch, folder: Path, rank: int, **variabl
 
 
 def test_the_rank_that_ends_last_reports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert ranks_of(monkeypatch, tmp_path, 1).end(Report(), 0, reports=True) is None
-    report = ranks_of(monkeypatch, tmp_path, 0).end(Report(), 0, reports=True)
+    assert ranks_of(monkeypatch, tmp_path, 1).end(Report(), 0) is None
+    report = ranks_of(monkeypatch, tmp_path, 0).end(Report(), 0)
     assert report is not None
     assert [r.status for r in report.ranks] == ["finished", "finished"]
-    assert ranks_of(monkeypatch, tmp_path, 0).end(Report(), 0, reports=True) is None  # it has been reported
+    assert ranks_of(monkeypatch, tmp_path, 0).end(Report(), 0) is None  # it has been reported
 
 
 def test_a_second_run_in_the_same_folder_reports_too(
@@ -101,13 +72,13 @@ def test_a_second_run_in_the_same_folder_reports_too(
     for run in ("first", "second"):
         for rank in (1, 0):
             own = {"LOCAL_WORLD_SIZE": "2", "TORCHELASTIC_ERROR_FILE": f"/logs/{run}/attempt_0/{rank}/error.json"}
-            report = ranks_of(monkeypatch, tmp_path, rank, **own).end(Report(), 0, reports=True)
+            report = ranks_of(monkeypatch, tmp_path, rank, **own).end(Report(), 0)
             assert (report is None) == (rank == 1)
     assert capsys.readouterr().err == ""
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "1")  # of several machines, nothing tells the runs apart
     for rank in (1, 0, 1, 0):
         assert capsys.readouterr().err == ""
-        ranks_of(monkeypatch, tmp_path, rank, LOCAL_WORLD_SIZE="1").end(Report(), 0, reports=True)
+        ranks_of(monkeypatch, tmp_path, rank, LOCAL_WORLD_SIZE="1").end(Report(), 0)
     earlier = f"dynascope: {tmp_path} has an earlier run of this job: for a report of this run, pass another --ranks-dir\n"
     assert capsys.readouterr().err == earlier
 
@@ -115,12 +86,12 @@ def test_a_second_run_in_the_same_folder_reports_too(
 def test_the_first_rank_that_fails_reports_and_an_attempt_later_is_another(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    report = ranks_of(monkeypatch, tmp_path, 1).end(Report(), 3, reports=True)
+    report = ranks_of(monkeypatch, tmp_path, 1).end(Report(), 3)
     assert report is not None
     assert (report.rank(1).error, report.rank(0).status) == ("exit status 3", "missing")
     again = {"TORCHELASTIC_RESTART_COUNT": "1"}
-    assert ranks_of(monkeypatch, tmp_path, 1, **again).end(Report(), 0, reports=True) is None
-    report = ranks_of(monkeypatch, tmp_path, 0, **again).end(Report(), 0, reports=True)
+    assert ranks_of(monkeypatch, tmp_path, 1, **again).end(Report(), 0) is None
+    report = ranks_of(monkeypatch, tmp_path, 0, **again).end(Report(), 0)
     assert report is not None
     assert report.alike
 
@@ -134,15 +105,11 @@ def test_a_folder_that_takes_no_mark_is_reported_all_the_same(
     runs = [ranks_of(monkeypatch, folder, 0) for folder in (tmp_path, Path("/dev/null/ranks"))]
     with monkeypatch.context() as patch:
         patch.setattr(os, "open", full)
-        reports = [run.end(Report(), 3, reports=True) for run in runs]
+        reports = [run.end(Report(), 3) for run in runs]
     assert reports[0] is not None
     assert reports[0].rank(0).error == "exit status 3"
     assert reports[1] is None
     assert capsys.readouterr().err.splitlines()[-1].startswith("dynascope: no report: no ranks in /dev/null/ranks: ")
-
-
-def test_under_our_launcher_no_rank_reports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert ranks_of(monkeypatch, tmp_path, 1).end(Report(), 1, reports=False) is None
 
 
 def test_paths_hold_in_a_program_that_changes_the_directory(
@@ -150,13 +117,13 @@ def test_paths_hold_in_a_program_that_changes_the_directory(
 ) -> None:
     (tmp_path / "train.py").write_text("import os\nos.chdir('..')\nraise SystemExit(0 if 'RANK' in os.environ else int('x'))\n")
     monkeypatch.chdir(tmp_path)
-    for name, value in {"RANK": "0", "WORLD_SIZE": "1"}.items():
+    for name, value in {"RANK": "0", "WORLD_SIZE": "2"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setattr(sys, "argv", [])
-    assert main(["run", "--launched", "--ranks-dir", "ranks", "train.py"]) == 0  # a single rank of our launcher writes its file
-    (rank,) = read_job(tmp_path / "ranks").ranks
+    assert main(["run", "--ranks-dir", "ranks", "train.py"]) == 0
+    rank = read_job(tmp_path / "ranks").rank(0)
     assert rank.status == "finished"
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("RANK")
@@ -170,11 +137,6 @@ def test_one_process_is_alike() -> None:
     for expected in ("ranks=alike", "ranks = alike, ", " ranks == alike , graphs = 0"):
         assert cli._expected(Report(), expected) == 0
     assert cli._expected(Report(), "ranks = alike, graphs = 1") == 1
-
-
-def test_a_job_without_a_report_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli, "launch", lambda arguments, check: (None, 0, None))
-    assert main(["run", "--nproc-per-node", "1", __file__]) == 1
 
 
 def test_variables_of_one_rank_alone_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
