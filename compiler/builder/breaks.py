@@ -296,10 +296,10 @@ class BreakTable:
         entries = [self.entry(e) for e in stack if not is_plumbing(e.file)]
         # the break of a frame of torch's own, as of torch.cond, is part of the one at the user's line that led to it
         user = [] if entries else callers(led, self.cell_of)[-1:]
-        entries = entries or user or [self.entry(stack[-1])]
+        broken = next((b for b in self.breaks if user and (b.file, b.line) == (user[0].file, user[0].line)), None)
+        entries = entries or (user if broken is not None else [self.entry(stack[-1])])
         at = entries[-1]
         first = text.parts[0] if text.parts else dynamo_texts.Part(reason="unknown")
-        broken = next((b for b in self.breaks if user and (b.file, b.line) == (at.file, at.line)), None)
         broken = broken or self.known(at, first) or self.new(at, entries, text, first)
         # a text names a resume function after the user's function that it continues; a text without a stack names only the
         # innermost line, so the frame's own line is then unknown
