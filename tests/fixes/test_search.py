@@ -302,6 +302,38 @@ def test_settings_are_verified_together(make: Make) -> None:
     assert len(plans) == 1
 
 
+def three_breaks(make: Make, third: str) -> tuple[list[str], list[str], int]:
+    """Titles of the chosen and of the refused changes, and the number of verifications."""
+    f = make("""
+        import torch
+
+        def f(x):
+            x = x.sin()
+            torch._dynamo.graph_break()  # 1
+            x = x.cos()
+            torch._dynamo.graph_break()  # 2
+            x = x.sin()
+            torch._dynamo.graph_break()  # 3
+            return x.cos()
+        """).f
+    marks = [f"    torch._dynamo.graph_break()  # {number}\n" for number in (1, 2, 3)]
+    changes = [planting.Planted(str(n), mark, third if n == 3 else "") for n, mark in enumerate(marks, 1)]
+    with planting.only(*changes), planting.counted_verifications() as plans:
+        report = fix(f, torch.ones(3))
+    return chosen(report), [x.title for x in report.fixes or () if x.verdict == "refused" and x.edits], len(plans)
+
+
+def test_changes_are_verified_by_their_sum(make: Make) -> None:
+    done, refused, verifications = three_breaks(make, "")
+    assert (sorted(done), refused, verifications) == (["1", "2", "3"], [], 2)
+
+
+def test_of_changes_whose_sum_is_wrong_the_right_ones_are_kept(make: Make) -> None:
+    done, refused, _ = three_breaks(make, "    x = x + 1\n")
+    assert sorted(done) == ["1", "2"]
+    assert "3" in refused
+
+
 def test_what_holds_under_a_condition_is_offered_when_the_time_is_over(make: Make) -> None:
     """Also if verified changes took the time; a failed assert raises another exception when its number is captured."""
     f = make("""

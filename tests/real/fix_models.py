@@ -9,7 +9,8 @@ table in examples/reference/fixes.md from OUT.
 
 A warm call is the fourth of the program as torch.compile has it, without dynascope: how many graphs it runs, and its time.
 The check that follows is independent of dynascope, too: five calls with inputs that the search has not seen, values and, where
-the model trains, gradients, eager and without the fixes against compiled with them.
+the model trains, gradients, eager and without the fixes against compiled with them; where the unchanged program differs from
+eager when it is compiled, that is compared with.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import copy
 import json
 import logging
 import os
+import random
 import statistics
 import subprocess
 import sys
@@ -29,6 +31,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy
 import torch
 from broken_models import MODELS, Broken
 
@@ -91,7 +94,8 @@ def outcome(made: Broken, call: Callable[..., Any], owner: Any, number: int, set
     """What one call returns, the gradients it leaves in the parameters of `owner`, or what it raises."""
     torch.manual_seed(100 + number)
     inputs = marked(made.inputs(number), settings)
-    torch.manual_seed(number)
+    for seed in (torch.manual_seed, random.seed, numpy.random.seed):
+        seed(number)
     weights = dict(owner.named_parameters()) if made.trains else {}
     for weight in weights.values():
         weight.grad = None
@@ -148,12 +152,18 @@ def measured(name: str, made: Broken, limit: float) -> dict[str, Any]:
     if not chosen or fixes is None:
         return row
     eager = [outcome(made, unfixed := copy.deepcopy(made.call), unfixed, number, {}) for number in range(1, 6)]
+    torch._dynamo.reset()
+    compiled = torch.compile(unfixed := copy.deepcopy(made.call), backend="aot_eager")
+    unchanged = [outcome(made, compiled, unfixed, number, {}) for number in range(1, 6)]
+    differs = [bool(differences(*pair)) for pair in zip(eager, unchanged, strict=True)]
+    row["unchanged_differs"] = sum(differs)
+    wanted = [two if is_other else one for one, two, is_other in zip(eager, unchanged, differs, strict=True)]
     with report.fixed(conditional=True) as call:
         row["warm_after"] = warm(made, call, fixes.settings)
         torch._dynamo.reset()
         compiled = torch.compile(call, backend="aot_eager", dynamic=fixes.settings.get("dynamic"))
         checked = [outcome(made, compiled, call, number, fixes.settings) for number in range(1, 6)]
-    pairs = enumerate(zip(eager, checked, strict=True), 1)
+    pairs = enumerate(zip(wanted, checked, strict=True), 1)
     row["wrong"] = [f"call {number}: {words}" for number, pair in pairs for words in differences(*pair)][:8]
     return row
 

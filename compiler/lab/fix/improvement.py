@@ -17,6 +17,9 @@ Place = tuple[str, int, "int | None"]
 #: of a break: its place and type; of a recompile: the first line of its frame, without a column, and `recompile SOURCE`
 Key = tuple[Place, str]
 
+#: why a change is refused whose break is still there
+STAYS = "the graph break stays"
+
 
 def break_key(b: Break, plan: Plan) -> Key:
     """The place of a break in the original text, and its type.
@@ -45,7 +48,7 @@ def why_no_better(after: Report, before: Report, plan: Plan, earlier: Plan, b: B
     known = {(other.file, other.line, other.column) for other in before.breaks}
     if (b.file, b.line, b.column) in places:
         other = places[b.file, b.line, b.column]
-        return "the graph break stays" if other.type == b.type else f"another graph break at its place: {_words(other)}"
+        return STAYS if other.type == b.type else f"another graph break at its place: {_words(other)}"
     new = [(place, other) for place, other in places.items() if place not in known]
     changed = [other for (_, line, _), other in new if line is None]
     if changed:

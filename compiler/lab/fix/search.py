@@ -1,10 +1,14 @@
 """Searches for fixes for the graph breaks and recompiles of a run.
 
 A *source* makes *candidates*: changes that may remove a break or a recompile.  The candidates that were chosen so far are the
-*plan*, which is verified at every step.  For each break or recompile, the first candidate that holds joins the plan: with it,
-the break is gone or there are fewer recompiles, the compiler does no worse otherwise, and no run differs from eager.  A rewrite
-may leave its break if it captures more.  A fix can uncover another break, so the calls are traced again after each fix.  A fix
-that only uncovers another break is kept if later fixes lead to a better result.
+*plan*.  For each break or recompile, the first candidate that holds joins the plan: with it, the break is gone or there are
+fewer recompiles, the compiler does no worse otherwise, and no run differs from eager.  A rewrite may leave its break if it
+captures more.  A fix can uncover another break, so the calls are traced again after each fix.  A fix that only uncovers another
+break is kept if later fixes lead to a better result.  Wraps for several breaks are traced at once before: those whose break
+stays are left out.
+
+The first change is verified by itself, the next two by their sum, the next four by theirs; if such a sum does not simply hold,
+its changes are tried again one by one.
 
 First comes a call in eager mode before the compiled one, if that is known to remove breaks; then settings: each is traced once,
 those that help are combined, and only their sum is verified.  Changes that hold only under a condition come after all verified
@@ -13,6 +17,7 @@ ones, on top of them.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import time
@@ -23,6 +28,7 @@ from dynascope.compiler.capture.torch_private import marks
 from dynascope.compiler.lab.fix import live_edit
 from dynascope.compiler.lab.fix.candidate import Candidate, Problem, problems_of
 from dynascope.compiler.lab.fix.improvement import (
+    STAYS,
     Key,
     appeared,
     break_key,
@@ -122,6 +128,8 @@ class _Step:
     change: _Change = field(default_factory=lambda: _Change(Candidate("setting", ""), Fix(id="")))
     #: how many of them are kept only because they capture more
     gains: int = 0
+    #: whether this plan is verified, and not only a later one
+    is_verified: bool = False
 
     @property
     def badness(self) -> tuple[int, int, int]:
@@ -151,8 +159,12 @@ class Search:
         trials.deadline = self._started + seconds
         self._verifier = Verifier(trials, self._tick)
         self._steps: list[_Step] = []
+        #: how many changes are traced before their sum is verified
+        self._batch = 1
         #: breaks and recompiles for which no candidate holds
         self._given_up: set[Key] = set()
+        #: (id of a break, title) of changes with which it stays
+        self._hopeless: set[tuple[str | None, str]] = set()
         #: what is not tried again: (id of a break or recompile, title) of dropped changes
         self._dropped: set[tuple[str | None, str]] = set()
         #: what the compiler made of plans, and what their verification has shown: neither is done twice
@@ -187,13 +199,13 @@ class Search:
                 try:
                     self._choose()
                 except OutOfTime:
-                    self._cut_back()
+                    self._drop_unverified()
                 self._allow_conditions()
                 self._choose()
         except (OutOfTime, TookTooLong):
             self._stopped(TIME_LIMIT)
-            self._cut_back()
             if self._steps:
+                self._drop_unverified()
                 if not self._allows_conditions:
                     self._allow_conditions()
                 self._combine_settings()  # of what is known by now
@@ -231,7 +243,7 @@ class Search:
                 f"No change was tried: the unchanged program gave another result when it was run again: {reason}"
             )
             return False
-        self._steps = [_Step(Plan(), ran)]
+        self._steps = [_Step(Plan(), ran, is_verified=True)]
         self.found.before = ran
         if len(ran.report.breaks) < len(self._report.breaks):
             if self._is_whole:
@@ -251,7 +263,7 @@ class Search:
         first = _Step(Plan(), TrialResult(self._report, again.observed))
         change = self._change(candidate, first, self._report.breaks[0].id, None)
         self.found.before = first.ran
-        self._steps = [first, _Step(Plan(settings=dict(candidate.settings)), again, change)]
+        self._steps = [first, _Step(Plan(settings=dict(candidate.settings)), again, change, is_verified=True)]
         self._traced.append((self._steps[-1].plan, again))
         self.found.fixes.append(change.fix)
 
@@ -287,7 +299,7 @@ class Search:
         ways = found.conditions | {
             words: words for words in settings.conditions(step.plan.settings, step.ran.report, step.plan.text)
         }
-        step.change.verification = found
+        step.change.verification, step.is_verified = found, True
         step.change.conditions = {way: words for way, words in ways.items() if way not in earlier}
 
     # -- the search ---------------------------------------------------------------------------------------------------
@@ -342,8 +354,7 @@ class Search:
             ran = self._trace(plan)
         except NotApplicable:
             return None
-        known = {break_key(other, Plan())[0]: other.id for other in self._report.breaks}
-        better = _Step(plan, ran, self._change(c, step, known.get(break_key(b, step.plan)[0]), None))
+        better = _Step(plan, ran, self._change(c, step, self._id(b, step), None))
         failed = [f for f in ran.report.frames if f.status == "failed"] or any(o.error for o in ran.observed)
         return None if failed or better.badness >= step.badness else better
 
@@ -358,11 +369,44 @@ class Search:
 
     def _extend(self) -> None:
         """Add steps until no remaining break or recompile can be fixed; those that only uncover others are dropped again."""
+        self._batch = 1
+        if len(self._steps[-1].ran.report.breaks) > 2:
+            self._screen(self._steps[-1])
         while True:
             while (better := self._improved(self._steps[-1])) is not None:
                 self._steps.append(better)
-            if not self._cut_back():
+                if better.is_verified:
+                    self._batch *= 2
+                elif len(self._steps) - self._first_unverified() >= self._batch:
+                    self._settle()
+            if self._settle() and not self._cut_back() and self._settle():
                 return
+
+    def _first_unverified(self) -> int:
+        """The number of the first step after the last verified one."""
+        return 1 + max((number for number, step in enumerate(self._steps) if step.is_verified), default=-1)
+
+    def _settle(self) -> bool:
+        """Verify the steps after the last verified one by their sum; False: they are to be tried again, one by one."""
+        first = self._first_unverified()
+        if first == len(self._steps):
+            return True
+        last = self._steps[-1]
+        self._on_progress(f"verifying {plural(len(self._steps) - first, 'change')}")
+        with contextlib.suppress(NotApplicable, Refused):
+            self._verify(last)
+            if not last.change.conditions and not last.change.verification.zero_gradients:
+                self._batch *= 2
+                return True
+        self._batch = 1
+        self._given_up.clear()
+        del self._steps[first:]
+        return False
+
+    def _drop_unverified(self) -> None:
+        """There is no time to verify more."""
+        self._cut_back()
+        del self._steps[self._first_unverified() :]
 
     def _cut_back(self) -> bool:
         """Drop the steps after the best one: they only uncover other breaks; returns whether that allows other changes."""
@@ -416,17 +460,44 @@ class Search:
         costs = {break_key(b, Plan()): seconds.get(b.id, 0.0) for b in self._report.breaks}
         return sorted(step.ran.report.breaks, key=lambda b: -costs.get(break_key(b, step.plan), 0.0))
 
-    def _fix(self, b: Break, step: _Step, key: Key) -> _Step | None:
+    def _id(self, b: Break, step: _Step) -> str | None:
+        """The run's id of a step's break; None if the run does not have it."""
         known = {break_key(other, Plan())[0]: other.id for other in self._report.breaks}
-        id = known.get(break_key(b, step.plan)[0])
+        return known.get(break_key(b, step.plan)[0])
+
+    def _candidates(self, b: Break, step: _Step) -> list[Candidate]:
         problems = problems_of(b, step.plan.text)
-        made = [
+        return [
             candidate
             for source in CANDIDATE_SOURCES
             for problem in problems
             if source not in _NOT_FOR_ENTRIES or problem.function not in self._entries
             for candidate in self._made(source, problem.function, problem)
         ]
+
+    def _screen(self, step: _Step) -> None:
+        """Trace the first wraps for all breaks together, then the second ones, and so on.
+
+        One whose break stays there is not traced by itself.  Nothing else is concluded: the changes act on each other.
+        """
+        made = [(b, [c for c in self._candidates(b, step) if c.kind == "wrap"]) for b in step.ran.report.breaks]
+        for wraps_ in itertools.zip_longest(*(wraps_ for _, wraps_ in made)):
+            plan, together = step.plan, list[tuple[Break, Candidate]]()
+            pairs = [(b, c) for (b, _), c in zip(made, wraps_, strict=True) if c is not None]
+            for b, c in sorted(pairs, key=lambda pair: -pair[1].edits[0].first_line):  # the lines above keep their numbers
+                with contextlib.suppress(NotApplicable):
+                    plan = plan.with_candidate(c)
+                    together.append((b, c))
+            if len(together) > 1:
+                self._on_progress(f"tracing {len(together)} changes at once")
+                with contextlib.suppress(NotApplicable):
+                    after = self._trace(plan).report
+                    for b, c in together:
+                        if why_no_better(after, step.ran.report, plan, step.plan, b) == STAYS:
+                            self._hopeless.add((self._id(b, step), c.title))
+
+    def _fix(self, b: Break, step: _Step, key: Key) -> _Step | None:
+        id, made = self._id(b, step), self._candidates(b, step)
         # a change that captures more but leaves its break could be made again and again, each time in its own lines
         again = {s.change.fix.title for s in self._steps if s.change.gain and id in (None, s.change.fix.break_)}
         made = [c for c in made if c.title not in again]
@@ -478,6 +549,9 @@ class Search:
         for number, change in enumerate(changes):
             self._on_progress(f"trying change {self._tried + 1}: {change.candidate.title}")
             self._tried += 1
+            if break_ is not None and (break_, change.candidate.title) in self._hopeless:
+                change.fix.verdict, change.fix.reason = "refused", STAYS
+                continue
             better = self._try(change, step, key, why_worse)
             if better is not None and change.conditions and not self._allows_conditions:
                 self._conditional.add(key)
@@ -500,7 +574,8 @@ class Search:
             if fix.recompile is None and ran.cost is not None and step.ran.cost is not None and ran.cost > 2 * step.ran.cost:
                 raise Refused(f"a call after the first one does more outside graphs: {step.ran.words()} → {ran.words()}")
             better = _Step(plan, ran, change, step.gains + (reason is not None))
-            self._verify(better)
+            if self._batch == 1:
+                self._verify(better)
         except (NotApplicable, Refused) as failed:
             fix.verdict, fix.reason = "refused", str(failed)
             if isinstance(failed, NoGradients):
