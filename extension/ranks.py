@@ -24,8 +24,8 @@ from typing import Any
 
 from dynascope.compiler.ranks import RanksReport, recorder
 from dynascope.compiler.ranks import folder as job_folder
-from dynascope.compiler.ranks.record import read as read_rank
 from dynascope.compiler.ranks.recorder import RankRecorder
+from dynascope.compiler.ranks.structure import read as read_rank
 from dynascope.compiler.report import Report, message_of
 
 # -- one rank, under torchrun ---------------------------------------------------------------------
@@ -168,7 +168,7 @@ class RanksRecording:
     def __enter__(self) -> RanksRecording:
         from torch.multiprocessing.spawn import start_processes
 
-        from dynascope.compiler.capture.torch_private.watched_functions import watch
+        from dynascope.compiler.capture.torch_private.hook_installer import watch
 
         self._folder = self._given or Path(tempfile.mkdtemp(prefix="dynascope-ranks-"))
         # its code is replaced, because launchers import the function by name

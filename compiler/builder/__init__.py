@@ -2,8 +2,8 @@
 
 The only files that it reads are source files and the installed torch's table of graph breaks (`dynamo_texts.registry`).
 
-`compile_records` groups the events by compile, and `report_builder` turns each group into a frame with its graph.  `outcomes`
-says what became of a frame, `graphs` what became of a graph, `breaks` collects the graph breaks, `guards` and `symbols` find
-the line behind each guard and symbol, `frame_links` links callers and resume functions, `compile_time` times the compiler's
-phases, and `notes` adds the report's notes and the error.  `dynamo_texts` and `graph_parser` parse what torch prints.
+`compile_records` groups the events by compile, and says what became of each; `report_builder` turns each into a frame with its
+graph.  `graphs` reads a graph and says what became of it, `breaks` collects the graph breaks and links callers and resume
+functions, `guards` finds the line behind each guard and symbol, `compile_time` times the compiler's phases, and `notes` adds
+the report's notes and the error.  `dynamo_texts` parses what Dynamo prints.
 """

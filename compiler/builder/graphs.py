@@ -7,21 +7,291 @@ runs.
 
 The forward of DDP, and the hooks with which FSDP gathers parameters, are not meant to be compiled: Dynamo breaks there, so that
 the module inside becomes a graph of its own.  If nothing else was in the frame, such a break cuts no graph.
+
+Logs have only the Python text that torch prints for an FX graph; for a live run, `torch_private.translators` copies the same
+nodes from the graph.  `parse_graph` returns the statements of a text with their arguments, from which `lab.graph_run` builds an
+FX graph; `read_graph` returns the report's nodes and the names of the outputs.
 """
 
 from __future__ import annotations
 
+import ast
+import functools
 import math
 import re
 from collections import Counter
 from collections.abc import Container
+from dataclasses import dataclass, field
 from typing import Any
 
-from dynascope.compiler.builder import graph_parser
 from dynascope.compiler.builder.compile_records import CompileRecord
+from dynascope.compiler.parsing import syntax_tree
 from dynascope.compiler.report import Break, Graph, GraphSplit, Kernel, Node, Report, byte_text, label, plural
 from dynascope.compiler.source.lines import CellResolver
 from dynascope.compiler.source.origin import in_torch
+
+_COMMENT = re.compile(r"^\s*# File: (?P<file>.*):(?P<line>\d+) in [^,]*(?:, code: .*)?$")
+_NO_STACK = re.compile(r"^\s*# No stacktrace found")
+_TYPE = re.compile(r"^(?P<dtype>[a-z]+[0-9a-z]*)\[(?P<shape>[^\]]*)\](?:\[(?P<stride>[^\]]*)\])?(?P<device>[a-z]*(?::\d+)?)?$")
+#: a tensor of a subclass; for a DTensor, torch also prints the placement on each dimension of the mesh
+_SUBCLASS = re.compile(
+    r"^(?P<name>\w+)\((?P<tensor>[a-z]\w*\[[^\]]*\](?:\[[^\]]*\])?[a-z]*(?::\d+)?)(?:, (?P<placements>.*))?\)$"
+)
+#: how torch prints a placement: `S(0)` shards the tensor's dimension 0; if several dimensions of the mesh shard it, `S(0)[1]`
+#: marks the second of these
+_PLACEMENT = re.compile(r"(?P<strided>_)?S\((?P<dim>[^)]*)\)(?P<order>\[\d+\])?|(?P<replicate>R)|P(?:\((?P<reduction>\w+)\))?")
+
+_OPERATORS: dict[type[ast.AST], str] = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv", ast.Mod: "mod",
+    ast.Pow: "pow", ast.MatMult: "matmul", ast.LShift: "lshift", ast.RShift: "rshift", ast.BitAnd: "and_", ast.BitOr: "or_",
+    ast.BitXor: "xor", ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge",
+    ast.USub: "neg", ast.UAdd: "pos", ast.Invert: "invert", ast.Not: "not_", ast.Is: "is_", ast.IsNot: "is_not",
+}  # fmt: skip
+
+_DTYPES = {
+    "f16": "float16", "f32": "float32", "f64": "float64", "bf16": "bfloat16", "i8": "int8", "i16": "int16", "i32": "int32",
+    "i64": "int64", "u8": "uint8", "u16": "uint16", "u32": "uint32", "u64": "uint64", "b8": "bool", "c32": "complex32",
+    "c64": "complex64", "c128": "complex128", "f8e5m2": "float8_e5m2", "f8e4m3fn": "float8_e4m3fn",
+    "f8e5m2fnuz": "float8_e5m2fnuz", "f8e4m3fnuz": "float8_e4m3fnuz",
+}  # fmt: skip
+
+
+@dataclass
+class Statement:
+    """One node of the graph, and the arguments of its call as expressions."""
+
+    node: Node
+    args: list[ast.expr] = field(default_factory=list)
+    kwargs: dict[str, ast.expr] = field(default_factory=dict)
+
+
+@dataclass
+class ParsedGraph:
+    """One printed class: the statements of its `forward`, and its nested classes (such as the branches of a `cond`)."""
+
+    statements: list[Statement]
+    #: names of the nodes that `forward` returns
+    outputs: list[str]
+    inner: dict[str, ast.ClassDef]
+
+
+def read_graph(text: str) -> tuple[list[Node], list[str]]:
+    """The nodes of the outermost `forward` in order, and the names of those that it returns.
+
+    Raises ValueError if the text is not an FX graph.
+    """
+    graph = parse_graph(text)
+    return [s.node for s in graph.statements], graph.outputs
+
+
+def parse_graph(text: str | ast.ClassDef) -> ParsedGraph:
+    """Parse the outermost graph of a printed text, or one of another graph's `inner` graphs.
+
+    Raises ValueError if the text is not an FX graph.
+    """
+    lines: list[str] = []
+    scopes: list[ast.ClassDef | ast.Module] = []
+    if isinstance(text, ast.ClassDef):
+        scopes = [text]
+    else:
+        try:
+            module = syntax_tree(text)
+        except (SyntaxError, RecursionError, MemoryError) as error:
+            raise ValueError(f"not an FX graph: {error}") from None
+        lines, scopes = text.split("\n"), [*(s for s in module.body if isinstance(s, ast.ClassDef)), module]
+    for scope in scopes:
+        for item in scope.body:
+            if isinstance(item, ast.FunctionDef) and item.name == "forward":
+                return _Reader(item, _places(lines, item)).read({c.name: c for c in scope.body if isinstance(c, ast.ClassDef)})
+    raise ValueError("not an FX graph: no forward() in it")
+
+
+def _places(lines: list[str], forward: ast.FunctionDef) -> dict[int, tuple[str, int]]:
+    """Map each line of the text to the user's line that the nearest comment above it names."""
+    places: dict[int, tuple[str, int]] = {}
+    place: tuple[str, int] | None = None
+    for number, line in enumerate(lines[forward.lineno - 1 : forward.end_lineno], forward.lineno):
+        if comment := _COMMENT.match(line):
+            place = (comment["file"], int(comment["line"]))
+        elif _NO_STACK.match(line):
+            place = None
+        elif place:
+            places[number] = place
+    return places
+
+
+class _Reader:
+    """Reads one `forward`, statement by statement."""
+
+    def __init__(self, forward: ast.FunctionDef, places: dict[int, tuple[str, int]]) -> None:
+        self.forward, self.places = forward, places
+        self.statements: list[Statement] = []
+        self.nodes: dict[str, Node] = {}
+
+    def read(self, inner: dict[str, ast.ClassDef]) -> ParsedGraph:
+        arguments = self.forward.args
+        for argument in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]:
+            if argument.arg != "self":
+                self.add(Statement(Node(name=argument.arg, op="placeholder", target=argument.arg)), argument.annotation)
+        outputs: list[str] = []
+        pending: ast.stmt | None = None
+        for statement in self.forward.body:
+            match statement:
+                case ast.Return(value):
+                    outputs, code = self.names(value), ast.unparse(statement)
+                    output = Node(name=self.unused_name("output"), op="output", target="output", inputs=outputs, code=code)
+                    self.add(Statement(output, [value or ast.Constant(None)]), None)
+                case ast.AugAssign() | ast.Assign(targets=[ast.Subscript(), *_]):
+                    pending = statement  # torch prints `y += 1` and `y[0] = 1` first, and names the node on the next line
+                    continue
+                case ast.AnnAssign(ast.Name(name), annotation, ast.expr() as value):
+                    self.assignment(name, value, annotation, pending)
+                case ast.Assign([ast.Name(name)], value):  # one target only: `a = b = None` frees names and is no node
+                    self.assignment(name, value, None, pending)
+            pending = None
+        return ParsedGraph(self.statements, outputs, inner)
+
+    def assignment(self, name: str, value: ast.expr, annotation: ast.expr | None, pending: ast.stmt | None) -> None:
+        if isinstance(value, ast.Constant) and value.value is None and name in self.nodes:
+            return
+        if isinstance(value, ast.Name) and pending is None and self.rename(name, value.id):
+            return
+        source = pending if pending is not None else value
+        op, function, args, kwargs = _call(source, self.nodes)
+        node = Node(name=name, op=op, target=function, inputs=self.names(source), code=ast.unparse(source))
+        node.file, node.line = self.places.get(value.lineno, (None, None))
+        self.add(Statement(node, args, kwargs), annotation)
+
+    def rename(self, name: str, placeholder: str) -> bool:
+        """Rename a placeholder for `l_x_ = L_x_`, where node and argument have different names; False for other statements."""
+        node = self.nodes.get(placeholder)
+        if node is None or node.op != "placeholder":
+            return False
+        node.name = name
+        self.nodes[name] = node
+        return True
+
+    def unused_name(self, name: str) -> str:
+        """An unused name for the output, whose name torch does not print: `name`, else `name_1`, `name_2`, ..."""
+        if name not in self.nodes:
+            return name
+        numbers = [int(n[len(name) + 1 :]) for n in self.nodes if re.fullmatch(rf"{name}_[1-9]\d*", n)]
+        return f"{name}_{max(numbers, default=0) + 1}"
+
+    def add(self, statement: Statement, annotation: ast.expr | None) -> None:
+        if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+            set_type(statement.node, annotation.value)
+        self.statements.append(statement)
+        self.nodes[statement.node.name] = statement.node
+
+    def names(self, value: ast.AST | None) -> list[str]:
+        """Names of the nodes that an expression reads, each once, in the order of the text."""
+        read = [n for n in ast.walk(value or ast.Pass()) if isinstance(n, ast.Name) and n.id in self.nodes]
+        read.sort(key=lambda n: (n.lineno, n.col_offset))
+        return list(dict.fromkeys(self.nodes[n.id].name for n in read))
+
+
+def set_type(node: Node, text: str) -> None:
+    """Give a node the type that torch prints for it: `f32[2, 3][3, 1]cpu`, or any other text as its dtype."""
+    node.dtype, node.shape, node.stride, node.device, node.subclass = _read_type(text)
+
+
+_Sizes = list[int | str] | None
+
+
+@functools.lru_cache(1000)
+def _read_type(text: str) -> tuple[str, _Sizes, _Sizes, str | None, str | None]:
+    """dtype, shape, stride, device and subclass of a printed type, of which a graph has few."""
+    subclass = _SUBCLASS.match(text)
+    match = _TYPE.match(subclass["tensor"] if subclass else text)
+    if match is None:
+        return text, None, None, None, None
+    dtype = _DTYPES.get(match["dtype"], match["dtype"])
+    name = _subclass(subclass) if subclass else None
+    return dtype, _sizes(match["shape"]), _sizes(match["stride"]), match["device"] or None, name
+
+
+def _subclass(match: re.Match[str]) -> str:
+    """A tensor subclass, as in `DTensor(Shard(0), Replicate())`; placements of another form stay as torch prints them."""
+    placements = match["placements"]
+    if placements is None:
+        return match["name"]
+    words, end = [], 0
+    for found in _PLACEMENT.finditer(placements):
+        if found.start() != end:
+            break
+        end = found.end()
+        kind = "_StridedShard" if found["strided"] else "Shard"
+        words.append(
+            "Replicate()" if found["replicate"]
+            else f"{kind}({found['dim']}){found['order'] or ''}" if found["dim"] is not None
+            else f"Partial({found['reduction'] or ''})"
+        )  # fmt: skip
+    return f"{match['name']}({', '.join(words) if end == len(placements) else placements})"
+
+
+_Call = tuple[str, str, list[ast.expr], dict[str, ast.expr]]
+
+
+def _call(value: ast.AST, known: dict[str, Node]) -> _Call:
+    """(opcode, target, args, kwargs) of a node, from the expression or statement that torch printed for the node."""
+    match value:
+        case ast.Call():
+            return _written_call(value, known)
+        case ast.AugAssign():
+            value.target.ctx = ast.Load()  # the target becomes an argument, which is loaded, not stored
+            return _operator("i" + _OPERATORS.get(type(value.op), "op").rstrip("_"), value.target, value.value)
+        case ast.Assign(targets=[ast.Subscript() as place, *_]):
+            return _operator("setitem", place.value, place.slice, value.value)
+        case ast.BinOp(left, op, right):
+            return _operator(_OPERATORS.get(type(op), "op"), left, right)
+        case ast.UnaryOp(op, operand):
+            return _operator(_OPERATORS.get(type(op), "op"), operand)
+        case ast.Compare(left, [op, *_], comparators):
+            return _operator(_OPERATORS.get(type(op), "op"), left, *comparators)
+        case ast.Subscript():
+            return _operator("getitem", value.value, value.slice)
+        case ast.Attribute() if _is_own_attribute(value):
+            return "get_attr", ast.unparse(value).removeprefix("self."), [], {}
+        case ast.Attribute():
+            return "call_function", "getattr", [value.value, ast.Constant(value.attr)], {}
+    return "call_function", type(value).__name__, [], {}
+
+
+def _written_call(value: ast.Call, known: dict[str, Node]) -> _Call:
+    function, root = value.func, _root(value.func)
+    kwargs = {k.arg: k.value for k in value.keywords if k.arg is not None}
+    if isinstance(function, ast.Attribute):
+        if _is_own_attribute(function):
+            return "call_module", ast.unparse(function).removeprefix("self."), value.args, kwargs
+        if not isinstance(root, ast.Name) or (function.value is root and root.id in known):
+            return "call_method", function.attr, [function.value, *value.args], kwargs
+    return "call_function", ast.unparse(function), value.args, kwargs
+
+
+def _operator(name: str, *args: ast.expr) -> _Call:
+    return "call_function", f"operator.{name}", list(args), {}
+
+
+def _root(value: ast.expr) -> ast.expr:
+    """`a` of `a.b.c`."""
+    while isinstance(value, ast.Attribute):
+        value = value.value
+    return value
+
+
+def _is_own_attribute(value: ast.expr) -> bool:
+    """Whether this is an attribute of `self`, or of one of its attributes."""
+    root = _root(value)
+    return isinstance(root, ast.Name) and root.id == "self"
+
+
+def _sizes(text: str | None) -> _Sizes:
+    if text is None:
+        return None
+    parts = [p.strip() for p in text.split(",") if p.strip()]
+    return [int(p) if p.lstrip("-").isdigit() else p for p in parts]
+
 
 _SOURCE_NODES = re.compile(
     r"^\s*(?:#|//) (?:Topologically Sorted|Unsorted) Source Nodes: \[(?P<nodes>[^\]]*)\], Original ATen: \[(?P<ops>[^\]]*)\]"
@@ -135,7 +405,7 @@ def splits(record: CompileRecord) -> list[GraphSplit]:
     """The parts of a graph that was split, with the parameters of each."""
     for split in record.splits:
         try:
-            inputs = [n for n in graph_parser.read(split.code)[0] if n.op == "placeholder"]
+            inputs = [n for n in read_graph(split.code)[0] if n.op == "placeholder"]
         except ValueError:
             continue  # the text is damaged: the parameters are unknown
         counted = record.bucketed if record.bucket_limits else {n.name: _bytes(n) for n in inputs if _PARAMETER.search(n.name)}

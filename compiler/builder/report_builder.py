@@ -13,13 +13,12 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from dynascope.compiler.builder import graph_parser, graphs, outcomes
-from dynascope.compiler.builder.breaks import BreakTable
+from dynascope.compiler.builder import compile_records, graphs
+from dynascope.compiler.builder.breaks import BreakTable, Links
 from dynascope.compiler.builder.compile_records import CompileRecord, CompileRecords
 from dynascope.compiler.builder.compile_time import compile_time, repeated_blocks
 from dynascope.compiler.builder.dynamo_texts import user_expression
 from dynascope.compiler.builder.events.schema import CacheHit, Code, Event, RecordingFacts
-from dynascope.compiler.builder.frame_links import Links
 from dynascope.compiler.builder.guards import Recompiles, Version
 from dynascope.compiler.builder.notes import annotate
 from dynascope.compiler.report import (
@@ -295,7 +294,7 @@ class _ReportBuilder:
         graph = Graph(id=f"g{len(self.result.graphs)}", frame=frame.id, ops=0, code=record.graph_text)
         if not record.nodes:
             try:
-                record.nodes, _ = graph_parser.read(record.graph_text)
+                record.nodes, _ = graphs.read_graph(record.graph_text)
             except ValueError:
                 self.records.unread["dynamo_output_graph: unreadable"] += 1
         graph.nodes = [*map(copy.copy, record.nodes)]  # other recordings may have the same nodes
@@ -337,21 +336,21 @@ class _ReportBuilder:
 
     def end(self, record: CompileRecord, frame: Frame) -> None:
         """Set the frame's status and reason, and record the breaks that it ran into."""
-        outcome = outcomes.outcome(record)
+        outcome = compile_records.outcome(record)
         if outcome == "compiled":
             frame.status = "compiled" if frame.graph else "empty"
             broken = self.breaks.ended(record, frame)
             if frame.graph:
                 graph = self.result.graphs[-1]
-                graph.end, graph.break_ = "break" if broken else outcomes.end_word(record), broken
+                graph.end, graph.break_ = "break" if broken else compile_records.end_word(record), broken
         elif outcome == "raised":
             frame.stopped_by = self.breaks.stopped(record, frame, "raised")
-            frame.status, frame.reason = "failed", outcomes.reason_of(record)
+            frame.status, frame.reason = "failed", compile_records.reason_of(record)
             self.failure(record, frame, frame.stopped_by)
         elif outcome == "unfinished":
-            frame.status, frame.reason = "unfinished", outcomes.why_unfinished(record, self.no_end_words)
+            frame.status, frame.reason = "unfinished", compile_records.why_unfinished(record, self.no_end_words)
         else:
-            frame.status, frame.reason = outcomes.skipped(record)
+            frame.status, frame.reason = compile_records.skipped(record)
             if frame.status == "skipped":
                 self.breaks.before(record, frame)
                 frame.stopped_by = self.breaks.stopped(record, frame, "skipped")
@@ -365,8 +364,8 @@ class _ReportBuilder:
         """Set the report's error to this frame's, in place of an earlier frame's (outer frames fail with the same error)."""
         at = self.breaks.get(cause) or frame
         self.result.error = Failure(
-            type=outcomes.error_of(record).type or "error",
-            message=outcomes.error_message(record),
+            type=compile_records.error_of(record).type or "error",
+            message=compile_records.error_message(record),
             break_=cause,
             frame=frame.id,
             file=at.file,

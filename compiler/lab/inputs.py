@@ -21,7 +21,7 @@ from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.capture.torch_private import config
 from dynascope.compiler.lab.profile import INTERRUPTED, Measurement, measure, nothing, payback, timed
 from dynascope.compiler.lab.recorded_call import RecordedCall
-from dynascope.compiler.lab.segments import graphs_in, quartiles
+from dynascope.compiler.lab.slices import graphs_in, quartiles
 from dynascope.compiler.report import FailedGuard, InputRun, Report, message_of
 
 #: an input's description has at most this many characters

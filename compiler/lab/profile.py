@@ -28,8 +28,7 @@ from dynascope.compiler.builder.dynamo_texts import COMPILE, split_comment, user
 from dynascope.compiler.capture.torch_private import caches, hook_installer, marks, running
 from dynascope.compiler.lab.experiment import Experiment
 from dynascope.compiler.lab.recorded_call import RecordedCall
-from dynascope.compiler.lab.segments import profile_of, quartiles
-from dynascope.compiler.lab.slices import CALL, DRAIN, GRAPH, Event, plain_events
+from dynascope.compiler.lab.slices import CALL, DRAIN, GRAPH, Event, plain_events, profile_of, quartiles
 from dynascope.compiler.report import Profile, Report, Verdict, first_line, message_of, plural, time_text
 from dynascope.compiler.report.measurements import Payback
 from dynascope.compiler.source.code import user_name

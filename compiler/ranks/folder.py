@@ -34,13 +34,21 @@ import msgspec
 from msgspec.structs import replace
 
 from dynascope.compiler.builder.events.trace_records import IGNORED, USED, record_compile_id, record_name, remove_wrong_types
-from dynascope.compiler.capture.log_reader import HEAD
-from dynascope.compiler.capture.trace_files import load_traces
+from dynascope.compiler.capture.trace_files import HEAD, load_traces
 from dynascope.compiler.ranks.merge import merge
-from dynascope.compiler.ranks.record import SUFFIX, RankRecord, cache_answer, from_head, head, read, record_of
 from dynascope.compiler.ranks.recorder import settings_of
 from dynascope.compiler.ranks.report import Rank, RanksReport
-from dynascope.compiler.ranks.structure import scheduled, steps_of
+from dynascope.compiler.ranks.structure import (
+    SUFFIX,
+    RankRecord,
+    cache_answer,
+    from_head,
+    head,
+    read,
+    record_of,
+    scheduled,
+    steps_of,
+)
 from dynascope.compiler.report import Report, plural
 
 #: a line and the lines of its payload; all of them end with a line end
@@ -152,7 +160,7 @@ def _content(path: Path) -> bytes:
 
 
 class _Devices:
-    """Replaces device indices by numbers in the order of their first use, as `ranks.normal` does."""
+    """Replaces device indices by numbers in the order of their first use, as `structure.Normal` does."""
 
     def __init__(self) -> None:
         self.seen: dict[bytes, bytes] = {}
@@ -390,7 +398,7 @@ def _answers(paths: list[Path]) -> list[dict[str, Any]]:
 def main() -> None:
     """Read the logs that standard input lists, separated by NUL, and write a line of JSON for each.
 
-    A line has the log's index, and the data of the first line of a rank's file (`record.head`) or the error.
+    A line has the log's index, and the data of the first line of a rank's file (`structure.head`) or the error.
     """
     known: Known = {}
     for number, path in enumerate(sys.stdin.buffer.read().decode("utf-8", "surrogateescape").split("\0")):

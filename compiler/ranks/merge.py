@@ -17,8 +17,8 @@ from typing import Any
 
 from dynascope.compiler.ranks import structure
 from dynascope.compiler.ranks.compare import Side, compare, step_hashes
-from dynascope.compiler.ranks.record import RankRecord
 from dynascope.compiler.ranks.report import Difference, DifferenceKind, Rank, RankGroup, RanksReport, StepSummary, StepTime
+from dynascope.compiler.ranks.structure import RankRecord
 from dynascope.compiler.report import Report
 
 #: groups whose Report is kept and compared; more would say little and cost much

@@ -23,9 +23,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from dynascope.compiler.ranks.record import RankRecord, encoded, record_of, write
 from dynascope.compiler.ranks.report import Rank, RankStatus
-from dynascope.compiler.ranks.structure import GroupNames
+from dynascope.compiler.ranks.structure import GroupNames, RankRecord, encoded, record_of, write
 from dynascope.compiler.report import Report, StackEntry, first_line
 from dynascope.compiler.source.origin import is_users
 

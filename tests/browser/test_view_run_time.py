@@ -11,8 +11,7 @@ from playwright.sync_api import Browser, expect
 
 from browser.lab import shot_path
 from browser.view_pages import ROOT, Shown, grave_faults
-from dynascope.compiler.lab.segments import profile_of
-from dynascope.compiler.lab.slices import Event
+from dynascope.compiler.lab.slices import Event, profile_of
 from dynascope.compiler.report import FailedGuard, InputRun, Report
 from dynascope.widgets.render.page import to_html
 

@@ -13,7 +13,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynascope.compiler.builder import graph_parser
+from dynascope.compiler.builder import graphs
 from dynascope.compiler.report import Excerpt, Frame, Graph, GraphRun, Node, OpTime, Report, Source, Summary
 from dynascope.widgets.drawing.fx_picture import DRAWN
 from dynascope.widgets.model import view_model
@@ -161,7 +161,7 @@ def texts(draw: st.DrawFn) -> str:
 @given(texts())
 @settings(max_examples=150)
 def test_any_text(text: str) -> None:
-    nodes, outputs = graph_parser.read(text)
+    nodes, outputs = graphs.read_graph(text)
     assert nodes[-1].inputs == outputs
     assert sum(n.name == nodes[-1].name for n in nodes) == 1  # of the output, torch prints no name
     check(report_of(nodes, text))

@@ -2,7 +2,7 @@
 
 Each function in `POINTS` installs one hook and returns a function that removes it.  If a hook does not fit the installed
 torch, its function raises: the hook is left out, and `report.hooks` has the reason.  torch's functions are observed from inside
-(`watched_functions`), so that no frame of dynascope's is on the stack while torch, a backend or the user's code runs.  One
+(`hook_installer`), so that no frame of dynascope's is on the stack while torch, a backend or the user's code runs.  One
 exception: torch's functions that make the content of a trace record may run below `sift` (`_quiet_trace`).
 """
 
@@ -18,9 +18,8 @@ from typing import Any
 from dynascope.compiler.builder.events import schema
 from dynascope.compiler.builder.events.trace_records import NOT_MADE_LIVE, SHAPES, record_compile_id, timed
 from dynascope.compiler.capture.torch_private import if_present, translators
-from dynascope.compiler.capture.torch_private.graph_nodes import graph_nodes
-from dynascope.compiler.capture.torch_private.hook_installer import Attempt, Hooks, Undo
-from dynascope.compiler.capture.torch_private.watched_functions import watch
+from dynascope.compiler.capture.torch_private.hook_installer import Attempt, Hooks, Undo, watch
+from dynascope.compiler.capture.torch_private.translators import graph_nodes
 from dynascope.compiler.report import Node
 from dynascope.compiler.source.origin import in_torch, origin
 

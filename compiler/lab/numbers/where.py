@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dynascope.compiler.capture.torch_private import hook_installer
-from dynascope.compiler.capture.torch_private.graph_nodes import graph_nodes
+from dynascope.compiler.capture.torch_private.translators import graph_nodes
 from dynascope.compiler.lab.comparison import largest
 from dynascope.compiler.lab.fix.trial import TookTooLong, Trials, time_limit
 from dynascope.compiler.lab.numbers.graphs import CapturedGraph, Measured, captured

@@ -11,7 +11,7 @@ import torch
 from torch.distributed.tensor import Partial, Placement, Replicate, Shard
 from torch.distributed.tensor._dtensor_spec import DTensorSpec
 
-from dynascope.compiler.builder import graph_parser
+from dynascope.compiler.builder import graphs
 from dynascope.compiler.driver.explain import explain
 
 
@@ -25,7 +25,7 @@ def test_a_graph_is_read_while_another_thread_parses(monkeypatch: pytest.MonkeyP
         return parse(text)
 
     monkeypatch.setattr(ast, "parse", disturbed)
-    assert [n.op for n in graph_parser.read("def forward(self, x):\n    return (x,)\n")[0]] == ["placeholder", "output"]
+    assert [n.op for n in graphs.read_graph("def forward(self, x):\n    return (x,)\n")[0]] == ["placeholder", "output"]
 
 
 def test_a_quoted_line_with_a_character_that_ends_lines_elsewhere_keeps_the_places() -> None:
@@ -37,7 +37,7 @@ def forward(self, x):
     cos = sin.cos();  sin = None
     return (cos,)
 """
-    nodes = {n.name: n for n in graph_parser.read(text)[0]}
+    nodes = {n.name: n for n in graphs.read_graph(text)[0]}
     assert (nodes["sin"].line, nodes["cos"].line) == (3, 4)
 
 
@@ -103,19 +103,19 @@ def test_nodes_are_those_of_the_graph_and_of_its_text(function: Callable[..., An
     assert report.hooks["node modules"] is True
     assert "nodes of live graphs" not in report.hooks
     for graph in report.graphs:  # the nodes are copied from the graph; a log has only the text
-        assert graph_parser.read(graph.code) == (graph.nodes, graph.outputs)
+        assert graphs.read_graph(graph.code) == (graph.nodes, graph.outputs)
 
 
 def test_no_two_nodes_bear_one_name_though_the_text_prints_none_for_the_output() -> None:
     text = "def forward(self, output, output_2):\n    output_3 = output + output_2\n    return (output_3, output)\n"
-    nodes, outputs = graph_parser.read(text)
+    nodes, outputs = graphs.read_graph(text)
     assert [n.name for n in nodes] == ["output", "output_2", "output_3", "output_4"]
     assert outputs == nodes[-1].inputs == ["output_3", "output"]
 
 
 def test_inputs_and_outputs_are_in_the_order_of_the_text() -> None:
     text = "def forward(self, a, b, c):\n    cat = torch.cat([c, a], b)\n    return ([(c, a), cat], b)\n"
-    nodes, outputs = graph_parser.read(text)
+    nodes, outputs = graphs.read_graph(text)
     assert nodes[3].inputs == ["c", "a", "b"]
     assert outputs == ["c", "a", "cat", "b"]
 
@@ -135,11 +135,11 @@ def test_placements_are_read_as_torch_prints_them(placements: tuple[Placement, .
     order = DTensorSpec.compute_default_shard_order(placements)
     printed = DTensorSpec.format_shard_order_str(placements, order)
     text = f"def forward(self, x: 'DTensor(bf16[s7, 8][8, 1]cuda:0, {printed})'):\n    return x\n"
-    node = graph_parser.read(text)[0][0]
+    node = graphs.read_graph(text)[0][0]
     assert (node.dtype, node.shape, node.stride, node.device) == ("bfloat16", ["s7", 8], [8, 1], "cuda:0")
     assert node.subclass == f"DTensor({words})"
 
 
 def test_a_placement_of_another_torch_is_left_as_it_is_printed() -> None:
-    nodes, _ = graph_parser.read("def forward(self, x: 'DTensor(f32[2], New(3)R)', y: 'Mine(f32[2][1]cpu)'):\n    return x\n")
+    nodes, _ = graphs.read_graph("def forward(self, x: 'DTensor(f32[2], New(3)R)', y: 'Mine(f32[2][1]cpu)'):\n    return x\n")
     assert [n.subclass for n in nodes[:2]] == ["DTensor(New(3)R)", "Mine"]

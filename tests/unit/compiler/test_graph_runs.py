@@ -21,14 +21,14 @@ import torch
 from programs import PROGRAMS
 from torch.utils.checkpoint import checkpoint
 
-from dynascope.compiler.builder import graph_parser
+from dynascope.compiler.builder import graphs
 from dynascope.compiler.builder.compile_records import CompileRecords
 from dynascope.compiler.builder.events.schema import Trace
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.capture.torch_private import running
 from dynascope.compiler.driver.explain import explain
 from dynascope.compiler.lab import graph_run, profile
-from dynascope.compiler.lab.graph_rebuild import (
+from dynascope.compiler.lab.graph_run import (
     RECORDED,
     NotRunnable,
     SyntheticInputs,
@@ -554,7 +554,7 @@ def written(*lines: str) -> Graph:
     """A graph of one input, x, as a file could hold it."""
     body = "".join(f"        {line}\n" for line in lines)
     text = f'class GraphModule(torch.nn.Module):\n    def forward(self, x: "f32[3][1]cpu"):\n{body}        return (x,)\n'
-    nodes, outputs = graph_parser.read(text)
+    nodes, outputs = graphs.read_graph(text)
     return Graph(id="g0", frame="f0", ops=len(lines), nodes=nodes, outputs=outputs, code=text)
 
 
@@ -694,7 +694,7 @@ def test_a_device_that_is_not_here_is_named_and_another_can_be_asked_for() -> No
         "        _exit_autocast = torch.amp.autocast_mode._exit_autocast(_enter_autocast);  _enter_autocast = None\n"
         "        return (w, v)\n"
     )
-    nodes, outputs = graph_parser.read(text)
+    nodes, outputs = graphs.read_graph(text)
     graph = Graph(id="g0", frame="f0", ops=6, nodes=nodes, outputs=outputs, code=text)
     if not torch.cuda.is_available():
         with pytest.raises(NotRunnable, match="recorded on cuda:0, which is not available here: name another device"):

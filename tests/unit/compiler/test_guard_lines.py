@@ -19,7 +19,7 @@ from programs import COLUMNS, NOTICES_ATTRIBUTES
 from recompile_programs import PROGRAMS
 
 from dynascope.compiler.builder import guards
-from dynascope.compiler.builder.symbols import Places
+from dynascope.compiler.builder.guards import Places
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.report import Report, StackEntry
 

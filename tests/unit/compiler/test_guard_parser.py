@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dynascope.compiler.builder.dynamo_texts import failed_guard
-from dynascope.compiler.builder.guards import read_tree
-from dynascope.compiler.builder.symbols import Places
+from dynascope.compiler.builder.guards import Places, read_tree
 from dynascope.widgets.features.recompiles import guard_words
 
 

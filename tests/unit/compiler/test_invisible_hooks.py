@@ -20,11 +20,11 @@ from torch._dynamo.utils import counters
 
 import dynascope
 from dynascope.compiler.capture.recording import observe
-from dynascope.compiler.capture.torch_private import hooks, watched_functions
+from dynascope.compiler.capture.torch_private import hook_installer, hooks
 from dynascope.compiler.driver.explain import explain
 
 PACKAGE = [str(Path(folder).resolve()) for folder in dynascope.__path__]
-OURS = [*PACKAGE, str(Path(watched_functions.__file__).resolve().parents[1])]
+OURS = [*PACKAGE, str(Path(hook_installer.__file__).resolve().parents[1])]
 break_here = torch._dynamo.graph_break
 
 
@@ -418,7 +418,7 @@ class Notes(list[Any]):
 def test_a_watched_function_is_the_same_to_everybody_else() -> None:
     notes, watched = Notes(), Watched()
     function, code = Watched.both, Watched.both.__code__
-    undo = watched_functions.watch(
+    undo = hook_installer.watch(
         function, notes, before="observer.note(x, rest)", returned="observer.result(result)", failed="observer.note(self)"
     )
     now = function.__code__
@@ -441,7 +441,7 @@ def test_a_watched_function_is_the_same_to_everybody_else() -> None:
 
 def test_a_function_that_ends_without_a_return_returns_none() -> None:
     notes = Notes()
-    undo = watched_functions.watch(Watched.nothing, notes, returned="observer.result(result)")
+    undo = hook_installer.watch(Watched.nothing, notes, returned="observer.result(result)")
     assert Watched().nothing() is None
     undo()
     assert notes == [("result", None)]
@@ -454,18 +454,18 @@ def test_what_cannot_be_watched_is_refused(tmp_path: Path) -> None:
     exec(compile(path.read_text(), str(path), "exec"), space)
     path.write_text("def f(x):\n    return x + 2\n")
     with pytest.raises(ValueError, match="not the code that runs"):
-        watched_functions.watch(space["f"], None, before="observer(x)")
+        hook_installer.watch(space["f"], None, before="observer(x)")
     with pytest.raises(ValueError, match="no parameter y"):
-        watched_functions.watch(Watched.both, None, before="observer(y)")
+        hook_installer.watch(Watched.both, None, before="observer(y)")
     exec(compile("def g(x): return x", "<nowhere>", "exec"), space)
     with pytest.raises(OSError, match="source"):
-        watched_functions.watch(space["g"], None, before="observer(x)")
+        hook_installer.watch(space["g"], None, before="observer(x)")
     assert space["f"](1) == 2
     path.write_text("f = lambda x: x; g = f\n")
     exec(compile("def f(x): return x + 1", str(path), "exec"), space)
     linecache.checkcache(str(path))
     with pytest.raises(ValueError, match="the source of f is not its definition"):
-        watched_functions.watch(space["f"], None, before="observer(x)")
+        hook_installer.watch(space["f"], None, before="observer(x)")
 
 
 def test_a_changed_source_of_torch_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ import dynascope
 from dynascope.compiler.driver.pipeline import Run
 from dynascope.compiler.ranks import Rank, RanksReport, recorder
 from dynascope.compiler.ranks import folder as job_folder
-from dynascope.compiler.ranks import record as rank_file
+from dynascope.compiler.ranks import structure as rank_file
 from dynascope.compiler.ranks.structure import scheduled
 from dynascope.compiler.report import Report
 

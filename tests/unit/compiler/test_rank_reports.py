@@ -13,8 +13,7 @@ import pytest
 import referencing
 
 from dynascope.compiler.ranks import Rank, RankRecord, RanksReport, merge
-from dynascope.compiler.ranks.record import record_of
-from dynascope.compiler.ranks.structure import Normal
+from dynascope.compiler.ranks.structure import Normal, record_of
 from dynascope.compiler.report import Break, FailedGuard, Failure, Frame, Graph, Node, Recompile, Report, Summary
 from dynascope.compiler.report.comparison import ExpectationFailed
 from tools import generated

@@ -21,8 +21,18 @@ from msgspec.structs import asdict
 from programs import NOTICES_ATTRIBUTES
 
 from dynascope.compiler.driver.explain import explain
-from dynascope.compiler.lab.segments import profile_of
-from dynascope.compiler.lab.slices import BACKEND, CALL, GRAPH, GUARD_CHECK, REGION, Event, plain_events, read_calls, trees
+from dynascope.compiler.lab.slices import (
+    BACKEND,
+    CALL,
+    GRAPH,
+    GUARD_CHECK,
+    REGION,
+    Event,
+    plain_events,
+    profile_of,
+    read_calls,
+    trees,
+)
 from dynascope.compiler.report import Break, Frame, Graph, Hit, Report
 from dynascope.widgets.features.run_time import cost_method
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dynascope.compiler.lab.segments import profile_of
-from dynascope.compiler.lab.slices import Event
+from dynascope.compiler.lab.slices import Event, profile_of
 from dynascope.compiler.report import Graph, InputRun, Profile, Report, Segment
 from dynascope.widgets.features import run_time
 from dynascope.widgets.model import view_model
