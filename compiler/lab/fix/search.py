@@ -643,7 +643,11 @@ class Search:
             change, now, then = step.change, step.ran.report, before.ran.report
             fix, is_sure = change.fix, number < self._sure
             fix.verdict = "verified" if is_sure else "conditional"
-            fix.condition = "" if is_sure else ". ".join(change.conditions.values()) or "Only with the changes above"
+            fix.condition = (
+                ""
+                if is_sure
+                else ". ".join(change.conditions.values()) or "None of its own: it builds on the conditional changes above"
+            )
             compared = self._steps[self._sure - 1] if is_sure else last
             fix.reason = ". ".join(filter(None, [compared.change.verification.words(), change.gain]))
             if WARM_UP in change.candidate.settings:
