@@ -7,8 +7,7 @@ from typing import Any, Literal, TypedDict
 
 from typing_extensions import NotRequired
 
-from dynascope.widgets.guarded import guarded
-from dynascope.widgets.words import printable
+from dynascope.widgets.words import guarded, printable
 
 #: one text has at most this many characters (a backend's code can have megabytes)
 TEXT_LIMIT = 200_000

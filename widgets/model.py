@@ -48,8 +48,7 @@ from dynascope.widgets.features.summary import (
     notes,
     recommendation,
 )
-from dynascope.widgets.guarded import guarded
-from dynascope.widgets.words import printable
+from dynascope.widgets.words import guarded, printable
 
 #: version of the model; the front end draws no other
 MODEL_SCHEMA = 1

@@ -8,8 +8,7 @@ import textwrap
 from collections.abc import Callable
 from typing import TextIO
 
-from dynascope.widgets.guarded import guarded
-from dynascope.widgets.words import compiler_text
+from dynascope.widgets.words import compiler_text, guarded
 
 _CODES = {"bold": "1", "soft": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
 _SENTENCES = re.compile(r"(?<=[.!?]) (?=[A-Z])")

@@ -1,20 +1,26 @@
-"""Makes text safe to show and short enough, for pictures, pages and terminals.
+"""Makes text safe to show and short enough, for pictures, pages and terminals; says in a line what could not be drawn.
 
 Promises: `printable` replaces characters one by one, so columns stay right; its result is legal in XML and has no marks that
 change the reading direction.  What `cut` returns is not wider than the given width, as `text_width` estimates it, unless that
-width is less than an ellipsis.
+width is less than an ellipsis.  A drawing error never reaches the user's cell or script (`guarded`); an interrupt does.  Tests
+must see such errors: they are raised if the environment variable `DYNASCOPE_DRAWING_ERRORS` is "raise", as in this project.
 """
 
 from __future__ import annotations
 
 import functools
+import os
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
+from typing import TypeVar
 
 from dynascope.compiler.report import plural
+
+VARIABLE = "DYNASCOPE_DRAWING_ERRORS"
+T = TypeVar("T")
 
 #: control characters (except tab and newline), surrogates, U+FFFE and U+FFFF, and marks that break lines, reorder or hide text
 _UNSAFE = re.compile(
@@ -156,3 +162,18 @@ def line_ranges(lines: Iterable[int]) -> str:
 def indent_of(text: str) -> int:
     """Columns of white space at the start of a line."""
     return len(text) - len(text.lstrip())
+
+
+def guarded(what: str, make: Callable[[], T], instead: Callable[[str], T]) -> T:
+    """Return `make()`; if it raises, return `instead(line)`, with one line that says what could not be drawn."""
+    try:
+        return make()
+    except Exception as error:
+        if os.environ.get(VARIABLE) == "raise":
+            raise
+        return instead(missing(what, error))
+
+
+def missing(what: str, error: Exception) -> str:
+    """`the split graph could not be drawn (KeyError: 'n3')`: one line, safe to show."""
+    return shorten(f"{what} could not be drawn ({type(error).__name__}: {error}".rstrip(": ") + ")", 300)

@@ -50,7 +50,7 @@ from dynascope.compiler.source.code import STATEMENTS, user_name
 from dynascope.compiler.validate import check_settings, save, why_not_savable
 from dynascope.runs.display import Display
 from dynascope.shell import cell_id, cell_number, event_loop, raw_cell
-from dynascope.widgets.guarded import guarded
+from dynascope.widgets.words import guarded
 
 
 @dataclass

@@ -18,7 +18,7 @@ from uuid import uuid4
 from dynascope.compiler.report import Report, encodable
 from dynascope.compiler.report.comparison import MIME, outline
 from dynascope.shell import cell_id, is_captured, is_kernel, is_live, request_id
-from dynascope.widgets.guarded import guarded
+from dynascope.widgets.words import guarded
 
 #: seconds between two progress messages to the browser
 _PROGRESS_EVERY = 0.1

@@ -72,12 +72,12 @@ def test_the_scripts_own_end_is_ours(script: Path, how: str, status: int) -> Non
 
 
 def test_a_script_has_no_future_imports_of_ours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from dynascope import script
+    from dynascope import cli
 
     (tmp_path / "script.py").write_text("def f(x: int): pass\n")
     monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
     monkeypatch.setattr(sys, "path", [*sys.path])
-    script._execute(tmp_path / "script.py")
+    cli._execute(tmp_path / "script.py")
     assert sys.modules["__main__"].f.__annotations__ == {"x": int}
 
 

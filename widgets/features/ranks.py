@@ -15,9 +15,8 @@ from msgspec.structs import replace
 from dynascope.compiler.ranks import SOFT_KINDS, Difference, Rank, RanksReport
 from dynascope.compiler.report import Report, label, listed, plural, seconds
 from dynascope.widgets.features.summary import breaks
-from dynascope.widgets.guarded import guarded
 from dynascope.widgets.terminal import Terminal, columns
-from dynascope.widgets.words import capped, shorten
+from dynascope.widgets.words import capped, guarded, shorten
 
 _OUTCOMES = {
     "compiled": "compiled it", "empty": "found nothing to compile in it", "skipped": "skipped it",

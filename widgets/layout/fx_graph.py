@@ -2,7 +2,7 @@
 
 Promises: boxes never overlap; 10,000 boxes take less than a second.  Edges run through gaps between boxes, but if too many are
 long, the longest ones take lanes beside the drawing.  Parts that no edge joins are side by side where there is room, and tall
-parts are cut into columns (`wrap`).
+parts are cut into columns (`geometry.wrapped`).
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from __future__ import annotations
 import functools
 from itertools import accumulate
 
-from dynascope.widgets.layout.geometry import MARGIN, Placement, Point, Rect, Size, placement, shelves
-from dynascope.widgets.layout.wrap import ROW_GAP, Part, wrapped
+from dynascope.widgets.layout.geometry import MARGIN, ROW_GAP, Part, Placement, Point, Rect, Size, placement, shelves, wrapped
 
 COLUMN_GAP = 16.0
 Arc = tuple[int, int]

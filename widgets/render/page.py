@@ -18,9 +18,9 @@ from typing import Any
 
 from dynascope.compiler.report import Report
 from dynascope.widgets.drawing.palette import css_rules
-from dynascope.widgets.guarded import guarded
 from dynascope.widgets.model import view_model
 from dynascope.widgets.render.static_output import static_body
+from dynascope.widgets.words import guarded
 
 #: `npm run build` in `widgets/frontend` writes these files; they are committed, so that installing needs no Node.js
 STATIC = Path(__file__).parent.parent / "static"

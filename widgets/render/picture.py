@@ -17,8 +17,7 @@ from dynascope.widgets.drawing.split_graph import split_picture
 from dynascope.widgets.drawing.split_svg import Drawn, drawn, rect, text
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.summary import headline
-from dynascope.widgets.guarded import guarded
-from dynascope.widgets.words import cut, printable, wrapped
+from dynascope.widgets.words import cut, guarded, printable, wrapped
 
 #: the part of the front end's style that pictures need
 STYLE = Path(__file__).parent.parent / "static" / "picture.css"

@@ -22,10 +22,9 @@ from dynascope.compiler.report.comparison import MIME
 from dynascope.widgets.drawing.palette import literal
 from dynascope.widgets.features import ranks as words
 from dynascope.widgets.features.places import graph_tone
-from dynascope.widgets.guarded import guarded
 from dynascope.widgets.model import ViewModel, view_model
 from dynascope.widgets.render.page import document, empty_page
-from dynascope.widgets.words import capped, printable, shorten
+from dynascope.widgets.words import capped, guarded, printable, shorten
 
 #: limits on the groups that have a view, and on the characters of JSON in their views together; the first one is always kept
 MOST_GROUPS, MOST_VIEWS = 24, 12_000_000

@@ -17,11 +17,10 @@ from dynascope.widgets.features.graphs import graphs_alone
 from dynascope.widgets.features.overview import Overview
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.summary import Recommendation
-from dynascope.widgets.guarded import guarded
 from dynascope.widgets.model import ViewModel, view_model
 from dynascope.widgets.render.picture import svg
 from dynascope.widgets.render.text import to_text
-from dynascope.widgets.words import printable, shorten
+from dynascope.widgets.words import guarded, printable, shorten
 
 #: rows of the table of breaks
 ROWS = 40

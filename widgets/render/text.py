@@ -20,8 +20,8 @@ from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.recompiles import recompile_lines, recompile_rows
 from dynascope.widgets.features.run_time import input_lines, run_time_lines
 from dynascope.widgets.features.summary import error_lines, first_lines, headline_lines, note_lines, recommendation
-from dynascope.widgets.guarded import guarded
 from dynascope.widgets.terminal import Terminal, columns, is_open
+from dynascope.widgets.words import guarded
 
 #: at most this many breaks, frames and recompiles are shown in full
 MOST = 12

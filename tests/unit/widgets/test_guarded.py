@@ -10,7 +10,7 @@ import pytest
 from samples import hostile, layers, loop, many, model, one_break, recompiled
 
 from dynascope.compiler.report import GraphRun, Guard, GuardSite, Report
-from dynascope.widgets import guarded
+from dynascope.widgets import words
 from dynascope.widgets.model import view_model
 from dynascope.widgets.render.static_output import to_mimebundle
 from dynascope.widgets.render.text import to_text
@@ -68,7 +68,7 @@ def all_forms() -> list[tuple[str, str]]:
 
 @pytest.fixture
 def as_users_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(guarded.VARIABLE)
+    monkeypatch.delenv(words.VARIABLE)
 
 
 def fail(*arguments: Any, **more: Any) -> Any:
@@ -85,7 +85,7 @@ def test_the_rest_is_drawn_and_a_line_says_what_is_missing(fault: str, monkeypat
     break_it(monkeypatch, fault)
     with pytest.raises(RuntimeError if fault != "render.page.json" else AttributeError):
         all_forms()
-    monkeypatch.delenv(guarded.VARIABLE)
+    monkeypatch.delenv(words.VARIABLE)
     made = all_forms()
     assert any("could not be drawn (" in text for _, text in made)
     assert not any("\x1b" in text for _, text in made)
