@@ -21,8 +21,7 @@ import dynascope
 from dynascope.compiler.driver.pipeline import Run
 from dynascope.compiler.ranks import Rank, RanksReport, recorder
 from dynascope.compiler.ranks import folder as job_folder
-from dynascope.compiler.ranks import structure as rank_file
-from dynascope.compiler.ranks.structure import scheduled
+from dynascope.compiler.ranks.structure import encoded, read, record_of, scheduled, write
 from dynascope.compiler.report import Report
 
 GRAPH = """\
@@ -262,8 +261,8 @@ def test_a_folder_of_one_rank_is_an_ordinary_report(tmp_path: Path) -> None:
 def rank_record(rank: int, folder: Path, **facts: object) -> Path:
     trace = write_logs(folder / "logs", {rank: log(rank)})
     report = dynascope.load(next(trace.glob(f"*rank_{rank}_*")))
-    record = rank_file.record_of(Rank(rank=rank, host=f"node{rank}", pid=100 + rank, **facts), report, world_size=3, job="a")  # type: ignore[arg-type]
-    return rank_file.write(folder / "ranks", record, rank_file.encoded(report.to_dict()))
+    record = record_of(Rank(rank=rank, host=f"node{rank}", pid=100 + rank, **facts), report, world_size=3, job="a")  # type: ignore[arg-type]
+    return write(folder / "ranks", record, encoded(report.to_dict()))
 
 
 def test_files_of_ranks_are_read_and_missing_ranks_named(tmp_path: Path) -> None:
@@ -300,19 +299,19 @@ def test_of_ranks_that_were_started_again_the_last_attempt_counts(tmp_path: Path
 
 def test_a_reader_never_sees_half_a_file(tmp_path: Path) -> None:
     path = rank_record(0, tmp_path)
-    record = rank_file.read(path)
-    line = rank_file.encoded(record.report().to_dict())
+    record = read(path)
+    line = encoded(record.report().to_dict())
     stop = threading.Event()
 
-    def write() -> None:
+    def keep_writing() -> None:
         while not stop.is_set():
-            rank_file.write(path.parent, record, line)
+            write(path.parent, record, line)
 
-    writer = threading.Thread(target=write)
+    writer = threading.Thread(target=keep_writing)
     writer.start()
     try:
         for _ in range(100):
-            assert rank_file.read(path).report().summary.graphs == 3
+            assert read(path).report().summary.graphs == 3
     finally:
         stop.set()
         writer.join()
@@ -337,14 +336,14 @@ def test_a_rank_that_stands_still_writes_where(tmp_path: Path, monkeypatch: pyte
     for _ in range(500):  # this very line is where the rank is
         time.sleep(0.02)
         path = next(tmp_path.glob(f"3-*-{os.getpid()}.rank"), None)
-        if path is not None and rank_file.read(path).rank.at:
+        if path is not None and read(path).rank.at:
             break
     assert path is not None
-    rank = rank_file.read(path).rank
+    rank = read(path).rank
     assert (rank.status, rank.rank) == ("no end", 3)
     assert rank.at[-1].function == "test_a_rank_that_stands_still_writes_where"
     writer.end(Report(), "failed", "exit status 3")
-    rank = rank_file.read(path).rank
+    rank = read(path).rank
     assert (rank.status, rank.error, writer.problem) == ("failed", "exit status 3", None)
     assert not writer._thread.is_alive() or writer._stop.is_set()
 
@@ -363,7 +362,7 @@ def test_a_rank_that_is_known_late_writes_its_file_at_once(tmp_path: Path, monke
             break
         time.sleep(0.02)
     [path] = tmp_path.iterdir()
-    assert rank_file.read(path).rank.rank == 3
+    assert read(path).rank.rank == 3
     writer.end(Report())
 
 
@@ -377,7 +376,7 @@ def test_the_file_of_a_finished_rank_keeps_its_settings(tmp_path: Path, monkeypa
         torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
     writer.end(run.report)
     [path] = tmp_path.iterdir()
-    settings = rank_file.read(path).settings
+    settings = read(path).settings
     assert settings["torch._dynamo.config.specialize_int"] is torch._dynamo.config.specialize_int
 
 
