@@ -20,16 +20,25 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 #: what only `make test-all` runs: parts of node ids.  Each takes long and has a sister in `make test`, or can break only by
 #: changes that are made knowingly (pictures, other runners, time limits)
 FULL = (
-    "examples/07_", "examples/08_", "examples/09_", "examples/10_", "examples/11_", "examples/12_", "examples/13_",
+    "examples/02_", "examples/04_", "examples/06_", "examples/07_", "examples/08_", "examples/09_", "examples/10_",
+    "examples/11_", "examples/12_", "examples/13_",
     "test_nothing_is_cut_at_any_width[live]",
     "browser/test_graph_alone.py", "browser/test_readme_pictures.py", "test_view_in_time.py::test_a_hundred_runs",
-    "test_view_saved.py::test_notebook_7", "test_fixes_in_lab.py::test_stop_ends_the_search",
+    "test_view_in_time.py::test_a_kernel_that_dies", "test_control_in_lab.py::test_stop_ends_a_run_again",
+    "test_view_saved.py::test_notebook_7", "test_view_saved.py::test_reopened",
+    "test_fixes_in_lab.py::test_stop_ends_the_search", "test_axe_finds_nothing_grave[dark]",
     "around_it[600]", "around_it[1200]",
-    "test_rank_children.py::test_forked", "test_pytest_plugin.py::test_time_limit", "test_papermill_stops_at",
+    "test_rank_children.py::test_forked", "test_ranks.py::test_sharded_ranks", "under_the_users_own_torchrun",
+    "test_pytest_plugin.py::test_time_limit", "test_pytest_plugin.py::test_a_failing_block", "test_papermill",
     "test_planted_faults_are_named[a time-out]", "test_planted_faults_are_named[another place]",
     "test_planted_faults_are_named[an error gone]", "test_planted_faults_are_named[a lost break]",
     "test_command_line.py::test_interrupting_stops_everything[2]", "test_command_line.py::test_a_folder_without_pages",
     "test_run_and_report.py::test_the_ranks_under_torchrun_have_one_report", "test_the_scripts_own_end_is_ours[leave-7]",
+    "test_run_and_report.py::test_a_script_that_wraps_its_output", "test_a_script_prints_to_its_output_until",
+    "test_run_and_report.py::test_a_report_that_cannot_be_saved", "test_gpu_plan.py::test_steps_are_rehearsed",
+    "test_generate_tells_every_place_once[t5", "test_generate_tells_every_place_once[llama",
+    "test_generate_tells_every_place_once[gpt2_lm-2", "test_stages.py::test_cold_warm",
+    "test_invisible_hooks.py::test_logs_and",
     "test_search.py::test_breaks_in_two_files", "test_search.py::test_a_profiled_call_is_timed",
     "tests/real/",
 )  # fmt: skip
