@@ -270,7 +270,7 @@ def _first_words(words: CauseWords, report: Report) -> str:
     at = f"{words.places.at(b.file, b.line, b.cell)} in {words.places.function(b.function, b.file, b.line)}"
     more = f" and {plural(len(words.breaks) - 1, 'more place')}" if len(words.breaks) > 1 else ""
     library = ", also in a library" if package(b.file) else ""
-    tries = "" if report.fixes is not None else f"; `%%compile --fix` tries such changes{library}"
+    tries = "" if report.fixes is not None else f"; `%%compile --fix` looks for a change that holds{library}"
     return f"at {at} ({package(b.file) or 'your code'}){more}, {words.title()}: {fix}{tries}."
 
 

@@ -69,7 +69,7 @@ REASONS = {
     "torch._dynamo.step_unsupported() with empty checkpoint": _ASKED,
     "Skip calling `torch.compiler.disable()`d function": _ASKED,
 }
-UNKNOWN = "no change is known for this type of graph break"
+UNKNOWN = "dynascope has none for this type of graph break"
 
 
 def reason(kind: str) -> str:
