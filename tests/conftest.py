@@ -38,7 +38,7 @@ FULL = (
     "test_run_and_report.py::test_a_report_that_cannot_be_saved", "test_gpu_plan.py::test_steps_are_rehearsed",
     "test_generate_tells_every_place_once[t5", "test_generate_tells_every_place_once[llama",
     "test_generate_tells_every_place_once[gpt2_lm-2", "test_stages.py::test_cold_warm",
-    "test_invisible_hooks.py::test_logs_and",
+    "test_invisible_hooks.py::test_logs_and", "test_the_answer_is_known[long: ",
     "test_search.py::test_breaks_in_two_files", "test_search.py::test_a_profiled_call_is_timed",
     "tests/real/",
 )  # fmt: skip

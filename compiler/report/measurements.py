@@ -409,8 +409,11 @@ class NumbersOrigin(Part, kw_only=True):
     node: str = ""
     #: whether its result is right, and its derivative is wrong
     is_backward: bool = False
-    #: number of the graph in the order of the call, from 0
+    #: whether its result is right at first, and wrong after another tensor was changed in place
+    is_later: bool = False
+    #: number of the graph in the order of the call, and of the run of this graph, from 0
     graph: int = 0
+    run: int = 0
     compiled: NumberError
     eager: NumberError
     #: the largest magnitude among its inputs and in its result; None: unknown
@@ -460,6 +463,8 @@ class Numbers(Part, kw_only=True):
     origin_unknown: str = ""
     #: what in the compiler makes it; only with `--check=where`, and only if compiled is wrong
     stage: NumbersStage | None = None
+    #: text for an issue, with a script that shows on its own what the compiler makes wrong; "" if there is none
+    issue: str = ""
     #: what helps; only with `--check=where`
     remedies: list[NumbersRemedy] = []
 

@@ -7,40 +7,62 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from dynascope.compiler.capture.torch_private.float64 import followed_in_float64
 from dynascope.compiler.capture.torch_private.running import device_types
-from dynascope.compiler.lab.experiment import Observation
 from dynascope.compiler.lab.fix.plan import Plan
 from dynascope.compiler.lab.fix.trial import Trials
 from dynascope.compiler.lab.fix.variations import recorded
+from dynascope.compiler.lab.numbers.verdict import error_of, judged
 from dynascope.compiler.lab.recorded_call import Clones, RecordedCall
 
-#: at most this many graphs of a call are captured
-MOST_GRAPHS = 100
+#: what can be asked of a node: its value when it was made, its value later, or the gradient that flows into it
+Asked = Literal["value", "later", "gradient"]
+#: compiles a module
+Compile = Callable[[Any], Callable[..., Any]]
+#: a function, its arguments, among them nodes, and its keywords
+Formula = tuple[Any, tuple[Any, ...], dict[str, Any]]
 
 
-@dataclass
-class Measured:
+class Measured(NamedTuple):
     """One value, in eager mode, compiled, and in float64."""
 
     eager: Any
     compiled: Any
     exact: Any
 
+    def is_wrong(self, verdict: str, unit: float) -> bool:
+        """Whether the value has the fault of the call, or its digits are lost in the precision of the call.
+
+        Where one of the two never stores an intermediate result, such as one that overflows, both lose it once it is returned.
+        """
+        import torch
+
+        if self.exact is None or self.eager is None or self.compiled is None:
+            return False
+        if self.compiled.dtype != self.eager.dtype:
+            return verdict == "compiled"
+        compiled, eager = (error_of(value, self.exact) for value in (self.compiled, self.eager))
+        own = float(torch.finfo(self.eager.dtype).eps)
+        return judged(compiled, eager, None, own) == verdict or judged(compiled, eager, None, unit) == "both"
+
 
 @dataclass
 class CapturedGraph:
-    """A graph that Dynamo made of a call, and the inputs that it got; they are clones."""
+    """A graph that Dynamo made of a call, and the inputs that it got in one of its runs; they are clones."""
 
     module: Any
     inputs: tuple[Any, ...]
     #: the gradient mode and autocast that it ran in
     modes: Callable[[], contextlib.AbstractContextManager[None]]
+    #: number of the graph in the order of first runs, and of the run of this graph, from 0
+    number: int
+    run: int
 
     def tappable(self) -> list[Any]:
         """The nodes whose values are floating-point tensors, in order."""
@@ -52,43 +74,63 @@ class CapturedGraph:
 
         return [node for node in self.module.graph.nodes if node.op.startswith("call_") and has_digits(node)]
 
-    def measure(
-        self, compile: Callable[[Any], Callable[..., Any]], nodes: Sequence[Any] = (), *, backward: bool = False
-    ) -> list[Measured]:
-        """The values of these nodes, or the gradients that flow into them; without nodes, the graph's outputs and gradients.
+    def measure(self, compile: Compile, nodes: Sequence[Any] = (), asked: Asked = "value", later: Any = None) -> list[Measured]:
+        """What is asked of these nodes; without nodes, the graph's outputs and gradients.
 
-        `compile`: compiles a module.
+        `later`: the node before which values are asked for, if not when they are made.
         """
-        module = _tapped(self.module, nodes, backward) if nodes else self.module
-        more = self._values(_tapped(self.module, nodes, False), [], nodes, False) if backward and nodes else []
+        module = _tapped(self.module, nodes, asked, later) if nodes else self.module
+        like = self._values(_tapped(self.module, nodes, "value"), [], True) if nodes and asked == "gradient" else []
+        is_tapped = bool(nodes) and asked != "gradient"
         with followed_in_float64() as exact:
-            mine = self._values(module, more, nodes, backward)
+            mine = self._values(module, like, is_tapped)
             counterparts = [exact.copy_of(value) for value in mine]
         mine = [None if value is None else value.detach().clone() for value in mine]
-        others = self._values(compile(module), more, nodes, backward)
+        others = self._values(compile(module), like, is_tapped)
         return [Measured(*three) for three in zip(mine, others, counterparts, strict=True)]
 
-    def with_formula(self, node: Any, function: Any, args: Any, keywords: Any) -> tuple[CapturedGraph, Any]:
-        """A copy in which this function makes the node's value from the values of other nodes, and the new node."""
+    def cut(self, node: Any, formula: Formula | None = None) -> CapturedGraph:
+        """The part of the graph that computes the value of this node, or, with a formula, another one from the same nodes."""
         import torch
 
-        graph, copies = torch.fx.Graph(), dict[Any, Any]()
-        graph.output(graph.graph_copy(self.module.graph, copies))
-        with graph.inserting_before(copies[node]):
-            new = graph.call_function(function, torch.fx.node.map_arg(args, copies.__getitem__), dict(keywords))
-        new.meta = dict(node.meta)
-        copies[node].replace_all_uses_with(new)
-        return replace(self, module=torch.fx.GraphModule(self.module, graph)), new
+        graph, copies, is_casting = torch.fx.Graph(), dict[Any, Any](), list[Any]()
+        for other in self.module.graph.nodes:
+            if other is node and formula is not None:
+                function, args, keywords = formula
+                copies[node] = graph.call_function(function, torch.fx.node.map_arg(args, copies.__getitem__), dict(keywords))
+            else:
+                copies[other] = graph.node_copy(other, copies.__getitem__)
+            name = getattr(other.target, "__name__", "")
+            is_casting += [copies[other]] if name == "_enter_autocast" else []
+            is_casting = [entered for entered in is_casting if name != "_exit_autocast" or entered not in copies[other].args]
+            if other is node:
+                break
+        for entered in is_casting[::-1]:
+            graph.call_function(torch.amp.autocast_mode._exit_autocast, (entered,))
+        graph.output((copies[node],))
+        return replace(self, module=torch.fx.GraphModule(self.module, graph))
 
-    def _values(self, function: Any, more: list[Any], nodes: Sequence[Any], backward: bool) -> list[Any]:
+    def alone(self, node: Any) -> CapturedGraph:
+        """A graph that computes this node's value from its inputs, as they are in eager mode; None for one that is unknown."""
         import torch
 
-        clones = Clones()
-        inputs = clones(self.inputs)
-        probes = [torch.zeros_like(like, requires_grad=True) for like in more]
+        known = dict(zip((n for n in self.module.graph.nodes if n.op == "placeholder"), self.inputs, strict=True))
+        inner = [other for other in self.tappable() if other in node.all_input_nodes]
+        if inner:
+            known |= zip(inner, self._values(_tapped(self.module, inner, "value"), [], True), strict=True)
+        graph = torch.fx.Graph()
+        copies = {other: graph.placeholder(other.name) for other in node.all_input_nodes}
+        graph.output((graph.node_copy(node, copies.__getitem__),))
+        return replace(self, module=torch.fx.GraphModule({}, graph), inputs=tuple(map(known.get, copies)))
+
+    def _values(self, function: Any, like: list[Any], is_tapped: bool) -> list[Any]:
+        import torch
+
+        inputs = Clones()(self.inputs)
+        probes = [torch.zeros_like(value, requires_grad=True) for value in like]
         with self.modes():
             result = function(*inputs, *probes)
-            if nodes and not backward:
+            if is_tapped:
                 return list(result[1])
             outputs = [value for value in _flat(result) if isinstance(value, torch.Tensor) and value.is_floating_point()]
             leaves = probes or [t for t in inputs if isinstance(t, torch.Tensor) and t.requires_grad and t.is_leaf]
@@ -101,24 +143,34 @@ class CapturedGraph:
         return list(gradients) if probes else [*outputs, *gradients]
 
 
-def captured(call: RecordedCall, trials: Trials) -> tuple[list[CapturedGraph], Observation]:
-    """The graphs of a call that Dynamo traces anew, in the order of their first runs, and what the call does with them."""
-    graphs: list[CapturedGraph] = []
+def first_wrong(call: RecordedCall, trials: Trials, is_wrong: Callable[[CapturedGraph], bool]) -> CapturedGraph | str:
+    """The first run of a graph that is wrong, of a call that Dynamo traces anew, or why there is none.
+
+    What comes last is wrong if nothing before it is: it is not looked at.  Graphs run in eager mode, so a fault is in one run.
+    """
+    found: list[CapturedGraph] = []
+    last: list[CapturedGraph] = []
+    numbers = itertools.count()
 
     def backend(module: Any, _: Any) -> Callable[..., Any]:
-        is_new = True
+        number, calls = -1, itertools.count()
 
         def run(*args: Any) -> Any:
-            nonlocal is_new
-            if is_new and len(graphs) < MOST_GRAPHS:
-                graphs.append(CapturedGraph(module, Clones()(args), _modes()))
-            is_new = False
+            nonlocal number
+            number = next(numbers) if number < 0 else number
+            if not found:
+                if last and is_wrong(last[0]):
+                    found.append(last[0])
+                last[:] = [CapturedGraph(module, Clones()(args), _modes(), number, next(calls))]
             return module.forward(*args)
 
         return run
 
-    with trials.compiled(Plan(), backend, strict=False) as run:
-        return graphs, run(call, recorded())
+    with trials.anew(), trials.compiled(Plan(), backend, strict=False) as run:
+        error = run(call, recorded()).error_type
+    if error is not None and not found:
+        return f"traced again, the call raised {error}"
+    return next(iter(found or last), "traced again, the call runs no graph")
 
 
 def _modes() -> Callable[[], contextlib.AbstractContextManager[None]]:
@@ -139,33 +191,41 @@ def _modes() -> Callable[[], contextlib.AbstractContextManager[None]]:
     return entered
 
 
-def _tapped(module: Any, nodes: Sequence[Any], backward: bool) -> Any:
-    """A copy of a module that also returns the values of these nodes.
+def _tapped(module: Any, nodes: Sequence[Any], asked: Asked, later: Any = None) -> Any:
+    """A copy of a module that also returns the values of these nodes; of one that changes a tensor in place, the whole tensor.
 
-    With `backward`, further inputs are added to the values instead: if these are zeros, they get the gradients.
+    Gradients: further inputs are added to the values instead; if these are zeros, they get the gradients.
     """
     import torch
 
-    graph = torch.fx.Graph()
-    copies: dict[Any, Any] = {}
+    graph, copies, owners, taps = torch.fx.Graph(), dict[Any, Any](), dict[int, Any](), list[Any]()
     result = graph.graph_copy(module.graph, copies)
-    taps = []
     first = next(node for node in graph.nodes if node.op != "placeholder")
+    for node in module.graph.nodes:
+        value = node.meta.get("example_value")
+        if isinstance(value, torch.Tensor) and value.layout is torch.strided:
+            owners.setdefault(value.untyped_storage()._cdata, node)
     for number, node in enumerate(nodes):
         copy = copies[node]
-        if not backward:
+        if asked != "gradient":
+            changed = owners.get(node.meta["example_value"].untyped_storage()._cdata) if changes_in_place(node) else None
+            with graph.inserting_before(copies[later]) if asked == "later" else graph.inserting_after(copy):
+                taps.append(graph.call_function(torch.clone, (copies[changed or node],)))
+        else:
+            with graph.inserting_before(first):
+                probe = graph.placeholder(f"probe_{number}")
             with graph.inserting_after(copy):
-                taps.append(graph.call_function(torch.clone, (copy,)))
-            continue
-        with graph.inserting_before(first):
-            probe = graph.placeholder(f"probe_{number}")
-        with graph.inserting_after(copy):
-            moved = graph.call_function(operator.add, (copy, probe))
-        for user in [user for user in copy.users if user is not moved]:
-            user.replace_input_with(copy, moved)
-        result = torch.fx.node.map_arg(result, functools.partial(_replaced, copy, moved))
-    graph.output(result if backward else (result, tuple(taps)))
+                moved = graph.call_function(operator.add, (copy, probe))
+            for user in [user for user in copy.users if user is not moved]:
+                user.replace_input_with(copy, moved)
+            result = torch.fx.node.map_arg(result, functools.partial(_replaced, copy, moved))
+    graph.output(result if asked == "gradient" else (result, tuple(taps)))
     return torch.fx.GraphModule(module, graph)
+
+
+def changes_in_place(node: Any) -> bool:
+    name = str(getattr(node.target, "__name__", node.target))
+    return name.endswith("_") or name in ("setitem", "iadd", "isub", "imul", "itruediv")
 
 
 def _replaced(old: Any, new: Any, node: Any) -> Any:

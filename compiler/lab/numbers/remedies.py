@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from dynascope.compiler.capture.torch_private.bisector import inductor_config
@@ -11,7 +11,7 @@ from dynascope.compiler.lab import check
 from dynascope.compiler.lab.fix.plan import Plan
 from dynascope.compiler.lab.fix.trial import Trials
 from dynascope.compiler.lab.fix.variations import recorded
-from dynascope.compiler.lab.numbers.graphs import CapturedGraph
+from dynascope.compiler.lab.numbers.graphs import CapturedGraph, Compile, Formula
 from dynascope.compiler.lab.numbers.verdict import WORSE, error_of, share_of
 from dynascope.compiler.lab.recorded_call import RecordedCall
 from dynascope.compiler.report import NumbersRemedy
@@ -34,28 +34,52 @@ def settings_that_help(call: RecordedCall, trials: Trials, backend: Any) -> Iter
             return
 
 
-def formulas_that_help(
-    graph: CapturedGraph, name: str, compile: Callable[[Any], Callable[..., Any]]
-) -> Iterator[NumbersRemedy]:
+def formulas_that_help(graph: CapturedGraph, name: str, compile: Compile) -> Iterator[NumbersRemedy]:
     """The formulas with which the value of this node has far smaller errors, compiled and in eager mode."""
     node = next((node for node in graph.module.graph.nodes if node.name == name), None)
-    other = None if node is None else next(filter(None, (matches(node) for matches in _FORMULAS)), None)
-    if node is None or other is None:
+    if node is None:
         return
-    (before,) = graph.measure(lambda module: module, [node])
-    changed, new = graph.with_formula(node, *other)
-    (after,) = changed.measure(compile, [new])
-    errors = [error_of(value, before.exact) for value in (after.eager, after.compiled)]
-    if max(map(share_of, errors)) * WORSE < share_of(error_of(before.eager, before.exact)):
-        yield NumbersRemedy(change=_written(*other), eager=errors[0], compiled=errors[1])
-
-
-Formula = tuple[Any, tuple[Any, ...], dict[str, Any]]
+    before = graph.cut(node).measure(lambda module: module)[0]
+    for matches in (_variance, _of_exponentials, _in_float32):
+        formula = matches(node)
+        if formula is None:
+            continue
+        after = graph.cut(node, formula).measure(compile)[0]
+        errors = [error_of(value, before.exact) for value in (after.eager, after.compiled)]
+        if max(map(share_of, errors)) * WORSE < share_of(error_of(before.eager, before.exact)):
+            yield NumbersRemedy(change=_written(*formula), eager=errors[0], compiled=errors[1])
+            return
 
 
 def _written(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> str:
+    if isinstance(function, _InFloat32):
+        return f"{function.__name__} in float32"
     named = [re.sub(r"^[gl]_(\w+?)_$", r"\1", str(arg)) for arg in args]  # Dynamo's name of an argument or a global
     return f"torch.{function.__name__}({', '.join([*named, *(f'{k}={v}' for k, v in keywords.items())])})"
+
+
+class _InFloat32:
+    """Runs an operation in float32, also under autocast."""
+
+    def __init__(self, target: Any, device: str) -> None:
+        self._target, self._device = target, device
+        self.__name__ = str(getattr(target, "__name__", target))
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        import torch
+
+        raised = [arg.float() if isinstance(arg, torch.Tensor) and arg.is_floating_point() else arg for arg in args]
+        with torch.autocast(self._device, enabled=False):
+            if isinstance(self._target, str):
+                return getattr(raised[0], self._target)(*raised[1:], **keywords)
+            return self._target(*raised, **keywords)
+
+
+def _in_float32(node: Any) -> Formula | None:
+    value = node.meta.get("example_value")
+    if value is None or value.dtype.itemsize > 2 or node.op not in ("call_function", "call_method"):
+        return None
+    return _InFloat32(node.target, value.device.type), node.args, node.kwargs
 
 
 def _called(node: Any, *names: str) -> bool:
@@ -99,6 +123,3 @@ def _of_exponentials(node: Any) -> Formula | None:
     if _called(inner, "add") and 1 in inner.args:
         return torch.log1p, tuple(arg for arg in inner.args if isinstance(arg, torch.fx.Node)), {}
     return None
-
-
-_FORMULAS = (_variance, _of_exponentials)

@@ -16,10 +16,11 @@ from dynascope.compiler.capture.torch_private import hook_installer
 from dynascope.compiler.capture.torch_private.translators import graph_nodes
 from dynascope.compiler.lab.comparison import largest
 from dynascope.compiler.lab.fix.trial import TookTooLong, Trials, time_limit
-from dynascope.compiler.lab.numbers.graphs import CapturedGraph, Measured, captured
+from dynascope.compiler.lab.numbers.graphs import Asked, CapturedGraph, Compile, Measured, changes_in_place, first_wrong
+from dynascope.compiler.lab.numbers.issue import issue_text
 from dynascope.compiler.lab.numbers.remedies import formulas_that_help, settings_that_help
 from dynascope.compiler.lab.numbers.stage import compiler_of, stage_of, stage_words
-from dynascope.compiler.lab.numbers.verdict import DRAWS, error_of, factor, judged, share_of, size_text
+from dynascope.compiler.lab.numbers.verdict import DRAWS, error_of, factor, share_of, size_text
 from dynascope.compiler.lab.recorded_call import RecordedCall
 from dynascope.compiler.report import NodeNumbers, Numbers, NumbersOrigin, NumbersRemedy, label
 from dynascope.compiler.settings import Settings
@@ -29,7 +30,6 @@ from dynascope.compiler.source.lines import CellResolver
 MOST_NODES, MOST_ELEMENTS = 150, 1 << 26
 #: time limit of a search
 SECONDS = 120.0
-Compile = Callable[[Any], Callable[..., Any]]
 
 
 def locate(
@@ -66,83 +66,77 @@ class _Search:
 
     def locate(self) -> None:
         """Set the graph, and `origin` or `origin_unknown`."""
-        found, cells = self.found, self.cells
-        graphs, observed = captured(self.call, self.trials)
-        if observed.error is not None:
-            found.origin_unknown = f"traced again, the call raised {observed.error_type}"
+        found = self.found
+        graph = first_wrong(self.call, self.trials, lambda graph: self._is_wrong(graph, self.compile))
+        if isinstance(graph, str):
+            found.origin_unknown = graph
             return
         with self.trials.anew():
-            for number, graph in enumerate(graphs):
-                if len(graphs) > 1 and not self._is_wrong(graph, self.compile):
-                    continue
-                found.origin = next(filter(None, (self._first(graph, backward) for backward in (False, True))), None)
-                if found.origin is not None:
-                    found.origin.graph = number
-                    found.origin.cell = cells(found.origin.file) if cells is not None and found.origin.file else None
-                elif self._is_wrong(graph, self.compile):
-                    found.origin_unknown = f"the result of graph {number} is wrong, but not if all its values are returned"
-                else:
-                    continue
-                self.graph = graph
+            found.origin = self._first(graph, "value") or self._first(graph, "gradient")
+            if found.origin is not None:
+                found.origin.graph, found.origin.run = graph.number, graph.run
+                found.origin.cell = self.cells(found.origin.file) if self.cells is not None and found.origin.file else None
+            elif self._is_wrong(graph, self.compile):
+                found.origin_unknown = f"the result of graph {graph.number} is wrong, but not if all its values are returned"
+            else:
+                found.origin_unknown = "each graph is right with the inputs that it gets in eager mode"
                 return
-        found.origin_unknown = "each graph is right with the inputs that it gets in eager mode"
+        self.graph = graph
 
     def explain(self) -> None:
-        """Set `stage` and `remedies`."""
+        """Set `stage`, `issue` and `remedies`."""
         found, graph, settings = self.found, self.graph, self.settings
-        if found.verdict != "both":
+        if found.verdict not in ("both", "eager"):  # a setting with which compiled code is as wrong as eager code does not help
             found.remedies += settings_that_help(self.call, self.trials, settings.backend)
+        if graph is None:
+            return
         with self.trials.anew():
-            if found.verdict == "compiled" and graph is not None and not found.remedies:
+            if found.verdict == "compiled" and not found.remedies:
                 found.stage = stage_of(lambda compile: not self._is_wrong(graph, compile), settings)
-            if graph is not None and found.origin is not None and not found.origin.is_backward:
+                if isinstance(settings.backend, str):
+                    found.issue = issue_text(graph, found, settings.backend, self.unit)
+            if found.origin is not None and not found.origin.is_backward:
                 found.remedies += formulas_that_help(graph, found.origin.node, self.compile)
 
     def _is_wrong(self, graph: CapturedGraph, compile: Compile) -> bool:
-        return any(_is_wrong(measured, self.found.verdict, self.unit) for measured in graph.measure(compile))
+        return any(measured.is_wrong(self.found.verdict, self.unit) for measured in graph.measure(compile))
 
-    def _first(self, graph: CapturedGraph, backward: bool) -> NumbersOrigin | None:
+    def _first(self, graph: CapturedGraph, asked: Asked) -> NumbersOrigin | None:
         """The first wrong node, in the order of the computation."""
         nodes = graph.tappable()
-        left = [node for node in nodes[::-1] if not _changes_in_place(node)] if backward else nodes
+        left = [node for node in nodes[::-1] if not changes_in_place(node)] if asked == "gradient" else nodes
         while left:
             size = max(1, sum(node.meta["example_value"].numel() for node in left if "example_value" in node.meta))
             step = max(1, math.ceil(len(left) / MOST_NODES), math.ceil(size / MOST_ELEMENTS))
             chosen = left[step - 1 :: step]
-            measured = graph.measure(self.compile, chosen, backward=backward)
-            wrong = next((i for i, m in enumerate(measured) if _is_wrong(m, self.found.verdict, self.unit)), None)
+            measured = graph.measure(self.compile, chosen, asked)
+            wrong = self._wrong(measured)
             if wrong is None:
                 return None
             if step == 1:
-                return _origin(graph, chosen, measured, wrong, backward)
+                node, before = chosen[wrong], chosen[:wrong]
+                if asked == "value" and any(map(changes_in_place, before)):
+                    again = graph.measure(self.compile, before, "later", node)
+                    changed = self._wrong(again)
+                    if changed is not None:  # it was right when it was made
+                        return _origin(graph, before, again, changed, "later")
+                return _origin(graph, chosen, measured, wrong, asked)
             left = left[wrong * step : (wrong + 1) * step]
         return None
 
-
-def _is_wrong(measured: Measured, verdict: str, unit: float) -> bool:
-    """Whether the value has the fault of the call, or its digits are lost in the precision of the call.
-
-    Where one of the two never stores an intermediate result, such as one that overflows, both lose it once it is returned.
-    """
-    import torch
-
-    if measured.exact is None or measured.eager is None or measured.compiled is None:
-        return False
-    if measured.compiled.dtype != measured.eager.dtype:
-        return verdict == "compiled"
-    errors = [error_of(value, measured.exact) for value in (measured.compiled, measured.eager)]
-    own = float(torch.finfo(measured.eager.dtype).eps)
-    return judged(errors[0], errors[1], None, own) == verdict or judged(errors[0], errors[1], None, unit) == "both"
+    def _wrong(self, measured: list[Measured]) -> int | None:
+        return next((i for i, m in enumerate(measured) if m.is_wrong(self.found.verdict, self.unit)), None)
 
 
-def _origin(graph: CapturedGraph, nodes: Sequence[Any], measured: list[Measured], wrong: int, backward: bool) -> NumbersOrigin:
+def _origin(graph: CapturedGraph, nodes: Sequence[Any], measured: list[Measured], wrong: int, asked: Asked) -> NumbersOrigin:
     known = {node.name: node for node in graph_nodes(graph.module.graph)}
     errors = [
         (error_of(m.compiled, m.exact), error_of(m.eager, m.exact)) if m.exact is not None and m.eager is not None else None
         for m in measured
     ]
     node = nodes[wrong]
-    culprit = known[next(iter(node.users)).name if backward else node.name]  # a gradient comes out of a user's derivative
+    is_backward = asked == "gradient"  # a gradient comes out of the derivative of a user
+    culprit = known[next(iter(node.users)).name if is_backward else node.name]
     sizes = {n.name: largest(m.exact) for n, m in zip(nodes, measured, strict=True) if m.exact is not None}
     inputs = [sizes[n.name] for n in node.all_input_nodes if n.name in sizes]
     pair = errors[wrong]
@@ -154,14 +148,10 @@ def _origin(graph: CapturedGraph, nodes: Sequence[Any], measured: list[Measured]
     ]
     return NumbersOrigin(
         file=culprit.file, line=culprit.line, source=linecache.getline(culprit.file or "", culprit.line or 0).strip(),
-        operation=culprit.target.removeprefix("operator."), node=culprit.name, is_backward=backward, compiled=pair[0],
-        eager=pair[1], inputs_size=max(inputs, default=None), result_size=sizes.get(node.name), path=path,
+        operation=culprit.target.removeprefix("operator."), node=culprit.name, is_backward=is_backward,
+        is_later=asked == "later", compiled=pair[0], eager=pair[1], inputs_size=max(inputs, default=None),
+        result_size=sizes.get(node.name), path=path,
     )  # fmt: skip
-
-
-def _changes_in_place(node: Any) -> bool:
-    name = str(getattr(node.target, "__name__", node.target))
-    return name.endswith("_") or name in ("setitem", "iadd", "isub", "imul", "itruediv")
 
 
 def words(found: Numbers) -> str:
@@ -171,6 +161,7 @@ def words(found: Numbers) -> str:
         return f"Where it begins is unknown: {found.origin_unknown}" if found.origin_unknown else ""
     place = f"{label(origin.file or '', origin.cell)}:{origin.line}" if origin.file else "an unknown line"
     what = "The gradients differ" if origin.is_backward else "They differ"
+    what += f" in call {origin.run + 1} of graph {origin.graph}," if origin.run else ""
     mine, other = size_text(origin.eager), size_text(origin.compiled)
     start = f"{what} from {place} on: `{origin.source or origin.operation}`"
     if found.verdict == "both":
@@ -183,6 +174,7 @@ def words(found: Numbers) -> str:
             return f"{start} {verb} {numbers} and loses every digit; {wrong}"
         return f"{start} loses the digits in `{origin.operation}`; {wrong}"
     subject = f"the derivative of `{origin.operation}`" if origin.is_backward else f"`{origin.operation}`"
+    subject += ", after another tensor is changed in place," if origin.is_later else ""
     if found.verdict == "eager":
         return f"{start}: with inputs that are right, {subject} is off by {mine} in eager (compiled: {other})"
     return f"{start}: with inputs that are right, {subject} is off by {other} compiled (eager: {mine})"

@@ -1,0 +1,431 @@
+"""Programs whose answer is known: which is right, compiled or eager code, at which line it begins, and what makes it.
+
+The operations, casts, gradients, lowerings and passes that are made wrong are drawn by the number of the program.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import random
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+import dynascope
+from dynascope.compiler.report import Check
+
+pytestmark = pytest.mark.slow
+aten = torch.ops.aten
+
+
+class Program(NamedTuple):
+    """A call, what is planted in its compiler, and the answer."""
+
+    call: Callable[..., Any]
+    args: tuple[Any, ...]
+    #: one of the verdicts; "agrees": no difference, or one that is rounding
+    verdict: str
+    #: makes the compiler wrong, and gives the backend; None: Inductor as it is
+    fault: Callable[[], contextlib.AbstractContextManager[Any]] | None = None
+    #: what is in the line where it begins
+    line: str = "# here"
+    is_backward: bool = False
+    #: backend, part and detail of the stage
+    stage: tuple[str, str, str] | None = None
+
+
+def checked(program: Program) -> Check:
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    with (program.fault or contextlib.nullcontext)() as backend:
+        report = dynascope.explain(program.call, backend=backend or "inductor", check="where")(*program.args)
+    assert report.check is not None
+    return report.check
+
+
+def line_with(function: Callable[..., Any], text: str) -> int:
+    lines, first = inspect.getsourcelines(function)
+    return next(first + i for i, line in enumerate(lines) if text in line)
+
+
+def numbers(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(1))
+
+
+# -- formulas that lose digits ----------------------------------------------------------------------------------------------
+
+
+def softmax_of_a_wrong_variance(x: torch.Tensor) -> torch.Tensor:
+    m = x.mean(-1, keepdim=True)
+    v = (x * x).mean(-1, keepdim=True) - m * m  # here
+    return torch.softmax(30 * (x - m) / (v + 1e-12).sqrt(), -1)
+
+
+def covariance_from_products(x: torch.Tensor) -> torch.Tensor:
+    y = x.flip(0)
+    return (x * y).mean(-1) - x.mean(-1) * y.mean(-1)  # here
+
+
+def third_moment(x: torch.Tensor) -> torch.Tensor:
+    m = x.mean(-1)
+    second, third = (x * x).mean(-1), (x * x * x).mean(-1)
+    return third - 3 * m * second + 2 * m * m * m  # here
+
+
+def sum_of_deviations(x: torch.Tensor) -> torch.Tensor:
+    m = x.mean(-1, keepdim=True)
+    return 1e3 * (x - m).sum(-1)  # here
+
+
+def distance_from_squares(x: torch.Tensor) -> torch.Tensor:
+    y = x + 1e-4
+    squares = (x * x).sum(-1) + (y * y).sum(-1)
+    return squares - 2 * (x * y).sum(-1)  # here
+
+
+def angle_from_cosine(x: torch.Tensor) -> torch.Tensor:
+    y = x + 1e-5 * x.flip(-1)
+    cosine = (x * y).sum(-1) / ((x * x).sum(-1) * (y * y).sum(-1)).sqrt()
+    return 1e4 * (1 - cosine)  # here
+
+
+def difference_of_logs(x: torch.Tensor) -> torch.Tensor:
+    x = x - 100
+    return 1e4 * (x.exp().sum(-1).log() - (x + 1e-7).exp().sum(-1).log())  # here
+
+
+def alternating_sum(x: torch.Tensor) -> torch.Tensor:
+    signs = 1 - 2 * (torch.arange(x.shape[-1]) % 2)
+    return 1e2 * (x**3 * signs).sum(-1) / x.sum(-1)  # here
+
+
+def energy_difference(x: torch.Tensor) -> torch.Tensor:
+    return (x**4).sum(-1) - (x.flip(-1) ** 4 * (1 + 1e-9)).sum(-1)  # here
+
+
+def determinant_of_products(x: torch.Tensor) -> torch.Tensor:
+    y = x + 1e-3 * x.flip(-1)
+    return (x * x).sum(-1) * (y * y).sum(-1) - (x * y).sum(-1) ** 2  # here
+
+
+def sine_of_a_large_sum(x: torch.Tensor) -> torch.Tensor:
+    angle = x.sum(-1) * 1e3
+    return torch.sin(angle)  # here
+
+
+def rest_of_a_sum(x: torch.Tensor) -> torch.Tensor:
+    whole = x.sum(-1)
+    return whole - x[:, :-1].sum(-1) - x[:, -1]  # here
+
+
+NEAR_100 = numbers(64, 1000) * 1e-3 + 100
+LOSING = [
+    softmax_of_a_wrong_variance, covariance_from_products, third_moment, sum_of_deviations, distance_from_squares,
+    angle_from_cosine, difference_of_logs, alternating_sum, energy_difference, determinant_of_products,
+    sine_of_a_large_sum, rest_of_a_sum,
+]  # fmt: skip
+
+
+# -- a compiler that is wrong -----------------------------------------------------------------------------------------------
+
+
+def edited(edit: Callable[[torch.fx.Graph], None]) -> Callable[[], contextlib.AbstractContextManager[Any]]:
+    """Gives a backend that changes each graph."""
+
+    def edits(module: torch.fx.GraphModule, inputs: Any) -> Any:
+        edit(module.graph)
+        module.recompile()
+        return module.forward
+
+    return lambda: contextlib.nullcontext(edits)
+
+
+def replaces(old: Any, new: Any) -> Callable[[torch.fx.Graph], None]:
+    def edit(graph: torch.fx.Graph) -> None:
+        for node in graph.nodes:
+            if node.target is old:
+                node.target = new
+
+    return edit
+
+
+def takes_out(target: Any, number: int) -> Callable[[torch.fx.Graph], None]:
+    """Takes out one of the calls of this operation."""
+
+    def edit(graph: torch.fx.Graph) -> None:
+        node = [node for node in graph.nodes if node.target == target][number]
+        node.replace_all_uses_with(node.args[0])
+        graph.erase_node(node)
+
+    return edit
+
+
+def lowers(old: Any, new: Any) -> Callable[[], contextlib.AbstractContextManager[Any]]:
+    """Inductor makes another operation's code for an operation."""
+
+    @contextlib.contextmanager
+    def changed() -> Iterator[None]:
+        from torch._inductor.lowering import lowerings
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setitem(lowerings, old, lowerings[new])
+            yield
+
+    return changed
+
+
+def passes(edit: Callable[[torch.fx.Graph], None]) -> Callable[[], contextlib.AbstractContextManager[Any]]:
+    """Inductor has one more post-grad pass."""
+
+    @contextlib.contextmanager
+    def changed() -> Iterator[None]:
+        with torch._inductor.config.patch(post_grad_custom_post_pass=edit):
+            yield
+
+    return changed
+
+
+def wrong_gradient(function: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[torch.Tensor], torch.Tensor]:
+    """The same function, with a derivative that is a little wrong."""
+
+    class Wrong(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+            ctx.save_for_backward(x)
+            return function(x)
+
+        @staticmethod
+        def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
+            (x,) = ctx.saved_tensors
+            with torch.enable_grad():
+                own = x.detach().requires_grad_()
+                return gradient * torch.autograd.grad(function(own).sum(), own)[0] * 1.01
+
+    return lambda x: Wrong.apply(x)  # type: ignore[no-any-return, no-untyped-call]
+
+
+def chain(x: torch.Tensor) -> torch.Tensor:
+    a = x * 2
+    a = torch.sin(a)
+    a = torch.exp(a)
+    a = torch.tanh(a)
+    a = torch.sqrt(a + 2)
+    a = torch.sigmoid(a)
+    return a.sum(-1)
+
+
+def casts(x: torch.Tensor) -> torch.Tensor:
+    a = (x * 3).bfloat16().float()  # cast 0
+    a = a + 1000 - 1000
+    a = (a * 7).bfloat16().float()  # cast 1
+    a = a + 1000 - 1000
+    a = (a * 5).bfloat16().float()  # cast 2
+    return (a + 1000 - 1000).mean(-1)
+
+
+def with_a_break(x: torch.Tensor) -> torch.Tensor:
+    a = torch.exp(x)
+    torch._dynamo.graph_break()
+    b = torch.sin(a)
+    b = torch.tanh(b)  # here
+    return b * 2
+
+
+def training_step(x: torch.Tensor, net: torch.nn.Module) -> torch.Tensor:
+    loss = torch.tanh(net(x)).pow(2).mean()  # here
+    loss.backward()  # type: ignore[no-untyped-call]
+    return loss
+
+
+def changes_in_place(x: torch.Tensor) -> torch.Tensor:
+    y = x.clone()
+    y += 1
+    y = torch.tanh(y)  # here
+    x.mul_(2)
+    return y + x
+
+
+def keeps_a_copy(x: torch.Tensor) -> torch.Tensor:
+    y = x * 3
+    z = y.clone()  # here
+    y.add_(1)
+    return z * y
+
+
+def returns_what_it_changes(x: torch.Tensor) -> torch.Tensor:
+    rows = x[::2]
+    rows.exp_()  # here
+    return x.sum(0)
+
+
+SMALL = numbers(16, 32)
+CHAIN = {"sin": torch.cos, "exp": torch.sigmoid, "tanh": torch.relu, "sqrt": torch.rsqrt, "sigmoid": torch.tanh}
+DRAWN = iter(range(100))
+
+
+def in_a_backend() -> Program:
+    name, other = random.Random(next(DRAWN)).choice(list(CHAIN.items()))
+    fault = edited(replaces(getattr(torch, name), other))
+    return Program(chain, (SMALL,), "compiled", fault, f"torch.{name}(", stage=("edits", "", ""))
+
+
+def of_a_cast() -> Program:
+    number = random.Random(next(DRAWN)).randrange(3)
+    return Program(casts, (SMALL,), "compiled", edited(takes_out("float", number)), f"# cast {number}", stage=("edits", "", ""))
+
+
+def of_a_gradient() -> Program:
+    name = random.Random(next(DRAWN)).choice(list(CHAIN))
+    fault = edited(replaces(getattr(torch, name), wrong_gradient(getattr(torch, name))))
+    return Program(chain, (SMALL.clone().requires_grad_(),), "compiled", fault, f"torch.{name}(", True, ("edits", "", ""))
+
+
+def in_inductor(*, is_pass: bool) -> Program:
+    name, other = random.Random(next(DRAWN)).choice([(n, o.__name__) for n, o in CHAIN.items()])
+    right, wrong = getattr(aten, name).default, getattr(aten, other).default
+    fault = passes(replaces(right, wrong)) if is_pass else lowers(right, wrong)
+    part = ("post_grad_passes", "post_grad_custom_post_pass") if is_pass else ("lowerings", name)
+    return Program(chain, (SMALL,), "compiled", fault, f"torch.{name}(", stage=("inductor", *part))
+
+
+def tanh_is_wrong(call: Callable[..., Any], *args: Any, gradient: bool = False) -> Program:
+    other = wrong_gradient(torch.tanh) if gradient else torch.relu
+    return Program(call, args, "compiled", edited(replaces(torch.tanh, other)), "# here", gradient, ("edits", "", ""))
+
+
+PLANTED = {
+    **{f"another operation, {i}": in_a_backend() for i in range(3)},
+    **{f"a cast dropped, {i}": of_a_cast() for i in range(2)},
+    **{f"a wrong gradient, {i}": of_a_gradient() for i in range(2)},
+    **{f"a lowering, {i}": in_inductor(is_pass=False) for i in range(2)},
+    **{f"a pass, {i}": in_inductor(is_pass=True) for i in range(2)},
+    "after a break": tanh_is_wrong(with_a_break, SMALL),
+    "a training step": tanh_is_wrong(training_step, SMALL, torch.nn.Linear(32, 4), gradient=True),
+    "beside a change in place": tanh_is_wrong(changes_in_place, SMALL),
+    "a copy that is an alias": Program(
+        keeps_a_copy, (SMALL,), "compiled", edited(takes_out("clone", 0)), stage=("edits", "", "")
+    ),
+    "a view that is a copy": Program(
+        returns_what_it_changes, (SMALL,), "compiled",
+        edited(replaces("exp_", "exp")), stage=("edits", "", ""),
+    ),
+}  # fmt: skip
+
+
+# -- less precision, NaN and random numbers ---------------------------------------------------------------------------------
+
+
+def overflows(x: torch.Tensor) -> torch.Tensor:
+    y = x * x  # here
+    return y / 1000
+
+
+def adds_a_large_number(x: torch.Tensor) -> torch.Tensor:
+    y = x + 2000
+    return (y - 2000) * 3  # here
+
+
+def logs(x: torch.Tensor) -> torch.Tensor:
+    y = x - 1
+    return torch.log(y) * 2  # here
+
+
+def infinite_less_infinite(x: torch.Tensor) -> torch.Tensor:
+    y = (x * 300) * 300  # here
+    return y / 1e4
+
+
+OTHERS = {
+    "overflow in eager": Program(overflows, (torch.full((64,), 300.0, dtype=torch.float16),), "eager"),
+    "overflow of a product": Program(infinite_less_infinite, (torch.rand(64).half() + 1,), "eager"),
+    "sums in float16": Program(adds_a_large_number, (SMALL.half(),), "eager"),
+    "sums in bfloat16": Program(adds_a_large_number, (SMALL.bfloat16(),), "eager"),
+    "NaN in compiled": Program(
+        logs, (torch.ones(8) + 1e-3,), "compiled", edited(replaces(torch.log, lambda x: torch.log(x - 1))),
+        stage=("edits", "", ""),
+    ),
+    "dropout": Program(lambda x: F.dropout(x) * 2, (SMALL,), "unknown"),
+    "noise": Program(lambda x: x + torch.randn_like(x), (SMALL,), "unknown"),
+    "float64": Program(lambda x: torch.sin(x), (SMALL.double(),), "unknown", edited(replaces(torch.sin, torch.cos))),
+}  # fmt: skip
+
+
+# -- all is well ------------------------------------------------------------------------------------------------------------
+
+
+def normalized(x: torch.Tensor) -> torch.Tensor:
+    return F.layer_norm(F.gelu(x), (32,))
+
+
+def attention(x: torch.Tensor) -> torch.Tensor:
+    q = x.view(2, 8, 2, 16).transpose(1, 2)
+    return F.scaled_dot_product_attention(q, q, q, is_causal=True)
+
+
+def in_autocast(x: torch.Tensor) -> torch.Tensor:
+    with torch.autocast("cpu", torch.bfloat16):
+        y = x
+        for _ in range(6):
+            y = F.gelu(y @ x.mT @ x / 32)
+        return y.float().log_softmax(-1)
+
+
+def changes_a_view(x: torch.Tensor) -> torch.Tensor:
+    y = x.clone()
+    y[:, ::2].mul_(3)
+    y.view(-1)[5:9] += y[0, :4]
+    return y.cumsum(-1)
+
+
+def whole_numbers(x: torch.Tensor) -> Any:
+    return x.argmax(-1), (x > 0).sum(), x.long() // 3
+
+
+def well(call: Callable[..., Any], *args: Any) -> Program:
+    return Program(call, args, "agrees")
+
+
+WELL = {
+    "mlp": well(torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.ReLU(), torch.nn.Linear(64, 4)), SMALL),
+    "layer norm": well(normalized, SMALL),
+    "bfloat16": well(normalized, SMALL.bfloat16()),
+    "float16": well(lambda x: (x @ x.mT).softmax(-1), SMALL.half()),
+    "attention": well(attention, SMALL),
+    "autocast": well(in_autocast, SMALL),
+    "views": well(changes_a_view, SMALL),
+    "whole numbers": well(whole_numbers, SMALL),
+    "two-pass variance": well(lambda x: (x - x.mean(-1, keepdim=True)) / x.std(-1, keepdim=True), SMALL + 5),
+    "logsumexp": well(lambda x: torch.logsumexp(x * 50, -1), SMALL),
+    "batch norm": well(torch.nn.BatchNorm1d(32), SMALL),
+    "gradients": well(lambda x: F.cross_entropy(x @ x.mT, torch.arange(16)), SMALL.clone().requires_grad_()),
+    "complex": well(lambda x: torch.fft.ifft(torch.fft.fft(x) * 2).real, SMALL),
+    "long sum": well(lambda x: (x.repeat(1, 500) + 1).sum(-1), SMALL),
+    "NaN in both": well(lambda x: x.sqrt() + x.log().sum(), SMALL),
+}
+LOST = {f.__name__: Program(f, (NEAR_100,), "both") for f in LOSING}
+PROGRAMS = LOST | PLANTED | OTHERS | WELL
+#: these take long and have a sister: only `make test-all` runs them
+LONG = {*list(LOST)[2:], "a lowering, 1", "a pass, 1", "long sum", "autocast", "noise", "sums in float16"}
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, id=f"{'long: ' * (name in LONG)}{name}") for name in PROGRAMS])
+def test_the_answer_is_known(name: str) -> None:
+    program = PROGRAMS[name]
+    found = checked(program)
+    told = found.numbers
+    if program.verdict == "agrees":
+        assert found.agrees or (told is not None and told.verdict == "rounding"), found
+        return
+    assert found.agrees is not True
+    assert told is not None
+    assert told.verdict == program.verdict, told.sentence
+    if program.verdict == "unknown":
+        return
+    assert told.origin is not None, told.origin_unknown
+    assert told.origin.line == line_with(program.call, program.line)
+    assert told.origin.is_backward == program.is_backward
+    assert program.stage == (told.stage and (told.stage.backend.rpartition(".")[2], told.stage.part, told.stage.detail))
