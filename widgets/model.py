@@ -28,6 +28,7 @@ from dynascope.widgets.drawing.split_graph import MOST as MOST_FRAMES
 from dynascope.widgets.drawing.split_graph import split_picture, whole_picture
 from dynascope.widgets.drawing.split_svg import Drawn, drawn
 from dynascope.widgets.features.breaks import BreakRow, StackRow, break_detail, break_rows
+from dynascope.widgets.features.comparisons import CheckPart, check_part
 from dynascope.widgets.features.compile_time import CompileTimeLine, compile_time_line
 from dynascope.widgets.features.fixes import FixBody, is_fixable
 from dynascope.widgets.features.frames import frame_detail
@@ -89,6 +90,7 @@ class ViewModel(TypedDict):
     time: TimeLine | None
     compile_time: CompileTimeLine | None
     notes: list[str]
+    check: CheckPart | None
     settings: dict[str, Any]
     fixable: bool  # there are breaks or recompiles, and not every fix was tried
 
@@ -105,7 +107,7 @@ def _empty(why: str) -> ViewModel:
         "advice": None, "overview": None,
         "split": {"width": 0.0, "height": 0.0, "large": False, "left_out": "", "svg": ""},
         "drawing": SIZES.copy(), "sources": [], "details": {"view0": not_drawn("view", "Not drawn", why)},
-        "breaks": [], "recompiles": [], "time": None, "compile_time": None, "notes": [],
+        "breaks": [], "recompiles": [], "time": None, "compile_time": None, "notes": [], "check": None,
         "settings": {}, "fixable": False,
     }  # fmt: skip
 
@@ -139,6 +141,7 @@ def _model(report: Report) -> ViewModel:
         "recompiles": part("The list of recompiles", lambda: _recompiles(places), []),
         "time": part("The run time", lambda: timeline(places), None),
         "compile_time": part("The compile time", lambda: compile_time_line(places), None), "notes": notes(report),
+        "check": part("The check", lambda: check_part(report), None),
         "settings": {k: v if isinstance(v, bool) or v is None else printable(v, 2000) for k, v in report.settings.items()},
         "fixable": is_fixable(report),
     }  # fmt: skip

@@ -46,6 +46,7 @@ CHANGEABLE = (
     "device",
     "mode",
     "nested_graph_breaks",
+    "check",
     "second_call",
     "fix",
 )

@@ -1,19 +1,76 @@
-"""Sentences about the diff of two reports, and about an expectation that a report does not meet."""
+"""What `--check` found, and sentences about the diff of two reports and about an expectation that a report does not meet."""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, TypedDict
 
-from dynascope.compiler.report import Break, Diff, Frame, Report, label, place, plural, seconds
+from dynascope.compiler.report import Break, Diff, Frame, Graph, Report, label, place, plural, seconds
 from dynascope.compiler.report.comparison import AGREES, Expectation
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.recompiles import compiled_again, failures
+from dynascope.widgets.words import printable
 
 _COUNTS = {
     "graphs": "graph", "breaks": "graph break", "resumes": "resume function", "skipped": "skipped frame",
     "recompiles": "recompile",
 }  # fmt: skip
+#: how the notes of a check begin
+CHECK = "check: "
 _KINDS = ("fixed", "not_reached", "new", "moved", "changed")
+
+
+class CheckPart(TypedDict):
+    """What `--check` found, in sentences; `id`: the graph in which it begins.
+
+    `searchable`: whether the place where it begins was not searched, and can be; `issue`: the text of an issue, or "".
+    """
+
+    lines: list[str]
+    id: str
+    searchable: bool
+    issue: str
+
+
+class ErrorMark(TypedDict):
+    """How far a value is from float64; `heat`: 0 if all of its digits are right, 100 if none is; `first`: it begins here."""
+
+    heat: int
+    text: str
+    first: bool
+
+
+def check_part(report: Report) -> CheckPart | None:
+    """What the check found; None without one."""
+    if report.check is None:
+        return None
+    numbers, (graph, _) = report.check.numbers, node_errors(report)
+    return {
+        "lines": [printable(note.removeprefix(CHECK), 2000) for note in report.notes if note.startswith(CHECK)],
+        "id": "" if graph is None else graph.id,
+        "searchable": numbers is not None and numbers.verdict != "unknown" and report.settings.get("check") != "where",
+        "issue": "" if numbers is None else printable(numbers.issue, 20_000),
+    }
+
+
+def node_errors(report: Report) -> tuple[Graph | None, dict[str, ErrorMark]]:
+    """The graph in which compiled and eager code begin to differ, and by node the errors on the way there."""
+    numbers = report.check.numbers if report.check is not None else None
+    origin = numbers.origin if numbers is not None else None
+    if numbers is None or origin is None:
+        return None, {}
+    wanted = {(node.node, node.line) for node in origin.path}
+    graph = next((g for g in report.graphs if wanted <= {(node.name, node.line) for node in g.nodes}), None)
+    digits = {"float16": 3.0, "bfloat16": 2.1}.get(numbers.precision, 6.9)
+    what = "gradient off by" if origin.is_backward else "off by"
+    marks = dict[str, ErrorMark]()
+    for node in origin.path if graph is not None else ():
+        error = max(node.eager, node.compiled)
+        heat = 0 if not error else min(100, max(0, round(100 * (1 + math.log10(error) / digits))))
+        compiled, eager = (f"{100 * e:.2g} %" if e >= 0.001 else f"{e:.0e}" if e else "0" for e in (node.compiled, node.eager))
+        text = f"{what} {compiled} compiled, {eager} eager"
+        marks[node.node] = {"heat": heat, "text": text, "first": node.node == origin.node}
+    return graph, marks
 
 
 def diff_lines(diff: Diff) -> list[str]:
@@ -91,7 +148,7 @@ def unmet(report: Report, expected: Expectation) -> str:
     name = expected.name
     lines: list[str] = []
     if expected == AGREES:
-        found = [note.removeprefix("check: ") for note in report.notes if note.startswith("check: ")]
+        found = [note.removeprefix(CHECK) for note in report.notes if note.startswith(CHECK)]
         return "\n  ".join(["expected check=agrees", *(found or ["nothing was compared: run it with --check, or check=True"])])
     if name in ("breaks", "unexpected"):
         lines = [f"{_line(b)} ({b.type})" for b in report.breaks if name == "breaks" or b.allowed is not True]

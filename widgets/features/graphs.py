@@ -29,6 +29,7 @@ from dynascope.compiler.report import (
 )
 from dynascope.widgets.detail import ROWS, TEXT_LIMIT, Detail, Part, code_part, facts, guarded_part, list_part, prose, tab
 from dynascope.widgets.features.breaks import frame_words
+from dynascope.widgets.features.comparisons import node_errors
 from dynascope.widgets.features.places import Places, break_code
 from dynascope.widgets.features.recompiles import SYMBOL, symbol_title
 from dynascope.widgets.terminal import Terminal
@@ -179,10 +180,14 @@ def _nodes_part(graph: Graph, places: Places) -> list[Part]:
     """The tab with the nodes; `model.view_model` adds the drawing of them."""
     latest: dict[str, int] = {}  # a name refers to the latest earlier node with that name
     heats, nodes = heat(graph.run), list[FxNode]()
+    wrong, errors = node_errors(places.report)
     for i, node in enumerate(graph.nodes):
         row = _node(node, [latest[name] for name in dict.fromkeys(node.inputs) if name in latest], places)
         latest[node.name] = i
-        if node.name in heats:
+        if graph is wrong and node.name in errors:
+            mark = errors[node.name]
+            row["heat"], row["time"], row["full"] = mark["heat"], mark["text"], f"{row['full']}  ·  {mark['text']}"
+        elif node.name in heats:
             row["heat"], row["time"] = heats[node.name]
             row["full"] += f"  ·  alone, eager: {row['time']}"
         nodes.append(row)

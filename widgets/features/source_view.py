@@ -17,6 +17,7 @@ from dynascope.compiler.report import Break
 from dynascope.compiler.report.overview import OWNERS, Owners
 from dynascope.widgets.detail import Way
 from dynascope.widgets.features.breaks import only_rest_is_eager
+from dynascope.widgets.features.comparisons import ErrorMark, node_errors
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.recompiles import LineGuards, guard_marks
 from dynascope.widgets.features.regions import bands
@@ -64,6 +65,7 @@ class SourceLine(TypedDict):
     region: NotRequired[list[str]]
     quiet: NotRequired[bool]
     guards: NotRequired[LineGuards]
+    error: NotRequired[ErrorMark]
 
 
 class SourceFile(TypedDict):
@@ -94,6 +96,12 @@ def source_view(places: Places, large: bool = False) -> list[SourceFile]:
     for b in report.breaks:
         breaks[b.file, b.line].append(b)
     states, regions, guards = _states(places, graphs, breaks), bands(places), guard_marks(report)
+    wrong, marks = node_errors(report)
+    errors = dict[Key, ErrorMark]()
+    for node in wrong.nodes if wrong is not None else ():
+        mark, key = marks.get(node.name), (node.file or "", node.line or 0)
+        if mark is not None and (key not in errors or mark["heat"] > errors[key]["heat"]):
+            errors[key] = mark
     files: list[SourceFile] = []
     for source in report.sources:
         lines: list[SourceLine] = []
@@ -108,6 +116,8 @@ def source_view(places: Places, large: bool = False) -> list[SourceFile]:
                 line["marks"] = [_mark(b, places) for b in breaks[key]]
             if key in states:
                 line["state"], line["reason"], line["id"] = states[key]
+            if key in errors:
+                line["error"] = errors[key]
             if key in guards:
                 line["guards"] = guards[key]
             if key in regions:

@@ -16,6 +16,7 @@ from typing_extensions import NotRequired
 from dynascope.compiler.report import Frame, Profile, Report, Summary, plural, seconds, time_text
 from dynascope.compiler.report.overview import causes, package
 from dynascope.widgets.features.breaks import helpful, instead_of, sorted_breaks
+from dynascope.widgets.features.comparisons import CHECK
 from dynascope.widgets.features.fixes import fix_row, fixed_counts, fixes_summary, how_to_apply
 from dynascope.widgets.features.graphs import splits
 from dynascope.widgets.features.overview import CauseWords, is_large, lower_first
@@ -143,9 +144,9 @@ def record_notes(report: Report) -> list[str]:
 
 
 def notes(report: Report) -> list[str]:
-    """All notes of a report: what may be missing, and the notes of the search for fixes and of the run itself."""
+    """What may be missing in a report, and the notes of the search for fixes and of the run, but those of the check."""
     fixes = report.fix_set.notes if report.fix_set is not None else []
-    return [printable(note, 2000) for note in [*record_notes(report), *fixes, *report.notes]]
+    return [printable(note, 2000) for note in [*record_notes(report), *fixes, *report.notes] if not note.startswith(CHECK)]
 
 
 # -- what to do first -------------------------------------------------------------------------------
@@ -371,11 +372,12 @@ def error_lines(places: Places, terminal: Terminal) -> list[str]:
 
 
 def note_lines(report: Report, terminal: Terminal, most: int, longest: int = 3) -> list[str]:
-    """All notes on unread records, because of which the report may be wrong, and the first of the other notes.
+    """All notes on unread records, because of which the report may be wrong, and of the check, and the first of the others.
 
     `longest`: a note has at most this many lines.
     """
-    lost, own = record_notes(report), report.notes
+    lost = [*record_notes(report), *(note for note in report.notes if note.startswith(CHECK))]
+    own = [note for note in report.notes if note not in lost]
     others = [*own[:8], *splits(report), *own[8:]]
     shown = capped(["note: " + note for note in [*lost, *others]], max(most, len(lost)), "note")
     lines = [line for note in shown for line in terminal.wrap(note, "", longest)]

@@ -304,8 +304,9 @@ function pictureView({ picture, nodes }, point, name, open, sizes, changed) {
 function legend(nodes) {
   const kinds = [...new Set(nodes.map((node) => node.kind))];
   const entries = kinds.map((kind) => h("span", {}, h("i", { cls: `dyn-dot dyn-fx-${kind}` }), KINDS[kind] || kind));
-  const timed = nodes.some((node) => node.time);
-  const heat = timed && h("span", {}, h("i", { cls: "dyn-heatkey" }), "eager time of each op");
+  const timed = nodes.find((node) => node.time);
+  const what = timed?.time?.includes("off by") ? "error against float64" : "eager time of each op";
+  const heat = timed && h("span", {}, h("i", { cls: "dyn-heatkey" }), what);
   return h("div", { cls: "dyn-legend" }, ...entries, heat);
 }
 

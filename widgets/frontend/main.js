@@ -1,6 +1,7 @@
 // Puts the view together; the same in a notebook (`render`) and in a stand-alone page (`mountPage`, `openPage`).
 
 import { adviceView } from "./advice.js";
+import { checkView } from "./check.js";
 import { detailView } from "./detail.js";
 import { button, h } from "./dom.js";
 import { headerView } from "./header.js";
@@ -59,6 +60,7 @@ export function mount(root, host) {
   const open = () => detail.node.focus({ preventScroll: false });
   const header = headerView(ctx);
   const advice = adviceView(ctx);
+  const check = checkView(ctx);
   const overview = overviewView(select, open);
   const lists = listViews(select, open);
   const time = timeView(select, open);
@@ -66,7 +68,7 @@ export function mount(root, host) {
   const sourceLines = sourceView(select);
   const split = splitView(select, open);
   const detail = detailView(ctx);
-  const parts = [advice, overview, ...lists, time, compileTime, sourceLines, split];
+  const parts = [advice, check, overview, ...lists, time, compileTime, sourceLines, split];
   const sourceTitle = h("h2", { text: "Source" });
   const sourceBar = h("div", { cls: "dyn-bar" }, sourceTitle);
   const source = h(
@@ -82,6 +84,7 @@ export function mount(root, host) {
     { cls: "dyn" },
     header.node,
     advice.node,
+    check.node,
     overview.node,
     ...lists.map((list) => list.node),
     time.node,
@@ -193,6 +196,7 @@ export function mount(root, host) {
       header.drawControls();
       header.drawNotes();
       advice.drawButton();
+      check.drawButton();
     };
     stops.push(host.on(name, update));
   }

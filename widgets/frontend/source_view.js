@@ -83,12 +83,18 @@ function lineRow(line, previous, code) {
       "data-line": line.line,
       "data-id": line.marks ? line.marks[0].id : line.id,
     },
-    h("span", { cls: `dyn-no${region ? ` dyn-in-${region}` : ""}`, title: setBy, text: line.line }),
+    h("span", {
+      cls: `dyn-no${region ? ` dyn-in-${region}` : ""}${line.error ? " dyn-off" : ""}`,
+      title: line.error?.text || setBy,
+      style: line.error && `--h:${line.error.heat}%`,
+      text: line.line,
+    }),
     badges(line),
     h(
       "div",
       { style: `--in:${line.text.search(/\S|$/)}` },
       code,
+      line.error?.first && h("span", { cls: "dyn-note dyn-failed", text: `begins here: ${line.error.text}` }),
       note ? h("span", { cls: "dyn-note", text: note }) : guardMark(line),
     ),
   );

@@ -112,8 +112,9 @@ other=>other.id===id);if(box){if(now=id,point(box),!box.inside){highlight();retu
 focus({preventScroll:!0})}}return pane.addEventListener("click",event=>{let hit=closest(event,".dyn-fxnode");hit&&act(idOf(
 hit))}),draw(),requestAnimationFrame(()=>{pane.scrollLeft=boxes[0].x+(boxes[0].w-pane.clientWidth)/2}),{pane,showWhole:()=>{
 [now]=open,open.clear(),draw(),partOf(now).focus()}}}function legend(nodes){let entries=[...new Set(nodes.map(node=>node.
-kind))].map(kind=>h("span",{},h("i",{cls:`dyn-dot dyn-fx-${kind}`}),KINDS[kind]||kind)),heat=nodes.some(node=>node.time)&&
-h("span",{},h("i",{cls:"dyn-heatkey"}),"eager time of each op");return h("div",{cls:"dyn-legend"},...entries,heat)}function fxView(body,pointAt,name,open,sizes,symbols){
+kind))].map(kind=>h("span",{},h("i",{cls:`dyn-dot dyn-fx-${kind}`}),KINDS[kind]||kind)),timed=nodes.find(node=>node.time),
+what=timed?.time?.includes("off by")?"error against float64":"eager time of each op",heat=timed&&h("span",{},h("i",{cls:"\
+dyn-heatkey"}),what);return h("div",{cls:"dyn-legend"},...entries,heat)}function fxView(body,pointAt,name,open,sizes,symbols){
 let{nodes,picture:picture2}=body,status=h("div",{cls:"dyn-fxstatus",role:"status"}),pane=h("div"),listed=!1,at=-1,point=(i,node)=>{
 at=i,status.textContent=node.full+(node.place?`  ·  ${node.place}`:""),linkSymbols(status,symbols,!0),node.line&&pointAt(
 node.file,node.line)},flip=()=>{listed=!listed,show()},kindButton=button("dyn-btn","",flip),wholeButton=button("dyn-btn",
@@ -146,56 +147,58 @@ slice(0,shown))put(String(number),`dyn-b-graph dyn-tone-${number%TONES}`);return
 state?`dyn-l-${state}`:""}function lineRow(line,previous,code){let state=line.marks?"break":line.state||"",first=!previous||
 previous.state!==line.state||previous.id!==line.id,note=line.marks?line.reason:first?NOTES[state]:"",[region,setBy]=line.
 region||[];return h("div",{cls:`dyn-ln ${lineClass(line,state)}`,...OPTION,title:line.reason,"data-line":line.line,"data\
--id":line.marks?line.marks[0].id:line.id},h("span",{cls:`dyn-no${region?` dyn-in-${region}`:""}`,title:setBy,text:line.line}),
-badges(line),h("div",{style:`--in:${line.text.search(/\S|$/)}`},code,note?h("span",{cls:"dyn-note",text:note}):guardMark(
-line)))}function guardMark({guards}){if(!guards)return h("span");let text=`≡ ${plural(guards.count,"guard")}`;return h(
-"span",{cls:`dyn-note dyn-guards${guards.failed?" dyn-failed":""}`,title:guards.full,text})}function fileGroup(file,named,rows,unfolded){
-let group=h("div",{role:"group","aria-label":file.label});named&&group.append(h("div",{cls:"dyn-file",title:file.file,text:file.
-label,role:"presentation"}));let{lines}=file,quotes="",folded=!1,previous=null;for(let at=0;at<lines.length;at++){let line=lines[at],
-end=foldEnd(file,at,unfolded);if(line.gap&&([quotes,previous]=["",null]),line.gap&&!folded&&end===at&&group.append(h("di\
-v",{cls:"dyn-gap",role:"presentation",text:`⋯ ${plural(line.gap,"line")}`})),folded=end>at,folded){let text=`⋯ ${plural(
-end-at,"line")}`,props={cls:"dyn-ln dyn-quiet",...OPTION,"data-from":at,title:"show these lines",text};for(group.append(
-h("div",props));at<end-1;)quotes=tokenize(lines[at++].text,lines[at].gap?"":quotes).open;quotes=tokenize(lines[at].text,
-quotes).open,previous=null;continue}let code=h("code");quotes=paintCode(code,line.text,line.marks||[],quotes);let node=lineRow(
-line,previous,code);group.append(node),rows.push({node,line,file:file.file}),previous=line}return group}function foldEnd({
-lines,owner},at,{near,open}){let hidden=n=>owner!==void 0&&(lines[n].quiet||Math.abs(n-near)>NEAR)&&!open.has(n),end=at;
-for(;end<lines.length&&hidden(end)&&(end===at||!lines[end].gap||lines[end].quiet);)end++;return end}function fileButton({
-file,label:label2,breaks=0,graphs=0,owner},show){let counts=[breaks&&`${breaks} ✂`,graphs&&`${graphs} ▦`].filter(Boolean).
-join(" "),title=`${file}: ${plural(breaks,"break")}, lines in ${plural(graphs,"graph")}`,props={title,"aria-label":`${label2}\
-: ${title}`,"aria-pressed":"false"};return button(`dyn-chip dyn-of-${owner}`,"",show,props,h("b",{text:label2}),` ${counts}`)}
-function wayParts({file,line,names},sources,show){let own=sources.find(source=>source.file===file),code=h("code");paintCode(
-code,(own?.lines.find(one=>one.line===line)?.text||"").trim());let steps=names.flatMap((name,i)=>[i?" › ":"",h("span",
-{text:saidOnce(name,names[i-1])})]);return[h("div",{},button("dyn-link",`${own?.label||file}:${line}`,show)," ",code),h(
-"div",{cls:"dyn-path"},...steps)]}function sourceView(select){let box=h("div",{cls:"dyn-src",role:"listbox","aria-label":"\
-source lines"}),files=h("div",{cls:"dyn-files",role:"group","aria-label":"files"}),path=h("div",{cls:"dyn-way","aria-lab\
-el":"the way from your code",role:"note"}),act=line=>{let from=line.dataset.from;if(!from||!current)return select(idOf(line));
-unfold(current,Number(from)),rows.find(row2=>row2.line===current?.lines[Number(from)])?.node?.focus({preventScroll:!0})},
-mark=roving(box,".dyn-ln",{enter:act});box.addEventListener("click",event=>{if(String(getSelection()))return;let line=closest(
-event,".dyn-ln"),marked=idOf(closest(event,".dyn-mark"));marked?select(marked):line&&act(line)});let markSelected=exclusive(
-"aria-selected"),markFile=exclusive("aria-pressed"),content=null,current=null,unfolded=new Map,rows=[];function belongs({
-line,file},content2,id){if(line.id===id||(line.marks||[]).some(m=>m.id===id))return!0;let detail=content2.details[id];return!detail||
-detail.kind==="break"?!1:detail.kind==="graph"?(line.graphs||[]).includes(Number(detail.title.replace(/\D/g,""))):detail.
-line===line.line&&detail.file===file}let unfoldedOf=file=>unfolded.get(file)||{near:0,open:new Set};function drawLines(){
-if(!content)return;let shown=current?[current]:content.sources;rows=[],box.replaceChildren(...shown.map(file=>fileGroup(
-file,shown.length>1,rows,unfoldedOf(file)))),rows[0]&&mark(rows[0].node),markFile(current?[files.children[content.sources.
-indexOf(current)]]:[])}function show(file){file!==current&&(current=file,drawLines(),box.scrollTop=0)}function unfold(file,from){
-let{near,open}=unfoldedOf(file),end=Math.min(foldEnd(file,from,unfoldedOf(file)),from+NEAR);for(let at=from;at<end;at++)
-open.add(at);unfolded.set(file,{near,open}),drawLines()}function showLine(file,line){let at=file.lines.indexOf(line),{near,
-open}=unfoldedOf(file);Math.abs(at-near)>NEAR-20&&unfolded.set(file,{near:at,open});let changed=file!==current||unfoldedOf(
-file).near!==near;if(current=file,changed&&drawLines(),foldEnd(file,at,unfoldedOf(file))===at)return;let from=at;for(;from>
-0&&foldEnd(file,from-1,unfoldedOf(file))>at;)from--;unfold(file,from)}function point(file,line){let at=content?.sources.
-find(one=>one.file===file),target=at?.lines.find(one=>one.line===line);current&&at&&target&&showLine(at,target);let found=rows.
-find(row2=>row2.line.line===line&&row2.file===file);if(found){for(let row2 of rows)row2.node.classList.toggle("dyn-point",
-row2===found);reveal(box,found.node,!0)}}return{node:box,head:[files,path],point,draw(model){content=model,unfolded=new Map,
-current=model.sources[0]?.owner?model.sources[0]:null,files.hidden=!current||model.sources.length<2,files.replaceChildren(
-...current?model.sources.map(file=>fileButton(file,()=>show(file))):[]),files.classList.remove("dyn-all");let more=model.
-sources.length-FILES;current&&more>1&&files.append(button("dyn-link",plural(more,"more file"),()=>files.classList.add("d\
-yn-all"))),drawLines()},highlight(content2,id){if(current){let order=[current,...content2.sources.filter(file=>file!==current)],
-own=content2.details[id],found=order.flatMap(file=>file.lines.filter(line=>belongs({line,file:file.file},content2,id)).map(
-line=>({file,line}))).sort((a,b)=>+(b.file.file===own?.file)-+(a.file.file===own?.file));found[0]&&showLine(found[0].file,
-found[0].line)}let way=content2.details[id]?.way;path.replaceChildren(...way?wayParts(way,content2.sources,()=>point(way.
-file,way.line)):[]);let nodes=rows.filter(row2=>belongs(row2,content2,id)).map(row2=>row2.node);return markSelected(nodes),
-nodes.length&&mark(nodes[0]),()=>reveal(box,nodes[0],!0)}}}var MOST_PAINTED=4e4,MARKS={break:"✂",graph:"▦",skipped:"–",failed:"✗",empty:"∅",resume:"↳",autograd:"↶"},
+-id":line.marks?line.marks[0].id:line.id},h("span",{cls:`dyn-no${region?` dyn-in-${region}`:""}${line.error?" dyn-off":""}`,
+title:line.error?.text||setBy,style:line.error&&`--h:${line.error.heat}%`,text:line.line}),badges(line),h("div",{style:`\
+--in:${line.text.search(/\S|$/)}`},code,line.error?.first&&h("span",{cls:"dyn-note dyn-failed",text:`begins here: ${line.
+error.text}`}),note?h("span",{cls:"dyn-note",text:note}):guardMark(line)))}function guardMark({guards}){if(!guards)return h(
+"span");let text=`≡ ${plural(guards.count,"guard")}`;return h("span",{cls:`dyn-note dyn-guards${guards.failed?" dyn-fa\
+iled":""}`,title:guards.full,text})}function fileGroup(file,named,rows,unfolded){let group=h("div",{role:"group","aria-l\
+abel":file.label});named&&group.append(h("div",{cls:"dyn-file",title:file.file,text:file.label,role:"presentation"}));let{
+lines}=file,quotes="",folded=!1,previous=null;for(let at=0;at<lines.length;at++){let line=lines[at],end=foldEnd(file,at,
+unfolded);if(line.gap&&([quotes,previous]=["",null]),line.gap&&!folded&&end===at&&group.append(h("div",{cls:"dyn-gap",role:"\
+presentation",text:`⋯ ${plural(line.gap,"line")}`})),folded=end>at,folded){let text=`⋯ ${plural(end-at,"line")}`,props={
+cls:"dyn-ln dyn-quiet",...OPTION,"data-from":at,title:"show these lines",text};for(group.append(h("div",props));at<end-1;)
+quotes=tokenize(lines[at++].text,lines[at].gap?"":quotes).open;quotes=tokenize(lines[at].text,quotes).open,previous=null;
+continue}let code=h("code");quotes=paintCode(code,line.text,line.marks||[],quotes);let node=lineRow(line,previous,code);
+group.append(node),rows.push({node,line,file:file.file}),previous=line}return group}function foldEnd({lines,owner},at,{near,
+open}){let hidden=n=>owner!==void 0&&(lines[n].quiet||Math.abs(n-near)>NEAR)&&!open.has(n),end=at;for(;end<lines.length&&
+hidden(end)&&(end===at||!lines[end].gap||lines[end].quiet);)end++;return end}function fileButton({file,label:label2,breaks=0,
+graphs=0,owner},show){let counts=[breaks&&`${breaks} ✂`,graphs&&`${graphs} ▦`].filter(Boolean).join(" "),title=`${file}\
+: ${plural(breaks,"break")}, lines in ${plural(graphs,"graph")}`,props={title,"aria-label":`${label2}: ${title}`,"aria-p\
+ressed":"false"};return button(`dyn-chip dyn-of-${owner}`,"",show,props,h("b",{text:label2}),` ${counts}`)}function wayParts({
+file,line,names},sources,show){let own=sources.find(source=>source.file===file),code=h("code");paintCode(code,(own?.lines.
+find(one=>one.line===line)?.text||"").trim());let steps=names.flatMap((name,i)=>[i?" › ":"",h("span",{text:saidOnce(name,
+names[i-1])})]);return[h("div",{},button("dyn-link",`${own?.label||file}:${line}`,show)," ",code),h("div",{cls:"dyn-path"},
+...steps)]}function sourceView(select){let box=h("div",{cls:"dyn-src",role:"listbox","aria-label":"source lines"}),files=h(
+"div",{cls:"dyn-files",role:"group","aria-label":"files"}),path=h("div",{cls:"dyn-way","aria-label":"the way from your c\
+ode",role:"note"}),act=line=>{let from=line.dataset.from;if(!from||!current)return select(idOf(line));unfold(current,Number(
+from)),rows.find(row2=>row2.line===current?.lines[Number(from)])?.node?.focus({preventScroll:!0})},mark=roving(box,".dyn\
+-ln",{enter:act});box.addEventListener("click",event=>{if(String(getSelection()))return;let line=closest(event,".dyn-ln"),
+marked=idOf(closest(event,".dyn-mark"));marked?select(marked):line&&act(line)});let markSelected=exclusive("aria-selecte\
+d"),markFile=exclusive("aria-pressed"),content=null,current=null,unfolded=new Map,rows=[];function belongs({line,file},content2,id){
+if(line.id===id||(line.marks||[]).some(m=>m.id===id))return!0;let detail=content2.details[id];return!detail||detail.kind===
+"break"?!1:detail.kind==="graph"?(line.graphs||[]).includes(Number(detail.title.replace(/\D/g,""))):detail.line===line.line&&
+detail.file===file}let unfoldedOf=file=>unfolded.get(file)||{near:0,open:new Set};function drawLines(){if(!content)return;
+let shown=current?[current]:content.sources;rows=[],box.replaceChildren(...shown.map(file=>fileGroup(file,shown.length>1,
+rows,unfoldedOf(file)))),rows[0]&&mark(rows[0].node),markFile(current?[files.children[content.sources.indexOf(current)]]:
+[])}function show(file){file!==current&&(current=file,drawLines(),box.scrollTop=0)}function unfold(file,from){let{near,open}=unfoldedOf(
+file),end=Math.min(foldEnd(file,from,unfoldedOf(file)),from+NEAR);for(let at=from;at<end;at++)open.add(at);unfolded.set(
+file,{near,open}),drawLines()}function showLine(file,line){let at=file.lines.indexOf(line),{near,open}=unfoldedOf(file);
+Math.abs(at-near)>NEAR-20&&unfolded.set(file,{near:at,open});let changed=file!==current||unfoldedOf(file).near!==near;if(current=
+file,changed&&drawLines(),foldEnd(file,at,unfoldedOf(file))===at)return;let from=at;for(;from>0&&foldEnd(file,from-1,unfoldedOf(
+file))>at;)from--;unfold(file,from)}function point(file,line){let at=content?.sources.find(one=>one.file===file),target=at?.
+lines.find(one=>one.line===line);current&&at&&target&&showLine(at,target);let found=rows.find(row2=>row2.line.line===line&&
+row2.file===file);if(found){for(let row2 of rows)row2.node.classList.toggle("dyn-point",row2===found);reveal(box,found.node,
+!0)}}return{node:box,head:[files,path],point,draw(model){content=model,unfolded=new Map,current=model.sources[0]?.owner?
+model.sources[0]:null,files.hidden=!current||model.sources.length<2,files.replaceChildren(...current?model.sources.map(file=>fileButton(
+file,()=>show(file))):[]),files.classList.remove("dyn-all");let more=model.sources.length-FILES;current&&more>1&&files.append(
+button("dyn-link",plural(more,"more file"),()=>files.classList.add("dyn-all"))),drawLines()},highlight(content2,id){if(current){
+let order=[current,...content2.sources.filter(file=>file!==current)],own=content2.details[id],found=order.flatMap(file=>file.
+lines.filter(line=>belongs({line,file:file.file},content2,id)).map(line=>({file,line}))).sort((a,b)=>+(b.file.file===own?.
+file)-+(a.file.file===own?.file));found[0]&&showLine(found[0].file,found[0].line)}let way=content2.details[id]?.way;path.
+replaceChildren(...way?wayParts(way,content2.sources,()=>point(way.file,way.line)):[]);let nodes=rows.filter(row2=>belongs(
+row2,content2,id)).map(row2=>row2.node);return markSelected(nodes),nodes.length&&mark(nodes[0]),()=>reveal(box,nodes[0],
+!0)}}}var MOST_PAINTED=4e4,MARKS={break:"✂",graph:"▦",skipped:"–",failed:"✗",empty:"∅",resume:"↳",autograd:"↶"},
 SWITCHABLE=["break","function","skipped","failed","unfinished","statements"];function proseBody({text,todo,code}){return h(
 "div",{cls:"dyn-prose"},text.map(t=>h("p",{},...withCode(t))),todo.length>0&&h("h3",{text:"What to do"}),todo.length>0&&
 h("ul",{},...todo.map(t=>h("li",{},...withCode(t)))),code.map(t=>h("pre",{cls:"dyn-code dyn-wrap",text:t})))}var VERDICTS={
@@ -272,7 +275,13 @@ n",{text:place}),copy?copyButton(copy,"Copy place"):null,switches(detail),...lin
 t",href,...target,text:`${text} ↗`}))))}function show(content,id){let detail=content.details[id];if(shownId=id,node.hidden=
 !1,!detail){node.replaceChildren(h("p",{cls:"dyn-hint",text:hint(content)}));return}let open=opened.get(id)||new Set;opened.
 set(id,open);let main=h("div",{cls:"dyn-dmain"},...tabs(detail,id,open));node.replaceChildren(heading(detail),h("div",{cls:"\
-dyn-dbody"},main,factList(detail.facts,ctx)))}return{node,show,choose:(kind,part)=>chosen.set(kind,part)}}var MARKS2=[["dyn-b-graph dyn-tone-0","0","graph 0 captured this line; it has the same color in the split graph"],["dyn-\
+dyn-dbody"},main,factList(detail.facts,ctx)))}return{node,show,choose:(kind,part)=>chosen.set(kind,part)}}function checkView(ctx){let node=h("section",{cls:"dyn-do dyn-check","aria-label":"what the check found"}),search2=button(
+"dyn-btn","Where does it begin?",()=>ctx.request(ctx.pending.request({check:"where"})),{title:"runs the cell again, then\
+ searches the line, what makes it, and what helps"});function drawButton(){search2.hidden=!ctx.canRun()||!ctx.content?.check?.
+searchable,search2.disabled=!!ctx.host.get("busy")}return{node,draw({check}){if(node.hidden=!check?.lines.length,!check)
+return;let{lines,id,issue}=check;node.replaceChildren(h("b",{text:"Check"}),search2,id?button("dyn-btn","Show the errors\
+ in the graph",()=>ctx.select(id)):"",issue?copyButton(issue,"Text for an issue"):"",...lines.map(line=>h("p",{cls:"dyn-\
+left"},...withCode(line)))),drawButton()},drawButton,highlight:()=>()=>{}}}var MARKS2=[["dyn-b-graph dyn-tone-0","0","graph 0 captured this line; it has the same color in the split graph"],["dyn-\
 b-break","✂","graph break: the compiler cannot trace this expression, so Python runs it"],["dyn-b-skip","–","a line \
 of a skipped or failed frame: it runs eagerly"],["dyn-b-skip","…","a line of a compile without a recorded end"],["dyn-\
 no dyn-in-allow","7","a region in which graph breaks are allowed"],["dyn-no dyn-in-error","7","a region in which graph b\
@@ -588,17 +597,17 @@ ts-disconnected"),select,point:(file,line)=>sourceLines.point(file,line),has:id=
 get("can_run_again")&&!ctx.gone,fixButton(){return!ctx.canRun()||!ctx.content?.fixable?null:button("dyn-btn","Try all fi\
 xes",()=>request(ctx.pending.request({fix:!0})),{title:"runs the cell again, then tries changes for each break and recom\
 pile"})},changed(){header.drawControls(),redrawDetail()},link:(id,part)=>host.link(linkTo(id,part)),request},open=()=>detail.
-node.focus({preventScroll:!1}),header=headerView(ctx),advice=adviceView(ctx),overview=overviewView(select,open),lists=listViews(
-select,open),time=timeView(select,open),compileTime=compileTimeView(selectTimes),sourceLines=sourceView(select),split=splitView(
-select,open),detail=detailView(ctx),parts=[advice,overview,...lists,time,compileTime,sourceLines,split],sourceTitle=h("h\
-2",{text:"Source"}),sourceBar=h("div",{cls:"dyn-bar"},sourceTitle),source=h("section",{cls:"dyn-source","aria-label":"so\
-urce"},sourceBar,...sourceLines.head,sourceLines.node),middle2=h("div",{cls:"dyn-mid"},source,split.node),view=h("div",{
-cls:"dyn"},header.node,advice.node,overview.node,...lists.map(list=>list.node),time.node,compileTime.node,middle2,detail.
-node);root.replaceChildren(view);let stopTheme=followTheme(view);function select(id){ctx.has(id)&&(selected=id,highlight(),
-host.get("selected")!==id&&host.set("selected",id),host.link(linkTo(id,"")))}function selectTimes(id){let at=ctx.content?.
-details[id];at&&detail.choose(at.kind,"times"),shown={id:"",content:null},select(id)}function highlight(scroll=!0){let{content}=ctx;
-if(!content)return;let reveals=parts.map(part=>part.highlight(content,selected));if((shown.id!==selected||shown.content!==
-content)&&redrawDetail(),shown={id:selected,content},scroll)for(let reveal2 of reveals)reveal2()}function redrawDetail(){
+node.focus({preventScroll:!1}),header=headerView(ctx),advice=adviceView(ctx),check=checkView(ctx),overview=overviewView(
+select,open),lists=listViews(select,open),time=timeView(select,open),compileTime=compileTimeView(selectTimes),sourceLines=sourceView(
+select),split=splitView(select,open),detail=detailView(ctx),parts=[advice,check,overview,...lists,time,compileTime,sourceLines,
+split],sourceTitle=h("h2",{text:"Source"}),sourceBar=h("div",{cls:"dyn-bar"},sourceTitle),source=h("section",{cls:"dyn-s\
+ource","aria-label":"source"},sourceBar,...sourceLines.head,sourceLines.node),middle2=h("div",{cls:"dyn-mid"},source,split.
+node),view=h("div",{cls:"dyn"},header.node,advice.node,check.node,overview.node,...lists.map(list=>list.node),time.node,
+compileTime.node,middle2,detail.node);root.replaceChildren(view);let stopTheme=followTheme(view);function select(id){ctx.
+has(id)&&(selected=id,highlight(),host.get("selected")!==id&&host.set("selected",id),host.link(linkTo(id,"")))}function selectTimes(id){
+let at=ctx.content?.details[id];at&&detail.choose(at.kind,"times"),shown={id:"",content:null},select(id)}function highlight(scroll=!0){
+let{content}=ctx;if(!content)return;let reveals=parts.map(part=>part.highlight(content,selected));if((shown.id!==selected||
+shown.content!==content)&&redrawDetail(),shown={id:selected,content},scroll)for(let reveal2 of reveals)reveal2()}function redrawDetail(){
 ctx.content&&detail.show(ctx.content,selected)}function clearPending(){ctx.pending.clear(),redrawDetail()}function request(message){
 message.kind==="stop"&&host.get("running")&&host.interrupt?.()||(ctx.local="",header.drawNotes(),host.ask(message,PATIENCE).
 then(answer=>{answer==="done"&&message.kind==="run_again"&&clearPending(),answer==="gone"&&(ctx.local=host.get("busy")?BUSY:
@@ -614,9 +623,9 @@ querySelector('.dyn-node[tabindex="0"]');stop&&detail.node.contains(document.act
 let stops=[host.on("content",draw),host.on("selected",()=>{let id=host.get("selected");id===selected||!ctx.has(id)||(selected=
 id,highlight())}),host.on("now",header.drawProgress),host.on("settings",clearPending),host.on("can_run_again",redrawDetail)];
 for(let name of["settings","busy","can_run_again","command"]){let update=()=>{header.drawControls(),header.drawNotes(),advice.
-drawButton()};stops.push(host.on(name,update))}for(let name of["status","edited","diff","printed"]){let update=()=>{ctx.
-local="",header.drawNotes()};stops.push(host.on(name,update))}async function checkKernel(){await host.ask({kind:"ping"},
-PATIENCE)!=="gone"||ctx.gone||(ctx.gone=!0,ctx.local=GONE,draw())}host.connection&&stops.push(host.connection(checkKernel));
+drawButton(),check.drawButton()};stops.push(host.on(name,update))}for(let name of["status","edited","diff","printed"]){let update=()=>{
+ctx.local="",header.drawNotes()};stops.push(host.on(name,update))}async function checkKernel(){await host.ask({kind:"pin\
+g"},PATIENCE)!=="gone"||ctx.gone||(ctx.gone=!0,ctx.local=GONE,draw())}host.connection&&stops.push(host.connection(checkKernel));
 function follow(hash){let link=parseLink(hash);if(!link)return;let at=host.get("content")?.details[link.id];at&&link.part&&
 detail.choose(at.kind,link.part),selected=link.id,shown={id:"",content:null},ctx.has(link.id)&&highlight()}return host.hash&&
 follow(host.hash(follow)),draw(),()=>{stopTheme(),header.stop(),split.stop();for(let stop of stops)stop()}}function widgetHost(model){
