@@ -33,9 +33,13 @@ class CheckPart(TypedDict):
 
 
 class ErrorMark(TypedDict):
-    """How far a value is from float64; `heat`: 0 if all of its digits are right, 100 if none is; `first`: it begins here."""
+    """How far a value is from float64; `heat`: 0 if all of its digits are right, 100 if none is; `first`: it begins here.
+
+    `short`: the larger error of the two in words; `text`: both.
+    """
 
     heat: int
+    short: str
     text: str
     first: bool
 
@@ -67,9 +71,12 @@ def node_errors(report: Report) -> tuple[Graph | None, dict[str, ErrorMark]]:
     for node in origin.path if graph is not None else ():
         error = max(node.eager, node.compiled)
         heat = 0 if not error else min(100, max(0, round(100 * (1 + math.log10(error) / digits))))
-        compiled, eager = (f"{100 * e:.2g} %" if e >= 0.001 else f"{e:.0e}" if e else "0" for e in (node.compiled, node.eager))
+        compiled, eager = (
+            f"{float(f'{100 * e:.2g}'):g} %" if e >= 0.001 else f"{e:.0e}" if e else "0" for e in (node.compiled, node.eager)
+        )
         text = f"{what} {compiled} compiled, {eager} eager"
-        marks[node.node] = {"heat": heat, "text": text, "first": node.node == origin.node}
+        short = f"off by {compiled if node.compiled == error else eager}"
+        marks[node.node] = {"heat": heat, "short": short, "text": text, "first": node.node == origin.node}
     return graph, marks
 
 

@@ -186,7 +186,7 @@ def _nodes_part(graph: Graph, places: Places) -> list[Part]:
         latest[node.name] = i
         if graph is wrong and node.name in errors:
             mark = errors[node.name]
-            row["heat"], row["time"], row["full"] = mark["heat"], mark["text"], f"{row['full']}  ·  {mark['text']}"
+            row["heat"], row["time"], row["full"] = mark["heat"], mark["short"], f"{row['full']}  ·  {mark['text']}"
         elif node.name in heats:
             row["heat"], row["time"] = heats[node.name]
             row["full"] += f"  ·  alone, eager: {row['time']}"
