@@ -8,12 +8,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from dynascope.compiler.lab.comparison import OWN, Rounding, difference
+from dynascope.compiler.lab.comparison import OWN, Rounding, difference, largest
 from dynascope.compiler.lab.experiment import Observation
 from dynascope.compiler.report import first_line, message_of
 
 #: tolerance for gradients, relative to their largest element
 _ROUNDING = 2e-6
+#: the relative and the absolute tolerance of torch.testing in float32; a call's own rounding may be so many times as large
+_USUAL, _OWN_TIMES = (1.3e-6, 1e-5), 100
 #: tolerance for printed numbers
 _PRINTED = 1e-4
 _NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?")
@@ -28,7 +30,18 @@ class Difference(NamedTuple):
     is_lost_check: bool = False
 
 
-def differences(actual: Observation, expected: Observation, assumption: str = "", *, made: bool = False) -> Difference | None:
+#: whether a part, (group, index), differs only by what the call's own rounding explains
+IsOwn = Callable[[str, int], bool]
+
+
+def differences(
+    actual: Observation,
+    expected: Observation,
+    assumption: str = "",
+    *,
+    made: bool = False,
+    is_own: IsOwn = lambda what, index: False,
+) -> Difference | None:
     """How a run differs from eager's, in words; None if it does not.
 
     `assumption`: what the change assumes; where it names two exceptions, one may be raised instead of the other.  `made`:
@@ -39,7 +52,7 @@ def differences(actual: Observation, expected: Observation, assumption: str = ""
     if actual.error is not None:
         text = _other_error(actual, expected, assumption)
         return None if text is None else Difference(text, made and expected.error is not None)
-    wrong = _other_parts(actual, expected) or state_difference(actual.state, expected.state, Rounding(expected.lowest))
+    wrong = _other_parts(actual, expected, is_own) or state_difference(actual.state, expected.state, Rounding(expected.lowest))
     return Difference(wrong) if wrong is not None else _other_output(actual, expected)
 
 
@@ -90,7 +103,7 @@ def _first_line(error: BaseException | None) -> str:
     return first_line(message_of(error))[:160]
 
 
-def _other_parts(actual: Observation, expected: Observation) -> str | None:
+def _other_parts(actual: Observation, expected: Observation, is_own: IsOwn) -> str | None:
     for what, parts in expected.parts.items():
         found = actual.parts[what]
         names, wanted = [name for name, _ in found], [name for name, _ in parts]
@@ -100,9 +113,9 @@ def _other_parts(actual: Observation, expected: Observation) -> str | None:
             order = "in another order" if len(names) == len(wanted) else f"{len(names)} parts where eager has {len(wanted)}"
             which = f"no {missing[0]}" if missing else f"{added[0]} only with the change" if added else order
             return f"{what} differ: {which}"
-        for (name, one), (_, other) in zip(found, parts, strict=True):
+        for index, ((name, one), (_, other)) in enumerate(zip(found, parts, strict=True)):
             text = difference(one, other, expected.rounding(what, name))
-            if text is not None and not (what == "gradients" and _is_rounding(one, other)):
+            if text is not None and not (what == "gradients" and _is_rounding(one, other)) and not is_own(what, index):
                 return f"{what} differ: {name}: {text}"
     return None
 
@@ -112,6 +125,32 @@ def _is_rounding(one: Any, other: Any) -> bool:
     if one.shape != other.shape or one.dtype != other.dtype or not one.is_floating_point() or not one.numel():
         return False
     return bool((one - other).abs().max() <= _ROUNDING * other.abs().max())  # False if one has a NaN
+
+
+def own_rounding(actual: Any, expected: Any, exact: Any, moved: Any, rounding: Rounding) -> tuple[float, float] | None:
+    """The errors of a value and of eager's against float64, if the call's own rounding explains how the two differ.
+
+    That is: the error is at most twice eager's, and they are no further apart than eager's value is from `moved` (with inputs
+    moved by one unit in the last place), and than 100 times the usual tolerance.  `exact` and `moved` are in float64.  Errors
+    are relative to the largest number.
+    """
+    import torch
+
+    values = (actual, expected, exact, moved)
+    if not all(isinstance(v, torch.Tensor) and v.is_floating_point() and v.shape == exact.shape for v in values):
+        return None
+    if actual.dtype != expected.dtype or expected.dtype is torch.float64 or not exact.isfinite().all():
+        return None
+    relative, absolute = rounding.tolerances(expected)
+    relative, absolute = _USUAL if relative is None or absolute is None else (relative, absolute)
+    if not torch.allclose(actual, expected, rtol=_OWN_TIMES * relative, atol=_OWN_TIMES * absolute):
+        return None
+    ours, eager, apart, own = (
+        float((one.double() - other.double()).abs().max())
+        for one, other in ((actual, exact), (expected, exact), (actual, expected), (moved.to(expected.dtype), expected))
+    )
+    scale = largest(exact) or 1.0
+    return (ours / scale, eager / scale) if ours <= 2 * eager and apart <= own else None
 
 
 def _other_output(actual: Observation, expected: Observation) -> Difference | None:

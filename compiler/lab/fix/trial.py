@@ -211,6 +211,16 @@ class Trials:
 
             yield run
 
+    def in_float64(self, call: RecordedCall, variation: Variation) -> tuple[Observation, Observation]:
+        """A call in eager mode, followed in float64: as it is, and with its inputs moved by one unit in the last place."""
+        import torch
+
+        with caches.only_known_codes(), torch.compiler.set_stance("force_eager"), self._experiment(call) as experiment:
+            variant = self._variant(call.target, variation, self.deadline)
+            exact = experiment.run(replace(variant, follows_float64=0.0))
+            unit = 0.0 if exact.lowest is None else float(torch.finfo(exact.lowest).eps)
+            return exact, experiment.run(replace(variant, follows_float64=unit))
+
     @contextlib.contextmanager
     def uncompiled(self, plan: Plan) -> Iterator[Callable[[RecordedCall, Variation], Observation]]:
         """Yields a function that runs a call of the changed program without torch.compile.

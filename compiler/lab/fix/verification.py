@@ -8,6 +8,7 @@ without torch.compile, because that source is what the user keeps.
 from __future__ import annotations
 
 import ast
+import contextlib
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,6 +22,7 @@ from dynascope.compiler.lab.fix.difference import (
     differences,
     loses_changes,
     order_changed,
+    own_rounding,
     without_zero_gradients,
 )
 from dynascope.compiler.lab.fix.plan import Plan
@@ -41,6 +43,8 @@ NO_GRADIENTS = "No gradients are asked for, as in the recorded calls"
 Tick = Callable[[], None]
 #: runs a call with a variation of its inputs
 Run = Callable[[RecordedCall, Variation], Observation]
+#: what the eager program does in float64 in a case, as recorded and with moved inputs; None: unknown
+InFloat64 = Callable[["_Case"], "tuple[Observation, Observation] | None"]
 
 
 class Refused(Exception):
@@ -63,6 +67,8 @@ class Verification:
     conditions: dict[str, str] = field(default_factory=dict)
     #: how the unchanged program differs from eager when it is compiled; "" if it was not seen to
     differs: str = ""
+    #: the largest errors against float64, of a value that differs by the call's own rounding: name, the change's, eager's
+    rounding: tuple[str, float, float] | None = None
 
     def under(self, where: str, difference: Difference) -> None:
         """Add a condition, once for each way to differ (what is quoted does not count); lost checks come first."""
@@ -76,6 +82,10 @@ class Verification:
         text = f"agrees with eager{others} on the recorded inputs"
         text += f" and {self.variations} others" if self.variations else ""
         text += f", {self.forced} of them with a condition forced" if self.forced else ""
+        if self.rounding is not None:
+            name, ours, eager = self.rounding
+            errors = f"{name} is off by {ours:.1e} of its largest number, in eager by {eager:.1e}"
+            text += f", to rounding: against float64, {errors}"
         return f"{text}. {DIFFERS} ({self.differs})" if self.differs else text
 
 
@@ -106,7 +116,7 @@ class _Comparison:
     gradients: bool = True
     verification: Verification = field(default_factory=Verification)
 
-    def check(self, actual: Observation, case: _Case, where: str = "") -> None:
+    def check(self, actual: Observation, case: _Case, where: str = "", in_float64: InFloat64 = lambda case: None) -> None:
         """Raises Refused if a run differs from what is expected; differences that are allowed become remarks."""
         expected, variation = case.expected, case.variation
         if variation.gradients:
@@ -115,7 +125,18 @@ class _Comparison:
                 self.verification.zero_gradients = True
             actual = kept
         made = variation.name != recorded().name or bool(case.sides)
-        found = differences(actual, expected, " ".join(self.plan.assumptions), made=made)
+
+        def is_own(what: str, index: int) -> bool:
+            if (runs := in_float64(case)) is None:
+                return False
+            (name, one), (_, other) = actual.parts[what][index], expected.parts[what][index]
+            exact, moved = (run.exact.get((what, index)) for run in runs)
+            errors = own_rounding(one, other, exact, moved, expected.rounding(what, name))
+            if errors is not None:
+                self.verification.rounding = max((name, *errors), self.verification.rounding or ("", 0, 0), key=lambda r: r[1])
+            return errors is not None
+
+        found = differences(actual, expected, " ".join(self.plan.assumptions), made=made, is_own=is_own)
         place, conditions = f"{where or case.where}with {variation.name}", self.verification.conditions
         is_backward = variation.gradients and (actual.error is not None or actual.backward_fails)
         if found is None:
@@ -140,6 +161,7 @@ class Verifier:
         self._trials, self._tick = trials, tick
         self._variations: dict[tuple[int, str], list[Variation]] = {}
         self._expected: dict[tuple[int, str], Observation] = {}
+        self._float64: dict[tuple[int, str, str], tuple[Observation, Observation]] = {}
         #: (key of a case, backend, texts) where the compiled original agrees with eager
         self._agrees: set[tuple[tuple[int, str, str], str, str]] = set()
 
@@ -175,9 +197,20 @@ class Verifier:
             try:
                 comparison.check(actual, case)
             except Refused as refusal:
-                [unchanged] = self._unchanged([case], Plan(), backend, comparison, refusal)
-                comparison.check(actual, unchanged)
+                with contextlib.suppress(Refused):
+                    [case] = self._unchanged([case], Plan(), backend, comparison, refusal)
+                comparison.check(actual, case, in_float64=self._in_float64)
         return comparison.verification
+
+    def _in_float64(self, case: _Case) -> tuple[Observation, Observation] | None:
+        """What the eager program does in float64, also with moved inputs; None if that is unknown."""
+        if case.sides or not case.is_eager:
+            return None
+        if case.key not in self._float64:
+            self._tick()
+            self._float64[case.key] = self._trials.in_float64(case.call, case.variation)
+        runs = self._float64[case.key]
+        return None if any(run.error or run.limits or run.decided for run in runs) else runs
 
     def _unchanged(
         self,
@@ -224,10 +257,13 @@ class Verifier:
             self._check_fakes(comparison, cases)
         self._run_cases(cases, plan, Plan(), comparison)
         if plan.texts:  # `torch.while_loop`, for one, may raise there
+            uncompiled = list[Observation]()
             with self._trials.uncompiled(plan) as run:
                 for case in cases:
                     self._tick()
-                    comparison.check(run(case.call, case.variation), case, "without torch.compile, ")
+                    uncompiled.append(run(case.call, case.variation))
+            for case, actual in zip(cases, uncompiled, strict=True):
+                comparison.check(actual, case, "without torch.compile, ", self._in_float64)
         forced = sum(self._force(tests, comparison) for tests in forcings)
         verification = comparison.verification
         verification.forced, verification.variations = (
@@ -253,22 +289,28 @@ class Verifier:
     ) -> None:
         """Compare the compiled program in these cases; raises Refused if one differs."""
         while cases:
-            refused: tuple[int, Refused] | None = None
+            refused: tuple[int, Observation, Refused] | None = None
             with self._trials.compiled(plan, THOROUGH, sides.helpers if sides is not None else None) as run:
                 for number, case in enumerate(cases):
                     self._tick()
                     if sides is not None:
                         sides.force(case.sides)
+                    actual = run(case.call, case.variation)
                     try:
-                        comparison.check(run(case.call, case.variation), case)
+                        comparison.check(actual, case)
                     except Refused as refusal:
-                        refused = number, refusal
+                        refused = number, actual, refusal
                         break
             if refused is None:
                 return
-            if not cases[refused[0]].is_eager:
-                raise refused[1]
-            cases = self._unchanged(cases[refused[0] :], original, THOROUGH, comparison, refused[1], sides)
+            number, actual, reason = refused
+            if not cases[number].is_eager:
+                raise reason
+            try:
+                cases = self._unchanged(cases[number:], original, THOROUGH, comparison, reason, sides)
+            except Refused:
+                comparison.check(actual, cases[number], in_float64=self._in_float64)
+                cases = cases[number + 1 :]
 
     def _check_fakes(self, comparison: _Comparison, cases: list[_Case]) -> None:
         """Compare what custom operators return with what their fake implementations promise.
