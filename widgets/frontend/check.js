@@ -10,7 +10,7 @@ import { copyButton } from "./detail.js";
  * @returns {SelectablePart & { drawButton(): void }}
  */
 export function checkView(ctx) {
-  const node = h("section", { cls: "dyn-do dyn-check", "aria-label": "what the check found" });
+  const node = h("section", { cls: "dyn-check", "aria-label": "what the check found" });
   const search = button("dyn-btn", "Where does it begin?", () => ctx.request(ctx.pending.request({ check: "where" })), {
     title: "runs the cell again, then searches the line, what makes it, and what helps",
   });

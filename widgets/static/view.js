@@ -275,9 +275,9 @@ n",{text:place}),copy?copyButton(copy,"Copy place"):null,switches(detail),...lin
 t",href,...target,text:`${text} ↗`}))))}function show(content,id){let detail=content.details[id];if(shownId=id,node.hidden=
 !1,!detail){node.replaceChildren(h("p",{cls:"dyn-hint",text:hint(content)}));return}let open=opened.get(id)||new Set;opened.
 set(id,open);let main=h("div",{cls:"dyn-dmain"},...tabs(detail,id,open));node.replaceChildren(heading(detail),h("div",{cls:"\
-dyn-dbody"},main,factList(detail.facts,ctx)))}return{node,show,choose:(kind,part)=>chosen.set(kind,part)}}function checkView(ctx){let node=h("section",{cls:"dyn-do dyn-check","aria-label":"what the check found"}),search2=button(
-"dyn-btn","Where does it begin?",()=>ctx.request(ctx.pending.request({check:"where"})),{title:"runs the cell again, then\
- searches the line, what makes it, and what helps"});function drawButton(){search2.hidden=!ctx.canRun()||!ctx.content?.check?.
+dyn-dbody"},main,factList(detail.facts,ctx)))}return{node,show,choose:(kind,part)=>chosen.set(kind,part)}}function checkView(ctx){let node=h("section",{cls:"dyn-check","aria-label":"what the check found"}),search2=button("dyn-\
+btn","Where does it begin?",()=>ctx.request(ctx.pending.request({check:"where"})),{title:"runs the cell again, then sear\
+ches the line, what makes it, and what helps"});function drawButton(){search2.hidden=!ctx.canRun()||!ctx.content?.check?.
 searchable,search2.disabled=!!ctx.host.get("busy")}return{node,draw({check}){if(node.hidden=!check?.lines.length,!check)
 return;let{lines,id,issue}=check;node.replaceChildren(h("b",{text:"Check"}),search2,id?button("dyn-btn","Show the errors\
  in the graph",()=>ctx.select(id)):"",issue?copyButton(issue,"Text for an issue"):"",...lines.map(line=>h("p",{cls:"dyn-\
