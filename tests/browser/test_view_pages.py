@@ -383,7 +383,7 @@ def test_the_fix_of_a_break_is_a_diff_and_its_cell_can_be_copied(open_page: Open
     expect(panel.locator(".dyn-added")).to_have_text("+    logged = 1  # <script>\n")
     expect(panel).to_contain_text("Move it: verified, agrees")
     expect(panel).to_contain_text("Assumes: It is printed later")
-    rejected = shown.root.get_by_text("Drop it: refused")
+    rejected = shown.root.get_by_text("Drop it: a printed line is lost")
     expect(rejected).to_be_hidden()
     shown.root.get_by_text("1 other change considered").click()
     expect(rejected).to_be_visible()

@@ -27,6 +27,13 @@ def device_types() -> list[str]:
     return ["cpu"] if accelerator is None else ["cpu", accelerator.type]
 
 
+def exit_autocast() -> Callable[..., None]:
+    """The function that ends autocast in a graph."""
+    import torch
+
+    return torch.amp.autocast_mode._exit_autocast
+
+
 @contextlib.contextmanager
 def neutral() -> Iterator[None]:
     """Turn off modes, transforms, gradients and autocast; make the CPU the default device, and float32 the default dtype."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from dynascope.compiler.capture.torch_private.float64 import followed_in_float64
-from dynascope.compiler.capture.torch_private.running import device_types
+from dynascope.compiler.capture.torch_private.running import device_types, exit_autocast
 from dynascope.compiler.lab.fix.plan import Plan
 from dynascope.compiler.lab.fix.trial import Trials
 from dynascope.compiler.lab.fix.variations import recorded
@@ -106,7 +106,7 @@ class CapturedGraph:
             if other is node:
                 break
         for entered in is_casting[::-1]:
-            graph.call_function(torch.amp.autocast_mode._exit_autocast, (entered,))
+            graph.call_function(exit_autocast(), (entered,))
         graph.output((copies[node],))
         return replace(self, module=torch.fx.GraphModule(self.module, graph))
 

@@ -26,6 +26,7 @@ from dynascope.compiler.lab.fix.rewrites.source import (
 from dynascope.compiler.lab.fix.text_edits import edits_between, with_edits
 
 _PRECISION = "The number has the precision and the range of the tensor's dtype instead of Python's."
+_ASSERTED = "A failed assert raises RuntimeError instead of AssertionError."
 #: functions that numpy and `math` both have
 _OF_MATH = ("lcm", "gcd", "prod", "sqrt", "exp", "log", "log2", "log10")
 _ARITHMETIC = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.If, ast.IfExp, ast.AugAssign)
@@ -79,7 +80,10 @@ def _kept(problem: Problem, source: Source, statement: ast.Assign) -> list[Candi
     # a part of a tensor may be written to later
     kept += ".clone()" * isinstance(number[0], ast.Name | ast.Attribute | ast.Subscript)
     changes = [(source.start(statement.value), source.end(statement.value), kept)]
-    made = candidate(problem, source, "Keep the number a tensor", changes, _PRECISION)
+    assumption = _PRECISION + (
+        f" {_ASSERTED}" if any(isinstance(n, ast.Assert) for n in ast.walk(source.scope_of(statement))) else ""
+    )
+    made = candidate(problem, source, "Keep the number a tensor", changes, assumption)
     return [found for one in made if (found := _with_branches(problem, one, target.id)) is not None]
 
 
