@@ -12,6 +12,7 @@ from dataclasses import replace
 from dynascope.compiler.lab.fix.candidate import Candidate, Condition, Problem
 from dynascope.compiler.lab.fix.rewrites import branches
 from dynascope.compiler.lab.fix.rewrites.reading import as_tensor, grouped, number_of, uses
+from dynascope.compiler.lab.fix.rewrites.settings import ASSERTED
 from dynascope.compiler.lab.fix.rewrites.source import (
     FUNCTIONS,
     Change,
@@ -26,7 +27,6 @@ from dynascope.compiler.lab.fix.rewrites.source import (
 from dynascope.compiler.lab.fix.text_edits import edits_between, with_edits
 
 _PRECISION = "The number has the precision and the range of the tensor's dtype instead of Python's."
-_ASSERTED = "A failed assert raises RuntimeError instead of AssertionError."
 #: functions that numpy and `math` both have
 _OF_MATH = ("lcm", "gcd", "prod", "sqrt", "exp", "log", "log2", "log10")
 _ARITHMETIC = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.If, ast.IfExp, ast.AugAssign)
@@ -81,7 +81,7 @@ def _kept(problem: Problem, source: Source, statement: ast.Assign) -> list[Candi
     kept += ".clone()" * isinstance(number[0], ast.Name | ast.Attribute | ast.Subscript)
     changes = [(source.start(statement.value), source.end(statement.value), kept)]
     assumption = _PRECISION + (
-        f" {_ASSERTED}" if any(isinstance(n, ast.Assert) for n in ast.walk(source.scope_of(statement))) else ""
+        f" {ASSERTED}." if any(isinstance(n, ast.Assert) for n in ast.walk(source.scope_of(statement))) else ""
     )
     made = candidate(problem, source, "Keep the number a tensor", changes, assumption)
     return [found for one in made if (found := _with_branches(problem, one, target.id)) is not None]

@@ -40,7 +40,7 @@ _EXACT = re.compile(
 #: in a node's code: division by a constant other than 0
 _BY_CONSTANT = re.compile(r"[/%] [\d.]*[1-9][\d.]*$")
 _ARITHMETIC = "No arithmetic on captured numbers raises an exception, such as a division by zero, or meets a NaN"
-_ASSERTED = "A failed assert raises RuntimeError instead of AssertionError"
+ASSERTED = "A failed assert raises RuntimeError instead of AssertionError"
 _ASSERT = re.compile(r"(^|:)[ \t]*assert\b", re.M)
 #: in a node's code: the expression that it checks; an expression that only bounds a size
 _CHECK, _OF_SIZES = re.compile(r"expression (.+) on node"), re.compile(r"u\d+ (>= 0|<= \d+)")
@@ -88,7 +88,7 @@ def conditions(settings: Mapping[str, object], report: Report, text: Callable[[s
     checked = (
         f"Captured numbers pass the compiler's checks ({listed([*checks], 3)}), which raise RuntimeError" if checks else ""
     )
-    return [*filter(None, [checked, _ASSERTED if asserts else ""])]
+    return [*filter(None, [checked, ASSERTED if asserts else ""])]
 
 
 def for_recompile(recompile: Recompile, function: str, text: str) -> list[Candidate]:
