@@ -46,6 +46,8 @@ _FOLDERS = re.compile(r"(?<=`)(?:[A-Za-z]:)?[\\/][^`\n]*[\\/](?=[^`\n]+`)")
 #: advice on a break that torch makes on purpose
 TRAINING = "Compile the forward pass and the loss, and leave zero_grad, backward and the optimizer's step outside."
 BY_DESIGN = f"This break is by design. {TRAINING}"
+#: matches the sentence of a hint that speaks of fullgraph, up to the other thing that it may advise
+_FULLGRAPH = re.compile(r"^.*(?:with|using|sure) fullgraph=(?:.*?, or |.*$)")
 _FALSE = "AssertionError: the assertion is false"
 #: the beginning of a hint that a run answers: the code around the break ran eagerly, with this error or without
 _MAY_FAIL = "Your code may result in an error when running in eager"
@@ -168,8 +170,9 @@ def advice(report: Report, b: Break) -> list[str]:
     if b.source.lstrip().startswith("while"):
         hints = [h for h in hints if not h.startswith("For the common pattern `if")]  # a loop cannot be made branchless
     hints = [_as_tried(report, b, compiler_text(h, 1000)) for h in hints]
-    # what advises fullgraph=False is no advice where that is set
-    general = [h for h in hints if h.startswith(_GENERAL) or (not b.fullgraph and "using fullgraph=False" in h)]
+    if not b.fullgraph:
+        hints = [h for h in map(_without_fullgraph, hints) if h]
+    general = [h for h in hints if h.startswith(_GENERAL)]
     steps = [h for h in hints if h not in general]
     if is_false:
         steps.append("The assertion fails in eager code, too: change what is passed, or the assertion.")
@@ -222,6 +225,12 @@ def _how_to_capture_the_rest(b: Break) -> str:
     return (
         " Move the line, with any loop, `with` or `try` around it, into a function of its own: then the rest can be captured."
     )
+
+
+def _without_fullgraph(hint: str) -> str:
+    """The hint without what it says of fullgraph, which is off already: what is left advises something else."""
+    parts = [_FULLGRAPH.sub("", sentence) for sentence in re.split(r"(?<=[.!?]) ", hint)]
+    return " ".join(part[:1].upper() + part[1:] for part in parts if part)
 
 
 def _as_tried(report: Report, b: Break, hint: str) -> str:

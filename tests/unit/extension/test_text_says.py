@@ -200,12 +200,15 @@ def test_what_to_do_about_a_builtin_comes_before_whom_to_ask() -> None:
     assert "→ Call it outside of the compiled code, and pass its result in." in text(takes_the_time)
 
 
-def test_fullgraph_false_is_no_advice_where_it_is_set() -> None:
-    dynascope.explain(sparse, backend="eager")(torch.ones(3))
+def test_fullgraph_false_is_no_advice_where_fullgraph_is_off() -> None:
+    assert "fullgraph" not in text(sparse)
     report = dynascope.last()
     assert report is not None
-    hints = [step for step in advice(report, report.breaks[0]) if "fullgraph=False" in step]
-    assert hints == advice(report, report.breaks[0])[-1:]
+    steps = advice(report, report.breaks[0])
+    assert "Move sparse tensor creation outside the compiled region." in steps
+    assert "fullgraph" not in " ".join(steps)
+    report = dynascope.explain(sparse, backend="eager", fullgraph=True)(torch.ones(3))
+    assert "fullgraph=False" in advice(report, report.breaks[0])[0]
 
 
 def test_a_wrong_name_of_a_setting_is_said_nowhere_but_in_the_compilers_own_text() -> None:
