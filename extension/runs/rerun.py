@@ -1,13 +1,15 @@
 """Runs the cell of a view again: the same text in the current namespace, with other settings and regions.
 
 A click may arrive on any thread, even while a cell runs, so it only queues the run.  The kernel's own event loop starts the
-run on the shell's main thread, after the current cell: interrupts work there, and nothing else runs meanwhile.  What the run
-prints, displays and raises goes to the view.  In and Out do not advance.  Requests to run a single graph are queued, too.
+run on the shell's main thread, after the current cell: interrupts work there, and nothing else runs meanwhile.  It runs in the
+context of the last cell, in which torch keeps what is set in `torch._dynamo.config` and the like.  What the run prints, displays
+and raises goes to the view.  In and Out do not advance.  Requests to run a single graph are queued, too.
 """
 
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import functools
 import inspect
 import io
@@ -57,6 +59,8 @@ _lock = threading.Lock()
 #: the controller whose work is queued, with this work, and the one whose work runs
 _queued: tuple[Controller, Callable[[], None]] | None = None
 _running: Controller | None = None
+#: of the last cell
+_context = contextvars.Context()
 
 
 def attach(run: CellRun, display: Display) -> None:
@@ -127,7 +131,7 @@ class Controller:
         self.view.busy = True
         self.view.message("queued: runs when the kernel is free")
         try:
-            event_loop(self.run.shell).add_callback(self._start, work)
+            event_loop(self.run.shell).add_callback(lambda: _context.run(self._start, work))
         except BaseException:
             _queued = None
             raise
@@ -227,6 +231,8 @@ def before_cell(info: Any = None) -> None:
 
 def after_cell(result: Any = None) -> None:
     """A cell is over: enable the buttons again, except in the view whose run is queued."""
+    global _context
+    _context = contextvars.copy_context()
     queued = _queued  # a click may cancel it meanwhile
     for view in list(_views):
         if queued is None or view is not queued[0].view:

@@ -114,7 +114,8 @@ def f(x):
     torch._dynamo.graph_break()
     return x + 1
 f(torch.ones(3))
-runs.append(time.time())"""
+runs.append(time.time())
+limit = torch._dynamo.config.recompile_limit"""
 TOLD = "print(len(runs), [b.allowed for b in dynascope.last().breaks])"
 
 
@@ -130,13 +131,14 @@ def test_without_subshells_a_click_is_heard_when_the_cell_is_over(kernel: Kernel
 def test_with_subshells_a_click_is_heard_at_once_and_runs_when_the_cell_is_over(kernel: Kernel) -> None:
     subshell = kernel.new_subshell()
     kernel.run(CELL)
+    kernel.run("torch._dynamo.config.recompile_limit = 3")
     wait = "while 'queued' not in str(view().status): time.sleep(0.01)\nended = time.time()"
     busy = kernel.client.execute(f"{wait}\nprint('heard')")
     time.sleep(0.3)
     kernel.click(subshell, kind="run_again", settings={}, regions=[{"target": "3", "set": "allow"}])
     assert kernel.wait(busy) == "heard\n"
     kernel.until(TOLD, "2 [True]")
-    assert kernel.run("print(runs[1] > ended)").strip() == "True"
+    assert kernel.run("print(runs[1] > ended, limit)").strip() == "True 3"
 
 
 @pytest.mark.parametrize("how", ["message", "interrupt"])
