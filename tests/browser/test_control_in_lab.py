@@ -131,3 +131,52 @@ def test_stop_ends_a_run_again_and_everything_is_put_back(open_lab: Callable[...
     lab.wait_idle()
     expect(stop).to_have_count(0, timeout=30_000)
     assert lab.python("print(ended)").strip() == "True"
+
+
+WRONG_TANH = """import torch._functorch.config, torch._inductor.config, torch._inductor.lowering as inductor
+torch._inductor.config.fx_graph_cache = torch._functorch.config.enable_autograd_cache = False  # they would keep the fault
+tanh = torch.ops.aten.tanh.default
+inductor.lowerings[tanh] = inductor.lowerings[torch.ops.aten.relu.default]"""
+DIFFERS = """%%compile --check --backend inductor
+def smooth(x):
+    a = torch.sin(x)
+    b = torch.tanh(a)
+    return b * 2
+
+smooth(torch.linspace(-1, 1, 64))"""
+
+
+def test_where_the_numbers_begin_to_differ_is_searched_at_a_click(open_lab: Callable[..., Any]) -> None:
+    lab: LabPage = open_lab([START, WRONG_TANH, DIFFERS, ""], height=1400)
+    for cell in range(3):
+        lab.run(cell)
+    root, count = view(lab, 2), lab.execution_count(2)
+    check = root.get_by_role("region", name="what the check found")
+    expect(check).to_contain_text("Against float64, compiled is wrong and eager is right")
+    expect(check.get_by_role("button", name="Text for an issue")).to_have_count(0)
+    lab.shot("check_found", ".dyn-widget")
+    click(check, "Where does it begin?")
+    expect(root.locator(".dyn-progress")).to_contain_text("searching", timeout=30_000)
+    lab.shot("check_searching", ".dyn-widget")
+    expect(check).to_contain_text("They differ from In[3]:4 on: b = torch.tanh(a)", timeout=60_000)
+    expect(check).to_contain_text("It comes from Inductor's lowering of tanh")
+    expect(root.locator(".dyn-command")).to_contain_text("--check=where")
+    expect(check.get_by_role("button", name="Where does it begin?")).to_be_hidden()
+    expect(root.locator(".dyn-no.dyn-off")).to_have_count(3)
+    expect(root.locator(".dyn-ln", has_text="begins here: off by 100 %")).to_contain_text("b = torch.tanh(a)")
+    assert lab.execution_count(2) == count
+    for theme in ("light", "dark"):
+        lab.theme(theme)
+        lab.shot(f"check_where_{theme}", ".dyn-widget")
+    lab.theme("light")
+    click(check, "Show the errors in the graph")
+    expect(root.locator(".dyn-detail")).to_contain_text("off by 100 %")
+    for theme in ("light", "dark"):
+        lab.theme(theme)
+        lab.shot(f"check_graph_{theme}", ".dyn-widget")
+    lab.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    click(check, "Text for an issue")
+    expect(check.get_by_role("button", name="copied")).to_be_visible()
+    text = lab.page.evaluate("navigator.clipboard.readText()")
+    assert text.startswith("**Compiled code gives a wrong result**; it comes from Inductor's lowering of `tanh`.")
+    assert "compiled = run(torch.compile(f, backend='inductor'))" in text

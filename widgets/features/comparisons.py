@@ -26,6 +26,7 @@ class CheckPart(TypedDict):
     `searchable`: whether the place where it begins was not searched, and can be; `issue`: the text of an issue, or "".
     """
 
+    agrees: bool | None
     lines: list[str]
     id: str
     searchable: bool
@@ -50,6 +51,7 @@ def check_part(report: Report) -> CheckPart | None:
         return None
     numbers, (graph, _) = report.check.numbers, node_errors(report)
     return {
+        "agrees": report.check.agrees,
         "lines": [printable(note.removeprefix(CHECK), 2000) for note in report.notes if note.startswith(CHECK)],
         "id": "" if graph is None else graph.id,
         "searchable": numbers is not None and numbers.verdict != "unknown" and report.settings.get("check") != "where",

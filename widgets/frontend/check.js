@@ -25,7 +25,8 @@ export function checkView(ctx) {
     draw({ check }) {
       node.hidden = !check?.lines.length;
       if (!check) return;
-      const { lines, id, issue } = check;
+      const { agrees, lines, id, issue } = check;
+      node.classList.toggle("dyn-differs", agrees === false);
       node.replaceChildren(
         h("b", { text: "Check" }),
         search,
