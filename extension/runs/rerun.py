@@ -2,8 +2,8 @@
 
 A click may arrive on any thread, even while a cell runs, so it only queues the run.  The kernel's own event loop starts the
 run on the shell's main thread, after the current cell: interrupts work there, and nothing else runs meanwhile.  It runs in the
-context of the last cell, in which torch keeps what is set in `torch._dynamo.config` and the like.  What the run prints, displays
-and raises goes to the view.  In and Out do not advance.  Requests to run a single graph are queued, too.
+context of the last cell, in which torch keeps what is set in `torch._dynamo.config` and the like.  What the run prints,
+displays and raises goes to the view.  In and Out do not advance.  Requests to run a single graph are queued, too.
 """
 
 from __future__ import annotations
