@@ -112,12 +112,17 @@ class _ReportBuilder:
         for file in {f for record, _ in self.made for f in record.files | record.guarded_files}:
             file_lines(file)  # read now, so that it does not matter when somebody looks
             self.cell_of(file)
-        make = Later(functools.partial(as_it_is_now().run, self.details))
-        result.leave(make, "sources", "unread")
+        result.unread = dict(self.records.unread)
+        now = as_it_is_now()
+        make = Later(functools.partial(now.run, self.details))
+        result.leave(make, "sources")
+        result.brief_sources = functools.partial(now.run, _sources, self.extents, self.cell_of)
         if result.compile_time is not None:
             result.compile_time.leave(make, "repeats")
         for _, frame in self.made:
             frame.leave(make, "guards", "guard_sites", "symbols")
+        if result.origin == "trace":
+            make()  # what is damaged in a log is said at once
         return result
 
     def details(self) -> None:
@@ -138,7 +143,7 @@ class _ReportBuilder:
                     self.note_lines(site.at.file, site.at.line, site.at.line)
         if self.result.compile_time is not None:
             self.result.compile_time.repeats = repeated_blocks(self.result.graphs, self.result.frames, self.cell_of)
-        self.result.sources = _sources(self.extents, self.cell_of)
+        self.result.sources, self.result.brief_sources = _sources(self.extents, self.cell_of), None
         self.result.unread = dict(self.records.unread)
 
     def compile_time(self) -> CompileTime | None:

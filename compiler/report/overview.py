@@ -99,9 +99,10 @@ def package(file: str) -> str | None:
 class Owners:
     """Finds the owner of each file in a report: the user or a package."""
 
-    def __init__(self, report: ReportData) -> None:
+    def __init__(self, report: ReportData, files: Iterable[str] | None = None) -> None:
+        """`files`: those of the report's sources, where these are not all made yet."""
         packages = Counter(package(f.file) for f in report.frames if f.status != "ignored")
-        self.packages = {*packages, *(package(source.file) for source in report.sources)}
+        self.packages = {*packages, *map(package, (source.file for source in report.sources) if files is None else files)}
         known = [name for name, _ in packages.most_common() if name not in (None, "Python", "torch")]
         #: the package, Python and torch excluded, that most frames are from; None: there is no such package
         self.library = known[0] if known else None

@@ -8,7 +8,7 @@ none of the user's tensors, modules or code objects alive.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,7 +21,7 @@ from dynascope.compiler.report.comparison import Diff, diff
 from dynascope.compiler.report.data import load
 from dynascope.compiler.report.formatting import encodable
 from dynascope.compiler.report.measurements import FixSet, GraphRun
-from dynascope.compiler.report.schema import SCHEMA, Break, Frame, Graph, ReportData
+from dynascope.compiler.report.schema import SCHEMA, Break, Frame, Graph, ReportData, Source
 from dynascope.compiler.settings import SAVE_SUFFIXES
 
 if TYPE_CHECKING:
@@ -45,6 +45,8 @@ class Report(ReportData, kw_only=True, weakref=True):
         self.live_fixes: Any = None
         #: what gives or applies the patch of the fixes
         self.patched_by = "report.patch()"
+        #: makes the sources without the lines of guards, which a summary does not show; None: `sources` are made
+        self.brief_sources: Callable[[], list[Source]] | None = None
         #: whether the report was loaded from saved data
         self.loaded = False
 

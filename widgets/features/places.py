@@ -25,9 +25,12 @@ TONES = 6
 
 
 class Places:
-    """Names of the places (`In[3]:4`, `model.py:12`) and functions of one report, the lines of its sources, its parts by id."""
+    """Names of the places (`In[3]:4`, `model.py:12`) and functions of one report, the lines of its sources, its parts by id.
 
-    def __init__(self, report: Report) -> None:
+    `brief`: without the lines that are only guards', which take long to read.
+    """
+
+    def __init__(self, report: Report, brief: bool = False) -> None:
         self.report = report
         self.frames = {f.id: f for f in report.frames}
         self.breaks = {b.id: b for b in report.breaks}
@@ -52,7 +55,8 @@ class Places:
                 row.append(f)
             if f.parent is not None and f.status != "ignored":
                 self.called[f.parent].append(f)
-        self._sources: dict[str, Source] = {s.file: s for s in report.sources}
+        make = report.brief_sources if brief else None
+        self._sources: dict[str, Source] = {s.file: s for s in (report.sources if make is None else make())}
         self._lines: dict[str, dict[int, str]] = {}
         self._methods: dict[str, list[tuple[str, int, int, str]]] = {}
         #: (file, name) -> (first line, last line, name with the class) of the methods that the compiler met
@@ -63,6 +67,10 @@ class Places:
             for file, line, end, name in met:
                 if name and "." in name:
                     self._qualified[file, name.rpartition(".")[2]][line, end or line, name] = None
+
+    def files(self) -> list[str]:
+        """The files of which lines are known."""
+        return list(self._sources)
 
     def label(self, file: str, cell: int | None = None) -> str:
         """The short name of a file or cell."""

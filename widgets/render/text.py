@@ -55,7 +55,7 @@ def _text(report: Report, colour: bool, width: int | None, *, whole: bool) -> st
 
 def _lines(report: Report, t: Terminal, whole: bool) -> list[str]:
     """All lines; unless `whole`, without the compile time, and for a large report only the overview and summaries."""
-    places = Places(report)
+    places = Places(report, brief=not whole)
     head = t.part("The headline", lambda: headline_lines(report, t)) + t.part("The error", lambda: error_lines(places, t))
     missing: list[str] = []
     shown = None if whole else guarded("The overview", lambda: overview(places), missing.append)

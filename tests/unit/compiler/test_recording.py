@@ -16,6 +16,7 @@ import torch._dynamo
 import torch._logging._internal
 
 import dynascope
+from dynascope.compiler.builder import guards
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.capture.torch_private import caches, hook_installer, hooks
 from dynascope.compiler.compiling import compile as compile_with_flag
@@ -343,6 +344,22 @@ def test_a_report_says_the_same_whenever_it_is_read(tmp_path: Path) -> None:
     assert any(site.guards for site in later.frames[0].guard_sites)
     with pytest.raises(AttributeError, match="no attribute 'guard_lines'"):
         _ = later.frames[0].guard_lines  # type: ignore[attr-defined]
+
+
+def test_a_text_summary_reads_no_guards_and_is_the_same_after_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        torch._dynamo.graph_break()
+        return x.sin()
+
+    with observe() as recording:
+        torch.compile(f, backend="eager")(torch.ones(3))
+    report = recording.report
+    with monkeypatch.context() as patched:
+        patched.setattr(guards, "read_tree", lambda *_: pytest.fail("guards are read"))
+        text = str(report)
+    assert "torch._dynamo.graph_break()" in text
+    assert any(site.guards for site in report.frames[0].guard_sites)
+    assert str(report) == text
 
 
 def test_a_report_of_forty_breaks_is_small() -> None:
