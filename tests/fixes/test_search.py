@@ -619,7 +619,7 @@ def test_a_loop_that_other_inputs_make_endless(make: Make) -> None:
     with torch.no_grad(), planting.longest_call(1):
         report = fix(f, torch.ones(3))
     assert report.fix_set is not None
-    assert (report.fix_set.is_complete, report.fix_set.after.breaks) == (True, 0), report.fixes
+    assert (report.fix_set.is_complete, report.fix_set.after.breaks) == (True, 0), [str(fix) for fix in report.fixes]
 
 
 def test_a_search_that_fails_keeps_the_report(make: Make) -> None:
