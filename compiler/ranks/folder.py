@@ -1,12 +1,10 @@
 """Reads the folder of a job into one RanksReport: files of ranks, or TORCH_TRACE logs, one for each rank.
 
-Ranks are read one at a time, or by several processes if the logs are large; no Report is kept meanwhile.  A file that
-cannot be read is left out, and the notes name it.
+Ranks are read one at a time; no Report is kept meanwhile.  A file that cannot be read is left out, and the notes name it.
 
 `scan` hashes what determines a rank's structure in its log (graphs, breaks, recompiles, outcomes) and reads what may differ
 between equal ranks: times, answers of caches, schedules, settings.  It skips everything else.  Ranks with equal hashes have
-equal structures, so a log with the same hash as an earlier one is not parsed.  `python -m dynascope.compiler.ranks.folder`
-reads many logs for another process.
+equal structures, so a log with the same hash as an earlier one is not parsed.
 
 A log with a damaged record or line is parsed in full, so that the damage is counted.  Records that are repeated or out of order
 are counted only in the logs that are parsed; such a record changes the hash if its kind is hashed.
@@ -14,18 +12,13 @@ are counted only in the logs that are parsed; such a record changes the hash if 
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import hashlib
 import json
-import os
 import re
-import subprocess
-import sys
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -42,8 +35,6 @@ from dynascope.compiler.ranks.structure import (
     SUFFIX,
     RankRecord,
     cache_answer,
-    from_head,
-    head,
     read,
     record_of,
     scheduled,
@@ -249,11 +240,6 @@ def number_of(path: Path, report: Report | None = None) -> int:
     return ranks[0] if ranks else 0
 
 
-#: other processes help to read logs that have at least this many bytes in all
-_MANY = 16_000_000
-_MOST_PROCESSES = 8
-
-
 def load(path: Path, *, strict: bool = False) -> RanksReport | None:
     """The RanksReport of a job's folder, or of a saved file; None if the path is neither.
 
@@ -309,7 +295,8 @@ def read_job(folder: str | Path, *, world_size: int | None = None) -> RanksRepor
     if files:
         found = list(_read(files, read, notes))
     elif paths := _latest_logs(trace_logs(folder), notes):
-        found = list(_read_logs(paths, notes))
+        known: Known = {}
+        found = list(_read(paths, lambda path: read_log(path, known), notes))
     else:
         raise FileNotFoundError(f"no ranks in {folder}: run the job with dynascope run, or with TORCH_TRACE={folder}")
     if not found:
@@ -361,53 +348,3 @@ def _latest_logs(paths: list[Path], notes: list[str]) -> list[Path]:
     if repeated:
         notes.append(f"this folder holds several logs of the same rank: the newest of each is read, {repeated} left out")
     return [latest[rank] for rank in sorted(latest)]
-
-
-# -- logs, in several processes -------------------------------------------------------------------
-
-
-def _read_logs(paths: list[Path], notes: list[str]) -> Iterator[RankRecord]:
-    """Read each log; if they are large, other processes help, of which each takes every `count`th log."""
-    count = min(os.cpu_count() or 1, _MOST_PROCESSES, len(paths))
-    unread = set(paths)
-    if count > 1 and sum(p.stat().st_size for p in paths) >= _MANY and sys.executable:
-        shares = [paths[i::count] for i in range(count)]
-        with ThreadPoolExecutor(count) as pool:
-            for share, answers in zip(shares, pool.map(_answers, shares), strict=True):
-                for answer in answers:
-                    path = share[answer["number"]]
-                    unread.discard(path)
-                    if "error" in answer:
-                        notes.append(f"left out: {answer['error']}")
-                    else:
-                        yield from_head(answer["head"], lambda path=path: load_traces([path]))  # type: ignore[misc]
-    known: Known = {}
-    yield from _read(sorted(unread), lambda path: read_log(path, known), notes)
-
-
-def _answers(paths: list[Path]) -> list[dict[str, Any]]:
-    """What another process read from these logs; those after a crash of the process are missing."""
-    given = "\0".join(map(str, paths)).encode("utf-8", "surrogateescape")
-    command = [sys.executable, "-m", "dynascope.compiler.ranks.folder"]
-    done = subprocess.run(command, input=given, stdout=subprocess.PIPE, check=False)
-    with contextlib.suppress(ValueError):  # it died while it wrote a line
-        return [json.loads(line) for line in done.stdout.splitlines()]
-    return []
-
-
-def main() -> None:
-    """Read the logs that standard input lists, separated by NUL, and write a line of JSON for each.
-
-    A line has the log's index, and the data of the first line of a rank's file (`structure.head`) or the error.
-    """
-    known: Known = {}
-    for number, path in enumerate(sys.stdin.buffer.read().decode("utf-8", "surrogateescape").split("\0")):
-        try:
-            answer: dict[str, object] = {"head": head(read_log(Path(path), known))}
-        except (ValueError, OSError) as error:
-            answer = {"error": " ".join(str(error).split())}
-        print(json.dumps({"number": number, **answer}))
-
-
-if __name__ == "__main__":
-    main()

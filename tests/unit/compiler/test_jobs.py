@@ -116,25 +116,12 @@ def test_logs_that_are_alike_have_their_times_in_compiled_autograd(tmp_path: Pat
     assert [rank.seconds for rank in report.ranks] == [[1, 2, 3], [2, 3, 4]]
 
 
-@pytest.mark.parametrize("many", [0, 1 << 40])
-def test_several_processes_read_what_one_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: int) -> None:
-    monkeypatch.setattr(job_folder, "_MANY", many)
-    monkeypatch.setattr(job_folder.os, "cpu_count", lambda: 2)
+def test_the_groups_of_a_job(tmp_path: Path) -> None:
     texts = {rank: log(rank, size=5 if rank == 7 else 4, compiles=2 if rank == 9 else 3) for rank in range(12)}
     report = load(write_logs(tmp_path / "job\u2028\x0c one", texts))
     assert [g.ranks for g in report.groups] == [[0, 1, 2, 3, 4, 5, 6, 8, 10, 11], [7], [9]]
     assert [(d.kind, d.step, d.group) for d in report.differences] == [("size", 1, 1), ("ends", 2, 2)]
     assert report.differences[0].value == "[5, 8]"
-
-
-def test_logs_of_a_process_that_dies_are_read_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    worker = tmp_path / "worker"
-    worker.write_text('#!/bin/sh\nprintf \'{"number": 0, "he\'\n')
-    worker.chmod(0o755)
-    folder = write_logs(tmp_path / "job", {rank: log(rank) for rank in range(4)})
-    monkeypatch.setattr(job_folder, "_MANY", 0)
-    monkeypatch.setattr(job_folder.sys, "executable", str(worker))
-    assert [g.ranks for g in load(folder).groups] == [[0, 1, 2, 3]]
 
 
 def test_a_group_without_a_report_meets_no_expectation(tmp_path: Path) -> None:
