@@ -443,7 +443,7 @@ def _with_columns(innermost: Location, end: GraphEnd) -> Location:
 
 
 #: (`CompileRecord.reset_period`, name of a function, its file)
-_Function = tuple[tuple[int | None, int], str, str]
+_Function = tuple[int, str, str]
 
 
 class Links:
@@ -451,8 +451,8 @@ class Links:
 
     def __init__(self, records: list[CompileRecord], breaks: BreakTable) -> None:
         self.breaks = breaks
-        #: processes whose stacks lack the innermost callers
-        self._cut = cut_stacks(records)
+        #: whether stacks lack the innermost callers
+        self._cut = _are_stacks_cut(records)
         #: frames by the compiler's name of the function, which is the name in a stack
         self._named: dict[_Function, list[Frame]] = {}
         #: frames by the user's name of the function, and the line of the break after which it resumes
@@ -490,7 +490,7 @@ class Links:
             continued = [f.id for f in self._left.get(((record.reset_period, name, frame.file), frame.line), [])]
             frame.continues = frame.parent if frame.parent in continued or not continued else continued[-1]
             frame.resume = Resume(line=frame.line)
-        if record.process in self._cut:
+        if self._cut:
             frame.parent, frame.called_from = frame.continues, frame.line
         if frame.continues is not None:
             frame.break_ = self.breaks.resumed(frame.continues, frame.id)
@@ -509,7 +509,7 @@ class Links:
             self._called[(record.reset_period, callee.function, callee.file)] = (frame, line)
 
     def _call(self, record: CompileRecord, frame: Frame) -> None:
-        if record.process in self._cut:
+        if self._cut:
             call = self._called.pop((record.reset_period, frame.code_name, frame.file), None)
             if call is not None:
                 frame.parent, frame.called_from = call[0].id, call[1]
@@ -520,7 +520,7 @@ class Links:
                 frame.parent, frame.called_from = caller.id, entry.line
                 return
 
-    def _standing(self, entry: Location, period: tuple[int | None, int]) -> Frame | None:
+    def _standing(self, entry: Location, period: int) -> Frame | None:
         """The latest frame that fits a stack entry by name and lines, and if possible by its break; None if none fits."""
         line, candidates = entry.line, self._named.get((period, entry.function, entry.file), [])
         around = [f for f in candidates if f.line <= line <= (f.end_line or f.line)]
@@ -533,18 +533,17 @@ class Links:
         return next(reversed(standing or around), None)
 
 
-def cut_stacks(records: list[CompileRecord]) -> set[int | None]:
-    """The processes whose stacks lack the innermost callers, because torch left out more frames than its own.
+def _are_stacks_cut(records: list[CompileRecord]) -> bool:
+    """Whether stacks lack the innermost callers, because torch left out more frames than its own.
 
-    Resume functions show which these are: the caller of a resume function must be the frame that it continues or, with nested
-    graph breaks, another compiled frame.
+    Resume functions show it: the caller of a resume function must be the frame that it continues or, with nested graph breaks,
+    another compiled frame.
     """
-    known = {(r.process, r.name, r.file) for r in records}
-    processes = set()
+    known = {(r.name, r.file) for r in records}
     for record in records:
         if record.stack and is_resume(record.name):
             caller = record.stack[-2] if len(record.stack) > 1 else Location("", 0, "")
             same = user_name(caller.function) == user_name(record.name)
-            if not same and (record.process, caller.function, caller.file) not in known:
-                processes.add(record.process)
-    return processes
+            if not same and (caller.function, caller.file) not in known:
+                return True
+    return False

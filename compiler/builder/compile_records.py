@@ -22,24 +22,23 @@ from dynascope.compiler.builder.events import schema
 from dynascope.compiler.builder.events.schema import Code, Error, Event, Location, Trace
 from dynascope.compiler.builder.events.trace_records import CACHE_LOOKUPS, IGNORED, SHAPES, STAGES, USED, record_name, timed
 from dynascope.compiler.report import FrameStatus, GraphSplit, Node
-from dynascope.compiler.source.origin import is_plumbing, is_used_by_compiler, is_users
+from dynascope.compiler.source.origin import is_plumbing, is_used_by_compiler
 
 _MARKS = re.compile(r"^ +~*\^+~*$", re.M)
 
 
 @dataclass(slots=True)
 class CompileRecord:
-    """Everything recorded about one compile, of torch.compile or outside it."""
+    """Everything recorded about one compile."""
 
     compile_id: str | None
     #: index among the records
     order: int = 0
     thread: int | None = None
     rank: int | None = None
-    #: number of the process, if the logs are from several
-    process: int | None = None
-    #: how often compile ids had restarted in the process (`torch._dynamo.reset()`)
-    generation: int = 0
+    #: how often compile ids had restarted (`torch._dynamo.reset()`): they are unique between two resets, and compiled code
+    #: calls only code of the same period
+    reset_period: int = 0
     code: Code | None = None
     #: the Python stack at the start, outermost first, the frame itself last
     stack: list[Location] = field(default_factory=list)
@@ -77,10 +76,6 @@ class CompileRecord:
     #: neither
     bucket_limits: list[int] = field(default_factory=list)
     bucketed: dict[str, int] = field(default_factory=dict)
-    #: what was compiled, if torch.compile did not do it: "exported program", "AOTInductor package" or "AOTAutograd graph"
-    outside: str | None = None
-    #: the guards that a compile outside torch.compile added
-    added_guards: list[str] = field(default_factory=list)
     output_codes: list[str] = field(default_factory=list)
     #: name of an artifact -> its texts, one for each graph that the backend compiled (forward, backward)
     stage_texts: dict[str, list[str]] = field(default_factory=dict)
@@ -94,18 +89,10 @@ class CompileRecord:
     started: bool = False
     #: whether its end is recorded: an event that starts a compile with the same id then opens another record
     closed: bool = False
-    #: whether stacks in the texts of its process mark columns: only then does an entry without marks say that nothing is marked
+    #: whether any stack of this recording marks columns: only then does an entry without marks say that nothing is marked
     marks_columns: bool = False
     #: whether its last step is recorded, and its thread has started another compile since
     over: bool = False
-
-    @property
-    def reset_period(self) -> tuple[int | None, int]:
-        """The scope in which compile ids are unique: a process, between two resets.
-
-        Compiled code calls only code of the same period.
-        """
-        return self.process, self.generation
 
     @property
     def unfinished(self) -> bool:
@@ -149,22 +136,20 @@ class CompileRecords:
         #: None, for the first one that was called
         self.entries: dict[tuple[int | None, int | None], str] = {}
         self._strings = strings or {}
-        self._open: dict[tuple[int | None, str], CompileRecord] = {}  # by process and compile id
-        #: by process and thread: compiles of which at most the metrics are still to come
-        self._ending: dict[tuple[int | None, int | None], list[CompileRecord]] = {}
-        #: by process: how often compile ids have restarted, and the highest number of a frame since
-        self._latest: dict[int | None, tuple[int, int]] = {}
-        #: by process: the compile outside torch.compile to which the next records belong
-        self._open_outside: dict[int | None, CompileRecord] = {}
+        self._open: dict[str, CompileRecord] = {}  # by compile id
+        #: by thread: compiles of which at most the metrics are still to come
+        self._ending: dict[int | None, list[CompileRecord]] = {}
+        #: how often compile ids have restarted, and the highest number of a frame since
+        self._latest = (0, -1)
         for event in events:
             try:
                 self._add(event)
             except Exception as error:  # a record of an unknown form must not keep out the others
                 name = record_name(event.metadata) if isinstance(event, Trace) else type(event).__name__
                 self.unread[f"{name}: {type(error).__name__}"] += 1
-        marking = {r.process for r in self.records if any(map(_marks_columns, r.break_texts))}
+        marks_columns = any(_marks_columns(text) for record in self.records for text in record.break_texts)
         for record in self.records:
-            record.marks_columns = record.process in marking
+            record.marks_columns = marks_columns
 
     def code_like(self, record: CompileRecord) -> Code | None:
         """The code of an earlier compile of the same frame: its compile id differs only after the last slash."""
@@ -180,34 +165,33 @@ class CompileRecords:
         It is a new record if the event has no compile id, if no record has this id, or if the event starts a compile (`opens`)
         and the latest record with this id has ended.
         """
-        key = (event.process, str(event.compile_id))
+        key = str(event.compile_id)
         record = self._open.get(key) if event.compile_id is not None else None
         if record is None or (opens and record.closed):
-            record = CompileRecord(event.compile_id, len(self.records), event.thread, process=event.process)
-            record.generation = self._generation(event, opens)
+            record = CompileRecord(event.compile_id, len(self.records), event.thread)
+            record.reset_period = self._reset_period(event, opens)
             self.records.append(record)
             if record.compile_id is not None:
                 self._open[key] = record
         return record
 
-    def _generation(self, event: Event, starts: bool) -> int:
+    def _reset_period(self, event: Event, starts: bool) -> int:
         """How often compile ids have restarted before this event, which starts a compile or belongs to one without a record.
 
         Frames are numbered in the order of their first compiles: a new frame whose number is not the highest shows a restart.
         """
-        latest = self._latest.get(event.process, (0, -1))
         frame, _, compiled = str(event.compile_id).rpartition("/")
         number = frame.rpartition("/")[2]  # the ids of compiled autograd have three parts: !1/3/0
         if starts and number.isdigit():
-            restarted = compiled == "0" and int(number) <= latest[1]
-            latest = self._latest[event.process] = max(latest, (latest[0] + restarted, int(number)))
-        return latest[0]
+            restarted = compiled == "0" and int(number) <= self._latest[1]
+            self._latest = max(self._latest, (self._latest[0] + restarted, int(number)))
+        return self._latest[0]
 
     def _add(self, event: Event) -> None:
         if isinstance(event, Trace):
             self._trace(event)
         elif isinstance(event, schema.Timed):
-            self.timed.append((event, self._open.get((event.process, str(event.compile_id)))))
+            self.timed.append((event, self._open.get(str(event.compile_id))))
         elif isinstance(event, schema.CacheHit):
             self.cache_hits.append(event)
         elif isinstance(event, schema.CompiledCall):
@@ -233,12 +217,9 @@ class CompileRecords:
 
     def _trace(self, event: Trace) -> None:
         name = record_name(event.metadata)
-        if event.outside:
-            self._outside(event, name)
-            return
         if name == "chromium_event":
             if (found := timed(event.payload)) is not None:
-                found.thread, found.process = event.thread, event.process
+                found.thread = event.thread
                 self._add(found)
             return
         if event.compile_id is not None and name in USED:
@@ -258,45 +239,9 @@ class CompileRecords:
         elif name not in USED and name not in IGNORED:
             self.unread[name] += 1
 
-    def _outside(self, event: Trace, name: str) -> None:
-        """Add a trace record without a compile id to the compile outside torch.compile that its process is making.
-
-        A second graph of the same kind begins another such compile.  The guards of an export come before its graph.
-        """
-        record = self._open_outside.get(event.process)
-        again = name in ("exported_program", "aot_forward_graph", "aot_inference_graph", "aot_joint_graph")
-        if record is None or (again and (name in record.aot_graphs or (name == "exported_program" and record.graph_text))):
-            record = CompileRecord(None, len(self.records), event.thread, event.metadata.get("rank"), event.process)
-            self.records.append(record)
-            self._open_outside[event.process] = record
-        fields, text = event.metadata[name], event.payload or ""
-        if name == "exported_program":
-            record.outside, record.graph_text = "exported program", _module_text(text)
-        elif name in ("guard_added", "guard_added_fast"):
-            record.added_guards.append(str(fields.get("expr")))
-        elif name == "compilation_metrics":
-            record.metrics = dict(fields)
-            if record.graph_text is not None:
-                del self._open_outside[event.process]
-        elif name == "graph_dump":
-            if str(fields.get("name")).startswith("inductor_aot"):
-                record.outside = "AOTInductor package"
-            record.output_codes.append(text)
-        else:
-            self._add_trace(record, name, fields, text)
-            if name != "inductor_output_code":
-                record.outside = record.outside or "AOTAutograd graph"
-                record.graph_text = record.graph_text or _module_text(text)
-        if record.code is None and record.outside:
-            entries = [e for e in event.metadata.get("stack") or () if is_users(str(e["filename"]))]
-            file, line = (str(entries[-1]["filename"]), entries[-1]["line"]) if entries else ("?", 0)
-            record.code = Code(record.outside, file, line, line)
-        elif record.code is not None and record.outside:
-            record.code.name = record.outside
-
     def _order(self, record: CompileRecord, name: str, event: Trace) -> None:
         """Mark the compiles that must have ended: their last step is recorded, and their thread has started another compile."""
-        ending = self._ending.setdefault((event.process, event.thread), [])
+        ending = self._ending.setdefault(event.thread, [])
         if name == "dynamo_start":
             if event.callers is not None:  # a live run records the whole stack
                 record.stack[:-1] = event.callers
@@ -376,16 +321,6 @@ def _marks_columns(break_text: str) -> bool:
 def _capped(text: str, limit: int = 5000) -> str:
     """Shorten bytecode, because each resume function repeats that of the function that it continues."""
     return text if len(text) <= limit else text[:limit].rsplit("\n", 1)[0] + "\n... (cut; TORCH_LOGS=bytecode prints all)\n"
-
-
-def _module_text(text: str) -> str:
-    """The first class in a text, as Dynamo prints a graph: without indentation, and `<lambda>` renamed so that it parses."""
-    lines = text.splitlines()
-    start = next((i for i, line in enumerate(lines) if line.lstrip().startswith("class ")), 0)
-    indent = len(lines[start]) - len(lines[start].lstrip()) if lines else 0
-    after = (i for i in range(start + 1, len(lines)) if lines[i].strip() and not lines[i][: indent + 1].isspace())
-    body = "\n".join(line[indent:] for line in lines[start : next(after, len(lines))])
-    return body.replace("class <lambda>(", "class GraphModule(").rstrip() + "\n"
 
 
 _COUNTERS = re.compile(
@@ -510,8 +445,6 @@ def why_unfinished(record: CompileRecord, no_end_words: str) -> str:
 
 
 def outcome(record: CompileRecord) -> str:
-    if record.outside is not None:
-        return "compiled"
     if record.unfinished or interrupted(record):
         return "unfinished"
     if record.frame_end is not None:

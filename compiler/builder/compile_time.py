@@ -1,8 +1,7 @@
 """Where the time of the compiles went: phases, what autotuning chose, and blocks of code that were compiled several times.
 
-The beginnings and ends of phases are paired, and nested as they ran.  If an event is damaged, only its own phase is lost.  A
-live recording knows the thread of each phase, and a log only the process.  Phases of one thread, or of one process of a log,
-that overlap without being nested are put on lanes of their own.
+The beginnings and ends of phases are paired, nested as they ran, and added up by name and frame.  If an event is damaged, only
+its own phase is lost.  A live recording knows the thread of each phase; a log does not.
 
 Repeated blocks are graphs that are equal, and sequences of operations that repeat in a graph.  Operations are equal if they are
 the same calls, with the same constants, of the same line, and give the same dtype and shape; the names of values are not
@@ -16,7 +15,7 @@ import math
 import re
 from collections import Counter
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any
 
 from dynascope.compiler.builder.compile_records import CompileRecord, CompileRecords
@@ -30,14 +29,11 @@ from dynascope.compiler.report import (
     Graph,
     Node,
     PhaseKind,
-    PhaseTotal,
     RepeatedBlock,
 )
 from dynascope.compiler.source.lines import CellResolver, function_at
 from dynascope.compiler.source.origin import in_torch
 
-#: a report holds at most this many phases, the longest ones; the phase around a kept one is at least as long, and so kept, too
-MOST = 2000
 #: ends of the names of autotuning phases; the rest of such a name is the operation's name
 _AUTOTUNING = (AUTOTUNING, "_template_precompiling")
 #: (kind, beginnings of the names of its phases); a phase whose name fits none has the kind of the phase around it, or "other"
@@ -59,8 +55,6 @@ _KINDS: list[tuple[PhaseKind, tuple[str, ...]]] = [
     ("autotuning", ("CachingAutotuner.", "StaticAutotunerFuture", "benchmark_")),
     ("cache", ("inductor_codecache_", "CacheBase.", "FxGraphCache", "AOTAutogradCache", "TritonBundler", "GraphPickler")),
 ]  # fmt: skip
-#: (process, thread)
-_Source = tuple[int | None, int | None]
 _CACHES: dict[str, Any] = {"aot": "AOTAutograd", "fx": "FX graph"}
 
 
@@ -75,13 +69,12 @@ class _Span:
     function: str | None
     start: float
     order: int
-    source: _Source
+    thread: int | None
     compile_id: str | None
     end: float = 0.0
     record: CompileRecord | None = None
     tuned: dict[str, Any] | None = None
     around: _Span | None = None
-    lane: int = 0
     inner: float = 0.0
 
     @property
@@ -98,50 +91,34 @@ def _elapsed(spans: list[_Span]) -> float:
     return total
 
 
-def compile_time(
-    records: CompileRecords, frames: dict[int, str], owner: int | None, unread: Counter[str]
-) -> CompileTime | None:
+def compile_time(records: CompileRecords, frames: dict[int, str], unread: Counter[str]) -> CompileTime | None:
     """The compile time of a recording; None if torch recorded no times.
 
-    `frames`: `CompileRecord.order` -> id of the frame; `owner`: the thread that recorded; `unread` counts damaged events.
+    `frames`: `CompileRecord.order` -> id of the frame; `unread` counts damaged events.
     """
     spans, open_ = _pair(records, unread)
     if not spans and not open_:
         return None
-    lanes = _nest(spans, owner)
-    first = min((s.start for s in spans), default=0.0)
-    phases: list[CompilePhase] = []
+    _nest(spans)
     choices: list[AutotuneChoice] = []
     kinds: dict[_Span, PhaseKind] = {}
-    totals: dict[tuple[str, PhaseKind], PhaseTotal] = {}
-    backward: set[_Span] = set()
+    phases: dict[tuple[str, PhaseKind, str], CompilePhase] = {}
     for span in spans:
-        chain = list(_chain(span.around))
         kind = kinds[span] = _kind(span.name) or (kinds[span.around] if span.around is not None else "other")
-        if span.name.startswith("entire_backward_compile") or span.around in backward:
-            backward.add(span)
-        own = max(0.0, span.seconds - span.inner)
-        total = totals.setdefault((span.name, kind), PhaseTotal(name=span.name, kind=kind, function=span.function))
-        total.count += 1
-        total.self_seconds += own
-        total.seconds += 0.0 if any(s.name == span.name for s in chain) else span.seconds
-        phases.append(CompilePhase(
-            name=span.name, kind=kind, start=round(span.start - first, 6), seconds=round(span.seconds, 6),
-            self_seconds=round(own, 6), lane=span.lane, depth=len(chain), compile_id=span.compile_id,
-            frame=frames.get(span.record.order) if span.record is not None else None, backward=span in backward,
-        ))  # fmt: skip
+        frame = frames.get(span.record.order) if span.record is not None else None
+        empty = CompilePhase(name=span.name, kind=kind, function=span.function, frame=frame)
+        phase = phases.setdefault((span.name, kind, frame or ""), empty)
+        phase.count += 1
+        phase.self_seconds += max(0.0, span.seconds - span.inner)
+        phase.seconds += 0.0 if any(s.name == span.name for s in _chain(span.around)) else span.seconds
         if span.tuned is not None:
-            choices.append(autotune_choice(phases[-1], span.tuned, unread))
-    kept = set(sorted(range(len(phases)), key=lambda i: (-phases[i].seconds, phases[i].depth))[:MOST])
-    for total in totals.values():
-        total.seconds, total.self_seconds = round(total.seconds, 6), round(total.self_seconds, 6)
+            choices.append(autotune_choice(span, frame, unread))
+    for phase in phases.values():
+        phase.seconds, phase.self_seconds = round(phase.seconds, 6), round(phase.self_seconds, 6)
     return CompileTime(
         seconds=round(sum(s.seconds for s in spans if s.around is None), 6),
         elapsed=round(_elapsed(spans), 6),
-        lanes=lanes,
-        phases=[phase for i, phase in enumerate(phases) if i in kept],
-        left_out=len(phases) - len(kept),
-        totals=[totals[key] for key in sorted(totals)],
+        phases=[phases[key] for key in sorted(phases)],
         unfinished=[s.name for s in open_],
         caches=[_lookup(record, frames, *found) for record in records.records for found in record.lookups],
         autotuning=choices,
@@ -153,10 +130,9 @@ def _pair(records: CompileRecords, unread: Counter[str]) -> tuple[list[_Span], l
     stacks: dict[Any, list[_Span]] = {}
     spans: list[_Span] = []
     for order, (event, record) in enumerate(records.timed):
-        stack = stacks.setdefault((event.process, event.thread, event.compile_id), [])
+        stack = stacks.setdefault((event.thread, event.compile_id), [])
         if event.begins:
-            source = event.process, event.thread
-            stack.append(_Span(event.name, event.function, event.at, order, source, event.compile_id))
+            stack.append(_Span(event.name, event.function, event.at, order, event.thread, event.compile_id))
             continue
         at = next((i for i in reversed(range(len(stack))) if stack[i].name == event.name), None)
         if at is None:
@@ -175,42 +151,18 @@ def _pair(records: CompileRecords, unread: Counter[str]) -> tuple[list[_Span], l
     return spans, [span for stack in stacks.values() for span in stack]
 
 
-def _nest(spans: list[_Span], owner: int | None) -> list[str]:
-    """Put each phase on a lane and into the phase around it, and sort them by lane and start; returns the lanes' names."""
-    stacks: dict[_Source, list[list[_Span]]] = {}
-    lanes: dict[tuple[_Source, int], int] = {}
-    spans.sort(key=lambda s: (s.start, -s.end, s.order))
-    for span in spans:
-        mine = stacks.setdefault(span.source, [])
-        number = next((number for number, stack in enumerate(mine) if _fits(span, stack)), len(mine))
-        if number == len(mine):
-            mine.append([])
-        if mine[number]:
-            span.around = mine[number][-1]
-            span.around.inner += span.seconds
-        mine[number].append(span)
-        span.lane = lanes.setdefault((span.source, number), len(lanes))
-    spans.sort(key=lambda s: s.lane)  # stable: by start within a lane
-    sources = list(stacks)
-    names = ["compiler"] if len(sources) == 1 else [_source_name(source, owner, i) for i, source in enumerate(sources, 1)]
-    return [names[sources.index(source)] + (", concurrent" if number else "") for source, number in lanes]
-
-
-def _fits(span: _Span, stack: list[_Span]) -> bool:
-    """Whether a phase can be put on this stack: it lies in the innermost phase that has not ended, or none is left.
-
-    Phases that ended before this one began are removed from the stack.
-    """
-    while stack and stack[-1].end <= span.start:
-        stack.pop()
-    return not stack or span.end <= stack[-1].end
-
-
-def _source_name(source: _Source, owner: int | None, number: int) -> str:
-    process, thread = source
-    if process is not None:
-        return f"process {process}"
-    return "the recording thread" if thread == owner else f"thread {number}"
+def _nest(spans: list[_Span]) -> None:
+    """Put each phase into the innermost one of its thread that contains it; sorts them so that it follows that one."""
+    spans.sort(key=lambda s: (s.thread or 0, s.start, -s.end, s.order))
+    for _, of_thread in groupby(spans, key=lambda s: s.thread):
+        open_: list[_Span] = []
+        for span in of_thread:
+            while open_ and open_[-1].end < span.end:
+                open_.pop()
+            if open_:
+                span.around = open_[-1]
+                span.around.inner += span.seconds
+            open_.append(span)
 
 
 def _chain(span: _Span | None) -> Any:
@@ -239,20 +191,21 @@ def _lookup(record: CompileRecord, frames: dict[int, str], stage: str, outcome: 
     )  # fmt: skip
 
 
-def autotune_choice(phase: CompilePhase, noted: dict[str, Any], unread: Counter[str]) -> AutotuneChoice:
+def autotune_choice(span: _Span, frame: str | None, unread: Counter[str]) -> AutotuneChoice:
     """The choice that torch recorded at the end of a phase; `unread` counts damaged statistics."""
+    noted = span.tuned or {}
     statistics = _statistics(noted["autotune_choices_stats"], unread)
     count: Any = statistics.get("num_choices")
     milliseconds: Any = statistics.get("best_time")
     timed = type(milliseconds) in (int, float) and 0 <= milliseconds < 1e12  # infinite: no kernel could be run
     shapes, dtypes = _text(noted["autotune_shape"]), _text(noted["autotune_dtypes"])
     return AutotuneChoice(
-        op=phase.name.removesuffix(AUTOTUNING), shapes=shapes, dtypes=dtypes and dtypes.replace("torch.", ""),
+        op=span.name.removesuffix(AUTOTUNING), shapes=shapes, dtypes=dtypes and dtypes.replace("torch.", ""),
         choices=count if type(count) is int and 0 < count < 1e9 else None,
         best=_text(statistics.get("best_kernel")) if timed else None,
         best_description=_text(statistics.get("best_kernel_desc")) if timed else None,
         best_ms=milliseconds if timed else None,
-        seconds=phase.seconds, compile_id=phase.compile_id, frame=phase.frame,
+        seconds=round(span.seconds, 6), compile_id=span.compile_id, frame=frame,
     )  # fmt: skip
 
 

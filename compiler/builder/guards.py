@@ -548,7 +548,7 @@ class Recompiles:
     def __init__(self, cell_of: CellResolver) -> None:
         self.cell_of = cell_of
         #: by reset period (see `CompileRecord`) and compile id
-        self._records: dict[tuple[tuple[int | None, int], str | None], CompileRecord] = {}
+        self._records: dict[tuple[int, str | None], CompileRecord] = {}
         #: by index of the record
         self._versions: dict[int, Version] = {}
 

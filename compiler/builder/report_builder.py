@@ -136,7 +136,7 @@ class _ReportBuilder:
             except Exception as error:
                 self.records.unread[f"frame: {type(error).__name__}"] += 1
                 version = Version()
-            frame.guards = list(version.readable if record.guard_text else dict.fromkeys(record.added_guards))
+            frame.guards = list(version.readable) if record.guard_text else []
             frame.guard_sites, frame.symbols = version.sites, version.symbols
             for site in frame.guard_sites:
                 if site.at is not None and (site.at.file in self.extents or is_users(site.at.file)):
@@ -150,7 +150,7 @@ class _ReportBuilder:
         """Where the time of the compiles went; None if it is unknown."""
         frames = {record.order: frame.id for record, frame in self.made}
         unread = self.records.unread if self.result.origin == "trace" else Counter[str]()
-        found = compile_time(self.records, frames, self.owner, unread)
+        found = compile_time(self.records, frames, unread)
         if found is not None and found.unfinished and self.result.origin == "trace":
             count, whose = plural(len(found.unfinished), "phase"), "its" if len(found.unfinished) == 1 else "their"
             self.result.notes.append(f"{count} of the compiler began and did not end: {whose} time is not in the compile time")
@@ -417,9 +417,9 @@ def _qualname(code: Code) -> str | None:
 
 
 def _key(record: CompileRecord) -> Any:
-    """What identifies a record's code object: its uid, or in a trace file its process, name and place."""
+    """What identifies a record's code object: its uid, or in a log its name and place."""
     code = record.code or Code("", "", 0)
-    return code.uid or (record.process, code.name, code.file, code.line)
+    return code.uid or (code.name, code.file, code.line)
 
 
 def _sources(files: dict[str, set[tuple[int, int]]], cell_of: CellResolver) -> list[Source]:

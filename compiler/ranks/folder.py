@@ -27,7 +27,7 @@ import msgspec
 from msgspec.structs import replace
 
 from dynascope.compiler.builder.events.trace_records import IGNORED, USED, record_compile_id, record_name, remove_wrong_types
-from dynascope.compiler.capture.trace_files import HEAD, load_traces
+from dynascope.compiler.capture.trace_files import HEAD, load_trace
 from dynascope.compiler.ranks.merge import merge
 from dynascope.compiler.ranks.recorder import settings_of
 from dynascope.compiler.ranks.report import Rank, RanksReport
@@ -200,7 +200,7 @@ def read_log(path: Path, known: Known) -> RankRecord:
         )  # fmt: skip
         record = replace(like, rank=rank)
     else:
-        report = load_traces([path])
+        report = load_trace(path)
         steps = _compiles(report)
         rank = Rank(rank=number_of(path, report), status="no end" if _is_cut_off(path, report) else "finished")
         record = record_of(rank, report)
@@ -209,7 +209,7 @@ def read_log(path: Path, known: Known) -> RankRecord:
     record.settings, record.versions = found.settings, {**record.versions, "torch": found.torch or record.versions["torch"]}
     record.structure = replace(record.structure, schedules=[" ".join(found.schedules[key]) for key, _ in steps])
     record.rank.written = path.stat().st_mtime
-    return record.reading(lambda: load_traces([path]))
+    return record.reading(lambda: load_trace(path))
 
 
 def _is_cut_off(path: Path, report: Report) -> bool:

@@ -248,32 +248,17 @@ class Profile(Part, kw_only=True):
 
 
 class CompilePhase(SparsePart, kw_only=True):
-    """One phase of the compiler, from beginning to end; in a list, nested phases follow the phase that contains them."""
+    """All phases of one name in the compiles of one frame; time of a phase nested in one of the same name is counted once."""
 
     #: as the compiler names it ("bytecode_tracing")
     name: str
     kind: PhaseKind = "other"
-    #: start, in seconds since the first phase began; duration; duration without the phases nested in this one
-    start: float = 0.0
-    seconds: float = 0.0
-    self_seconds: float = 0.0
-    #: index of its lane; nesting depth
-    lane: int = 0
-    depth: int = 0
-    compile_id: str | None = None
-    frame: str | None = None
-    #: whether the phase belongs to the compile of a backward graph
-    backward: bool = False
-
-
-class PhaseTotal(SparsePart, kw_only=True):
-    """All phases of one name and kind; in `seconds`, time of a phase nested in one of the same name is counted once."""
-
-    name: str
-    kind: PhaseKind = "other"
     #: the phase's name in `torch._dynamo.utils.compile_times()`, if different
     function: str | None = None
+    #: the frame; None: unknown, or the compile is of no frame that the report has
+    frame: str | None = None
     count: int = 0
+    #: with the phases nested in these, and without them
     seconds: float = 0.0
     self_seconds: float = 0.0
 
@@ -335,13 +320,8 @@ class CompileTime(LazyPart, kw_only=True):
     seconds: float = 0.0
     #: the time that passed while at least one thread compiled
     elapsed: float = 0.0
-    lanes: list[str] = []
-    #: sorted by lane and start; only the longest if there are very many
+    #: sorted by name, kind and frame, so that reports of one program have the same order
     phases: list[CompilePhase] = []
-    #: number of phases that are left out of `phases`; `totals` includes them
-    left_out: int = 0
-    #: one entry for each name and kind of phases, sorted by name and kind, so that reports of one program have the same order
-    totals: list[PhaseTotal] = []
     #: names of phases that began and have no recorded end: their time is not counted
     unfinished: list[str] = []
     caches: list[CacheLookup] = []

@@ -22,7 +22,7 @@ LOG = ROOT / "tests" / "traces" / "compile_time-2.13.0.log.gz"
 def shown(chromium: Browser, tmp_path: Path) -> Iterator[Shown]:
     report = load(LOG)
     assert report.compile_time is not None
-    report.compile_time.totals[0].name = HOSTILE
+    report.compile_time.phases[0].name = HOSTILE
     report.compile_time.autotuning = [AutotuneChoice(op="mm", shapes=HOSTILE, best=HOSTILE, best_ms=0.012, frame="f1")]
     path = tmp_path / "page.html"
     path.write_text(to_html(report), "utf-8")

@@ -58,21 +58,6 @@ def records_deleted(log: bytes, chance: random.Random) -> bytes:
     return joined(parts)
 
 
-def records_doubled(log: bytes, chance: random.Random) -> bytes:
-    parts = records(log)
-    for index in reversed(_some(parts, chance)):
-        parts.insert(chance.randint(index, len(parts)), parts[index])
-    return joined(parts)
-
-
-def records_shuffled(log: bytes, chance: random.Random) -> bytes:
-    parts = records(log)
-    for _ in range(chance.randint(1, 20)):
-        i, j = chance.randrange(len(parts)), chance.randrange(len(parts))
-        parts[i], parts[j] = parts[j], parts[i]
-    return joined(parts)
-
-
 def payload_bytes_changed(log: bytes, chance: random.Random) -> bytes:
     changed = bytearray(log)
     places = [m.start(1) for m in re.finditer(rb"^\t(.+)$", log, re.M)]
@@ -131,29 +116,12 @@ def packed_and_cut(log: bytes, chance: random.Random) -> bytes:
     return packed[: chance.randrange(20, len(packed))]
 
 
-def two_processes(log: bytes, chance: random.Random) -> bytes:
-    """The records of two ranks in one file, in the order of time, under one process id or two."""
-    one, other = (records(_ranked(log, rank)) for rank in (0, 1))
-    if chance.random() < 0.5:
-        other = [re.sub(rb"^(\S+ \S+ +)\d+", rb"\g<1>77", r) for r in other]
-    mixed: list[bytes] = []
-    while one or other:
-        source = one if one and (not other or chance.random() < 0.5) else other
-        mixed.append(source.pop(0))
-    return joined(mixed)
-
-
-def _ranked(log: bytes, rank: int) -> bytes:
-    log = re.sub(rb', "rank": \d+', b"", log)
-    return re.sub(rb'("frame_id": \d+)', rb'"rank": %d, \g<1>' % rank, log)
-
-
 DAMAGE: dict[str, Callable[[bytes, random.Random], bytes]] = {
     f.__name__: f
     for f in (
-        cut, lines_deleted, lines_doubled, records_deleted, records_doubled, records_shuffled, payload_bytes_changed,
-        heads_broken, types_changed, crlf, junk_lines, packed_and_cut, two_processes,
+        cut, lines_deleted, lines_doubled, records_deleted, payload_bytes_changed,
+        heads_broken, types_changed, crlf, junk_lines, packed_and_cut,
     )
 }  # fmt: skip
-#: damage that a log does not always show: a record that is gone looks as if torch had not written it
-SILENT = {"lines_deleted", "records_deleted"}
+#: damage that a log does not always show: a record that is gone, or comes twice, looks as if torch had written the log so
+SILENT = {"lines_deleted", "lines_doubled", "records_deleted"}

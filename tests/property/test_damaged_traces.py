@@ -1,4 +1,4 @@
-"""Damaged TORCH_TRACE logs: no crash, no hang, and what is unreadable, moved or doubled is mentioned in the report's text."""
+"""Damaged TORCH_TRACE logs: no crash, no hang, and what is unreadable is mentioned in the report's text."""
 
 from __future__ import annotations
 

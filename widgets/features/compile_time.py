@@ -10,6 +10,7 @@ from typing import TypedDict
 
 from dynascope.compiler.report import (
     AutotuneChoice,
+    CompilePhase,
     CompileTime,
     Frame,
     PhaseKind,
@@ -90,8 +91,8 @@ def compile_time_line(places: Places) -> CompileTimeLine | None:
 
 def _shares(time: CompileTime) -> list[Share]:
     own = defaultdict[str, float](float)
-    for total in time.totals:
-        own[total.kind] += total.self_seconds
+    for phase in time.phases:
+        own[phase.kind] += phase.self_seconds
     return [
         {"name": KINDS[kind][0], "kind": kind, "part": round(own[kind] / time.seconds, 4), "full": KINDS[kind][1]}
         for kind in sorted(KINDS, key=lambda kind: -own[kind]) if own[kind] > 0
@@ -100,16 +101,17 @@ def _shares(time: CompileTime) -> list[Share]:
 
 def _most_expensive(time: CompileTime, names: dict[str, str]) -> list[PhaseRow]:
     """The phases that took longest, not counting the phases nested in them."""
-    frames: dict[str, dict[str, float]] = {}
-    for p in time.phases:
-        frames.setdefault(p.name, defaultdict(float))[p.frame or ""] += p.self_seconds
-    rows: list[PhaseRow] = []
-    for t in sorted(time.totals, key=lambda t: -t.self_seconds)[:ROWS]:
-        frame = max(frames.get(t.name, {"": 0.0}).items(), key=lambda item: item[1])[0]
+    together = defaultdict[tuple[str, PhaseKind], list[CompilePhase]](list)
+    for phase in time.phases:
+        together[phase.name, phase.kind].append(phase)
+    rows = list[PhaseRow]()
+    own = {key: sum(p.self_seconds for p in same) for key, same in together.items()}
+    for (name, kind), same in sorted(together.items(), key=lambda item: -own[item[0]])[:ROWS]:
+        frame = max(same, key=lambda p: p.self_seconds).frame or ""
         rows.append({
-            "name": shorten(t.name, 120), "kind": t.kind, "what": KINDS[t.kind][0], "own": time_text(t.self_seconds),
-            "total": time_text(t.seconds), "count": t.count, "where": names.get(frame, ""),
-            "id": frame if frame in names else "",
+            "name": shorten(name, 120), "kind": kind, "what": KINDS[kind][0], "own": time_text(own[name, kind]),
+            "total": time_text(sum(p.seconds for p in same)), "count": sum(p.count for p in same),
+            "where": names.get(frame, ""), "id": frame if frame in names else "",
         })  # fmt: skip
     return rows
 
@@ -174,8 +176,6 @@ def _missing(time: CompileTime) -> list[str]:
         have, their = ("has", "its") if len(time.unfinished) == 1 else ("have", "their")
         ended = f"{plural(len(time.unfinished), 'phase')} {have} no recorded end; {their} time is not counted"
         notes.append(f"{ended}: {names}")
-    if time.left_out:
-        notes.append(f"{plural(time.left_out, 'short phase')} counted in the table, but not in the tabs of frames")
     return notes
 
 
@@ -185,16 +185,10 @@ def times_part(frame: Frame, places: Places) -> list[Part]:
     mine = [p for p in time.phases if p.frame == frame.id] if time is not None else []
     if time is None or not mine:
         return []
-    own, whole = defaultdict[str, float](float), defaultdict[str, float](float)
-    count = Counter(p.name for p in mine)
-    for phase in mine:
-        own[phase.name] += phase.self_seconds
-        whole[phase.name] += phase.seconds
-    kinds = {p.name: KINDS[p.kind][0] for p in mine}
     rows = [
-        [shorten(name, 120) + (f" {count[name]}×" if count[name] > 1 else ""), kinds[name],
-         f"{time_text(seconds)} alone, {time_text(whole[name])} with inner phases", ""]
-        for name, seconds in sorted(own.items(), key=lambda item: -item[1])[: 2 * ROWS]
+        [shorten(p.name, 120) + (f" {p.count}×" if p.count > 1 else ""), KINDS[p.kind][0],
+         f"{time_text(p.self_seconds)} alone, {time_text(p.seconds)} with inner phases", ""]
+        for p in sorted(mine, key=lambda p: -p.self_seconds)[: 2 * ROWS]
     ]  # fmt: skip
     for c in (c for c in time.caches if c.frame == frame.id):
         saved = f"saved {time_text(c.saved_seconds)}" if c.saved_seconds else printable(c.reason or "", 400)
@@ -202,12 +196,7 @@ def times_part(frame: Frame, places: Places) -> list[Part]:
     for choice in [c for c in time.autotuning if c.frame == frame.id][: 2 * ROWS]:
         what, _, found = _tuned(choice).partition(": ")
         rows.append([f"Autotuning of {what}", "", found, ""])
-    total, end, lane = 0.0, 0.0, -1
-    for phase in mine:  # sorted by lane and start; only the outermost ones count
-        if phase.lane != lane or phase.start >= end:
-            total += phase.seconds
-            end, lane = phase.start + phase.seconds, phase.lane
-    return tab("times", f"Compile time ({time_text(total)})", "list", rows)
+    return tab("times", f"Compile time ({time_text(sum(p.self_seconds for p in mine))})", "list", rows)
 
 
 def compile_time_lines(places: Places, terminal: Terminal) -> list[str]:

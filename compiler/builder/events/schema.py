@@ -103,8 +103,6 @@ class _Event:
     compile_id: str | None = None
     #: id of the thread; in a log, which does not name threads, id of the process
     thread: int | None = None
-    #: number of the process that wrote the event, if the logs are from several processes
-    process: int | None = None
 
 
 @dataclass(slots=True)
@@ -114,14 +112,12 @@ class Trace(_Event):
     `callers`: the Python stack around a compile, outermost first, without the entries inside an enclosing compile.
     `call`: which call of the compiled function needed the compile, counted from 1.
     Only records of a live run that start a compile or give the reasons of a recompile have these two.
-    `outside`: whether torch.export, AOTInductor, or AOTAutograd used by itself wrote the record; only in a log.
     """
 
     metadata: dict[str, Any]
     payload: str | None = None
     callers: list[Location] | None = None
     call: int | None = None
-    outside: bool = False
 
 
 @dataclass(slots=True)

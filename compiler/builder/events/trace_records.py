@@ -42,8 +42,7 @@ NOT_MADE_LIVE = frozenset({
     "propagate_real_tensors_provenance", "expression_created", "dump_file", "link", "torch_version", "exported_program",
     "dynamo_side_effects", "propagate_real_tensors", "optimize_ddp_split_graph",
 })  # fmt: skip
-#: known, but not kept as part of a compile, and not counted as unread; some of them are read where they belong to no compile
-#: (`OUTSIDE`), and `str` is handled separately
+#: known, but not kept as part of a compile, and not counted as unread; `str` is handled separately
 IGNORED = NOT_MADE_LIVE | {
     "dynamo_guards", "compilation_metrics_runtime", "bwd_compilation_metrics_runtime",
     "aot_autograd_backward_compilation_metrics", "inductor_input_graph",
@@ -53,11 +52,6 @@ IGNORED = NOT_MADE_LIVE | {
     "inductor_runtime_and_tensor_meta",
 }  # fmt: skip
 
-#: read where they belong to no compile: torch.export, AOTInductor, or AOTAutograd used by itself wrote them
-OUTSIDE = frozenset({
-    "exported_program", "aot_forward_graph", "aot_backward_graph", "aot_joint_graph", "aot_inference_graph",
-    "inductor_output_code", "graph_dump", "guard_added", "guard_added_fast", "compilation_metrics",
-})  # fmt: skip
 #: artifacts that are texts of a graph's later stages; they are large, so they are kept beside the report's data, not in it
 STAGES = frozenset({"after_pre_grad_graph", "inductor_post_grad_graph", "fx_graph_runnable"})
 #: names of other artifacts whose text is read; bytecode (names that end with _BYTECODE) and `CACHE_LOOKUPS` are read, too
@@ -82,7 +76,7 @@ def is_read(metadata: dict[str, Any]) -> bool:
     name = record_name(metadata)
     if "frame_id" in metadata or "compiled_autograd_id" in metadata:
         return name in USED
-    return name in OUTSIDE or name in ("artifact", "chromium_event")
+    return name in ("artifact", "chromium_event")
 
 
 def needs_payload(metadata: dict[str, Any]) -> bool:
@@ -159,7 +153,6 @@ _FIELDS: dict[str, dict[str, Any]] = {
         "user_stack": _Stack | None,
     },
     "optimize_ddp_split_child": {"name": str},
-    "graph_dump": {"name": str},
     "compilation_metrics": _METRICS,
     "bwd_compilation_metrics": _METRICS,
 }

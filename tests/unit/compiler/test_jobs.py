@@ -95,8 +95,8 @@ def load(folder: Path) -> RanksReport:
 def parsed_logs(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The logs that are parsed in full from now on."""
     parsed: list[Path] = []
-    whole = job_folder.load_traces
-    monkeypatch.setattr(job_folder, "load_traces", lambda files: parsed.extend(files) or whole(files))
+    whole = job_folder.load_trace
+    monkeypatch.setattr(job_folder, "load_trace", lambda file: parsed.append(file) or whole(file))
     return parsed
 
 

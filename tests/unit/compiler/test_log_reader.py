@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import os
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from dynascope import cli
-from dynascope.compiler.capture.trace_files import load, runs
+from dynascope.compiler.capture.trace_files import load
 from dynascope.compiler.report import Report
 
 GRAPH = """class GraphModule(torch.nn.Module):
@@ -83,9 +84,8 @@ def shown(report: Report) -> dict[str, Any]:
         lambda data: data.replace(b"\n", b"\r\n"),
         lambda data: b"\xef\xbb\xbf" + data,
         lambda data: data.rstrip(b"\n"),
-        lambda data: data.replace(b"\n\t\n", b"\n\n"),  # an editor that removes blanks at the ends of lines
     ],
-    ids=["gzip", "CRLF", "BOM", "no last newline", "blank lines"],
+    ids=["gzip", "CRLF", "BOM", "no last newline"],
 )
 def test_the_same_log_in_another_form(form: Callable[[bytes], bytes], tmp_path: Path) -> None:
     plain = Log().compile().write(tmp_path / "plain.log")
@@ -93,13 +93,6 @@ def test_the_same_log_in_another_form(form: Callable[[bytes], bytes], tmp_path: 
     other.write_bytes(form(plain.read_bytes()))
     assert shown(load(other)) == shown(load(plain))
     assert load(other, strict=True).unread == {}
-
-
-def test_packed_logs_of_a_folder_are_read(tmp_path: Path) -> None:
-    for rank in (0, 1):
-        packed = gzip.compress(Log(100 + rank, rank).compile().text().encode())
-        (tmp_path / f"dedicated_log_torch_trace_rank_{rank}_x.log.gz").write_bytes(packed)
-    assert {f.rank for f in load(tmp_path).frames} == {0, 1}
 
 
 def test_a_packed_file_that_is_cut_off(tmp_path: Path) -> None:
@@ -181,20 +174,6 @@ def test_the_command_can_be_strict(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "payload damaged" in capsys.readouterr().err
 
 
-def test_every_record_that_is_moved_or_doubled_is_counted(tmp_path: Path) -> None:
-    text = Log().compile(0).compile(0, 1).compile(1).text()
-    whole = text.rstrip("\n").replace("\n\t", "\x00").split("\n")
-    intact = load(Log().compile(0).compile(0, 1).compile(1).write(tmp_path / "a.log"))
-    assert intact.unread == {}
-    variants = {f"{i} twice": [*whole, whole[i]] for i in range(len(whole))}
-    variants |= {f"{i} first": [whole[i], *whole[:i], *whole[i + 1 :]] for i in range(1, len(whole))}
-    for name, records in variants.items():
-        (tmp_path / "a.log").write_text("\n".join(records).replace("\x00", "\n\t") + "\n", encoding="utf-8")
-        report = load(tmp_path / "a.log")
-        assert report.unread or report.summary.unfinished, name
-        assert "the log is damaged" in str(report) or "1 unfinished" in report.headline(), name
-
-
 # -- what a log does not say ------------------------------------------------------------------------
 
 
@@ -235,102 +214,23 @@ def test_the_time_of_a_compile_from_its_phases(tmp_path: Path) -> None:
     assert load(log.write(tmp_path / "a.log")).headline().endswith("compiled in 1.50 s")
 
 
-PROGRAM = """ExportedProgram:
-    class GraphModule(torch.nn.Module):
-        def forward(self, x: "f32[3]"):
-             # File: /home/user/program.py:4 in f, code: return x + 1
-            add: "f32[3]" = torch.ops.aten.add.Tensor(x, 1);  x = None
-            return (add,)
-
-Graph signature:
-    # inputs
-    x: USER_INPUT
-"""
-STACK = [{"line": 9, "name": "<module>", "filename": "/home/user/program.py"}]
+# -- folders -----------------------------------------------------------------------------------------
 
 
-def test_an_exported_program_is_shown(tmp_path: Path) -> None:
-    log = Log().add({"guard_added": {"expr": "s0 > 3"}, "stack": STACK}).add({"exported_program": {}, "stack": STACK}, PROGRAM)
-    report = load(log.write(tmp_path / "a.log"), strict=True)
-    (frame,), (graph,) = report.frames, report.graphs
-    assert (frame.name, frame.line, frame.guards, graph.ops) == ("exported program", 9, ["s0 > 3"], 1)
-    assert report.headline().startswith("exported program: 1 graph ")
-
-
-def test_two_packages_of_aotinductor_are_shown(tmp_path: Path) -> None:
-    log = Log()
-    for number in range(2):
-        log.add({"aot_inference_graph": {}, "stack": STACK}, GRAPH.replace("class GraphModule", "class <lambda>"))
-        log.add({"graph_dump": {"name": "inductor_aot_wrapper_code", "filename": "a.cpp"}}, f"int main{number};")
-        log.add({"compilation_metrics": {"compile_id": None}})
-    report = load(log.write(tmp_path / "a.log"), strict=True)
-    assert [f.name for f in report.frames] == ["AOTInductor package"] * 2
-    assert [(g.ops, g.backend_code) for g in report.graphs] == [(1, "int main0;"), (1, "int main1;")]
-
-
-def test_an_export_without_a_graph_says_what_it_is(tmp_path: Path) -> None:
-    stack = [{"line": 9, "name": "export", "filename": "/site-packages/torch/export/__init__.py"}]
-    log = Log().add({"guard_added_fast": {"expr": "s77 > 3"}, "stack": stack})
-    text = " ".join(str(load(log.write(tmp_path / "a.log"))).split())
-    assert "note: torch.export ran, which added 1 guard: s77 > 3" in text
-    assert "compiled in" not in text
-    for value in [0] * 99 + list(range(60)):  # a guard that is added often is one guard
-        log.add({"guard_added_fast": {"expr": f"s77 != {value}"}, "stack": stack})
-    text = " ".join(str(load(log.write(tmp_path / "a.log"))).split())
-    assert "which added 61 guards: s77 > 3, s77 != 0, s77 != 1, s77 != 2, s77 != 3 and 56 more;" in text
-
-
-# -- processes and runs -----------------------------------------------------------------------------
-
-
-def test_two_ranks_in_one_file_are_told_apart(tmp_path: Path) -> None:
-    for pids in ((100, 100), (100, 101)):
-        logs = [Log(pid, rank).compile() for rank, pid in enumerate(pids)]
-        lines = [r for pair in zip(*(x.text().replace("\n\t", "\x00").splitlines() for x in logs), strict=True) for r in pair]
-        (tmp_path / "a.log").write_text("\n".join(lines).replace("\x00", "\n\t") + "\n", encoding="utf-8")
-        report = load(tmp_path / "a.log")
-        assert [(f.rank, f.compile_id, f.status) for f in report.frames] == [(0, "0/0", "compiled"), (1, "0/0", "compiled")]
-        assert "a.log holds the records of ranks 0, 1" in str(report)
-
-
-def test_of_many_ranks_and_processes_the_first_are_named(tmp_path: Path) -> None:
-    lines = [line for rank in range(10) for line in Log(100 + rank, rank).compile().lines]
-    (tmp_path / "a.log").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    assert load(tmp_path / "a.log").notes == [
-        "a.log holds the records of ranks 0, 1, 2, 3, 4, 5, 6, 7 and 2 more; torch writes a log for each"
-    ]
-    (tmp_path / "a.log").unlink()
-    for number in range(6):
-        Log(100 + number).compile().write(tmp_path / f"{number}.log")
-    (note,) = load(tmp_path).notes
-    assert note.endswith(": 0.log (process 100), 1.log (process 101), 2.log (process 102), 3.log (process 103) and 2 more")
-    for number in range(6):
-        (tmp_path / f"{number}.log").write_text("no record\n")
-    with pytest.raises(ValueError, match=r"no trace records in .*0\.log, .*1\.log, .*2\.log and 3 more: is it"):
+def test_of_the_logs_in_a_folder_the_newest_is_shown(tmp_path: Path) -> None:
+    for name, frames in (("a", 1), ("b", 2), ("c", 3)):
+        log = Log()
+        for frame in range(frames):
+            log.compile(frame)
+        (file := tmp_path / f"{name}.log.gz").write_bytes(gzip.compress(log.text().encode()))
+        os.utime(file, (100, 300 if name == "b" else 200))
+    report = load(tmp_path)
+    assert report.summary.graphs == 2
+    assert report.notes == [f"this is b.log.gz, the newest log in {tmp_path}; 2 other logs there can be read by name"]
+    for file in tmp_path.iterdir():
+        file.write_text("no record\n")
+    with pytest.raises(FileNotFoundError, match="no trace logs in "):
         load(tmp_path)
-
-
-def test_of_two_runs_in_one_folder_the_last_is_shown(tmp_path: Path) -> None:
-    Log(100, at=0).compile(0).compile(1).write(tmp_path / "dedicated_log_torch_trace_b.log")
-    Log(200, at=60).compile(0).write(tmp_path / "dedicated_log_torch_trace_a.log")
-    report = load(tmp_path)
-    assert (report.summary.graphs, {f.rank for f in report.frames}) == (1, {None})
-    assert "the logs are from 2 runs, and this report shows the last one" in " ".join(str(report).split())
-
-
-def test_runs_of_several_ranks(tmp_path: Path) -> None:
-    for run in range(3):
-        for rank in (1, 0):
-            Log(100 * run + rank, rank, at=600 * run + rank).compile().write(tmp_path / f"{run}_rank_{rank}_x.log")
-    Log(999, None, at=1201).compile().write(tmp_path / "helper.log")
-    found = runs(sorted(tmp_path.iterdir()))
-    assert [[(p.rank, p.pid) for p in run.processes] for run in found] == [
-        [(0, 0), (1, 1)], [(0, 100), (1, 101)], [(0, 200), (1, 201), (None, 999)],
-    ]  # fmt: skip
-    report = load(tmp_path)
-    assert report.summary.graphs == 3
-    assert [f.rank for f in report.frames] == [0, 1, None]
-    assert "the counts include a process without a rank" in " ".join(str(report).split())
 
 
 def test_a_file_beside_a_log_is_no_rank(tmp_path: Path) -> None:

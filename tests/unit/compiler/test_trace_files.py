@@ -218,18 +218,6 @@ def test_tlparse_counts_the_same(traced: tuple[Report, Path], tmp_path: Path) ->
     assert len(ids) == len([f for f in report.frames if f.compile_id is not None])
 
 
-def test_two_ranks_are_told_apart(traced: tuple[Report, Path], tmp_path: Path) -> None:
-    _, trace = traced
-    (log,) = trace.iterdir()
-    one = load(log)
-    for rank in (0, 1):
-        (tmp_path / f"dedicated_log_torch_trace_rank_{rank}_x.log").write_bytes(log.read_bytes())
-    both = load(tmp_path)
-    assert both.summary.graphs == 2 * one.summary.graphs
-    assert {f.rank for f in both.frames} == {0, 1}
-    assert both.summary.breaks == one.summary.breaks  # the same places
-
-
 def test_a_file_of_100_megabytes_is_read_whole(traced: tuple[Report, Path], tmp_path: Path) -> None:
     _, trace = traced
     (log,) = trace.iterdir()

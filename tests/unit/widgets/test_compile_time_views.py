@@ -14,7 +14,6 @@ from dynascope.compiler.report import (
     CacheLookup,
     CompilePhase,
     CompileTime,
-    PhaseTotal,
     RepeatedBlock,
     Report,
 )
@@ -44,11 +43,10 @@ def test_the_rows_lead_to_frames(report: Report) -> None:
 
 def test_threads_at_work_at_the_same_time_do_not_make_the_compile_longer() -> None:
     phases = [
-        CompilePhase(name="dynamo", kind="dynamo", start=0.0, seconds=4.0, self_seconds=4.0),
-        CompilePhase(name="compile_file", kind="compiler", start=3.0, seconds=2.0, self_seconds=2.0, lane=1),
+        CompilePhase(name="dynamo", kind="dynamo", count=1, seconds=4.0, self_seconds=4.0),
+        CompilePhase(name="compile_file", kind="compiler", count=1, seconds=2.0, self_seconds=2.0),
     ]
-    totals = [PhaseTotal(name=p.name, kind=p.kind, count=1, seconds=p.seconds, self_seconds=p.self_seconds) for p in phases]
-    time = CompileTime(seconds=6.0, elapsed=5.0, lanes=["the recording thread", "thread 2"], phases=phases, totals=totals)
+    time = CompileTime(seconds=6.0, elapsed=5.0, phases=phases)
     line = view_model(Report(compile_time=time))["compile_time"]
     assert line is not None
     assert line["title"] == "Compile time · 5.00 s · Dynamo 67%, C++ and Triton 33%"
@@ -70,11 +68,10 @@ def test_in_the_text_the_seconds_stand_in_the_details(report: Report) -> None:
 def test_what_is_unknown_is_said() -> None:
     assert view_model(Report())["compile_time"] is None
     assert "compile time" not in Report().details()
-    time = CompileTime(seconds=1.0, unfinished=["dynamo", "gc"], left_out=7)
+    time = CompileTime(seconds=1.0, unfinished=["dynamo", "gc"])
     time.caches = [CacheLookup(cache="FX graph", outcome="bypass", reason="<b>mutated</b>\x1b[0m")]
     text = " ".join(Report(compile_time=time).details().split())
     assert "2 phases have no recorded end; their time is not counted: dynamo, gc" in text
-    assert "7 short phases counted in the table, but not in the tabs of frames" in text
     assert "FX graph cache: 1 bypass (<b>mutated</b>" in text
     assert "\x1b" not in text
 
