@@ -43,7 +43,7 @@ from dynascope.compiler.report import (
     StackEntry,
     Symbol,
 )
-from dynascope.compiler.source.code import user_name
+from dynascope.compiler.source.code import is_jump, user_name
 from dynascope.compiler.source.lines import CellResolver, character_column, source_line
 from dynascope.compiler.source.origin import in_torch, is_plumbing, torch_folder
 
@@ -190,7 +190,7 @@ def callers(stack: Iterable[Any], cell_of: CellResolver) -> list[StackEntry]:
             source=source_line(s.file, s.line).strip(),
         )
         for s in stack
-        if not is_plumbing(s.file) and not in_torch(s.file)
+        if not (is_plumbing(s.file) or in_torch(s.file) or is_jump(s.function))
     ]
 
 

@@ -72,6 +72,7 @@ class _ReportBuilder:
         self.cell_of = facts.cell_of
         self.old_functions = facts.old_functions
         self.owner = facts.owner_thread
+        self.calls = facts.calls
         self.no_end_words = facts.no_end_words
         self.result = Report(origin=facts.origin)
         #: code object (see `_key`) -> its latest frame
@@ -359,6 +360,14 @@ class _ReportBuilder:
             if frame.status == "skipped":
                 self.breaks.before(record, frame)
                 frame.stopped_by = self.breaks.stopped(record, frame, "skipped")
+            elif frame.status == "empty" and frame.kind == "function" and frame.parent is None and record.code and record.call:
+                later = self.calls.get(record.code.uid or 0, 0) - record.call
+                if later > 0:
+                    self.result.notes.append(
+                        f"{frame.name} had nothing to compile in call {record.call}. After such a call torch runs a function "
+                        f"eagerly, whatever it is given, as in {plural(later, 'later call')}. Call it only where there is "
+                        "something to compile."
+                    )
         if frame.kind != "resume":
             frame.break_ = frame.stopped_by
         self.breaks.note_undecided(frame.id, record.undecided)

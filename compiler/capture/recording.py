@@ -142,6 +142,7 @@ class Recording:
         #: modules of torch's own that the user compiled in place and that were called
         self._torchs_own: list[str] = []
         self._targets: dict[int, str | None] = {}
+        self._called_as: dict[int, str] = {}
         self.hooks: dict[str, bool | str] = {}
         self._keeps_bytecode = int(settings is not None and settings.bytecode)
         self._cells = cells or (lambda file: None)
@@ -154,6 +155,7 @@ class Recording:
         self._sizes_before: schema.Sizes = {}
         #: functions whose lines their files no longer have, once the recording has ended
         self._old_functions: list[OldFunction] = []
+        self._call_counts: dict[int, int] = {}
         self._times_forgotten = 0
         self._at_end = contextlib.ExitStack()
 
@@ -180,6 +182,7 @@ class Recording:
         try:
             self.events.extend(self._cached())
             hook_installer.HOOKS.safely(lambda: self._old_functions.extend(hook_installer.HOOKS.old_functions()))
+            self._call_counts = dict(hook_installer.HOOKS.calls)
         finally:  # an interrupt may come at any moment; the hooks are removed in any case
             hook_installer.HOOKS.bytecode -= self._keeps_bytecode
             hook_installer.HOOKS.detach(self._event)
@@ -242,10 +245,12 @@ class Recording:
 
         Functions that are not announced were compiled by the user's code.  `target` must live as long as the recording runs.
         """
-        target = marks.undecorated(marks.inner_function(target))
-        is_call = isinstance(target, MethodType) and target.__name__ == "__call__"  # of an object that is no module
-        key = id(target.__self__ if is_call else getattr(target, "__func__", target))
+        key = _target_id(target)
         self._targets[key] = name or self._targets.get(key)
+
+    def name_of(self, target: Any) -> str:
+        """The name that the report has for a target; "" if it was not called."""
+        return self._called_as.get(_target_id(target), "")
 
     def _named(self, event: schema.CompiledCall) -> schema.CompiledCall:
         """The event with the name to show; adds this name to `called`, and to `users_own` if `compiles` did not announce it."""
@@ -254,6 +259,7 @@ class Recording:
         if in_torch(code.file) and code.name not in ("inner", "forward"):
             return event
         announced = event.target in self._targets or code.name == STATEMENTS
+        self._called_as[event.target] = user_name(name)
         if in_torch(code.file) and code.name == "forward" and not announced and name not in self._torchs_own:
             self._torchs_own.append(name)
         for names in (self.called,) if announced else (self.called, self.users_own):
@@ -306,10 +312,18 @@ class Recording:
             sizes_before=sizes_before,
             sizes_after=caches.known_sizes(),
             old_functions=list(self._old_functions),
+            calls=self._call_counts,
             error=error,
             failed_operation=translators.failed_operation(error.__traceback__) if isinstance(error, Exception) else "",
         )
         return build_report(list(self.events), facts)
+
+
+def _target_id(target: Any) -> int:
+    """The id that Dynamo's calls of a compiled target have, whether it is a function, a method or an object."""
+    target = marks.undecorated(marks.inner_function(target))
+    is_call = isinstance(target, MethodType) and target.__name__ == "__call__"  # of an object that is no module
+    return id(target.__self__ if is_call else getattr(target, "__func__", target))
 
 
 observe = Recording

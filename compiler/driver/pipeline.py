@@ -26,6 +26,7 @@ from dynascope.compiler.lab.recorded_call import CallRecorder, RecordedCall
 from dynascope.compiler.report import Check, Report, plural
 from dynascope.compiler.retrace import retracing
 from dynascope.compiler.settings import Settings
+from dynascope.compiler.source.code import user_name
 from dynascope.compiler.source.lines import CellResolver
 from dynascope.compiler.validate import settings_notes
 
@@ -155,6 +156,11 @@ class Run:
             with _unless_fault("the check is not shown", self.notes):
                 is_located = self.settings is not None and self.settings.check == "where"
                 self.notes += check.words(self._checked[0], is_located=is_located)
+                checked, called = self._checked[1], map(user_name, self.recording.called)
+                last = "" if checked is None else self.recording.name_of(checked.target)
+                others = [name for name in called if name != last]
+                if last and others:
+                    self.notes.append(f"check: this was the last compiled call, of {last}; not compared: {', '.join(others)}.")
                 report.check = self._checked[0]
         cached = Counter(f.name for f in report.frames if f.status == "cached" and f.kind != "resume")
         several = ", ".join(name for name, versions in cached.items() if versions > 1)

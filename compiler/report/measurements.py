@@ -518,7 +518,7 @@ class Counts(Part, kw_only=True):
     breaks: int = 0
     graphs: int = 0
     recompiles: int = 0
-    #: how often a call after the first one enters a graph, and how many operations it runs outside of graphs; None: unknown
+    #: how often the calls, made once more, enter a graph, and how many operations they run outside of graphs; None: unknown
     graph_runs: int | None = None
     eager_ops: int | None = None
     #: median time of the profiled call; None: not profiled, no fixes, or the call raises or takes too long

@@ -11,6 +11,8 @@ from typing import Any
 
 #: name of the function that holds a cell's statements
 STATEMENTS = "__cell__"
+#: `co_name` of the code that a function named by `-f` has during the run: it calls the compiled function, and no stack shows it
+JUMP = "<jump to {}>"
 
 #: matches the instructions that read or bind a global, or a name of a module or class
 _GLOBAL = re.compile(r"(LOAD|STORE|DELETE)_(NAME|GLOBAL)|LOAD_FROM_DICT_OR_GLOBALS")
@@ -22,6 +24,11 @@ def user_name(code_name: str) -> str:
     while (match := _RESUME.match(code_name)) is not None:
         code_name = match["name"]
     return "the cell's statements" if code_name == STATEMENTS else code_name
+
+
+def is_jump(code_name: str) -> bool:
+    """Whether this is the code that a function named by `-f` has during the run."""
+    return code_name.startswith(JUMP.partition("{")[0])
 
 
 def is_resume(code_name: str) -> bool:

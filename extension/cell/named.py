@@ -17,10 +17,10 @@ from collections.abc import Callable
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
-from dynascope.cell.source import JUMP, Namespace
+from dynascope.cell.source import Namespace
 from dynascope.cell.targets import underlying
 from dynascope.compiler.capture.torch_private import marks
-from dynascope.compiler.source.code import map_constants
+from dynascope.compiler.source.code import JUMP, map_constants
 
 #: constant of a jump's code that its switch replaces
 _PLACEHOLDER = "\0dynascope.jump"
@@ -30,8 +30,8 @@ _ANY_RECEIVER = object()
 class NamedTargets:
     """The targets of one run; `restore` leaves every object as it was."""
 
-    def __init__(self, make_entry: Callable[[Any], Any], retrace: Callable[[Any], None]) -> None:
-        """`make_entry` compiles a target; `retrace` makes the compiler forget what it knows of a target."""
+    def __init__(self, make_entry: Callable[[Any, str], Any], retrace: Callable[[Any], None]) -> None:
+        """`make_entry` compiles a target, to be shown by a name; `retrace` makes the compiler forget what it knows of it."""
         self._make_entry = make_entry
         self._retrace = retrace
         #: id of a function or module -> its switch
@@ -66,7 +66,7 @@ class NamedTargets:
             module_switch = self._switches.get(id(value))
             if not isinstance(module_switch, _ModuleSwitch):
                 self._retrace(value)
-                module_switch = self._switches[id(value)] = _ModuleSwitch(self, value, self._make_entry(value))
+                module_switch = self._switches[id(value)] = _ModuleSwitch(self, value, self._make_entry(value, name))
             module_switch.names.append(name)
             return
         function: Any = value.__func__ if isinstance(value, MethodType) else value
@@ -75,7 +75,7 @@ class NamedTargets:
             self._retrace(function)
             switch = self._switches[id(function)] = _FunctionSwitch(self, function)
         receiver = value.__self__ if isinstance(value, MethodType) else _ANY_RECEIVER
-        switch.entries.append((name, receiver, self._make_entry(value)))
+        switch.entries.append((name, receiver, self._make_entry(value, name)))
 
     def entry(self, value: Any) -> Any:
         """The compiled entry point of a target, for `--keep`; None if `value` is no target."""

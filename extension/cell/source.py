@@ -23,9 +23,6 @@ from IPython.core.error import UsageError
 from dynascope.cell.interrupts import interruptible
 from dynascope.shell import raw_cell, running_cell_number
 
-#: `co_name` of the code object that a function named by `-f` has during the run (`cell.named`)
-JUMP = "<jump to {}>"
-
 Namespace = dict[str, Any]
 #: compiles a syntax tree in mode "exec" or "eval"
 CompileTree = Callable[[ast.AST, str], CodeType]

@@ -16,9 +16,8 @@ from collections.abc import Callable
 from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import Any
 
-from dynascope.cell.source import JUMP
 from dynascope.compiler.patching import patched
-from dynascope.compiler.source.code import STATEMENTS, is_resume, user_name
+from dynascope.compiler.source.code import STATEMENTS, is_jump, is_resume, user_name
 from dynascope.compiler.source.origin import in_torch, is_plumbing, origin
 
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
@@ -102,7 +101,7 @@ def trimmed(trace: TracebackType | None) -> TracebackType | None:
     in_dynascope = False
     while trace is not None:
         code = trace.tb_frame.f_code
-        if origin(code.co_filename) == "dynascope" or code.co_name.startswith(JUMP.partition("{")[0]):
+        if origin(code.co_filename) == "dynascope" or is_jump(code.co_name):
             if not in_dynascope:
                 entries.clear()  # the frames outside: the notebook's machinery, and the cell's call of the magic
             in_dynascope = True

@@ -17,7 +17,7 @@ from typing_extensions import NotRequired
 from dynascope.compiler.report import Break, Frame, Report, StackEntry, Trial, listed, plural
 from dynascope.compiler.report.overview import is_by_design, package, setting_in
 from dynascope.widgets.detail import Detail, code_part, facts, list_part, prose, tab
-from dynascope.widgets.features.fixes import considered, fix_parts, is_refused
+from dynascope.widgets.features.fixes import considered, fix_parts, is_only_moved, is_refused
 from dynascope.widgets.features.places import Places, break_code
 from dynascope.widgets.features.recompiles import undecided_words
 from dynascope.widgets.features.regions import allowed_by, flag_words, forbidden_by
@@ -44,10 +44,8 @@ _OUTCOMES = {
 #: the folders of an absolute path in backquotes, as in torch's explanation for a skipped function
 _FOLDERS = re.compile(r"(?<=`)(?:[A-Za-z]:)?[\\/][^`\n]*[\\/](?=[^`\n]+`)")
 #: advice on a break that torch makes on purpose
-TRAINING = "Compile the forward pass and the loss, and leave zero_grad, backward and the optimizer's step outside."
+TRAINING = "Compile the forward pass and the loss; leave zero_grad, backward, the optimizer's step and what follows it outside."
 BY_DESIGN = f"This break is by design. {TRAINING}"
-#: matches the sentence of a hint that speaks of fullgraph, up to the other thing that it may advise
-_FULLGRAPH = re.compile(r"^.*(?:with|using|sure) fullgraph=(?:.*?, or |.*$)")
 _FALSE = "AssertionError: the assertion is false"
 #: the beginning of a hint that a run answers: the code around the break ran eagerly, with this error or without
 _MAY_FAIL = "Your code may result in an error when running in eager"
@@ -162,18 +160,20 @@ def advice(report: Report, b: Break) -> list[str]:
     """What the user can do about a break, the most promising first; what was tried and refused is told as such."""
     by_design, is_false = is_by_design(b), b.error.startswith(_FALSE)
     is_unknown = b.type == _UNKNOWN_NAME  # the compiler takes it for a bug of its own
+    is_sparse = "sparse tensor" in b.type.lower()  # torch advises to make it outside, or fullgraph=False: neither helps
     is_made = any(_MAKING.search(text) for text in (b.explanation, *b.hints))
-    told = not (by_design or is_false or is_unknown or is_made)
+    told = not (by_design or is_false or is_unknown or is_made or is_sparse)
     ran = bool(report.hooks) and b.outcome != "raised"  # in a live run
     fails = ran and (b.file, b.line) in passed_by_error(report)
     hints = [h for h in b.hints if h.strip() and told and not (ran and h.startswith(_MAY_FAIL))]
     if b.source.lstrip().startswith("while"):
         hints = [h for h in hints if not h.startswith("For the common pattern `if")]  # a loop cannot be made branchless
     hints = [_as_tried(report, b, compiler_text(h, 1000)) for h in hints]
-    if not b.fullgraph:
-        hints = [h for h in map(_without_fullgraph, hints) if h]
     general = [h for h in hints if h.startswith(_GENERAL)]
     steps = [h for h in hints if h not in general]
+    if package(b.file) == "torch" and told:  # whose code the user cannot change
+        steps = [h for h in steps if setting_in([h])]
+        steps.append("The line is in torch's own code: move the call that leads to it out of the compiled code.")
     if is_false:
         steps.append("The assertion fails in eager code, too: change what is passed, or the assertion.")
     elif is_unknown:
@@ -188,6 +188,8 @@ def advice(report: Report, b: Break) -> list[str]:
         steps.insert(0, "Decide it while tracing, `True if ... else False`: sizes for which it differs are then compiled anew.")
     elif "does not know how to trace the builtin" in b.explanation:
         steps.insert(0, "Call it outside of the compiled code, and pass its result in.")
+    elif is_sparse:
+        steps.append("No graph can have a sparse tensor: move what uses it out of the compiled code, or make it dense.")
     elif is_made:
         steps.append("Make it outside of the compiled code: a function that makes modules or data has little to compile.")
     elif by_design:
@@ -209,8 +211,10 @@ def advice(report: Report, b: Break) -> list[str]:
         steps.append(f"It is one place, reached by {len(b.hits)} frames: one fix removes it from all of them.")
     steps += sorted(general, key=lambda h: h.startswith("Please report"))
     chosen = [fix for fix in report.fixes or () if fix.chosen and b.id in fix.removes]
-    words = {"verified": "A verified fix removes it", "conditional": "A fix that holds under a condition removes it"}
-    return list(dict.fromkeys([*(f"{words[fix.verdict]}: {compiler_text(fix.title, 200)}." for fix in chosen), *steps]))
+    words = {"verified": "A verified fix", "conditional": "A fix that holds under a condition"}
+    does = ("removes", "moves")
+    ways = [f"{words[f.verdict]} {does[is_only_moved(f)]} it: {compiler_text(f.title, 200)}." for f in chosen]
+    return list(dict.fromkeys([*ways, *steps]))
 
 
 def _how_to_capture_the_rest(b: Break) -> str:
@@ -225,12 +229,6 @@ def _how_to_capture_the_rest(b: Break) -> str:
     return (
         " Move the line, with any loop, `with` or `try` around it, into a function of its own: then the rest can be captured."
     )
-
-
-def _without_fullgraph(hint: str) -> str:
-    """The hint without what it says of fullgraph, which is off already: what is left advises something else."""
-    parts = [_FULLGRAPH.sub("", sentence) for sentence in re.split(r"(?<=[.!?]) ", hint)]
-    return " ".join(part[:1].upper() + part[1:] for part in parts if part)
 
 
 def _as_tried(report: Report, b: Break, hint: str) -> str:

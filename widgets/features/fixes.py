@@ -22,7 +22,7 @@ _WARM_UP = "torch.compiler.set_stance"
 _MARK = "torch._dynamo.mark_dynamic"
 #: fields of `Counts` -> their names in sentences
 _COUNTED = {
-    "breaks": "graph breaks", "recompiles": "recompiles", "graphs": "graphs", "graph_runs": "graph runs a call",
+    "breaks": "graph breaks", "recompiles": "recompiles", "graphs": "graphs", "graph_runs": "graph runs",
     "eager_ops": "operations outside graphs",
 }  # fmt: skip
 
@@ -61,7 +61,6 @@ def fixes_summary(report: Report) -> str:
             sure, all_ = (sum(count for _, count, _ in fixed_counts(report, conditional=c)) for c in (False, True))
             more = all_ - sure
             words += f", {f'{more} of them' if sure else 'all' if more > 1 else 'but'} under a condition"
-        words += ": "
     else:
         if not report.fixes:  # nor was any refused
             what = " and ".join(plural(whole, name) for name, _, whole in fixed_counts(report))
@@ -69,17 +68,18 @@ def fixes_summary(report: Report) -> str:
         words = f"no {' or '.join(name for name, _, _ in fixed_counts(report)) or 'graph break'} can be fixed"
         if not fixes.fixes:
             return words + ("" if fixes.is_complete else " by what was tried so far")
-        words += ", but more can be captured: "
+        words += ", but more can be captured"
     before, after = fixes.before, fixes.after
-    words += f"{plural(before.graphs, 'graph')} → {after.graphs}"
-    if before.graphs != report.summary.graphs:
-        words += " in the repeated calls"
-    if before.seconds is None or after.seconds is None:
-        return words
-    low, high = report.profile.spread if report.profile is not None and report.profile.spread else (before.seconds,) * 2
-    if low <= after.seconds <= high:  # no more than calls of the unchanged program differ
-        return f"{words}, about {time_text(before.seconds)} a call before and after"
-    return f"{words}, {time_text(before.seconds)} → {time_text(after.seconds)} a call"
+    gains = [f"{plural(before.graphs, 'graph')} → {after.graphs}"] if before.graphs != after.graphs else []
+    if gains and before.graphs != report.summary.graphs:
+        gains[0] += " in the repeated calls"
+    if before.seconds is not None and after.seconds is not None:
+        low, high = report.profile.spread if report.profile is not None and report.profile.spread else (before.seconds,) * 2
+        if low <= after.seconds <= high:  # no more than calls of the unchanged program differ
+            gains.append(f"about {time_text(before.seconds)} a call before and after")
+        else:
+            gains.append(f"{time_text(before.seconds)} → {time_text(after.seconds)} a call")
+    return ": ".join(filter(None, (words, ", ".join(gains))))
 
 
 def fixed_counts(report: Report, *, conditional: bool = True) -> list[tuple[str, int, int]]:
@@ -223,6 +223,11 @@ def considered(report: Report, ids: Container[str | None], setting: str | None =
     """The changes considered for these breaks and recompiled frames; if `setting` is given, those that set it in Dynamo."""
     own = [fix for fix in report.fixes or () if any(id in ids for id in (fix.break_, fix.recompile, *fix.removes))]
     return [fix for fix in own if setting is None or any(name.rpartition(".")[2] == setting for name in fix.settings)]
+
+
+def is_only_moved(fix: Fix) -> bool:
+    """Whether there are as many graph breaks with the fix as without: the one that it is for appears elsewhere."""
+    return fix.before is not None and fix.after is not None and fix.after.breaks >= fix.before.breaks
 
 
 def is_refused(tried: Sequence[Fix]) -> bool:

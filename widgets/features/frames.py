@@ -25,7 +25,7 @@ _INPUT = re.compile(r"[^a-zA-Z0-9]+")
 _STORIES = {
     "skipped": "Dynamo skipped this frame: all of it runs eagerly, as plain Python.",
     "failed": "The compiler stopped here with an error.",
-    "empty": "There is nothing to compile in it, so nothing is lost.",
+    "empty": "There is nothing to compile in it.",
     "unfinished": "The end of this compile was not recorded, so its result is unknown.",
 }
 
@@ -114,6 +114,8 @@ def _story(f: Frame, places: Places) -> list[str]:
         text += [f"The functions it calls are still compiled on their own: {', '.join(inside[:6])}."] if inside else []
     elif f.status != "compiled":
         text.append(reason)
+        if f.status == "empty" and reason:
+            text.append("From now on torch runs it eagerly, also in calls that have something to compile.")
     elif f.kind == "resume":
         before = _before(f, places)
         where = f" after `{shorten(break_code(before, places), 80)}`" if before else ""

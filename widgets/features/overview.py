@@ -61,13 +61,13 @@ _TYPES = {
 _GUARDS = {
     "size": (
         "another size",
-        "each size gets a version of its own; where sizes vary between calls, try `dynamic=True` or `mark_dynamic`",
-        "each size gets a version of its own; give it few sizes, for example by padding",
+        "where sizes vary between calls, try `dynamic=True` or `mark_dynamic`",
+        "give it few sizes, for example by padding",
     ),
     "value": (
         "another number or flag",
-        "each value gets a version of its own; pass it as a tensor, or keep it the same between calls",
-        "each value gets a version of its own; keep it the same between calls",
+        "pass it as a tensor, or keep it the same between calls",
+        "keep it the same between calls",
     ),
     "rank": ("another number of dimensions", "give it the same number of dimensions in each call"),
     "dtype": ("another dtype", "give it the same dtype in each call"),

@@ -61,7 +61,7 @@ _GUARDS: dict[FailedGuardKind, str] = {
     "none": "{source} was None when it was compiled, and is not now",
     "new attribute": "{source} had no attribute {now} of its own when it was compiled, and has one now",
     "none found": "no reason found: all guards held when Dynamo looked for it (as when threads compile at the same time)",
-    "freed": "{source} of the compiled version was freed: each new object gets a version of its own",
+    "freed": "{source} was another object, now gone, when it was compiled: each new object gets a version of its own",
     "expression": "this no longer held: {text}",
     "unknown": "a guard failed",
 }
@@ -195,6 +195,8 @@ def recompile_row(recompile: Recompile, places: Places) -> RecompileRow:
     versions = plural(recompile.entries, "version") if recompile.entries is not None else ""
     if recompile.entries is not None and recompile.limit is not None:
         versions = f"{recompile.entries} of {plural(recompile.limit, 'version')}"
+    if frame is not None and frame.status in ("skipped", "empty") and recompile.refused_by is None and frame.reason:
+        versions = "no new version: it runs eagerly from now on"
     caller = recompile.stack[-1] if recompile.stack else None
     called = [f"call {recompile.call}" if recompile.call is not None else ""]
     called.append(places.at(caller.file, caller.line, caller.cell) if caller is not None else "")

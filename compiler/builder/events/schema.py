@@ -279,6 +279,8 @@ class RecordingFacts:
     sizes_after: Sizes = field(default_factory=dict)
     #: functions whose lines their files no longer have; more may be added
     old_functions: list[OldFunction] = field(default_factory=list)
+    #: uid of code -> number of calls of the compiled function
+    calls: dict[int, int] = field(default_factory=dict)
     #: the error that ended the recorded block
     error: BaseException | None = None
     #: the user's stack, as torch prints it, of the operation of a graph that raised the error; "": unknown, or none did

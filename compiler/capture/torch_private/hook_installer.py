@@ -229,7 +229,7 @@ class Hooks:
         #: called before a compiled function runs, with the function that torch enters, the user's object, and the arguments
         self.call_watchers: list[Callable[[Any, Any, tuple[Any, ...], dict[str, Any]], None]] = []
         #: uid -> number of calls of the compiled function
-        self._calls: dict[int, int] = {}
+        self.calls: dict[int, int] = {}
 
     def attach(self, sink: Sink, points: Points) -> dict[str, bool | str]:
         """Send events to `sink` from now on; returns the status of each hook: True, or why it is not installed."""
@@ -255,7 +255,7 @@ class Hooks:
             if not self.sinks:
                 self._uninstall()
                 self._codes.clear()
-                self.entered, self.called_as, self._calls = {}, set(), {}
+                self.entered, self.called_as, self.calls = {}, set(), {}
                 self._local = threading.local()
 
     # -- installing --------------------------------------------------------------------------------
@@ -325,9 +325,9 @@ class Hooks:
 
     def enter(self, uid: int, frame: FrameType) -> None:
         """Count a call of a compiled function, which runs below `frame`."""
-        self._calls[uid] = self._calls.get(uid, 0) + 1
+        self.calls[uid] = self.calls.get(uid, 0) + 1
         calls: dict[int, tuple[CodeType, int]] = vars(self._local).setdefault("calls", {})
-        calls[id(frame)] = frame.f_code, self._calls[uid]
+        calls[id(frame)] = frame.f_code, self.calls[uid]
 
     def call(self) -> int | None:
         """The innermost call in progress, by its number (from 1) among the calls of its compiled function; None without one."""

@@ -50,7 +50,7 @@ from dynascope.widgets.features.recompiles import guard_words
         ("!1/0/0: len(L['sizes']) == 2", "sizes had length 2 when it was compiled, and has another length now"),
         (
             "2/0: Cache line invalidated because L['self'] got deallocated",
-            "self of the compiled version was freed: each new object gets a version of its own",
+            "self was another object, now gone, when it was compiled: each new object gets a version of its own",
         ),
         (
             "0/0: Unexpected recompilation: runtime guards failed even though they passed during",

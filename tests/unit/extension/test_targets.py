@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 
 import pytest
@@ -199,3 +200,34 @@ def test_a_function_that_a_target_makes_is_named(shell):
     report = shell.report("%%compile -f make", "def make(n):", "    def inner(x):", "        return x * n", "    return inner",
                           "h = make(3)", "h(x)")  # fmt: skip
     assert "h, which make made, was not compiled: use -f h." in report.notes
+
+
+def test_two_modules_of_one_class_are_named_as_f_names_them(shell):
+    shell("class Net(torch.nn.Module):", "    def forward(self, x): return x + 1", "gen, disc = Net(), Net()")
+    text = shell("%%compile -f gen -f disc --view text", "gen(torch.ones(3))", "disc(torch.ones(4))").text
+    assert re.search(r"recompile \d+/1 of disc \(call 2, In\[", text)
+
+
+def test_a_recompile_of_a_named_function_is_at_the_line_that_calls_it(shell):
+    shell("import functools", "def act(x, k):", "    return x * k", "", "twice = functools.partial(act, k=2)")
+    text = shell("%%compile -f twice --view text", "twice(torch.ones(3))", "act(torch.ones(3), k=3)").text
+    assert f" of act (call 2, In[{shell.number}]:3;" in text
+
+
+def test_a_call_with_nothing_to_compile_makes_all_later_ones_eager(shell):
+    shell("def f(x, scale):", "    return x * 2 if scale else x")
+    report = shell.report("%%compile -f f", "for scale in (False, True, True): f(torch.ones(3), scale)")
+    assert report.summary.graphs == 0
+    (note,) = report.notes
+    assert note.startswith("f had nothing to compile in call 1. After such a call torch runs a function eagerly")
+    assert "as in 2 later calls" in note
+    assert shell.report("%%compile -f f", "for scale in (True, True): f(torch.ones(3), scale)").notes == []
+
+
+def test_a_recompile_that_gives_no_version_has_none_counted(shell):
+    shell("def f(x, name):", "    if name == 'sin': return x.sin()", "    raise ValueError(name)")
+    done = shell(
+        "%%compile -f f --view text", "f(torch.ones(3), 'sin')", "try: f(torch.ones(3), 'cos')", "except ValueError: pass"
+    )
+    assert "no new version: it runs eagerly from now on)" in done.text
+    assert "of 8 versions" not in done.text

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 from samples import frame, helper_five_times, loop, one_break, report, split
 
-from dynascope.compiler.report import Break, FailedGuard, Fix, Hit, Report, Trial
+from dynascope.compiler.report import Break, Counts, FailedGuard, Fix, Hit, Report, Trial
 from dynascope.compiler.report.measurements import FixSettings
 from dynascope.compiler.report.overview import causes
 from dynascope.widgets.features.breaks import advice, issue_text, outcome_words, reasons
@@ -89,6 +89,25 @@ def test_a_verified_fix_is_the_first_step() -> None:
     holds = advice(Report(fixes=[replace(chosen, verdict="conditional")]), b)[0]
     assert holds == "A fix that holds under a condition removes it: Choose with torch.cond."
     assert "A verified fix" not in " ".join(advice(Report(fixes=[replace(chosen, verdict="refused")]), b))
+
+
+def test_a_fix_that_only_moves_a_break_is_not_said_to_remove_it() -> None:
+    b = one_break().breaks[0]
+    moved = Fix(
+        id="x0", title="Move it", verdict="verified", removes=[b.id], before=Counts(breaks=1), after=Counts(breaks=1)
+    )
+    assert advice(Report(fixes=[moved]), b)[0] == "A verified fix moves it: Move it."
+    assert advice(Report(fixes=[replace(moved, after=Counts(breaks=0))]), b)[0] == "A verified fix removes it: Move it."
+
+
+def test_nothing_is_advised_that_needs_another_torch() -> None:
+    hints = ["Remove mutations from the generator.", "Set `torch._dynamo.config.capture_scalar_outputs = True`."]
+    file = "/x/site-packages/torch/nn/modules/module.py"
+    steps = advice(Report(), Break(id="b0", file=file, line=3, outcome="resumed", hints=hints))
+    assert steps[0].startswith("Set `torch._dynamo.config.capture_scalar_outputs")
+    assert steps[1] == "The line is in torch's own code: move the call that leads to it out of the compiled code."
+    assert hints[0] not in steps
+    assert advice(Report(), Break(id="b0", file="f.py", line=3, outcome="resumed", hints=hints))[0] == hints[0]
 
 
 def test_a_setting_that_holds_for_another_break_was_tried() -> None:
@@ -256,7 +275,7 @@ def test_what_torch_breaks_by_design_is_left(file: str, type: str, explanation: 
     b.file, b.type, b.explanation, b.hints = file, type, explanation, [hint]
     first, *others = advice(Report(), b)
     # what it costs is measured: not said here
-    assert first.startswith("This break is by design. Compile the forward pass and the loss, and leave")
+    assert first.startswith("This break is by design. Compile the forward pass and the loss; leave")
     assert hint not in others
     b.outcome = "skipped"
     assert advice(Report(), b)[0].startswith("Compile the forward pass and the loss")

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from samples import fixed, one_break, recompiled
 
 from dynascope.compiler.report import Counts, Fix, FixSet, Profile
-from dynascope.widgets.features.fixes import fix_words
+from dynascope.widgets.features.fixes import fix_words, fixes_summary
 from dynascope.widgets.model import view_model
 from dynascope.widgets.render.text import to_text
 
@@ -39,6 +39,23 @@ def test_a_fix_that_changes_no_file_is_no_diff() -> None:
     report.fix_set.cells = {"<cell>": "%%compile --dynamic true\nf(x)"}
     assert "%fix puts the cell with the fix below" in " ".join(to_text(report).split())
     assert "diff" not in to_text(report)
+
+
+def test_graphs_that_stay_as_many_are_not_counted_in_what_can_be_fixed() -> None:
+    """The repeated calls may have another number than the headline: then it is said that it is theirs."""
+    report = recompiled()
+    report.fixes = [Fix(id="x0", verdict="verified", removes=[report.recompiles[0].frame])]
+    report.fix_set = FixSet(fixes=["x0"], before=Counts(graphs=5), after=Counts(graphs=5))
+    assert fixes_summary(report) == "1 of 1 recompile can be fixed"
+    report.fix_set.after.graphs = 4
+    assert fixes_summary(report) == "1 of 1 recompile can be fixed: 5 graphs → 4 in the repeated calls"
+
+
+def test_graph_runs_are_those_of_all_calls() -> None:
+    report = fixed()
+    report.fixes[0].before, report.fixes[0].after = Counts(graph_runs=6), Counts(graph_runs=2)  # type: ignore[index]
+    (part,) = [p for p in view_model(report)["details"][report.breaks[0].id]["parts"] if p["kind"] == "fix"]
+    assert part["body"]["chosen"][0]["gain"] == "graph runs 6 → 2"
 
 
 def test_without_a_search_there_is_no_tab() -> None:

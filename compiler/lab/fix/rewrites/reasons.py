@@ -5,7 +5,7 @@ from __future__ import annotations
 _VALUES = "what the operator returns depends on values, which the compiler does not have"
 _MEMORY = "the memory of a tensor changes: make a new tensor instead"
 _PYTHON = "a Python value is made from a tensor's values, which the compiler does not have"
-_STATE = "it reads or changes the state of the process or the interpreter: do it outside of the compiled function"
+_UNTRACED = "the compiler does not trace what is called there: call it outside of the compiled function"
 _OBJECT = "the compiler does not trace this object: make it outside of the compiled function"
 _MODE = "the mode is not known to the compiler: pass it as an argument"
 _GRADIENTS = "gradients are computed or asked for inside: do it outside of the compiled function"
@@ -30,7 +30,7 @@ REASONS = {
     "Dynamic shape operator": _VALUES,
     "Data dependent operator": _VALUES,
     "Attempted to use `torch.nn.functional.one_hot` with data-dependent output shape": "pass num_classes",
-    "Attempted to call function marked as skipped": _STATE,
+    "Attempted to call function marked as skipped": _UNTRACED,
     "Unsupported method call": _OBJECT,
     "Unsupported function call": _OBJECT,
     "Unsupported context manager": _WITH,
