@@ -93,9 +93,7 @@ def test_a_verified_fix_is_the_first_step() -> None:
 
 def test_a_fix_that_only_moves_a_break_is_not_said_to_remove_it() -> None:
     b = one_break().breaks[0]
-    moved = Fix(
-        id="x0", title="Move it", verdict="verified", removes=[b.id], before=Counts(breaks=1), after=Counts(breaks=1)
-    )
+    moved = Fix(id="x0", title="Move it", verdict="verified", removes=[b.id], before=Counts(breaks=1), after=Counts(breaks=1))
     assert advice(Report(fixes=[moved]), b)[0] == "A verified fix moves it: Move it."
     assert advice(Report(fixes=[replace(moved, after=Counts(breaks=0))]), b)[0] == "A verified fix removes it: Move it."
 
