@@ -81,6 +81,12 @@ def byte_text(count: int) -> str:
     return f"{count / 1024**power:.1f} {'KMGT'[power - 1]}iB"
 
 
+def input_name(name: str) -> str:
+    """The program's name of a graph's input: `layers.1.weight` for `l_self_modules_layers_modules_1_parameters_weight_`."""
+    name = re.sub(r"^[lLgG]_(?:self_(?:modules_|parameters_|buffers_)?)?(\w+?)_$", r"\1", name)
+    return re.sub(r"_(?:modules|parameters|buffers)_", ".", name)
+
+
 def label(file: str, cell: int | None) -> str:
     """The short name of a file or cell: `In[3]`, `model.py`, `cell Hbol` (marimo), or `cell` (IPython, without a number)."""
     if cell is not None:

@@ -391,9 +391,12 @@ class NumbersOrigin(Part, kw_only=True):
     is_backward: bool = False
     #: whether its result is right at first, and wrong after another tensor was changed in place
     is_later: bool = False
-    #: number of the graph in the order of the call, and of the run of this graph, from 0
+    #: number of the graph in the order of the call, and of the run of this graph, from 0; how many runs it has
     graph: int = 0
     run: int = 0
+    runs: int = 1
+    #: if `is_backward`, the first input of the graph, such as a parameter, that gets a wrong gradient
+    parameter: str = ""
     compiled: NumberError
     eager: NumberError
     #: the largest magnitude among its inputs and in its result; None: unknown

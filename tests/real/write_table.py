@@ -1,4 +1,4 @@
-"""Writes examples/reference/real_models.md from what the last run of `test_real_models` left in build/real_models."""
+"""Writes what the last run of these tests left in `build` into examples/reference: real_models.md, and a table in check.md."""
 
 from __future__ import annotations
 
@@ -30,6 +30,19 @@ Last run: {date}, Python {python}, {packages}. {count}
 {rows}
 """
 
+CHECKS = """\
+{begin}
+
+| model | autocast | verdict | result: eager | compiled | gradients: eager | compiled |
+| --- | --- | --- | --- | --- | --- | --- |
+{rows}
+
+Last run: {date}, {packages}.
+
+{end}"""
+BEGIN, END = "<!-- real models: make test-real -->", "<!-- end of real models -->"
+REFERENCE = ROOT / "examples" / "reference"
+
 
 def version(package: str) -> str | None:
     try:
@@ -45,11 +58,33 @@ def line(name: str, row: dict[str, Any]) -> str:
     return "| " + " | ".join([name, *counts, remark[:200]]) + " |"
 
 
-def main() -> None:
+def write_checks() -> None:
+    """Write the table of verdicts into check.md."""
+    files = sorted((ROOT / "build" / "real_numbers").glob("*.json"))
+    found = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+    if not found:
+        return
+    rows = []
+    for row in found:
+        errors = [f"{row[who][i]:.1e}" for i in range(2) for who in ("eager", "compiled")]
+        rows.append("| " + " | ".join([row["model"], row["precision"], row["verdict"], *errors]) + " |")
+    table = CHECKS.format(
+        begin=BEGIN, rows="\n".join(rows), date=datetime.date.today().isoformat(),
+        packages=", ".join(filter(None, map(version, PACKAGES[:2]))), end=END,
+    )  # fmt: skip
+    page = REFERENCE / "check.md"
+    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
+    page.write_text(before + table + rest.partition(END)[2], encoding="utf-8")
+
+
+def write_models() -> None:
+    """Write real_models.md."""
     found: dict[str, dict[str, Any]] = {}
     files = (ROOT / "build" / "real_models").glob("rows_*.json")
     for file in sorted(files, key=lambda f: int(f.stem.partition("_")[2])):
         found.update(json.loads(file.read_text(encoding="utf-8")))
+    if not found:
+        return
     shown = {name: row for name, row in found.items() if not row["absent"]}
     agree = sum(not row["differences"] for row in shown.values())
     page = PAGE.format(
@@ -57,8 +92,9 @@ def main() -> None:
         packages=", ".join(filter(None, map(version, PACKAGES))), count=f"{agree} of {len(shown)} models agree.",
         rows="\n".join(line(name, row) for name, row in shown.items()),
     )  # fmt: skip
-    (ROOT / "examples" / "reference" / "real_models.md").write_text(page, encoding="utf-8")
+    (REFERENCE / "real_models.md").write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    write_models()
+    write_checks()

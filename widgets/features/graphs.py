@@ -9,7 +9,6 @@ report are long in total, they are not in the model, and a view in a notebook fe
 from __future__ import annotations
 
 import functools
-import re
 from typing import TypedDict
 
 from typing_extensions import NotRequired
@@ -24,6 +23,7 @@ from dynascope.compiler.report import (
     Node,
     Report,
     byte_text,
+    input_name,
     plural,
     time_text,
 )
@@ -375,18 +375,13 @@ def split_title(split: GraphSplit, graph: Graph) -> str:
     """One split: `submod_1: parameters of 1.0 MiB (layers.1.weight, layers.1.bias), a full bucket: its limit is 1.0 MiB`."""
     if split.parameter_bytes is None:
         return split.name
-    names = ", ".join(map(_parameter, split.parameters[:20])) + (", …" if len(split.parameters) > 20 else "")
+    names = ", ".join(map(input_name, split.parameters[:20])) + (", …" if len(split.parameters) > 20 else "")
     words = f"{split.name}: parameters of {byte_text(split.parameter_bytes)} ({names})"
     if not graph.bucket_limits:
         return words
     limit = graph.bucket_limits[0 if split is graph.splits[-1] else 1]
     full = split.parameter_bytes >= limit
     return f"{words}, " + (f"a full bucket: its limit is {byte_text(limit)}" if full else "less than a full bucket")
-
-
-def _parameter(name: str) -> str:
-    """The program's name of a parameter: `layers.1.weight` for `l_self_modules_layers_modules_1_parameters_weight_`."""
-    return re.sub(r"_(?:modules|parameters)_", ".", re.sub(r"^[lL]_self_(?:modules_|parameters_)?", "", name)).rstrip("_")
 
 
 def graph_lines(report: Report, terminal: Terminal) -> list[str]:

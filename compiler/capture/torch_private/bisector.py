@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import operator
 import os
 import shutil
 import tempfile
@@ -58,6 +59,14 @@ def _own_folder(bisector: Any) -> Iterator[None]:
     finally:
         bisector.bisection_enabled, bisector.in_process_cache = before
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def inductor_setting(name: str) -> Any:
+    """The value of a setting in torch._inductor.config, such as "cpp.threads"; None if this torch lacks it."""
+    try:
+        return operator.attrgetter(name)(importlib.import_module("torch._inductor.config"))
+    except AttributeError:
+        return None
 
 
 @contextlib.contextmanager

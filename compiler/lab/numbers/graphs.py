@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import itertools
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -63,6 +62,14 @@ class CapturedGraph:
     #: number of the graph in the order of first runs, and of the run of this graph, from 0
     number: int
     run: int
+    #: how many runs this graph has
+    runs: int = 1
+
+    @property
+    def leaves(self) -> list[Any]:
+        """The nodes of the inputs that get gradients, in the order in which `measure` ends with them."""
+        inputs = zip((node for node in self.module.graph.nodes if node.op == "placeholder"), self.inputs, strict=True)
+        return [node for node, value in inputs if _gets_gradient(value)]
 
     def tappable(self) -> list[Any]:
         """The nodes whose values are floating-point tensors, in order."""
@@ -133,7 +140,7 @@ class CapturedGraph:
             if is_tapped:
                 return list(result[1])
             outputs = [value for value in _flat(result) if isinstance(value, torch.Tensor) and value.is_floating_point()]
-            leaves = probes or [t for t in inputs if isinstance(t, torch.Tensor) and t.requires_grad and t.is_leaf]
+            leaves = probes or list(filter(_gets_gradient, inputs))
             differentiable = [value for value in outputs if value.requires_grad]
             gradients: Sequence[Any] = [None] * len(leaves)
             if differentiable and leaves:
@@ -143,6 +150,12 @@ class CapturedGraph:
         return list(gradients) if probes else [*outputs, *gradients]
 
 
+def _gets_gradient(value: Any) -> bool:
+    import torch
+
+    return isinstance(value, torch.Tensor) and value.requires_grad and value.is_leaf
+
+
 def first_wrong(call: RecordedCall, trials: Trials, is_wrong: Callable[[CapturedGraph], bool]) -> CapturedGraph | str:
     """The first run of a graph that is wrong, of a call that Dynamo traces anew, or why there is none.
 
@@ -150,18 +163,16 @@ def first_wrong(call: RecordedCall, trials: Trials, is_wrong: Callable[[Captured
     """
     found: list[CapturedGraph] = []
     last: list[CapturedGraph] = []
-    numbers = itertools.count()
+    runs: dict[Any, int] = {}
 
     def backend(module: Any, _: Any) -> Callable[..., Any]:
-        number, calls = -1, itertools.count()
-
         def run(*args: Any) -> Any:
-            nonlocal number
-            number = next(numbers) if number < 0 else number
+            runs[module] = runs.get(module, 0) + 1
             if not found:
                 if last and is_wrong(last[0]):
                     found.append(last[0])
-                last[:] = [CapturedGraph(module, Clones()(args), _modes(), number, next(calls))]
+                number = list(runs).index(module)
+                last[:] = [CapturedGraph(module, Clones()(args), _modes(), number, runs[module] - 1)]
             return module.forward(*args)
 
         return run
@@ -170,7 +181,10 @@ def first_wrong(call: RecordedCall, trials: Trials, is_wrong: Callable[[Captured
         error = run(call, recorded()).error_type
     if error is not None and not found:
         return f"traced again, the call raised {error}"
-    return next(iter(found or last), "traced again, the call runs no graph")
+    if not last:
+        return "traced again, the call runs no graph"
+    graph = (found or last)[0]
+    return replace(graph, runs=runs[graph.module])
 
 
 def _modes() -> Callable[[], contextlib.AbstractContextManager[None]]:

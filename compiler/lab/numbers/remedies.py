@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from dynascope.compiler.capture.torch_private.bisector import inductor_config
+from dynascope.compiler.capture.torch_private.bisector import inductor_config, inductor_setting
 from dynascope.compiler.lab import check
 from dynascope.compiler.lab.fix.plan import Plan
 from dynascope.compiler.lab.fix.trial import Trials
@@ -14,10 +15,12 @@ from dynascope.compiler.lab.fix.variations import recorded
 from dynascope.compiler.lab.numbers.graphs import CapturedGraph, Compile, Formula
 from dynascope.compiler.lab.numbers.verdict import WORSE, error_of, share_of
 from dynascope.compiler.lab.recorded_call import RecordedCall
-from dynascope.compiler.report import NumbersRemedy
+from dynascope.compiler.report import NumbersRemedy, input_name
 
-#: the settings of Inductor to try, one after the other
-_SETTINGS = ("fallback_random", "emulate_precision_casts")
+#: the settings of Inductor to try, one after the other; the last one keeps a product and a sum from becoming one operation
+_SETTINGS = {
+    "fallback_random": True, "emulate_precision_casts": True, "cpp.enable_floating_point_contract_flag": "off",
+}  # fmt: skip
 
 
 def settings_that_help(call: RecordedCall, trials: Trials, backend: Any) -> Iterator[NumbersRemedy]:
@@ -26,35 +29,60 @@ def settings_that_help(call: RecordedCall, trials: Trials, backend: Any) -> Iter
         return
     with trials.eagerly() as run:
         eager = run(call, recorded())
-    for name in _SETTINGS:
-        with trials.anew(), inductor_config(**{name: True}), trials.compiled(Plan(), backend, strict=False) as run:
+    for name, value in _SETTINGS.items():
+        if inductor_setting(name) in (None, value):
+            continue
+        with trials.anew(), inductor_config(**{name: value}), trials.compiled(Plan(), backend, strict=False) as run:
             compiled = run(call, recorded())
         if compiled.error is None and eager.error is None and check.outcome(compiled, eager).agrees:
-            yield NumbersRemedy(change=f"torch._inductor.config.{name} = True")
+            yield NumbersRemedy(change=f"torch._inductor.config.{name} = {value!r}")
             return
 
 
 def formulas_that_help(graph: CapturedGraph, name: str, compile: Compile) -> Iterator[NumbersRemedy]:
-    """The formulas with which the value of this node has far smaller errors, compiled and in eager mode."""
+    """The formula or the precision with which this node has far smaller errors, compiled and in eager mode."""
     node = next((node for node in graph.module.graph.nodes if node.name == name), None)
     if node is None:
         return
     before = graph.cut(node).measure(lambda module: module)[0]
-    for matches in (_variance, _of_exponentials, _in_float32):
-        formula = matches(node)
-        if formula is None:
-            continue
-        after = graph.cut(node, formula).measure(compile)[0]
+    formulas = [formula for matches in (_variance, _of_exponentials, _in_float32) if (formula := matches(node)) is not None]
+    changes = ((_written(*formula), formula, contextlib.nullcontext()) for formula in formulas)
+    for change, formula, setting in (*changes, *_in_full_precision(node)):
+        with setting:
+            after = graph.cut(node, formula).measure(compile)[0]
         errors = [error_of(value, before.exact) for value in (after.eager, after.compiled)]
         if max(map(share_of, errors)) * WORSE < share_of(error_of(before.eager, before.exact)):
-            yield NumbersRemedy(change=_written(*formula), eager=errors[0], compiled=errors[1])
+            yield NumbersRemedy(change=change, eager=errors[0], compiled=errors[1])
             return
+
+
+def _in_full_precision(node: Any) -> Iterator[tuple[str, None, contextlib.AbstractContextManager[None]]]:
+    """How to turn off, if it is on, that products of float32 are computed with less precision."""
+    import torch
+
+    cudnn: Any = torch.backends.cudnn
+    with contextlib.suppress(RuntimeError):  # torch does not tell where a program uses both its old and its new settings
+        if "conv" in str(node.target) and cudnn.allow_tf32:
+            allow = functools.partial(setattr, cudnn, "allow_tf32")
+            yield "torch.backends.cudnn.allow_tf32 = False", None, _set_to(allow, False, True)
+        precision, change = torch.get_float32_matmul_precision(), torch.set_float32_matmul_precision
+        if precision != "highest":
+            yield "torch.set_float32_matmul_precision('highest')", None, _set_to(change, "highest", precision)
+
+
+@contextlib.contextmanager
+def _set_to(change: Callable[[Any], None], value: Any, before: Any) -> Iterator[None]:
+    change(value)
+    try:
+        yield
+    finally:
+        change(before)
 
 
 def _written(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> str:
     if isinstance(function, _InFloat32):
         return f"{function.__name__} in float32"
-    named = [re.sub(r"^[gl]_(\w+?)_$", r"\1", str(arg)) for arg in args]  # Dynamo's name of an argument or a global
+    named = [input_name(str(arg)) for arg in args]
     return f"torch.{function.__name__}({', '.join([*named, *(f'{k}={v}' for k, v in keywords.items())])})"
 
 

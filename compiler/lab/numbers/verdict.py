@@ -159,6 +159,12 @@ def sentence(found: Numbers) -> str:
         if worst.noise is not None:
             by = size_text(worst.noise, worst.elements)
             words += f"; moving the inputs by one unit in the last place of {found.precision} changes it by {by}"
+    elif found.verdict == "both" and worst.noise is not None and not min(share_of(worst.eager), share_of(worst.compiled)):
+        by = size_text(worst.noise, worst.elements)
+        words = (
+            f"the computation loses its digits, compiled or not: moving the inputs by one unit in the last place of "
+            f"{found.precision} changes {worst.name} by {by}; it is off by {mine} in eager and by {other} compiled"
+        )
     elif found.verdict == "both":
         medians = [factor(error.median) for error in (worst.eager, worst.compiled)]
         words = (

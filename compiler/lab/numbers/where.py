@@ -22,7 +22,7 @@ from dynascope.compiler.lab.numbers.remedies import formulas_that_help, settings
 from dynascope.compiler.lab.numbers.stage import compiler_of, stage_of, stage_words
 from dynascope.compiler.lab.numbers.verdict import DRAWS, error_of, factor, share_of, size_text
 from dynascope.compiler.lab.recorded_call import RecordedCall
-from dynascope.compiler.report import NodeNumbers, Numbers, NumbersOrigin, NumbersRemedy, label
+from dynascope.compiler.report import NodeNumbers, Numbers, NumbersOrigin, NumbersRemedy, input_name, label
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.lines import CellResolver
 
@@ -74,7 +74,8 @@ class _Search:
         with self.trials.anew():
             found.origin = self._first(graph, "value") or self._first(graph, "gradient")
             if found.origin is not None:
-                found.origin.graph, found.origin.run = graph.number, graph.run
+                found.origin.graph, found.origin.run, found.origin.runs = graph.number, graph.run, graph.runs
+                found.origin.parameter = self._first_parameter(graph) if found.origin.is_backward else ""
                 found.origin.cell = self.cells(found.origin.file) if self.cells is not None and found.origin.file else None
             elif self._is_wrong(graph, self.compile):
                 found.origin_unknown = f"the result of graph {graph.number} is wrong, but not if all its values are returned"
@@ -86,7 +87,8 @@ class _Search:
     def explain(self) -> None:
         """Set `stage`, `issue` and `remedies`."""
         found, graph, settings = self.found, self.graph, self.settings
-        if found.verdict not in ("both", "eager"):  # a setting with which compiled code is as wrong as eager code does not help
+        # a setting with which compiled code is as wrong as eager code does not help
+        if found.verdict == "compiled" or all(share_of(part.eager) <= math.sqrt(self.unit) for part in found.parts):
             found.remedies += settings_that_help(self.call, self.trials, settings.backend)
         if graph is None:
             return
@@ -123,6 +125,14 @@ class _Search:
                 return _origin(graph, chosen, measured, wrong, asked)
             left = left[wrong * step : (wrong + 1) * step]
         return None
+
+    def _first_parameter(self, graph: CapturedGraph) -> str:
+        """The input that gets a wrong gradient, and is used last: the backward comes to it first."""
+        nodes = list(graph.module.graph.nodes)
+        gradients = zip(graph.leaves[::-1], graph.measure(self.compile)[::-1], strict=False)  # they come last
+        wrong = [node for node, measured in gradients if measured.is_wrong(self.found.verdict, self.unit)]
+        first = max(wrong[::-1], key=lambda node: max(map(nodes.index, node.users), default=-1), default=None)
+        return "" if first is None else input_name(first.name)
 
     def _wrong(self, measured: list[Measured]) -> int | None:
         return next((i for i, m in enumerate(measured) if m.is_wrong(self.found.verdict, self.unit)), None)
@@ -161,7 +171,8 @@ def words(found: Numbers) -> str:
         return f"Where it begins is unknown: {found.origin_unknown}" if found.origin_unknown else ""
     place = f"{label(origin.file or '', origin.cell)}:{origin.line}" if origin.file else "an unknown line"
     what = "The gradients differ" if origin.is_backward else "They differ"
-    what += f" in call {origin.run + 1} of graph {origin.graph}," if origin.run else ""
+    what += f", that of `{origin.parameter}` first," if origin.parameter else ""
+    what += f" in run {origin.run + 1} of {origin.runs} of graph {origin.graph}," if origin.runs > 1 else ""
     mine, other = size_text(origin.eager), size_text(origin.compiled)
     start = f"{what} from {place} on: `{origin.source or origin.operation}`"
     if found.verdict == "both":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from test_numbers_programs import (
     lowers,
     overflows,
     replaces,
+    reported,
     softmax_of_a_wrong_variance,
     wrong_gradient,
 )
@@ -56,6 +58,57 @@ def of_seed_0() -> torch.Tensor:
 def test_what_helps_is_offered_after_it_was_tried(function: Any, x: torch.Tensor, change: str) -> None:
     found = checked(Program(function, (x,), "")).numbers
     assert found is not None
+    assert [remedy.change for remedy in found.remedies] == [change]
+
+
+def test_products_and_sums_that_become_one_operation_are_taken_apart() -> None:
+    """What the compiler rounds once is not what it is in eager mode."""
+    x, y = (1e4 * numbers(64) for numbers in (torch.rand, torch.rand))
+
+    def cancels(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return x * y - z * w
+
+    setting = "cpp.enable_floating_point_contract_flag"
+    with torch._inductor.config.patch({setting: "fast"}):
+        found = checked(Program(cancels, (x, y, y.clone(), x.clone()), "")).numbers
+    assert found is not None
+    assert found.verdict == "both"
+    assert "it is off by nothing in eager and by" in found.sentence
+    assert [remedy.change for remedy in found.remedies] == [f"torch._inductor.config.{setting} = 'off'"]
+
+
+def product(name: str, settings_say_so: Callable[[], bool], rounding: int) -> Any:
+    """A product that has the digits of TensorFloat-32 if torch's settings allow it, as on a GPU."""
+
+    @torch.library.custom_op(f"dynascope_test::{name}_{rounding}", mutates_args=())
+    def multiplies(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        if x.dtype is torch.float32 and settings_say_so():
+            x, y = (((t.view(torch.int32) + rounding) & ~0x1FFF).view(torch.float32) for t in (x, y.contiguous()))
+        return x @ y
+
+    multiplies.register_fake(torch.matmul)
+    return multiplies
+
+
+@pytest.mark.parametrize(
+    ("name", "settings_say_so", "change"),
+    [
+        ("product", lambda: torch.get_float32_matmul_precision() != "highest", "torch.set_float32_matmul_precision('highest')"),
+        ("conv", lambda: torch.backends.cudnn.allow_tf32, "torch.backends.cudnn.allow_tf32 = False"),
+    ],
+    ids=["product", "convolution"],
+)
+def test_less_precise_products_are_turned_off(name: str, settings_say_so: Callable[[], bool], change: str) -> None:
+    eager, compiled = (product(name, settings_say_so, rounding) for rounding in (0, 0x1FFF))
+    torch.set_float32_matmul_precision("high")
+    try:
+        fault = edited(replaces(eager._opoverload, compiled._opoverload))
+        found = checked(Program(lambda x: eager(x, x.mT) * 2, (SMALL,), "", fault)).numbers
+        assert (torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32) == ("high", True)
+    finally:
+        torch.set_float32_matmul_precision("highest")
+    assert found is not None
+    assert found.verdict == "both"
     assert [remedy.change for remedy in found.remedies] == [change]
 
 
@@ -114,12 +167,24 @@ class Net(torch.nn.Module):
         return loss.detach()
 
 
-def test_of_training_steps_the_first_gradient_that_differs_is_named() -> None:
-    net, fault = Net(), edited(replaces(torch.tanh, wrong_gradient(torch.tanh)))
-    found = checked(Program(lambda x: torch.stack([net.step(x), net.step(x * 2)]), (SMALL,), "", fault)).numbers
+def wrong_gradient_if_large(x: torch.Tensor) -> torch.Tensor:
+    return torch.where((x.abs() > 3.6).any(), wrong_gradient(torch.tanh)(x), torch.tanh(x))
+
+
+@pytest.mark.parametrize(("tanh", "step"), [(wrong_gradient(torch.tanh), 0), (wrong_gradient_if_large, 2)], ids=["1", "3"])
+def test_of_training_steps_the_first_gradient_that_differs_is_named(tanh: Any, step: int) -> None:
+    torch.manual_seed(0)
+    net, fault = Net(), edited(replaces(torch.tanh, tanh))
+    program = Program(lambda x: torch.stack([net.step(x * scale) for scale in (1, 1, 4, 4)]), (SMALL,), "", fault)
+    report = reported(program)
+    assert report.check is not None
+    found = report.check.numbers
     assert found is not None
     assert found.origin is not None
-    assert (found.origin.line, found.origin.run, found.origin.is_backward) == (line_with(Net.forward, "# here"), 0, True)
+    assert (found.origin.line, found.origin.is_backward) == (line_with(Net.forward, "# here"), True)
+    assert (found.origin.run, found.origin.runs, found.origin.parameter) == (step, 4, "a.weight")
+    said = " ".join(str(report).split())
+    assert f"The gradients differ, that of `a.weight` first, in run {step + 1} of 4 of graph 0, from test_numbers.py:" in said
 
 
 def test_agreement_can_be_expected() -> None:

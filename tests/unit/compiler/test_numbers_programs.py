@@ -16,7 +16,7 @@ import torch
 from torch.nn import functional as F
 
 import dynascope
-from dynascope.compiler.report import Check
+from dynascope.compiler.report import Check, Report
 
 pytestmark = pytest.mark.slow
 aten = torch.ops.aten
@@ -38,11 +38,15 @@ class Program(NamedTuple):
     stage: tuple[str, str, str] | None = None
 
 
-def checked(program: Program) -> Check:
+def reported(program: Program) -> Report:
     torch._dynamo.reset()
     torch.manual_seed(0)
     with (program.fault or contextlib.nullcontext)() as backend:
-        report = dynascope.explain(program.call, backend=backend or "inductor", check="where")(*program.args)
+        return dynascope.explain(program.call, backend=backend or "inductor", check="where")(*program.args)
+
+
+def checked(program: Program) -> Check:
+    report = reported(program)
     assert report.check is not None
     return report.check
 
