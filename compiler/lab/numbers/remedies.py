@@ -21,6 +21,8 @@ from dynascope.compiler.report import NumbersRemedy, input_name
 _SETTINGS = {
     "fallback_random": True, "emulate_precision_casts": True, "cpp.enable_floating_point_contract_flag": "off",
 }  # fmt: skip
+#: a change in words, the formula in place of a node's, and what is set meanwhile
+Change = tuple[str, Formula | None, contextlib.AbstractContextManager[None]]
 
 
 def settings_that_help(call: RecordedCall, trials: Trials, backend: Any) -> Iterator[NumbersRemedy]:
@@ -46,8 +48,8 @@ def formulas_that_help(graph: CapturedGraph, name: str, compile: Compile) -> Ite
         return
     before = graph.cut(node).measure(lambda module: module)[0]
     formulas = [formula for matches in (_variance, _of_exponentials, _in_float32) if (formula := matches(node)) is not None]
-    changes = ((_written(*formula), formula, contextlib.nullcontext()) for formula in formulas)
-    for change, formula, setting in (*changes, *_in_full_precision(node)):
+    changes: list[Change] = [(_written(*formula), formula, contextlib.nullcontext()) for formula in formulas]
+    for change, formula, setting in [*changes, *_in_full_precision(node)]:
         with setting:
             after = graph.cut(node, formula).measure(compile)[0]
         errors = [error_of(value, before.exact) for value in (after.eager, after.compiled)]
@@ -56,7 +58,7 @@ def formulas_that_help(graph: CapturedGraph, name: str, compile: Compile) -> Ite
             return
 
 
-def _in_full_precision(node: Any) -> Iterator[tuple[str, None, contextlib.AbstractContextManager[None]]]:
+def _in_full_precision(node: Any) -> Iterator[Change]:
     """How to turn off, if it is on, that products of float32 are computed with less precision."""
     import torch
 
