@@ -26,7 +26,7 @@ from dynascope.widgets.terminal import Terminal
 from dynascope.widgets.words import capped, compiler_text, indent_of, printable, shorten
 
 #: beginnings of the compiler's hints that fit any break: these are shown last
-_GENERAL = (
+GENERAL = (
     "This graph break is fundamental", "This graph break may have been caused by an earlier", "Please report",
     "It may be possible to write Dynamo", "If it is a Python builtin, please file an issue", "If it is a third-party C/C++",
     "This graph break may be difficult to debug", "This is likely to be a Dynamo bug",
@@ -164,14 +164,16 @@ def advice(report: Report, b: Break) -> list[str]:
     is_made = any(_MAKING.search(text) for text in (b.explanation, *b.hints))
     told = not (by_design or is_false or is_unknown or is_made or is_sparse)
     ran = bool(report.hooks) and b.outcome != "raised"  # in a live run
-    fails = ran and (b.file, b.line) in passed_by_error(report)
+    caller = own_caller(b) if b.error else None
+    at = {(b.file, b.line), *([(caller.file, caller.line)] if caller is not None else [])}
+    fails = ran and not at.isdisjoint(passed_by_error(report)) and any(not h.resumes for h in b.hits)
     hints = [h for h in b.hints if h.strip() and told and not (ran and h.startswith(_MAY_FAIL))]
     if b.source.lstrip().startswith("while"):
         hints = [h for h in hints if not h.startswith("For the common pattern `if")]  # a loop cannot be made branchless
     hints = [_as_tried(report, b, compiler_text(h, 1000)) for h in hints]
-    general = [h for h in hints if h.startswith(_GENERAL)]
+    general = [h for h in hints if h.startswith(GENERAL)]
     steps = [h for h in hints if h not in general]
-    if package(b.file) == "torch" and told:  # whose code the user cannot change
+    if package(b.file) == "torch" and told and not b.error:  # whose code the user cannot change
         steps = [h for h in steps if setting_in([h])]
         steps.append("The line is in torch's own code: move the call that leads to it out of the compiled code.")
     if is_false:
@@ -183,7 +185,8 @@ def advice(report: Report, b: Break) -> list[str]:
     elif b.type == _ITERATOR:
         steps.insert(0, "Pass a list or a tuple in place of the iterator.")
     elif fails:
-        steps.insert(0, "The line raised an error when it ran uncompiled: correct it, or what compiled code gives to it.")
+        what = "line" if caller is None else "call that leads here"
+        steps.insert(0, f"The {what} raised an error when it ran uncompiled: correct it, or what compiled code gives to it.")
     elif b.error.endswith("must be bool, not SymBool"):
         steps.insert(0, "Decide it while tracing, `True if ... else False`: sizes for which it differs are then compiled anew.")
     elif "does not know how to trace the builtin" in b.explanation:

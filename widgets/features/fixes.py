@@ -281,7 +281,9 @@ def fix_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
         own = considered(report, [id])
         tried = [] if any(fix.chosen for fix in own) else own[:3]
         vain |= dict.fromkeys(f"✗ {_removed(fix, places)}: {fix_words(fix)}" for fix in tried)
-    out += [line for words in vain for line in terminal.wrap(words, "    ", 2, "soft")]
+    if not vain:  # the repeated calls may break elsewhere
+        vain = {f"✗ {fix_words(f)}": None for f in report.fixes or () if not (f.chosen or f.break_ or f.recompile)}
+    out += [line for words in [*vain][: 3 * most] for line in terminal.wrap(words, "    ", 2, "soft")]
     return [*out, *(line for note in report.fix_set.notes for line in terminal.wrap("note: " + note, "", 3))]
 
 

@@ -14,7 +14,7 @@ from typing import TypedDict
 
 from dynascope.compiler.report import Break, Fix, Frame, Recompile, Report, plural, time_text
 from dynascope.compiler.report.overview import OWNERS, Call, Cause, Owners, call_tree, causes, ran_in
-from dynascope.widgets.features.breaks import advice, cause_of, instead_of, kind_words, outcome
+from dynascope.widgets.features.breaks import GENERAL, advice, cause_of, instead_of, kind_words, outcome
 from dynascope.widgets.features.fixes import considered, is_refused
 from dynascope.widgets.features.places import Places, break_code
 from dynascope.widgets.features.recompiles import recompile_words
@@ -234,7 +234,7 @@ class CauseWords:
         title = _SETTINGS.get(cause.setting or "") or _TYPES.get(cause.type, (lower_first(kind_words(self.breaks[0])),))[0]
         if len({b.error for b in self.breaks}) == 1 and self.breaks[0].error:
             title = self.breaks[0].error
-        own = (s for s in steps if not s.startswith(("Other code of", "Meant to be here?")))
+        own = (s for s in steps if not s.startswith(("Other code of", "Meant to be here?", *GENERAL)))
         return compiler_text(title, 200), shorten(next(own, instead_of("")), 200)
 
     def example(self) -> str:

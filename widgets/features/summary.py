@@ -228,7 +228,7 @@ def _chosen(places: Places) -> list[str]:
     found = [
         f"{fix.title} ({fix.verdict}): {row['gain']}." + (f" Condition: {row['condition']}" if row["condition"] else "")
         for fix, row in rows[:3]
-    ] + ([f"{len(rows) - 3} more, listed with the breaks."] if len(rows) > 3 else [])
+    ] + ([f"{len(rows) - 3} more, listed with the breaks and recompiles."] if len(rows) > 3 else [])
     summary = fixes_summary(places.report)
     return found or ([f"{summary}."] if summary else [])
 

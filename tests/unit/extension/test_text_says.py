@@ -180,6 +180,14 @@ def calls_an_operation(x: torch.Tensor) -> torch.Tensor:
     return y
 
 
+def test_a_call_that_fails_in_torchs_code_is_to_be_corrected_and_a_break_before_it_did_not_fail(shell):
+    shell("a, b = torch.nn.Linear(3, 3), torch.nn.Linear(4, 4)")
+    told = shell("%%compile --view text", "def f(x):", "    y = a(x)", "    print(end='')", "    return b(y)", "f(x)").text
+    failed, printed = (part for part in told.split("✂ graph break at ")[1:])
+    assert "→ The call that leads here raised an error when it ran uncompiled: correct it" in " ".join(failed.split())
+    assert "raised an error when it ran" not in " ".join(printed.split())
+
+
 def test_a_break_in_a_package_has_the_users_line_and_no_error_that_did_not_come() -> None:
     words = text(calls_an_operation)
     line = calls_an_operation.__code__.co_firstlineno + 1

@@ -157,6 +157,14 @@ def test_near_edits_of_one_fix_are_one_diff() -> None:
     assert part["body"]["chosen"][0]["diff"] == [*rows, *(f" {lines[n]}" for n in (6, 7) if n in lines)]
 
 
+def test_what_was_tried_for_a_break_that_the_repeated_calls_lack_is_told() -> None:
+    """As under fullgraph, where the run stops at another break than the repeated calls."""
+    report = one_break()
+    report.fixes = [Fix(id="x0", title="Capture it", verdict="refused", settings={"dynamic": True}, reason="another break")]
+    report.fix_set = FixSet()
+    assert "✗ Capture it: refused, another break" in to_text(report)
+
+
 def test_where_nothing_was_tried_nothing_was_refused() -> None:
     known = Fix(id="x0", title="No change is known", verdict="refused", reason="use clone()")
     assert fix_words(known) == "No change is known: use clone()"

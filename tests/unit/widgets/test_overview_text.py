@@ -6,7 +6,7 @@ import re
 
 import pytest
 from msgspec.structs import replace
-from samples import broken, frame, graph, huge, loop, many, model
+from samples import broken, frame, graph, huge, loop, many, model, one_break
 from samples import report as sample
 
 from dynascope.compiler.report import (
@@ -261,6 +261,14 @@ def test_what_else_was_tried_in_vain_is_not_advised() -> None:
     report.fixes = [Fix(id="x0", recompile=report.recompiles[0].frame, settings={"dynamic": True}, verdict="refused")]
     again = next(cause for cause in shown(report)["causes"] if cause["kind"] == "recompile")
     assert "dynamic" not in again["fix"]
+
+
+def test_no_step_to_take_is_not_what_to_do_first() -> None:
+    report = one_break()
+    report.breaks[0].type = "A new type"
+    report.breaks[0].hints = ["This graph break may be difficult to debug. Please report it."]
+    report.fixes, report.fix_set = [tried(report.breaks[0].id, "refused")], FixSet()
+    assert advice(report)["first"].endswith(": Move it out of the compiled code.")
 
 
 def test_what_is_verified_is_done_first_and_the_rest_remains() -> None:
