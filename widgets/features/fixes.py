@@ -124,11 +124,15 @@ def how_to_apply(report: Report) -> str:
     fixes = report.fixes_to_apply(conditional=True)
     if fixes is None or not fixes.fixes:
         return ""
+    sure = report.fix_set is not None and bool(report.fix_set.fixes)
     if fixes.edits and not report.patched_by.startswith("report."):
-        return f"{report.patched_by} writes the fixes into the files"
+        words = [f"{report.patched_by} writes the fixes into the files"] if sure else []
+        if fixes is not report.fix_set:
+            rest = "writes those that hold under a condition, too" if sure else "writes the fixes into the files"
+            words.append(f"{report.patched_by} --conditional {rest}")
+        return "; ".join(words)
     if fixes.edits:
         both = "report.patch({0}) is the diff; `with report.fixed({0}) as f:` gives the fixed function"
-        sure = report.fix_set is not None and bool(report.fix_set.fixes)
         words = [both.format("")] if sure else []
         if fixes is not report.fix_set:
             words.append("with the conditional fixes, too: " * sure + both.format("conditional=True"))

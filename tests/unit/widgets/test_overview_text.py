@@ -298,6 +298,10 @@ def test_a_break_that_stays_without_the_conditional_fixes_is_under_a_condition()
     report.conditional_fix_set = FixSet(fixes=["x0", "x1"], before=Counts(breaks=3), after=Counts(breaks=0))
     assert "3 of 3 graph breaks and" in (said := advice(report)["first"])
     assert "can be fixed, 1 of them under a condition" in said
+    report.conditional_fix_set.edits, report.patched_by = [FixEdit("model.py", 1, 1)], "dynascope fix --apply"
+    assert "--apply --conditional writes those that hold under a condition, too" in advice(report)["first"]
+    report.fix_set.fixes = []
+    assert ". dynascope fix --apply --conditional writes the fixes into the files" in advice(report)["first"]
 
 
 def test_causes_are_called_costly_only_where_times_were_measured() -> None:
