@@ -1,6 +1,6 @@
 """What `fix` does for the models of `broken_models`, each in a process of its own: one line of JSON for each in OUT.
 
-    python tests/real/fix_models.py [--seconds 600] OUT [NAME...]
+    python tests/real/fix_models.py [--seconds N] OUT [NAME...]
     python tests/real/fix_models.py - NAME
     python tests/real/fix_models.py --table OUT
 
@@ -123,11 +123,24 @@ def differences(eager: dict[str, Any], fixed: dict[str, Any]) -> list[str]:
     return wrong
 
 
-def measured(name: str, made: Broken, limit: float) -> dict[str, Any]:
+def measured(name: str, made: Broken, limit: float | None) -> dict[str, Any]:
     from dynascope import explain
+    from dynascope.compiler.lab.fix import search
 
+    class Timed(search.Search):
+        """When the search begins, and when it first says that something can be fixed."""
+
+        def __init__(self, trials: Any, report: Any, *, on_progress: Callable[[str], None], **options: Any) -> None:
+            super().__init__(trials, report, on_progress=self._heard, **options)
+            began.append(time.perf_counter())
+
+        def _heard(self, sentence: str) -> None:
+            if "so far" in sentence:
+                answered.append(time.perf_counter())
+
+    began, answered, search.Search = list[float](), list[float](), Timed  # type: ignore[misc]
     torch.manual_seed(1)
-    started = time.process_time()
+    started, called = time.process_time(), time.perf_counter()
     report = explain(made.call, backend="eager", fix=True, fix_seconds=limit)(**made.inputs(0))
     processor = time.process_time() - started
     fixes = report.fixes_to_apply(conditional=True)
@@ -136,7 +149,10 @@ def measured(name: str, made: Broken, limit: float) -> dict[str, Any]:
     row: dict[str, Any] = {
         "model": name, "breaks": len(report.breaks), "graphs": report.summary.graphs, "recompiles": report.summary.recompiles,
         "first_call_only": sum(bool(b.first_call_only) for b in report.breaks),
-        "processor_seconds": round(processor, 1), "verified": verified, "conditional": len(chosen) - verified,
+        "processor_seconds": round(processor, 1),
+        "first_call_seconds": round(began[0] - called, 1) if began else None,
+        "first_answer_seconds": round(answered[0] - began[0], 1) if answered else None,
+        "verified": verified, "conditional": len(chosen) - verified,
         "fixes": [{"title": f.title, "verdict": f.verdict, "condition": f.condition} for f in chosen],
         "refused": sorted({f"{f.title}: {f.reason[:160]}" for f in report.fixes if f.verdict == "refused"}),
     }  # fmt: skip
@@ -173,7 +189,7 @@ def main() -> None:
     parser.add_argument("out")
     parser.add_argument("--table", action="store_true")
     parser.add_argument("names", nargs="*")
-    parser.add_argument("--seconds", type=float, default=600, help="limit of a search")
+    parser.add_argument("--seconds", type=float, help="limit of a search, in place of the usual one")
     parser.add_argument("--unfixed", action="store_true", help="only a warm call, in a fresh process")
     given = parser.parse_args()
     if given.table:
@@ -190,7 +206,7 @@ def main() -> None:
         return
     for name in given.names or MODELS:
         start = time.perf_counter()
-        row = one(name, "--seconds", str(given.seconds))
+        row = one(name, *([] if given.seconds is None else ["--seconds", str(given.seconds)]))
         row["warm"] = one(name, "--unfixed")
         row["seconds"] = round(time.perf_counter() - start)
         with open(given.out, "a", encoding="utf-8") as lines:
