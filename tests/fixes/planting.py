@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -50,9 +51,9 @@ def counted_verifications() -> Iterator[list[Plan]]:
     plans: list[Plan] = []
     verify = Verifier.verify
 
-    def counted(self: Verifier, plan: Plan, *, gradients: bool = True) -> Verification:
+    def counted(self: Verifier, plan: Plan, **options: Any) -> Verification:
         plans.append(plan)
-        return verify(self, plan, gradients=gradients)
+        return verify(self, plan, **options)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Verifier, "verify", counted)
@@ -63,8 +64,12 @@ def counted_verifications() -> Iterator[list[Plan]]:
 def no_time_for_rewrites() -> Iterator[None]:
     """The time limit is reached after settings were tried."""
 
-    def extend(self: object) -> None:
-        raise search.OutOfTime
+    extended = search.Search._extend
+
+    def extend(self: search.Search) -> None:
+        if self.found.is_complete:
+            raise search.OutOfTime
+        extended(self)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(search.Search, "_extend", extend)

@@ -37,20 +37,18 @@ IsOwn = Callable[[str, int], bool]
 def differences(
     actual: Observation,
     expected: Observation,
-    assumption: str = "",
     *,
     made: bool = False,
     is_own: IsOwn = lambda what, index: False,
 ) -> Difference | None:
     """How a run differs from eager's, in words; None if it does not.
 
-    `assumption`: what the change assumes; where it names two exceptions, one may be raised instead of the other.  `made`:
-    whether the inputs are not those of a recorded call; the program may depend on the exceptions of recorded calls.
+    `made`: whether the inputs are not those of a recorded call; the program may depend on the exceptions of recorded calls.
     """
     if expected.error is not None and actual.error is None:
         return Difference(f"raises nothing where eager raises {expected.error_type}", made, made)
     if actual.error is not None:
-        text = _other_error(actual, expected, assumption)
+        text = _other_error(actual, expected)
         return None if text is None else Difference(text, made and expected.error is not None)
     wrong = _other_parts(actual, expected, is_own) or state_difference(actual.state, expected.state, Rounding(expected.lowest))
     return Difference(wrong) if wrong is not None else _other_output(actual, expected)
@@ -88,15 +86,14 @@ def loses_changes(actual: Observation, expected: Observation) -> bool:
     return expected.error is not None and actual.error is not None and bool(state_difference(actual.state, expected.state))
 
 
-def _other_error(actual: Observation, expected: Observation, assumption: str) -> str | None:
+def _other_error(actual: Observation, expected: Observation) -> str | None:
     if expected.error is None:
         return f"raises {actual.error_type}: {_first_line(actual.error)}"
-    names = (str(actual.error_type), str(expected.error_type))
-    if actual.error_type != expected.error_type and not all(name in assumption for name in names):
-        return f"raises {names[0]} where eager raises {names[1]}"
+    if actual.error_type != expected.error_type:
+        return f"raises {actual.error_type} where eager raises {expected.error_type}"
     printed = actual.printed.splitlines()  # with the compiler's own lines about the exception
     lost = next((line for line in expected.printed.splitlines() if not any(_same_line(p, line) for p in printed)), None)
-    return None if lost is None else f"does not print {lost!r:.60} before it raises {names[0]}"
+    return None if lost is None else f"does not print {lost!r:.60} before it raises {actual.error_type}"
 
 
 def _first_line(error: BaseException | None) -> str:

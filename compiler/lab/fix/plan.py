@@ -34,7 +34,6 @@ class Plan:
     settings: Mapping[str, object] = field(default_factory=dict)
     #: the texts before any edit, of the files in `texts`
     originals: Mapping[str, str] = field(default_factory=dict)
-    assumptions: tuple[str, ...] = ()
     #: conditions in the edited code, as in `Candidate`
     tests: tuple[Condition, ...] = ()
 
@@ -54,10 +53,7 @@ class Plan:
         settings = _merged(self.settings, candidate.settings)
         if not candidate.edits and settings == self.settings:
             raise NotApplicable("it is in force already, for another graph break or recompile, and does not remove this one")
-        return replace(
-            self, texts=texts, originals=originals, settings=settings,
-            assumptions=(*self.assumptions, *filter(None, [candidate.assumption])), tests=(*self.tests, *candidate.tests),
-        )  # fmt: skip
+        return replace(self, texts=texts, originals=originals, settings=settings, tests=(*self.tests, *candidate.tests))
 
     def with_texts(self, texts: Mapping[str, str]) -> Plan:
         """This plan with other texts of its files."""

@@ -21,7 +21,7 @@ import contextlib
 import itertools
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from dynascope.compiler.capture.torch_private import marks
@@ -46,7 +46,16 @@ from dynascope.compiler.lab.fix.plan import WARM_UP, Plan
 from dynascope.compiler.lab.fix.rewrites import branches, comprehensions, guards, messages, numbers, reasons, settings, wraps
 from dynascope.compiler.lab.fix.text_edits import NotApplicable
 from dynascope.compiler.lab.fix.trial import TookTooLong, TrialResult, Trials
-from dynascope.compiler.lab.fix.verification import QUICK, THOROUGH, ZERO_GRADIENT, NoGradients, Refused, Verification, Verifier
+from dynascope.compiler.lab.fix.verification import (
+    QUICK,
+    THOROUGH,
+    ZERO_GRADIENT,
+    NoGradients,
+    OutOfTime,
+    Refused,
+    Verification,
+    Verifier,
+)
 from dynascope.compiler.lab.recorded_call import RecordedCall
 from dynascope.compiler.parsing import no_syntax_warnings
 from dynascope.compiler.report import Break, Fix, Recompile, Report, plural
@@ -58,6 +67,7 @@ CANDIDATE_SOURCES: tuple[CandidateSource, ...] = (
     settings.candidates,
     numbers.candidates,
     numbers.of_numpy,
+    guards.known_first,
     guards.raising,
     guards.indexing,
     branches.candidates,
@@ -70,11 +80,12 @@ CANDIDATE_SOURCES: tuple[CandidateSource, ...] = (
 _NOT_FOR_ENTRIES = (wraps.of_the_function,)
 #: the share of the time for verified changes, if others hold under a condition
 _SURE_SHARE = 0.4
+_NONE_OF_ITS_OWN = "None of its own: it builds on the conditional changes above"
 TIME_LIMIT, INTERRUPTED = "the time limit was reached", "the search was interrupted"
 
 
-class OutOfTime(Exception):
-    """The time limit was reached."""
+class _Stopped(NotApplicable):
+    """The search has stopped: what is not known by now is not tried."""
 
 
 @dataclass
@@ -105,15 +116,12 @@ class FixedProgram:
 
 @dataclass
 class _Change:
-    """A candidate, the fix that tells of it, and what was verified when it joined the plan."""
+    """A candidate, and the fix that tells of it."""
 
     candidate: Candidate
     fix: Fix
-    verification: Verification = field(default_factory=Verification)
     #: what is better, for a rewrite that is kept only because it captures more; else ""
     gain: str = ""
-    #: of the verification's conditions, those that the changes before it do not have
-    conditions: dict[str, str] = field(default_factory=dict)
     #: the fixes that were not tried because this one holds
     instead: list[Fix] = field(default_factory=list)
 
@@ -128,14 +136,28 @@ class _Step:
     change: _Change = field(default_factory=lambda: _Change(Candidate("setting", ""), Fix(id="")))
     #: how many of them are kept only because they capture more
     gains: int = 0
-    #: whether this plan is verified, and not only a later one
-    is_verified: bool = False
+    #: what was verified for this plan; None: only a later one is verified
+    verification: Verification | None = None
 
     @property
     def badness(self) -> tuple[int, int, int]:
         # smaller is better; a change that only moves a break may capture more, too, but does not count as better
-        report = self.ran.report
-        return len(report.breaks) + eager_frames(report), report.summary.recompiles, -self.gains
+        return (*_badness(self.ran.report), -self.gains)
+
+
+def _badness(report: Report) -> tuple[int, int]:
+    return len(report.breaks) + eager_frames(report), report.summary.recompiles
+
+
+def _verified(steps: Sequence[_Step], number: int) -> Verification:
+    """What was verified of a step: by itself, or by the sum of the changes up to a later one."""
+    return next((step.verification for step in steps[number:] if step.verification is not None), Verification())
+
+
+def _conditions(steps: Sequence[_Step], number: int) -> list[str]:
+    """The conditions of a step that those before it do not have."""
+    earlier = {way for step in steps[:number] if step.verification is not None for way in step.verification.conditions}
+    return [words for way, words in _verified(steps, number).conditions.items() if way not in earlier]
 
 
 class Search:
@@ -208,7 +230,7 @@ class Search:
                 self._drop_unverified()
                 if not self._allows_conditions:
                     self._allow_conditions()
-                self._combine_settings()  # of what is known by now
+                self._choose()  # of what is known by now
             self._seconds *= 1.5  # more time, to confirm what was found so far
             self._trials.deadline = self._started + self._seconds
         if self._steps:
@@ -228,11 +250,12 @@ class Search:
         """From now on, changes may hold under a condition."""
         self._sure = len(self._steps)
         self._allows_conditions, self._gradients = True, self._verifier.asks_for_gradients()
-        self._given_up -= self._conditional
+        self._given_up.clear()
+        self._dropped.clear()
 
     def _start(self) -> bool:
         """Run the unchanged program; returns whether it does again what it did."""
-        self._on_progress("running the calls again")
+        self._say("running the calls again")
         try:
             ran = self._trace(Plan())
             if all(seen.error is None for seen in ran.observed):
@@ -243,7 +266,7 @@ class Search:
                 f"No change was tried: the unchanged program gave another result when it was run again: {reason}"
             )
             return False
-        self._steps = [_Step(Plan(), ran, is_verified=True)]
+        self._steps = [_Step(Plan(), ran, verification=Verification())]
         self.found.before = ran
         if len(ran.report.breaks) < len(self._report.breaks):
             if self._is_whole:
@@ -263,44 +286,51 @@ class Search:
         first = _Step(Plan(), TrialResult(self._report, again.observed))
         change = self._change(candidate, first, self._report.breaks[0].id, None)
         self.found.before = first.ran
-        self._steps = [first, _Step(Plan(settings=dict(candidate.settings)), again, change, is_verified=True)]
+        self._steps = [first, _Step(Plan(settings=dict(candidate.settings)), again, change, verification=Verification())]
         self._traced.append((self._steps[-1].plan, again))
         self.found.fixes.append(change.fix)
 
+    def _say(self, sentence: str) -> None:
+        """Tell what is done now, and how many graph breaks are known to go by then."""
+        before, now = (len(step.ran.report.breaks) for step in (self._steps[0], self._steps[-1])) if self._steps else (0, 0)
+        so_far = f"{before - now} of {plural(before, 'graph break')} can be fixed so far; " if now < before else ""
+        self._on_progress(so_far + sentence)
+
     # -- trials --------------------------------------------------------------------------------------------------------
 
-    def _trace(self, plan: Plan) -> TrialResult:
-        """What the compiler makes of the program under this plan."""
+    def _trace(self, plan: Plan, is_better: Callable[[Report], bool] = lambda report: True) -> TrialResult:
+        """What the compiler makes of the program under this plan; of what is better, how often it leaves graphs is counted."""
         known = next((ran for other, ran in self._traced if other == plan), None)
         if known is None:
             if self._why_stopped:
-                raise NotApplicable(self._why_stopped)
+                raise _Stopped(self._why_stopped)
             self._tick()
-            known = self._trials.run(plan, QUICK)
+            known = self._trials.run(plan, QUICK, is_better)
             self._traced.append((plan, known))
         return known
 
-    def _verify(self, step: _Step) -> None:
-        """Verify a step, and note under which conditions it holds; raises NotApplicable or Refused."""
+    def _verify(self, step: _Step) -> list[str]:
+        """Verify a step on top of those that are chosen, and return its own conditions; raises NotApplicable or Refused."""
         known = [(gradients, found) for plan, gradients, found in self._verified if plan == step.plan]
         found = next((found for g, found in known if g == self._gradients or isinstance(found, Verification)), None)
         if found is None:
+            if self._why_stopped:
+                raise _Stopped(self._why_stopped)
+            seconds = (self._started + self._seconds - time.perf_counter()) / 2
             try:
-                if self._why_stopped:
-                    raise NotApplicable(self._why_stopped)
                 self._verifier.compare(step.plan, step.ran.observed)
-                found = self._verifier.verify(step.plan, gradients=self._gradients)
+                found = self._verifier.verify(step.plan, gradients=self._gradients, seconds=seconds)
+                told = settings.conditions(step.ran.report, self._steps[0].ran.report, step.plan.text)
+                found.conditions |= told
             except (NotApplicable, Refused) as failed:
                 found = failed
+            except OutOfTime:
+                found = NotApplicable("there was no time to compare its results")
             self._verified.append((step.plan, self._gradients, found))
         if not isinstance(found, Verification):
             raise found
-        earlier = {way for chosen in self._steps for way in chosen.change.conditions}
-        ways = found.conditions | {
-            words: words for words in settings.conditions(step.plan.settings, step.ran.report, step.plan.text)
-        }
-        step.change.verification, step.is_verified = found, True
-        step.change.conditions = {way: words for way, words in ways.items() if way not in earlier}
+        step.verification = found
+        return _conditions([*(s for s in self._steps if s is not step), step], -1)
 
     # -- the search ---------------------------------------------------------------------------------------------------
 
@@ -321,37 +351,41 @@ class Search:
                         made.setdefault(str(c.settings), (c, b))
         ways = list[tuple[_Step, Candidate, Break]]()
         for number, (c, b) in enumerate(made.values(), 1):
-            self._on_progress(f"tracing with setting {number} of {len(made)}: {c.title}")
+            self._say(f"tracing with setting {number} of {len(made)}: {c.title}")
             if (better := self._with_setting(c, b, step)) is not None:
                 ways.append((better, c, b))
+        ways.sort(key=lambda way: way[0].badness)
+        while ways and not self._add_settings(step, ways):
+            del ways[0]  # it does not hold by itself
+
+    def _add_settings(self, step: _Step, ways: list[tuple[_Step, Candidate, Break]]) -> bool:
+        """Add those of these settings that help together, without the last ones if the sum does not hold."""
         chain = [step]
-        for _, c, b in sorted(ways, key=lambda way: way[0].badness):
+        for _, c, b in ways:
             if (better := self._with_setting(c, b, chain[-1])) is not None:
                 chain.append(better)
         while len(chain) > 1:
-            self._on_progress(f"verifying {plural(len(chain) - 1, 'setting')}")
+            self._say(f"verifying {plural(len(chain) - 1, 'setting')}")
             last = chain[-1]
             key = break_key(next(b for way, c, b in ways if c == last.change.candidate), step.plan)
             try:
-                self._verify(last)
-                if not last.change.conditions or self._allows_conditions:
-                    break
+                if not self._verify(last) or self._allows_conditions:
+                    self.found.fixes += [chosen.change.fix for chosen in chain[1:]]
+                    self._steps += chain[1:]
+                    return True
                 self._conditional.add(key)
             except NoGradients:
                 self._conditional.add(key)
             except (NotApplicable, Refused):
                 pass
             chain.pop()
-        for chosen in chain[1:]:
-            chosen.change.verification, chosen.change.conditions = chain[-1].change.verification, chain[-1].change.conditions
-            self.found.fixes.append(chosen.change.fix)
-            self._steps.append(chosen)
+        return False
 
     def _with_setting(self, c: Candidate, b: Break, step: _Step) -> _Step | None:
         """The step with one more setting, unverified; None if the compiler does no better with it."""
         try:
             plan = step.plan.with_candidate(c)
-            ran = self._trace(plan)
+            ran = self._trace(plan, lambda after: _badness(after) < _badness(step.ran.report))
         except NotApplicable:
             return None
         better = _Step(plan, ran, self._change(c, step, self._id(b, step), None))
@@ -375,7 +409,7 @@ class Search:
         while True:
             while (better := self._improved(self._steps[-1])) is not None:
                 self._steps.append(better)
-                if better.is_verified:
+                if better.verification is not None:
                     self._batch *= 2
                 elif len(self._steps) - self._first_unverified() >= self._batch:
                     self._settle()
@@ -384,7 +418,7 @@ class Search:
 
     def _first_unverified(self) -> int:
         """The number of the first step after the last verified one."""
-        return 1 + max((number for number, step in enumerate(self._steps) if step.is_verified), default=-1)
+        return 1 + max((number for number, step in enumerate(self._steps) if step.verification is not None), default=-1)
 
     def _settle(self) -> bool:
         """Verify the steps after the last verified one by their sum; False: they are to be tried again, one by one."""
@@ -392,10 +426,9 @@ class Search:
         if first == len(self._steps):
             return True
         last = self._steps[-1]
-        self._on_progress(f"verifying {plural(len(self._steps) - first, 'change')}")
+        self._say(f"verifying {plural(len(self._steps) - first, 'change')}")
         with contextlib.suppress(NotApplicable, Refused):
-            self._verify(last)
-            if not last.change.conditions and not last.change.verification.zero_gradients:
+            if not self._verify(last) and not _verified(self._steps, -1).zero_gradients:
                 self._batch *= 2
                 return True
         self._batch = 1
@@ -489,9 +522,9 @@ class Search:
                     plan = plan.with_candidate(c)
                     together.append((b, c))
             if len(together) > 1:
-                self._on_progress(f"tracing {len(together)} changes at once")
+                self._say(f"tracing {len(together)} changes at once")
                 with contextlib.suppress(NotApplicable):
-                    after = self._trace(plan).report
+                    after = self._trace(plan, lambda report: False).report
                     for b, c in together:
                         if why_no_better(after, step.ran.report, plan, step.plan, b) == STAYS:
                             self._hopeless.add((self._id(b, step), c.title))
@@ -547,15 +580,16 @@ class Search:
         same = [x for x in earlier if (x.break_, x.recompile) == (break_, recompile)]
         self.found.fixes = [*(x for x in self.found.fixes if x not in same), *(c.fix for c in changes)]
         for number, change in enumerate(changes):
-            self._on_progress(f"trying change {self._tried + 1}: {change.candidate.title}")
+            self._say(f"trying change {self._tried + 1}: {change.candidate.title}")
             self._tried += 1
             if break_ is not None and (break_, change.candidate.title) in self._hopeless:
                 change.fix.verdict, change.fix.reason = "refused", STAYS
                 continue
             better = self._try(change, step, key, why_worse)
-            if better is not None and change.conditions and not self._allows_conditions:
+            conditions = [] if better is None or self._allows_conditions else _conditions([*self._steps, better], -1)
+            if conditions:
                 self._conditional.add(key)
-                change.fix.reason = f"holds only under a condition: {next(iter(change.conditions.values()))}"
+                change.fix.reason = f"holds only under a condition: {conditions[0]}"
             elif better is not None:
                 change.instead = [other.fix for other in changes[number + 1 :]]
                 return better
@@ -566,11 +600,15 @@ class Search:
         candidate, fix, before = change.candidate, change.fix, step.ran.report
         try:
             plan = step.plan.with_candidate(candidate)
-            ran = self._trace(plan)
+
+            def why_refused(after: Report) -> str | None:
+                return None if candidate.kind == "rewrite" and captures_more(after, before) else why_worse(after, plan)
+
+            ran = self._trace(plan, lambda after: why_refused(after) is None)
             fix.after = ran.counts
+            if (refusal := why_refused(ran.report)) is not None:
+                raise Refused(refusal)
             reason = why_worse(ran.report, plan)
-            if reason is not None and not (candidate.kind == "rewrite" and captures_more(ran.report, before)):
-                raise Refused(reason)
             if fix.recompile is None and ran.cost is not None and step.ran.cost is not None and ran.cost > 2 * step.ran.cost:
                 raise Refused(f"a call after the first one does more outside graphs: {step.ran.words()} → {ran.words()}")
             better = _Step(plan, ran, change, step.gains + (reason is not None))
@@ -580,6 +618,8 @@ class Search:
             fix.verdict, fix.reason = "refused", str(failed)
             if isinstance(failed, NoGradients):
                 self._conditional.add(key)
+            if isinstance(failed, _Stopped):
+                fix.verdict, fix.reason = "untried", ""
             return None
         stays = "The graph break stays" if fix.recompile is None else "The recompiles stay"
         change.gain = "" if reason is None else gain(ran.report, before, stays)
@@ -597,17 +637,14 @@ class Search:
             kept = self._steps[:number]
             try:
                 for other in self._steps[number + 1 :]:
-                    self._tick()
                     plan = kept[-1].plan.with_candidate(other.change.candidate)
-                    kept.append(replace(other, plan=plan, ran=self._trace(plan)))
+                    kept.append(replace(other, plan=plan, ran=self._trace(plan), verification=None))
                 smaller = kept[-1]
                 if (smaller.badness, -operations(smaller.ran.report)) > (last.badness, -operations(last.ran.report)):
                     continue
-                self._verifier.compare(smaller.plan, smaller.ran.observed)
-                verification = self._verifier.verify(smaller.plan, gradients=self._gradients)
-                if not verification.conditions.keys() <= last.change.verification.conditions.keys():
+                self._verify(smaller)
+                if not _verified(kept, -1).conditions.keys() <= _verified(self._steps, -1).conditions.keys():
                     continue
-                smaller.change.verification = verification
             except (NotApplicable, Refused):
                 continue
             step.change.fix.verdict, step.change.fix.reason = "refused", "not needed with the changes after it"
@@ -624,14 +661,14 @@ class Search:
         is_changed = any(WARM_UP not in step.change.candidate.settings for step in self._steps[1:])
         if not is_changed or not isinstance(backend, str) or backend in (QUICK, THOROUGH):
             return
-        self._on_progress(f"running the fixed program with {backend}")
+        self._say(f"running the fixed program with {backend}")
         self._tick()
-        plan, last = self._steps[-1].plan, self._steps[-1].change
+        plan, verification = self._steps[-1].plan, _verified(self._steps, -1)
         try:
             ran = self._trials.run(plan, backend)
             if not any(seen.drew for seen in ran.observed):  # random numbers may differ
                 seen = self._verifier.compare(plan, ran.observed, backend)
-                last.verification.differs = last.verification.differs or seen.differs
+                verification.differs = verification.differs or seen.differs
         except (NotApplicable, Refused) as reason:
             self._drop_from(self._sure if len(self._steps) > self._sure else 1, f"with the backend {backend}: {reason}")
             self._confirm()
@@ -643,18 +680,15 @@ class Search:
             change, now, then = step.change, step.ran.report, before.ran.report
             fix, is_sure = change.fix, number < self._sure
             fix.verdict = "verified" if is_sure else "conditional"
-            fix.condition = (
-                ""
-                if is_sure
-                else ". ".join(change.conditions.values()) or "None of its own: it builds on the conditional changes above"
-            )
-            compared = self._steps[self._sure - 1] if is_sure else last
-            fix.reason = ". ".join(filter(None, [compared.change.verification.words(), change.gain]))
+            if not is_sure:
+                fix.condition = ". ".join(_conditions(self._steps, number)) or _NONE_OF_ITS_OWN
+            compared = self._sure - 1 if is_sure else -1
+            fix.reason = ". ".join(filter(None, [_verified(self._steps, compared).words(), change.gain]))
             if WARM_UP in change.candidate.settings:
                 fix.reason = "traced again after the first call, they do not come back"
             remarks = settings.assumptions(change.candidate.settings, last.ran.report)
             remarks += caught_in_graph(last.ran.report, last.plan.text) if before is self._steps[0] else []
-            remarks += [ZERO_GRADIENT] if change.verification.zero_gradients else []
+            remarks += [ZERO_GRADIENT] if _verified(self._steps, number).zero_gradients else []
             new_remarks = [r for r in remarks if r not in known]
             known |= set(new_remarks)
             fix.assumption = ". ".join(filter(None, [change.candidate.assumption.rstrip("."), *new_remarks]))
@@ -667,7 +701,7 @@ class Search:
                 fix.break_, fix.recompile = (fix.removes[0], None) if is_break else (None, fix.removes[0])
             new = appeared(now, step.plan, then, before.plan)
             if new:
-                stays = appeared(compared.ran.report, compared.plan, then, before.plan)
+                stays = appeared(self._steps[compared].ran.report, self._steps[compared].plan, then, before.plan)
                 fix.reason += f". A graph break appears at {new}" + ("" if stays else ", which a later change removes")
         for end in sorted({self._sure, len(self._steps)}):
             chosen, conditional = self._steps[:end], self._steps[self._sure - 1 : end]

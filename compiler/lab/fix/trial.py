@@ -164,8 +164,11 @@ class Trials:
             except BaseException:  # the program may have caught the exception of the recorded call
                 return None
 
-    def run(self, plan: Plan, backend: Any) -> TrialResult:
-        """Run all calls with their recorded inputs under the plan, and return the report with what they did."""
+    def run(self, plan: Plan, backend: Any, is_counted: Callable[[Report], bool] = lambda report: True) -> TrialResult:
+        """Run all calls with their recorded inputs under the plan, and return the report with what they did.
+
+        `is_counted`: whether they are repeated once more, to count what a call does outside of graphs.
+        """
         observed, counts = [], RunCounts()
         counted = counts.backend if backend == "eager" else backend
         with self.compiled(plan, counted, strict=False, around=counts.around) as run:
@@ -173,7 +176,8 @@ class Trials:
                 for call in self.calls:
                     observed.append(run(call, recorded()))
             ran = TrialResult(recording.report, observed)
-            counts.is_counting = backend == "eager" and not any(seen.error for seen in observed)
+            has_failed = any(seen.error for seen in observed)
+            counts.is_counting = backend == "eager" and not has_failed and is_counted(ran.report)
             if counts.is_counting:
                 for call in self.calls:
                     run(call, recorded())

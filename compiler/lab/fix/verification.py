@@ -10,6 +10,8 @@ from __future__ import annotations
 import ast
 import contextlib
 import itertools
+import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -30,6 +32,7 @@ from dynascope.compiler.lab.fix.text_edits import edits_between
 from dynascope.compiler.lab.fix.trial import TookTooLong, Trials
 from dynascope.compiler.lab.fix.variations import Variation, recorded, tested_variations, variations
 from dynascope.compiler.lab.recorded_call import RecordedCall
+from dynascope.compiler.report import listed
 from dynascope.compiler.source.lines import split_lines
 
 #: the backends with which `search` looks for breaks, and with which the changed program is verified
@@ -49,6 +52,10 @@ InFloat64 = Callable[["_Case"], "tuple[Observation, Observation] | None"]
 
 class Refused(Exception):
     """The plan does not do what eager does, cannot be checked, or gives no better result; the message says why."""
+
+
+class OutOfTime(Exception):
+    """The time limit was reached."""
 
 
 class NoGradients(Refused):
@@ -115,6 +122,8 @@ class _Comparison:
     #: whether the changed program must also run on inputs that are made to require gradients
     gradients: bool = True
     verification: Verification = field(default_factory=Verification)
+    #: the keys of the cases, and the forced conditions, that the compiled program has passed
+    passed: set[object] = field(default_factory=set)
 
     def check(self, actual: Observation, case: _Case, where: str = "", in_float64: InFloat64 = lambda case: None) -> None:
         """Raises Refused if a run differs from what is expected; differences that are allowed become remarks."""
@@ -136,12 +145,12 @@ class _Comparison:
                 self.verification.rounding = max((name, *errors), self.verification.rounding or ("", 0, 0), key=lambda r: r[1])
             return errors is not None
 
-        found = differences(actual, expected, " ".join(self.plan.assumptions), made=made, is_own=is_own)
+        found = differences(actual, expected, made=made, is_own=is_own)
         place, conditions = f"{where or case.where}with {variation.name}", self.verification.conditions
         is_backward = variation.gradients and (actual.error is not None or actual.backward_fails)
+        if loses_changes(actual, expected):
+            conditions.setdefault("changes", LOST_CHANGES)
         if found is None:
-            if loses_changes(actual, expected):
-                conditions.setdefault("changes", LOST_CHANGES)
             if order_changed(actual, expected):
                 conditions.setdefault("order", OTHER_ORDER)
         elif variation.remark:
@@ -158,12 +167,19 @@ class Verifier:
     """Keeps the eager program's results and compares plans with them."""
 
     def __init__(self, trials: Trials, tick: Tick = lambda: None) -> None:
-        self._trials, self._tick = trials, tick
+        self._trials, self._tick_of_search = trials, tick
+        #: when the verification that is running has to end
+        self._until = math.inf
         self._variations: dict[tuple[int, str], list[Variation]] = {}
         self._expected: dict[tuple[int, str], Observation] = {}
         self._float64: dict[tuple[int, str, str], tuple[Observation, Observation]] = {}
         #: (key of a case, backend, texts) where the compiled original agrees with eager
         self._agrees: set[tuple[tuple[int, str, str], str, str]] = set()
+
+    def _tick(self) -> None:
+        self._tick_of_search()
+        if time.perf_counter() > self._until:
+            raise OutOfTime
 
     def _eager(self, call: RecordedCall, variation: Variation) -> Observation:
         """What the eager program does with this variation of a call."""
@@ -244,33 +260,68 @@ class Verifier:
                 changed.append(case if text is None else replace(case, expected=actual, is_eager=False))
         return changed
 
-    def verify(self, plan: Plan, *, gradients: bool = True) -> Verification:
+    def verify(self, plan: Plan, *, gradients: bool = True, seconds: float = math.inf) -> Verification:
         """Compare on the recorded inputs, on variations and on the sides of conditions; raises Refused or NotApplicable.
 
-        `gradients`: whether the program must not fail where inputs are made to require gradients; else a remark says so.
+        `gradients`: whether the program must not fail where inputs are made to require gradients; else a remark says so.  Cases
+        for which `seconds` do not do are a condition, unless they are the recorded ones: then the exception is raised.
         """
-        comparison = _Comparison(plan, gradients)
-        cases = [_Case(call, v, self._eager(call, v)) for call in self._trials.calls for v in self._of(call, plan)]
-        cases = [case for case in cases if not _says_nothing(case)]
-        forcings = _forcings(plan)
-        if any("custom_op" in text for text in plan.texts.values()):
-            self._check_fakes(comparison, cases)
-        self._run_cases(cases, plan, Plan(), comparison)
-        if plan.texts:  # `torch.while_loop`, for one, may raise there
-            uncompiled = list[Observation]()
-            with self._trials.uncompiled(plan) as run:
-                for case in cases:
-                    self._tick()
-                    uncompiled.append(run(case.call, case.variation))
-            for case, actual in zip(cases, uncompiled, strict=True):
-                comparison.check(actual, case, "without torch.compile, ", self._in_float64)
-        forced = sum(self._force(tests, comparison) for tests in forcings)
-        verification = comparison.verification
-        verification.forced, verification.variations = (
-            forced,
-            forced + sum(not c.variation.remark for c in cases) - len(self._trials.calls),
-        )
-        return verification
+        self._until = time.perf_counter() + seconds
+        comparison, forcings = _Comparison(plan, gradients), _forcings(plan)
+        every = [(call, variation) for call in self._trials.calls for variation in self._of(call, plan)]
+        every.sort(key=lambda one: (one[1].name != recorded().name, one[1].recompiles))  # what needs another compile is last
+        try:
+            self._compare(every, forcings, comparison)
+        except (OutOfTime, TookTooLong):
+            left = [variation for call, variation in every if _Case(call, variation).key not in comparison.passed]
+            if any(variation.name == recorded().name for variation in left):
+                raise
+            names = [f"with {variation.name}" for variation in left]
+            names += [f"with `{test.before}` forced" for tests in forcings for test in tests if tests not in comparison.passed]
+            untried = listed(list(dict.fromkeys(names)), 3)
+            comparison.verification.conditions["time"] = f"There was no time to compare it {untried}"
+        finally:
+            self._until = math.inf
+        return comparison.verification
+
+    def _compare(
+        self, every: list[tuple[RecordedCall, Variation]], forcings: list[tuple[Condition, ...]], comparison: _Comparison
+    ) -> None:
+        plan, verification = comparison.plan, comparison.verification
+        while every:
+            cases, every = self._chunk(every, comparison)
+            if any("custom_op" in text for text in plan.texts.values()):
+                self._check_fakes(comparison, cases)
+            self._run_cases(cases, plan, Plan(), comparison)
+            if plan.texts:  # `torch.while_loop`, for one, may raise there
+                uncompiled = list[Observation]()
+                with self._trials.uncompiled(plan) as run:
+                    for case in cases:
+                        self._tick()
+                        uncompiled.append(run(case.call, case.variation))
+                for case, actual in zip(cases, uncompiled, strict=True):
+                    comparison.check(actual, case, "without torch.compile, ", self._in_float64)
+            verification.variations += sum(not c.variation.remark and c.variation.name != recorded().name for c in cases)
+        for tests in forcings:
+            forced = self._force(tests, comparison)
+            verification.forced, verification.variations = verification.forced + forced, verification.variations + forced
+            comparison.passed.add(tests)
+
+    def _chunk(
+        self, every: list[tuple[RecordedCall, Variation]], comparison: _Comparison
+    ) -> tuple[list[_Case], list[tuple[RecordedCall, Variation]]]:
+        """Cases with what eager does, as many as a quarter of the time that is left allows; and what is left of `every`."""
+        started, cases = time.perf_counter(), list[_Case]()
+        longest = (self._until - started) / 4
+        for number, (call, variation) in enumerate(every):
+            if time.perf_counter() - started > longest and variation.name != recorded().name:
+                return cases, every[number:]
+            case = _Case(call, variation, self._eager(call, variation))
+            if _says_nothing(case):
+                comparison.passed.add(case.key)
+            else:
+                cases.append(case)
+        return cases, []
 
     def _of(self, call: RecordedCall, plan: Plan | None = None) -> list[Variation]:
         """The variations of a call; with a plan, also those for the conditions in the files that it edits."""
@@ -301,6 +352,7 @@ class Verifier:
                     except Refused as refusal:
                         refused = number, actual, refusal
                         break
+                    comparison.passed.add(case.key)
             if refused is None:
                 return
             number, actual, reason = refused
@@ -310,6 +362,7 @@ class Verifier:
                 cases = self._unchanged(cases[number:], original, THOROUGH, comparison, reason, sides)
             except Refused:
                 comparison.check(actual, cases[number], in_float64=self._in_float64)
+                comparison.passed.add(cases[number].key)
                 cases = cases[number + 1 :]
 
     def _check_fakes(self, comparison: _Comparison, cases: list[_Case]) -> None:

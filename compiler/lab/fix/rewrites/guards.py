@@ -1,4 +1,7 @@
-"""A branch that only guards: a check that raises becomes an assertion in the graph, indexing runs without asking for rows."""
+"""A branch that only guards: a check that raises becomes an assertion in the graph, indexing runs without asking for rows.
+
+What no values decide is asked first.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,7 @@ from dynascope.compiler.lab.fix.rewrites.reading import (
 from dynascope.compiler.lab.fix.rewrites.source import Source, Torch, candidate, dotted, moved, parse
 
 _VALUES_LOST = ", with the message's text but not its values"
+_ONLY_IF = "The values are asked for only if the rest of the condition holds"
 _GPU = "on a GPU the error is reported at a later synchronization"
 
 
@@ -32,11 +36,11 @@ def raising(problem: Problem) -> list[Candidate]:
         return []
     asserted = source.innermost(problem, ast.Assert)
     checked: list[tuple[ast.expr, ast.expr | None]] = []  # conditions that are good or, for `raise`, bad, and the messages
-    kinds, statement = ["AssertionError"], asserted or source.branch_at(problem, ast.If)
+    statement = asserted or source.branch_at(problem, ast.If)
     if asserted is not None:
         checked.append((asserted.test, asserted.msg))
     elif statement is not None and source.stands_alone(statement):
-        kinds, at = [], [statement]
+        at = [statement]
         while at:
             branch = at[0]
             raised = branch.body[0] if isinstance(branch, ast.If) and len(branch.body) == 1 else None
@@ -45,7 +49,6 @@ def raising(problem: Problem) -> list[Candidate]:
             given = raised.exc.args if isinstance(raised.exc, ast.Call) else []
             # more arguments than the message are lost, too
             checked.append((branch.test, ast.Tuple(given, ast.Load()) if len(given) > 1 else next(iter(given), None)))
-            kinds.append(dotted(raised.exc.func if isinstance(raised.exc, ast.Call) else raised.exc) or "another exception")
             at = branch.orelse  # type: ignore[assignment]
     if statement is None or not checked:
         return []
@@ -64,9 +67,7 @@ def raising(problem: Problem) -> list[Candidate]:
     else:
         lines = [*source.comments(statement.lineno, statement.end_lineno or 0), *lines]
         changes = [(*source.whole_lines(statement), "".join(f"{indent}{line}\n" for line in lines))]
-    changed = " and ".join(k for k in dict.fromkeys(kinds) if k != "RuntimeError")
-    first = f"Raises RuntimeError instead of {changed}" if changed else "Raises RuntimeError from inside the graph"
-    assumption = f"{first}{shortened}; {_GPU}.{precision_of(source, *(test for test, _ in checked))}"
+    assumption = f"It raises from inside the graph{shortened}; {_GPU}.{precision_of(source, *(test for test, _ in checked))}"
     return candidate(problem, source, "Assert inside the graph", [*changes, *torch.changes()], assumption, tuple(tests))
 
 
@@ -78,6 +79,39 @@ def _message(source: Source, text: ast.expr | None) -> str:
         fields = [(getattr(part, "value", part), isinstance(part, ast.Constant)) for part in text.values]
         return repr("".join(str(value) if is_text else f"{{{ast.unparse(value)}}}" for value, is_text in fields))
     return repr(source.text_of(text)) if text is not None else '"check failed"'
+
+
+_PLAIN = (
+    ast.Name, ast.Attribute, ast.Constant, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.unaryop, ast.boolop, ast.cmpop, ast.Load,
+)  # fmt: skip
+
+
+def known_first(problem: Problem) -> list[Candidate]:
+    """`if bad.any(): if verbose: ...` and `if bad.any() and verbose: ...` as `if verbose and bad.any(): ...`."""
+    source = parse(problem.source)
+    branch = None if source is None else source.branch_at(problem, ast.If)
+    if source is None or branch is None or branch.orelse or not source.stands_alone(branch):
+        return []
+    inner = branch.body[0] if len(branch.body) == 1 and isinstance(branch.body[0], ast.If) else None
+    inner = None if inner is None or inner.orelse or inner.lineno == branch.lineno else inner
+    body = branch.body if inner is None else inner.body
+    operands = [*_operands(branch.test), *(_operands(inner.test) if inner is not None else ())]
+    plain = [o for o in operands if all(isinstance(n, _PLAIN) for n in ast.walk(o))]
+    values = [o for o in operands if o not in plain]
+    torch, indent = Torch(source, source.scope_of(branch)), source.indent(branch)
+    lines = moved(source.lines_text(body), indent + source.indent_unit, source.indent(body[0]))
+    is_last = not plain or operands.index(plain[-1]) < operands.index(values[0]) if values else True
+    if is_last or lines is None or not is_pure(torch, *values) or any(isinstance(n, ast.NamedExpr) for n in ast.walk(branch)):
+        return []
+    test = " and ".join(f"({source.text_of(o)})" if isinstance(o, ast.BoolOp) else source.text_of(o) for o in [*plain, *values])
+    head = source.comments(branch.lineno, body[0].lineno - 1)
+    changes = [(*source.whole_lines(branch), "".join(f"{indent}{line}\n" for line in [*head, f"if {test}:"]) + lines)]
+    tests = tuple(Condition(one.before, one.before) for value in values for one in conditions_of(source, torch, value))
+    return candidate(problem, source, "Ask first what no values decide", changes, _ONLY_IF, tests)
+
+
+def _operands(test: ast.expr) -> list[ast.expr]:
+    return test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
 
 
 _ASSUMPTION = "The statements also run when no row is selected, and then change nothing and raise no exception."

@@ -12,7 +12,6 @@ from dataclasses import replace
 from dynascope.compiler.lab.fix.candidate import Candidate, Condition, Problem
 from dynascope.compiler.lab.fix.rewrites import branches
 from dynascope.compiler.lab.fix.rewrites.reading import as_tensor, grouped, number_of, uses
-from dynascope.compiler.lab.fix.rewrites.settings import ASSERTED
 from dynascope.compiler.lab.fix.rewrites.source import (
     FUNCTIONS,
     Change,
@@ -80,10 +79,7 @@ def _kept(problem: Problem, source: Source, statement: ast.Assign) -> list[Candi
     # a part of a tensor may be written to later
     kept += ".clone()" * isinstance(number[0], ast.Name | ast.Attribute | ast.Subscript)
     changes = [(source.start(statement.value), source.end(statement.value), kept)]
-    assumption = _PRECISION + (
-        f" {ASSERTED}." if any(isinstance(n, ast.Assert) for n in ast.walk(source.scope_of(statement))) else ""
-    )
-    made = candidate(problem, source, "Keep the number a tensor", changes, assumption)
+    made = candidate(problem, source, "Keep the number a tensor", changes, _PRECISION)
     return [found for one in made if (found := _with_branches(problem, one, target.id)) is not None]
 
 

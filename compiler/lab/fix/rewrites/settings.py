@@ -40,7 +40,9 @@ _EXACT = re.compile(
 #: in a node's code: division by a constant other than 0
 _BY_CONSTANT = re.compile(r"[/%] [\d.]*[1-9][\d.]*$")
 _ARITHMETIC = "No arithmetic on captured numbers raises an exception, such as a division by zero, or meets a NaN"
-ASSERTED = "A failed assert raises RuntimeError instead of AssertionError"
+_ASSERTED = "A failed assert raises RuntimeError instead of AssertionError"
+#: as a comparison calls it
+_OF_ASSERTS = "raises RuntimeError where eager raises AssertionError"
 _ASSERT = re.compile(r"(^|:)[ \t]*assert\b", re.M)
 #: in a node's code: the expression that it checks; an expression that only bounds a size
 _CHECK, _OF_SIZES = re.compile(r"expression (.+) on node"), re.compile(r"u\d+ (>= 0|<= \d+)")
@@ -75,20 +77,24 @@ def assumptions(settings: Mapping[str, object], report: Report) -> list[str]:
     return [_ARITHMETIC] if inexact and any(name in settings for name in _CAPTURING) else []
 
 
-def conditions(settings: Mapping[str, object], report: Report, text: Callable[[str], str]) -> list[str]:
-    """What raises another exception with these settings than in eager mode; `text` returns the text of a file."""
-    if not any(name in settings for name in _CAPTURING):
-        return []
+def conditions(report: Report, before: Report, text: Callable[[str], str]) -> dict[str, str]:
+    """What raises another exception in the graphs of a changed program than in eager mode: how it differs -> the sentence.
+
+    `before`: the report of the unchanged program, whose own graphs may have asserts and checks; `text` returns the text of a
+    file.
+    """
     nodes = [node for graph in report.graphs for node in graph.nodes if node.op != "placeholder"]
+    known = {node.code for graph in before.graphs for node in graph.nodes}
     files = {n.file for n in nodes if n.file and origin(n.file) == "user"}
-    asserts = any("_assert" in n.target for n in nodes) and any(_ASSERT.search(text(file)) for file in files)
+    is_more = sum("_assert" in n.target for n in nodes) > sum("_assert" in n.target for g in before.graphs for n in g.nodes)
+    asserts = is_more and any(_ASSERT.search(text(file)) for file in files)
     checks = dict.fromkeys(
-        c[1] for n in nodes if (c := _CHECK.search(n.code)) and c[1] != "True" and not _OF_SIZES.fullmatch(c[1])
+        c[1]
+        for n in nodes
+        if (c := _CHECK.search(n.code)) and n.code not in known and c[1] != "True" and not _OF_SIZES.fullmatch(c[1])
     )
-    checked = (
-        f"Captured numbers pass the compiler's checks ({listed([*checks], 3)}), which raise RuntimeError" if checks else ""
-    )
-    return [*filter(None, [checked, ASSERTED if asserts else ""])]
+    checked = f"Captured numbers pass the compiler's checks ({listed([*checks], 3)}), which raise RuntimeError"
+    return ({checked: checked} if checks else {}) | ({_OF_ASSERTS: _ASSERTED} if asserts else {})
 
 
 def for_recompile(recompile: Recompile, function: str, text: str) -> list[Candidate]:
