@@ -10,7 +10,6 @@ import ast
 import contextlib
 import functools
 import gc
-import itertools
 import sys
 import threading
 import weakref
@@ -34,9 +33,10 @@ def functions_of(files: Collection[str]) -> list[FunctionType]:
     """All existing functions whose code is from one of these files; outside of `found_once`, each call searches all objects."""
     index = _index.get()
     living: Iterable[object] = gc.get_objects() if index is None else index.living(files)
-    objects = itertools.chain(living, _in_modules(files))
     # check the type first: reading attributes of other objects may run code
-    found = [f for o in objects if type(o) is FunctionType for f in _with_wrapped(o) if f.__code__.co_filename in files]
+    found = [o for o in living if type(o) is FunctionType and o.__code__.co_filename in files]
+    hidden = (f for o in _in_modules(files) if type(o) is FunctionType for f in _with_wrapped(o))
+    found += [f for f in hidden if f.__code__.co_filename in files]
     return list({id(function): function for function in found}.values())
 
 
