@@ -7,14 +7,15 @@ magic, `dynascope.region` in the code as decorator and as `with`, and Run again 
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from clicks import Clicks, clicks
+from example_counts import some
 
 import dynascope
 from dynascope.compiler.report import FlagOrigin
@@ -26,8 +27,8 @@ FN = ["def fn(x):", "    y = outer(x)", "    torch._dynamo.graph_break()", "    
 IN_INNER, IN_FN = 5, 12
 
 WORDS = {True: "error", False: "allow"}
-SETTINGS = list(itertools.product((False, True), (None, True)))
-REGIONS = list(itertools.product((None, False, True), (None, False, True)))
+SETTINGS = list(product((False, True), (None, True)))
+REGIONS = list(product((None, False, True), (None, False, True)))
 ROWS = [*((*s, *r) for s in SETTINGS for r in REGIONS), (False, False, None, None), (False, False, True, None)]
 Row = tuple[bool, bool | None, bool | None, bool | None]
 
@@ -114,13 +115,13 @@ def test_by_the_magic(shell: Any, row: Row) -> None:
 
 
 @pytest.mark.parametrize("way", ["decorator", "with"])
-@pytest.mark.parametrize("row", ROWS, ids=name_of)
+@pytest.mark.parametrize("row", some(ROWS, 5), ids=name_of)
 def test_by_region_in_the_code(shell: Any, row: Row, way: str) -> None:
     shell(line(row), *cell(row, way))
     assert told(dynascope.last()) == truth(row)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=name_of)
+@pytest.mark.parametrize("row", some(ROWS, 3), ids=name_of)
 def test_by_run_again_on_warm_code(shell: Any, buttons: Clicks, row: Row) -> None:
     shell("%%compile", *cell())
     first, count = dynascope.last(), shell.ip.execution_count
@@ -179,10 +180,10 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-@pytest.mark.parametrize("fullgraph", [False, True])
-@pytest.mark.parametrize("flag", [None, True])
-@pytest.mark.parametrize("to", [None, False, True])
-@pytest.mark.parametrize("way", ["magic", "region", "run again"])
+@pytest.mark.parametrize(
+    ("way", "to", "flag", "fullgraph"),
+    some([*product(("magic", "region", "run again"), (None, False, True), (None, True), (False, True))], 5),
+)
 @pytest.mark.usefixtures("library")
 def test_third_party_code_by_patching(
     shell: Any, buttons: Clicks, way: str, to: bool | None, flag: bool | None, fullgraph: bool
@@ -223,10 +224,10 @@ def test_run_again_tells_two_functions_of_one_name_apart(shell: Any, buttons: Cl
     assert [(b.line, b.outcome) for b in report.breaks] == [(6, "resumed"), (12, "raised")]
 
 
-@pytest.mark.parametrize("outside", [False, True])
-@pytest.mark.parametrize("inside", [False, True])
-@pytest.mark.parametrize("region", [None, False])
-@pytest.mark.parametrize("way", ["magic", "region", "run again"])
+@pytest.mark.parametrize(
+    ("way", "region", "inside", "outside"),
+    some([*product(("magic", "region", "run again"), (None, False), (False, True), (False, True))], 5),
+)
 def test_fullgraph_is_not_taken_back(
     shell: Any, buttons: Clicks, way: str, region: bool | None, inside: bool, outside: bool
 ) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from example_counts import some
 from programs import PROGRAMS, Program, check
 
 import dynascope
@@ -40,7 +41,7 @@ def test_observed(program: Program, shell: Any) -> None:
     check(program, report, shift=1)
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.name)
+@pytest.mark.parametrize("program", some(PROGRAMS, 4), ids=lambda p: p.name)
 @pytest.mark.parametrize("options", ["", "--nested-graph-breaks"])
 def test_the_same_cell_twice_has_an_empty_diff(program: Program, options: str, shell: Any) -> None:
     skip_where_unlike(program)
