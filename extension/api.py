@@ -45,8 +45,9 @@ def explain(function: Callable[..., Any], /, **settings: Unpack[ExplainSettings]
         AssertionError: from the call, if `expect` does not hold.
     """
     from dynascope.compiler.driver.explain import explain
+    from dynascope.widgets.terminal import ProgressLine
 
-    return explain(function, cells=cell_number, **settings)
+    return explain(function, cells=cell_number, on_progress=ProgressLine().show, **settings)
 
 
 def observe() -> Run:

@@ -307,10 +307,11 @@ def run_script(
     `fix`: if given, settings with which to search, afterwards, for fixes for what the script compiles.
     """
     from dynascope.compiler.driver.pipeline import Run
+    from dynascope.widgets.terminal import ProgressLine
 
     sys.argv = [script, *arguments]
     file = None if module else Path(script).absolute()  # the script may change the directory
-    recording = Run(retraces=False, fix_own=fix, on_progress=None)
+    recording = Run(retraces=False, fix_own=fix, on_progress=ProgressLine().show)
     try:
         with recording:  # inside the `try`: the report includes the error that ends the script
             started(recording.recording)

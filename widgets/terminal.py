@@ -1,12 +1,13 @@
-"""Lines for a terminal: colors, and sentences that are wrapped or cut to its width."""
+"""Lines for a terminal: colors, sentences that are wrapped or cut to its width, and how far a run is."""
 
 from __future__ import annotations
 
 import re
 import shutil
+import sys
 import textwrap
-from collections.abc import Callable
-from typing import TextIO
+from collections.abc import Callable, Mapping
+from typing import Any, TextIO
 
 from dynascope.widgets.words import compiler_text, guarded
 
@@ -25,6 +26,22 @@ def is_open(stream: TextIO | None) -> bool:
 def columns(width: int | None) -> int:
     """`width`, or if it is None, the terminal's width up to 110; in both cases at least 48."""
     return max(48, min(110, shutil.get_terminal_size((100, 24)).columns) if width is None else width)
+
+
+class ProgressLine:
+    """One line on stderr on what a run does after the user's code, such as measuring; only if stderr is a terminal."""
+
+    def __init__(self) -> None:
+        self._shown, self._stream = "", sys.stderr  # now: what repeated calls write is silenced
+
+    def show(self, state: Mapping[str, Any]) -> None:
+        """Write the stage of a run's progress over the previous one; without a stage, the line is cleared."""
+        stage, stream = str(state.get("stage") or ""), self._stream
+        if stage != self._shown and is_open(stream) and getattr(stream, "isatty", bool)():
+            self._shown = stage
+            words = f"[{state['seconds']:.0f} s, Ctrl-C stops this] {stage}" if stage else ""
+            stream.write("\r\x1b[K" + words[: shutil.get_terminal_size().columns - 1])
+            stream.flush()
 
 
 class Terminal:

@@ -139,6 +139,7 @@ class Run:
                     with _unless_fault("the calls were not tried again", self._report.notes):
                         self._try_again(self._report)
             finally:  # also if the user interrupts the calls
+                self.recording.show_progress()  # no stage any more
                 remember(self._report)
 
     def _annotated(self, report: Report) -> Report:

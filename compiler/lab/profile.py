@@ -49,6 +49,8 @@ WARM_BUDGET = 0.05
 SETTLE = 5
 #: calls that take more than these seconds are all made in one turn
 SLOW = 0.2
+#: seconds between two words on how far a step of measuring is
+_TELL_EVERY = 0.5
 
 
 def turns(calls: int, most: int = TURNS) -> list[int]:
@@ -236,13 +238,29 @@ def seconds_of(entry: Callable[..., Any], call: RecordedCall, calls: int) -> flo
     with hook_installer.HOOKS.paused(), Experiment(call) as experiment, no_collection():
         wait = _waiter()
         turns, warm_up = pace(experiment, entry, wait, calls)
-        taken = [seconds for count in turns for seconds in _loop(experiment, entry, wait, count, warm_up)]
+        taken = [seconds for count in turns for seconds in _loop(experiment.calls(entry), wait, count, warm_up)]
     return statistics.median(taken)
 
 
-def _loop(experiment: Experiment, entry: Callable[..., Any], wait: Callable[[], None], count: int, warm_up: int) -> list[float]:
+def _loop(calls: Iterator[Callable[[], Any]], wait: Callable[[], None], count: int, warm_up: int) -> list[float]:
     """Seconds of each of `count` warm calls in a loop, or of `warm_up` if that is more."""
-    return timed_calls(experiment.calls(entry), wait, max(count, warm_up), warm_up)
+    return timed_calls(calls, wait, max(count, warm_up), warm_up)
+
+
+def _told(
+    calls: Iterator[Callable[[], Any]], on_progress: Callable[[str], None], what: str, least: int
+) -> Iterator[Callable[[], Any]]:
+    """The calls; between two of them, `on_progress` is told how far they are, but not so often that times change.
+
+    At least `least` calls are made; short ones may be more.
+    """
+    on_progress(f"measuring: {what}")
+    said = time.perf_counter()
+    for number, call in enumerate(calls, 1):
+        if time.perf_counter() - said > _TELL_EVERY:
+            said = time.perf_counter()
+            on_progress(f"measuring: {what}, call {number} of {max(number, least)}")
+        yield call
 
 
 def _measure(experiment: Experiment, calls: int, result: Measurement, on_progress: Callable[[str], None]) -> None:
@@ -250,8 +268,8 @@ def _measure(experiment: Experiment, calls: int, result: Measurement, on_progres
 
     entry, wait = experiment.call.entry, _waiter()
     result.devices = _devices()
-    on_progress("measuring: warming up")
     before = caches.compiles()
+    on_progress("measuring: repeating the call until nothing compiles")
     turns, result.warm_up = pace(experiment, entry, wait, calls)
     known, result.turns = caches.compiles(), len(turns)
     if known > before:
@@ -260,15 +278,18 @@ def _measure(experiment: Experiment, calls: int, result: Measurement, on_progres
             f"{plural(known - before, 'frame')} compiled while measuring, outside of counts and expectations: a guard fails "
             f"when the call is repeated{_why_compiled(known - before)}"
         )
-    for number, count in enumerate(turns, 1):
+    steps = itertools.count(1)
+
+    def told(function: Callable[..., Any], what: str, count: int) -> Iterator[Callable[[], Any]]:
+        at = f"{what}, step {next(steps)} of {3 * len(turns)}"
+        return _told(experiment.calls(function), on_progress, at, result.warm_up + count)
+
+    for count in turns:
         gc.collect(0)
-        on_progress(f"measuring: compiled calls, turn {number} of {len(turns)}")
-        result.compiled += _loop(experiment, entry, wait, count, result.warm_up)
-        on_progress(f"measuring: calls under the profiler, turn {number} of {len(turns)}")
-        _profiled(experiment, wait, count, result)
-        on_progress(f"measuring: eager calls, turn {number} of {len(turns)}")
+        result.compiled += _loop(told(entry, "compiled calls", count), wait, count, result.warm_up)
+        _profiled(told(entry, "under the profiler", count), experiment, wait, count, result)
         with torch.compiler.set_stance("force_eager"):  # what the function itself compiles runs eagerly, too
-            result.eager += _loop(experiment, experiment.call.target, wait, count, result.warm_up)
+            result.eager += _loop(told(experiment.call.target, "eager calls", count), wait, count, result.warm_up)
     compiled = caches.compiles() - known
     if compiled > 0:
         again = f"{plural(compiled, 'frame')} again{_why_compiled(compiled)}"
@@ -285,11 +306,12 @@ def _why_compiled(count: int) -> str:
     return f" ({'; '.join(named[:3])}{'; …' if len(named) > 3 else ''})" if named else ""
 
 
-def _profiled(experiment: Experiment, wait: Callable[[], None], count: int, result: Measurement) -> None:
+def _profiled(
+    calls: Iterator[Callable[[], Any]], experiment: Experiment, wait: Callable[[], None], count: int, result: Measurement
+) -> None:
     """Make `count` calls under the profiler, after some to warm up, which are marked differently."""
-    entry = experiment.call.entry
-    with running.marked_graphs(_namespaces(entry), GRAPH) as result.marked, profiled(_accelerators()) as trace:
-        for number, call in enumerate(itertools.islice(experiment.calls(entry), result.warm_up + count)):
+    with running.marked_graphs(_namespaces(experiment.call.entry), GRAPH) as result.marked, profiled(_accelerators()) as trace:
+        for number, call in enumerate(itertools.islice(calls, result.warm_up + count)):
             wait()
             with running.profiler_mark(CALL if number >= result.warm_up else "dynascope warm-up"):
                 kept = call()  # its result is freed after the mark

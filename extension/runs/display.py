@@ -18,6 +18,7 @@ from uuid import uuid4
 from dynascope.compiler.report import Report, encodable
 from dynascope.compiler.report.comparison import MIME, outline
 from dynascope.shell import cell_id, is_captured, is_kernel, is_live, request_id
+from dynascope.widgets.terminal import ProgressLine
 from dynascope.widgets.words import guarded
 
 #: seconds between two progress messages to the browser
@@ -40,6 +41,7 @@ class Display:
         self._shown: Any = None
         self._last_progress = 0.0
         self._next_drawing = 0.0
+        self._line = ProgressLine()
         #: returns the report so far; set by the code that records the run
         self.so_far: Callable[[], Report] | None = None
 
@@ -59,8 +61,13 @@ class Display:
             self._next_drawing = time.monotonic() + _DRAW_EVERY
 
     def progress(self, state: dict[str, Any]) -> None:
-        """Send the progress to the browser and draw the report so far, neither too often; each stage after the run is sent."""
+        """Send the progress to the browser and draw the report so far, neither too often; each stage after the run is sent.
+
+        Without a view, a terminal shows the stages.
+        """
         now = time.monotonic()
+        if self.view is None:
+            self._line.show(state)
         if self.view is None or (now - self._last_progress < _PROGRESS_EVERY and not state.get("stage")):
             return
         self._last_progress = now

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import io
 import queue
 import random
+import re
 import sys
 import time
 import warnings
@@ -162,6 +164,42 @@ def test_without_profile_nothing_is_profiled(monkeypatch: pytest.MonkeyPatch) ->
     report = dynascope.explain(lambda x: x + 1, backend="eager")(torch.ones(2))
     assert report.profile is None
     assert report.to_dict()["profile"] is None
+
+
+class Tty(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_says_how_far_measuring_is_and_an_interrupt_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(x: torch.Tensor) -> torch.Tensor:
+        torch._dynamo.graph_break()
+        time.sleep(0.02)
+        return x + 1
+
+    terminal = Tty()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(profiles, "_TELL_EVERY", 0.01)
+    report = dynascope.explain(slow, backend="eager", profile=3)(torch.ones(2))
+    lines = terminal.getvalue().split("\r\x1b[K")
+    found = [line.partition("] ")[2] for line in lines if re.match(r"\[\d+ s, Ctrl-C stops this\] ", line)]
+    assert found[0] == "measuring: repeating the call until nothing compiles"
+    assert found[1].startswith("measuring: compiled calls, step 1 of 9")
+    assert found[-2].startswith("measuring: eager calls, step 9 of 9")
+    assert found[-1] == "tracing the calls again"  # the breaks are expensive
+    assert any(", call 2 of " in line for line in lines)
+    assert lines[-1] == ""
+    assert report.profile is not None
+
+    def interrupted(*args: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(profiles, "_profiled", interrupted)
+    report = dynascope.explain(slow, backend="eager", profile=3)(torch.ones(2))
+    assert report.profile is None
+    assert profiles.INTERRUPTED in report.notes
 
 
 def test_a_profiler_that_is_running_goes_on() -> None:

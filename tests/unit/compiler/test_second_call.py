@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import dynascope
+from dynascope.compiler.driver.explain import explain
 
 
 class Cached(torch.nn.Module):
@@ -126,14 +127,14 @@ def test_each_setting_that_the_hints_name_is_tried_with_those_that_helped() -> N
         return y, rows + 1
 
     stages: list[str] = []
-    explained = dynascope.explain(f, backend="eager", second_call=True, on_progress=lambda s: stages.append(s["stage"]))
+    explained = explain(f, backend="eager", second_call=True, on_progress=lambda s: stages.append(s["stage"]))
     report = explained(torch.ones(3))
     first, scalars, both = report.trials or []
     assert (first.settings, first.breaks, first.removes) == ({}, 4, [])
     assert (scalars.settings, scalars.breaks, scalars.removes) == ({SCALARS: True}, 2, ["b0", "b1"])
     assert (both.settings, both.breaks, both.removes) == ({SCALARS: True, SHAPES: True}, 1, ["b0", "b1", "b2"])
     assert [trial.error for trial in report.trials or []] == [None] * 3
-    assert stages[-2:] == [
+    assert [stage for stage in stages if stage][-2:] == [
         "tracing the calls again with capture_scalar_outputs (1 of 2)",
         "tracing the calls again with capture_dynamic_output_shape_ops (2 of 2)",
     ]
