@@ -72,10 +72,6 @@ class CompileRecord:
     aot_graphs: dict[str, list[str]] = field(default_factory=dict)
     #: the graphs into which DDP's optimizer split the graph, one for each bucket of gradients
     splits: list[GraphSplit] = field(default_factory=list)
-    #: bytes at which DDP's first bucket and the others are full, and input -> bytes that DDPOptimizer counts for it; a log has
-    #: neither
-    bucket_limits: list[int] = field(default_factory=list)
-    bucketed: dict[str, int] = field(default_factory=dict)
     output_codes: list[str] = field(default_factory=list)
     #: name of an artifact -> its texts, one for each graph that the backend compiled (forward, backward)
     stage_texts: dict[str, list[str]] = field(default_factory=dict)
@@ -207,7 +203,6 @@ class CompileRecords:
         elif isinstance(event, schema.GraphCaptured):
             record = self.record(event)
             record.nodes, record.modules, record.sizes = event.nodes, event.modules, event.sizes
-            record.bucket_limits, record.bucketed = event.bucket_limits, event.bucketed
         elif isinstance(event, schema.GuardsMade):
             stacks = self.record(event).guard_stacks = {}
             for about, stack in event.stacks:

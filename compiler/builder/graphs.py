@@ -321,7 +321,7 @@ def add_stages(record: CompileRecord, graph: Graph) -> None:
     aot = {name: "\n\n".join(texts) for name, texts in record.aot_graphs.items()}  # several texts if the graph was split
     graph.aot_forward = aot.get("aot_forward_graph") or aot.get("aot_inference_graph")
     graph.aot_backward = aot.get("aot_backward_graph")
-    graph.splits, graph.bucket_limits = splits(record), record.bucket_limits if record.splits else []
+    graph.splits = splits(record)
     graph.backend_code = "\n\n".join(record.output_codes) or None
     graph.kernels = kernels(graph.backend_code or "")
     graph.caches = {stage: ", ".join(answers) for stage, answers in record.caches.items()}
@@ -408,10 +408,9 @@ def splits(record: CompileRecord) -> list[GraphSplit]:
             inputs = [n for n in read_graph(split.code)[0] if n.op == "placeholder"]
         except ValueError:
             continue  # the text is damaged: the parameters are unknown
-        counted = record.bucketed if record.bucket_limits else {n.name: _bytes(n) for n in inputs if _PARAMETER.search(n.name)}
-        sizes = {n.name: counted[n.name] for n in inputs if n.name in counted}
+        sizes = {n.name: _bytes(n) for n in inputs if _PARAMETER.search(n.name)}
         split.parameters = list(sizes)
-        if counted and None not in sizes.values():
+        if sizes and None not in sizes.values():
             split.parameter_bytes = sum(filter(None, sizes.values()))
     return record.splits
 
@@ -426,16 +425,12 @@ def _bytes(node: Node) -> int | None:
 
 
 def split_note(record: CompileRecord) -> str:
-    """A sentence on the split: the number of parts, their sizes, and the limits of the buckets."""
+    """A sentence on the split: the number of parts, and their sizes."""
     sizes = [split.parameter_bytes for split in record.splits]
     words = f"DDP's optimizer split this graph into {len(sizes)}, one for each bucket of gradients"
     if None not in sizes:
         words += f", with parameters of {', '.join(byte_text(size or 0) for size in sizes)}"
-    if record.bucket_limits:
-        first, limit = map(byte_text, record.bucket_limits)
-        limits = first if first == limit else f"{limit}, or {first} for the one that the backward fills first"
-        words += f"; a bucket is full at {limits} (bucket_cap_mb)"
-    return words
+    return f"{words}; bucket_cap_mb says how much goes into a bucket"
 
 
 def take_wrapper_breaks(report: Report, breaks: list[Break], ignored: Container[str]) -> list[Break]:

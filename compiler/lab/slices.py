@@ -42,7 +42,6 @@ from dynascope.compiler.report import (
     CostParts,
     EagerOp,
     Frame,
-    FrameGuards,
     GuardCosts,
     Profile,
     Report,
@@ -709,30 +708,11 @@ def _median(nanoseconds: Sequence[float]) -> float:
 
 
 def guard_costs(calls: list[Call]) -> GuardCosts | None:
-    """The costs by frame; None if most calls have no guard checks: this torch does not mark them, or no compiled code ran.
-
-    The totals are medians over the calls, like the shares of a profile.  They are divided among the frames in proportion to the
-    frames' sums over all calls.
-    """
-    frames: dict[str | None, FrameGuards] = {}
-    (lookups, lookup_sum), (prologue, prologue_sum) = _taken(calls, "lookup"), _taken(calls, "prologue")
+    """Medians over the calls; None if most of them check no guards: torch does not mark that, or no compiled code ran."""
+    lookups, prologue = (
+        _median([sum(s.duration for s in call.slices if s.kind == kind) for call in calls]) for kind in ("lookup", "prologue")
+    )
     if not lookups:
         return None
-    for piece in (s for call in calls for s in call.slices if s.kind in ("lookup", "prologue")):
-        one = frames.setdefault(piece.frame, FrameGuards(frame=piece.frame))
-        if piece.kind == "lookup":
-            one.lookups += lookups * piece.duration / lookup_sum
-            one.times += 1 / len(calls)
-        else:
-            one.prologue += prologue * piece.duration / prologue_sum
     whole = _median([call.duration for call in calls])
-    for one in frames.values():
-        one.share = (one.lookups + one.prologue) / whole
-    ranked = sorted(frames.values(), key=lambda one: -one.lookups - one.prologue)
-    return GuardCosts(lookups=lookups, prologue=prologue, share=(lookups + prologue) / whole, frames=ranked)
-
-
-def _taken(calls: list[Call], kind: str) -> tuple[float, float]:
-    """The time in slices of one kind: median over the calls, in seconds, and sum over all calls, in nanoseconds."""
-    taken = [sum(s.duration for s in call.slices if s.kind == kind) for call in calls]
-    return _median(taken), sum(taken)
+    return GuardCosts(lookups=lookups, prologue=prologue, share=(lookups + prologue) / whole)

@@ -164,20 +164,6 @@ class BreakCost(Part, kw_only=True):
     times: float = 0.0
 
 
-class FrameGuards(Part, kw_only=True):
-    """What the guards of one compiled frame, and the code around its graph, take of a call; the frames add up to the totals."""
-
-    #: None: the compiled code is not in the report, or the lookup found no compiled code
-    frame: str | None
-    #: seconds of evaluating guards, until compiled code is found
-    lookups: float = 0.0
-    prologue: float = 0.0
-    #: fraction of the call's time that both take together
-    share: float = 0.0
-    #: lookups per call
-    times: float = 0.0
-
-
 class GuardCosts(Part, kw_only=True):
     """What guards cost a call."""
 
@@ -187,8 +173,6 @@ class GuardCosts(Part, kw_only=True):
     prologue: float
     #: fraction of the call's time that both take together
     share: float
-    #: the most expensive first
-    frames: list[FrameGuards] = []
 
 
 class Verdict(Part, kw_only=True):

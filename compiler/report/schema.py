@@ -154,8 +154,7 @@ class GraphSplit(Part, kw_only=True):
 
     name: str
     code: str = ""
-    #: names of the module's parameters among the inputs; if `Graph.bucket_limits` are known, only those that DDP counts, which
-    #: are neither frozen nor ignored
+    #: names of the module's parameters among the inputs, also of frozen ones, which DDP does not count
     parameters: list[str] = []
     #: bytes of these parameters
     parameter_bytes: int | None = None
@@ -190,8 +189,6 @@ class Graph(Part, kw_only=True):
     break_: str | None = None
     #: the graphs into which DDPOptimizer split the graph
     splits: list[GraphSplit] = []
-    #: bytes that fill DDP's first bucket, which belongs to the last split, and bytes that fill any other bucket; []: unknown
-    bucket_limits: list[int] = []
     aot_forward: str | None = None
     aot_backward: str | None = None
     backend_code: str | None = None

@@ -15,7 +15,6 @@ from dynascope.widgets.features.fixes import fix_parts
 from dynascope.widgets.features.graphs import value_text
 from dynascope.widgets.features.places import Places, break_code, ops_text
 from dynascope.widgets.features.recompiles import guard_part, symbol_part, version_part, why_part
-from dynascope.widgets.features.run_time import guard_cost_part
 from dynascope.widgets.terminal import Terminal
 from dynascope.widgets.words import compiler_text, printable, shorten
 
@@ -95,7 +94,6 @@ def _parts(f: Frame, places: Places) -> list[Part]:
         *list_part("calls", "Calls", called),
         *version_part(places.versions[f.id], places),
         *symbol_part(f, places),
-        *guard_cost_part(f, places),
         *guard_part(f, places),
         *times_part(f, places),
         *list_part("inlined", "Traced into", inlined),

@@ -155,7 +155,7 @@ def _parts(g: Graph, places: Places) -> list[Part]:
         [printable(describe(c), 300), "backward" if c.backward else "forward", "" if c.waited else "no wait in it", ""]
         for c in collectives(g)
     ]
-    splits = "\n\n".join(f"# {split_title(split, g)}\n{split.code}" for split in g.splits)
+    splits = "\n\n".join(f"# {split_title(split)}\n{split.code}" for split in g.splits)
     return [
         *prose("about", "What is known", [_GRAPH_FROM_BEFORE] if g.ops is None else []),
         *guarded_part("graph", "Graph", lambda: _nodes_part(g, places)),
@@ -371,17 +371,12 @@ def splits(report: Report) -> list[str]:
     return [f"graph {n}: {note}" for n, g in enumerate(report.graphs) if g.splits for note in g.notes if note.startswith("DDP")]
 
 
-def split_title(split: GraphSplit, graph: Graph) -> str:
-    """One split: `submod_1: parameters of 1.0 MiB (layers.1.weight, layers.1.bias), a full bucket: its limit is 1.0 MiB`."""
+def split_title(split: GraphSplit) -> str:
+    """One split: `submod_1: parameters of 1.0 MiB (layers.1.weight, layers.1.bias)`."""
     if split.parameter_bytes is None:
         return split.name
     names = ", ".join(map(input_name, split.parameters[:20])) + (", …" if len(split.parameters) > 20 else "")
-    words = f"{split.name}: parameters of {byte_text(split.parameter_bytes)} ({names})"
-    if not graph.bucket_limits:
-        return words
-    limit = graph.bucket_limits[0 if split is graph.splits[-1] else 1]
-    full = split.parameter_bytes >= limit
-    return f"{words}, " + (f"a full bucket: its limit is {byte_text(limit)}" if full else "less than a full bucket")
+    return f"{split.name}: parameters of {byte_text(split.parameter_bytes)} ({names})"
 
 
 def graph_lines(report: Report, terminal: Terminal) -> list[str]:

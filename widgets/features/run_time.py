@@ -17,7 +17,6 @@ from typing_extensions import NotRequired
 
 from dynascope.compiler.report import (
     BreakCost,
-    Frame,
     InputRun,
     Profile,
     Report,
@@ -26,7 +25,7 @@ from dynascope.compiler.report import (
     seconds,
     time_text,
 )
-from dynascope.widgets.detail import Part, facts, tab
+from dynascope.widgets.detail import facts
 from dynascope.widgets.features.places import Places, graph_tone
 from dynascope.widgets.features.recompiles import guard_words
 from dynascope.widgets.terminal import Terminal
@@ -243,20 +242,6 @@ def cost_facts(cost: BreakCost) -> list[list[str]]:
 
 
 # -- what guards cost -------------------------------------------------------------------------------
-
-
-def guard_cost_part(frame: Frame, places: Places) -> list[Part]:
-    """The tab on what a frame's guards cost a call and, for the most expensive frame, on torch's switches."""
-    profile = places.report.profile
-    costs = profile.guards if profile is not None else None
-    one = next((f for f in costs.frames if f.frame == frame.id), None) if costs is not None else None
-    if profile is None or costs is None or one is None:
-        return []
-    times = f", in {one.times:.3g} evaluations" if one.times > 1.01 else ""
-    whole = f"a call{times}; together with the code around the graph, {100 * one.share:.0f}% of the call"
-    rows = [["guards", time_text(one.lookups), whole, ""], ["code around the graph", time_text(one.prologue), "a call", ""]]
-    switches = guard_switches(profile) if one is costs.frames[0] else ""
-    return tab("guard_costs", "Cost of guards", "list", [*rows, *([["", "", switches, ""]] if switches else [])])
 
 
 def guard_switches(profile: Profile) -> str:

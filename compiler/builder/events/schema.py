@@ -179,15 +179,11 @@ class GraphCaptured(_Event):
     """A graph goes to the backend.
 
     `nodes`: copies of the graph's nodes; [] if they could not be copied.  `modules`: node name -> path of the nn.Module that
-    the node ran in; `sizes`: symbol -> its value in this call.  In the forward of a DistributedDataParallel, `bucket_limits`
-    are the bytes at which DDP's first bucket and its other buckets are full, and `bucketed` has the inputs that fill them:
-    input -> bytes that DDPOptimizer counts for it.
+    the node ran in; `sizes`: symbol -> its value in this call.
     """
 
     modules: dict[str, str]
     sizes: dict[str, int | float]
-    bucket_limits: list[int] = field(default_factory=list)
-    bucketed: dict[str, int] = field(default_factory=dict)
     nodes: list[Node] = field(default_factory=list)
 
 

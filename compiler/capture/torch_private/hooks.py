@@ -293,19 +293,17 @@ def _resumes(hooks: Hooks) -> Undo:
 
 
 def _node_modules(hooks: Hooks) -> Undo:
-    """Observe captured graphs: their nodes, each node's nn.Module, the values of symbols, DDP's buckets."""
+    """Observe captured graphs: their nodes, each node's nn.Module, the values of symbols."""
     from torch._dynamo import output_graph
 
     def captured(gm: Any) -> None:
         paths = {n.name: translators.module_path(n.meta.get("nn_module_stack")) for n in gm.graph.nodes}
         modules = {name: path for name, path in paths.items() if path}
-        limits = translators.bucket_limits()
         nodes: list[Node] = []
         with if_present("nodes of live graphs"):
             nodes = graph_nodes(gm.graph)
         hooks.emit(schema.GraphCaptured(
-            modules, translators.symbol_sizes(gm.graph), limits, translators.bucketed(gm.graph) if limits else {}, nodes,
-            compile_id=translators.current_compile_id(),
+            modules, translators.symbol_sizes(gm.graph), nodes, compile_id=translators.current_compile_id()
         ))  # fmt: skip
 
     call_user_compiler = output_graph.OutputGraph.call_user_compiler

@@ -262,28 +262,6 @@ def current_compile_id() -> str | None:
     return None if current is None else str(current)
 
 
-def bucket_limits() -> list[int]:
-    """Size limits in bytes of the first bucket, and of the others, of the DDP module that is running; [] if none is running."""
-    parallel = getattr(sys.modules.get("torch.nn.parallel.distributed"), "DistributedDataParallel", None)
-    limit = getattr(getattr(parallel, "_active_ddp_module", None), "bucket_bytes_cap", None)
-    if not isinstance(limit, int):
-        return []
-    first = getattr(sys.modules.get("torch.distributed"), "_DEFAULT_FIRST_BUCKET_BYTES", limit)
-    return [int(first), limit]
-
-
-def bucketed(graph: Any) -> dict[str, int]:
-    """The inputs of a graph that DDPOptimizer puts into buckets, with their bytes."""
-    from torch.nn import Parameter
-
-    values = {node.name: node.meta.get("example_value") for node in graph.nodes if node.op == "placeholder"}
-    return {
-        name: value.untyped_storage().nbytes()
-        for name, value in values.items()
-        if isinstance(value, Parameter) and value.requires_grad and not getattr(value, "_ddp_ignored", False)
-    }
-
-
 _ENTRY = re.compile(r'^ *File "(?P<file>.+)", line (?P<line>\d+), in .+$', re.M)
 _ILLEGAL = re.compile(r"\W")
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 import torch
 import torch.distributed
-from torch._dynamo.backends import distributed
 from torch.distributed import _functional_collectives as functional_collectives
 
 from dynascope.compiler.builder.compile_records import CompileRecord
@@ -71,7 +70,7 @@ def test_graphs_that_ddp_splits_are_told_with_their_parts(process_group: None) -
     assert [split.name for split in graph.splits] == [f"submod_{i}" for i in range(4)]
     assert graph.notes == [
         "DDP's optimizer split this graph into 4, one for each bucket of gradients, with parameters of 1.0 MiB, 1.0 MiB, "
-        "1.0 MiB, 1.0 MiB; a bucket is full at 1.0 MiB (bucket_cap_mb)"
+        "1.0 MiB, 1.0 MiB; bucket_cap_mb says how much goes into a bucket"
     ]
     assert graph.code.count("torch._C._nn.linear(") == 4
     assert [split.code.count("torch._C._nn.linear(") for split in graph.splits] == [1, 1, 1, 1]
@@ -81,26 +80,15 @@ def test_graphs_that_ddp_splits_are_told_with_their_parts(process_group: None) -
     assert {"Split by DDP", "AOT forward", "AOT backward"} <= parts
 
 
-def test_splits_have_the_buckets_of_ddps_optimizer(process_group: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As the optimizer itself counts them: without frozen parameters, with a limit of its own for the first bucket."""
-    buckets: list[int] = []
-    shown = distributed.pretty_print_buckets
-    monkeypatch.setattr(
-        distributed, "pretty_print_buckets", lambda all, limit: (buckets.extend(b.size for b in all), shown(all, limit))
-    )
-    layers = Layers()
-    layers.layers[1].requires_grad_(False)
-    report = ddp_report(layers, bucket_cap_mb=1.5)
+def test_a_split_has_its_parameters_with_their_bytes(process_group: None) -> None:
+    report = ddp_report(bucket_cap_mb=1.5)
     graph = next(g for g in report.graphs if g.splits)
-    assert graph.bucket_limits == [1 << 20, 3 << 19]
-    assert [split.parameter_bytes for split in graph.splits] == buckets
-    assert "is full at 1.5 MiB, or 1.0 MiB for the one that the backward fills first" in graph.notes[0]
+    assert [split.parameter_bytes for split in graph.splits] == [p * (512 * 512 + 512) * 4 for p in (1, 2, 1)]
     details = view_model(report)["details"][graph.id]
-    assert ["split by DDP", "2 parts", ""] in details["facts"]
+    assert ["split by DDP", "3 parts", ""] in details["facts"]
     text = next(p for p in details["parts"] if p["key"] == "splits")["body"]["text"]
-    assert "# submod_1: parameters of 1.0 MiB (layers.3.weight, layers.3.bias), a full bucket: its limit is 1.0 MiB" in text
-    assert "layers.1." not in text.split("\n")[0]
-    assert "graph 0: DDP's optimizer split this graph into 2" in " ".join(str(report).split())
+    assert "# submod_2: parameters of 1.0 MiB (layers.3.weight, layers.3.bias)" in text
+    assert "graph 0: DDP's optimizer split this graph into 3" in " ".join(str(report).split())
 
 
 @pytest.mark.parametrize(

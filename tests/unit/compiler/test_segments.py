@@ -109,26 +109,13 @@ def test_breaks_are_ranked_by_what_they_cost(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BACKENDS)
-def test_the_frames_add_up_to_the_profilers_own_figure(name: str) -> None:
+def test_guards_cost_what_the_profiler_says(name: str) -> None:
     events, report = recorded(name)
     costs = profile_of(events, report).guards
     assert costs is not None
     calls = [e for e in events if e.name == CALL]
     inside = [sum(e.duration for e in events if e.name == GUARD_CHECK and c.start <= e.start < c.end) for c in calls]
     assert costs.lookups == pytest.approx(statistics.median(inside) * 1e-9, rel=0.05)
-    assert sum(f.lookups for f in costs.frames) == pytest.approx(costs.lookups)
-    assert sum(f.prologue for f in costs.frames) == pytest.approx(costs.prologue)
-    assert sum(f.share for f in costs.frames) == pytest.approx(costs.share)
-
-
-@pytest.mark.parametrize("name", BACKENDS)
-def test_guards_belong_to_the_frame_that_is_entered_after_them(name: str) -> None:
-    events, report = recorded(name)
-    costs = profile_of(events, report).guards
-    assert costs is not None
-    with_graph = {f.id for f in report.frames if f.graph is not None}
-    assert with_graph <= {f.frame for f in costs.frames if f.lookups}
-    assert [f.times for f in costs.frames if f.frame == "f0"] == [pytest.approx(1)]
 
 
 def test_a_step_of_training_shows_each_backward_with_its_graph() -> None:
