@@ -46,8 +46,8 @@ MODELS: dict[str, tuple[dict[str, Any], str]] = {
     "ViTModel": (IMAGE | SMALLER, "pixel_values"),
     "ResNetModel": (PIXELS["ResNetModel"], "pixel_values"),
 }
-PLANTED = "GPT2LMHeadModel, a wrong tanh"
-CASES = [(name, dtype) for name in (*MODELS, PLANTED) for dtype in ("bfloat16", "float16")]
+PLANTED, TRAINS = "GPT2LMHeadModel, a wrong tanh", "ResNetModel, in training mode"
+CASES = [(name, dtype) for name in (*MODELS, TRAINS, PLANTED) for dtype in ("bfloat16", "float16")]
 
 
 def first(out: Any) -> torch.Tensor:
@@ -99,6 +99,7 @@ def test_the_verdict_is_that_of_a_run_in_float64(name: str, precision: str) -> N
     settings, takes = MODELS[name.partition(",")[0]]
     model, _ = of_transformers(name.partition(",")[0], settings, takes)
     assert isinstance(model, torch.nn.Module)
+    model.train(name == TRAINS)
     size = settings.get("image_size", 64)
     inputs = {takes: torch.rand(2, 3, size, size) if takes == "pixel_values" else INPUTS[takes]()}
     with wrong_tanh() if name == PLANTED else contextlib.nullcontext():

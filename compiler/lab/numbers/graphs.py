@@ -133,13 +133,14 @@ class CapturedGraph:
     def _values(self, function: Any, like: list[Any], is_tapped: bool) -> list[Any]:
         import torch
 
-        inputs = Clones()(self.inputs)
+        inputs, nodes = Clones()(self.inputs), self.module.graph.nodes
         probes = [torch.zeros_like(value, requires_grad=True) for value in like]
         with self.modes():
             result = function(*inputs, *probes)
             if is_tapped:
                 return list(result[1])
-            outputs = [value for value in _flat(result) if isinstance(value, torch.Tensor) and value.is_floating_point()]
+            changed = [t.detach() for t in inputs if isinstance(t, torch.Tensor)] if any(map(changes_in_place, nodes)) else []
+            outputs = [t for t in (*_flat(result), *changed) if isinstance(t, torch.Tensor) and t.is_floating_point()]
             leaves = probes or list(filter(_gets_gradient, inputs))
             differentiable = [value for value in outputs if value.requires_grad]
             gradients: Sequence[Any] = [None] * len(leaves)
@@ -148,6 +149,13 @@ class CapturedGraph:
                 directions = [torch.randn(v.shape, generator=generator).to(v) for v in differentiable]
                 gradients = torch.autograd.grad(differentiable, leaves, directions, allow_unused=True)
         return list(gradients) if probes else [*outputs, *gradients]
+
+
+def _plain(value: Any) -> Any:
+    """The tensor of a parameter, which a graph may change in place: parameters are not cloned."""
+    import torch
+
+    return value.detach().requires_grad_(value.requires_grad) if isinstance(value, torch.nn.Parameter) else value
 
 
 def _gets_gradient(value: Any) -> bool:
@@ -172,7 +180,7 @@ def first_wrong(call: RecordedCall, trials: Trials, is_wrong: Callable[[Captured
                 if last and is_wrong(last[0]):
                     found.append(last[0])
                 number = list(runs).index(module)
-                last[:] = [CapturedGraph(module, Clones()(args), _modes(), number, runs[module] - 1)]
+                last[:] = [CapturedGraph(module, Clones()(tuple(map(_plain, args))), _modes(), number, runs[module] - 1)]
             return module.forward(*args)
 
         return run
@@ -238,7 +246,7 @@ def _tapped(module: Any, nodes: Sequence[Any], asked: Asked, later: Any = None) 
 
 
 def changes_in_place(node: Any) -> bool:
-    name = str(getattr(node.target, "__name__", node.target))
+    name = str(getattr(node.target, "__name__", node.target)) if node.op.startswith("call_") else ""
     return name.endswith("_") or name in ("setitem", "iadd", "isub", "imul", "itruediv")
 
 

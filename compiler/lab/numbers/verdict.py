@@ -115,9 +115,15 @@ def _compared(compiled: Observation, eager: Observation, exact: Observation, aga
         found.verdict, found.why_not = "unknown", "no floating-point result of both can be compared with float64"
     elif found.verdict != "rounding" and exact.limits:
         found.verdict, found.why_not = "unknown", f"it cannot be followed in float64: {listed(exact.limits, 2)}"
-    elif found.verdict == "both" and exact.decided:
+    elif found.verdict == "both" and exact.decided and not any(_is_lost(part, unit) for part in found.parts):
         found.verdict, found.why_not = "unknown", f"in float64, {listed(exact.decided, 2)} would decide otherwise"
     return found
+
+
+def _is_lost(part: NumbersOf, unit: float) -> bool:
+    """Whether both have lost their digits alike, though float64 has decided as eager code did: decisions do not explain it."""
+    low, high = sorted(map(share_of, (part.eager, part.compiled)))
+    return high > math.sqrt(unit) and WORSE * low > high
 
 
 def _pairs(eager: Observation, compiled: Observation) -> Iterator[tuple[tuple[str, int], str, Any, Any]]:

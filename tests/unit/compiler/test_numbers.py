@@ -187,6 +187,42 @@ def test_of_training_steps_the_first_gradient_that_differs_is_named(tanh: Any, s
     assert f"The gradients differ, that of `a.weight` first, in run {step + 1} of 4 of graph 0, from test_numbers.py:" in said
 
 
+def updates(x: torch.Tensor, net: torch.nn.Linear) -> None:
+    net.zero_grad()
+    torch.tanh(net(x)).mean().backward()  # here
+    with torch.no_grad():
+        net.weight -= 0.1 * net.weight.grad
+
+
+def test_a_parameter_that_a_graph_changes_is_no_difference() -> None:
+    """Nor does measuring change it for what is measured next."""
+    torch.manual_seed(0)
+    net = torch.nn.Linear(32, 4)
+
+    def step(x: torch.Tensor) -> None:
+        for scale in (1, 1, 8):
+            updates(x * scale, net)
+
+    found = checked(Program(step, (SMALL,), "", edited(replaces(torch.tanh, wrong_gradient_if_large)))).numbers
+    assert found is not None
+    assert found.origin is not None, found.origin_unknown
+    assert (found.origin.line, found.origin.run, found.origin.is_backward) == (line_with(updates, "# here"), 2, True)
+
+
+def adds_more(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    x.add_(y)  # here
+    torch._dynamo.graph_break()
+    return x.sin()
+
+
+def test_what_a_graph_only_changes_in_place_is_compared() -> None:
+    found = checked(Program(adds_more, (SMALL.clone(),), "", edited(replaces("add_", "sub_")))).numbers
+    assert found is not None
+    assert found.origin is not None, found.origin_unknown
+    assert found.origin.line == line_with(adds_more, "# here")
+
+
 def test_agreement_can_be_expected() -> None:
     good = dynascope.explain(torch.sin, backend="eager", check=True)(torch.ones(3))
     good.expect("check=agrees,graphs=1")
