@@ -25,7 +25,7 @@ from typing import Any
 from dynascope.compiler.builder import compile_records, dynamo_texts
 from dynascope.compiler.builder.compile_records import CompileRecord, same_line
 from dynascope.compiler.builder.dynamo_texts import BreakText, in_python
-from dynascope.compiler.builder.events.schema import FrameEnd, GraphEnd, Location, Region, ResumeMade, TracedCall
+from dynascope.compiler.builder.events import FrameEnd, GraphEnd, Location, Region, ResumeMade, TracedCall
 from dynascope.compiler.builder.guards import callers
 from dynascope.compiler.report import Break, FlagOrigin, Frame, Hit, Outcome, Resume, StackEntry, Undecided
 from dynascope.compiler.source import lines

@@ -18,9 +18,22 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dynascope.compiler.builder import dynamo_texts
-from dynascope.compiler.builder.events import schema
-from dynascope.compiler.builder.events.schema import Code, Error, Event, Location, Trace
-from dynascope.compiler.builder.events.trace_records import CACHE_LOOKUPS, IGNORED, SHAPES, STAGES, USED, record_name, timed
+from dynascope.compiler.builder.events import (
+    CacheHit,
+    Code,
+    CompiledCall,
+    Error,
+    Event,
+    FrameEnd,
+    GraphCaptured,
+    GraphEnd,
+    GuardsMade,
+    Location,
+    ResumeMade,
+    Timed,
+    Trace,
+)
+from dynascope.compiler.builder.trace_records import CACHE_LOOKUPS, IGNORED, SHAPES, STAGES, USED, record_name, timed
 from dynascope.compiler.report import FrameStatus, GraphSplit, Node
 from dynascope.compiler.source.origin import is_plumbing, is_used_by_compiler
 
@@ -50,8 +63,8 @@ class CompileRecord:
     #: torch's CompilationMetrics of the frame, and of its backward graph
     metrics: dict[str, Any] = field(default_factory=dict)
     backward_metrics: dict[str, Any] = field(default_factory=dict)
-    graph_end: schema.GraphEnd | None = None
-    frame_end: schema.FrameEnd | None = None
+    graph_end: GraphEnd | None = None
+    frame_end: FrameEnd | None = None
     #: copies of the nodes of the captured graph; in a log, they are read from its text
     nodes: list[Node] = field(default_factory=list)
     #: node name -> path of the nn.Module that it ran in
@@ -67,7 +80,7 @@ class CompileRecord:
     #: the Python stack around the compile, and the number of the call that needed the compile (see `Trace`)
     callers: list[Location] = field(default_factory=list)
     call: int | None = None
-    resumes: list[schema.ResumeMade] = field(default_factory=list)
+    resumes: list[ResumeMade] = field(default_factory=list)
     #: kind of record -> AOTAutograd's graphs in the records of that kind
     aot_graphs: dict[str, list[str]] = field(default_factory=dict)
     #: the graphs into which DDP's optimizer split the graph, one for each bucket of gradients
@@ -125,9 +138,9 @@ class CompileRecords:
         """`strings`: the structured trace's table of interned strings."""
         self.records: list[CompileRecord] = []
         self.unread: Counter[str] = Counter()
-        self.cache_hits: list[schema.CacheHit] = []
+        self.cache_hits: list[CacheHit] = []
         #: beginnings and ends of the compiler's phases, each with its compile, if that had begun
-        self.timed: list[tuple[schema.Timed, CompileRecord | None]] = []
+        self.timed: list[tuple[Timed, CompileRecord | None]] = []
         #: (uid of the code of a compiled function, id of the function or object) -> the user's name for it; with the id
         #: None, for the first one that was called
         self.entries: dict[tuple[int | None, int | None], str] = {}
@@ -186,28 +199,28 @@ class CompileRecords:
     def _add(self, event: Event) -> None:
         if isinstance(event, Trace):
             self._trace(event)
-        elif isinstance(event, schema.Timed):
+        elif isinstance(event, Timed):
             self.timed.append((event, self._open.get(str(event.compile_id))))
-        elif isinstance(event, schema.CacheHit):
+        elif isinstance(event, CacheHit):
             self.cache_hits.append(event)
-        elif isinstance(event, schema.CompiledCall):
+        elif isinstance(event, CompiledCall):
             for target in (None, event.target):
                 self.entries.setdefault((event.code.uid, target), event.name)
-        elif isinstance(event, schema.FrameEnd):
+        elif isinstance(event, FrameEnd):
             record = self.record(event)
             record.frame_end, record.closed, record.code, record.thread = event, True, event.code, event.thread
-        elif isinstance(event, schema.GraphEnd):
+        elif isinstance(event, GraphEnd):
             record = self.record(event)
             record.graph_end = event
             record.code = record.code or event.code  # torch.export traces without a frame
-        elif isinstance(event, schema.GraphCaptured):
+        elif isinstance(event, GraphCaptured):
             record = self.record(event)
             record.nodes, record.modules, record.sizes = event.nodes, event.modules, event.sizes
-        elif isinstance(event, schema.GuardsMade):
+        elif isinstance(event, GuardsMade):
             stacks = self.record(event).guard_stacks = {}
             for about, stack in event.stacks:
                 stacks.setdefault(about, []).append(stack)
-        elif isinstance(event, schema.ResumeMade):
+        elif isinstance(event, ResumeMade):
             self.record(event).resumes.append(event)
 
     def _trace(self, event: Trace) -> None:

@@ -19,7 +19,7 @@ from itertools import groupby, pairwise
 from typing import Any
 
 from dynascope.compiler.builder.compile_records import CompileRecord, CompileRecords
-from dynascope.compiler.builder.events.trace_records import AUTOTUNING
+from dynascope.compiler.builder.trace_records import AUTOTUNING
 from dynascope.compiler.report import (
     AutotuneChoice,
     CacheLookup,

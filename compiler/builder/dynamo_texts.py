@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dynascope.compiler.builder.events.schema import Location
+from dynascope.compiler.builder.events import Location
 from dynascope.compiler.report import FailedGuard, FailedGuardKind, Undecided
 from dynascope.compiler.source.origin import torch_folder
 

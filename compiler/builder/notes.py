@@ -11,7 +11,7 @@ import traceback
 
 from dynascope.compiler.builder import dynamo_texts
 from dynascope.compiler.builder.dynamo_texts import user_expression
-from dynascope.compiler.builder.events.schema import Location, RecordingFacts, Sizes
+from dynascope.compiler.builder.events import Location, RecordingFacts, Sizes
 from dynascope.compiler.report import Failure, FlagOrigin, Report, StackEntry, dynamic_words, label, message_of
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.code import user_name

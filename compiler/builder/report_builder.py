@@ -18,7 +18,7 @@ from dynascope.compiler.builder.breaks import BreakTable, Links
 from dynascope.compiler.builder.compile_records import CompileRecord, CompileRecords
 from dynascope.compiler.builder.compile_time import compile_time, repeated_blocks
 from dynascope.compiler.builder.dynamo_texts import user_expression
-from dynascope.compiler.builder.events.schema import CacheHit, Code, Event, RecordingFacts
+from dynascope.compiler.builder.events import CacheHit, Code, Event, RecordingFacts
 from dynascope.compiler.builder.guards import Recompiles, Version
 from dynascope.compiler.builder.notes import annotate
 from dynascope.compiler.report import (

@@ -25,8 +25,17 @@ from types import CodeType, FunctionType, MethodType, TracebackType
 from typing import Any
 
 from dynascope.compiler import __version__
-from dynascope.compiler.builder.events import schema
-from dynascope.compiler.builder.events.schema import CacheHit, RecordingFacts
+from dynascope.compiler.builder.events import (
+    CacheHit,
+    CompiledCall,
+    Event,
+    FrameEnd,
+    GraphEnd,
+    Paused,
+    RecordingFacts,
+    Sizes,
+    Trace,
+)
 from dynascope.compiler.builder.graphs import kernels
 from dynascope.compiler.builder.report_builder import build_report
 from dynascope.compiler.capture import torch_private
@@ -134,7 +143,7 @@ class Recording:
         self.settings = settings
         self.compiled = list(compiled or ())
         self.notes: list[str] = []
-        self.events: list[schema.Event] = []
+        self.events: list[Event] = []
         #: names of compiled functions that were called, in order of the first call
         self.called: list[str] = []
         #: those in `called` that the user's code compiled: `compiles` did not announce them
@@ -152,7 +161,7 @@ class Recording:
         self._thread: int | None = None
         self._report: Report | None = None
         self._ended = False
-        self._sizes_before: schema.Sizes = {}
+        self._sizes_before: Sizes = {}
         #: functions whose lines their files no longer have, once the recording has ended
         self._old_functions: list[OldFunction] = []
         self._call_counts: dict[int, int] = {}
@@ -193,17 +202,17 @@ class Recording:
         _remember_pending(self._report)
         self.events = []  # frees their large texts
 
-    def _cached(self) -> list[schema.Event]:
+    def _cached(self) -> list[Event]:
         """Events for compiled functions that were called but not compiled in this recording."""
-        compiled = {e.code.uid for e in self.events if isinstance(e, schema.FrameEnd)}
-        called = (e.code for e in self.events if isinstance(e, schema.CompiledCall))
+        compiled = {e.code.uid for e in self.events if isinstance(e, FrameEnd)}
+        called = (e.code for e in self.events if isinstance(e, CompiledCall))
         entered = {
             code.uid: hook_installer.HOOKS.entered[code.uid]
             for code in called
             # leave out functions of torch that torch compiles, but keep `inner`, its wrapper around some modules and functions
             if code.uid is not None and (not in_torch(code.file) or code.name == "inner")
         }
-        hits: list[schema.Event] = []
+        hits: list[Event] = []
         hook_installer.HOOKS.safely(lambda: hits.extend(_cache_hits(entered, compiled)))
         return hits
 
@@ -218,16 +227,16 @@ class Recording:
     @property
     def has_graphs(self) -> bool:
         """Whether a graph has been captured so far."""
-        return any(isinstance(event, schema.Trace) and "dynamo_output_graph" in event.metadata for event in self.events)
+        return any(isinstance(event, Trace) and "dynamo_output_graph" in event.metadata for event in self.events)
 
     # -- events ----------------------------------------------------------------------------------------
 
-    def _event(self, event: schema.Event) -> None:
-        if isinstance(event, schema.Paused):
+    def _event(self, event: Event) -> None:
+        if isinstance(event, Paused):
             if event.thread != self._thread and _MISSED not in self.notes:
                 self.notes.append(_MISSED)
             return
-        if isinstance(event, schema.CompiledCall):
+        if isinstance(event, CompiledCall):
             self._note_eager()
             event = self._named(event)
         self.events.append(event)
@@ -252,7 +261,7 @@ class Recording:
         """The name that the report has for a target; "" if it was not called."""
         return self._called_as.get(_target_id(target), "")
 
-    def _named(self, event: schema.CompiledCall) -> schema.CompiledCall:
+    def _named(self, event: CompiledCall) -> CompiledCall:
         """The event with the name to show; adds this name to `called`, and to `users_own` if `compiles` did not announce it."""
         name, code = self._targets.get(event.target) or event.name, event.code
         # leave out functions of torch that torch compiles, but not its wrappers and modules, which call the user's code
@@ -267,17 +276,17 @@ class Recording:
                 names.append(name)
         return dataclasses.replace(event, name=name)  # a copy: other recordings may have another name for the function
 
-    def _advance(self, event: schema.Event) -> bool:
+    def _advance(self, event: Event) -> bool:
         """Update the progress with an event; returns whether it changed."""
         progress = self._progress
-        if isinstance(event, schema.Trace) and "dynamo_start" in event.metadata:
+        if isinstance(event, Trace) and "dynamo_start" in event.metadata:
             stack = event.metadata["dynamo_start"].get("stack")
             progress["now"] = user_name(str(stack[-1]["name"])) if stack else ""
-        elif isinstance(event, schema.Trace) and "dynamo_output_graph" in event.metadata:
+        elif isinstance(event, Trace) and "dynamo_output_graph" in event.metadata:
             progress["graphs"] += 1
-        elif isinstance(event, schema.GraphEnd) and event.graph_break:
+        elif isinstance(event, GraphEnd) and event.graph_break:
             progress["breaks"] += 1
-        elif isinstance(event, schema.FrameEnd) and event.compile_id is not None:
+        elif isinstance(event, FrameEnd) and event.compile_id is not None:
             progress["frames"] += 1
         else:
             return False
@@ -290,7 +299,7 @@ class Recording:
             self.notes.append(note)
 
     def _build_report(self, error: BaseException | None) -> Report:
-        if "torch" in sys.modules and not any(isinstance(e, schema.FrameEnd) for e in self.events):
+        if "torch" in sys.modules and not any(isinstance(e, FrameEnd) for e in self.events):
             self._note_eager()
             if self._torchs_own and not self.notes:
                 self.notes.append(

@@ -5,9 +5,9 @@ are the payload of the record above.  The file may be compressed with gzip, and 
 
 Records that are unknown or damaged are counted by kind in `report.unread`; with `strict=True` they are an error.  Lines that
 cannot be read, and values whose JSON type is not the one that torch writes, are dropped; a payload whose MD5 sum does not match
-is kept.  The known kinds of records are in `events.trace_records`.
+is kept.  The known kinds of records are in `builder.trace_records`.
 
-Lines are read one by one, and only the payloads that `events.trace_records` asks for are kept, so memory grows with what the
+Lines are read one by one, and only the payloads that `builder.trace_records` asks for are kept, so memory grows with what the
 report shows, not with the log.
 """
 
@@ -27,8 +27,9 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from dynascope.compiler import __version__
-from dynascope.compiler.builder.events.schema import RecordingFacts, Trace
-from dynascope.compiler.builder.events.trace_records import (
+from dynascope.compiler.builder.events import RecordingFacts, Trace
+from dynascope.compiler.builder.report_builder import build_report
+from dynascope.compiler.builder.trace_records import (
     IGNORED,
     SHAPES,
     USED,
@@ -38,7 +39,6 @@ from dynascope.compiler.builder.events.trace_records import (
     record_name,
     remove_wrong_types,
 )
-from dynascope.compiler.builder.report_builder import build_report
 from dynascope.compiler.report import Report, plural
 
 #: the first line of a record

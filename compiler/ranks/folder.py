@@ -26,7 +26,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from dynascope.compiler.builder.events.trace_records import IGNORED, USED, record_compile_id, record_name, remove_wrong_types
+from dynascope.compiler.builder.trace_records import IGNORED, USED, record_compile_id, record_name, remove_wrong_types
 from dynascope.compiler.capture.trace_files import HEAD, load_trace
 from dynascope.compiler.ranks.merge import merge
 from dynascope.compiler.ranks.recorder import settings_of

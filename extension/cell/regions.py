@@ -30,7 +30,7 @@ from IPython.core.error import UsageError
 from dynascope.cell.source import Cell
 from dynascope.cell.syntax import DEFINITIONS, FUNCTIONS, blocks, is_generator, is_string, located, own_statements
 from dynascope.cell.targets import NEVER_CALLED, is_never_called, resolve
-from dynascope.compiler.builder.events.schema import Event, FrameEnd
+from dynascope.compiler.builder.events import Event, FrameEnd
 from dynascope.compiler.capture.recording import Recording
 from dynascope.compiler.capture.torch_private import caches, config, marks
 from dynascope.compiler.compiling import Region, parse_regions

@@ -31,7 +31,7 @@ import torch
 import torch._logging._internal as torch_logging
 from models import MODELS
 
-from dynascope.compiler.builder.events.schema import Event, RecordingFacts
+from dynascope.compiler.builder.events import Event, RecordingFacts
 from dynascope.compiler.builder.report_builder import build_report
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.capture.torch_private.caches import interned_strings

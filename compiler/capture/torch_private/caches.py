@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from types import CodeType
 from typing import Any
 
-from dynascope.compiler.builder.events.schema import Sizes
+from dynascope.compiler.builder.events import Sizes
 from dynascope.compiler.capture.torch_private import if_present, note_missing
 from dynascope.compiler.source.origin import in_torch
 

@@ -31,7 +31,7 @@ from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import Any
 
-from dynascope.compiler.builder.events.schema import Code, Event, Paused, Stop
+from dynascope.compiler.builder.events import Code, Event, Paused, Stop
 from dynascope.compiler.source import edited
 from dynascope.compiler.source.code import last_line, nested_code
 from dynascope.compiler.source.code_swap import Swaps, recompiled

@@ -15,8 +15,17 @@ from collections.abc import Callable
 from types import CodeType, SimpleNamespace
 from typing import Any
 
-from dynascope.compiler.builder.events import schema
-from dynascope.compiler.builder.events.trace_records import NOT_MADE_LIVE, SHAPES, record_compile_id, timed
+from dynascope.compiler.builder.events import (
+    CompiledCall,
+    FrameEnd,
+    GraphCaptured,
+    GraphEnd,
+    GuardsMade,
+    ResumeMade,
+    Stop,
+    Trace,
+)
+from dynascope.compiler.builder.trace_records import NOT_MADE_LIVE, SHAPES, record_compile_id, timed
 from dynascope.compiler.capture.torch_private import if_present, translators
 from dynascope.compiler.capture.torch_private.hook_installer import Attempt, Hooks, Undo, watch
 from dynascope.compiler.capture.torch_private.translators import graph_nodes
@@ -53,7 +62,7 @@ def _structured_trace(hooks: Hooks) -> Undo:
             return
         begins = "dynamo_start" in metadata or metadata.get("artifact", {}).get("name") == "recompile_reasons"
         attempt = hooks.attempt() if begins else None
-        hooks.emit(schema.Trace(
+        hooks.emit(Trace(
             metadata, getattr(record, "payload", None),
             callers=None if attempt is None else translators.callers(attempt.caller),
             call=hooks.call() if begins else None,
@@ -161,7 +170,7 @@ def _frames(hooks: Hooks) -> Undo:
         if attempt.compile_id is None and not compiled and error is None and in_torch(attempt.code.file):
             return  # an internal frame of torch's, which is never traced
         cause = error if error is not None else attempt.error
-        hooks.emit(schema.FrameEnd(
+        hooks.emit(FrameEnd(
             attempt.code,
             "raised" if error is not None else "compiled" if compiled else "skipped",
             skip_reason=getattr(result, "skip_reason", None),
@@ -223,7 +232,7 @@ def _stops(hooks: Hooks) -> Undo:
         chain = attempt.stopped
         if chain and chain[0].error != id(error):
             chain.clear()
-        chain.append(schema.Stop(
+        chain.append(Stop(
             name, str(error).split("\n", 1)[0],
             translators.location(translator),
             getattr(translator, "error_on_graph_break", None),
@@ -246,7 +255,7 @@ def _graph_ends(hooks: Hooks) -> Undo:
         if attempt is not None:
             # Dynamo's lists, not the code objects: Dynamo rewrites some instructions, and its offsets refer to its own lists
             attempt.instructions = {id(t.f_code): getattr(t, "instructions", ()) for t in translators.chain(translator)}
-        hooks.emit(schema.GraphEnd(
+        hooks.emit(GraphEnd(
             str(reason.reason),
             bool(getattr(reason, "graph_break", False)),
             hooks.code(translators.chain(translator)[-1].f_code),
@@ -278,7 +287,7 @@ def _resumes(hooks: Hooks) -> Undo:
         original = metadata[code].code if code in metadata else code
         attempt = hooks.attempt()
         instructions = attempt.instructions.get(id(code), ()) if attempt is not None else ()
-        hooks.emit(schema.ResumeMade(
+        hooks.emit(ResumeMade(
             hooks.code(code),
             hooks.code(resume),
             hooks.code(original),
@@ -302,7 +311,7 @@ def _node_modules(hooks: Hooks) -> Undo:
         nodes: list[Node] = []
         with if_present("nodes of live graphs"):
             nodes = graph_nodes(gm.graph)
-        hooks.emit(schema.GraphCaptured(
+        hooks.emit(GraphCaptured(
             modules, translators.symbol_sizes(gm.graph), nodes, compile_id=translators.current_compile_id()
         ))  # fmt: skip
 
@@ -316,7 +325,7 @@ def _guards(hooks: Hooks) -> Undo:
 
     def built(made: Any) -> None:
         stacks = [(guard.name, guard.user_stack) for guard in made if guard.user_stack]
-        hooks.emit(schema.GuardsMade(stacks, compile_id=translators.current_compile_id()))
+        hooks.emit(GuardsMade(stacks, compile_id=translators.current_compile_id()))
 
     observer = _observer(hooks, built=built)
     return watch(guards.CheckFunctionManager.build_guards, observer, before="observer.built(sorted_guards)")
@@ -331,7 +340,7 @@ def _undecided(hooks: Hooks) -> Undo:
 
     def made(expression: Any) -> None:
         fields = {"expr": str(expression), "user_stack": translators.user_stack()}
-        hooks.emit(schema.Trace({"guard_on_data_dependent_error": fields}, None, compile_id=translators.current_compile_id()))
+        hooks.emit(Trace({"guard_on_data_dependent_error": fields}, None, compile_id=translators.current_compile_id()))
 
     make = symbolic_shapes.ShapeEnv._make_data_dependent_error
     return watch(make, _observer(hooks, made=made), before="observer.made(expr)")
@@ -351,7 +360,7 @@ def _entries(hooks: Hooks) -> Undo:
         if isinstance(code, CodeType) and (id(code), name, id(target)) not in hooks.called_as:
             hooks.called_as.add((id(code), name, id(target)))
             hooks.entered.setdefault(id(code), (code, function.__globals__))
-            hooks.emit(schema.CompiledCall(hooks.code(code), name, id(target)))
+            hooks.emit(CompiledCall(hooks.code(code), name, id(target)))
 
     # torch.compiler.disable uses this function, too, thousands of times
     before = "if callback.__class__.__name__ == 'CatchErrorsWrapper': observer.called(callback)"

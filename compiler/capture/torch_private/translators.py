@@ -17,7 +17,7 @@ from collections.abc import Callable
 from types import FrameType, MethodType, TracebackType
 from typing import Any
 
-from dynascope.compiler.builder.events.schema import Error, Location, Position, Region, TracedCall
+from dynascope.compiler.builder.events import Error, Location, Position, Region, TracedCall
 from dynascope.compiler.builder.graphs import set_type
 from dynascope.compiler.capture.torch_private.config import nested_graph_breaks
 from dynascope.compiler.capture.torch_private.marks import undecorated

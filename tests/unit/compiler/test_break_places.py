@@ -18,7 +18,7 @@ import torch.utils.checkpoint
 from dynascope.compiler.builder.breaks import BreakTable, Flags
 from dynascope.compiler.builder.compile_records import CompileRecord
 from dynascope.compiler.builder.dynamo_texts import read_break, stack_of, undecided_in
-from dynascope.compiler.builder.events.schema import Code, GraphEnd, Location
+from dynascope.compiler.builder.events import Code, GraphEnd, Location
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.driver.explain import explain
 from dynascope.compiler.report import FlagOrigin, Frame, Report, Undecided

@@ -16,9 +16,9 @@ import pytest
 import torch
 from torch._dynamo.utils import compilation_time_metrics, dynamo_timed, get_chromium_event_logger
 
-from dynascope.compiler.builder.events.schema import RecordingFacts, Timed
-from dynascope.compiler.builder.events.trace_records import timed
+from dynascope.compiler.builder.events import RecordingFacts, Timed
 from dynascope.compiler.builder.report_builder import build_report
+from dynascope.compiler.builder.trace_records import timed
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.capture.trace_files import load
 from dynascope.compiler.report import AutotuneChoice, CompileTime, Report

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from dynascope.compiler.builder.events import schema, trace_records
-from dynascope.compiler.builder.events.schema import RecordingFacts
+from dynascope.compiler.builder import trace_records
+from dynascope.compiler.builder.events import CacheHit, Event, FrameEnd, Paused, Position, RecordingFacts, ResumeMade
 from dynascope.compiler.builder.report_builder import build_report
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.patching import ABSENT, own, patched, put
@@ -33,15 +33,15 @@ def test_a_recording_holds_typed_events_of_every_kind() -> None:
     with observe() as recording:
         compiled(torch.ones(2))
         events = list(recording.events)
-    kinds = set(typing.get_args(schema.Event)) - {schema.CacheHit, schema.Paused}
+    kinds = set(typing.get_args(Event)) - {CacheHit, Paused}
     assert {type(event) for event in events} == kinds
-    frames = [event for event in events if isinstance(event, schema.FrameEnd)]
+    frames = [event for event in events if isinstance(event, FrameEnd)]
     assert [(f.compile_id, f.outcome) for f in frames] == [("0/0", "compiled"), ("1/0", "compiled")]
     assert all(type(e).__name__ == "CompiledCall" or e.compile_id in ("0/0", "1/0", None) for e in events)
-    (made,) = [event for event in events if isinstance(event, schema.ResumeMade)]
+    (made,) = [event for event in events if isinstance(event, ResumeMade)]
     assert (made.compile_id, made.original.name, made.receives) == ("0/0", "broken", ["x"])
     assert made.code is frames[0].code  # one object for one code object
-    assert isinstance(made.position, schema.Position)
+    assert isinstance(made.position, Position)
 
 
 def test_what_was_compiled_before_is_a_cache_hit() -> None:
@@ -51,7 +51,7 @@ def test_what_was_compiled_before_is_a_cache_hit() -> None:
     with recording:
         compiled(torch.ones(2))
         hits = recording._cached()
-    assert [(type(h), h.compile_id) for h in hits] == [(schema.CacheHit, "0/0"), (schema.CacheHit, "1/0")]
+    assert [(type(h), h.compile_id) for h in hits] == [(CacheHit, "0/0"), (CacheHit, "1/0")]
 
 
 def test_the_same_events_and_facts_give_the_same_report() -> None:

@@ -24,7 +24,7 @@ from torch.utils.checkpoint import checkpoint
 
 from dynascope.compiler.builder import graphs
 from dynascope.compiler.builder.compile_records import CompileRecords
-from dynascope.compiler.builder.events.schema import Trace
+from dynascope.compiler.builder.events import Trace
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.capture.torch_private import running
 from dynascope.compiler.driver.explain import explain

@@ -10,7 +10,7 @@ import pytest
 import torch
 import torch.utils.checkpoint
 
-from dynascope.compiler.builder.events import schema
+from dynascope.compiler.builder.events import Event, Trace
 from dynascope.compiler.builder.report_builder import build_report
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.report import Report
@@ -193,17 +193,17 @@ def test_a_recompile_in_compiled_autograd_has_the_compile_whose_guard_failed() -
 def test_after_a_reset_no_version_from_before_it_is_taken(reset: bool, refused: bool) -> None:
     """Made by hand: the first compile after the reset is not recorded, and had the same id as one before."""
 
-    def compiled(compile_id: str, function: str) -> list[schema.Event]:
+    def compiled(compile_id: str, function: str) -> list[Event]:
         code = {"co_name": function, "co_filename": f"{function}.py", "co_firstlineno": 1}
         guards = "| +- GuardManager: source=L['k']\n| | +- EQUALS_MATCH: L['k'] == 1  # return x * k  # first.py:2 in first"
         records = {"dynamo_start": None, "dynamo_cpp_guards_str": guards, "compilation_metrics": None}
         return [
-            schema.Trace({name: code if name.startswith("comp") else {}}, text, compile_id=compile_id)
+            Trace({name: code if name.startswith("comp") else {}}, text, compile_id=compile_id)
             for name, text in records.items()
         ]
 
-    reasons = schema.Trace({"artifact": {"name": "recompile_reasons"}}, "0/0: L['k'] == 1", compile_id="0/1")
-    refusal = schema.Trace({"compilation_metrics": {"fail_reason": "recompile_limit reached"}}, compile_id="0/1")
+    reasons = Trace({"artifact": {"name": "recompile_reasons"}}, "0/0: L['k'] == 1", compile_id="0/1")
+    refusal = Trace({"compilation_metrics": {"fail_reason": "recompile_limit reached"}}, compile_id="0/1")
     report = build_report([
         *compiled("0/0", "first"), *compiled("1/0", "second"), *(compiled("1/0", "second") if reset else []),
         reasons, *([refusal] if refused else compiled("0/1", "first")),
@@ -228,9 +228,9 @@ def test_the_limit_that_refused_a_recompile_is_named(words: str, limit: int) -> 
     code = {"co_name": "f", "co_filename": "f.py", "co_firstlineno": 1}
     first = [{"dynamo_start": {}}, {"compilation_metrics": code}]
     [recompile] = build_report([
-        *(schema.Trace(record, None, compile_id="0/0") for record in first),
-        schema.Trace({"artifact": {"name": "recompile_reasons"}}, "0/0: L['k'] == 1", compile_id="0/1"),
-        schema.Trace({"compilation_metrics": metrics}, compile_id="0/1"),
+        *(Trace(record, None, compile_id="0/0") for record in first),
+        Trace({"artifact": {"name": "recompile_reasons"}}, "0/0: L['k'] == 1", compile_id="0/1"),
+        Trace({"compilation_metrics": metrics}, compile_id="0/1"),
     ]).recompiles  # fmt: skip
     assert (recompile.refused_by, recompile.limit) == (words.replace("exceeding the ", "").split()[0], limit)
 

@@ -22,7 +22,7 @@ from typing import Annotated, Any, TypedDict
 import msgspec
 from msgspec import Meta
 
-from dynascope.compiler.builder.events.schema import Timed
+from dynascope.compiler.builder.events import Timed
 
 #: kept as parts of a compile
 USED = frozenset({
