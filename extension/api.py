@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dynascope.compiler.compiling import compile, region
-from dynascope.compiler.driver.pipeline import last, remember
+from dynascope.compiler.driver import last, remember
 from dynascope.compiler.ranks import RanksReport
 from dynascope.compiler.report import Report
 from dynascope.shell import cell_number
@@ -18,7 +18,7 @@ from dynascope.shell import cell_number
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from dynascope.compiler.driver.pipeline import Run
+    from dynascope.compiler.driver import Run
     from dynascope.compiler.settings import ExplainSettings
     from dynascope.ranks import RanksRecording
 
@@ -44,7 +44,7 @@ def explain(function: Callable[..., Any], /, **settings: Unpack[ExplainSettings]
         ValueError: if the settings cannot be used here; the message is one line that says what to do.
         AssertionError: from the call, if `expect` does not hold.
     """
-    from dynascope.compiler.driver.explain import explain
+    from dynascope.compiler.driver import explain
     from dynascope.widgets.terminal import ProgressLine
 
     return explain(function, cells=cell_number, on_progress=ProgressLine().show, **settings)
@@ -60,7 +60,7 @@ def observe() -> Run:
     Returns:
         A context manager; its `report` is the Report of the block or, inside the block, the Report so far.
     """
-    from dynascope.compiler.driver.pipeline import Run
+    from dynascope.compiler.driver import Run
 
     return Run(cells=cell_number, retraces=False, trace_again="call torch._dynamo.reset() before the block to compile it there")
 

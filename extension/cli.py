@@ -306,7 +306,7 @@ def run_script(
     The status is 0, that of `sys.exit`, 1 after an exception, or 130 after Ctrl-C.  There is a report in every case.
     `fix`: if given, settings with which to search, afterwards, for fixes for what the script compiles.
     """
-    from dynascope.compiler.driver.pipeline import Run
+    from dynascope.compiler.driver import Run
     from dynascope.widgets.terminal import ProgressLine
 
     sys.argv = [script, *arguments]

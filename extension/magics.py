@@ -19,7 +19,7 @@ from traitlets import TraitError
 from dynascope.cell import tracebacks
 from dynascope.cell.source import Cell, read_cell, read_expression
 from dynascope.cell.tracebacks import show_trimmed
-from dynascope.compiler.driver.pipeline import last
+from dynascope.compiler.driver import last
 from dynascope.compiler.patching import own, put
 from dynascope.compiler.report import encodable
 from dynascope.compiler.settings import Settings

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from dynascope.compiler.driver.pipeline import Run
+    from dynascope.compiler.driver import Run
     from dynascope.compiler.report.comparison import Expectation
 
 
@@ -82,7 +82,7 @@ class ExpectingBlock:
         return ",".join(map(str, self.expected))
 
     def __enter__(self) -> Run:
-        from dynascope.compiler.driver.pipeline import Run
+        from dynascope.compiler.driver import Run
 
         self.entered = True
         self._run = Run()  # traces again what an earlier test has compiled

@@ -135,7 +135,7 @@ def _default_folder() -> Path:
 
 def recorded(folder: Path, function: Callable[..., Any], *args: Any) -> Any:
     """Call the function of a new process under a recording, and write the file of its rank into the folder."""
-    from dynascope.compiler.driver.pipeline import Run
+    from dynascope.compiler.driver import Run
 
     run = Run(retraces=False)
     recorder = RankRecorder(folder, run.recording)

@@ -22,7 +22,7 @@ _WARM = (
     "torch._dynamo.symbolic_convert", "torch._dynamo.backends.debugging", "torch._dynamo.backends.distributed",
     "torch._functorch.aot_autograd", "torch._functorch._aot_autograd.autograd_cache", "torch.fx.experimental.symbolic_shapes",
     "torch.distributed.run", "torch.distributed.fsdp", "torch.distributed.tensor.parallel", "torch.nn.parallel.distributed",
-    "dynascope.api", "dynascope.ranks", "dynascope.compiler.driver.pipeline",
+    "dynascope.api", "dynascope.ranks", "dynascope.compiler.driver",
     "dynascope.widgets.features.ranks", "msgspec",
 )  # fmt: skip
 

@@ -1,7 +1,7 @@
 """Adds what needs the whole report: notes, the settings in force, and the error that ended the block.
 
 `annotate` calls the other `annotate_*` functions in order.  Notes about what a run measured are added later, by `Run` in
-`driver.pipeline`.
+`driver`.
 """
 
 from __future__ import annotations

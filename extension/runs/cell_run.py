@@ -41,7 +41,7 @@ from dynascope.cell.targets import (
     why_nothing_ran,
 )
 from dynascope.compiler.capture.torch_private import marks
-from dynascope.compiler.driver.pipeline import Run
+from dynascope.compiler.driver import Run
 from dynascope.compiler.lab.fix.text_edits import NotApplicable, with_edits
 from dynascope.compiler.lab.recorded_call import unwatched
 from dynascope.compiler.report import FixSet, Report, comparison

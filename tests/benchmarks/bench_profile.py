@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from dynascope.compiler.driver.pipeline import Run
+from dynascope.compiler.driver import Run
 from dynascope.compiler.lab import profile
 from dynascope.compiler.lab.recorded_call import RecordedCall
 from dynascope.compiler.settings import Settings

@@ -27,7 +27,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from made_programs import Function, programs, text
 
 import dynascope
-from dynascope.compiler.driver import pipeline
+from dynascope.compiler import driver
 
 #: a program compiles up to some dozen frames
 FEW = settings(
@@ -74,7 +74,7 @@ def agrees(report: Any, expected: Expected, shown: str, cell: int = 1, border: i
 
 
 def run(ip: Any, cell: str) -> Any:
-    printed, before = io.StringIO(), pipeline._latest
+    printed, before = io.StringIO(), driver._latest
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
         ip.run_cell(cell, store_history=False)
     assert dynascope.last() is not before, printed.getvalue()

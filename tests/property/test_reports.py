@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from made_programs import Function, Model, Statement, programs, text
 
-from dynascope.compiler.driver.explain import explain
+from dynascope.compiler.driver import explain
 
 EXAMPLES = examples(40)
 #: what torch 2.9 does not tell: examples/reference/torch_versions.md

@@ -20,7 +20,7 @@ from dynascope.compiler.builder.compile_records import CompileRecord
 from dynascope.compiler.builder.dynamo_texts import read_break, stack_of, undecided_in
 from dynascope.compiler.builder.events import Code, GraphEnd, Location
 from dynascope.compiler.capture.recording import observe
-from dynascope.compiler.driver.explain import explain
+from dynascope.compiler.driver import explain
 from dynascope.compiler.report import FlagOrigin, Frame, Report, Undecided
 from dynascope.compiler.source.lines import caret_columns, function_at, source_line
 

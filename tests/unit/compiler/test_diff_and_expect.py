@@ -10,7 +10,7 @@ import torch
 from msgspec.structs import replace
 
 from dynascope.compiler.capture.recording import observe
-from dynascope.compiler.driver.explain import explain
+from dynascope.compiler.driver import explain
 from dynascope.compiler.report import Break, Hit, Report
 from dynascope.compiler.report.comparison import ExpectationFailed, parse_expectations
 

@@ -15,7 +15,7 @@ from torch.distributed import _functional_collectives as functional_collectives
 from dynascope.compiler.builder.compile_records import CompileRecord
 from dynascope.compiler.builder.graphs import add_stages, splits
 from dynascope.compiler.capture.recording import observe
-from dynascope.compiler.driver.explain import explain
+from dynascope.compiler.driver import explain
 from dynascope.compiler.ranks.structure import collectives
 from dynascope.compiler.report import Graph, GraphSplit, Report
 from dynascope.widgets.model import view_model

@@ -9,7 +9,7 @@ import torch
 import torch.utils.checkpoint
 
 from dynascope.compiler.capture.torch_private import config
-from dynascope.compiler.driver.explain import explain
+from dynascope.compiler.driver import explain
 
 
 @pytest.fixture(autouse=True)

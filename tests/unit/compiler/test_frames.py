@@ -14,7 +14,7 @@ import torch.utils.checkpoint
 from programs import COLUMNS
 
 from dynascope.compiler.capture.recording import observe
-from dynascope.compiler.driver.explain import explain
+from dynascope.compiler.driver import explain
 from dynascope.compiler.report import Report
 from dynascope.compiler.source.origin import origin
 

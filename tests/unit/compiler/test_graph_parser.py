@@ -12,7 +12,7 @@ from torch.distributed.tensor import Partial, Placement, Replicate, Shard
 from torch.distributed.tensor._dtensor_spec import DTensorSpec
 
 from dynascope.compiler.builder import graphs
-from dynascope.compiler.driver.explain import explain
+from dynascope.compiler.driver import explain
 
 
 def test_a_graph_is_read_while_another_thread_parses(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,7 @@ from dynascope.compiler.builder.compile_records import CompileRecords
 from dynascope.compiler.builder.events import Trace
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.capture.torch_private import running
-from dynascope.compiler.driver.explain import explain
+from dynascope.compiler.driver import explain
 from dynascope.compiler.lab import graph_run, profile
 from dynascope.compiler.lab.graph_run import (
     RECORDED,

@@ -10,7 +10,7 @@ import torch
 import torch.utils.checkpoint
 
 from dynascope.compiler.capture.recording import observe
-from dynascope.compiler.driver.explain import explain
+from dynascope.compiler.driver import explain
 from dynascope.compiler.report import Report
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from dynascope.compiler.driver.explain import explain
+from dynascope.compiler.driver import explain
 from dynascope.compiler.lab.inputs import arguments_of, described, try_inputs
 from dynascope.compiler.lab.profile import INTERRUPTED
 from dynascope.compiler.report import InputRun, Report

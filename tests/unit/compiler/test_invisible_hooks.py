@@ -21,7 +21,7 @@ from torch._dynamo.utils import counters
 import dynascope
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.capture.torch_private import hook_installer, hooks
-from dynascope.compiler.driver.explain import explain
+from dynascope.compiler.driver import explain
 
 PACKAGE = [str(Path(folder).resolve()) for folder in dynascope.__path__]
 OURS = [*PACKAGE, str(Path(hook_installer.__file__).resolve().parents[1])]

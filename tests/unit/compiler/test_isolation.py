@@ -15,7 +15,7 @@ from torch._dynamo.variables.tensor import TensorVariable
 
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.capture.torch_private import hook_installer, hooks
-from dynascope.compiler.driver.explain import explain
+from dynascope.compiler.driver import explain
 from dynascope.compiler.lab.fix.trial import TookTooLong, time_limit
 
 

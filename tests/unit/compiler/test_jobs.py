@@ -18,7 +18,7 @@ import pytest
 import torch
 
 import dynascope
-from dynascope.compiler.driver.pipeline import Run
+from dynascope.compiler.driver import Run
 from dynascope.compiler.ranks import Rank, RanksReport, recorder
 from dynascope.compiler.ranks import folder as job_folder
 from dynascope.compiler.ranks.structure import encoded, read, record_of, scheduled, write

@@ -20,7 +20,7 @@ from dynascope.compiler.builder import guards
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.capture.torch_private import caches, hook_installer, hooks
 from dynascope.compiler.compiling import compile as compile_with_flag
-from dynascope.compiler.driver.explain import explain
+from dynascope.compiler.driver import explain
 from dynascope.compiler.report import Report
 from dynascope.compiler.retrace import retracing
 

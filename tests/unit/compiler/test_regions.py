@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import dynascope
-from dynascope.compiler.driver.explain import explain
+from dynascope.compiler.driver import explain
 
 
 def twice(x: Any) -> Any:

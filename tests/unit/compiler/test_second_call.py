@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import dynascope
-from dynascope.compiler.driver.explain import explain
+from dynascope.compiler.driver import explain
 
 
 class Cached(torch.nn.Module):

@@ -20,7 +20,7 @@ import torch
 from msgspec.structs import asdict
 from programs import NOTICES_ATTRIBUTES
 
-from dynascope.compiler.driver.explain import explain
+from dynascope.compiler.driver import explain
 from dynascope.compiler.lab.slices import (
     BACKEND,
     CALL,

@@ -12,7 +12,7 @@ from torch._dynamo.utils import compilation_time_metrics
 
 from dynascope.compiler.builder.graphs import kernels
 from dynascope.compiler.capture.recording import observe
-from dynascope.compiler.driver.explain import explain
+from dynascope.compiler.driver import explain
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from dynascope.compiler.builder.dynamo_texts import undecided_in
-from dynascope.compiler.driver.explain import explain
+from dynascope.compiler.driver import explain
 from dynascope.compiler.report import Report, Undecided
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from samples import CELL, recompiled
 
 from dynascope.compiler.capture.recording import observe
-from dynascope.compiler.driver.explain import explain
+from dynascope.compiler.driver import explain
 from dynascope.compiler.report import (
     Constraint,
     Guard,

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from dynascope.compiler.driver.explain import explain
+from dynascope.compiler.driver import explain
 from dynascope.widgets.model import view_model
 
 transformers = pytest.importorskip("transformers")

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from dynascope.compiler.driver.pipeline import Run
+from dynascope.compiler.driver import Run
 from dynascope.compiler.lab import profile
 from dynascope.compiler.lab.recorded_call import RecordedCall
 from dynascope.compiler.report import Report

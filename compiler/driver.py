@@ -7,28 +7,37 @@ in the code that they run and in what they show.  All of them run the code insid
         run.entry_point(f)(x)                 # the real torch.compile
         run.repeat_last_call()                # --check, --profile, --inputs
     run.report                                # events -> build_report
+
+`explain` does so for one function.
 """
 
 from __future__ import annotations
 
 import contextlib
+import re
+import sys
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dynascope.compiler import compiling
 from dynascope.compiler.capture.recording import Progress, Recording
 from dynascope.compiler.capture.torch_private import config
-from dynascope.compiler.compiling import RegionsInForce
+from dynascope.compiler.compiling import RegionsInForce, is_refusal, target_name
 from dynascope.compiler.lab import check, inputs, profile
 from dynascope.compiler.lab.recorded_call import CallRecorder, RecordedCall
 from dynascope.compiler.report import Check, Report, plural
 from dynascope.compiler.retrace import retracing
-from dynascope.compiler.settings import Settings
+from dynascope.compiler.settings import ExplainSettings, Settings
 from dynascope.compiler.source.code import user_name
 from dynascope.compiler.source.lines import CellResolver
-from dynascope.compiler.validate import settings_notes
+from dynascope.compiler.source.origin import origin
+from dynascope.compiler.validate import check_settings, settings_from_keywords, settings_notes
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 #: without `fix_seconds`, a search may take at least so long
 LEAST_FIX_SECONDS = 60.0
@@ -295,3 +304,55 @@ def remember(report: Report) -> None:
     """Make this the report that `last()` returns."""
     global _latest
     _latest = report
+
+
+def explain(
+    function: Callable[..., Any],
+    /,
+    *,
+    cells: CellResolver | None = None,
+    on_progress: Progress | None = None,
+    **settings: Unpack[ExplainSettings],
+) -> Callable[..., Report]:
+    """Return a function that compiles `function`, calls it and returns the report: `explain(f, backend="eager")(x)`.
+
+    Takes every setting of `%%compile` except those about a cell (function, region, keep, output, view).  If the compiler
+    refuses the code (fullgraph, error_on_graph_break, a backend that fails), `report.error` says why; an error in the user's
+    code propagates.
+    """
+    chosen = settings_from_keywords(dict(settings))
+    try:
+        check_settings(chosen)
+    except ValueError as error:  # it names the options of `%%compile`
+        raise ValueError(re.sub("--([a-z-]+)", lambda flag: flag[1].replace("-", "_"), str(error))) from None
+    if chosen.inputs is not None and (wrong := inputs.wrong_with(chosen.inputs)) is not None:
+        raise ValueError(f"inputs: {wrong}")
+    if not callable(function):
+        raise TypeError(f"explain() takes a function, a method or a module, not {type(function).__name__}")
+
+    def call(*args: Any, **kwargs: Any) -> Report:
+        run = Run(chosen, compiled=[target_name(function)], cells=cells, on_progress=on_progress, warn=_warn)
+        try:
+            with run:
+                run.retrace(function)
+                run.entry_point(function)(*args, **kwargs)
+                run.repeat_last_call(chosen.inputs)
+        except Exception as error:
+            if not is_refusal(error):
+                raise
+        if chosen.save is not None:
+            run.report.save(chosen.save)
+        if chosen.expect is not None:
+            run.report.expect(chosen.expect)
+        return run.report
+
+    return call
+
+
+def _warn(sentence: str) -> None:
+    """Warn, at the user's line, about effects of repeated calls that cannot be undone."""
+    frame, level = sys._getframe(1), 2
+    # how many wrappers are between the user's line and here depends on the settings
+    while frame.f_back is not None and origin(frame.f_code.co_filename) == "dynascope":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(f"dynascope: {sentence}", stacklevel=level)
