@@ -31,7 +31,10 @@ def words(checked: Check, *, is_located: bool) -> list[str]:
     """
     if checked.numbers is None or checked.agrees is not False:
         return [_agreement(checked)]
-    more = "" if is_located or checked.numbers.verdict == "unknown" else "; `--check=where` finds the line where it begins"
+    searched = (
+        "tries settings with which they agree" if checked.numbers.verdict == "rounding" else "finds the line where it begins"
+    )
+    more = "" if is_located or checked.numbers.verdict == "unknown" else f"; `--check=where` {searched}"
     return [_agreement(checked), f"check: {checked.numbers.sentence}{more}"]
 
 

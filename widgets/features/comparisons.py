@@ -54,7 +54,7 @@ def check_part(report: Report) -> CheckPart | None:
         "agrees": report.check.agrees,
         "lines": [printable(note.removeprefix(CHECK), 2000) for note in report.notes if note.startswith(CHECK)],
         "id": "" if graph is None else graph.id,
-        "searchable": numbers is not None and numbers.verdict != "unknown" and report.settings.get("check") != "where",
+        "searchable": numbers is not None and numbers.verdict not in ("rounding", "unknown") and report.settings.get("check") != "where",
         "issue": "" if numbers is None else printable(numbers.issue, 20_000),
     }
 

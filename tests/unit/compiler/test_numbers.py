@@ -223,6 +223,16 @@ def test_what_a_graph_only_changes_in_place_is_compared() -> None:
     assert found.origin.line == line_with(adds_more, "# here")
 
 
+def test_no_line_is_promised_where_both_are_right() -> None:
+    x = torch.randn(64, 1000, generator=torch.Generator().manual_seed(0)) + 100
+    torch._dynamo.reset()
+    report = dynascope.explain(softmax_of_a_wrong_variance, check=True)(x)
+    assert report.check is not None
+    assert report.check.numbers is not None
+    assert report.check.numbers.verdict == "rounding"
+    assert report.notes[-1].endswith("; `--check=where` tries settings with which they agree")
+
+
 def test_agreement_can_be_expected() -> None:
     good = dynascope.explain(torch.sin, backend="eager", check=True)(torch.ones(3))
     good.expect("check=agrees,graphs=1")
