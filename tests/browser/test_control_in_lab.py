@@ -163,14 +163,14 @@ def test_where_the_numbers_begin_to_differ_is_searched_at_a_click(open_lab: Call
     expect(root.locator(".dyn-command")).to_contain_text("--check=where")
     expect(check.get_by_role("button", name="Where does it begin?")).to_be_hidden()
     expect(root.locator(".dyn-no.dyn-off")).to_have_count(3)
-    expect(root.locator(".dyn-ln", has_text="begins here: off by 100 %")).to_contain_text("b = torch.tanh(a)")
+    expect(root.locator(".dyn-ln", has_text="begins here: off by ≥ 100 %")).to_contain_text("b = torch.tanh(a)")
     assert lab.execution_count(2) == count
     for theme in ("light", "dark"):
         lab.theme(theme)
         lab.shot(f"check_where_{theme}", ".dyn-widget")
     lab.theme("light")
     click(check, "Show the errors in the graph")
-    expect(root.locator(".dyn-detail")).to_contain_text("off by 100 %")
+    expect(root.locator(".dyn-detail")).to_contain_text("off by ≥ 100 %")
     for theme in ("light", "dark"):
         lab.theme(theme)
         lab.shot(f"check_graph_{theme}", ".dyn-widget")

@@ -50,11 +50,12 @@ def check_part(report: Report) -> CheckPart | None:
     if report.check is None:
         return None
     numbers, (graph, _) = report.check.numbers, node_errors(report)
+    is_wrong = numbers is not None and numbers.verdict not in ("rounding", "unknown")
     return {
         "agrees": report.check.agrees,
         "lines": [printable(note.removeprefix(CHECK), 2000) for note in report.notes if note.startswith(CHECK)],
         "id": "" if graph is None else graph.id,
-        "searchable": numbers is not None and numbers.verdict not in ("rounding", "unknown") and report.settings.get("check") != "where",
+        "searchable": is_wrong and report.settings.get("check") != "where",
         "issue": "" if numbers is None else printable(numbers.issue, 20_000),
     }
 
@@ -73,13 +74,17 @@ def node_errors(report: Report) -> tuple[Graph | None, dict[str, ErrorMark]]:
     for node in origin.path if graph is not None else ():
         error = max(node.eager, node.compiled)
         heat = 0 if not error else min(100, max(0, round(100 * (1 + math.log10(error) / digits))))
-        compiled, eager = (
-            f"{float(f'{100 * e:.2g}'):g} %" if e >= 0.001 else f"{e:.0e}" if e else "0" for e in (node.compiled, node.eager)
-        )
+        compiled, eager = map(_off_by, (node.compiled, node.eager))
         text = f"{what} {compiled} compiled, {eager} eager"
         short = f"off by {compiled if node.compiled == error else eager}"
         marks[node.node] = {"heat": heat, "short": short, "text": text, "first": node.node == origin.node}
     return graph, marks
+
+
+def _off_by(share: float) -> str:
+    if share >= 0.001:
+        return "≥ 100 %" if share >= 1 else f"{float(f'{100 * share:.2g}'):g} %"
+    return f"{share:.0e}" if share else "0"
 
 
 def diff_lines(diff: Diff) -> list[str]:
