@@ -255,10 +255,10 @@ def without_stack(reason: str) -> str:
 #: value; for another object, `a` is the type of the expected one; for a range, `a` and `b` are its ends; for a new attribute,
 #: `b` is its name; for global state, `n` is what changed
 _FAILED: list[tuple[re.Pattern[str], FailedGuardKind]] = [
-    (re.compile(r"tensor '(?P<n>.+?)' size mismatch at index (?P<i>\d+)\. expected (?P<a>\S+), actual (?P<b>\S+)"), "size"),
+    (re.compile(r"tensor '(?P<n>.+?)' size mismatch at index (?P<i>\d+)\. expected (?P<a>\S+), actual (?P<b>\w+)"), "size"),
     (re.compile(r"tensor '(?P<n>.+?)' dtype mismatch\. expected (?P<a>\S+), actual (?P<b>\w+)"), "dtype"),
-    (re.compile(r"tensor '(?P<n>.+?)' rank mismatch\. expected (?P<a>\S+), actual (?P<b>\S+)"), "rank"),
-    (re.compile(r"tensor '(?P<n>.+?)' stride mismatch at index (?P<i>\d+)\. expected (?P<a>\S+), actual (?P<b>\S+)"),
+    (re.compile(r"tensor '(?P<n>.+?)' rank mismatch\. expected (?P<a>\S+), actual (?P<b>\w+)"), "rank"),
+    (re.compile(r"tensor '(?P<n>.+?)' stride mismatch at index (?P<i>\d+)\. expected (?P<a>\S+), actual (?P<b>\w+)"),
      "stride"),
     (re.compile(r"tensor '(?P<n>.+?)' requires_grad mismatch(?:\. expected requires_grad=(?P<a>0|False))?"), "requires_grad"),
     (re.compile(r"tensor '(?P<n>.+?)' dispatch key set mismatch\. expected (?P<a>.+?), actual (?P<b>.+)"), "tensor class"),

@@ -570,9 +570,11 @@ class Recompiles:
         limits = {m["name"]: int(m["value"]) for m in LIMIT.finditer(str(metrics.get("dynamo_config")))}
         texts = recompile_texts(record.recompile_text or "")
         guards = self.failed(record, texts, self.version(record))
-        if in_torch(frame.file) and frame.code_name == "inner":  # torch's wrapper, which calls the user's module `fn`
+        if in_torch(frame.file):  # a wrapper around the user's module `fn`, or a function, with names of its own
             for guard in guards:
-                guard.source = guard.source and re.sub(r"^fn(?=[.\[])", frame.name, guard.source)
+                source = re.sub(r"^fn(?=[.\[])", frame.name, guard.source) if frame.code_name == "inner" else guard.source
+                source = re.sub(r"^args\[(\d+)\]", lambda m: f"argument {int(m[1]) + 1}", source or "")
+                guard.source = re.sub(r"^kwargs\['(\w+)'\]", r"\1", source) or None
         entries_before = metrics.get("cache_size") if refused_by is None else len(texts)
         # a version may have no graph
         is_added = frame.status == "compiled" or (record.frame_end is not None and record.frame_end.outcome == "compiled")

@@ -243,7 +243,7 @@ def _trial(report: Report) -> Step | None:
     steps += [" and ".join(f"set `{name} = {value}`" for name, value in best.settings.items())] if best.settings else []
     gains = {c.break_: c.seconds or c.eager_seconds or 0.0 for c in report.profile.breaks} if report.profile else {}
     gain = sum(gains.get(id, 0.0) for id in best.removes)
-    worth = f", which gains about {time_text(gain)} a call" if gain else ""
+    worth = f", which gains at most {time_text(gain)} a call" if gain else ""
     became = f"{plural(len(report.breaks), 'graph break')} {'becomes' if len(report.breaks) == 1 else 'become'} {best.breaks}"
     left = [plural(n, what) for n, what in ((best.breaks, "graph break"), (best.recompiles, "recompile")) if n]
     became = became if best.breaks else "no graph break is left"

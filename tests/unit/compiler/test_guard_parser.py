@@ -62,7 +62,9 @@ def test_reasons_in_words(reason: str, words: str) -> None:
     assert guard_words(failed_guard(reason)) == words
 
 
-def test_a_dtype_ends_before_the_sentence_does() -> None:
+def test_a_dtype_and_a_size_end_before_the_sentence_does() -> None:
+    guard = failed_guard("0/0: tensor 'w' size mismatch at index 0. expected 4, actual 2. Guard failed on a parameter")
+    assert (guard.kind, guard.before, guard.now) == ("size", "4", "2")
     guard = failed_guard("0/0: tensor 'x' dtype mismatch. expected Float, actual Double. It was cast")
     assert (guard.kind, guard.before, guard.now) == ("dtype", "Float", "Double")
 

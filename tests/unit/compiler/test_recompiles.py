@@ -276,3 +276,18 @@ def test_functions_that_share_code_keep_their_names(targets: list[Any], names: l
     assert [f.name for f in report.frames] == names
     assert [report.frame(r.frame).name for r in report.recompiles] == names[1:]
     assert str(report).splitlines()[0].startswith(", ".join(names))
+
+
+def test_the_arguments_of_a_decorated_function_are_not_named_by_the_decorator() -> None:
+    @torch.no_grad()
+    def scale(x: torch.Tensor, by: float, plus: int = 0) -> torch.Tensor:
+        return x * by + plus
+
+    with observe() as recording:
+        compiled = torch.compile(scale, backend="eager")
+        for by, plus in ((1.0, 0), (2.0, 0), (2.0, 5)):
+            compiled(torch.ones(3), by, plus=plus)
+    told = " ".join(" ".join(recompile_words(r)) for r in recording.report.recompiles)
+    assert "argument 2 was 1.0 when it was compiled" in told
+    assert "plus was 0 when it was compiled" in told
+    assert "args[" not in told

@@ -51,6 +51,15 @@ def test_graphs_that_stay_as_many_are_not_counted_in_what_can_be_fixed() -> None
     assert fixes_summary(report) == "1 of 1 recompile can be fixed: 5 graphs → 4 in the repeated calls"
 
 
+def test_a_fix_is_told_with_the_recompiles_that_it_removes_not_the_one_that_it_was_tried_for() -> None:
+    report = recompiled()
+    report.frames.append(replace(report.frames[1], id="f2", name="loss", code_name="loss", line=4, end_line=4))
+    report.recompiles.append(replace(report.recompiles[0], frame="f2"))
+    report.fixes = [Fix(id="x0", title="Do it", recompile="f1", verdict="verified", removes=["f2"])]
+    report.fix_set = FixSet(fixes=["x0"])
+    assert "✓ recompile of loss: Do it: verified" in to_text(report)
+
+
 def test_graph_runs_are_those_of_all_calls() -> None:
     report = fixed()
     report.fixes[0].before, report.fixes[0].after = Counts(graph_runs=6), Counts(graph_runs=2)  # type: ignore[index]
