@@ -572,8 +572,8 @@ class Recompiles:
         guards = self.failed(record, texts, self.version(record))
         if in_torch(frame.file):  # a wrapper around the user's module `fn`, or a function, with names of its own
             for guard in guards:
-                source = re.sub(r"^fn(?=[.\[])", frame.name, guard.source) if frame.code_name == "inner" else guard.source
-                source = re.sub(r"^args\[(\d+)\]", lambda m: f"argument {int(m[1]) + 1}", source or "")
+                source = re.sub(r"^args\[(\d+)\]", lambda m: f"argument {int(m[1]) + 1}", guard.source or "")
+                source = re.sub(r"^fn(?=[.\[])", frame.name, source) if frame.code_name == "inner" else source
                 guard.source = re.sub(r"^kwargs\['(\w+)'\]", r"\1", source) or None
         entries_before = metrics.get("cache_size") if refused_by is None else len(texts)
         # a version may have no graph
