@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from notebook_making import REPORT, Maker, cell, edit
 
+from dynascope.cli import main
+
 COMMAND = [sys.executable, "-m", "dynascope"]
 
 
@@ -56,11 +58,11 @@ def test_update(make: Maker) -> None:
         ),
     ],
 )
-def test_bad_usage_is_one_line(arguments: list[str], expected: str) -> None:
-    done = dynascope(*arguments)
-    assert done.returncode == 2
-    assert done.stderr.splitlines() == [expected]
-    assert done.stdout == ""
+def test_bad_usage_is_one_line(arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 2
+    done = capsys.readouterr()
+    assert done.err.splitlines() == [expected]
+    assert done.out == ""
 
 
 def test_a_script_is_needed_and_arguments_are_not() -> None:

@@ -14,6 +14,7 @@ from clicks import clicks
 from fixes.planting import Planted, only
 from programs import NOTICES_ATTRIBUTES
 
+from dynascope.cli import main
 from dynascope.runs import display
 
 BRANCH = (
@@ -273,7 +274,6 @@ def command(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 def test_a_script_is_fixed(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
-    assert command("run", "--expect", "breaks=0", "script.py", cwd=tmp_path).returncode == 1
     done = command("fix", "script.py", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert script.read_text() == SCRIPT
@@ -291,9 +291,9 @@ def test_a_script_is_fixed(tmp_path: Path) -> None:
 
 
 def test_bad_usage_of_the_command(tmp_path: Path) -> None:
-    assert command("fix", "absent.py", cwd=tmp_path).returncode == 2
+    assert main(["fix", str(tmp_path / "absent.py")]) == 2
     (tmp_path / "a.py").write_text("")
-    assert command("run", "--expect", "cats=3", "a.py", cwd=tmp_path).returncode == 2
+    assert main(["run", "--expect", "cats=3", str(tmp_path / "a.py")]) == 2
 
 
 MODES = (
