@@ -77,6 +77,22 @@ def no_time_for_rewrites() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def time_for_one_input(times: int) -> Iterator[None]:
+    """In the first so many verifications, the time is over after the first input."""
+    run_cases, left = Verifier._run_cases, [None] * times
+
+    def run(self: Verifier, cases: list[Any], *rest: Any) -> None:
+        run_cases(self, cases[:1] if left else cases, *rest)
+        if left:
+            left.pop()
+            raise search.OutOfTime
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Verifier, "_run_cases", run)
+        yield
+
+
+@contextlib.contextmanager
 def failing_source(error: Exception) -> Iterator[None]:
     """One kind of change fails for every break."""
 

@@ -353,6 +353,28 @@ def test_what_holds_under_a_condition_is_offered_when_the_time_is_over(make: Mak
     assert (done.before.graph_runs, done.after.graph_runs) == (3, 1)
 
 
+@pytest.mark.parametrize(("times", "verdict"), [(1, "verified"), (99, "conditional")])
+def test_what_there_was_no_time_to_compare_is_a_condition_unless_there_is_time_at_the_end(
+    make: Make, times: int, verdict: str
+) -> None:
+    f = make("""
+        import torch
+
+        def f(x):
+            print("begins")
+            y = x * 2
+            if y.sum() > 0:
+                y = y + 1
+            return y
+        """).f
+    with planting.time_for_one_input(times):
+        report = fix(f, torch.arange(4.0))
+    done = [x for x in report.fixes or () if x.chosen]
+    assert {x.verdict for x in done} == {verdict}
+    assert ("There was no time to compare it with" in done[0].condition) == (verdict == "conditional")
+    assert bool(report.patch()) == (verdict == "verified")
+
+
 # -- the patch -----------------------------------------------------------------------------------------------------------
 
 BEFORE = "    if x.sum() > 0:\n        y = x * 2\n    else:\n        y = x * 3\n"

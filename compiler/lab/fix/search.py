@@ -49,6 +49,7 @@ from dynascope.compiler.lab.fix.trial import TookTooLong, TrialResult, Trials
 from dynascope.compiler.lab.fix.verification import (
     QUICK,
     THOROUGH,
+    UNTRIED,
     ZERO_GRADIENT,
     NoGradients,
     OutOfTime,
@@ -224,6 +225,7 @@ class Search:
                     self._drop_unverified()
                 self._allow_conditions()
                 self._choose()
+                self._complete()
         except (OutOfTime, TookTooLong):
             self._stopped(TIME_LIMIT)
             if self._steps:
@@ -316,12 +318,9 @@ class Search:
         if found is None:
             if self._why_stopped:
                 raise _Stopped(self._why_stopped)
-            seconds = (self._started + self._seconds - time.perf_counter()) / 2
             try:
                 self._verifier.compare(step.plan, step.ran.observed)
-                found = self._verifier.verify(step.plan, gradients=self._gradients, seconds=seconds)
-                told = settings.conditions(step.ran.report, self._steps[0].ran.report, step.plan.text)
-                found.conditions |= told
+                found = self._compared(step, (self._started + self._seconds - time.perf_counter()) / 2)
             except (NotApplicable, Refused) as failed:
                 found = failed
             except OutOfTime:
@@ -331,6 +330,11 @@ class Search:
             raise found
         step.verification = found
         return _conditions([*(s for s in self._steps if s is not step), step], -1)
+
+    def _compared(self, step: _Step, seconds: float = math.inf) -> Verification:
+        found = self._verifier.verify(step.plan, gradients=self._gradients, seconds=seconds)
+        found.conditions |= settings.conditions(step.ran.report, self._steps[0].ran.report, step.plan.text)
+        return found
 
     # -- the search ---------------------------------------------------------------------------------------------------
 
@@ -627,6 +631,21 @@ class Search:
 
     # -- the end ------------------------------------------------------------------------------------------------------
 
+    def _complete(self) -> None:
+        """Compare the sum on all inputs if there was no time for that before: then that is no condition any more."""
+        if UNTRIED not in _verified(self._steps, -1).conditions:
+            return
+        self._say(f"verifying {plural(len(self._steps) - 1, 'change')} on all inputs")
+        try:
+            self._steps[-1].verification = self._compared(self._steps[-1])
+        except Refused as reason:
+            self._drop_from(self._sure, str(reason))
+            return
+        if UNTRIED not in _verified(self._steps, -1).conditions:
+            for step in self._steps:
+                if step.verification is not None:
+                    step.verification.conditions.pop(UNTRIED, None)
+
     def _leave_out(self) -> None:
         """Drop settings that later changes have made unnecessary."""
         last = self._steps[-1]
@@ -676,6 +695,8 @@ class Search:
     def _credit(self) -> None:
         """Record what each chosen change removes, what it assumes, and the breaks that appear with it."""
         last, moved, known = self._steps[-1], list[str](), set[str]()
+        while self._sure < len(self._steps) and not _conditions(self._steps, self._sure):
+            self._sure += 1  # it was compared again since then
         for number, (before, step) in enumerate(itertools.pairwise(self._steps), 1):
             change, now, then = step.change, step.ran.report, before.ran.report
             fix, is_sure = change.fix, number < self._sure

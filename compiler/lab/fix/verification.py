@@ -41,6 +41,7 @@ OTHER_ORDER = "Its output comes in a different order"
 DIFFERS = "The unchanged program, too, differs from eager when it is compiled"
 ZERO_GRADIENT = "An argument that only one side of a condition uses gets a gradient of zero where eager has none"
 LOST_CHANGES = "What a call has changed before it raises an exception can be lost"
+UNTRIED = "There was no time to compare it"
 NO_GRADIENTS = "No gradients are asked for, as in the recorded calls"
 #: called before each run; raises to end the search
 Tick = Callable[[], None]
@@ -279,7 +280,7 @@ class Verifier:
             names = [f"with {variation.name}" for variation in left]
             names += [f"with `{test.before}` forced" for tests in forcings for test in tests if tests not in comparison.passed]
             untried = listed(list(dict.fromkeys(names)), 3)
-            comparison.verification.conditions["time"] = f"There was no time to compare it {untried}"
+            comparison.verification.conditions[UNTRIED] = f"{UNTRIED} {untried}"
         finally:
             self._until = math.inf
         return comparison.verification
