@@ -69,29 +69,25 @@ def _script(graph: CapturedGraph, backend: str, is_backward: bool) -> str:
     """The script; "" if the graph holds parameters or constants, or has inputs that cannot be drawn."""
     made = graph.module.graph.python_code("self", verbose=False)
     names = [name for name in made.globals if name != "torch" and re.search(rf"\b{name}\b", made.src)]
-    if re.search(r"\bself\.", made.src) or not all(map(_can_be_drawn, graph.inputs)) or not _IMPORTS.keys() >= set(names):
+    inputs = [*map(_drawn, graph.inputs)]
+    if re.search(r"\bself\.", made.src) or not all(inputs) or not _IMPORTS.keys() >= set(names):
         return ""
     function = re.sub(r";  \w+ = None(  #.*)?$", "", made.src.strip(), flags=re.M).replace("def forward(self, ", "def f(")
     return _SCRIPT.format(
         imports="".join(f"from {_IMPORTS[name]} import {name}\n" for name in names),
-        function=function, inputs=",\n        ".join(map(_drawn, graph.inputs)), backend=backend,
+        function=function, inputs=",\n        ".join(inputs), backend=backend,
         run=_BACKWARD if is_backward else _FORWARD,
     )  # fmt: skip
 
 
-def _can_be_drawn(value: Any) -> bool:
-    import torch
-
-    if isinstance(value, torch.Tensor):
-        return type(value) in (torch.Tensor, torch.nn.Parameter) and bool(value.isfinite().all()) and value.numel() > 0
-    return isinstance(value, (int, float))
-
-
 def _drawn(value: Any) -> str:
+    """An expression that draws a tensor from the range of this one; "" if there is none."""
     import torch
 
     if not isinstance(value, torch.Tensor):
-        return repr(value)
+        return repr(value) if isinstance(value, (int, float)) else ""
+    if type(value) is not torch.Tensor or not value.numel() or not value.isfinite().all():
+        return ""
     shape, device = tuple(value.shape), "" if value.device.type == "cpu" else f", device={value.device.type!r}"
     low, high = value.min().item(), value.max().item()
     if value.is_floating_point():

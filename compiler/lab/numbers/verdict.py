@@ -85,7 +85,7 @@ def _compared(compiled: Observation, eager: Observation, exact: Observation, aga
         return found
     unit = float(torch.finfo(exact.lowest).eps)
     scales = {"gradients": max((largest(v) for (what, _), v in exact.exact.items() if what == "gradients"), default=None)}
-    suspects: list[tuple[NumbersOf, tuple[str, int], bool]] = []
+    moved = again(unit)
     for key, name, mine, other in _pairs(eager, compiled):
         reference = exact.exact.get(key)
         if reference is None or getattr(mine, "shape", None) != getattr(reference, "shape", None):
@@ -100,13 +100,11 @@ def _compared(compiled: Observation, eager: Observation, exact: Observation, aga
         found.parts.append(part)
         rounding = exact.rounding(key[0], name)
         differs = difference(other, mine, rounding) is not None
-        if differs or any(difference(value, reference, rounding) is not None for value in (mine, other)):
-            suspects.append((part, key, differs))
-    moved = again(unit) if suspects else exact
-    for part, key, differs in suspects:
+        if not differs and all(difference(value, reference, rounding) is None for value in (mine, other)):
+            continue
         if moved.error is None and key in moved.exact:
-            own = getattr(torch, part.dtype) if part.dtype else None
-            part.noise = error_of(moved.exact[key], exact.exact[key], scales.get(part.what), own)
+            own = mine.dtype if isinstance(mine, torch.Tensor) else None
+            part.noise = error_of(moved.exact[key], exact.exact[key], scales.get(key[0]), own)
         part.verdict = judged(part.compiled, part.eager, part.noise, unit, differs=differs)
     verdicts = {part.verdict for part in found.parts}
     worse = verdicts & {"compiled", "eager"}

@@ -314,12 +314,12 @@ PLANTED = {
     **{f"a pass, {i}": in_inductor(is_pass=True) for i in range(2)},
     "after a break": tanh_is_wrong(with_a_break, SMALL),
     "a training step": tanh_is_wrong(training_step, SMALL, torch.nn.Linear(32, 4), gradient=True),
-    "beside a change in place": tanh_is_wrong(changes_in_place, SMALL),
+    "beside a change in place": tanh_is_wrong(changes_in_place, SMALL.clone()),
     "a copy that is an alias": Program(
         keeps_a_copy, (SMALL,), "compiled", edited(takes_out("clone", 0)), stage=("edits", "", "")
     ),
     "a view that is a copy": Program(
-        returns_what_it_changes, (SMALL,), "compiled",
+        returns_what_it_changes, (SMALL.clone(),), "compiled",
         edited(replaces("exp_", "exp")), stage=("edits", "", ""),
     ),
 }  # fmt: skip
