@@ -27,7 +27,7 @@ MOST_FRAMES, MOST_FUNCTIONS = 12, 4
 SCREEN = 45
 #: lines for the causes, if only four lines are above or below the overview; each further line there takes one away, and the
 #: calls get what is left of the screen
-CAUSES = 20
+CAUSES, LEAST_CAUSES = 20, 7
 #: causes that are shown with their places (one less if there are more than MANY causes), and functions named in one line
 PLACED, MANY, FUNCTIONS = 4, 6, 5
 #: marks of rows: the user's own code, the library that the model is from, other libraries
@@ -242,7 +242,10 @@ class CauseWords:
         guard = self.recompiles[0].failed_guards[0] if self.recompiles and self.recompiles[0].failed_guards else None
         if guard is None or not guard.source:
             return ""
-        values = f": {guard.before}, then {guard.now}" if guard.before and guard.now else ""
+        before, now = guard.before, guard.now
+        if guard.kind == "type" and before and now and before.rpartition(".")[2] != now.rpartition(".")[2]:
+            before, now = before.rpartition(".")[2], now.rpartition(".")[2]  # the classes are told apart without their modules
+        values = f": {before}, then {now}" if before and now else ""
         return f", such as {compiler_text(guard.source, 60)}{compiler_text(values, 60)}"
 
     def fix(self) -> str:
@@ -421,7 +424,7 @@ class OverviewText(Terminal):
 
     def lines(self, used: int) -> list[str]:
         """The lines of the overview; `used`: number of the screen's lines that are taken by what is above and below it."""
-        causes = self.causes(CAUSES - max(0, used - 4))
+        causes = self.causes(max(LEAST_CAUSES, CAUSES - max(0, used - 4)))
         out = ["", *causes] if causes else []
         foot = ["", self.paint("More about the breaks: print(report.details())", "soft")]
         return [*out, "", *self.calls(SCREEN - used - len(out) - len(foot) - 1), *foot]

@@ -13,7 +13,7 @@ from typing import TypedDict
 
 from typing_extensions import NotRequired
 
-from dynascope.compiler.report import Frame, Profile, Report, Summary, plural, seconds, time_text
+from dynascope.compiler.report import Frame, Graph, Profile, Report, Summary, plural, seconds, time_text
 from dynascope.compiler.report.overview import causes, package
 from dynascope.widgets.features.breaks import helpful, instead_of, sorted_breaks
 from dynascope.widgets.features.comparisons import CHECK
@@ -29,6 +29,8 @@ _TRY = (
     "see what the compiler's hints do before you follow them: `%%compile --second-call` traces the calls again with each of "
     "them, without the backend, and says what is left."
 )
+#: a share of a call that is named beside the largest one
+_ALSO = 0.2
 #: sentences beside what to do first in a text
 MOST_MORE = 5
 
@@ -183,11 +185,15 @@ def recommendation(places: Places) -> Recommendation | None:
     tried = _fixes(report) or _trial(report)
     action, left, id = tried or _cause(words, untried, report)
     said = [action]
+    dearer = _dearer(words, report) if tried and report.fix_set is None else None
+    if dearer is not None and profile is not None and profile.is_worth_fixing:  # what was tried gains less
+        said = [_first_words(dearer, report), f"{_capital(action)}{f' Remaining: {left}.' if left else ''}"]
+        left, id = "", dearer.breaks[0].id
     if profile is not None:
         if report.breaks and profile.is_worth_fixing:
-            said.append(f"graph breaks {_cost(profile)}")
+            said.append(f"graph breaks {_cost(report, profile)}")
         elif report.breaks:
-            said = [f"leave the graph breaks: they {_cost(profile)}", action if tried else ""]
+            said = [f"leave the graph breaks: they {_cost(report, profile)}", action if tried else ""]
         said.insert(2 if profile.is_worth_fixing else 1, _dominant(places, profile))
         if slower and _only_captures(report):
             said = [slower, *(said if words else said[1:])]
@@ -241,7 +247,7 @@ def _trial(report: Report) -> Step | None:
     best = trials[-1]
     steps = ["call it once in eager mode before it is compiled"] if trials[0].removes else []
     steps += [" and ".join(f"set `{name} = {value}`" for name, value in best.settings.items())] if best.settings else []
-    gains = {c.break_: c.seconds or c.eager_seconds or 0.0 for c in report.profile.breaks} if report.profile else {}
+    gains = _gains(report)
     gain = sum(gains.get(id, 0.0) for id in best.removes)
     worth = f", which gains at most {time_text(gain)} a call" if gain else ""
     became = f"{plural(len(report.breaks), 'graph break')} {'becomes' if len(report.breaks) == 1 else 'become'} {best.breaks}"
@@ -250,9 +256,25 @@ def _trial(report: Report) -> Step | None:
     return f"{', then '.join(steps)}: traced so, {became}{worth}.", ", ".join(left), best.removes[0]
 
 
+def _gains(report: Report) -> dict[str, float]:
+    """What the measured breaks cost a call, by id; those of unknown cost are left out."""
+    return {c.break_: c.seconds for c in report.profile.breaks if c.seconds} if report.profile else {}
+
+
+def _dearer(words: list[CauseWords], report: Report) -> CauseWords | None:
+    """The cause of breaks that costs most, if that is more than what the best trace of the calls gains."""
+    trials, gains = helpful(report.trials or []), _gains(report)
+    removed = trials[-1].removes if trials else []
+    gain = sum(gains.get(id, 0.0) for id in removed)
+    left = [one for one in words if one.cause.kind == "break" and not {*one.cause.breaks} <= {*removed}]
+    dearest = max(left, key=lambda one: one.cause.seconds or 0.0, default=None)
+    return dearest if dearest is not None and (dearest.cause.seconds or 0.0) > gain else None
+
+
 def _cause(words: list[CauseWords], untried: list[CauseWords], report: Report) -> Step:
     """What to do about the first cause; if nobody has tried the compiler's hint for it, that comes first."""
-    if words and words[0] in untried and not report.trials and report.origin == "live":
+    again = report.trials or report.settings.get("second_call")
+    if words and words[0] in untried and not again and report.origin == "live":
         return _TRY, "", words[0].breaks[0].id
     cause = next((one for one in words if one not in untried), next(iter(words), None))
     if cause is None:
@@ -272,7 +294,9 @@ def _first_words(words: CauseWords, report: Report) -> str:
     more = f" and {plural(len(words.breaks) - 1, 'more place')}" if len(words.breaks) > 1 else ""
     library = ", also in a library" if package(b.file) else ""
     tries = "" if report.fixes is not None else f"; `%%compile --fix` looks for a change that holds{library}"
-    return f"at {at} ({package(b.file) or 'your code'}){more}, {words.title()}: {fix}{tries}."
+    cost = f" ({time_text(cause.seconds)} a call)" if cause.seconds else ""
+    what = f"{words.title().removesuffix('.')}{cost}"
+    return f"at {at} ({package(b.file) or 'your code'}){more}, {what}: {lower_first(fix)}{tries}."
 
 
 def _nothing(report: Report) -> str:
@@ -305,11 +329,19 @@ def _slower(report: Report, profile: Profile) -> str:
     return times + (f"; {around:.0%} of it are guards and code around graphs." if is_cause else "; why is not known.")
 
 
-def _cost(profile: Profile) -> str:
-    """What all breaks together cost a call, and so the most that removing them gains."""
+def _cost(report: Report, profile: Profile) -> str:
+    """What all breaks together cost a call, and so what removing them gains.
+
+    If functions run eagerly because of them, what these call is entered one by one, and all time outside of graphs may go.
+    """
     spent, whole = profile.seconds_of_breaks, profile.call_seconds
     share = f"{spent / whole:.0%}" if spent >= 0.005 * whole else "under 1%" if spent else "nothing"
-    return f"cost {share} of a call: removing all of them gains at most {time_text(spent)} of {time_text(whole)}."
+    about, most = "at most ", ""
+    if any(f.status == "skipped" and f.stopped_by for f in report.frames):
+        around = whole * sum(profile.shares.get(name, 0.0) for name in ("gaps", "lookups", "prologue"))
+        about = "about "
+        most = f", at most {time_text(around)} with all guards" if profile.is_worth_fixing and around > spent else ""
+    return f"cost {share} of a call: removing all of them gains {about}{time_text(spent)} of {time_text(whole)}{most}."
 
 
 def _dominant(places: Places, profile: Profile) -> str:
@@ -319,18 +351,32 @@ def _dominant(places: Places, profile: Profile) -> str:
         return ""
     name = max(shares, key=lambda name: shares[name])
     words = f"{SHARES[name][0]} take {shares[name]:.0%} of a call"
+    also = [f"{SHARES[n][0]} {share:.0%}" for n, share in shares.items() if n != name and share >= _ALSO]
+    words += f" ({', '.join(also)})" if also else ""
     taken = _summed((s.graph, s.duration) for s in profile.segments if s.kind == "graph" and s.graph in places.graphs)
     for id, spent in taken[:1] if name == "graphs" else ():
         number, graph = places.graphs[id]
         frame = places.frames.get(graph.frame)
         ops = _summed((op.name, op.seconds) for s in profile.segments if s.graph == id for op in s.ops)
-        inside = [f"`{places.name(frame)}`"] if frame else []
+        inside = [f"`{places.name(frame)}`{_instead(frame, graph)}"] if frame else []
         if graph.ops:
             inside.append(plural(graph.ops, "operation") + (" run one by one" if _only_captures(places.report) else ""))
         whole = sum(s.duration for s in profile.segments if s.lane == profile.lanes[0])
         words += f", graph {number} alone {spent / whole:.0%} ({', '.join(inside)})"
         words += f"; dearest in it: {', '.join(f'`{op}` {time_text(seconds)}' for op, seconds in ops[:3])}" if ops else ""
     return f"{words}."
+
+
+def _instead(frame: Frame, graph: Graph) -> str:
+    """The first function that a graph has code of, if it has none of its frame's own lines, as that of a decorator."""
+    last = frame.end_line or frame.line
+    lines = [(n.file, n.line) for n in graph.nodes if n.file is not None and n.line is not None]
+    has_own = any(file == frame.file and frame.line <= line <= last for file, line in lines)
+    if "." in (frame.qualname or "") or has_own or not lines:
+        return ""
+    file, line = lines[0]
+    first = next((f.name for f in frame.inlined if f.file == file and f.line <= line <= (f.end_line or line)), "")
+    return f", which calls `{first}`" if first else ""
 
 
 def _summed(parts: Iterable[tuple[str | None, float]]) -> list[tuple[str, float]]:

@@ -296,7 +296,12 @@ export function overviewView(select, enter) {
       ids.has(place.dataset.id || ""),
     );
     markPressed(pressed);
-    return () => reveal(grid, row, true);
+    return () => {
+      reveal(grid, row, true);
+      const top = grid.getBoundingClientRect().top;
+      const cut = [...grid.children].find((other) => other.getBoundingClientRect().bottom > top + 1);
+      if (row && cut) grid.scrollTop += Math.min(0, cut.getBoundingClientRect().top - top); // no half row at the top
+    };
   }
 
   grid.addEventListener("click", (event) => {

@@ -20,6 +20,8 @@ from dynascope.compiler.report import (
     Frame,
     Graph,
     Hit,
+    InlinedFunction,
+    Node,
     Profile,
     Recompile,
     Report,
@@ -268,7 +270,7 @@ def test_no_step_to_take_is_not_what_to_do_first() -> None:
     report.breaks[0].type = "A new type"
     report.breaks[0].hints = ["This graph break may be difficult to debug. Please report it."]
     report.fixes, report.fix_set = [tried(report.breaks[0].id, "refused")], FixSet()
-    assert advice(report)["first"].endswith(": Move it out of the compiled code.")
+    assert advice(report)["first"].endswith(": move it out of the compiled code.")
 
 
 def test_what_is_verified_is_done_first_and_the_rest_remains() -> None:
@@ -425,6 +427,47 @@ def test_breaks_that_cost_much_are_fixed_and_the_advice_says_what_that_gains() -
     assert found["first"].startswith("at model.py:8 in Block0.forward (zoo)")
     assert found["more"][0] == "Graph breaks cost 40% of a call: removing all of them gains at most 0.40 s of 1.00 s."
     assert found["more"][1].startswith("Compiled graphs take 90% of a call")
+
+
+def test_what_was_tried_comes_after_a_cause_that_costs_more_than_it_gains() -> None:
+    report = profiled(model(breaks=12), 0.4)
+    scalars = [b.id for b in report.breaks if setting_in(b.hints)]
+    report.trials = [Trial(breaks=12), Trial(settings={SCALARS: True}, breaks=8, graphs=9, removes=scalars)]
+    found = advice(report)
+    assert found["first"].startswith("at model.py:8 in Block0.forward (zoo)")
+    assert "(0.40 s a call): " in found["first"]
+    assert (found["id"], found["left"]) == ("b0", "")
+    assert f"Set `{SCALARS} = True`: traced so, 12 graph breaks become 8. Remaining: 8 graph breaks." in found["more"][0]
+    report.trials[-1].removes.append("b0")
+    assert advice(report)["first"].startswith(f"set `{SCALARS} = True`")
+
+
+def test_where_functions_run_eagerly_the_cost_of_breaks_is_no_upper_bound() -> None:
+    report = profiled(model(breaks=12), 0.06)
+    assert report.profile is not None
+    report.profile.shares = {"graphs": 0.6, "gaps": 0.1, "lookups": 0.3}
+    report.frames[2].status, report.frames[2].stopped_by = "skipped", "b0"
+    said = " ".join(advice(report)["more"])
+    assert "removing all of them gains about 60.0 ms of 1.00 s, at most 0.40 s with all guards." in said
+    assert "Compiled graphs take 60% of a call (guards 30%), graph 1 alone" in said
+
+
+def test_the_graph_of_a_decorator_is_named_by_what_it_has_code_of() -> None:
+    report = profiled(model(breaks=12), 0.01)
+    frame, graph = report.frame("f1"), report.graph("g1")
+    frame.name = frame.code_name = frame.qualname = "wrapper"
+    frame.inlined = [InlinedFunction(name="Block.mix", file="zoo.py", line=1, end_line=9)]
+    graph.nodes = [Node(name="add", op="call_function", target="torch.add", file="zoo.py", line=3)]
+    assert "graph 1 alone 90% (`wrapper`, which calls `Block.mix`, 3 operations)" in advice(report)["more"][0]
+
+
+def test_the_second_call_is_not_advised_where_it_was_asked_for() -> None:
+    report = model(breaks=12)
+    for b in report.breaks:
+        b.hints = [f"Set `{SCALARS} = True`"]
+    assert "--second-call" in advice(report)["first"]
+    report.settings["second_call"] = True
+    assert "--second-call" not in advice(report)["first"]
 
 
 def test_compiled_code_that_is_slower_is_said_first_with_the_reason() -> None:
