@@ -270,7 +270,7 @@ def outcome(report: Report, setting: str, ids: Container[str | None]) -> tuple[b
     if trial.error is not None:
         return False, f"`{setting} = True` was tried: it ends in {compiler_text(trial.error, 160)}"
     best, after = helpful(trials[: trials.index(trial)])[-1], plural(trial.breaks or 0, "graph break")
-    if not trial.is_better_than(best):
+    if not trial.is_better_than(best) or (trial.breaks or 0) >= (best.breaks or 0):  # breaks that only move are no help
         return False, f"`{setting} = True` was tried: {after} with it, {best.breaks} without"
     return True, f"tried: {best.breaks} {'becomes' if best.breaks == 1 else 'become'} {after}"
 

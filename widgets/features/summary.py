@@ -240,9 +240,9 @@ def _chosen(places: Places) -> list[str]:
 
 
 def _trial(report: Report) -> Step | None:
-    """What the best trace of the calls did."""
+    """What the best trace of the calls did; None if it has as many breaks, at other places."""
     trials = helpful(report.trials or [])
-    if not trials or not trials[-1].removes:
+    if not trials or not trials[-1].removes or (trials[-1].breaks or 0) >= len(report.breaks):
         return None
     best = trials[-1]
     steps = ["call it once in eager mode before it is compiled"] if trials[0].removes else []

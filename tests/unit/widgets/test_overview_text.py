@@ -373,11 +373,12 @@ def test_what_a_trace_has_tried_is_first_with_what_is_left_after_it() -> None:
     [
         (Trial(settings={SCALARS: True}, error="InternalTorchDynamoError: no"), "it ends in InternalTorchDynamoError: no"),
         (Trial(settings={SCALARS: True}, breaks=13), "13 graph breaks with it, 12 without"),
+        (Trial(settings={SCALARS: True}, breaks=12, removes=["b9"]), "12 graph breaks with it, 12 without"),
     ],
 )
 def test_a_hint_that_did_harm_when_it_was_tried_is_not_followed(trial: Trial, words: str) -> None:
     report = model(breaks=12)
-    report.trials = [Trial(breaks=12), trial]
+    report.trials = [Trial(breaks=12, skipped=2), trial]
     found = advice(report)
     assert found["first"].startswith("at model.py:8 in Block0.forward (zoo)")
     assert f"The compiler's hint `capture_scalar_outputs = True` was tried: {words}." in found["more"]
