@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import inspect
 import itertools
 import weakref
 from collections.abc import Callable, Iterator
@@ -41,6 +42,8 @@ def retracing() -> Iterator[Callable[[Any], None]]:
 
 
 _runs = itertools.count()
+#: up to so many code objects, what refers to them is found faster than all functions
+_FEW = 50
 
 
 class _Retraced:
@@ -58,7 +61,10 @@ class _Retraced:
         files = {code.co_filename for code in known.values()}
         edited.note_loaded(files)
         files |= (now_edited := edited.refresh())
-        for function in functions_of(files) if files else ():
+        # a function that defines a nested one does not refer to its code, but to a tuple that the garbage collector leaves out
+        is_any_nested = any(code.co_flags & inspect.CO_NESTED for code in known.values())
+        codes = () if now_edited or is_any_nested or len(known) > _FEW else known.values()
+        for function in functions_of(files, codes) if files else ():
             code = function.__code__
             if _holds(code, known) or (code.co_filename in now_edited and edited.is_outdated(code)):
                 self.swap(function)

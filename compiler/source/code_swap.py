@@ -14,7 +14,7 @@ import sys
 import threading
 import weakref
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextvars import ContextVar
 from types import CodeType, FunctionType, ModuleType
 
@@ -29,10 +29,16 @@ _from_text: weakref.WeakKeyDictionary[FunctionType, FromText] = weakref.WeakKeyD
 _References = dict[str, list["weakref.ref[FunctionType]"]]
 
 
-def functions_of(files: Collection[str]) -> list[FunctionType]:
-    """All existing functions whose code is from one of these files; outside of `found_once`, each call searches all objects."""
-    index = _index.get()
-    living: Iterable[object] = gc.get_objects() if index is None else index.living(files)
+def functions_of(files: Collection[str], codes: Collection[CodeType] = ()) -> list[FunctionType]:
+    """All existing functions whose code is from one of these files; outside of `found_once`, each call searches all objects.
+
+    With `codes`, it may leave out functions that run none of these: to search for what refers to few objects is faster.
+    """
+    index, living = _index.get(), list[object]()
+    if index is not None:
+        living += index.living(files)
+    else:
+        living += gc.get_referrers(*codes) if codes else gc.get_objects()
     # check the type first: reading attributes of other objects may run code
     found = [o for o in living if type(o) is FunctionType and o.__code__.co_filename in files]
     hidden = (f for o in _in_modules(files) if type(o) is FunctionType for f in _with_wrapped(o))
