@@ -364,7 +364,7 @@ class BreakTable:
     def new(self, at: StackEntry, entries: list[StackEntry], text: BreakText, first: dynamo_texts.Part) -> Break:
         source = lines.source_line(at.file, at.line)
         error = next((p.error for p in text.parts if p.error), "")
-        if error == dynamo_texts.FALSE:  # not a condition on data, as the type says
+        if error == dynamo_texts.FALSE or first.type == "Assertion failed on symbolic shapes":  # no condition on data
             error = "AssertionError: the assertion is false" if source.lstrip().startswith("assert") else ""
         branches = _branches_on_item(source)
         broken = Break(

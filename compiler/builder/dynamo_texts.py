@@ -268,7 +268,7 @@ _FAILED: list[tuple[re.Pattern[str], FailedGuardKind]] = [
     (re.compile(r"expected type of '(?P<n>.+?)' to be a tensor type, .*?but found (?P<b>.+)"), "not a tensor"),
     (re.compile(r"___check_type_id\((?P<n>.+?), \d+\)"), "type"),
     (re.compile(r"___check_obj_id\((?P<n>.+?), \d+\)(?:, type=<\w+ '(?:[^']*\.)?(?P<a>[^'.]+)'>)?"), "object"),
-    (re.compile(r"^len\((?P<n>[^()]+)\) [!=]= (?P<a>\S+)$"), "length"),
+    (re.compile(r"^(?:len|___tuple_iterator_len)\((?P<n>[^()]+)\) [!=]= (?P<a>\S+)$"), "length"),
     (re.compile(r"^not (?P<n>[\w.'\[\]]+)$"), "not empty"),
     (re.compile(r"^(?P<n>[\w.'\[\]]+) is None$"), "none"),
     (re.compile(r"^not ___dict_contains\('(?P<b>\w+)', (?P<n>.+?)\.__dict__\)$"), "new attribute"),

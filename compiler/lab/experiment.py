@@ -325,11 +325,20 @@ def _names_of(target: Any, given: dict[str, Any]) -> dict[int, str]:
 
 
 def _gradients(values: list[Part], leaves: list[Part]) -> list[Part]:
-    """The gradients of the sum of all computed floating-point values with respect to the leaves; [] if there are none."""
+    """The gradients of the weighted sum of all computed floating-point values with respect to the leaves; [] if there are none.
+
+    The weights differ from element to element: the plain sum of a softmax or of a normalized value is constant, so that its
+    gradient is nothing but rounding.
+    """
     import torch
 
+    def weighted(t: Any) -> Any:
+        if t.layout != torch.strided or t.is_nested:
+            return t.float().sum()
+        return (t.float() * torch.linspace(0.5, 1.5, t.numel(), device=t.device).reshape(t.shape)).sum()
+
     tensors = [t for _, t in values if isinstance(t, torch.Tensor) and t.is_floating_point()]
-    outputs = [t.float().sum() for t in tensors if t.requires_grad and t.grad_fn is not None]
+    outputs = [weighted(t) for t in tensors if t.requires_grad and t.grad_fn is not None]
     if not outputs or not leaves:
         return []
     try:

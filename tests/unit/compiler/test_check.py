@@ -15,6 +15,8 @@ from msgspec.structs import asdict
 
 import dynascope
 from dynascope.compiler.capture.torch_private.tensors import followed_precisions
+from dynascope.compiler.lab.experiment import Experiment, Variant
+from dynascope.compiler.lab.recorded_call import RecordedCall
 
 INDUCTORS_OWN = "a backend may draw other numbers than eager code"
 
@@ -322,3 +324,16 @@ def test_precisions_follow_storages() -> None:
             torch.ones(4).half().float()
     assert found == [*[torch.float16] * 4, torch.float32, torch.float32, None]
     assert precisions.lowest is torch.float16
+
+
+def test_gradients_are_those_of_a_sum_that_is_not_constant() -> None:
+    """The sum of a softmax is 1 for any weights: its gradient is rounding, in which compiled and eager always differ."""
+    layer = torch.nn.Linear(4, 3)
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return layer(x).softmax(-1)
+
+    call = RecordedCall(f, (torch.randn(5, 4),), {})
+    with Experiment(call) as experiment:
+        gradients = dict(experiment.run(Variant(f, True)).parts["gradients"])
+    assert gradients["gradient of layer.weight"].abs().max() > 1e-3

@@ -19,6 +19,10 @@ from dynascope.widgets.features.recompiles import guard_words
         ("0/0: L['s'] == 'a b'     # def f(x, s):", "s was 'a b' when it was compiled, and is not now"),
         ("0/0: not L['d']     # def f(x, d):", "d was empty when it was compiled, and is not now"),
         ("0/0: len(L['l']) == 2", "l had length 2 when it was compiled, and has another length now"),
+        (
+            "1/0: ___tuple_iterator_len(___stack0) == 2",
+            "(value 1 computed before the break) had length 2 when it was compiled, and has another length now",
+        ),
         # Dynamo's own dicts of modules print what was found, not what was expected
         (
             "0/0: len(L['self']._modules['layers']._modules) != 2",

@@ -276,6 +276,12 @@ def test_a_false_assertion_is_no_condition_on_data(shell, option):
     assert "torch.cond" not in str(report)
 
 
+def test_a_false_assertion_on_a_size_that_varies_is_one_too(shell):
+    cell = ["def f(x):", "    assert x.shape[0] % 2 == 0", "    return x + 1", "for n in (2, 4, 5): f(torch.ones(n))"]
+    assert isinstance(shell("%%compile", *cell).error, AssertionError)
+    assert "→ The assertion fails in eager code, too" in str(dynascope.last())
+
+
 def test_a_call_that_a_caught_assertion_ends_is_not_said_to_be_resumed(shell):
     body = [
         "def f(x, n):",
