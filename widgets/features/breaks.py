@@ -271,7 +271,9 @@ def outcome(report: Report, setting: str, ids: Container[str | None]) -> tuple[b
         return False, f"`{setting} = True` was tried: it ends in {compiler_text(trial.error, 160)}"
     best, after = helpful(trials[: trials.index(trial)])[-1], plural(trial.breaks or 0, "graph break")
     if not trial.is_better_than(best) or (trial.breaks or 0) >= (best.breaks or 0):  # breaks that only move are no help
-        return False, f"`{setting} = True` was tried: {after} with it, {best.breaks} without"
+        more = (trial.skipped or 0) > (best.skipped or 0)
+        eager = [f" and {plural(t.skipped or 0, 'eager frame')}" if more else "" for t in (trial, best)]
+        return False, f"`{setting} = True` was tried: {after}{eager[0]} with it, {best.breaks}{eager[1]} without"
     return True, f"tried: {best.breaks} {'becomes' if best.breaks == 1 else 'become'} {after}"
 
 

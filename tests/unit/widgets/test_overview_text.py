@@ -373,6 +373,10 @@ def test_what_a_trace_has_tried_is_first_with_what_is_left_after_it() -> None:
     [
         (Trial(settings={SCALARS: True}, error="InternalTorchDynamoError: no"), "it ends in InternalTorchDynamoError: no"),
         (Trial(settings={SCALARS: True}, breaks=13), "13 graph breaks with it, 12 without"),
+        (
+            Trial(settings={SCALARS: True}, breaks=11, skipped=4),
+            "11 graph breaks and 4 eager frames with it, 12 and 2 eager frames without",
+        ),
         (Trial(settings={SCALARS: True}, breaks=12, removes=["b9"]), "12 graph breaks with it, 12 without"),
     ],
 )
@@ -395,7 +399,8 @@ def profiled(report: Report, share: float, backend: str = "inductor", eager: flo
         Segment(kind="gap", lane="CPU", start=0.9, duration=0.1, label="gap", frame="f2", break_="b0"),
     ]  # fmt: skip
     verdict = Verdict(eager_seconds=eager, compiled_seconds=1.0, payback="slower" if eager < 1 else "calls")
-    report.profile = Profile(calls=3, median_seconds=1.0, lanes=["CPU"], segments=segments, shares={"graphs": 0.9, "gaps": 0.1},
+    report.profile = Profile(calls=3, median_seconds=1.0, lanes=["CPU"], segments=segments,
+                             shares={"graphs": 1 - max(0.1, share), "gaps": max(0.1, share)},
                              breaks=[BreakCost(break_="b0", seconds=share, share=share)], verdict=verdict)  # fmt: skip
     return report
 
@@ -423,11 +428,21 @@ def test_what_disturbs_the_loop_does_not_make_breaks_cheap() -> None:
     assert "raph breaks cost 40% of a call: removing all of them gains at most 0.40 s of 1.00 s." in said
 
 
+def test_breaks_cost_no_more_than_what_is_outside_of_graphs() -> None:
+    report = profiled(model(breaks=12), 0.4)
+    assert report.profile is not None
+    report.profile.shares = {"graphs": 0.8, "gaps": 0.2}
+    report.trials = [Trial(breaks=11, removes=["b0"])]
+    found = advice(report)
+    assert "which gains at most 0.20 s a call" in found["first"]
+    assert "Graph breaks cost 20% of a call: removing all of them gains at most 0.20 s of 1.00 s." in found["more"]
+
+
 def test_breaks_that_cost_much_are_fixed_and_the_advice_says_what_that_gains() -> None:
     found = advice(profiled(model(breaks=12), 0.4))
     assert found["first"].startswith("at model.py:8 in Block0.forward (zoo)")
     assert found["more"][0] == "Graph breaks cost 40% of a call: removing all of them gains at most 0.40 s of 1.00 s."
-    assert found["more"][1].startswith("Compiled graphs take 90% of a call")
+    assert found["more"][1].startswith("Compiled graphs take 60% of a call (gaps 40%)")
 
 
 def test_what_was_tried_comes_after_a_cause_that_costs_more_than_it_gains() -> None:
@@ -478,7 +493,7 @@ def test_compiled_code_that_is_slower_is_said_first_with_the_reason() -> None:
     assert "3 operations run one by one" in captures["more"][1]
     report = profiled(model(breaks=12), 0.4, eager=0.95)
     assert advice(report)["first"].startswith(
-        "Compiled, it takes 1.00 s; eager, 0.95 s: compiling makes it slower; 10% of it are guards and code around graphs. At"
+        "Compiled, it takes 1.00 s; eager, 0.95 s: compiling makes it slower; 40% of it are guards and code around graphs. At"
     )
     assert report.profile is not None
     report.profile.shares = {"graphs": 1.0}
