@@ -55,8 +55,9 @@ def encodable(text: str, stream: Any = None) -> str:
 
 
 def first_line(text: str) -> str:
-    """The first line that is not blank, stripped; "" if there is none."""
-    return next((line.strip() for line in text.splitlines() if line.strip()), "")
+    """The first line that is not blank, stripped, with the next one if it ends with a colon; "" if there is none."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return " ".join(lines[: 1 + lines[0].endswith(":")]) if lines else ""  # `backend='...' raised:` says nothing yet
 
 
 def seconds(value: float) -> str:

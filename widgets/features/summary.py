@@ -13,7 +13,7 @@ from typing import TypedDict
 
 from typing_extensions import NotRequired
 
-from dynascope.compiler.report import Frame, Graph, Profile, Report, Summary, plural, seconds, time_text
+from dynascope.compiler.report import Frame, Graph, Profile, Report, Summary, first_line, plural, seconds, time_text
 from dynascope.compiler.report.overview import causes, package
 from dynascope.widgets.features.breaks import helpful, instead_of, sorted_breaks
 from dynascope.widgets.features.comparisons import CHECK
@@ -101,9 +101,7 @@ def error_message(report: Report) -> str:
     """The line of a report's error that says most, without its type unless that is another one."""
     assert report.error is not None
     cause = next((b.error for b in report.breaks if b.id == report.error.break_ and report.error.origin == "compiler"), "")
-    lines = [line.strip() for line in report.error.message.splitlines() if line.strip()]
-    first = " ".join(lines[: 1 + lines[0].endswith(":")]) if lines else ""  # `backend='...' raised:` says nothing yet
-    return cause or first
+    return cause or first_line(report.error.message)
 
 
 def chips(places: Places) -> list[Chip]:

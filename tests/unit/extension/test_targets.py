@@ -231,3 +231,13 @@ def test_a_recompile_that_gives_no_version_has_none_counted(shell):
     )
     assert "no new version: it runs eagerly from now on)" in done.text
     assert "of 8 versions" not in done.text
+
+
+@pytest.mark.parametrize(("skips", "ran"), [(True, 0), (False, 1)])
+def test_hooks_added_after_a_compile_run_only_if_torch_checks_for_them(shell, skips, ran):
+    """A known difference; the documentation names the setting."""
+    shell("net, seen = torch.nn.Sequential(torch.nn.ReLU()), []", "def f(x): return net(x)")
+    body = ["f(x)", "net[0].register_forward_hook(lambda *given: seen.append(1))", "f(x)"]
+    with torch._dynamo.config.patch(skip_nnmodule_hook_guards=skips):
+        shell.report("%%compile -f f", *body)
+    assert len(shell.ns["seen"]) == ran

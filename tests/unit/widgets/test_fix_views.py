@@ -192,4 +192,5 @@ def test_a_refused_change_that_removes_breaks_says_so() -> None:
     )
     assert fix_words(fix).endswith("raises TypeError. If you know that this does not matter: graph breaks 4 → 1")
     assert "If you know" not in fix_words(replace(fix, after=Counts(breaks=4)))
+    assert "If you know" not in fix_words(replace(fix, reason="with the recorded inputs: raises TypeError: no"))
     assert "If you know" not in fix_words(replace(fix, verdict="verified"))

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 from samples import SAMPLES, frame, loop, many, one_break, recompiled, refused
 
-from dynascope.compiler.report import BreakCost, InputRun, Profile, Recompile, Report, Verdict
+from dynascope.compiler.report import BreakCost, InputRun, Profile, Recompile, Report, Verdict, first_line
 from dynascope.compiler.report.comparison import parse_expectations
 from dynascope.widgets.features.comparisons import unmet
 from dynascope.widgets.features.places import Places
@@ -150,3 +150,8 @@ def test_records_and_hooks_that_gave_nothing_are_in_the_text_however_many_notes_
     assert "note: 2 records of the compiler could not be used (payload damaged 2)" in text
     assert "these hooks do not fit this torch: stops: AttributeError: no run" in text
     assert "note 9\n… and 10 more notes" in text
+
+
+def test_a_first_line_that_announces_the_next_one_is_shown_with_it() -> None:
+    assert first_line("\n backend='x' raised:\n  ValueError: no\nmore") == "backend='x' raised: ValueError: no"
+    assert (first_line("one\ntwo"), first_line(" \n")) == ("one", "")
