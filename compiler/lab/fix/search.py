@@ -81,7 +81,7 @@ CANDIDATE_SOURCES: tuple[CandidateSource, ...] = (
 _NOT_FOR_ENTRIES = (wraps.of_the_function,)
 #: the share of the time for verified changes, if others hold under a condition
 _SURE_SHARE = 0.4
-_NONE_OF_ITS_OWN = "None of its own: it builds on the conditional changes above"
+_AS_ABOVE = "The same as for the conditional changes above, on which it builds"
 TIME_LIMIT, INTERRUPTED = "the time limit was reached", "the search was interrupted"
 
 
@@ -323,8 +323,6 @@ class Search:
                 found = self._compared(step, (self._started + self._seconds - time.perf_counter()) / 2)
             except (NotApplicable, Refused) as failed:
                 found = failed
-            except OutOfTime:
-                found = NotApplicable("there was no time to compare its results")
             self._verified.append((step.plan, self._gradients, found))
         if not isinstance(found, Verification):
             raise found
@@ -702,7 +700,7 @@ class Search:
             fix, is_sure = change.fix, number < self._sure
             fix.verdict = "verified" if is_sure else "conditional"
             if not is_sure:
-                fix.condition = ". ".join(_conditions(self._steps, number)) or _NONE_OF_ITS_OWN
+                fix.condition = ". ".join(_conditions(self._steps, number)) or _AS_ABOVE
             compared = self._sure - 1 if is_sure else -1
             fix.reason = ". ".join(filter(None, [_verified(self._steps, compared).words(), change.gain]))
             if WARM_UP in change.candidate.settings:

@@ -169,8 +169,8 @@ class Verifier:
 
     def __init__(self, trials: Trials, tick: Tick = lambda: None) -> None:
         self._trials, self._tick_of_search = trials, tick
-        #: when the verification that is running has to end
-        self._until = math.inf
+        #: when the verification that is running has to end, what it has passed, and what it must pass before it ends
+        self._until, self._passed, self._needed = math.inf, set[object](), set[object]()
         self._variations: dict[tuple[int, str], list[Variation]] = {}
         self._expected: dict[tuple[int, str], Observation] = {}
         self._float64: dict[tuple[int, str, str], tuple[Observation, Observation]] = {}
@@ -179,7 +179,7 @@ class Verifier:
 
     def _tick(self) -> None:
         self._tick_of_search()
-        if time.perf_counter() > self._until:
+        if time.perf_counter() > self._until and self._needed <= self._passed:
             raise OutOfTime
 
     def _eager(self, call: RecordedCall, variation: Variation) -> Observation:
@@ -265,17 +265,18 @@ class Verifier:
         """Compare on the recorded inputs, on variations and on the sides of conditions; raises Refused or NotApplicable.
 
         `gradients`: whether the program must not fail where inputs are made to require gradients; else a remark says so.  Cases
-        for which `seconds` do not do are a condition, unless they are the recorded ones: then the exception is raised.
+        for which `seconds` do not do are a condition; the recorded inputs are compared in any case.
         """
         self._until = time.perf_counter() + seconds
         comparison, forcings = _Comparison(plan, gradients), _forcings(plan)
         every = [(call, variation) for call in self._trials.calls for variation in self._of(call, plan)]
+        self._passed, self._needed = comparison.passed, {_Case(call, recorded()).key for call in self._trials.calls}
         every.sort(key=lambda one: (one[1].name != recorded().name, one[1].recompiles))  # what needs another compile is last
         try:
             self._compare(every, forcings, comparison)
         except (OutOfTime, TookTooLong):
             left = [variation for call, variation in every if _Case(call, variation).key not in comparison.passed]
-            if any(variation.name == recorded().name for variation in left):
+            if not self._needed <= comparison.passed:
                 raise
             names = [f"with {variation.name}" for variation in left]
             names += [f"with `{test.before}` forced" for tests in forcings for test in tests if tests not in comparison.passed]
