@@ -20,8 +20,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 #: what only `make test-all` runs: parts of node ids.  Each takes long and has a sister in `make test`, or can break only by
 #: changes that are made knowingly (pictures, other runners, time limits)
 FULL = (
-    "examples/02_", "examples/04_", "examples/06_", "examples/07_", "examples/08_", "examples/09_", "examples/10_",
-    "examples/11_", "examples/12_", "examples/13_",
+    "graph.ipynb::", "break.ipynb::", "functions.ipynb::", "hatches.ipynb::", "recompiles.ipynb::", "time.ipynb::",
+    "model.ipynb::", "ci.ipynb::", "ranks.ipynb::", "none.ipynb::", "go.ipynb::", "differ.ipynb::",
     "test_nothing_is_cut_at_any_width[live]",
     "browser/test_graph_alone.py", "browser/test_readme_pictures.py", "test_view_in_time.py::test_a_hundred_runs",
     "test_view_in_time.py::test_a_kernel_that_dies", "test_control_in_lab.py::test_stop_ends_a_run_again",
@@ -40,7 +40,7 @@ FULL = (
     "test_generate_tells_every_place_once[gpt2_lm-2", "test_stages.py::test_cold_warm",
     "test_invisible_hooks.py::test_logs_and", "test_the_answer_is_known[long: ",
     "test_search.py::test_breaks_in_two_files", "test_search.py::test_a_profiled_call_is_timed",
-    "examples/03_", "examples/05_", "test_view_saved.py::", "test_view_in_time.py::test_after_a_kernel_restart",
+    "test_view_saved.py::", "test_view_in_time.py::test_after_a_kernel_restart",
     "axe_finds_nothing_grave[dark]", "around_it[800]", "test_rank_children.py::",
     "test_run_and_report.py::test_a_module", "the_rank_that_ends_last", "a_patch_is_printed_whatever",
     "characters_that_the_output_lacks", "a_hook_that_exits", "test_a_script_that_replaces_its_output",
