@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import chain, repeat
 from typing import TypedDict
 
 from msgspec.structs import asdict
@@ -169,10 +170,13 @@ def failures(recompile: Recompile, places: Places) -> list[str]:
 
     `n was 2 when it was compiled, and is 3 now → f.py:12 return z * n`
     """
-    why = ((guard_words(g), _because(g, places)) for g in recompile.failed_guards)
-    words = [f"{what} \N{RIGHTWARDS ARROW} {because}" if because else what for what, because in why]
-    hint = [_INTEGER_HINT] if any("allow_unspec_int_on_nn_module" in text for text in recompile.reasons) else []
-    return list(dict.fromkeys([*words[:1], *hint, *words[1:]])) or recompile.reasons or ["a guard failed"]
+    words: dict[str, None] = {}
+    for guard, reason in zip(recompile.failed_guards, chain(recompile.reasons, repeat("")), strict=False):
+        because = _because(guard, places)
+        words[f"{guard_words(guard)} \N{RIGHTWARDS ARROW} {because}" if because else guard_words(guard)] = None
+        if "allow_unspec_int_on_nn_module" in reason:
+            words.setdefault(_INTEGER_HINT)
+    return list(words) or recompile.reasons or ["a guard failed"]
 
 
 def recompile_rows(places: Places, *, refused: bool) -> list[RecompileRow]:

@@ -92,6 +92,22 @@ def test_the_compilers_hint_on_an_integer_of_a_module_is_shown() -> None:
     assert "the compiler's hint: torch._dynamo.config.allow_unspec_int_on_nn_module = True" in " ".join(str(report).split())
 
 
+class CountsRows(Counts):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x) + self.steps
+
+
+def test_the_compilers_hint_stands_below_the_integer_that_it_is_for() -> None:
+    module = CountsRows()
+    module.steps = 0
+    counts = torch.compile(module, backend="eager", dynamic=False)
+    report = seen(lambda: [counts(torch.ones(n)) for n in (2, 2, 3)])
+    size, _, integer = " ".join(str(report).rpartition("↻")[2].split()).partition("self.steps was")
+    assert "x had another size" in size
+    assert "the compiler's hint" not in size
+    assert "the compiler's hint" in integer
+
+
 def test_a_version_without_a_graph_is_one_of_the_versions() -> None:
     def prints(x: torch.Tensor, first: bool) -> torch.Tensor:
         if first:
