@@ -243,8 +243,11 @@ class CauseWords:
         if guard is None or not guard.source:
             return ""
         before, now = guard.before, guard.now
-        if guard.kind == "type" and before and now and before.rpartition(".")[2] != now.rpartition(".")[2]:
-            before, now = before.rpartition(".")[2], now.rpartition(".")[2]  # the classes are told apart without their modules
+        if guard.kind == "type" and before and now:  # without the modules of the classes, unless these tell them apart
+            names = [name.rpartition(".")[2] for name in (before, now)]
+            before, now = names if names[0] != names[1] else (before, now)
+            if before == now:
+                before, now = names[0], "another class of this name"
         values = f": {before}, then {now}" if before and now else ""
         return f", such as {compiler_text(guard.source, 60)}{compiler_text(values, 60)}"
 
