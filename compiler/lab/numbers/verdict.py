@@ -39,6 +39,7 @@ def error_of(actual: Any, exact: Any, scale: float | None = None, dtype: Any = N
     exact = exact[is_known]
     found = NumberError(not_finite=int((~is_known).sum()), nan=int(actual.isnan().sum()))
     if not off.numel():
+        found.relative = None if actual.numel() else 0.0
         return found
     scale = scale or largest(exact)
     found.relative = float(off.max()) / scale if scale else None if off.any() else 0.0

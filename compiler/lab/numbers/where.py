@@ -140,27 +140,23 @@ class _Search:
 
 def _origin(graph: CapturedGraph, nodes: Sequence[Any], measured: list[Measured], wrong: int, asked: Asked) -> NumbersOrigin:
     known = {node.name: node for node in graph_nodes(graph.module.graph)}
-    errors = [
-        (error_of(m.compiled, m.exact), error_of(m.eager, m.exact)) if m.exact is not None and m.eager is not None else None
-        for m in measured
-    ]
+    values = {node.name: m for node, m in zip(nodes, measured, strict=True) if all(value is not None for value in m)}
+    errors = {name: (error_of(m.compiled, m.exact), error_of(m.eager, m.exact)) for name, m in values.items()}
+    sizes = {name: largest(m.exact) for name, m in values.items()}
     node = nodes[wrong]
     is_backward = asked == "gradient"  # a gradient comes out of the derivative of a user
     culprit = known[next(iter(node.users)).name if is_backward else node.name]
-    sizes = {n.name: largest(m.exact) for n, m in zip(nodes, measured, strict=True) if m.exact is not None}
     inputs = [sizes[n.name] for n in node.all_input_nodes if n.name in sizes]
-    pair = errors[wrong]
-    assert pair is not None
     path = [
-        NodeNumbers(node=n.name, file=n.file, line=n.line, compiled=share_of(e[0]), eager=share_of(e[1]))
-        for n, e in zip((known[node.name] for node in nodes), errors, strict=True)
-        if e is not None
+        NodeNumbers(node=name, file=known[name].file, line=known[name].line, compiled=share_of(compiled), eager=share_of(eager))
+        for name, (compiled, eager) in errors.items()
     ]
+    compiled, eager = errors[node.name]
     return NumbersOrigin(
         file=culprit.file, line=culprit.line, source=linecache.getline(culprit.file or "", culprit.line or 0).strip(),
         operation=culprit.target.removeprefix("operator."), node=culprit.name, is_backward=is_backward,
-        is_later=asked == "later", compiled=pair[0], eager=pair[1], inputs_size=max(inputs, default=None),
-        result_size=sizes.get(node.name), path=path,
+        is_later=asked == "later", compiled=compiled, eager=eager, inputs_size=max(inputs, default=None),
+        result_size=sizes[node.name], path=path,
     )  # fmt: skip
 
 

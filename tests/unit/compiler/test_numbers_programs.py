@@ -244,6 +244,12 @@ def with_a_break(x: torch.Tensor) -> torch.Tensor:
     return b * 2
 
 
+def begins_empty(x: torch.Tensor) -> torch.Tensor:
+    y = torch.tensor([]).to(x)  # as the cache of a model
+    y = torch.cat([y, x.flatten()])
+    return torch.tanh(y)  # here
+
+
 def training_step(x: torch.Tensor, net: torch.nn.Module) -> torch.Tensor:
     loss = torch.tanh(net(x)).pow(2).mean()  # here
     loss.backward()  # type: ignore[no-untyped-call]
@@ -312,6 +318,7 @@ PLANTED = {
     **{f"a wrong gradient, {i}": of_a_gradient() for i in range(2)},
     **{f"a lowering, {i}": in_inductor(is_pass=False) for i in range(2)},
     **{f"a pass, {i}": in_inductor(is_pass=True) for i in range(2)},
+    "after an empty tensor": tanh_is_wrong(begins_empty, SMALL),
     "after a break": tanh_is_wrong(with_a_break, SMALL),
     "a training step": tanh_is_wrong(training_step, SMALL, torch.nn.Linear(32, 4), gradient=True),
     "beside a change in place": tanh_is_wrong(changes_in_place, SMALL.clone()),
