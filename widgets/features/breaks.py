@@ -173,9 +173,12 @@ def advice(report: Report, b: Break) -> list[str]:
     hints = [_as_tried(report, b, compiler_text(h, 1000)) for h in hints]
     general = [h for h in hints if h.startswith(GENERAL)]
     steps = [h for h in hints if h not in general]
-    if package(b.file) == "torch" and told and not b.error:  # whose code the user cannot change
-        steps = [h for h in steps if setting_in([h])]
-        steps.append("The line is in torch's own code: move the call that leads to it out of the compiled code.")
+    owner = package(b.file)
+    if owner is not None and told and not b.error:  # code that the user cannot change
+        fit = [h for h in steps if setting_in([h]) or (owner != "torch" and not h.endswith("in your code."))]
+        if fit != steps or owner == "torch":
+            fit.append(f"The line is in {owner}'s own code: move the call that leads to it out of the compiled code.")
+        steps = fit
     if is_false:
         steps.append("The assertion fails in eager code, too: change what is passed, or the assertion.")
     elif is_unknown:

@@ -108,6 +108,16 @@ def test_nothing_is_advised_that_needs_another_torch() -> None:
     assert advice(Report(), Break(id="b0", file="f.py", line=3, outcome="resumed", hints=hints))[0] == hints[0]
 
 
+def test_what_is_not_to_be_called_in_your_code_is_said_only_of_the_users_code() -> None:
+    hints = ["Avoid calling `type.__new__` in your code.", "Avoid calling copy.deepcopy() on tensors inside compiled regions."]
+    found = {
+        file: advice(Report(), Break(id="b0", file=file, line=3, outcome="resumed", hints=hints))[:2]
+        for file in ("f.py", "/usr/lib/python3.11/json/encoder.py")
+    }
+    told = "The line is in Python's own code: move the call that leads to it out of the compiled code."
+    assert [*found.values()] == [hints, [hints[1], told]]
+
+
 def test_a_setting_that_holds_for_another_break_was_tried() -> None:
     b = one_break().breaks[0]
     b.hints = ["Set `torch._dynamo.config.capture_scalar_outputs = True`."]
