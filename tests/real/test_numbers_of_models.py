@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 import torch
-from small_models import IMAGE, INPUTS, PIXELS, TEXT, of_transformers
+from small_models import IMAGE, INPUTS, PIXELS, TEXT, llama_generates, of_transformers
 
 import dynascope
 from dynascope.compiler.capture.torch_private.config import no_caches
@@ -117,3 +117,29 @@ def test_the_verdict_is_that_of_a_run_in_float64(name: str, precision: str) -> N
     (BUILD / f"{CASES.index((name, precision)):02}.json").write_text(json.dumps(row), encoding="utf-8")
     assert verdict in possible(mine, other, unit), (row, check.numbers and check.numbers.sentence)
     assert (verdict == "compiled") == (name == PLANTED)
+
+
+@pytest.mark.slow
+def test_the_line_is_named_in_a_model_that_generates() -> None:
+    torch.manual_seed(0)
+    torch._dynamo.reset()
+    generate, inputs = llama_generates()
+
+    def wrong_silu(module: torch.fx.GraphModule, _: Any) -> Any:
+        for node in module.graph.nodes:
+            if node.target is torch.nn.functional.silu:
+                node.target = torch.nn.functional.gelu
+                node.kwargs = {}
+        module.recompile()
+        return module.forward
+
+    def logits(input_ids: torch.Tensor) -> Any:
+        return generate(input_ids=input_ids, output_logits=True, return_dict_in_generate=True).logits
+
+    check = dynascope.explain(logits, backend=wrong_silu, check="where")(**inputs).check
+    assert check is not None
+    assert check.numbers is not None
+    assert check.numbers.verdict == "compiled"
+    assert check.numbers.origin is not None, check.numbers.origin_unknown
+    assert check.numbers.origin.operation == "torch.nn.functional.silu"
+    assert Path(check.numbers.origin.file or "").name == "activations.py"
