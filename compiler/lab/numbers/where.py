@@ -50,6 +50,8 @@ def locate(
         except TookTooLong:
             found.origin_unknown = found.origin_unknown or f"the search took more than {SECONDS:.0f} seconds"
     stage = "" if found.stage is None else f"It comes from {stage_words(found.stage)}"
+    if found.origin is not None and found.origin_unknown:
+        stage = stage or f"What makes it is unknown: {found.origin_unknown}"
     helps = [_remedy_words(remedy) for remedy in found.remedies]
     return [f"check: {sentence}" for sentence in (words(found), stage, *helps) if sentence]
 

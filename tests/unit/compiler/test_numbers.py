@@ -31,6 +31,8 @@ from torch.nn import functional as F
 import dynascope
 from dynascope.compiler.capture.torch_private import float64
 from dynascope.compiler.capture.torch_private.bisector import bisect
+from dynascope.compiler.lab.fix.trial import TookTooLong
+from dynascope.compiler.lab.numbers import where
 
 pytestmark = pytest.mark.slow
 
@@ -231,6 +233,16 @@ def test_no_line_is_promised_where_both_are_right() -> None:
     assert report.check.numbers is not None
     assert report.check.numbers.verdict == "rounding"
     assert report.notes[-1].endswith("; `--check=where` tries settings with which they agree")
+
+
+def test_a_search_that_takes_too_long_says_what_it_did_not_find(monkeypatch: pytest.MonkeyPatch) -> None:
+    def takes_long(*_: Any) -> Any:
+        raise TookTooLong
+
+    monkeypatch.setattr(where, "stage_of", takes_long)
+    report = reported(Program(chain, (SMALL,), "", edited(replaces(torch.sin, torch.cos))))
+    assert report.notes[-1] == "check: What makes it is unknown: the search took more than 120 seconds"
+    assert "They differ from" in report.notes[-2]
 
 
 def test_agreement_can_be_expected() -> None:
