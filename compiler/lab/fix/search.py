@@ -81,7 +81,7 @@ CANDIDATE_SOURCES: tuple[CandidateSource, ...] = (
 _NOT_FOR_ENTRIES = (wraps.of_the_function,)
 #: the share of the time for verified changes, if others hold under a condition
 _SURE_SHARE = 0.4
-_AS_ABOVE = "The same as for the conditional changes above, on which it builds"
+_AS_OTHERS = "The same as for the other conditional changes: without them, it gains nothing"
 TIME_LIMIT, INTERRUPTED = "the time limit was reached", "the search was interrupted"
 
 
@@ -693,14 +693,17 @@ class Search:
     def _credit(self) -> None:
         """Record what each chosen change removes, what it assumes, and the breaks that appear with it."""
         last, moved, known = self._steps[-1], list[str](), set[str]()
-        while self._sure < len(self._steps) and not _conditions(self._steps, self._sure):
-            self._sure += 1  # it was compared again since then
+        for number in range(self._sure, len(self._steps)):
+            if _conditions(self._steps, number):
+                break
+            if self._steps[number].badness < self._steps[self._sure - 1].badness:  # else it needs those after it
+                self._sure = number + 1  # it was compared again since then
         for number, (before, step) in enumerate(itertools.pairwise(self._steps), 1):
             change, now, then = step.change, step.ran.report, before.ran.report
             fix, is_sure = change.fix, number < self._sure
             fix.verdict = "verified" if is_sure else "conditional"
             if not is_sure:
-                fix.condition = ". ".join(_conditions(self._steps, number)) or _AS_ABOVE
+                fix.condition = ". ".join(_conditions(self._steps, number)) or _AS_OTHERS
             compared = self._sure - 1 if is_sure else -1
             fix.reason = ". ".join(filter(None, [_verified(self._steps, compared).words(), change.gain]))
             if WARM_UP in change.candidate.settings:
@@ -757,7 +760,11 @@ class Search:
                 fix.reason = "" if self.found.is_complete else stopped
                 if first:
                     fix.reason = f"not needed: “{first}” holds" if own in gone else f"“{first}” was chosen in its place"
-        self.found.fixes = [fix for fix in self.found.fixes if fix.reason]
+        chosen = [step.change.fix for step in self._steps[1:]]
+        titles = {fix.title for fix in chosen}
+        # of a change that was tried again, on top of others, the last word counts
+        last = {(fix.break_ or fix.recompile or fix.title in titles, fix.title): fix for fix in [*self.found.fixes, *chosen]}
+        self.found.fixes = [fix for fix in self.found.fixes if fix.reason and (fix in chosen or fix in last.values())]
 
     def _stopped(self, reason: str) -> None:
         if self.found.is_complete:

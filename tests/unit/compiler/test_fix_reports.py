@@ -74,10 +74,16 @@ def moves_to_an_assert(x: torch.Tensor) -> torch.Tensor:
     return x
 
 
-def test_where_a_break_moves_to_one_with_a_conditional_fix_this_is_not_said_to_have_none() -> None:
+def test_a_change_that_moves_a_break_to_one_with_a_conditional_fix_is_a_fix_under_that_condition() -> None:
     report = fix(moves_to_an_assert, torch.ones(3))
-    reasons = {x.title: x.reason for x in report.fixes or ()}
-    assert reasons["Run print() after the graph"].endswith("for which no fix was found that holds without a condition")
+    first, second = (x for x in report.fixes or () if x.chosen)
+    assert (first.title, first.verdict, second.verdict) == ("Run print() after the graph", "conditional", "conditional")
+    assert first.condition == "The same as for the other conditional changes: without them, it gains nothing"
+    assert report.patch() == ""
+    assert "reorderable_logging_functions.add(print)" in report.patch(conditional=True)
+    titles = [x.title for x in report.fixes or ()]
+    assert titles.count(second.title) == 1
+    assert "Run print() after the graph (conditional): only with the changes beside it." in " ".join(str(report).split())
 
 
 def moves(x: torch.Tensor) -> torch.Tensor:
