@@ -73,9 +73,11 @@ def check_settings(settings: Settings) -> None:
         raise ValueError(f"--save {settings.save}: {reason}")
     if settings.expect is not None:
         try:
-            comparison.parse_expectations(settings.expect)
+            expected = comparison.parse_expectations(settings.expect)
         except ValueError as error:
             raise ValueError(f"--expect: {error}") from None
+        if comparison.AGREES in expected and not settings.check:
+            raise ValueError(f"--expect {comparison.AGREES} needs --check: without it, nothing is compared")
 
 
 def _check_device(torch: Any, name: str) -> None:

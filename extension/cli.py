@@ -30,6 +30,7 @@ from dynascope.compiler.ranks.recorder import process_rank, world_size
 from dynascope.compiler.ranks.report import ALIKE, read_terms
 from dynascope.compiler.ranks.report import SUFFIXES as RANKS_SUFFIXES
 from dynascope.compiler.report import Report, encodable
+from dynascope.compiler.report.comparison import AGREES
 from dynascope.compiler.settings import SAVE_SUFFIXES, Settings
 from dynascope.compiler.validate import save, why_not_savable, with_suggestion
 from dynascope.docs_tests.pages import DEFAULT_TIMEOUT, PageError
@@ -136,6 +137,8 @@ def _run(chosen: argparse.Namespace) -> int:
     is_rank = process_rank() is not None and (world_size() or 1) > 1
     _check_script(chosen, of_ranks=is_rank)
     _check_expected(chosen.expect)
+    if str(AGREES) in (chosen.expect or ""):
+        raise UsageError(f"--expect {AGREES}: a run compares nothing; use dynascope.explain(f, check=True)(x) in the script")
     if is_rank:
         return _run_rank(chosen)
     out, err = sys.stdout, sys.stderr

@@ -56,6 +56,10 @@ def test_update(make: Maker) -> None:
             ["run", "-o", "/dev/null/a.html", __file__],
             "dynascope: -o /dev/null/a.html: /dev/null is not a writable folder",
         ),
+        (
+            ["run", "--expect", "check=agrees", __file__],
+            "dynascope: --expect check=agrees: a run compares nothing; use dynascope.explain(f, check=True)(x) in the script",
+        ),
     ],
 )
 def test_bad_usage_is_one_line(arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:

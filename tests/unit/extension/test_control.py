@@ -215,9 +215,12 @@ def test_expectations(shell: Any) -> None:
     assert dynascope.last().summary.breaks == 1
     refused = shell("%%compile --fullgraph --expect breaks=0", *CELL)
     assert type(refused.error).__name__ == "ExpectationFailed"
-    bad = shell("%%compile --expect nonsense=1", *CELL, "never = 1")
-    assert type(bad.error).__name__ == "UsageError"
-    assert "never" not in shell.ns
+    for options in ("--expect nonsense=1", "--expect check=agrees"):
+        bad = shell(f"%%compile {options}", *CELL, "never = 1")
+        assert type(bad.error).__name__ == "UsageError"
+        assert "never" not in shell.ns
+    assert "check=agrees needs --check" in str(bad.error)
+    assert shell("%%compile --check --expect check=agrees", *CELL).error is None
 
 
 def test_previous_and_diff(shell: Any) -> None:
