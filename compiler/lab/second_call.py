@@ -1,9 +1,9 @@
 """Traces the recorded calls again, to know what an advice would do: `--second-call`, and part of `--fix` and `--profile`.
 
 The calls are traced with their own arguments, without the backend, from the state that the program has left: modules are
-imported, caches are filled, warnings have been given.  The first trace finds the graph breaks that occur only in the first
-call; one more for each setting that the compiler's hints name finds whether it helps or raises an error.  Nothing is verified.
-Like every trial, the calls run on copies and leave nothing behind.
+imported, caches are filled, warnings have been given.  The first trace finds the graph breaks that do not come back; one more
+for each setting that the compiler's hints name finds whether it helps or raises an error.  Nothing is verified.  Like every
+trial, the calls run on copies and leave nothing behind.
 """
 
 from __future__ import annotations
@@ -94,10 +94,10 @@ def annotate_second_call(report: Report, second: Report, calls: CallRecorder) ->
     first = sum(bool(b.first_call_only) for b in report.breaks)
     if first:
         breaks = plural(len(report.breaks), "graph break")
-        occur = "occurs" if first == 1 else "occur"
-        report.notes.append(f"second call: {first} of {breaks} {occur} only in the first call")
+        come = "does not come" if first == 1 else "do not come"
+        report.notes.append(f"second call: {first} of {breaks} {come} back when the calls are repeated")
     if others:
-        report.notes.append(f"second call: {plural(others, 'graph break')} at places where the first call had none")
+        report.notes.append(f"second call: {plural(others, 'graph break')} at places where the recorded calls had none")
     if not first and not others and report.settings.get("second_call"):
         report.notes.append("second call: it has the same graph breaks")
 

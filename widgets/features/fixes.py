@@ -163,7 +163,7 @@ def setting_lines(fix: Fix | FixSet) -> list[str]:
         if name == _MARK and isinstance(value, list):
             lines += [f"{name}({mark})" for mark in value]
         elif name == _WARM_UP:
-            lines.append(f'with {name}("{value}"): ...  # one call, before the first compiled one')
+            lines.append(f'with {name}("{value}"): ...  # the recorded calls, before the first compiled one')
         elif isinstance(value, list):
             lines += [f"{name}.add({function.removeprefix('builtins.')})" for function in value]
         else:
@@ -183,7 +183,8 @@ def fix_row(fix: Fix, places: Places) -> FixRow:
     diff += [f"+{line}" for line in setting_lines(fix)]
     more = [f" … and {plural(len(diff) - MOST_LINES, 'more line')}"] if len(diff) > MOST_LINES else []
     counts = [(words, getattr(fix.before, name, None), getattr(fix.after, name, None)) for name, words in _COUNTED.items()]
-    gain = ", ".join(f"{words} {before} → {after}" for words, before, after in counts if after is not None and after != before)
+    known = [(words, before, after) for words, before, after in counts if None not in (before, after)]
+    gain = ", ".join(f"{words} {before} → {after}" for words, before, after in known if after != before)
     return {
         "words": printable(fix_words(fix), 2000),
         "verdict": fix.verdict, "gain": gain, "assumption": printable(fix.assumption, 1000),

@@ -82,7 +82,7 @@ _GUARDS = {
     ),
 }
 _SAME = "keep what the guard checks the same in each call"
-_TRACED_AGAIN = "tried: gone after a first call"
+_TRACED_AGAIN = "tried: gone when the calls are repeated"
 _LIMIT = "Dynamo recompile limit exceeded"
 
 
@@ -225,7 +225,7 @@ class CauseWords:
                 known = None
             return (known[0] + self.example(), *known[1:]) if known else otherwise
         if cause.first_call:
-            return "only in the first call", f"call it once in eager mode before it is compiled ({_TRACED_AGAIN})"
+            return "only the first time", f"make the recorded calls in eager mode first ({_TRACED_AGAIN})"
         steps = advice(self.report, self.breaks[0])
         if cause.by_design:
             return "torch's own breaks, for training", steps[0]

@@ -244,7 +244,7 @@ def _trial(report: Report) -> Step | None:
     if not trials or not trials[-1].removes or (trials[-1].breaks or 0) >= len(report.breaks):
         return None
     best = trials[-1]
-    steps = ["call it once in eager mode before it is compiled"] if trials[0].removes else []
+    steps = ["make the recorded calls in eager mode first"] if trials[0].removes else []
     steps += [" and ".join(f"set `{name} = {value}`" for name, value in best.settings.items())] if best.settings else []
     gains = _gains(report)
     gain = sum(gains.get(id, 0.0) for id in best.removes)

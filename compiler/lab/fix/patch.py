@@ -240,7 +240,7 @@ def unified(plan: Plan, texts: Mapping[str, str], settings_file: str | None, cel
     if not any(_adds(_MARK, text, plan.text(file)) for file, text in texts.items()):
         words += [f"{MARK}({mark})" for mark in plan.marks]
     if WARM_UP in plan.settings:
-        words.append(f'with {WARM_UP}("{plan.settings[WARM_UP]}"): ...  # one call, before the first compiled one')
+        words.append(f'with {WARM_UP}("{plan.settings[WARM_UP]}"): ...  # the recorded calls, before the first compiled one')
     parts = [(_HEADER if texts else _HEADER_ALONE).format(setting) for setting in words]
     for file, text in texts.items():
         before = plan.originals.get(file) or plan.text(file)

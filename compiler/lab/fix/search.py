@@ -274,7 +274,7 @@ class Search:
             if self._is_whole:
                 self._warm_up(ran)
             elif not ran.report.breaks:
-                self.found.notes.append("The graph breaks do not come back when each call is repeated: the first call did more")
+                self.found.notes.append("The graph breaks do not come back when each call is repeated: at first, it did more")
         times, calls = self._report.summary.recompiles, plural(len(self._trials.calls), "call")
         if len(self._steps) == 1 and (lost := times - ran.report.summary.recompiles) > 0:
             self.found.notes.append(
@@ -284,7 +284,7 @@ class Search:
 
     def _warm_up(self, again: TrialResult) -> None:
         """Choose a call in eager mode before the compiled one; `again`: the calls, traced again after the run."""
-        candidate = Candidate("setting", "Call it once in eager mode before it is compiled", settings={WARM_UP: "force_eager"})
+        candidate = Candidate("setting", "Make the recorded calls in eager mode first", settings={WARM_UP: "force_eager"})
         first = _Step(Plan(), TrialResult(self._report, again.observed))
         change = self._change(candidate, first, self._report.breaks[0].id, None)
         self.found.before = first.ran
@@ -707,7 +707,7 @@ class Search:
             compared = self._sure - 1 if is_sure else -1
             fix.reason = ". ".join(filter(None, [_verified(self._steps, compared).words(), change.gain]))
             if WARM_UP in change.candidate.settings:
-                fix.reason = "traced again after the first call, they do not come back"
+                fix.reason = "traced again after the recorded calls, they do not come back"
             remarks = settings.assumptions(change.candidate.settings, last.ran.report)
             remarks += caught_in_graph(last.ran.report, last.plan.text) if before is self._steps[0] else []
             remarks += [ZERO_GRADIENT] if _verified(self._steps, number).zero_gradients else []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import pickle
+import re
 import shlex
 from typing import Any
 
@@ -340,6 +341,19 @@ def test_the_view_holds_no_run_after_the_run(shell: Any, monkeypatch: pytest.Mon
     shell("%%compile --second-call", "y = x + 1")
     shell("%%compile", "raise ValueError")
     assert [display.so_far for display in displays] == [None, None]
+
+
+def test_what_each_new_argument_does_once_is_not_said_to_be_of_the_first_call(shell: Any) -> None:
+    shell("import torch")
+    report = shell.report(
+        "%%compile --second-call --fix --backend eager", "table = {}", "def f(x):", "    n = x.shape[0]",
+        "    if n not in table:", "        torch._dynamo.graph_break()",
+        "        table[n] = torch.arange(n)", "    return x + table[n]",
+        "f(torch.ones(3))", "f(torch.ones(4))",
+    )  # fmt: skip
+    assert [b.first_call_only for b in report.breaks] == [True]
+    for text in (str(report), report.details(), report.patch()):
+        assert not re.search("first call|one call|call it once|None", text, re.IGNORECASE), text
 
 
 def test_the_second_call_of_a_cells_statements_begins_with_the_same_names_so_nothing_is_known(shell: Any) -> None:

@@ -329,11 +329,11 @@ def test_what_only_the_first_call_has_is_a_cause_of_its_own() -> None:
     for b in report.breaks[:2]:
         b.first_call_only = True
     first, rest = shown(report)["causes"][1], shown(report)["causes"][0]
-    assert (first["title"], len(first["places"]), len(rest["places"])) == ("only in the first call", 2, 4)
-    assert first["fix"] == "call it once in eager mode before it is compiled (tried: gone after a first call)"
+    assert (first["title"], len(first["places"]), len(rest["places"])) == ("only the first time", 2, 4)
+    assert first["fix"] == "make the recorded calls in eager mode first (tried: gone when the calls are repeated)"
     for b in report.breaks:
         b.first_call_only = True
-    assert "only in the first call: call it once in eager mode before it is compiled" in advice(report)["first"]
+    assert "only the first time: make the recorded calls in eager mode first" in advice(report)["first"]
 
 
 @pytest.mark.parametrize("width", [60, 100])
@@ -354,9 +354,7 @@ def test_what_a_trace_has_tried_is_first_with_what_is_left_after_it() -> None:
     scalars = [b.id for b in report.breaks if setting_in(b.hints)]
     report.breaks[0].first_call_only = True
     report.trials = [Trial(breaks=11, graphs=20, removes=[report.breaks[0].id])]
-    assert advice(report)["first"] == (
-        "call it once in eager mode before it is compiled: traced so, 12 graph breaks become 11."
-    )
+    assert advice(report)["first"] == ("make the recorded calls in eager mode first: traced so, 12 graph breaks become 11.")
     report.trials.append(
         Trial(settings={SCALARS: True}, breaks=8, graphs=9, recompiles=5, removes=[report.breaks[0].id, *scalars])
     )
@@ -505,8 +503,8 @@ def test_a_small_report_has_a_recommendation_once_something_was_measured_or_trie
     assert recommendation(Places(report)) is None
     report.trials = [Trial(breaks=0, removes=[b.id for b in report.breaks])]
     text = to_text(report)
-    assert "Do this first: call it once in eager mode before it is compiled" in text
-    assert "<strong>Do this first:</strong> call it once" in report.to_html()
+    assert "Do this first: make the recorded calls in eager mode first" in text
+    assert "<strong>Do this first:</strong> make the recorded calls" in report.to_html()
 
 
 def test_damage_is_said_also_where_notes_are_left_out() -> None:
