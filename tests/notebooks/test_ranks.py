@@ -60,7 +60,7 @@ model = torch.nn.parallel.DistributedDataParallel(Net())
 model = torch.compile(model, backend="aot_eager")
 step(model, 4 + rank if mode == "size" else 4)
 if mode == "killed" and rank == 1:
-    while not written("killed", '"name":"forward"', "time.sleep(3)"):
+    while not written("killed", '"name":"forward"', '"source":"time.sleep(3)"'):
         time.sleep(3)
     os.kill(os.getpid(), signal.SIGKILL)
 if mode == "error" and rank == 1:

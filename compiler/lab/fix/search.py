@@ -295,7 +295,7 @@ class Search:
     def _say(self, sentence: str) -> None:
         """Tell what is done now, and how many graph breaks are known to go by then."""
         before, now = (len(step.ran.report.breaks) for step in (self._steps[0], self._steps[-1])) if self._steps else (0, 0)
-        so_far = f"{before - now} of {plural(before, 'graph break')} can be fixed so far; " if now < before else ""
+        so_far = f"{before - now} of {plural(before, 'break')} can be fixed; " if now < before else ""
         self._on_progress(so_far + sentence)
 
     # -- trials --------------------------------------------------------------------------------------------------------
