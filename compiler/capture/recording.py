@@ -20,7 +20,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from types import CodeType, FunctionType, MethodType, TracebackType
 from typing import Any
 
@@ -86,29 +86,31 @@ def _complete_earlier(report: Report) -> None:
             report.summary.compile_seconds = round(report.summary.compile_seconds + seconds, 6)
 
 
-def _cache_hits(entered: dict[int, tuple[CodeType, dict[str, Any]]], compiled: Iterable[int | None]) -> Iterator[CacheHit]:
-    """Events for the code objects that ran without being compiled in this recording, and for their resume functions.
+def _cache_hits(
+    entered: dict[int, tuple[CodeType, dict[str, Any]]], compiled: Collection[int | None], new: Collection[str | None]
+) -> Iterator[CacheHit]:
+    """Events for the code objects that ran as compiled before this recording, and for their resume functions.
 
-    There is one event for each compiled version, or a single one if Dynamo knows the code but holds no compiled version of it.
+    There is one event for each such version, or a single one if Dynamo knows the code but holds no compiled version of it.
 
-    `entered`: uid -> (code, globals) of the compiled functions that were called; `compiled`: uids of the code that was compiled
-    in this recording.
+    `entered`: uid -> (code, globals) of the compiled functions that ran so; `compiled`: uids of the code that was compiled in
+    this recording; `new`: the ids of these compiles.
     """
-    seen = set(compiled)
-    for uid, (code, namespace) in entered.items():
-        if uid not in seen:
-            yield from _cached_tree(code, namespace, seen, None)
+    seen = {*compiled} - entered.keys()
+    for code, namespace in entered.values():
+        yield from _cached_tree(code, namespace, seen, new, None)
 
 
-def _cached_tree(code: CodeType, namespace: dict[str, Any], seen: set[int | None], continues: int | None) -> Iterator[CacheHit]:
+def _cached_tree(
+    code: CodeType, namespace: dict[str, Any], seen: set[int | None], new: Collection[str | None], continues: int | None
+) -> Iterator[CacheHit]:
     if id(code) in seen:
         return
     seen.add(id(code))
-    versions = caches.compiled_versions(code)
-    if not versions:
-        if caches.is_known(code):
-            yield CacheHit(code_info(code), continues)
-        return
+    known = caches.compiled_versions(code)
+    if not known and caches.is_known(code):
+        yield CacheHit(code_info(code), continues)
+    versions = [(compile_id, version) for compile_id, version in known if compile_id not in new]
     for compile_id, version in versions:
         graphs = sum(name.startswith("__compiled_fn_") for name in version.co_names)
         yield CacheHit(code_info(code), continues, graphs, compile_id=compile_id)
@@ -116,7 +118,7 @@ def _cached_tree(code: CodeType, namespace: dict[str, Any], seen: set[int | None
         for name in version.co_names:
             resume = namespace.get(name) if name.startswith("__resume_at_") else None
             if isinstance(resume, FunctionType):
-                yield from _cached_tree(resume.__code__, namespace, seen, id(code))
+                yield from _cached_tree(resume.__code__, namespace, seen, new, id(code))
 
 
 _MISSED = "while another thread repeated calls (to time or compare them), nothing was recorded: this report may lack compiles"
@@ -203,17 +205,20 @@ class Recording:
         self.events = []  # frees their large texts
 
     def _cached(self) -> list[Event]:
-        """Events for compiled functions that were called but not compiled in this recording."""
-        compiled = {e.code.uid for e in self.events if isinstance(e, FrameEnd)}
+        """Events for compiled functions that ran, in this recording, as they had been compiled before it."""
+        compiled = [e for e in self.events if isinstance(e, FrameEnd)]
+        calls = {e.compile_id: e.call for e in reversed(self.events) if isinstance(e, Trace) and e.call is not None}
+        first = {e.code.uid: calls.get(e.compile_id) or 1 for e in reversed(compiled)}  # before this call, old versions ran
         called = (e.code for e in self.events if isinstance(e, CompiledCall))
         entered = {
             code.uid: hook_installer.HOOKS.entered[code.uid]
             for code in called
             # leave out functions of torch that torch compiles, but keep `inner`, its wrapper around some modules and functions
-            if code.uid is not None and (not in_torch(code.file) or code.name == "inner")
+            if code.uid is not None and first.get(code.uid) != 1 and (not in_torch(code.file) or code.name == "inner")
         }
+        uids, new = {e.code.uid for e in compiled}, {e.compile_id for e in compiled}
         hits: list[Event] = []
-        hook_installer.HOOKS.safely(lambda: hits.extend(_cache_hits(entered, compiled)))
+        hook_installer.HOOKS.safely(lambda: hits.extend(_cache_hits(entered, uids, new)))
         return hits
 
     @property

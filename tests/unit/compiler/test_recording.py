@@ -212,6 +212,26 @@ def test_code_compiled_before_is_cached_and_never_without_breaks() -> None:
     assert "0 graph breaks" not in report.headline()
 
 
+def test_an_old_version_that_ran_before_a_new_one_was_made_counts_and_its_breaks_are_unknown() -> None:
+    def broken_for_matrices(x: torch.Tensor) -> torch.Tensor:
+        if x.ndim == 2:
+            torch._dynamo.graph_break()
+        return x.sum(-1)
+
+    compiled = torch.compile(broken_for_matrices, backend="eager")
+    compiled(torch.ones(2, 2))
+    with observe() as recording:
+        compiled(torch.ones(2, 2))
+        compiled(torch.ones(2, 2, 2))
+    report = recording.report
+    assert [f.status for f in report.frames] == ["compiled", "cached", "cached"]
+    assert (report.summary.graphs, report.summary.recompiles) == (2, 1)
+    assert "graph breaks unknown" in report.headline()
+    with observe() as recording:
+        compiled(torch.ones(2, 2, 2, 2))
+    assert [f.status for f in recording.report.frames] == ["compiled"], "no other version ran"
+
+
 def test_explain_traces_afresh_and_leaves_the_users_code_a_cache_hit() -> None:
     compiled = torch.compile(broken, backend="eager")
     compiled(torch.ones(2))
