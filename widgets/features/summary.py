@@ -361,8 +361,8 @@ def _dominant(places: Places, profile: Profile) -> str:
         inside = [f"`{places.name(frame)}`{_instead(frame, graph)}"] if frame else []
         if graph.ops:
             inside.append(plural(graph.ops, "operation") + (" run one by one" if _only_captures(places.report) else ""))
-        whole = sum(s.duration for s in profile.segments if s.lane == profile.lanes[0])
-        words += f", graph {number} alone {spent / whole:.0%} ({', '.join(inside)})"
+        share = shares["graphs"] * spent / sum(s.duration for s in profile.segments if s.kind == "graph")
+        words += f", graph {number} alone {share:.0%} ({', '.join(inside)})"
         words += f"; dearest in it: {', '.join(f'`{op}` {time_text(seconds)}' for op, seconds in ops[:3])}" if ops else ""
     return f"{words}."
 
