@@ -116,7 +116,7 @@ def fix_words(fix: Fix) -> str:
     before, after = fix.before, fix.after
     if fix.verdict != "refused" or before is None or after is None or after.breaks >= before.breaks:
         return words
-    if "with the recorded inputs: raises" in fix.reason:  # which matters
+    if "with the recorded inputs: raises" in fix.reason or fix.reason.startswith("the compiler fails"):  # which matters
         return words
     return f"{words.rstrip('.:')}. If you know that this does not matter: graph breaks {before.breaks} → {after.breaks}"
 

@@ -19,6 +19,8 @@ Key = tuple[Place, str]
 
 #: why a change is refused whose break is still there
 STAYS = "the graph break stays"
+#: how torch says that a size which is marked as dynamic is not
+_VIOLATED = "Constraints violated"
 
 
 def break_key(b: Break, plan: Plan) -> Key:
@@ -41,9 +43,8 @@ def why_no_better(after: Report, before: Report, plan: Plan, earlier: Plan, b: B
     """
     if after.error is not None and before.error is None:
         return f"{after.error.type}: {_first_line(after.error.message)}"
-    failed = [f for f in after.frames if f.status == "failed"]
-    if len(failed) > sum(f.status == "failed" for f in before.frames):
-        return f"the compiler fails: {_first_line(failed[-1].reason or 'reason unknown')}"
+    if failure := _failure(after, before):
+        return failure
     places = {(other.file, _line_before(other, plan, earlier), other.column): other for other in after.breaks}
     known = {(other.file, other.line, other.column) for other in before.breaks}
     if (b.file, b.line, b.column) in places:
@@ -65,6 +66,18 @@ def why_no_better(after: Report, before: Report, plan: Plan, earlier: Plan, b: B
     if len(new) > 1 and len(after.breaks) > len(before.breaks):
         return f"{plural(len(new), 'new graph break')}: {_words(new[0][1])}"
     return None
+
+
+def _failure(after: Report, before: Report) -> str:
+    """What the compiler fails with in `after`, in more frames than before; "" if it does not.
+
+    A trial runs a frame eagerly for which a mark cannot hold; the user's torch.compile would raise the exception.
+    """
+    failed, known = (
+        [f.reason or "reason unknown" for f in r.frames if f.status == "failed" or (f.reason or "").startswith(_VIOLATED)]
+        for r in (after, before)
+    )
+    return f"the compiler fails: {_first_line(failed[-1])}" if len(failed) > len(known) else ""
 
 
 def _words(b: Break) -> str:
@@ -121,6 +134,8 @@ def why_recompiles_stay(after: Report, before: Report) -> str | None:
     """Why a change for a recompile does no better; None if it does."""
     if after.error is not None and before.error is None:
         return f"{after.error.type}: {_first_line(after.error.message)}"
+    if failure := _failure(after, before):
+        return failure
     if after.summary.recompiles >= before.summary.recompiles:
         return "there are not fewer recompiles"
     if len(after.breaks) > len(before.breaks) or eager_frames(after) > eager_frames(before):

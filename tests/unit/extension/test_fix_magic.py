@@ -386,3 +386,16 @@ def test_recompiles_are_counted_as_in_the_headline(shell: Any) -> None:
     fixed = sum(len(x.removes) for x in report.fixes if x.chosen)
     assert f"{fixed} of 10 recompiles can be fixed" in str(report)
     assert report.fix_set.notes == ["Repeating 8 calls gives 6 recompiles, not 10: no change was tried for the rest"]
+
+
+def test_a_mark_that_the_compiler_cannot_keep_is_said_to_fail(shell: Any) -> None:
+    """A trial runs such a frame eagerly, without a graph break, where the user's call would raise an exception."""
+    shell("import torch")
+    report = shell.report(
+        "%%compile --fix --fix-seconds 600 --backend eager", "def f(x):", "    return x - sorted(x.tolist())[0]",
+        "f(torch.tensor([3, 1, 2]))", "f(torch.tensor([4, 1, 2, 3]))",
+    )  # fmt: skip
+    marked = [fix for fix in report.fixes if fix.title.startswith("Mark")]
+    assert all(fix.reason.startswith("the compiler fails: Constraints violated") for fix in marked)
+    assert marked
+    assert "If you know" not in str(report)
