@@ -71,7 +71,8 @@ def fixes_summary(report: Report) -> str:
         words += ", but more can be captured"
     before, after = fixes.before, fixes.after
     gains = [f"{plural(before.graphs, 'graph')} → {after.graphs}"] if before.graphs != after.graphs else []
-    if gains and before.graphs != report.summary.graphs:
+    # calls of a function that was skipped are not all repeated: with the fix, others would compile more
+    if gains and (before.graphs != report.summary.graphs or report.summary.skipped):
         gains[0] += " in the repeated calls"
     if before.seconds is not None and after.seconds is not None:
         low, high = report.profile.spread if report.profile is not None and report.profile.spread else (before.seconds,) * 2

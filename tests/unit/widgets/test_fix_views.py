@@ -49,6 +49,11 @@ def test_graphs_that_stay_as_many_are_not_counted_in_what_can_be_fixed() -> None
     assert fixes_summary(report) == "1 of 1 recompile can be fixed"
     report.fix_set.after.graphs = 4
     assert fixes_summary(report) == "1 of 1 recompile can be fixed: 5 graphs → 4 in the repeated calls"
+    report.fix_set.before.graphs = report.summary.graphs = 2
+    report.fix_set.after.graphs = 1
+    assert fixes_summary(report) == "1 of 1 recompile can be fixed: 2 graphs → 1"
+    report.summary.skipped = 1  # a later call with another size is not repeated, but would compile with the fix
+    assert fixes_summary(report) == "1 of 1 recompile can be fixed: 2 graphs → 1 in the repeated calls"
 
 
 def test_a_fix_is_told_with_the_recompiles_that_it_removes_not_the_one_that_it_was_tried_for() -> None:
