@@ -87,18 +87,22 @@ def _complete_earlier(report: Report) -> None:
 
 
 def _cache_hits(
-    entered: dict[int, tuple[CodeType, dict[str, Any]]], compiled: Collection[int | None], new: Collection[str | None]
+    entered: dict[int, tuple[CodeType, dict[str, Any]]], first: dict[int | None, int], new: Collection[str | None]
 ) -> Iterator[CacheHit]:
     """Events for the code objects that ran as compiled before this recording, and for their resume functions.
 
     There is one event for each such version, or a single one if Dynamo knows the code but holds no compiled version of it.
 
-    `entered`: uid -> (code, globals) of the compiled functions that ran so; `compiled`: uids of the code that was compiled in
-    this recording; `new`: the ids of these compiles.
+    `entered`: uid -> (code, globals) of the compiled functions that were called; `first`: uid of code that was compiled in this
+    recording -> the first call in which it was; `new`: the ids of these compiles.
     """
-    seen = {*compiled} - entered.keys()
-    for code, namespace in entered.values():
-        yield from _cached_tree(code, namespace, seen, new, None)
+    seen: set[int | None] = {*first}
+    for uid, (code, namespace) in entered.items():
+        # Dynamo puts the version that ran last in front
+        is_new = [compile_id in new for compile_id, _ in caches.compiled_versions(code)]
+        if first.get(uid) != 1 or is_new != sorted(is_new, reverse=True):
+            seen.discard(uid)
+            yield from _cached_tree(code, namespace, seen, new, None)
 
 
 def _cached_tree(
@@ -208,17 +212,17 @@ class Recording:
         """Events for compiled functions that ran, in this recording, as they had been compiled before it."""
         compiled = [e for e in self.events if isinstance(e, FrameEnd)]
         calls = {e.compile_id: e.call for e in reversed(self.events) if isinstance(e, Trace) and e.call is not None}
-        first = {e.code.uid: calls.get(e.compile_id) or 1 for e in reversed(compiled)}  # before this call, old versions ran
+        first = {e.code.uid: calls.get(e.compile_id) or 1 for e in reversed(compiled)}
         called = (e.code for e in self.events if isinstance(e, CompiledCall))
         entered = {
             code.uid: hook_installer.HOOKS.entered[code.uid]
             for code in called
             # leave out functions of torch that torch compiles, but keep `inner`, its wrapper around some modules and functions
-            if code.uid is not None and first.get(code.uid) != 1 and (not in_torch(code.file) or code.name == "inner")
+            if code.uid is not None and (not in_torch(code.file) or code.name == "inner")
         }
-        uids, new = {e.code.uid for e in compiled}, {e.compile_id for e in compiled}
+        new = {e.compile_id for e in compiled}
         hits: list[Event] = []
-        hook_installer.HOOKS.safely(lambda: hits.extend(_cache_hits(entered, uids, new)))
+        hook_installer.HOOKS.safely(lambda: hits.extend(_cache_hits(entered, first, new)))
         return hits
 
     @property

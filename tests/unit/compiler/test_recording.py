@@ -212,7 +212,7 @@ def test_code_compiled_before_is_cached_and_never_without_breaks() -> None:
     assert "0 graph breaks" not in report.headline()
 
 
-def test_an_old_version_that_ran_before_a_new_one_was_made_counts_and_its_breaks_are_unknown() -> None:
+def test_an_old_version_that_ran_counts_beside_a_new_one_and_its_breaks_are_unknown() -> None:
     def broken_for_matrices(x: torch.Tensor) -> torch.Tensor:
         if x.ndim == 2:
             torch._dynamo.graph_break()
@@ -230,6 +230,10 @@ def test_an_old_version_that_ran_before_a_new_one_was_made_counts_and_its_breaks
     with observe() as recording:
         compiled(torch.ones(2, 2, 2, 2))
     assert [f.status for f in recording.report.frames] == ["compiled"], "no other version ran"
+    with observe() as recording:
+        compiled(torch.ones(2, dtype=torch.int64))
+        compiled(torch.ones(2, 2))
+    assert "graph breaks unknown" in recording.report.headline()
 
 
 def test_explain_traces_afresh_and_leaves_the_users_code_a_cache_hit() -> None:
