@@ -388,6 +388,16 @@ def test_recompiles_are_counted_as_in_the_headline(shell: Any) -> None:
     assert report.fix_set.notes == ["Repeating 8 calls gives 6 recompiles, not 10: no change was tried for the rest"]
 
 
+def test_a_number_that_is_a_tensor_in_the_change_does_not_end_the_search(shell: Any) -> None:
+    shell("import torch")
+    report = shell.report(
+        "%%compile --fix --fix-seconds 600 --backend eager", "def f(p, y):", "    tp, n = (p * y).sum(), p.sum()",
+        "    share = (tp / n).item() if n > 0 else 0.0", '    return {"share": share}',
+        "f(torch.tensor([1, 0, 1]), torch.tensor([1, 1, 0]))",
+    )  # fmt: skip
+    assert not any("AttributeError" in note for note in [*report.notes, *report.fix_set.notes])
+
+
 def test_a_mark_that_the_compiler_cannot_keep_is_said_to_fail(shell: Any) -> None:
     """A trial runs such a frame eagerly, without a graph break, where the user's call would raise an exception."""
     shell("import torch")
