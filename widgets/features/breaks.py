@@ -166,7 +166,7 @@ def advice(report: Report, b: Break) -> list[str]:
     ran = bool(report.hooks) and b.outcome != "raised"  # in a live run
     caller = own_caller(b) if b.error else None
     at = {(b.file, b.line), *([(caller.file, caller.line)] if caller is not None else [])}
-    fails = ran and not at.isdisjoint(passed_by_error(report)) and any(not h.resumes for h in b.hits)
+    fails = ran and not at.isdisjoint(passed_by_error(report)) and bool(_not_resumed(report, b))
     hints = [h for h in b.hints if h.strip() and told and not (ran and h.startswith(_MAY_FAIL))]
     if b.source.lstrip().startswith("while"):
         hints = [h for h in hints if not h.startswith("For the common pattern `if")]  # a loop cannot be made branchless
@@ -321,14 +321,20 @@ def passed_by_error(report: Report) -> set[tuple[str, int]]:
     return {(call.file, call.line) for call in error.calls} if error is not None and error.origin == "user" else set()
 
 
+def _not_resumed(report: Report, b: Break) -> set[tuple[str, int | None]]:
+    """File and line of the hits after which no function was seen to resume; later versions may use that of an earlier one."""
+    files = {f.id: f.file for f in report.frames}
+    resumed = {(files.get(h.frame, ""), h.line) for h in b.hits if h.resumes}
+    return {(files.get(h.frame, ""), h.line) for h in b.hits} - resumed
+
+
 def outcome_words(places: Places, b: Break, *, brief: bool = False) -> str:
     """The worst outcome among the hits of a break, or the error that ended the call there; `brief`: as in `frame skipped`."""
     error, passed = places.report.error, passed_by_error(places.report)
-    if error is not None and passed and not error.caught and b.outcome == "resumed":
-        files = {f.id: f.file for f in places.report.frames}
-        if any(not h.resumes and (files.get(h.frame, ""), h.line) in passed for h in b.hits):  # before the function was resumed
-            name = shorten(error.type, 60)
-            return f"ended by {name}" if brief else f"not resumed: {name} ended the call here"
+    is_here = b.outcome == "resumed" and bool(_not_resumed(places.report, b) & passed)
+    if error is not None and not error.caught and is_here:
+        name = shorten(error.type, 60)
+        return f"ended by {name}" if brief else f"not resumed: {name} ended the call here"
     if b.error.startswith(_FALSE) and b.outcome == "resumed":
         return "error raised" if brief else "the call ends here with AssertionError"
     whole, short = _OUTCOMES["rest" if only_rest_is_eager(places.report, b) else b.outcome]

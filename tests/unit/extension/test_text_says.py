@@ -246,6 +246,17 @@ def test_an_error_that_ended_the_call_at_a_break() -> None:
     assert "(resumed)" not in words
 
 
+def test_a_later_version_resumes_in_the_function_of_an_earlier_one(shell: Any) -> None:
+    """It was not ended by an error that another call has after the break."""
+    shell("import torch")
+    words = shell(
+        "%%compile --backend eager --view text", "def f(x, n):", "    y = x * n", "    torch._dynamo.graph_break()",
+        "    return y.reshape(3, 3)", "for n in (1, 2): f(torch.ones(9), n)", "f(torch.ones(8), 3)",
+    ).text  # fmt: skip
+    assert "(resumed, seen from 3 frames)" in words
+    assert "ended the call here" not in words
+
+
 @pytest.mark.parametrize("when", ["around", "inside"])
 def test_why_nothing_was_compiled(when: str) -> None:
     def program(x: torch.Tensor) -> torch.Tensor:
