@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from typing import TypedDict
@@ -221,8 +222,10 @@ def _changed(fix: Fix, places: Places) -> Iterator[tuple[list[str], list[str]]]:
 def _place(edit: FixEdit, fix: Fix, places: Places) -> int | None:
     """The line of the source at which an edit begins; None if earlier fixes have moved the lines, and it is unknown."""
     lines, before = places.lines(edit.file), edit.before.splitlines()
-    first = next((f for f in places.report.fixes or () if f.chosen and any(e.file == edit.file for e in f.edits)), fix)
-    starts = [edit.first_line] if first is fix else [n for n in lines if before and lines[n] == before[0]]
+    chosen = list(itertools.takewhile(lambda f: f is not fix, (f for f in places.report.fixes or () if f.chosen)))
+    earlier = [e for f in chosen for e in f.edits if e.file == edit.file]
+    is_unmoved = all(len(e.before.splitlines()) == len(e.after.splitlines()) for e in earlier)
+    starts = [edit.first_line] if is_unmoved else [n for n in lines if before and lines[n] == before[0]]
     starts = [n for n in starts if [lines.get(n + i) for i in range(len(before))] == before]
     return starts[0] if len(starts) == 1 else None
 

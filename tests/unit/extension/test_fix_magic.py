@@ -409,3 +409,14 @@ def test_a_mark_that_the_compiler_cannot_keep_is_said_to_fail(shell: Any) -> Non
     assert all(fix.reason.startswith("the compiler fails: Constraints violated") for fix in marked)
     assert marked
     assert "If you know" not in str(report)
+
+
+def test_a_line_that_a_later_fix_inserts_is_shown_at_its_place(shell: Any) -> None:
+    shell("import torch")
+    report = shell.report(
+        "%%compile --fix --fix-seconds 600 --backend eager", "def f(x):", "    s = x.sum()", '    print("sum", s.item())',
+        "    m = x.max()", '    print("max", float(m))', "    return s / m", "f(torch.tensor([1., 2.]))",
+    )  # fmt: skip
+    assert "     m = x.max()\n+    result = s / m\n" in report.patch()
+    shown = [line.strip() for line in str(report).splitlines()]
+    assert shown[shown.index("+    result = s / m") - 1] == "m = x.max()"
