@@ -202,6 +202,23 @@ def test_functions_that_gc_freeze_hides_are_traced_again(tmp_path: Path) -> None
     assert "cached" not in second
 
 
+SIMPLE = "def f(x): return x.sin()\ncall = torch.compile(f, backend='eager')"
+NESTED = "def call(x):\n    def f(x): return x.sin()\n    return torch.compile(f, backend='eager')(x)"
+
+
+@pytest.mark.parametrize("source", [SIMPLE, NESTED], ids=["its own", "in another one's"])
+def test_functions_of_no_module_are_traced_again(source: str) -> None:
+    """In a notebook, they are in no module that has the file of a cell; Dynamo knows the code of `f`."""
+    from dynascope.compiler.retrace import retracing
+
+    names: dict[str, Any] = {"torch": torch}
+    exec(compile(source, "<cell of the test>", "exec"), names)
+    names["call"](torch.ones(3))
+    with retracing(), observe() as recording:
+        names["call"](torch.ones(3))
+    assert [(f.name, f.status) for f in recording.report.frames] == [("f", "compiled")]
+
+
 def test_a_function_that_is_made_during_a_retraced_run_keeps_its_own_code() -> None:
     from dynascope.compiler.retrace import retracing
 
