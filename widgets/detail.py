@@ -15,7 +15,7 @@ TEXT_LIMIT = 200_000
 ROWS = 500
 
 
-PartKind = Literal["prose", "code", "source", "stack", "graph", "list", "issue", "run", "fix", "stage"]
+PartKind = Literal["prose", "code", "source", "stack", "graph", "list", "run", "fix"]
 
 
 class ProseBody(TypedDict):
@@ -51,13 +51,6 @@ class Part(TypedDict):
     body: Any
 
 
-class SymbolLinks(TypedDict):
-    """The symbols in a graph's shapes: what each stands for, and the frame whose detail has their rows."""
-
-    frame: str
-    about: dict[str, str]
-
-
 class Way(TypedDict):
     """How the user's own code leads to a place in a library: their line, and the functions called from there on."""
 
@@ -77,7 +70,6 @@ class Detail(TypedDict):
     facts: list[list[str]]
     parts: list[Part]
     links: NotRequired[list[list[str]]]
-    symbols: NotRequired[SymbolLinks]
     target: NotRequired[str]
     file: NotRequired[str]
     line: NotRequired[int]

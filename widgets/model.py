@@ -23,7 +23,6 @@ from dynascope.widgets.detail import (
     not_drawn,
 )
 from dynascope.widgets.drawing.fx_picture import FxDrawing, FxPicture
-from dynascope.widgets.drawing.shapes import SIZES, Drawing
 from dynascope.widgets.drawing.split_graph import MOST as MOST_FRAMES
 from dynascope.widgets.drawing.split_graph import split_picture, whole_picture
 from dynascope.widgets.drawing.split_svg import Drawn, drawn
@@ -32,7 +31,7 @@ from dynascope.widgets.features.comparisons import CheckPart, check_part
 from dynascope.widgets.features.compile_time import CompileTimeLine, compile_time_line
 from dynascope.widgets.features.fixes import FixBody, is_fixable
 from dynascope.widgets.features.frames import frame_detail
-from dynascope.widgets.features.graphs import FxNode, RunBody, StageBody, graph_detail
+from dynascope.widgets.features.graphs import FxNode, RunBody, graph_detail
 from dynascope.widgets.features.overview import Overview, is_large, overview
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.recompiles import MOST, RecompileRow, recompile_rows
@@ -51,8 +50,6 @@ from dynascope.widgets.features.summary import (
 )
 from dynascope.widgets.words import guarded, printable
 
-#: version of the model; the front end draws no other
-MODEL_SCHEMA = 1
 T = TypeVar("T")
 
 
@@ -66,14 +63,13 @@ class FxBody(TypedDict):
 #: what the body of a tab is, by the tab's kind
 BODIES: dict[str, Any] = {
     "prose": ProseBody, "code": CodeBody, "source": SourceBody, "stack": list[StackRow], "graph": FxBody,
-    "list": list[list[str]], "issue": str, "run": RunBody, "fix": FixBody, "stage": StageBody,
+    "list": list[list[str]], "run": RunBody, "fix": FixBody,
 }  # fmt: skip
 
 
 class ViewModel(TypedDict):
     """All that a view shows of one report."""
 
-    schema: int
     headline: str
     name: str
     counts: list[list[str]]
@@ -82,7 +78,6 @@ class ViewModel(TypedDict):
     advice: Recommendation | None
     overview: Overview | None
     split: Drawn
-    drawing: Drawing
     sources: list[SourceFile]
     details: dict[str, Detail]
     breaks: list[BreakRow]
@@ -103,10 +98,10 @@ def view_model(report: Report) -> ViewModel:
 def _empty(why: str) -> ViewModel:
     """The model of a report of which nothing can be drawn; all that it says is `why`."""
     return {
-        "schema": MODEL_SCHEMA, "headline": why, "name": "dynascope", "counts": [["", why]], "chips": [], "first": "view0",
+        "headline": why, "name": "dynascope", "counts": [["", why]], "chips": [], "first": "view0",
         "advice": None, "overview": None,
         "split": {"width": 0.0, "height": 0.0, "large": False, "left_out": "", "svg": ""},
-        "drawing": SIZES.copy(), "sources": [], "details": {"view0": not_drawn("view", "Not drawn", why)},
+        "sources": [], "details": {"view0": not_drawn("view", "Not drawn", why)},
         "breaks": [], "recompiles": [], "time": None, "compile_time": None, "notes": [], "check": None,
         "settings": {}, "fixable": False,
     }  # fmt: skip
@@ -128,13 +123,13 @@ def _model(report: Report) -> ViewModel:
     large, blank, own_name = is_large(report), _empty(""), printable(name(report), 2000)
     split = part("The split graph", lambda: _split(places, large), blank["split"])
     model: ViewModel = {
-        "schema": MODEL_SCHEMA, "headline": printable(part("The headline", lambda: headline(report), own_name), 2000),
+        "headline": printable(part("The headline", lambda: headline(report), own_name), 2000),
         "name": own_name,
         "counts": part("The headline", lambda: [_count(printable(words)) for words in headline_parts(report)], []),
         "chips": part("The facts beside the headline", lambda: chips(places), []),
         "first": part("What matters most", lambda: first_id(report), ""),
         "advice": part("What to do first", lambda: recommendation(places), None),
-        "overview": part("The overview", lambda: overview(places), None), "split": split, "drawing": SIZES.copy(),
+        "overview": part("The overview", lambda: overview(places), None), "split": split,
         "sources": part("The source", lambda: source_view(places, large), []),
         "details": guarded("The details", lambda: details(places), lambda why: _empty(why)["details"]),
         "breaks": part("The list of breaks", lambda: break_rows(places), []),

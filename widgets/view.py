@@ -1,8 +1,8 @@
 """The live view: an anywidget whose whole content is one model of plain data.
 
-Promises: all that a click shows is in the browser already, except large texts, which the view fetches; a click that asks the
-kernel to run or stop something sends one message, which is acknowledged at once and handed to the callbacks (these should only
-queue: they may be called on another thread, even during a cell); `text/plain` has the headline or is empty, never an address.
+Promises: all that a click shows is in the browser already; a click that asks the kernel to run or stop something
+sends one message, which is acknowledged at once and handed to the callbacks (these should only queue: they may be called on
+another thread, even during a cell); `text/plain` has the headline or is empty, never an address.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import traitlets
 
 from dynascope.compiler.ranks import RanksReport
 from dynascope.compiler.report import Report
-from dynascope.widgets.detail import TEXT_LIMIT
 from dynascope.widgets.model import view_model
 from dynascope.widgets.render import ranks_page
 from dynascope.widgets.render.page import es_module, style_sheet
@@ -114,7 +113,7 @@ class View(anywidget.AnyWidget):
 
         A request is one of `{"kind": "run_again", "settings": {changed ones}, "regions": [{"target": ..., "set": "error" |
         "allow"}]}`, `{"kind": "run_graph", "graph": id, "device": name or None}` and `{"kind": "stop"}`.  The view itself
-        answers the other messages from the browser: to save the report, to fetch a text, and to ask whether the kernel lives.
+        answers the other messages from the browser: to save the report, and to ask whether the kernel lives.
         """
         if remove:
             self._callbacks = [c for c in self._callbacks if c is not callback]
@@ -124,9 +123,6 @@ class View(anywidget.AnyWidget):
     def _on_message(self, _: Any, content: Any, buffers: Any) -> None:
         request = checked_request(content)
         if request is None:
-            return
-        if request["kind"] == "text":
-            self.send({"kind": "ack", "id": content.get("id"), "text": stage_text(self._report, request)})
             return
         self.send({"kind": "ack", "id": content.get("id")})
         if request["kind"] == "ping":  # a view that gets no answer says that its kernel is gone
@@ -195,14 +191,6 @@ class RanksView(anywidget.AnyWidget):
         return f"dynascope view: {self._headline}"
 
 
-def stage_text(report: Report | None, request: dict[str, Any]) -> str:
-    """The text of a later stage that a view asks for, or a sentence that says that the kernel no longer has it."""
-    try:
-        return printable(report.stage_texts[request["graph"]][request["stage"]][request["number"]], TEXT_LIMIT)  # type: ignore[union-attr]
-    except (AttributeError, IndexError, KeyError, TypeError):
-        return "The kernel no longer has this text."
-
-
 def checked_request(content: Any) -> dict[str, Any] | None:
     """The message from the browser, reduced to the expected fields; None if it is of no known kind."""
     if not isinstance(content, dict):
@@ -212,8 +200,6 @@ def checked_request(content: Any) -> dict[str, Any] | None:
         return {"kind": kind}
     if kind == "save" and isinstance(content.get("path"), str):
         return {"kind": "save", "path": content["path"]}
-    if kind == "text":
-        return {"kind": "text", **{k: content.get(k) for k in ("graph", "stage", "number")}}
     if kind == "run_graph" and isinstance(content.get("graph"), str):
         device = content.get("device")
         return {"kind": "run_graph", "graph": content["graph"], "device": device if isinstance(device, str) else None}

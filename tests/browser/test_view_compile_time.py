@@ -45,8 +45,7 @@ def test_it_opens_and_leads_to_the_frames(shown: Shown) -> None:
     assert part.locator("img").count() == 0
     phases.get_by_role("button").first.click()
     assert shown.selected() == ["f0"]
-    expect(shown.root.locator(".dyn-detail [role=tab][aria-selected=true]")).to_have_text("Compile time (76 s)")
-    expect(shown.root.locator(".dyn-detail")).to_contain_text("AOTAutograd cache: miss")
+    expect(shown.root.locator(".dyn-detail")).to_contain_text("compiled in")
 
 
 def test_nothing_leaves_its_box_and_axe_finds_nothing_grave(shown: Shown) -> None:

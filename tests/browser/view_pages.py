@@ -64,15 +64,6 @@ View(SAMPLES["{{name}}"]())"""
 STATIC = """from IPython.display import display
 from dynascope.widgets.render.static_output import to_mimebundle
 display(to_mimebundle(SAMPLES["hostile"]()), raw=True)"""
-#: a graph that Inductor compiles, in whose view no text of a stage is, as in that of a large report
-STAGED = (
-    "from dynascope.widgets.features import graphs\ngraphs.WHOLE = 0",
-    """%%compile --backend inductor --no-cache -o staged
-def square(x):
-    return x @ x
-
-square(torch.ones(4, 4))""",
-)
 VIEWS = """from ipywidgets.widgets import widget
 views = [w for w in widget._instances.values() if type(w).__name__ == "View"]
 """

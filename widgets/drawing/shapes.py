@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final, Literal, TypedDict
+from typing import Literal, TypedDict
 
 from typing_extensions import NotRequired
 
@@ -20,27 +20,9 @@ from dynascope.widgets.layout.geometry import Rect
 from dynascope.widgets.layout.split_graph import COLUMN, PAD
 from dynascope.widgets.words import compiler_text, cut, line_ranges, printable, shorten, text_width, wrapped
 
-
-class Drawing(TypedDict):
-    """Sizes in pixels that the static picture and the front end share."""
-
-    inset: float  # from the border of a frame, a graph or a fold to its text
-    break_inset: float  # from the border of a break, whose ends are round, to its text
-    title_height: float  # the strip of a frame that has its title
-    title_baseline: float  # from the top of a frame to the baseline of its title
-    line_height: float  # of each line below the title
-    first_line: float  # from the top of a frame to the baseline of the first line below the title
-    region_height: float  # the strip above a break that names its region
-    corner: float  # the radius of a frame's corners
-    box_corner: float  # the radius of a box's corners
-    bend: float  # the radius of the bends of arrows
-
-
 BOX_WIDTH, BOX_HEIGHT = COLUMN - 2 * PAD, 34.0
-SIZES: Final[Drawing] = {
-    "inset": 12.0, "break_inset": 14.0, "title_height": 34.0, "title_baseline": 22.0, "line_height": 16.0,
-    "first_line": 40.0, "region_height": 20.0, "corner": 8.0, "box_corner": 5.0, "bend": 7.0,
-}  # fmt: skip
+#: pixels: the strip of a frame that has its title, each line below it, and the strip above a break that names its region
+TITLE_HEIGHT, LINE_HEIGHT, REGION_HEIGHT = 34.0, 16.0, 20.0
 #: the row of a frame's later versions: its height, the most boxes in it, and the gap between them
 VERSION_HEIGHT, VERSIONS, VERSION_GAP = 22.0, 7, 4.0
 FLAGS = {True: "breaks are errors here", False: "breaks are allowed here"}

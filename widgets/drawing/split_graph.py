@@ -13,7 +13,9 @@ from dynascope.compiler.report import Break, Frame, Report, plural
 from dynascope.widgets.drawing.shapes import (
     BOX_HEIGHT,
     BOX_WIDTH,
-    SIZES,
+    LINE_HEIGHT,
+    REGION_HEIGHT,
+    TITLE_HEIGHT,
     VERSION_HEIGHT,
     Arrow,
     ArrowKind,
@@ -145,7 +147,7 @@ class _Drawing:
     def _frame(self, frame: Frame, breaks: list[Break]) -> None:
         again = self.versions.get(frame.id, [])
         shape = frame_shape(self.report, self.places, frame, self.graphs, breaks, again)
-        header = SIZES["title_height"] + SIZES["line_height"] * len(shape.get("lines", []))
+        header = TITLE_HEIGHT + LINE_HEIGHT * len(shape.get("lines", []))
         self.groups.append(frame.id)
         self.boxes.append(Box(frame.id, COLUMN, header))
         self.shapes[frame.id] = shape
@@ -171,7 +173,7 @@ class _Drawing:
             else:
                 shape.pop("group", None)
             self.shapes[shape["id"]] = shape
-            height = BOX_HEIGHT + (SIZES["region_height"] if shape["kind"] == "break" and "region" in shape else 0)
+            height = BOX_HEIGHT + (REGION_HEIGHT if shape["kind"] == "break" and "region" in shape else 0)
             self.boxes.append(Box(shape["id"], BOX_WIDTH, height, group))
 
     # -- arrows -----------------------------------------------------------------------------------

@@ -11,7 +11,10 @@ from __future__ import annotations
 from html import escape
 from typing import TypedDict
 
-from dynascope.widgets.drawing.shapes import SIZES, Arrow, Picture, Shape
+from dynascope.widgets.drawing.shapes import LINE_HEIGHT, REGION_HEIGHT, TITLE_HEIGHT, Arrow, Picture, Shape
+
+#: pixels: from the border of a frame or graph to its text; the radius of a frame's corners
+INSET, CORNER = 12.0, 8.0
 
 _TIPS = "".join(
     f'<marker id="dyn-{tip}" markerWidth="8" markerHeight="8" refX="7" refY="4" orient="auto" markerUnits="userSpaceOnUse">'
@@ -89,16 +92,16 @@ def node(shape: Shape, parts: str) -> str:
 
 def _group(g: Shape) -> str:
     """A frame with its name and the lines below it."""
-    w, h, lines, inset, corner = g["w"], g["h"], g.get("lines", []), SIZES["inset"], SIZES["corner"]
-    parts = rect("dyn-frame", 4, -4, w, h, corner) if g.get("badge") == "recompile" else ""
+    w, h, lines = g["w"], g["h"], g.get("lines", [])
+    parts = rect("dyn-frame", 4, -4, w, h, CORNER) if g.get("badge") == "recompile" else ""
     skipped = g["kind"] == "skipped"
-    parts += rect("dyn-frame dyn-main", 0, 0, w, h, corner, ' style="fill:url(#dyn-hatch)"' if skipped else "")
+    parts += rect("dyn-frame dyn-main", 0, 0, w, h, CORNER, ' style="fill:url(#dyn-hatch)"' if skipped else "")
     if skipped:
-        parts += rect("dyn-under", 5, 5, w - 10, SIZES["title_height"] + SIZES["line_height"] * len(lines) - 8, 5)
-    parts += text("dyn-name", inset, SIZES["title_baseline"], g["title"])
-    parts += text("dyn-soft dyn-mono", w - inset, SIZES["title_baseline"], g["note"], "end")
+        parts += rect("dyn-under", 5, 5, w - 10, TITLE_HEIGHT + LINE_HEIGHT * len(lines) - 8, 5)
+    parts += text("dyn-name", INSET, 22, g["title"])
+    parts += text("dyn-soft dyn-mono", w - INSET, 22, g["note"], "end")
     for i, line in enumerate(lines):
-        parts += text("dyn-soft", inset, SIZES["first_line"] + SIZES["line_height"] * i, line)
+        parts += text("dyn-soft", INSET, 40 + LINE_HEIGHT * i, line)
     return node(g, parts)
 
 
@@ -106,12 +109,12 @@ def _box(b: Shape) -> str:
     """A graph, a version, or a break, which may have a region around it."""
     w, h, top, is_break, parts = b["w"], b["h"], 0.0, b["kind"] == "break", ""
     if is_break and "region" in b:
-        top = SIZES["region_height"]
-        parts = rect("dyn-area", -6, 0, w + 12, h + 6, SIZES["corner"]) + text("dyn-soft", 6, 14, b.get("lines", [""])[0])
+        top = REGION_HEIGHT
+        parts = rect("dyn-area", -6, 0, w + 12, h + 6, CORNER) + text("dyn-soft", 6, 14, b.get("lines", [""])[0])
     high = h - top
     middle = top + high / 2 + 4
-    inset = SIZES["break_inset" if is_break else "inset"]
-    parts += rect("dyn-main", 0, top, w, high, high / 2 if is_break else SIZES["box_corner"])
+    inset = INSET + 2 * is_break  # the ends of a break are round
+    parts += rect("dyn-main", 0, top, w, high, high / 2 if is_break else 5)
     if b["kind"] == "version":
         parts += text("dyn-strong", w / 2, middle, b["title"], "middle")
     else:
@@ -129,7 +132,7 @@ def _arrow(a: Arrow) -> str:
     )
 
 
-def rounded(points: list[list[float]], radius: float = SIZES["bend"]) -> str:
+def rounded(points: list[list[float]], radius: float = 7) -> str:
     """SVG path data of a polyline with rounded corners."""
     path = f"M{points[0][0]:g} {points[0][1]:g}"
     for (ax, ay), (x, y), (bx, by) in zip(points, points[1:], points[2:], strict=False):

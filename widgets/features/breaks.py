@@ -383,7 +383,7 @@ def break_detail(b: Break, places: Places) -> Detail:
             *prose("cost", "Cost", [printable(cost_method(cost) + ".", 2000)] if cost is not None else []),
             *list_part("hits", "Frames", hits),
             *tab("stack", f"Stack ({len(b.stack)})", "stack", stack),
-            *tab("issue", "Text for an issue", "issue", issue_text(b, places)),
+            *code_part("issue", "Text for an issue", issue_text(b, places), "prose"),
             *code_part("text", "Compiler's text", places.with_cell_names(b.text), "prose"),
         ],
         "file": printable(b.file, 1000), "line": b.line, "target": break_target(b),

@@ -12,20 +12,18 @@ from dynascope.compiler.report import (
     AutotuneChoice,
     CompilePhase,
     CompileTime,
-    Frame,
     PhaseKind,
     RepeatedBlock,
     plural,
     seconds,
     time_text,
 )
-from dynascope.widgets.detail import Part, tab
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.run_time import Share, share_words
 from dynascope.widgets.terminal import Terminal
 from dynascope.widgets.words import printable, shorten
 
-#: at most this many phases and operations (twice as many in a frame's tab), and this many repeated blocks
+#: at most this many phases and operations, and this many repeated blocks
 ROWS, REPEATS = 10, 5
 #: name and explanation of each kind of phase
 KINDS: dict[PhaseKind, tuple[str, str]] = {
@@ -177,26 +175,6 @@ def _missing(time: CompileTime) -> list[str]:
         ended = f"{plural(len(time.unfinished), 'phase')} {have} no recorded end; {their} time is not counted"
         notes.append(f"{ended}: {names}")
     return notes
-
-
-def times_part(frame: Frame, places: Places) -> list[Part]:
-    """The tab on the compile of a frame: its longest phases, the answers of the caches, and autotuning; [] without phases."""
-    time = places.report.compile_time
-    mine = [p for p in time.phases if p.frame == frame.id] if time is not None else []
-    if time is None or not mine:
-        return []
-    rows = [
-        [shorten(p.name, 120) + (f" {p.count}×" if p.count > 1 else ""), KINDS[p.kind][0],
-         f"{time_text(p.self_seconds)} alone, {time_text(p.seconds)} with inner phases", ""]
-        for p in sorted(mine, key=lambda p: -p.self_seconds)[: 2 * ROWS]
-    ]  # fmt: skip
-    for c in (c for c in time.caches if c.frame == frame.id):
-        saved = f"saved {time_text(c.saved_seconds)}" if c.saved_seconds else printable(c.reason or "", 400)
-        rows.append([f"{c.cache} cache: {shorten(c.outcome, 40)}", "", saved, ""])
-    for choice in [c for c in time.autotuning if c.frame == frame.id][: 2 * ROWS]:
-        what, _, found = _tuned(choice).partition(": ")
-        rows.append([f"Autotuning of {what}", "", found, ""])
-    return tab("times", f"Compile time ({time_text(sum(p.self_seconds for p in mine))})", "list", rows)
 
 
 def compile_time_lines(places: Places, terminal: Terminal) -> list[str]:

@@ -10,7 +10,6 @@ import re
 from dynascope.compiler.report import Break, Frame, plural, seconds
 from dynascope.widgets.detail import Detail, Part, SourceBody, code_part, facts, list_part, prose, tab
 from dynascope.widgets.features.breaks import advice, cause_of, frame_words
-from dynascope.widgets.features.compile_time import times_part
 from dynascope.widgets.features.fixes import fix_parts
 from dynascope.widgets.features.graphs import value_text
 from dynascope.widgets.features.places import Places, break_code, ops_text
@@ -95,7 +94,6 @@ def _parts(f: Frame, places: Places) -> list[Part]:
         *version_part(places.versions[f.id], places),
         *symbol_part(f, places),
         *guard_part(f, places),
-        *times_part(f, places),
         *list_part("inlined", "Traced into", inlined),
         *code_part("bytecode", "Bytecode", f.bytecode, "text"),
         *code_part("modified", "Compiled bytecode", f.modified_bytecode, "text"),

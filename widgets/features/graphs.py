@@ -3,7 +3,7 @@
 Promises: the nodes are in the graph's order, and each reads only nodes above it.  The heat of an operation is its time in
 percent of the slowest operation's, and always comes with the time in words; what was not measured is left out or called
 unknown.  A kernel has source lines only if the compiler's own comment names the nodes that it computes; if the texts of a
-report are long in total, they are not in the model, and a view in a notebook fetches a text when it is opened.
+report are long in total, they are not in the model, which says how to get them.
 """
 
 from __future__ import annotations
@@ -27,11 +27,10 @@ from dynascope.compiler.report import (
     plural,
     time_text,
 )
-from dynascope.widgets.detail import ROWS, TEXT_LIMIT, Detail, Part, code_part, facts, guarded_part, list_part, prose, tab
+from dynascope.widgets.detail import ROWS, Detail, Part, code_part, facts, guarded_part, list_part, prose, tab
 from dynascope.widgets.features.breaks import frame_words
 from dynascope.widgets.features.comparisons import node_errors
 from dynascope.widgets.features.places import Places, break_code
-from dynascope.widgets.features.recompiles import SYMBOL, symbol_title
 from dynascope.widgets.terminal import Terminal
 from dynascope.widgets.words import printable, shorten
 
@@ -104,15 +103,6 @@ class RunBody(TypedDict):
     code: str
 
 
-class StageBody(TypedDict):
-    """A text of a later stage; without the field `text`, the text is fetched when the user opens it."""
-
-    graph: str
-    stage: str
-    number: int
-    text: NotRequired[str]
-
-
 def graph_detail(number: int, g: Graph, places: Places) -> Detail:
     """All that is known of a graph, without its drawing."""
     frame = places.frames.get(g.frame)
@@ -122,10 +112,6 @@ def graph_detail(number: int, g: Graph, places: Places) -> Detail:
         "kind": "graph", "title": f"Graph {number}", "code": f"of {shorten(places.name(frame), 120)}" if frame else "",
         "place": place, "copy": place, "facts": _facts(g, places), "parts": _parts(g, places),
     }  # fmt: skip
-    used = set(SYMBOL.findall(g.code))
-    about = {s.name: printable(symbol_title(s), 200) for s in frame.symbols if s.name in used} if frame else {}
-    if frame and about:
-        detail["symbols"] = {"frame": frame.id, "about": about}
     if first and first.file and first.line:
         detail["file"], detail["line"] = printable(first.file, 1000), first.line
     return detail
@@ -349,10 +335,9 @@ def _stages(report: Report, graph: Graph) -> list[Part]:
     stages = report.stage_texts.get(graph.id, {})
     for stage, name in _STAGES.items():
         for number, text in enumerate(stages.get(stage, ())):
-            body: StageBody = {"graph": graph.id, "stage": stage, "number": number}
-            if total <= WHOLE:
-                body["text"] = printable(text, TEXT_LIMIT)
-            parts += tab(f"{stage}{number or ''}", name + (f" {number + 1}" if number else ""), "stage", body)
+            key, title = f"{stage}{number or ''}", name + (f" {number + 1}" if number else "")
+            known = f'The text is in `report.stage_texts["{graph.id}"]["{stage}"][{number}]`.'
+            parts += code_part(key, title, text, "python") if total <= WHOLE else prose(key, title, [known])
     return parts
 
 

@@ -1,13 +1,12 @@
 // The detail of what is selected: facts, and parts as tabs, each with a link of its own.
 
-import { button, closest, copyText, h, roving, withCode } from "./dom.js";
+import { button, copyText, h, roving, withCode } from "./dom.js";
 import { fxView } from "./fx.js";
 import { paintCode } from "./source_view.js";
 import { linkTo, plural, sourceText } from "./logic.js";
-import { linkSymbols } from "./symbols.js";
 
 /** @import { Context } from "./view" */
-/** @import { AnyPart, CodeBody, Detail, FixBody, FixRow, ProseBody, RunBody, StackRow, StageBody, ViewModel } from "./wire" */
+/** @import { AnyPart, CodeBody, Detail, FixBody, FixRow, ProseBody, RunBody, StackRow, ViewModel } from "./wire" */
 
 // Characters: longer code is shown without colours.
 const MOST_PAINTED = 40_000;
@@ -130,31 +129,9 @@ function listBody(rows, ctx) {
   return h("table", { cls: "dyn-table" }, h("tbody", {}, ...lines));
 }
 
-/**
- * A text with a button that copies it.
- * @param {string} text
- * @param {string} label of the button
- * @param {HTMLElement} pre the text as it is shown
- */
-function copyBody(text, label, pre) {
-  return h("div", {}, h("div", { cls: "dyn-row" }, copyButton(text, label)), pre);
-}
-
-/**
- * A text of a later stage: fetched from the kernel if the view does not have it.
- * @param {StageBody} body
- * @param {Context} ctx
- */
-function stageBody({ text, ...what }, ctx) {
-  const box = h("div");
-  const show = (/** @type {string} */ code) =>
-    box.replaceChildren(copyBody(code, "Copy", codeBody({ text: code, lang: "python" })));
-  if (text !== undefined) show(text);
-  else {
-    box.textContent = `The text is in report.stage_texts["${what.graph}"]["${what.stage}"][${what.number}].`;
-    ctx.host.ask({ kind: "text", ...what }, 9000).then((answer) => answer !== "gone" && show(answer));
-  }
-  return box;
+/** A text with a button that copies it. @param {CodeBody} body */
+function copyBody(body) {
+  return h("div", {}, h("div", { cls: "dyn-row" }, copyButton(body.text, "Copy")), codeBody(body));
 }
 
 /**
@@ -199,16 +176,13 @@ function figure({ label, value, part }) {
  * @param {Detail} detail
  * @param {Set<string>} open the folds of its FX graph that are open
  */
-function partBody(part, ctx, { title, code, symbols }, open) {
+function partBody(part, ctx, { title, code }, open) {
   const content = /** @type {ViewModel} */ (ctx.content);
   switch (part.kind) {
     case "prose":
       return proseBody(part.body);
-    case "code": {
-      const text = codeBody(part.body);
-      linkSymbols(text, symbols);
-      return text;
-    }
+    case "code":
+      return copyBody(part.body);
     case "source": {
       const text = sourceText(content.sources, part.body);
       return codeBody({ text, lang: "python", start: part.body.start });
@@ -216,15 +190,7 @@ function partBody(part, ctx, { title, code, symbols }, open) {
     case "stack":
       return stackBody(part.body, ctx);
     case "graph":
-      return fxView(part.body, ctx.point, `${title} ${code}`, open, content.drawing, symbols);
-    case "issue":
-      return copyBody(
-        part.body,
-        "Copy text for an issue",
-        h("pre", { cls: "dyn-code dyn-wrap", tabindex: "0", text: part.body }),
-      );
-    case "stage":
-      return stageBody(part.body, ctx);
+      return fxView(part.body, ctx.point, `${title} ${code}`, open);
     case "run":
       return runBody(part.body, ctx);
     case "fix":
@@ -304,7 +270,6 @@ export function detailView(ctx) {
   const chosen = new Map();
   /** By id: the folds of its FX graph that are open. @type {Map<string, Set<string>>} */
   const opened = new Map();
-  let shownId = "";
 
   /** @type {(detail: Detail, id: string, open: Set<string>) => HTMLElement[]} */
   function tabs(detail, id, open) {
@@ -341,26 +306,6 @@ export function detailView(ctx) {
     show(parts.find((part) => part.key === wanted) || parts[0]);
     return [list, panel];
   }
-
-  /** A symbol in a graph's shapes was chosen: show its row. @param {Event} event */
-  function openSymbol(event) {
-    const name = closest(event, ".dyn-sym")?.dataset.symbol;
-    const { content } = ctx;
-    const shown = content?.details[shownId];
-    if (!name || !content || !shown?.symbols) return;
-    const { frame } = shown.symbols;
-    chosen.set(content.details[frame].kind, "symbols");
-    ctx.select(frame);
-    ctx.link(frame, "symbols");
-    const row = [...node.querySelectorAll("tr")].find((tr) => tr.textContent?.startsWith(`${name} = `));
-    row?.classList.add("dyn-target");
-    row?.setAttribute("tabindex", "-1");
-    row?.focus();
-  }
-  node.addEventListener("click", openSymbol);
-  node.addEventListener("keydown", (event) => {
-    if (event.key === "Enter") openSymbol(event);
-  });
 
   /** The buttons that allow graph breaks here, or make them errors, at the next run. @param {Detail} detail */
   function switches({ kind, target }) {
@@ -416,7 +361,6 @@ export function detailView(ctx) {
   /** @type {(content: ViewModel, id: string) => void} */
   function show(content, id) {
     const detail = content.details[id];
-    shownId = id;
     node.hidden = false;
     if (!detail) {
       node.replaceChildren(h("p", { cls: "dyn-hint", text: hint(content) }));

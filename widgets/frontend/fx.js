@@ -2,10 +2,9 @@
 
 import { button, closest, h, handled, idOf, label, roving, s } from "./dom.js";
 import { plural, rounded } from "./logic.js";
-import { linkSymbols } from "./symbols.js";
 
 /** @import { FxBox, FxDrawing } from "./view" */
-/** @import { Drawing, FxBody, FxNode, FxPicture, SymbolLinks } from "./wire" */
+/** @import { FxBody, FxNode, FxPicture } from "./wire" */
 /** @typedef {(file: string | undefined, line: number) => void} PointAt */
 
 // Pixels: the height of a row of the list, and of the list.
@@ -65,9 +64,8 @@ function listRow(node, i, pressed, onclick) {
  * @param {FxNode[]} nodes
  * @param {(i: number) => void} point shows a node
  * @param {number} start the node to begin at, or -1
- * @param {SymbolLinks} [symbols]
  */
-function listView(nodes, point, start, symbols) {
+function listView(nodes, point, start) {
   const inner = h("div", { style: `height:${nodes.length * ROW}px;position:relative` });
   const box = h(
     "div",
@@ -108,7 +106,6 @@ function listView(nodes, point, start, symbols) {
     for (let i = first; i < end; i++) {
       if (rows.has(i)) continue;
       const row = listRow(nodes[i], i, i === now, () => choose(i));
-      linkSymbols(row, symbols);
       rows.set(i, row);
       added.push(row);
     }
@@ -175,19 +172,15 @@ function boxOf(picture, nodes, i, rectangle) {
 /** Whether a box stands for several nodes. @param {FxBox} box */
 const isFold = (box) => box.id.includes("+");
 
-/**
- * What a box shows.
- * @param {FxBox} box
- * @param {Drawing} sizes
- */
-function boxShape(box, sizes) {
+/** What a box shows. @param {FxBox} box */
+function boxShape(box) {
   const { x, y, w, h, title, note, time, kind } = box;
   const rectangle = s("rect", {
     x,
     y,
     width: w,
     height: h,
-    rx: kind === "input" || kind === "output" ? 14 : sizes.box_corner,
+    rx: kind === "input" || kind === "output" ? 14 : 5,
   });
   if (isFold(box)) {
     const mark = s("path", { cls: "dyn-fold", d: `M${x + 13} ${y + h / 2 - 4.5}v9l6 -4.5z` });
@@ -202,12 +195,8 @@ function boxShape(box, sizes) {
   ];
 }
 
-/**
- * A node or fold of the picture.
- * @param {FxBox} box
- * @param {Drawing} sizes
- */
-function boxNode(box, sizes) {
+/** A node or fold of the picture. @param {FxBox} box */
+function boxNode(box) {
   const props = {
     cls: `dyn-fxnode dyn-fx-${box.kind}${box.heat === undefined ? "" : " dyn-hot"}`,
     style: heatStyle(box),
@@ -216,7 +205,7 @@ function boxNode(box, sizes) {
     "data-id": box.id,
   };
   const title = s("title", { text: box.full + (box.place ? `\n${box.place}` : "") });
-  return s("g", props, title, ...boxShape(box, sizes));
+  return s("g", props, title, ...boxShape(box));
 }
 
 /**
@@ -225,10 +214,9 @@ function boxNode(box, sizes) {
  * @param {(box: FxBox) => void} point shows a node
  * @param {string} name
  * @param {Set<string>} open the part that is shown, unless it is the whole
- * @param {Drawing} sizes
- * @param {(drawn: Element) => void} changed is called with the pane each time it is drawn
+ * @param {() => void} changed is called each time the pane is drawn
  */
-function pictureView({ picture, nodes }, point, name, open, sizes, changed) {
+function pictureView({ picture, nodes }, point, name, open, changed) {
   const whole = drawingOf(picture, nodes);
   const pane = h("div", { cls: "dyn-fxpane dyn-picture" });
   /** @type {FxBox[]} */
@@ -245,7 +233,7 @@ function pictureView({ picture, nodes }, point, name, open, sizes, changed) {
     const inside = whole.boxes.find((box) => open.has(box.id))?.inside;
     const drawing = inside ? drawingOf(inside, nodes) : whole;
     boxes = drawing.boxes;
-    parts = new Map(boxes.map((box) => [box.id, boxNode(box, sizes)]));
+    parts = new Map(boxes.map((box) => [box.id, boxNode(box)]));
     arrows = drawing.arrows.map((arrow) => [arrow, s("path", { cls: "dyn-arrow", d: rounded(arrow.points, 5) })]);
     const svg = s(
       "svg",
@@ -256,7 +244,7 @@ function pictureView({ picture, nodes }, point, name, open, sizes, changed) {
     pane.replaceChildren(svg);
     mark(partOf(parts.has(now) ? now : boxes[0].id));
     highlight();
-    changed(pane);
+    changed();
   }
   function highlight() {
     for (const [id, part] of parts) part.setAttribute("aria-pressed", String(id === now));
@@ -315,10 +303,8 @@ function legend(nodes) {
  * @param {PointAt} pointAt shows a line of the source
  * @param {string} name
  * @param {Set<string>} open the part that is shown, also when the detail is drawn again
- * @param {Drawing} sizes
- * @param {SymbolLinks} [symbols]
  */
-export function fxView(body, pointAt, name, open, sizes, symbols) {
+export function fxView(body, pointAt, name, open) {
   const { nodes, picture } = body;
   const status = h("div", { cls: "dyn-fxstatus", role: "status" });
   const pane = h("div");
@@ -327,7 +313,6 @@ export function fxView(body, pointAt, name, open, sizes, symbols) {
   const point = (/** @type {number} */ i, /** @type {Pick<FxNode, "full"> & Partial<FxNode>} */ node) => {
     at = i;
     status.textContent = node.full + (node.place ? `  ·  ${node.place}` : "");
-    linkSymbols(status, symbols, true);
     if (node.line) pointAt(node.file, node.line);
   };
   const flip = () => {
@@ -348,14 +333,10 @@ export function fxView(body, pointAt, name, open, sizes, symbols) {
     },
     name,
     open,
-    sizes,
-    (picture) => {
-      linkSymbols(picture, symbols);
-      updateButtons();
-    },
+    updateButtons,
   );
   function show() {
-    pane.replaceChildren(listed ? listView(nodes, (i) => point(i, nodes[i]), at, symbols) : drawn.pane);
+    pane.replaceChildren(listed ? listView(nodes, (i) => point(i, nodes[i]), at) : drawn.pane);
     updateButtons();
   }
   if (picture.folds) {

@@ -17,7 +17,6 @@ import { compileTimeView, timeView } from "./timeline.js";
 /** @import { Context, Host, Message, WidgetModel } from "./view" */
 /** @import { ViewModel } from "./wire" */
 
-const SCHEMA = 1;
 // Milliseconds to wait for an answer.
 const PATIENCE = 3000;
 // What JupyterLab, VS Code and documentation builders put around an output; without it, an empty line would be left.
@@ -64,7 +63,7 @@ export function mount(root, host) {
   const overview = overviewView(select, open);
   const lists = listViews(select, open);
   const time = timeView(select, open);
-  const compileTime = compileTimeView(selectTimes);
+  const compileTime = compileTimeView(select);
   const sourceLines = sourceView(select);
   const split = splitView(select, open);
   const detail = detailView(ctx);
@@ -102,14 +101,6 @@ export function mount(root, host) {
     highlight();
     if (host.get("selected") !== id) host.set("selected", id);
     host.link(linkTo(id, ""));
-  }
-
-  /** Select a frame, and show where the time of its compile went. @param {string} id */
-  function selectTimes(id) {
-    const at = ctx.content?.details[id];
-    if (at) detail.choose(at.kind, "times");
-    shown = { id: "", content: null };
-    select(id);
   }
 
   /** Show what is selected in every part, and scroll to it unless `scroll` is false. */
@@ -155,7 +146,7 @@ export function mount(root, host) {
   function draw() {
     /** @type {ViewModel | null} */
     const content = host.get("content");
-    if (!content || content.schema !== SCHEMA) {
+    if (!content) {
       drawWaiting();
       return;
     }
@@ -270,8 +261,8 @@ function widgetHost(model) {
   model.on("change:content", read);
   read();
 
-  const receive = (/** @type {{ kind?: string, id?: string, text?: string } | null} */ message) => {
-    if (message?.kind === "ack") waiting.get(String(message.id))?.(message.text ?? "done");
+  const receive = (/** @type {{ kind?: string, id?: string } | null} */ message) => {
+    if (message?.kind === "ack") waiting.get(String(message.id))?.("done");
   };
   model.on("msg:custom", receive);
 

@@ -8,7 +8,6 @@ export type Region = { target: string; set: string };
 export type Message =
   | { kind: "run_again"; settings: Record<string, unknown>; regions: Region[] }
   | { kind: "run_graph"; graph: string; device: string | null }
-  | { kind: "text"; graph: string; stage: string; number: number }
   | { kind: "save"; path: string }
   | { kind: "stop" }
   | { kind: "ping" };
@@ -30,7 +29,7 @@ export interface Host {
   hash?(act: (hash: string) => void): string;
   /** Interrupt the kernel; false where that is not possible. */
   interrupt?(): boolean;
-  /** Send a message: the text it asks for, or "done"; "gone" after `patience` milliseconds without an answer. */
+  /** Send a message: "done", or "gone" after `patience` milliseconds without an answer. */
   ask(message: Message, patience: number): Promise<string>;
   close(): void;
 }

@@ -9,8 +9,7 @@ export type CheckPart = { agrees: boolean | null; lines: string[]; id: string; s
 export type Chip = { text: string; kind: string; id?: string; full?: string };
 export type CodeBody = { text: string; lang: string; start?: number };
 export type CompileTimeLine = { title: string; total: string; shares: Share[]; rows: PhaseRow[]; words: string[] };
-export type Detail = { kind: string; title: string; code: string; place: string; copy: string; facts: string[][]; parts: AnyPart[]; links?: string[][]; symbols?: SymbolLinks; target?: string; file?: string; line?: number; way?: Way };
-export type Drawing = { inset: number; break_inset: number; title_height: number; title_baseline: number; line_height: number; first_line: number; region_height: number; corner: number; box_corner: number; bend: number };
+export type Detail = { kind: string; title: string; code: string; place: string; copy: string; facts: string[][]; parts: AnyPart[]; links?: string[][]; target?: string; file?: string; line?: number; way?: Way };
 export type Drawn = { width: number; height: number; large: boolean; left_out: string; svg: string };
 export type ErrorMark = { heat: number; short: string; text: string; first: boolean };
 export type FixBody = { chosen: FixRow[]; others: FixRow[]; cell: string; conditional_cell: string };
@@ -34,11 +33,9 @@ export type SourceFile = { file: string; label: string; lines: SourceLine[]; bre
 export type SourceLine = { line: number; text: string; gap?: number; graphs?: number[]; marks?: SourceMark[]; state?: string; reason?: string; id?: string; region?: string[]; quiet?: boolean; guards?: LineGuards; error?: ErrorMark };
 export type SourceMark = { id: string; start: number; end: number; outcome: string };
 export type StackRow = { place: string; function: string; source: string; file: string; line: number };
-export type StageBody = { graph: string; stage: string; number: number; text?: string };
-export type SymbolLinks = { frame: string; about: Record<string, string> };
 export type TimeLine = { total: string; call: string; profiled: string; lanes: string[]; segments: TimeSegment[]; shares: Share[]; verdict: string; devices: string; inputs: InputRow[]; inputs_summary: string };
 export type TimeSegment = { kind: string; lane: number; x: number; w: number; label: string; full: string; id: string; tone?: number };
-export type ViewModel = { schema: number; headline: string; name: string; counts: string[][]; chips: Chip[]; first: string; advice: Recommendation | null; overview: Overview | null; split: Drawn; drawing: Drawing; sources: SourceFile[]; details: Record<string, Detail>; breaks: BreakRow[]; recompiles: RecompileRow[]; time: TimeLine | null; compile_time: CompileTimeLine | null; notes: string[]; check: CheckPart | null; settings: Record<string, unknown>; fixable: boolean };
+export type ViewModel = { headline: string; name: string; counts: string[][]; chips: Chip[]; first: string; advice: Recommendation | null; overview: Overview | null; split: Drawn; sources: SourceFile[]; details: Record<string, Detail>; breaks: BreakRow[]; recompiles: RecompileRow[]; time: TimeLine | null; compile_time: CompileTimeLine | null; notes: string[]; check: CheckPart | null; settings: Record<string, unknown>; fixable: boolean };
 export type Way = { file: string; line: number; names: string[] };
 export type AnyPart =
   | Part<"prose", ProseBody>
@@ -47,7 +44,5 @@ export type AnyPart =
   | Part<"stack", StackRow[]>
   | Part<"graph", FxBody>
   | Part<"list", string[][]>
-  | Part<"issue", string>
   | Part<"run", RunBody>
-  | Part<"fix", FixBody>
-  | Part<"stage", StageBody>;
+  | Part<"fix", FixBody>;

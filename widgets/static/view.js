@@ -62,68 +62,60 @@ continue}let toward=(from,to,length)=>(to+(from-to)*r/length).toFixed(1);path+=`
 before)}`,path+=`Q${x2} ${y2} ${toward(bx,x2,after)} ${toward(by,y2,after)}`}let[x,y]=points[points.length-1];return path+
 `L${x} ${y}`}function unzipped(data){let bytes=typeof data=="string"?Uint8Array.from(atob(data),c=>c.charCodeAt(0)):data;
 return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json()}function clock(seconds){
-return seconds<.1?`${Math.round(seconds*1e3)} ms`:seconds<10?`${seconds.toFixed(1)} s`:`${Math.round(seconds)} s`}var NAME=/\b(?:s|u|zf|zuf)\d+\b/g;function linkSymbols(root,symbols,stops=!1){if(!symbols)return;let walker=document.createTreeWalker(
-root,NodeFilter.SHOW_TEXT),texts=[];for(;walker.nextNode();)texts.push(walker.currentNode);for(let text of texts){let parent=text.
-parentNode;if(parent.localName!=="title")for(let{0:name,index}of[...text.data.matchAll(NAME)].reverse()){let about=symbols.
-about[name];if(!about)continue;let link=document.createElementNS(parent.namespaceURI,parent.localName==="text"?"tspan":"\
-span"),props={class:"dyn-sym","data-symbol":name,title:about,role:"link",...stops&&{tabindex:0}};for(let[key,value]of Object.
-entries(props))link.setAttribute(key,String(value));text.splitText(index+name.length),link.append(text.splitText(index)),
-text.after(link)}}}var ROW=22,HEIGHT=330,SPARE=3,KINDS={input:"input",param:"parameter",matmul:"matmul, conv, module",point:"pointwise",reduce:"\
+return seconds<.1?`${Math.round(seconds*1e3)} ms`:seconds<10?`${seconds.toFixed(1)} s`:`${Math.round(seconds)} s`}var ROW=22,HEIGHT=330,SPARE=3,KINDS={input:"input",param:"parameter",matmul:"matmul, conv, module",point:"pointwise",reduce:"\
 reduction",shape:"shape, index",collective:"collective, wait",output:"output"},heatStyle=({heat})=>heat===void 0?null:`-\
 -h:${heat}%`;function listRow(node,i,pressed,onclick){return h("div",{"aria-pressed":String(pressed),cls:`dyn-fxrow dyn-\
 fx-${node.kind}`,role:"button",tabindex:"-1",title:node.full,style:`top:${i*ROW}px`,"data-i":i,onclick},h("i",{cls:"dyn-\
 dot"}),h("b",{cls:"dyn-end"},h("bdi",{text:node.name})),h("span",{cls:"dyn-end"},h("bdi",{text:node.op==="placeholder"?"\
 input":node.target})),h("span",{cls:"dyn-duration",style:heatStyle(node),text:node.time}),h("span",{cls:"dyn-val",text:node.
-value}),h("span",{cls:"dyn-at dyn-end"},h("bdi",{text:node.place||""})))}function listView(nodes,point,start,symbols){let inner=h(
+value}),h("span",{cls:"dyn-at dyn-end"},h("bdi",{text:node.place||""})))}function listView(nodes,point,start){let inner=h(
 "div",{style:`height:${nodes.length*ROW}px;position:relative`}),box=h("div",{cls:`dyn-fxlist${nodes.some(node=>node.time)?
 " dyn-timed":""}`,tabindex:"0",role:"group","aria-label":`${plural(nodes.length,"node")}; use the arrow keys to choose o\
 ne`,style:`height:${Math.min(HEIGHT,nodes.length*ROW+2)}px`},inner),rows=new Map,now=start,from=0,press=(i,on)=>{let row2=rows.
 get(i);row2&&row2.setAttribute("aria-pressed",String(on))},choose=i=>{press(now,!1),now=i,point(i),draw(),box.focus({preventScroll:!0}),
 press(i,!0)};function draw(){let first=Math.max(0,Math.floor(box.scrollTop/ROW)-SPARE),end=Math.min(nodes.length,first+Math.
 ceil(HEIGHT/ROW)+2*SPARE);for(let[i,row2]of rows)i>=first&&i<end||(row2.remove(),rows.delete(i));let added=[];for(let i=first;i<
-end;i++){if(rows.has(i))continue;let row2=listRow(nodes[i],i,i===now,()=>choose(i));linkSymbols(row2,symbols),rows.set(i,
-row2),added.push(row2)}inner[first<from?"prepend":"append"](...added),from=first}return box.addEventListener("keydown",event=>{
-let to={ArrowDown:now+1,ArrowUp:now-1,Home:0,End:nodes.length-1}[event.key];if(!nodes[to])return;let top=to*ROW;(top<box.
-scrollTop||top+ROW>box.scrollTop+box.clientHeight)&&(box.scrollTop=to<now?top:top+ROW-box.clientHeight),choose(to),handled(
-event)}),box.addEventListener("scroll",draw),requestAnimationFrame(()=>{box.scrollTop=start*ROW}),draw(),box}function drawingOf(picture2,nodes){
-let{width,height}=picture2,boxes=picture2.boxes.map(([x,y,w,h2],i)=>boxOf(picture2,nodes,i,{x,y,w,h:h2})),arrows=picture2.
-edges.map((points,i)=>{let[source,target]=picture2.joined[i];return{points,source:boxes[source].id,target:boxes[target].
-id}});return{width,height,boxes,arrows:arrows.filter(arrow=>arrow.points.length>1)}}function boxOf(picture2,nodes,i,rectangle){
-let fold=picture2.folds?.[i],at=fold?fold.first:picture2.first+i,shape={at,...rectangle,title:picture2.titles[i],note:picture2.
-notes[i]};return fold?{...shape,id:`${at}+${fold.count}`,kind:fold.name==="inputs"?"input":"fold",full:`${fold.name}: ${fold.
-count} nodes`,heat:fold.heat,inside:fold.inside}:{...nodes[at],...shape,id:String(at)}}var isFold=box=>box.id.includes("\
-+");function boxShape(box,sizes){let{x,y,w,h:h2,title,note,time,kind}=box,rectangle=s("rect",{x,y,width:w,height:h2,rx:kind===
-"input"||kind==="output"?14:sizes.box_corner});if(isFold(box)){let mark=s("path",{cls:"dyn-fold",d:`M${x+13} ${y+h2/2-4.5}\
-v9l6 -4.5z`});return[rectangle,mark,label("",x+26,y+17,title),label("dyn-fxval",x+26,y+31,note)]}let middle2=x+w/2;return[
-rectangle,label("",middle2,y+(time?17:h2/2+4),title,"middle"),label("dyn-fxval",middle2,y+31,time,"middle"),label("dyn-f\
-xval",middle2,y+h2+11,note,"middle")]}function boxNode(box,sizes){let props={cls:`dyn-fxnode dyn-fx-${box.kind}${box.heat===
-void 0?"":" dyn-hot"}`,style:heatStyle(box),role:"button",tabindex:"-1","data-id":box.id},title=s("title",{text:box.full+
-(box.place?`
-${box.place}`:"")});return s("g",props,title,...boxShape(box,sizes))}function pictureView({picture:picture2,nodes},point,name,open,sizes,changed){
+end;i++){if(rows.has(i))continue;let row2=listRow(nodes[i],i,i===now,()=>choose(i));rows.set(i,row2),added.push(row2)}inner[first<
+from?"prepend":"append"](...added),from=first}return box.addEventListener("keydown",event=>{let to={ArrowDown:now+1,ArrowUp:now-
+1,Home:0,End:nodes.length-1}[event.key];if(!nodes[to])return;let top=to*ROW;(top<box.scrollTop||top+ROW>box.scrollTop+box.
+clientHeight)&&(box.scrollTop=to<now?top:top+ROW-box.clientHeight),choose(to),handled(event)}),box.addEventListener("scr\
+oll",draw),requestAnimationFrame(()=>{box.scrollTop=start*ROW}),draw(),box}function drawingOf(picture2,nodes){let{width,
+height}=picture2,boxes=picture2.boxes.map(([x,y,w,h2],i)=>boxOf(picture2,nodes,i,{x,y,w,h:h2})),arrows=picture2.edges.map(
+(points,i)=>{let[source,target]=picture2.joined[i];return{points,source:boxes[source].id,target:boxes[target].id}});return{
+width,height,boxes,arrows:arrows.filter(arrow=>arrow.points.length>1)}}function boxOf(picture2,nodes,i,rectangle){let fold=picture2.
+folds?.[i],at=fold?fold.first:picture2.first+i,shape={at,...rectangle,title:picture2.titles[i],note:picture2.notes[i]};return fold?
+{...shape,id:`${at}+${fold.count}`,kind:fold.name==="inputs"?"input":"fold",full:`${fold.name}: ${fold.count} nodes`,heat:fold.
+heat,inside:fold.inside}:{...nodes[at],...shape,id:String(at)}}var isFold=box=>box.id.includes("+");function boxShape(box){
+let{x,y,w,h:h2,title,note,time,kind}=box,rectangle=s("rect",{x,y,width:w,height:h2,rx:kind==="input"||kind==="output"?14:
+5});if(isFold(box)){let mark=s("path",{cls:"dyn-fold",d:`M${x+13} ${y+h2/2-4.5}v9l6 -4.5z`});return[rectangle,mark,label(
+"",x+26,y+17,title),label("dyn-fxval",x+26,y+31,note)]}let middle2=x+w/2;return[rectangle,label("",middle2,y+(time?17:h2/
+2+4),title,"middle"),label("dyn-fxval",middle2,y+31,time,"middle"),label("dyn-fxval",middle2,y+h2+11,note,"middle")]}function boxNode(box){
+let props={cls:`dyn-fxnode dyn-fx-${box.kind}${box.heat===void 0?"":" dyn-hot"}`,style:heatStyle(box),role:"button",tabindex:"\
+-1","data-id":box.id},title=s("title",{text:box.full+(box.place?`
+${box.place}`:"")});return s("g",props,title,...boxShape(box))}function pictureView({picture:picture2,nodes},point,name,open,changed){
 let whole=drawingOf(picture2,nodes),pane=h("div",{cls:"dyn-fxpane dyn-picture"}),boxes=[],parts=new Map,arrows=[],now="",
 partOf=id=>parts.get(id),mark=roving(pane,".dyn-fxnode",{arrows:"all",enter:part=>act(idOf(part))});function draw(){let inside=whole.
 boxes.find(box=>open.has(box.id))?.inside,drawing=inside?drawingOf(inside,nodes):whole;boxes=drawing.boxes,parts=new Map(
-boxes.map(box=>[box.id,boxNode(box,sizes)])),arrows=drawing.arrows.map(arrow=>[arrow,s("path",{cls:"dyn-arrow",d:rounded(
-arrow.points,5)})]);let svg=s("svg",{width:drawing.width,height:drawing.height,role:"group","aria-label":name},arrows.map(
-([,path])=>path),[...parts.values()]);pane.replaceChildren(svg),mark(partOf(parts.has(now)?now:boxes[0].id)),highlight(),
-changed(pane)}function highlight(){for(let[id,part]of parts)part.setAttribute("aria-pressed",String(id===now));for(let[arrow,
-path]of arrows)path.classList.toggle("dyn-on",arrow.source===now||arrow.target===now)}function act(id){let box=boxes.find(
-other=>other.id===id);if(box){if(now=id,point(box),!box.inside){highlight();return}open.add(id),draw(),partOf(boxes[0].id).
-focus({preventScroll:!0})}}return pane.addEventListener("click",event=>{let hit=closest(event,".dyn-fxnode");hit&&act(idOf(
-hit))}),draw(),requestAnimationFrame(()=>{pane.scrollLeft=boxes[0].x+(boxes[0].w-pane.clientWidth)/2}),{pane,showWhole:()=>{
-[now]=open,open.clear(),draw(),partOf(now).focus()}}}function legend(nodes){let entries=[...new Set(nodes.map(node=>node.
-kind))].map(kind=>h("span",{},h("i",{cls:`dyn-dot dyn-fx-${kind}`}),KINDS[kind]||kind)),timed=nodes.find(node=>node.time),
-what=timed?.time?.includes("off by")?"error against float64":"eager time of each op",heat=timed&&h("span",{},h("i",{cls:"\
-dyn-heatkey"}),what);return h("div",{cls:"dyn-legend"},...entries,heat)}function fxView(body,pointAt,name,open,sizes,symbols){
-let{nodes,picture:picture2}=body,status=h("div",{cls:"dyn-fxstatus",role:"status"}),pane=h("div"),listed=!1,at=-1,point=(i,node)=>{
-at=i,status.textContent=node.full+(node.place?`  ·  ${node.place}`:""),linkSymbols(status,symbols,!0),node.line&&pointAt(
-node.file,node.line)},flip=()=>{listed=!listed,show()},kindButton=button("dyn-btn","",flip),wholeButton=button("dyn-btn",
-"All parts",()=>drawn.showWhole()),updateButtons=()=>{kindButton.textContent=listed?"As a graph":"As a list",wholeButton.
-hidden=listed||!open.size},drawn=pictureView(body,box=>{point(box.at,box),isFold(box)&&!box.inside&&flip()},name,open,sizes,
-picture3=>{linkSymbols(picture3,symbols),updateButtons()});function show(){pane.replaceChildren(listed?listView(nodes,i=>point(
-i,nodes[i]),at,symbols):drawn.pane),updateButtons()}picture2.folds&&(status.textContent=`${nodes.length} nodes, folded i\
-nto ${picture2.folds.length}: click one to open it`),show();let tools=h("div",{cls:"dyn-fxtools"},wholeButton,kindButton);
-return h("div",{cls:"dyn-fx"},h("div",{cls:"dyn-fxbar"},legend(nodes),tools),pane,status)}var KEYWORDS=new Set("False None True and as assert async await break class continue def del elif else except finally fo\
+boxes.map(box=>[box.id,boxNode(box)])),arrows=drawing.arrows.map(arrow=>[arrow,s("path",{cls:"dyn-arrow",d:rounded(arrow.
+points,5)})]);let svg=s("svg",{width:drawing.width,height:drawing.height,role:"group","aria-label":name},arrows.map(([,path])=>path),
+[...parts.values()]);pane.replaceChildren(svg),mark(partOf(parts.has(now)?now:boxes[0].id)),highlight(),changed()}function highlight(){
+for(let[id,part]of parts)part.setAttribute("aria-pressed",String(id===now));for(let[arrow,path]of arrows)path.classList.
+toggle("dyn-on",arrow.source===now||arrow.target===now)}function act(id){let box=boxes.find(other=>other.id===id);if(box){
+if(now=id,point(box),!box.inside){highlight();return}open.add(id),draw(),partOf(boxes[0].id).focus({preventScroll:!0})}}
+return pane.addEventListener("click",event=>{let hit=closest(event,".dyn-fxnode");hit&&act(idOf(hit))}),draw(),requestAnimationFrame(
+()=>{pane.scrollLeft=boxes[0].x+(boxes[0].w-pane.clientWidth)/2}),{pane,showWhole:()=>{[now]=open,open.clear(),draw(),partOf(
+now).focus()}}}function legend(nodes){let entries=[...new Set(nodes.map(node=>node.kind))].map(kind=>h("span",{},h("i",{
+cls:`dyn-dot dyn-fx-${kind}`}),KINDS[kind]||kind)),timed=nodes.find(node=>node.time),what=timed?.time?.includes("off by")?
+"error against float64":"eager time of each op",heat=timed&&h("span",{},h("i",{cls:"dyn-heatkey"}),what);return h("div",
+{cls:"dyn-legend"},...entries,heat)}function fxView(body,pointAt,name,open){let{nodes,picture:picture2}=body,status=h("d\
+iv",{cls:"dyn-fxstatus",role:"status"}),pane=h("div"),listed=!1,at=-1,point=(i,node)=>{at=i,status.textContent=node.full+
+(node.place?`  ·  ${node.place}`:""),node.line&&pointAt(node.file,node.line)},flip=()=>{listed=!listed,show()},kindButton=button(
+"dyn-btn","",flip),wholeButton=button("dyn-btn","All parts",()=>drawn.showWhole()),updateButtons=()=>{kindButton.textContent=
+listed?"As a graph":"As a list",wholeButton.hidden=listed||!open.size},drawn=pictureView(body,box=>{point(box.at,box),isFold(
+box)&&!box.inside&&flip()},name,open,updateButtons);function show(){pane.replaceChildren(listed?listView(nodes,i=>point(
+i,nodes[i]),at):drawn.pane),updateButtons()}picture2.folds&&(status.textContent=`${nodes.length} nodes, folded into ${picture2.
+folds.length}: click one to open it`),show();let tools=h("div",{cls:"dyn-fxtools"},wholeButton,kindButton);return h("div",
+{cls:"dyn-fx"},h("div",{cls:"dyn-fxbar"},legend(nodes),tools),pane,status)}var KEYWORDS=new Set("False None True and as assert async await break class continue def del elif else except finally fo\
 r from global if import in is lambda match nonlocal not or pass raise return try while with yield".split(" ")),TOKEN=new RegExp(
 [/(#.*)/,/([rbfuRBFU]{0,2}(?:"""|'''))/,/([rbfuRBFU]{0,2}(?:"(?:\\.|[^"\\])*"?|'(?:\\.|[^'\\])*'?))/,/(\b\d[\w.]*)/,/(@[\w.]+)/,
 /([^\W\d]\w*)/].map(part=>part.source).join("|"),"uy");function tokenize(line,open=""){let tokens=[],at=0,plain="",push=(text,kind)=>{
@@ -222,60 +214,50 @@ open),pre.append(box,i+1<lines.length?`
 "ol",{cls:"dyn-stack"},...entries)}function listBody(rows,ctx){let cell=(text,cls="",link=null)=>h("td",{cls:`${cls}${text.
 length>24?"":" dyn-short"}`},link||text),lines=rows.map(([name,value,words,id])=>h("tr",{},cell(name,"dyn-monot",id&&ctx.
 has(id)?selectLink(name,id,ctx):null),cell(value,"dyn-monot"),cell(words,words.startsWith("Unsafe")?"dyn-unsafe":"")));return h(
-"table",{cls:"dyn-table"},h("tbody",{},...lines))}function copyBody(text,label2,pre){return h("div",{},h("div",{cls:"dyn\
--row"},copyButton(text,label2)),pre)}function stageBody({text,...what},ctx){let box=h("div"),show=code=>box.replaceChildren(
-copyBody(code,"Copy",codeBody({text:code,lang:"python"})));return text!==void 0?show(text):(box.textContent=`The text is\
- in report.stage_texts["${what.graph}"]["${what.stage}"][${what.number}].`,ctx.host.ask({kind:"text",...what},9e3).then(
-answer=>answer!=="gone"&&show(answer))),box}function runBody({graph,text,groups,code},ctx){let devices=ctx.host.get("dev\
-ices")||[],options=devices.map(device=>h("option",{value:device,text:device})),recorded=h("option",{value:"",text:"as re\
-corded"}),choice=h("select",{"aria-label":"device",cls:"dyn-select"},recorded,...options),request=()=>ctx.request({kind:"\
-run_graph",graph,device:choice.value||null}),label2=groups.length?"Run it again":"Run this graph",run=button("dyn-btn dy\
-n-primary",label2,request);return h("div",{cls:"dyn-prose dyn-run"},text.map(t=>h("p",{text:t})),h("div",{cls:"dyn-row"},
-ctx.canRun()&&code&&run,ctx.canRun()&&code&&devices.length>1&&choice,code&&h("code",{text:code}),code&&copyButton(code,"\
-Copy")),groups.map(({title,bars})=>h("div",{},h("h3",{text:title}),...bars.map(figure))))}function figure({label:label2,
-value,part}){let bar2=h("i",{style:`--h:${part}%`});return h("div",{cls:"dyn-figure"},h("span",{text:label2}),bar2,h("b",
-{text:value}))}function partBody(part,ctx,{title,code,symbols},open){let content=ctx.content;switch(part.kind){case"pros\
-e":return proseBody(part.body);case"code":{let text=codeBody(part.body);return linkSymbols(text,symbols),text}case"sourc\
-e":{let text=sourceText(content.sources,part.body);return codeBody({text,lang:"python",start:part.body.start})}case"stac\
-k":return stackBody(part.body,ctx);case"graph":return fxView(part.body,ctx.point,`${title} ${code}`,open,content.drawing,
-symbols);case"issue":return copyBody(part.body,"Copy text for an issue",h("pre",{cls:"dyn-code dyn-wrap",tabindex:"0",text:part.
-body}));case"stage":return stageBody(part.body,ctx);case"run":return runBody(part.body,ctx);case"fix":return fixBody(part.
-body,ctx);default:return listBody(part.body,ctx)}}function copyButton(text,label2){let node=button("dyn-btn",label2,async()=>{
-node.textContent=await copyText(text)?"copied":"could not copy",setTimeout(()=>{node.textContent=label2},1500)});return node}
-function selectLink(text,id,ctx){return button("dyn-link",text,()=>ctx.select(id))}function factList(facts,ctx){let entries=facts.
-map(([label2,value,id],i)=>{let repeated=i>0&&facts[i-1][0]===label2,cls=label2.startsWith(" ")?"dyn-sub":null;return[h(
-"dt",{text:repeated?"":label2.trim(),cls}),h("dd",{},id&&ctx.has(id)?selectLink(value,id,ctx):value)]});return h("dl",{cls:"\
-dyn-facts"},...entries)}function partsOf({kind,parts},ctx){let[first,...others]=parts,has=key=>parts.some(part=>part.key===
-key);return has("fix")||!(kind==="break"||has("recompile"))||!ctx.fixButton()?parts:[first,{key:"fix",name:"Fix",kind:"f\
-ix",body:{chosen:[],others:[],cell:"",conditional_cell:""}},...others]}function detailView(ctx){let node=h("section",{cls:"\
-dyn-detail","aria-label":"detail",tabindex:"-1"}),chosen=new Map,opened=new Map,shownId="";function tabs(detail,id,open){
-let parts=partsOf(detail,ctx);if(!parts.length)return[];let list=h("div",{cls:"dyn-tabs",role:"tablist","aria-label":"pa\
-rts"}),panel=h("div",{cls:"dyn-panel",role:"tabpanel"}),mark=roving(list,".dyn-tab",{arrows:"horizontal",enter:tab=>tab.
-click()}),byKey=new Map,show2=part=>{for(let[key,tab]of byKey)tab.setAttribute("aria-selected",String(key===part.key)),key===
-part.key&&mark(tab);panel.setAttribute("aria-label",part.name),panel.replaceChildren(partBody(part,ctx,detail,open))};for(let part of parts){
-let{key,name}=part,onclick=event=>{event.preventDefault(),chosen.set(detail.kind,key),ctx.link(id,key),show2(part),tab.focus()},
-href=linkTo(id,key),tab=h("a",{cls:"dyn-tab",role:"tab",tabindex:"-1","data-key":key,href,text:name,onclick});byKey.set(
-key,tab),list.append(tab)}let wanted=chosen.get(detail.kind);return show2(parts.find(part=>part.key===wanted)||parts[0]),
-[list,panel]}function openSymbol(event){let name=closest(event,".dyn-sym")?.dataset.symbol,{content}=ctx,shown=content?.
-details[shownId];if(!name||!content||!shown?.symbols)return;let{frame}=shown.symbols;chosen.set(content.details[frame].kind,
-"symbols"),ctx.select(frame),ctx.link(frame,"symbols");let row2=[...node.querySelectorAll("tr")].find(tr=>tr.textContent?.
-startsWith(`${name} = `));row2?.classList.add("dyn-target"),row2?.setAttribute("tabindex","-1"),row2?.focus()}node.addEventListener(
-"click",openSymbol),node.addEventListener("keydown",event=>{event.key==="Enter"&&openSymbol(event)});function switches({
-kind,target}){if(!ctx.canRun()||!target||!SWITCHABLE.includes(kind))return null;let where=kind==="break"?"here":"in this\
- function",box=h("div",{cls:"dyn-switches",role:"group","aria-label":`error_on_graph_break ${where}`});for(let[set,word,
-effect]of[["allow","Allow","allow graph breaks"],["error","Error","fail at a graph break"]]){let choose=()=>{ctx.pending.
-region(target,set),ctx.changed(),node.querySelector(`.dyn-switches [data-set=${set}]`).focus()},props={"aria-pressed":String(
-ctx.pending.regions.get(target)===set),"data-set":set,title:`${effect} ${where}, in the next run`};box.append(button("dy\
-n-btn",`${word} ${where}`,choose,props))}return box}function hint(content){return Object.keys(content.details).length?"S\
-elect a line of the source or a part of the split graph.":ctx.host.get("busy")?"Nothing has been compiled yet.":"Nothing\
- was compiled."}function heading(detail){let{kind,title,code,place,copy,links=[]}=detail,name=h("span",{cls:"dyn-dkind",
-text:`${MARKS[kind]||"▢"} ${title}`}),target={target:"_blank",rel:"noopener noreferrer"};return h("div",{cls:`dyn-dhea\
-d dyn-d-${kind}`},h("h2",{cls:"dyn-dtitle"},name,code?[" ",h("code",{text:code})]:null),h("div",{cls:"dyn-where"},h("spa\
-n",{text:place}),copy?copyButton(copy,"Copy place"):null,switches(detail),...links.map(([text,href])=>h("a",{cls:"dyn-ou\
-t",href,...target,text:`${text} ↗`}))))}function show(content,id){let detail=content.details[id];if(shownId=id,node.hidden=
-!1,!detail){node.replaceChildren(h("p",{cls:"dyn-hint",text:hint(content)}));return}let open=opened.get(id)||new Set;opened.
-set(id,open);let main=h("div",{cls:"dyn-dmain"},...tabs(detail,id,open));node.replaceChildren(heading(detail),h("div",{cls:"\
-dyn-dbody"},main,factList(detail.facts,ctx)))}return{node,show,choose:(kind,part)=>chosen.set(kind,part)}}function checkView(ctx){let node=h("section",{cls:"dyn-check","aria-label":"what the check found"}),search2=button("dyn-\
+"table",{cls:"dyn-table"},h("tbody",{},...lines))}function copyBody(body){return h("div",{},h("div",{cls:"dyn-row"},copyButton(
+body.text,"Copy")),codeBody(body))}function runBody({graph,text,groups,code},ctx){let devices=ctx.host.get("devices")||[],
+options=devices.map(device=>h("option",{value:device,text:device})),recorded=h("option",{value:"",text:"as recorded"}),choice=h(
+"select",{"aria-label":"device",cls:"dyn-select"},recorded,...options),request=()=>ctx.request({kind:"run_graph",graph,device:choice.
+value||null}),label2=groups.length?"Run it again":"Run this graph",run=button("dyn-btn dyn-primary",label2,request);return h(
+"div",{cls:"dyn-prose dyn-run"},text.map(t=>h("p",{text:t})),h("div",{cls:"dyn-row"},ctx.canRun()&&code&&run,ctx.canRun()&&
+code&&devices.length>1&&choice,code&&h("code",{text:code}),code&&copyButton(code,"Copy")),groups.map(({title,bars})=>h("\
+div",{},h("h3",{text:title}),...bars.map(figure))))}function figure({label:label2,value,part}){let bar2=h("i",{style:`--\
+h:${part}%`});return h("div",{cls:"dyn-figure"},h("span",{text:label2}),bar2,h("b",{text:value}))}function partBody(part,ctx,{
+title,code},open){let content=ctx.content;switch(part.kind){case"prose":return proseBody(part.body);case"code":return copyBody(
+part.body);case"source":{let text=sourceText(content.sources,part.body);return codeBody({text,lang:"python",start:part.body.
+start})}case"stack":return stackBody(part.body,ctx);case"graph":return fxView(part.body,ctx.point,`${title} ${code}`,open);case"\
+run":return runBody(part.body,ctx);case"fix":return fixBody(part.body,ctx);default:return listBody(part.body,ctx)}}function copyButton(text,label2){
+let node=button("dyn-btn",label2,async()=>{node.textContent=await copyText(text)?"copied":"could not copy",setTimeout(()=>{
+node.textContent=label2},1500)});return node}function selectLink(text,id,ctx){return button("dyn-link",text,()=>ctx.select(
+id))}function factList(facts,ctx){let entries=facts.map(([label2,value,id],i)=>{let repeated=i>0&&facts[i-1][0]===label2,
+cls=label2.startsWith(" ")?"dyn-sub":null;return[h("dt",{text:repeated?"":label2.trim(),cls}),h("dd",{},id&&ctx.has(id)?
+selectLink(value,id,ctx):value)]});return h("dl",{cls:"dyn-facts"},...entries)}function partsOf({kind,parts},ctx){let[first,
+...others]=parts,has=key=>parts.some(part=>part.key===key);return has("fix")||!(kind==="break"||has("recompile"))||!ctx.
+fixButton()?parts:[first,{key:"fix",name:"Fix",kind:"fix",body:{chosen:[],others:[],cell:"",conditional_cell:""}},...others]}
+function detailView(ctx){let node=h("section",{cls:"dyn-detail","aria-label":"detail",tabindex:"-1"}),chosen=new Map,opened=new Map;
+function tabs(detail,id,open){let parts=partsOf(detail,ctx);if(!parts.length)return[];let list=h("div",{cls:"dyn-tabs",role:"\
+tablist","aria-label":"parts"}),panel=h("div",{cls:"dyn-panel",role:"tabpanel"}),mark=roving(list,".dyn-tab",{arrows:"ho\
+rizontal",enter:tab=>tab.click()}),byKey=new Map,show2=part=>{for(let[key,tab]of byKey)tab.setAttribute("aria-selected",
+String(key===part.key)),key===part.key&&mark(tab);panel.setAttribute("aria-label",part.name),panel.replaceChildren(partBody(
+part,ctx,detail,open))};for(let part of parts){let{key,name}=part,onclick=event=>{event.preventDefault(),chosen.set(detail.
+kind,key),ctx.link(id,key),show2(part),tab.focus()},href=linkTo(id,key),tab=h("a",{cls:"dyn-tab",role:"tab",tabindex:"-1",
+"data-key":key,href,text:name,onclick});byKey.set(key,tab),list.append(tab)}let wanted=chosen.get(detail.kind);return show2(
+parts.find(part=>part.key===wanted)||parts[0]),[list,panel]}function switches({kind,target}){if(!ctx.canRun()||!target||
+!SWITCHABLE.includes(kind))return null;let where=kind==="break"?"here":"in this function",box=h("div",{cls:"dyn-switches",
+role:"group","aria-label":`error_on_graph_break ${where}`});for(let[set,word,effect]of[["allow","Allow","allow graph bre\
+aks"],["error","Error","fail at a graph break"]]){let choose=()=>{ctx.pending.region(target,set),ctx.changed(),node.querySelector(
+`.dyn-switches [data-set=${set}]`).focus()},props={"aria-pressed":String(ctx.pending.regions.get(target)===set),"data-se\
+t":set,title:`${effect} ${where}, in the next run`};box.append(button("dyn-btn",`${word} ${where}`,choose,props))}return box}
+function hint(content){return Object.keys(content.details).length?"Select a line of the source or a part of the split gr\
+aph.":ctx.host.get("busy")?"Nothing has been compiled yet.":"Nothing was compiled."}function heading(detail){let{kind,title,
+code,place,copy,links=[]}=detail,name=h("span",{cls:"dyn-dkind",text:`${MARKS[kind]||"▢"} ${title}`}),target={target:"\
+_blank",rel:"noopener noreferrer"};return h("div",{cls:`dyn-dhead dyn-d-${kind}`},h("h2",{cls:"dyn-dtitle"},name,code?["\
+ ",h("code",{text:code})]:null),h("div",{cls:"dyn-where"},h("span",{text:place}),copy?copyButton(copy,"Copy place"):null,
+switches(detail),...links.map(([text,href])=>h("a",{cls:"dyn-out",href,...target,text:`${text} ↗`}))))}function show(content,id){
+let detail=content.details[id];if(node.hidden=!1,!detail){node.replaceChildren(h("p",{cls:"dyn-hint",text:hint(content)}));
+return}let open=opened.get(id)||new Set;opened.set(id,open);let main=h("div",{cls:"dyn-dmain"},...tabs(detail,id,open));
+node.replaceChildren(heading(detail),h("div",{cls:"dyn-dbody"},main,factList(detail.facts,ctx)))}return{node,show,choose:(kind,part)=>chosen.
+set(kind,part)}}function checkView(ctx){let node=h("section",{cls:"dyn-check","aria-label":"what the check found"}),search2=button("dyn-\
 btn","Where does it begin?",()=>ctx.request(ctx.pending.request({check:"where"})),{title:"runs the cell again, then sear\
 ches the line, what makes it, and what helps"});function drawButton(){search2.hidden=!ctx.canRun()||!ctx.content?.check?.
 searchable,search2.disabled=!!ctx.host.get("busy")}return{node,draw({check}){if(node.hidden=!check?.lines.length,!check)
@@ -592,40 +574,39 @@ e dyn-compile","aria-label":"compile time"},folded),parts=({title,shares,rows,wo
 h("ul",{cls:"dyn-shares","aria-label":"where the compile time goes"},...shareItems(shares)),h("table",{cls:"dyn-table"},
 h("tr",{},HEADS.map(text=>h("th",{text,scope:"col"}))),rows.map(row2=>phaseRow(row2,select))),h("div",{cls:"dyn-verdict"},
 words.map(text=>h("p",{text})))];return{node,draw({compile_time:time}){node.hidden=!time,time&&folded.replaceChildren(...parts(
-time))},highlight:()=>()=>{}}}var SCHEMA=1,PATIENCE=3e3,OUTPUT=":is(.jp-OutputArea-child, .output_container, .cell_output > .output, .nboutput)",GONE="\
-the kernel is gone: run the cell again",BUSY="no answer: the kernel is busy or gone";function mount(root,host){let selected="",
-shown={id:"",content:null},ctx={host,pending:pending(),content:null,local:"",gone:root.classList.contains("jupyter-widge\
-ts-disconnected"),select,point:(file,line)=>sourceLines.point(file,line),has:id=>!!ctx.content?.details[id],canRun:()=>!!host.
-get("can_run_again")&&!ctx.gone,fixButton(){return!ctx.canRun()||!ctx.content?.fixable?null:button("dyn-btn","Try all fi\
-xes",()=>request(ctx.pending.request({fix:!0})),{title:"runs the cell again, then tries changes for each break and recom\
-pile"})},changed(){header.drawControls(),redrawDetail()},link:(id,part)=>host.link(linkTo(id,part)),request},open=()=>detail.
-node.focus({preventScroll:!1}),header=headerView(ctx),advice=adviceView(ctx),check=checkView(ctx),overview=overviewView(
-select,open),lists=listViews(select,open),time=timeView(select,open),compileTime=compileTimeView(selectTimes),sourceLines=sourceView(
+time))},highlight:()=>()=>{}}}var PATIENCE=3e3,OUTPUT=":is(.jp-OutputArea-child, .output_container, .cell_output > .output, .nboutput)",GONE="the kern\
+el is gone: run the cell again",BUSY="no answer: the kernel is busy or gone";function mount(root,host){let selected="",shown={
+id:"",content:null},ctx={host,pending:pending(),content:null,local:"",gone:root.classList.contains("jupyter-widgets-disc\
+onnected"),select,point:(file,line)=>sourceLines.point(file,line),has:id=>!!ctx.content?.details[id],canRun:()=>!!host.get(
+"can_run_again")&&!ctx.gone,fixButton(){return!ctx.canRun()||!ctx.content?.fixable?null:button("dyn-btn","Try all fixes",
+()=>request(ctx.pending.request({fix:!0})),{title:"runs the cell again, then tries changes for each break and recompile"})},
+changed(){header.drawControls(),redrawDetail()},link:(id,part)=>host.link(linkTo(id,part)),request},open=()=>detail.node.
+focus({preventScroll:!1}),header=headerView(ctx),advice=adviceView(ctx),check=checkView(ctx),overview=overviewView(select,
+open),lists=listViews(select,open),time=timeView(select,open),compileTime=compileTimeView(select),sourceLines=sourceView(
 select),split=splitView(select,open),detail=detailView(ctx),parts=[advice,check,overview,...lists,time,compileTime,sourceLines,
 split],sourceTitle=h("h2",{text:"Source"}),sourceBar=h("div",{cls:"dyn-bar"},sourceTitle),source=h("section",{cls:"dyn-s\
 ource","aria-label":"source"},sourceBar,...sourceLines.head,sourceLines.node),middle2=h("div",{cls:"dyn-mid"},source,split.
 node),view=h("div",{cls:"dyn"},header.node,advice.node,check.node,overview.node,...lists.map(list=>list.node),time.node,
 compileTime.node,middle2,detail.node);root.replaceChildren(view);let stopTheme=followTheme(view);function select(id){ctx.
-has(id)&&(selected=id,highlight(),host.get("selected")!==id&&host.set("selected",id),host.link(linkTo(id,"")))}function selectTimes(id){
-let at=ctx.content?.details[id];at&&detail.choose(at.kind,"times"),shown={id:"",content:null},select(id)}function highlight(scroll=!0){
+has(id)&&(selected=id,highlight(),host.get("selected")!==id&&host.set("selected",id),host.link(linkTo(id,"")))}function highlight(scroll=!0){
 let{content}=ctx;if(!content)return;let reveals=parts.map(part=>part.highlight(content,selected));if((shown.id!==selected||
 shown.content!==content)&&redrawDetail(),shown={id:selected,content},scroll)for(let reveal2 of reveals)reveal2()}function redrawDetail(){
 ctx.content&&detail.show(ctx.content,selected)}function clearPending(){ctx.pending.clear(),redrawDetail()}function request(message){
 message.kind==="stop"&&host.get("running")&&host.interrupt?.()||(ctx.local="",header.drawNotes(),host.ask(message,PATIENCE).
 then(answer=>{answer==="done"&&message.kind==="run_again"&&clearPending(),answer==="gone"&&(ctx.local=host.get("busy")?BUSY:
 GONE),header.drawNotes(),header.drawControls()}))}function drawWaiting(){view.classList.add("dyn-waiting"),header.drawProgress(),
-header.drawNotes(),header.drawControls()}function draw(){let content=host.get("content");if(!content||content.schema!==SCHEMA){
-drawWaiting();return}view.classList.remove("dyn-waiting"),ctx.content=content,view.setAttribute("role","region"),view.setAttribute(
-"aria-label",`dynascope view: ${content.headline.slice(0,300)}`),sourceTitle.textContent=content.sources.length===1?`Sou\
-rce · ${content.sources[0].label}`:"Source",source.hidden=!content.sources.length,split.node.hidden=!content.split.svg,
-middle2.classList.toggle("dyn-alone",source.hidden),middle2.hidden=source.hidden&&split.node.hidden;for(let part of[header,
-...parts])part.draw(content);selected=[host.get("selected"),selected,content.first].find(id=>id&&content.details[id])||"",
-highlight(shown.id!==selected)}view.addEventListener("keydown",event=>{if(event.key!=="Escape")return;let stop=split.node.
-querySelector('.dyn-node[tabindex="0"]');stop&&detail.node.contains(document.activeElement)&&stop.focus(),event.stopPropagation()});
-let stops=[host.on("content",draw),host.on("selected",()=>{let id=host.get("selected");id===selected||!ctx.has(id)||(selected=
-id,highlight())}),host.on("now",header.drawProgress),host.on("settings",clearPending),host.on("can_run_again",redrawDetail)];
-for(let name of["settings","busy","can_run_again","command"]){let update=()=>{header.drawControls(),header.drawNotes(),advice.
-drawButton(),check.drawButton()};stops.push(host.on(name,update))}for(let name of["status","edited","diff","printed"]){let update=()=>{
+header.drawNotes(),header.drawControls()}function draw(){let content=host.get("content");if(!content){drawWaiting();return}
+view.classList.remove("dyn-waiting"),ctx.content=content,view.setAttribute("role","region"),view.setAttribute("aria-labe\
+l",`dynascope view: ${content.headline.slice(0,300)}`),sourceTitle.textContent=content.sources.length===1?`Source · ${content.
+sources[0].label}`:"Source",source.hidden=!content.sources.length,split.node.hidden=!content.split.svg,middle2.classList.
+toggle("dyn-alone",source.hidden),middle2.hidden=source.hidden&&split.node.hidden;for(let part of[header,...parts])part.
+draw(content);selected=[host.get("selected"),selected,content.first].find(id=>id&&content.details[id])||"",highlight(shown.
+id!==selected)}view.addEventListener("keydown",event=>{if(event.key!=="Escape")return;let stop=split.node.querySelector(
+'.dyn-node[tabindex="0"]');stop&&detail.node.contains(document.activeElement)&&stop.focus(),event.stopPropagation()});let stops=[
+host.on("content",draw),host.on("selected",()=>{let id=host.get("selected");id===selected||!ctx.has(id)||(selected=id,highlight())}),
+host.on("now",header.drawProgress),host.on("settings",clearPending),host.on("can_run_again",redrawDetail)];for(let name of[
+"settings","busy","can_run_again","command"]){let update=()=>{header.drawControls(),header.drawNotes(),advice.drawButton(),
+check.drawButton()};stops.push(host.on(name,update))}for(let name of["status","edited","diff","printed"]){let update=()=>{
 ctx.local="",header.drawNotes()};stops.push(host.on(name,update))}async function checkKernel(){await host.ask({kind:"pin\
 g"},PATIENCE)!=="gone"||ctx.gone||(ctx.gone=!0,ctx.local=GONE,draw())}host.connection&&stops.push(host.connection(checkKernel));
 function follow(hash){let link=parseLink(hash);if(!link)return;let at=host.get("content")?.details[link.id];at&&link.part&&
@@ -633,9 +614,9 @@ detail.choose(at.kind,link.part),selected=link.id,shown={id:"",content:null},ctx
 follow(host.hash(follow)),draw(),()=>{stopTheme(),header.stop(),split.stop();for(let stop of stops)stop()}}function widgetHost(model){
 let next=0,content=null,turn=0,waiting=new Map,draws=new Set,read=()=>{let given=model.get("content"),mine=++turn,use=whole=>{
 if(mine===turn){content=whole;for(let draw of draws)draw()}};given?.gzip?unzipped(given.gzip).then(use):use(given)};model.
-on("change:content",read),read();let receive=message=>{message?.kind==="ack"&&waiting.get(String(message.id))?.(message.
-text??"done")};return model.on("msg:custom",receive),{live:!0,get:name=>name==="content"?content:model.get(name),set(name,value){
-model.set(name,value);try{model.save_changes()}catch{}},on(name,act){return name==="content"?(draws.add(act),()=>draws.delete(
+on("change:content",read),read();let receive=message=>{message?.kind==="ack"&&waiting.get(String(message.id))?.("done")};
+return model.on("msg:custom",receive),{live:!0,get:name=>name==="content"?content:model.get(name),set(name,value){model.
+set(name,value);try{model.save_changes()}catch{}},on(name,act){return name==="content"?(draws.add(act),()=>draws.delete(
 act)):(model.on(`change:${name}`,act),()=>model.off(`change:${name}`,act))},link:()=>{},connection(act){return model.on(
 "comm_live_update",act),()=>model.off("comm_live_update",act)},interrupt(){let kernel=model.widget_manager?.kernel;return kernel?.
 interrupt?(kernel.interrupt(),!0):!1},ask:(message,patience)=>new Promise(resolve=>{let id=`${Date.now()}-${next++}`,settle=answer=>{

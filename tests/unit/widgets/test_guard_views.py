@@ -120,13 +120,6 @@ def test_a_symbol_of_mark_unbacked_is_not_said_to_depend_on_data_alone() -> None
     assert row[2].startswith("depends on data, or marked (mark_unbacked)")
 
 
-def test_a_graph_knows_the_symbols_in_its_shapes() -> None:
-    report = known()
-    assert "symbols" not in view_model(report)["details"]["g1"]
-    report.graph("g1").code = 'l_x_: "f32[s0, s1]"'
-    assert view_model(report)["details"]["g1"]["symbols"] == {"frame": "f1", "about": {"s0": "s0 = n, 3 in this call"}}
-
-
 def test_a_report_is_the_same_after_saving() -> None:
     report = limited()
     data = json.loads(json.dumps(report.to_dict()))

@@ -8,7 +8,6 @@ from samples import one_break
 
 from dynascope.compiler.report import Kernel, Report
 from dynascope.widgets.model import view_model
-from dynascope.widgets.view import View
 
 
 def staged(script: str) -> Report:
@@ -44,16 +43,7 @@ def test_small_texts_are_in_the_model() -> None:
     assert "new_stage" not in made
 
 
-def test_large_texts_are_fetched() -> None:
-    script = "x = 1\n" * 30_000
-    report = staged(script)
-    body = parts(report)["fx_graph_runnable"]["body"]
-    assert body == {"graph": report.graphs[0].id, "stage": "fx_graph_runnable", "number": 0}
-    view, sent = View(report), list[Any]()
-    view.send = lambda content, buffers=None: sent.append(content)
-    view._on_message(None, {"kind": "text", "id": "7", **body}, [])
-    assert sent == [{"kind": "ack", "id": "7", "text": script}]
-    for wrong in ({}, {"graph": [], "stage": {}, "number": "x"}, {"graph": "g0", "stage": "fx_graph_runnable", "number": 9}):
-        view._on_message(None, {"kind": "text", "id": "8", **wrong}, [])
-        assert sent[-1]["text"] == "The kernel no longer has this text."
-    view.close()
+def test_of_large_texts_the_model_says_where_they_are() -> None:
+    report = staged("x = 1\n" * 30_000)
+    (said,) = parts(report)["fx_graph_runnable"]["body"]["text"]
+    assert said == f'The text is in `report.stage_texts["{report.graphs[0].id}"]["fx_graph_runnable"][0]`.'
