@@ -34,7 +34,6 @@ FORMATS.update(
     run_graph="dynascope.compiler.lab.graph_run:run_in_report",
     **{
         "ranks html": "dynascope.widgets.render.ranks_page:to_html",
-        "ranks svg": "dynascope.widgets.render.ranks_page:to_svg",
         "ranks mimebundle": "dynascope.widgets.render.ranks_page:to_mimebundle",
         "ranks view": "dynascope.widgets.view:RanksView",
         "ranks txt": "dynascope.widgets.features.ranks:to_text",

@@ -40,7 +40,7 @@ from dynascope.widgets.terminal import is_open
 USAGE, FAILED, INTERRUPTED = 2, 1, 130
 #: streams to which scripts may print until the process ends
 _KEPT: list[TextIO] = []
-_SUFFIXES = ".html, .json, .svg, .txt or, except for several ranks, .dot"
+_SUFFIXES = ".html, .json, .txt or, except for several ranks, .svg, .dot"
 
 
 class UsageError(Exception):

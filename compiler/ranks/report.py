@@ -19,7 +19,7 @@ from dynascope.compiler.report.formatting import encodable
 from dynascope.compiler.report.report import Report
 
 #: suffixes of the files that `save` can write
-SUFFIXES = (".html", ".json", ".svg", ".txt")
+SUFFIXES = (".html", ".json", ".txt")
 SCHEMA = 2
 #: terms of `expect` that require all ranks to be alike; all others are about counts
 ALIKE = ("ranks=alike", "ranks==alike")
@@ -246,7 +246,7 @@ class RanksReport(Part, kw_only=True):
         return report
 
     def save(self, path: str | Path) -> Path:
-        """Write the report to a file: .html, .json, .svg or .txt; raises ValueError for any other suffix."""
+        """Write the report to a file: .html, .json or .txt; raises ValueError for any other suffix."""
         path = Path(path)
         suffix = path.suffix.lower()
         if suffix not in SUFFIXES:
@@ -294,10 +294,6 @@ class RanksReport(Part, kw_only=True):
     def to_html(self) -> str:
         """A stand-alone page, interactive without a network."""
         return str(make("ranks html", self))
-
-    def to_svg(self) -> str:
-        """The groups and the matrix of compile times as one SVG picture."""
-        return str(make("ranks svg", self))
 
     def view(self) -> Any:
         """The live view, an anywidget."""

@@ -40,8 +40,6 @@ export function mountJob(root, { page, views }, mountReport) {
   node.addEventListener("click", (event) => {
     const card = closest(event, ".dyn-rk-card > summary")?.parentElement;
     if (card && !card.hasAttribute("open")) compare(card);
-    const group = closest(event, "rect[data-group]")?.dataset.group;
-    if (group && views[Number(group)]) show(0, Number(group));
   });
   const search = node.querySelector("input");
   search?.addEventListener("input", () => {

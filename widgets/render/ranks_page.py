@@ -1,25 +1,20 @@
-"""A RanksReport as a page, which is also the live view, as one picture, and as what a saved notebook shows.
+"""A RanksReport as a page, which is also the live view, and as what a saved notebook shows.
 
 Promises: nothing is loaded, and every text is escaped, as in `page` and `static_output`; all but the views of groups' reports
-is HTML that needs no script; the picture of thousands of ranks has no more shapes than that of a few hundred, and only a few
-groups have views.
+is HTML that needs no script; only a few groups have views.
 """
 
 from __future__ import annotations
 
-import base64
 import json
-import math
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 from html import escape
-from statistics import median_high
 from typing import Any
 
-from dynascope.compiler.ranks import SOFT_KINDS, Difference, Rank, RankGroup, RanksReport, StepSummary
-from dynascope.compiler.report import encodable, label, plural, seconds
+from dynascope.compiler.ranks import SOFT_KINDS, Difference, RankGroup, RanksReport, StepSummary
+from dynascope.compiler.report import encodable, label, plural
 from dynascope.compiler.report.comparison import MIME
-from dynascope.widgets.drawing.palette import literal
 from dynascope.widgets.features import ranks as words
 from dynascope.widgets.features.places import graph_tone
 from dynascope.widgets.model import ViewModel, view_model
@@ -31,9 +26,6 @@ MOST_GROUPS, MOST_VIEWS = 24, 12_000_000
 MOST_DIFFERENCES, MOST_FAILURES, MOST_LISTED = 40, 40, 5000
 #: of two groups, the compiles shown before and after the first one that differs
 BEFORE, AFTER = 6, 20
-#: the picture has at most this many columns and rows; if there are more ranks, a column shows the slowest compiles of several
-COLUMNS, ROWS = 256, 60
-_WIDTH, _LEFT, _STRIP, _ROW = 900, 150, 22, 14
 
 
 def to_html(report: RanksReport) -> str:
@@ -72,7 +64,7 @@ def views(report: RanksReport) -> list[ViewModel | None]:
 
 
 def body(report: RanksReport, static: bool = False) -> str:
-    """All but the views of the groups; `static`: for places that show neither an inline picture nor controls."""
+    """All but the views of the groups; `static`: for places that show no controls."""
     return guarded("This report", lambda: _body(report, static), escape)
 
 
@@ -84,14 +76,12 @@ def _body(report: RanksReport, static: bool) -> str:
     if len(report.groups) > MOST_GROUPS:
         notes.append(f"of {len(report.groups)} groups, the first {MOST_GROUPS} can be compared")
     most = 12 if static else MOST_DIFFERENCES
-    picture = _image(report) if static else f'<div class="dyn-rk-picture">{_svg(report, "")}</div>'
     left_out = [f"… and {plural(len(hard) - most, 'more difference')}"] if len(hard) > most else []
     failures = capped(words.rank_failures(report), MOST_FAILURES)
     parts = [
         f'<div class="dyn-rk-top"><h2>{_text(words.headline(report))}</h2>{badge}</div>',
         *(_difference(report, d, number == 0, static) for number, d in enumerate(hard[:most])),
         _list("more", left_out) + _list("failed", failures) + _list("slow", words.slow_lines(report, 5)),
-        picture,
         "" if static else _choice(report) + _ranks(report),
         _list("notes", notes),
     ]
@@ -115,11 +105,12 @@ def _difference(report: RanksReport, d: Difference, first: bool, static: bool) -
     if static:
         return f"<p>✗ <strong>{title}</strong><br>{details}</p>"
     shown = d.group is not None and d.reference_group is not None and max(d.group, d.reference_group) < MOST_GROUPS
+    tone = "var(--dyn-skip)" if d.group is None else f"var(--dyn-g{graph_tone(d.group)})"
     frames = escape(f"{d.frame or ''} {d.reference_frame or ''}")
     place = f' data-groups="{d.group} {d.reference_group}" data-frames="{frames}"'
     steps = _side_by_side(report.groups[d.group or 0], report.groups[d.reference_group or 0], d.step) if shown else ""
     return (
-        f'<details class="dyn-rk-card" style="--dyn-tone:{_tone(d.group)}"{place if shown else ""}{" open" if first else ""}>'
+        f'<details class="dyn-rk-card" style="--dyn-tone:{tone}"{place if shown else ""}{" open" if first else ""}>'
         f"<summary>{title}</summary>{details}{steps}</details>"
     )
 
@@ -127,31 +118,20 @@ def _difference(report: RanksReport, d: Difference, first: bool, static: bool) -
 def _side_by_side(one: RankGroup, other: RankGroup, step: int | None) -> str:
     """The compiles of two groups around one of them, the same function in the same row."""
     start = max(0, (step or 0) - BEFORE)
-    groups = [group.steps[start : start + BEFORE + AFTER] for group in (one, other)]
-    rows = []
-    for _, at in _aligned(groups):
-        pair = [steps[n] if n >= 0 else None for steps, n in zip(groups, at, strict=True)]
+    left, right = (group.steps[start : start + BEFORE + AFTER] for group in (one, other))
+    names = [[(_name(s), s.file, s.line) for s in steps] for steps in (left, right)]
+    pairs: list[tuple[StepSummary | None, StepSummary | None]] = []
+    for same, a, b, c, d in SequenceMatcher(None, names[0], names[1], autojunk=False).get_opcodes():
+        alone = [*((s, None) for s in left[a:b]), *((None, s) for s in right[c:d])]
+        pairs += zip(left[a:b], right[c:d], strict=True) if same == "equal" else alone
+    rows, number = list[str](), start
+    for pair in pairs:
+        number += pair[0] is not None
         cls = " class=dyn-rk-differs" if len({s.hash if s else None for s in pair}) > 1 else ""
-        cells = "".join(
-            f"<td>{_step(s, g)}</td>" if s else "<td>not compiled here</td>" for s, g in zip(pair, (one, other), strict=True)
-        )
-        rows.append(f"<tr{cls}><th>{start + at[0] + 1 if at[0] >= 0 else ''}</th>{cells}</tr>")
+        cells = [_step(s, g) if s else "not compiled here" for s, g in zip(pair, (one, other), strict=True)]
+        rows.append(f"<tr{cls}><th>{number if pair[0] else ''}</th>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
     heads = "".join(f"<th>{_text(_title(group.ranks))}</th>" for group in (one, other))
     return f"<table><thead><tr><th></th>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-
-
-def _aligned(groups: Sequence[Sequence[StepSummary]]) -> list[tuple[tuple[str, str, int], list[int]]]:
-    """Rows of what is compiled (name, file, line), with the number of the step of each group that compiles it, or -1."""
-    rows: list[tuple[tuple[str, str, int], list[int]]] = []
-    for number, steps in enumerate(groups):
-        keys = [(_name(s), s.file, s.line) for s in steps]
-        merged = []
-        for same, a, b, c, d in SequenceMatcher(None, [key for key, _ in rows], keys, autojunk=False).get_opcodes():
-            merged += [(key, [*at, c + n if same == "equal" else -1]) for n, (key, at) in enumerate(rows[a:b])]
-            if same != "equal":
-                merged += [(keys[n], [-1] * number + [n]) for n in range(c, d)]
-        rows = merged
-    return rows
 
 
 def _step(step: StepSummary, group: RankGroup) -> str:
@@ -203,83 +183,3 @@ def _ranks(report: RanksReport) -> str:
     total = plural(len(report.ranks), "rank")
     search = '<input type="search" placeholder="Find a rank" aria-label="Find a rank by number, host or status">'
     return f'<details class="dyn-rk-all"><summary>{total}</summary>{search}<ul>{lines}</ul>{rest}</details>'
-
-
-def _image(report: RanksReport) -> str:
-    data = base64.b64encode(to_svg(report).encode("utf-8", "replace")).decode("ascii")
-    alt = _text("compiles by rank: " + words.headline(report))
-    return f'<p style="margin:8px 0"><img alt="{alt}" style="max-width:100%" src="data:image/svg+xml;base64,{data}"></p>'
-
-
-def to_svg(report: RanksReport) -> str:
-    """The picture as one SVG document: a strip with the group of each rank, and the matrix of compiles by rank."""
-    return literal(_svg(report, words.headline(report)[:110]))
-
-
-def _svg(report: RanksReport, title: str) -> str:
-    """A stronger color means slower than on the other ranks; in colors of their own, groups other than the first."""
-    groups = [group.steps[:ROWS] for group in report.groups[:MOST_GROUPS]]
-    rows, top = _aligned(groups)[:ROWS], 46 if title else 4
-    height = top + _STRIP + 8 + len(rows) * _ROW + 12
-    columns = _columns(report.ranks)
-    width = (_WIDTH - _LEFT - 12) / max(1, len(columns))
-
-    def time(rank: Rank, at: list[int]) -> float | None:
-        step = at[rank.group] if rank.group is not None and rank.group < len(at) else -1
-        return rank.seconds[step] if 0 <= step < len(rank.seconds) else None
-
-    known = [[s for r in report.ranks if (s := time(r, at)) is not None] for _, at in rows]
-    usual = [median_high(times) if times else None for times in known]
-    shapes = []
-    for number, column in enumerate(columns):
-        x = _LEFT + number * width
-        shown = max(column, key=lambda r: (r.group != 0, r.status != "finished"))
-        stroke = ' stroke="var(--dyn-error)" stroke-width="2"' if shown.status != "finished" else ""
-        names = words.rank_line(report, shown) if len(column) == 1 else words.ranks_name([r.rank for r in column])
-        shapes.append(_rect(x, top, width, _STRIP, shown, 0.45, stroke, names))
-        for row, (key, at) in enumerate(rows):
-            slowest = max((s for r in column if (s := time(r, at)) is not None), default=None)
-            if slowest is not None:
-                strength = 0.22 + 0.78 * _slowness(slowest, usual[row])
-                tip = f"{words.ranks_name([r.rank for r in column])}: {key[0]} in {seconds(slowest)}"
-                shapes.append(_rect(x, top + _STRIP + 8 + row * _ROW, width, _ROW - 2, shown, strength, "", tip))
-    names = "".join(
-        f'<text x="{_LEFT - 8}" y="{top + _STRIP + 8 + n * _ROW + 10}" text-anchor="end">{_text(key[0][:24])}</text>'
-        for n, (key, _) in enumerate(rows)
-    )
-    ends = [report.ranks[0].rank, report.ranks[-1].rank] if report.ranks else ["", ""]
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" viewBox="0 0 {_WIDTH} {height}" '
-        'role="img" aria-label="compiles by rank" font-family="system-ui, sans-serif" font-size="11">'
-        f'<rect width="{_WIDTH}" height="{height}" fill="var(--dyn-bg)"/>'
-        f'<g fill="var(--dyn-ink)">'
-        f'<text x="12" y="20" font-size="14" font-weight="600">{_text(title)}</text>'
-        f'<text x="{_LEFT - 8}" y="{top + 15}" text-anchor="end">ranks {ends[0]} to {ends[1]}</text>{names}</g>'
-        f"{''.join(shapes)}</svg>\n"
-    )
-
-
-def _columns(ranks: list[Rank]) -> list[list[Rank]]:
-    """The ranks of each column of the picture."""
-    each = -(-len(ranks) // COLUMNS) if ranks else 1
-    return [ranks[n : n + each] for n in range(0, len(ranks), each)]
-
-
-def _rect(x: float, y: float, width: float, height: float, rank: Rank, strength: float, more: str, tip: str) -> str:
-    gap = 1 if width > 4 else 0
-    group = f' data-group="{rank.group}"' if rank.group is not None else ""
-    return (
-        f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(0.5, width - gap):.1f}" height="{height}" fill="{_tone(rank.group)}" '
-        f'fill-opacity="{strength:.2f}"{more}{group}><title>{_text(tip, 400)}</title></rect>'
-    )
-
-
-def _tone(group: int | None) -> str:
-    return "var(--dyn-skip)" if group is None else f"var(--dyn-g{graph_tone(group)})"
-
-
-def _slowness(time: float, usual: float | None) -> float:
-    """How slow a compile is: from 0 (as usual, or at most 50 ms) to 1 (eight times as long as usual, or longer)."""
-    if time <= 0.05 or usual is None or time <= usual:
-        return 0.0
-    return min(1.0, math.log2(time / max(usual, 0.001)) / 3)

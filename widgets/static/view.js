@@ -348,11 +348,10 @@ view,frame):panes[side].replaceChildren(h("p",{text:"The graphs of this group ar
 let{groups="0 -1",frames=" "}=card instanceof HTMLElement?card.dataset:{};groups.split(" ").forEach((group,side)=>show(side,
 Number(group),frames.split(" ")[side]))}selects.forEach((select,side)=>select.addEventListener("change",()=>show(side,Number(
 select.value)))),node.addEventListener("click",event=>{let card=closest(event,".dyn-rk-card > summary")?.parentElement;card&&
-!card.hasAttribute("open")&&compare(card);let group=closest(event,"rect[data-group]")?.dataset.group;group&&views[Number(
-group)]&&show(0,Number(group))});let search2=node.querySelector("input");return search2?.addEventListener("input",()=>{let words=search2.
-value.trim().toLowerCase();for(let line of node.querySelectorAll("[data-rank]")){let found=/^\d+$/.test(words)?line.dataset.
-rank===words:line.textContent?.toLowerCase().includes(words);line.hidden=!found}}),compare(node.querySelector(".dyn-rk-c\
-ard[open]")),()=>{stopTheme();for(let stop of stops)stop()}}var breakRow=b=>h("div",{cls:`dyn-item dyn-brow dyn-o-${b.outcome}${b.allowed?" dyn-allowed":""}`,...OPTION,"data-id":b.
+!card.hasAttribute("open")&&compare(card)});let search2=node.querySelector("input");return search2?.addEventListener("in\
+put",()=>{let words=search2.value.trim().toLowerCase();for(let line of node.querySelectorAll("[data-rank]")){let found=/^\d+$/.
+test(words)?line.dataset.rank===words:line.textContent?.toLowerCase().includes(words);line.hidden=!found}}),compare(node.
+querySelector(".dyn-rk-card[open]")),()=>{stopTheme();for(let stop of stops)stop()}}var breakRow=b=>h("div",{cls:`dyn-item dyn-brow dyn-o-${b.outcome}${b.allowed?" dyn-allowed":""}`,...OPTION,"data-id":b.
 id,title:b.type},h("span",{cls:"dyn-cut","aria-hidden":"true",text:"✂"}),placeParts(b.place),h("code",{text:b.code}),h(
 "span",{cls:"dyn-pill",text:b.allowed?"allowed":b.outcome_text}),h("span",{cls:"dyn-type",text:b.type}),h("span",{cls:"d\
 yn-hits",text:b.cost||(b.hits>1?`${b.hits} hits`:"")})),recompileRow=r=>h("div",{cls:`dyn-item${r.refused?" dyn-refused":

@@ -40,7 +40,7 @@ def test_a_report_of_ranks_is_not_saved_as_dot(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     (tmp_path / "0.rank").touch()  # would be damaged if it was read
-    refused = "dynascope: -o out.dot: the name must end in one of .html .json .svg .txt\n"
+    refused = "dynascope: -o out.dot: the name must end in one of .html .json .txt\n"
     assert main(["report", str(tmp_path), "-o", "out.dot"]) == 2
     assert capsys.readouterr().err == refused
     for name, value in {"RANK": "0", "WORLD_SIZE": "2"}.items():
