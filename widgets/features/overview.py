@@ -25,14 +25,8 @@ from dynascope.widgets.words import compiler_text, listing, shorten
 MOST_FRAMES, MOST_FUNCTIONS = 12, 4
 #: lines of a screen
 SCREEN = 45
-#: lines for the causes, if only four lines are above or below the overview; each further line there takes one away, and the
-#: calls get what is left of the screen
-CAUSES, LEAST_CAUSES = 20, 7
-#: causes that are shown with their places (one less if there are more than MANY causes), and functions named in one line
-PLACED, MANY, FUNCTIONS = 4, 6, 5
-#: marks of rows: the user's own code, the library that the model is from, other libraries
-MARKS = {"own": "◆", "model": "◇", "other": " "}
-_STYLES = {"skipped": "yellow", "break": "yellow", "recompile": "cyan", "failed": "red", "unfinished": "red"}
+#: causes that are shown with their places, and functions named in one line
+PLACED, FUNCTIONS = 4, 5
 #: setting that the compiler's hints name -> what the breaks with such a hint have in common
 _SETTINGS = {
     "capture_scalar_outputs": "a tensor's value is read in Python (`.item()`, `int()`, `tolist()`)",
@@ -415,113 +409,47 @@ def _first_versions(report: Report) -> dict[str, int | None]:
 # -- text -------------------------------------------------------------------------------------------
 
 
-class OverviewText(Terminal):
-    """The lines of one overview."""
-
-    def __init__(self, shown: Overview, colour: bool, width: int) -> None:
-        super().__init__(colour, width)
-        self.shown = shown
-        self.owners = {place["owner"] for cause in shown["causes"] for place in cause["places"]}
-        #: whether rows must be marked by whose code they are
-        self.mixed = len(owners := self.owners | {row["owner"] for row in shown["calls"]}) > 1 and "own" in owners
-
-    def lines(self, used: int) -> list[str]:
-        """The lines of the overview; `used`: number of the screen's lines that are taken by what is above and below it."""
-        causes = self.causes(max(LEAST_CAUSES, CAUSES - max(0, used - 4)))
-        out = ["", *causes] if causes else []
-        foot = ["", self.paint("More about the breaks: print(report.details())", "soft")]
-        return [*out, "", *self.calls(SCREEN - used - len(out) - len(foot) - 1), *foot]
-
-    # -- causes -----------------------------------------------------------------------------------
-
-    def causes(self, room: int) -> list[str]:
-        """The causes: the first ones with their places, the others in one line each."""
-        library = {"model": self.shown["library"], "other": "libraries"}.get("".join(self.owners), "")
-        library = f"  (all in {library})" if library else ""
-        rows = self.shown["causes"]
-        placed = PLACED if len(rows) <= MANY else PLACED - 1
-        order = ", the most costly first" if self.shown["measured"] else ""
-        out = [self.paint(f"Causes: {len(rows)}{order}", "bold") + self.paint(library, "soft")]
-        for number, row in enumerate(rows):
-            left = room - len(out) - (number < len(rows) - 1)
-            lines = [self.head(number, row), *(self.places(row) if number < placed else [])]
-            if len(lines) > left:
-                lines = lines[:1]
-            if left < 1:
-                out.append(self.paint(f"    … and {plural(len(rows) - number, 'more cause')}", "soft"))
-                break
-            out += lines
-        return out if rows else []
-
-    def head(self, number: int, row: CauseRow) -> str:
-        """The first line of a cause: how many breaks or recompiles, what they cost, what happens."""
+def overview_lines(shown: Overview, terminal: Terminal, room: int) -> list[str]:
+    """The causes in at most `room` lines: the first ones with their places, the others in one line each."""
+    rows = shown["causes"]
+    owners = {place["owner"] for cause in rows for place in cause["places"]}
+    library = {"model": shown["library"], "other": "libraries"}.get("".join(owners), "")
+    order = ", the most costly first" if shown["measured"] else ""
+    note = terminal.paint(f"  (all in {library})" if library else "", "soft")
+    out = ["", terminal.paint(f"Causes: {len(rows)}{order}", "bold") + note] if rows else []
+    for number, row in enumerate(rows):
         text = f"{number + 1:>2}. {row['count']}" + (f" ({row['cost']})" if row["cost"] else "") + ": "
         colour = "cyan" if row["kind"] == "recompile" else "yellow"
-        return self.paint(text, colour, "bold") + shorten(row["title"], max(20, self.width - len(text)))
-
-    def places(self, row: CauseRow) -> list[str]:
-        """The other lines of a cause: what to do, where, and what runs eagerly because of it."""
-        out = self.labelled("    → ", row["fix"], 1, "green")
-        for owner, group in groupby(row["places"], lambda place: place["owner"]):
-            whose = {"own": "your code: ", "model": f"{self.shown['library']}: "}.get(owner, "other libraries: ")
-            whose = whose if len(self.owners) > 1 or owner == "own" else ""
-            out += self.wrap(whose + ", ".join(self.by_function(list(group))), "      ", 2)
-        if row["eager"]:
-            words = "runs eagerly: " if row["kind"] == "break" else "runs eagerly, compiled too often: "
-            out.append(self.paint("      " + words + listing(row["eager"][:FUNCTIONS], self.width - 6 - len(words)), "soft"))
-        return out
-
-    def by_function(self, places: list[CausePlace]) -> list[str]:
-        """The places by function: `poolers.py:104 _infer_scale (5×)`, `poolers.py:122 :125 _setup`."""
-        parts = []
-        for (file, function), group in groupby(places, lambda p: (p["place"].rpartition(":")[0], p["function"])):
-            own = list(group)
-            lines = " ".join(f":{p['place'].rpartition(':')[2]}" for p in own[:6]) + (" …" if len(own) > 6 else "")
-            times = sum(p["times"] for p in own)
-            parts.append(f"{file}{lines} {function}" + (f" ({times}×)" if times > len(own) else ""))
-        return parts
-
-    # -- calls ------------------------------------------------------------------------------------
-
-    def calls(self, room: int) -> list[str]:
-        """The tree of calls in at most `room` lines."""
-        rows = [row for row in visible(self.shown["calls"]) if not self.is_noise(row)]
-        # left out first: folded rows, then the deepest; so each row has its caller above it
-        ranked = sorted(range(len(rows)), key=lambda n: (rows[n]["folded"], rows[n]["depth"]))
-        kept = [rows[n] for n in sorted(ranked[: max(0, room - 1)])]
-        more = len(rows) - len(kept)
-        names = ["  " * row["depth"] + shorten(row["name"], max(16, self.width - 58 - 2 * row["depth"])) for row in kept]
-        width = max([len(name) for name in names], default=0)
-        at = min(28, max([len(row["place"]) for row in kept], default=0))
-        whose = {"own": "your code", "model": self.shown["library"]}
-        marks = [f"{MARKS[o]} {words}" for o, words in whose.items() if any(row["owner"] == o for row in rows)]
-        note = f"  ({', '.join(marks)})" if self.mixed else ""
-        out = [self.paint("Calls", "bold") + self.paint(note, "soft")]
-        for row, name in zip(kept, names, strict=True):
-            mark = MARKS[row["owner"]] + " " if self.mixed else "  "
-            place = shorten(row["place"], at)
-            events, left = [], self.width - width - at - 6
-            for kind, words in row["events"]:
-                fits = next((w for w in (words, words.partition(",")[0]) if len(w) <= left), "")
-                left -= len(fits) + 3
-                events += [self.paint(fits, _STYLES.get(kind, "soft"))] if fits else []
-            out.append(f"{mark}{name:<{width}}  " + self.paint(f"{place:<{at}}", "soft") + "  " + " · ".join(events))
-        if more > 0:
-            out[0] += self.paint(f"  ({plural(more, 'row')} not shown)", "soft")
-        return out
-
-    def is_noise(self, row: CallRow) -> bool:
-        """Whether a row is folded and has no event other than that there was nothing to compile."""
-        return row["folded"] and all(kind == "empty" for kind, _ in row["events"])
+        head = terminal.paint(text, colour, "bold") + shorten(row["title"], max(20, terminal.width - len(text)))
+        more = _placed(row, shown["library"], owners, terminal) if number < PLACED else []
+        left = room - len(out) - (number < len(rows) - 1) - 2
+        if left < 1:
+            out.append(terminal.paint(f"    … and {plural(len(rows) - number, 'more cause')}", "soft"))
+            break
+        out += [head, *(more if len(more) < left else [])]
+    return [*out, "", terminal.paint("More about the breaks: print(report.details())", "soft")]
 
 
-def visible(rows: list[CallRow]) -> list[CallRow]:
-    """The rows that are not below a folded one."""
-    out: list[CallRow] = []
-    hidden_below: int | None = None
-    for row in rows:
-        if hidden_below is not None and row["depth"] > hidden_below:
-            continue
-        hidden_below = row["depth"] if row["folded"] else None
-        out.append(row)
+def _placed(row: CauseRow, library: str, owners: set[str], terminal: Terminal) -> list[str]:
+    """The other lines of a cause: what to do, where, and what runs eagerly because of it."""
+    out = terminal.labelled("    → ", row["fix"], 1, "green")
+    for owner, group in groupby(row["places"], lambda place: place["owner"]):
+        whose = {"own": "your code: ", "model": f"{library}: "}.get(owner, "other libraries: ")
+        whose = whose if len(owners) > 1 or owner == "own" else ""
+        out += terminal.wrap(whose + ", ".join(_by_function(list(group))), "      ", 2)
+    if row["eager"]:
+        words = "runs eagerly: " if row["kind"] == "break" else "runs eagerly, compiled too often: "
+        names = listing(row["eager"][:FUNCTIONS], terminal.width - 6 - len(words))
+        out.append(terminal.paint("      " + words + names, "soft"))
     return out
+
+
+def _by_function(places: list[CausePlace]) -> list[str]:
+    """The places by function: `poolers.py:104 _infer_scale (5×)`, `poolers.py:122 :125 _setup`."""
+    parts = []
+    for (file, function), group in groupby(places, lambda p: (p["place"].rpartition(":")[0], p["function"])):
+        own = list(group)
+        lines = " ".join(f":{p['place'].rpartition(':')[2]}" for p in own[:6]) + (" …" if len(own) > 6 else "")
+        times = sum(p["times"] for p in own)
+        parts.append(f"{file}{lines} {function}" + (f" ({times}×)" if times > len(own) else ""))
+    return parts

@@ -15,7 +15,7 @@ from dynascope.widgets.features.compile_time import compile_time_lines
 from dynascope.widgets.features.fixes import fix_lines
 from dynascope.widgets.features.frames import skipped_lines
 from dynascope.widgets.features.graphs import graph_lines
-from dynascope.widgets.features.overview import OverviewText, overview
+from dynascope.widgets.features.overview import SCREEN, overview, overview_lines
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.recompiles import recompile_lines, recompile_rows
 from dynascope.widgets.features.run_time import input_lines, run_time_lines
@@ -65,17 +65,18 @@ def _lines(report: Report, t: Terminal, whole: bool) -> list[str]:
     head += limits
     head += t.part("What to do first", lambda: first_lines(recommendation(places), t))
     fixes = t.part("The fixes", lambda: fix_lines(places, t, MOST))
+    skipped = t.part("The skipped frames", lambda: skipped_lines(places, t, MOST if small else 3))
     run_time = t.part("The run time", lambda: run_time_lines(places, t, MOST))
     inputs = t.part("The inputs", lambda: input_lines(report, t, 2 * MOST))
     notes = t.part("The notes", lambda: note_lines(report, t, MOST if small else 2, 40 if whole else 3))
     if shown is not None:
-        brief = [*fixes[:2], *run_time[:2], *inputs[:2], *notes]
-        large = OverviewText(shown, t.colour, t.width)
-        return head + t.part("The overview", lambda: large.lines(len(head) + len(brief))) + brief
+        brief = [*skipped, *fixes[:2], *run_time[:2], *inputs[:2], *notes]
+        room = SCREEN - len(head) - len(brief)
+        return head + t.part("The overview", lambda: overview_lines(shown, t, room)) + brief
     return [
         *head,
         *t.part("The breaks", lambda: break_lines(places, t, MOST)),
-        *t.part("The skipped frames", lambda: skipped_lines(places, t, MOST)),
+        *skipped,
         *t.part("The recompiles", lambda: recompile_lines(recompile_rows(places, refused=False), t, MOST)),
         *fixes,
         *run_time,
