@@ -101,9 +101,8 @@ def build_parser() -> argparse.ArgumentParser:
     test.add_argument("--update", action="store_true", help="Store the new outputs of notebooks instead of comparing.")
     test.add_argument(
         "--timeout", type=float, default=DEFAULT_TIMEOUT, metavar="SECONDS",
-        help="Limit of a cell where neither it nor its page gives one (default: %(default)g; 0: none).",
+        help="Limit of a cell where its page gives none (default: %(default)g; 0: none).",
     )  # fmt: skip
-    test.add_argument("-n", "--parallel", type=int, default=1, metavar="N", help="Pages to run at once (default: 1).")
     return parser
 
 
@@ -442,7 +441,7 @@ def _test(chosen: argparse.Namespace) -> int:
     from dynascope.docs_tests.runner import run_pages
 
     try:
-        return run_pages(chosen.paths, update=chosen.update, timeout=chosen.timeout, parallel=chosen.parallel)
+        return run_pages(chosen.paths, update=chosen.update, timeout=chosen.timeout)
     except PageError as error:
         raise UsageError(str(error)) from None
 

@@ -33,12 +33,11 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     config = parent.config
     if not config.getoption("--dynascope"):
         return None
-    from dynascope.docs_tests.pages import SUFFIXES, is_page
+    from dynascope.docs_tests.pages import is_page
 
-    if file_path.suffix not in SUFFIXES or ".ipynb_checkpoints" in file_path.parts:
+    if ".ipynb_checkpoints" in file_path.parts or not is_page(file_path):
         return None
-    named = any(Path(str(given).split("::")[0]).resolve() == file_path for given in config.args)
-    return PageFile.from_parent(parent, path=file_path) if is_page(file_path, explicit=named) else None
+    return PageFile.from_parent(parent, path=file_path)
 
 
 class PageFile(pytest.File):

@@ -89,8 +89,6 @@ this_is_not_run()
 ```{code-cell}
 ---
 tags: [raises-exception]
-mystnb:
-  execution_timeout: 7
 ---
 f("two")
 ```

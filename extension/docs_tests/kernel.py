@@ -33,9 +33,6 @@ INTERRUPT_SECONDS = 10
 #: keeps the debugger's warning about frozen modules out of outputs
 _ENVIRONMENT = {"PYDEVD_DISABLE_FILE_VALIDATION": "1"}
 
-#: set after Ctrl-C: every page in every thread stops
-interrupted = threading.Event()
-
 _log = logging.getLogger(__name__)
 _log.addHandler(logging.NullHandler())
 _log.propagate = False  # nbclient logs what it also raises
@@ -141,16 +138,14 @@ def merge_streams(cell: Any) -> None:
     cell.outputs = merged
 
 
-def execute(
-    notebook: Any, folder: str, *, timeout: Callable[[Any], float | None], on_cell: Callable[[int], None], before: str
-) -> None:
+def execute(notebook: Any, folder: str, *, timeout: float | None, on_cell: Callable[[int], None], before: str) -> None:
     """Execute every cell of `notebook` in place, with `folder` as the current directory.
 
     The work happens in a thread of its own with its own event loop.  There, nbclient leaves the signal handlers alone, and
     Ctrl-C ends the run instead of killing one kernel and continuing.
 
     Args:
-        timeout: returns the time limit of a cell in seconds.
+        timeout: the time limit of each cell in seconds.
         on_cell: called with the index of each cell before it runs.
         before: code that IPython runs when it starts.
 
@@ -167,7 +162,7 @@ def execute(
 
         client = Client(
             notebook, resources={"metadata": {"path": folder}}, startup_timeout=STARTUP_SECONDS, store_widget_state=False,
-            record_timing=False, shutdown_kernel="immediate", log=_log, timeout_func=timeout,
+            record_timing=False, shutdown_kernel="immediate", log=_log, timeout_func=lambda cell: timeout,
             on_cell_execute=lambda cell, cell_index: on_cell(cell_index),
         )  # fmt: skip
         client.scratch = scratch
@@ -187,8 +182,6 @@ def execute(
         try:
             while thread.is_alive():
                 thread.join(0.2)  # short, so that Ctrl-C is noticed quickly on every platform
-                if interrupted.is_set():
-                    raise KeyboardInterrupt
         finally:
             client.kill()  # before the folder is removed: a kernel that still runs would write into it
             thread.join(5)

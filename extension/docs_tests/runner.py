@@ -1,51 +1,40 @@
 """Runs pages, each in a fresh kernel, and reports what differs from the outputs that the page stores.
 
 `dynascope test` and the pytest plugin both call `run_page`.  It honours the tags `raises-exception` (may raise),
-`expect-exception` (must raise), `skip-execution`, `requires-cuda` and `remove-*`, the option `execution_timeout` of a cell or
-page, and the page's `execution_mode`, `execution_allow_errors` and `execution_in_temp`.  If the file stores outputs, the new
-ones are compared with them (`docs_tests.outputs`); with `update`, the new outputs are written instead.
+`expect-exception` (must raise), `skip-execution`, `requires-cuda` and `remove-*`, and MyST-NB's `execution_timeout` and
+`execution_mode` of a page.  If the file stores outputs, the new ones are compared with them (`docs_tests.outputs`); with
+`update`, the new outputs are written instead.
 """
 
 from __future__ import annotations
 
 import copy
 import functools
-import itertools
-import os
 import re
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from dynascope.compiler.report import plural
-from dynascope.compiler.source.origin import is_users
-from dynascope.docs_tests import kernel
 from dynascope.docs_tests.outputs import EXPECTATION_ERROR, compare, error_name, normalize
 from dynascope.docs_tests.pages import DEFAULT_TIMEOUT, Page, PageError, find, is_hidden, read, tags_of
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _CELL_LINE = re.compile(r"Cell In\[(\d+)\],? line (\d+)")
-#: how IPython begins the block of a frame in a file
-_FRAME = re.compile(r"\s*File (.+?):\d+")
 
 
 @dataclass
 class Problem:
-    """One thing that is wrong with a page; `line` is a line of the cell, `page_line` a line of the file."""
+    """One thing that is wrong with a page; `line` is a line of the cell."""
 
     path: str
     what: str
     cell: int | None = None
     line: int | None = None
-    page_line: int | None = None
     detail: str = ""
     source: str = ""
     #: whether `--update` would accept it
@@ -57,9 +46,11 @@ class Problem:
             place += f", code cell {self.cell}"
         if self.line is not None:
             place += f", line {self.line}"
-        if self.page_line is not None:
-            place += f" ({Path(self.path).name}:{self.page_line})"
-        parts = [f"{place}: {self.what}", *_indented(self.detail), *_numbered(self.source, self.line)]
+        parts = [
+            f"{place}: {self.what}",
+            *(f"    {line}".rstrip() for line in self.detail.splitlines()),
+            *_numbered(self.source, self.line),
+        ]
         if self.updatable:
             parts.append(f"    If this is right now: dynascope test --update {self.path}")
         return "\n".join(parts)
@@ -107,7 +98,7 @@ def run_page(
         update: instead of comparing, write the new outputs of a notebook, unless there is a problem.
         compare_stored: if False, stored outputs are not compared; unexpected and missing errors, time-outs, and a kernel
             that dies or does not start are still problems.
-        timeout: seconds for a cell if neither it nor the page gives a limit.
+        timeout: seconds for a cell if the page gives no limit.
         before: code that the kernel runs when it starts.
     """
     path = Path(path)
@@ -115,7 +106,7 @@ def run_page(
     result = Result(path)
     try:
         page = read(path)
-        limits = [page.timeout(cell, timeout) for cell in page.notebook.cells]
+        limit = page.timeout(timeout)
         result.skipped = page.skip_reason() or _cuda_reason(tags_of(page.notebook))
     except PageError as error:
         result.problems.append(Problem(str(path), str(error).removeprefix(f"{path}: ")))
@@ -123,15 +114,12 @@ def run_page(
     except Exception as error:  # metadata of the wrong type
         result.problems.append(Problem(str(path), f"cannot be read: {type(error).__name__}: {error}"))
         return result
-    result.notes += page.notes
     if result.skipped:
         return result
 
     work = copy.deepcopy(page.notebook)
-    _prepare(page, work)
-    with tempfile.TemporaryDirectory(prefix="dynascope-") as temporary:
-        folder = temporary if page.option("execution_in_temp") else _folder(page)
-        started, stopped = _execute(page, work, folder, limits, before)
+    _prepare(work)
+    started, stopped = _execute(page, work, limit, before)
     for index, cell in page.code_cells():
         work.cells[index].metadata = copy.deepcopy(cell.metadata)
     result.problems += stopped
@@ -153,19 +141,19 @@ def _cuda_reason(tags: set[str]) -> str | None:
     return "needs a CUDA device" if "requires-cuda" in tags and not has_cuda() else None
 
 
-def _execute(page: Page, work: Any, folder: str, limits: list[float | None], before: str) -> tuple[list[int], list[Problem]]:
-    """Execute the cells of `work` in this folder; returns the indexes of those that started, and what stopped the run."""
+def _execute(page: Page, work: Any, limit: float | None, before: str) -> tuple[list[int], list[Problem]]:
+    """Execute the cells of `work`; returns the indexes of those that started, and what stopped the run."""
     from nbclient.exceptions import CellExecutionError, CellTimeoutError
 
     from dynascope.docs_tests.kernel import KernelDied, execute
 
     started: list[int] = []
     try:
-        execute(work, folder, timeout=lambda cell: limits[started[-1]], on_cell=started.append, before=before)
+        execute(work, _folder(page), timeout=limit, on_cell=started.append, before=before)
     except CellExecutionError as error:
         return started, [_raised(page, work, started[-1], error.ename, error.evalue)]
     except CellTimeoutError:
-        what = f"timed out after {limits[started[-1]]:g} s; the kernel was killed, and the rest of the page was not run"
+        what = f"timed out after {limit:g} s; the kernel was killed, and the rest of the page was not run"
         return started, [_problem(page, started[-1], what, _line_of_error(work.cells[started[-1]], len(started)))]
     except KernelDied as error:
         what = f"the kernel died ({error.how})"
@@ -179,13 +167,13 @@ def _folder(page: Page) -> str:
     return str(page.path.resolve().parent)
 
 
-def _prepare(page: Page, work: Any) -> None:
-    """Translate our tags and the page's options to the tags that nbclient knows."""
+def _prepare(work: Any) -> None:
+    """Translate our tags to those that nbclient knows."""
     for cell in work.cells:
         if cell.cell_type != "code":
             continue
         tags = tags_of(cell)
-        if "expect-exception" in tags or page.option("execution_allow_errors"):
+        if "expect-exception" in tags:
             tags.add("raises-exception")
         if _cuda_reason(tags):
             tags.add("skip-execution")
@@ -221,7 +209,7 @@ def _update(page: Page, work: Any) -> bool:
     """Write the new outputs; returns False if the file is unchanged."""
     before = page.path.read_bytes()
     normalize(work, _folder(page))
-    Page(page.path, work, page.first_lines).write()
+    Page(page.path, work).write()
     return page.path.read_bytes() != before
 
 
@@ -231,9 +219,7 @@ def _problem(page: Page, index: int | None, what: str, line: int | None = None, 
     source = page.notebook.cells[index].source
     if line is not None and not 1 <= line <= source.count("\n") + 1:
         line = None  # not a line of this cell
-    first = page.first_lines[index]
-    page_line = None if first is None else first + (line or 1) - 1
-    return Problem(str(page.path), what, page.number(index), line, page_line, detail, source)
+    return Problem(str(page.path), what, page.number(index), line, detail, source)
 
 
 def _raised(page: Page, work: Any, index: int, name: str, message: str = "") -> Problem:
@@ -242,7 +228,7 @@ def _raised(page: Page, work: Any, index: int, name: str, message: str = "") -> 
     error = _error_of(cell)
     message = (error.get("evalue") or message or " ").splitlines()[0].strip()
     what = f"a new error: {name}: {message}" if message else f"a new error: {name}"
-    return _problem(page, index, what, _line_of_error(cell, cell.get("execution_count")), _trimmed(_traceback(error)))
+    return _problem(page, index, what, _line_of_error(cell, cell.get("execution_count")), "\n".join(_traceback(error)[1:]))
 
 
 def _error_of(cell: Any) -> Any:
@@ -260,27 +246,6 @@ def _line_of_error(cell: Any, count: int | None) -> int | None:
     return own_lines[-1] if own_lines else None
 
 
-def _trimmed(blocks: list[str]) -> str:
-    """A traceback in which frames in libraries are only counted; the last block, the exception's own text, may be cut."""
-
-    def is_library(block: str) -> bool:
-        frame = _FRAME.match(block)
-        return frame is not None and not is_users(os.path.expanduser(frame[1]))
-
-    kept: list[str] = []
-    for library, group in itertools.groupby(blocks[1:-1], is_library):
-        frames = [block.strip("\n") for block in group]
-        kept += [f"... {plural(len(frames), 'frame')} in libraries ..."] if library else frames
-    lines = blocks[-1].strip().splitlines() if blocks else []
-    if len(lines) > 30:
-        lines = [*lines[:20], f"... {len(lines) - 25} lines ...", *lines[-5:]]
-    return "\n".join([*kept, *lines])
-
-
-def _indented(text: str) -> list[str]:
-    return [f"    {line}".rstrip() for line in text.splitlines()]
-
-
 def _numbered(source: str, line: int | None) -> list[str]:
     """The cell's source with line numbers; `line` is marked."""
     return [f"  {'>' if n == line else ' '} {n:3d}  {text}".rstrip() for n, text in enumerate(source.splitlines(), 1)]
@@ -289,7 +254,7 @@ def _numbered(source: str, line: int | None) -> list[str]:
 # -- many pages ------------------------------------------------------------------------------------
 
 
-def run_pages(paths: Sequence[str], *, update: bool = False, timeout: float, parallel: int = 1) -> int:
+def run_pages(paths: Sequence[str], *, update: bool = False, timeout: float) -> int:
     """Run every page in `paths`; returns 0 if none failed, otherwise 1.
 
     Raises PageError, with a one-line message, if a path is missing or unsuitable, or if there is no page or no ipykernel.
@@ -301,15 +266,9 @@ def run_pages(paths: Sequence[str], *, update: bool = False, timeout: float, par
         raise PageError("running pages needs a kernel: pip install ipykernel")
     start = time.monotonic()
     results: list[Result] = []
-    with ThreadPoolExecutor(max(parallel, 1)) as pool:
-        try:
-            for result in pool.map(partial(run_page, update=update, timeout=timeout), pages):
-                print(_line(result), flush=True)
-                results.append(result)
-        except KeyboardInterrupt:
-            kernel.interrupted.set()
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    for page in pages:
+        results.append(run_page(page, update=update, timeout=timeout))
+        print(_line(results[-1]), flush=True)
     for result in results:
         for problem in result.problems:
             print(f"\n{problem}")

@@ -28,8 +28,6 @@ def test_an_error_names_notebook_cell_line_source_and_reason(make: Maker) -> Non
     text = only(path)
     assert text.startswith(f"{path}, code cell 2, line 3: a new error: JSONDecodeError: ")
     assert "  >   3      return json.loads(n)" in text
-    assert "frames in libraries" in text
-    assert "json/decoder.py" not in text
     assert "never" not in text
 
 
@@ -86,9 +84,9 @@ def test_a_hung_cell_is_killed_with_its_kernel_and_what_it_started(make: Maker, 
         "pathlib.Path('pids').write_text(f'{os.getpid()} {child.pid}')\n"
         "while True: pass\n"
     )
-    path = make("x = 1", cell(source, execution_timeout=2))
+    path = make("x = 1", source)
     start = time.monotonic()
-    text = only(path)
+    text = only(path, timeout=2)
     assert time.monotonic() - start < 30
     assert "code cell 2: timed out after 2 s; the kernel was killed, and the rest of the page was not run" in text
     assert "while True: pass" in text
@@ -113,7 +111,7 @@ def test_a_kernel_that_dies_is_named_with_its_last_words(make: Maker) -> None:
 
 def test_a_cell_that_hangs_is_interrupted_first_and_its_line_named(make: Maker, tmp_path: Path) -> None:
     source = "import pathlib, time\ndef hang():\n    try: time.sleep(60)\n    finally: pathlib.Path('cleaned').touch()"
-    text = only(make(source, cell("x = 1\nhang()\nx = 2", execution_timeout=1)))
+    text = only(make(source, "x = 1\nhang()\nx = 2"), timeout=1)
     assert "code cell 2, line 2: timed out after 1 s" in text
     assert "  >   2  hang()" in text
     assert (tmp_path / "cleaned").exists()
@@ -143,8 +141,7 @@ def test_a_myst_page_runs_unchanged(tmp_path: Path) -> None:
     printed = [o.text for c in result.notebook.cells for o in c.get("outputs", []) if o.output_type == "stream"]
     assert "unsupported operand" in printed[0]
     page.write_text(MYST.replace("tags: [raises-exception]\n", ""))
-    line = page.read_text().splitlines().index('f("two")') + 1
-    assert only(page).startswith(f"{page}, code cell 3, line 1 (page.md:{line}): a new error: TypeError")
+    assert only(page).startswith(f"{page}, code cell 3, line 1: a new error: TypeError")
     assert page.read_text().startswith("---\nfile_format")
 
 
@@ -212,11 +209,6 @@ def test_update_stores_the_new_structure_and_no_times_addresses_or_widgets(store
     assert notebook.cells[1].outputs[0].data[MIME]["breaks"][0]["type"] == "print"
     assert run_page(stored).ok
     assert not run_page(stored, update=True).updated
-
-
-def test_a_page_may_run_in_a_temporary_folder(make: Maker, tmp_path: Path) -> None:
-    assert run_page(make("open('made', 'w').close()", mystnb={"execution_in_temp": True})).ok
-    assert not (tmp_path / "made").exists()
 
 
 def test_the_cell_of_several_problems_is_shown_once(stored: Path) -> None:

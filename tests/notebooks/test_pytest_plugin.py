@@ -8,7 +8,7 @@ import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
-from notebook_making import MYST, Maker, cell
+from notebook_making import MYST, Maker
 
 
 def pytest_in(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -41,7 +41,7 @@ def test_without_the_flag_pages_are_left_alone(make: Maker, tmp_path: Path) -> N
 
 
 def test_time_limit(make: Maker, tmp_path: Path) -> None:
-    make(cell("import time; time.sleep(60)", execution_timeout=1))
+    make("import time; time.sleep(60)", mystnb={"execution_timeout": 1})
     done = pytest_in(tmp_path, "--dynascope")
     assert done.returncode == 1
     assert "timed out after 1 s" in done.stdout
