@@ -1,4 +1,4 @@
-"""Runs one captured graph again on its own: times it eagerly and compiled, times each operation, and measures peak memory.
+"""Runs one captured graph again on its own: times it eagerly and compiled, and times each operation.
 
 The report keeps neither tensors nor modules, so the graph is built from its text (`rebuild`) and its inputs from their
 descriptions (`synthetic_inputs`).  "Eager" calls the graph operation by operation, as Python would; "compiled" is the backend's
@@ -13,9 +13,9 @@ The text has the name, function and arguments of every node, from which a node w
 `torch.fx.Graph`.  Functions are looked up by name, so the text must come from this process, where the same operators are
 registered.
 
-An input has the recorded shape, dtype, stride and device.  Floating-point numbers are drawn from N(0, 1), or from [0, 1) if
-`well_conditioned`.  Booleans are random; integers are 0 or 1, or all 0 if `well_conditioned`, and so mostly valid as indices.
-The numbers come from a separate generator with a fixed seed, so they are always the same, and no
+An input has the recorded shape, dtype, stride and device, and what most graphs accept: floating-point numbers are drawn from
+[0, 1), so they can be probabilities; square matrices are positive definite; booleans are random; integers are 0, and so
+mostly valid as indices.  The numbers come from a separate generator with a fixed seed, so they are always the same, and no
 other random state changes.
 """
 
@@ -57,8 +57,6 @@ class NotRunnable(ValueError):
 RECORDED = "recorded"
 #: prefix of the operators that call a Triton kernel of the program, which they name by its number in a table of torch's
 _KERNELS = "triton_kernel_wrapper"
-#: prefix of Dynamo's wrappers of NumPy functions, operators and methods: `wrapped_sum` may be `numpy.sum` or an array's method
-_NUMPY = "torch__dynamo_utils_"
 #: operators that wait for other processes
 _DISTRIBUTED = re.compile(r"c10d|\bfsdp\b|symm_mem|\.distributed\.")
 #: prefix of a function's printed name -> its module: `math_sqrt`, where FX prints an underscore for the dot, or `operator.add`
@@ -158,10 +156,6 @@ def function(name: str) -> Callable[..., Any]:
         raise NotRunnable(f"it calls {name}, which waits for other processes")
     if last.startswith(_KERNELS):
         raise NotRunnable("it calls a Triton kernel of the program, which the report does not keep")
-    if last.startswith(_NUMPY):
-        raise NotRunnable(
-            f"it calls NumPy ({last.removeprefix(_NUMPY)}), and the graph's text does not say which of NumPy's functions"
-        )
     import torch
 
     target: Any = torch
@@ -202,15 +196,12 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {"Max": max, "Min": min, "Mod": oper
 
 
 class SyntheticInputs:
-    """Creates the inputs of one graph, always the same ones; `sizes`: the values of the symbols in its shapes.
+    """Creates the inputs of one graph, always the same ones; `sizes`: the values of the symbols in its shapes."""
 
-    `well_conditioned`: floats between 0 and 1, square matrices positive definite (probabilities, covariances), integers 0.
-    """
-
-    def __init__(self, sizes: Sizes, device: str | None, well_conditioned: bool = False) -> None:
+    def __init__(self, sizes: Sizes, device: str | None) -> None:
         import torch
 
-        self.sizes, self.device, self.well_conditioned = sizes, device, well_conditioned
+        self.sizes, self.device = sizes, device
         self.generator = torch.Generator().manual_seed(0)
 
     def __call__(self, node: Node) -> Any:
@@ -238,7 +229,7 @@ class SyntheticInputs:
                 reach = 1 + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
                 value = torch.as_strided(self.numbers(reach, dtype).to(device), shape, stride)
             is_square = len(shape) > 1 and shape[-2] == shape[-1]
-            if self.well_conditioned and dtype.is_floating_point and is_square and 0 not in value.stride():
+            if dtype.is_floating_point and is_square and 0 not in value.stride():
                 # diagonally dominant
                 value.add_(torch.eye(shape[-1], dtype=dtype, device=device) * shape[-1]).div_(shape[-1] + 1)
             return value
@@ -251,9 +242,8 @@ class SyntheticInputs:
 
         if dtype.is_floating_point or dtype.is_complex:
             drawn = torch.complex64 if dtype.is_complex else torch.float64 if dtype == torch.float64 else torch.float32
-            draw = torch.rand if self.well_conditioned else torch.randn
-            return draw(count, generator=self.generator, dtype=drawn, device="cpu").to(dtype)
-        most = 1 if self.well_conditioned and dtype != torch.bool else 2
+            return torch.rand(count, generator=self.generator, dtype=drawn, device="cpu").to(dtype)
+        most = 2 if dtype == torch.bool else 1
         return torch.randint(most, (count,), generator=self.generator, dtype=torch.int64, device="cpu").to(dtype)
 
 
@@ -277,15 +267,7 @@ WARM_UP = 2
 BUDGET = 10.0
 #: number of calls that are timed even if they take longer, unless fewer are requested
 FEWEST = 3
-#: "Device Type" of the CPU in the profiler's memory events; other devices have higher numbers
-_CPU = 0
 _BRANCHES = frozenset({"cond", "while_loop"})
-#: operations that check the values of their inputs; on a GPU, a failed check makes the process unusable
-_CHECKED = frozenset({"bernoulli", "binary_cross_entropy", "multinomial", "poisson"})
-
-
-class SyntheticInputError(NotRunnable):
-    """The graph fails on synthetic inputs."""
 
 
 def default_backend(settings: Mapping[str, Any]) -> str:
@@ -302,12 +284,7 @@ def run_graph(graph: Graph, device: str | None, backend: str, calls: int = CALLS
     try:
         if graph.ops is None:
             raise NotRunnable("it was compiled before the recording, so its operations are not known")
-        try:
-            return _run(graph, device, backend, calls, well_conditioned=False)
-        except SyntheticInputError as error:
-            with contextlib.suppress(NotRunnable):
-                return _run(graph, device, backend, calls, well_conditioned=True)
-            raise error from None
+        return _run(graph, device, backend, calls)
     except NotRunnable as reason:
         raise NotRunnable(f"{graph.id} cannot be run again: {reason}") from reason.__cause__
 
@@ -324,12 +301,12 @@ def run_in_report(report: Report, id: str, *, device: str | None, backend: str |
     return run
 
 
-def _run(graph: Graph, device: str | None, backend: str, calls: int, *, well_conditioned: bool) -> GraphRun:
+def _run(graph: Graph, device: str | None, backend: str, calls: int) -> GraphRun:
     import torch
 
     # isolate each attempt, because a graph that fails may leave modes entered; torch.func's derivatives need gradients enabled
     with isolated(), torch.set_grad_enabled(_calls(graph, frozenset({"grad_increment_nesting"}))):
-        return Case(graph, device, well_conditioned).run(backend, calls)
+        return Case(graph, device).run(backend, calls)
 
 
 @contextlib.contextmanager
@@ -353,17 +330,15 @@ def isolated() -> Iterator[None]:
 
 
 class Case:
-    """One graph with its inputs, on `device` (None: where it was recorded); `well_conditioned` is for SyntheticInputs."""
+    """One graph with its inputs, on `device` (None: where it was recorded)."""
 
-    def __init__(self, graph: Graph, device: str | None, well_conditioned: bool = False) -> None:
-        import torch
-
-        self.graph, self.well_conditioned = graph, well_conditioned
+    def __init__(self, graph: Graph, device: str | None) -> None:
+        self.graph = graph
         self.device, self.moved_to = _device(graph, device), device
         self.notes: list[str] = []
         self.attributes: dict[str, Any] = {}
         recorded = {n.name: n for n in graph.nodes}
-        make = SyntheticInputs(graph.sizes, device, well_conditioned)
+        make = SyntheticInputs(graph.sizes, device)
 
         def attribute(name: str) -> Any:
             node = next((n for n in graph.nodes if n.op == "get_attr" and n.target == name), None)
@@ -375,7 +350,6 @@ class Case:
 
         self.rebuild: Callable[[], torch.fx.GraphModule] = lambda: rebuild(graph.code, attribute, device)
         self.module = self.rebuild()
-        torch.set_default_dtype(_default_dtype(self.module.graph, recorded))
         self.inputs = [make(recorded[n.meta[RECORDED]]) for n in self.module.graph.nodes if n.op == "placeholder"]
         #: the tensors that the graph changes in place, each with a copy of its original values
         self.changed: list[tuple[torch.Tensor, torch.Tensor]] = []
@@ -397,14 +371,18 @@ class Case:
         """Call the graph once, to see whether synthetic inputs work and which tensors it changes in place."""
         import torch
 
-        if self.device != "cpu" and (_has_integers(self.inputs) or _calls(self.graph, _CHECKED)):
-            _dry_run(self.graph, self.well_conditioned)
+        if self.device != "cpu" and _has_integers(self.inputs):
+            try:
+                Case(self.graph, "cpu").check()
+            except NotRunnable as error:
+                if "index" in str(error).lower():  # on a GPU, a wrong index makes the process unusable
+                    raise
         before = [(t, t._version, t.clone()) for t in [*self.inputs, *self.attributes.values()] if isinstance(t, torch.Tensor)]
         try:
             self.module(*self.inputs)
             self.wait()
         except Exception as error:
-            raise SyntheticInputError(f"on synthetic data it raised {_one_line(error)}") from None
+            raise NotRunnable(f"on synthetic data it raised {_one_line(error)}") from None
         # the version counter shows most changes; comparing values shows the others, such as running statistics
         self.changed = [(t, copy) for t, version, copy in before if t._version != version or not torch.equal(t, copy)]
 
@@ -426,7 +404,7 @@ class Case:
         return compiled
 
     def measure(self, backend: str, compiled: Callable[..., Any] | None, calls: int) -> GraphRun:
-        """Time the eager calls, the compiled ones and each operation in turns, then measure the memory peaks."""
+        """Time the eager calls, the compiled ones and each operation in turns."""
         eager_times: list[float] = []
         compiled_times: list[float] = []
         ops: dict[str, list[float]] = {}
@@ -443,38 +421,23 @@ class Case:
             device=self.device, device_name=profile.device_name(self.device), backend=backend, calls=len(eager_times),
             eager_seconds=statistics.median(eager_times), eager_spread=quartiles(eager_times),
             ops=[OpTime(node=name, seconds=statistics.median(times)) for name, times in ops.items()],
-            eager_peak_bytes=self.peak(self.module),
         )  # fmt: skip
         if compiled is not None:
             result.compiled_seconds = statistics.median(compiled_times)
             result.compiled_spread = quartiles(compiled_times)
             result.speed_up = result.eager_seconds / result.compiled_seconds
-            # a CUDA graph keeps its memory between calls, in its own pool
-            result.compiled_peak_bytes = self.peak(compiled) if backend != "cudagraphs" else None
         return result
 
     def timed_calls(self, kind: Callable[..., Any], count: int, warm_up: int = 0) -> list[float]:
         return profile.timed_calls(iter(lambda: self.prepared(kind), None), self.wait, count, warm_up)
-
-    def peak(self, kind: Callable[..., Any]) -> int | None:
-        if running.profiler_is_on():  # starting a second profiler would stop the program's
-            note = "the memory peak is unknown: the program runs a profiler, and a second one would stop it"
-            self.notes += [note] * (note not in self.notes)
-            return None
-        return _peak_bytes(self.prepared(kind), self.device)
 
     def caveats(self) -> Iterator[str]:
         """Sentences on how far the figures can be trusted."""
         devices = sorted({n.device for n in self.graph.nodes if n.device})
         if self.moved_to is not None and set(devices) - {self.moved_to}:
             yield f"recorded on {', '.join(devices)}, run on {self.moved_to}"
-        if self.well_conditioned:
-            yield (
-                "the graph fails on numbers from N(0, 1): floats are between 0 and 1, square matrices positive definite, "
-                "integers 0"
-            )
-        elif _has_integers(self.inputs):
-            yield "integers are 0 or 1: looking them up in a large table takes less time than with others"
+        if _has_integers(self.inputs):
+            yield "integers are 0: looking them up in a large table takes less time than with others"
         if self.changed:
             yield f"the graph changes {plural(len(self.changed), 'tensor')} in place, restored before each call"
         if _calls(self.graph, _BRANCHES):
@@ -530,29 +493,6 @@ def _device(graph: Graph, requested: str | None) -> str:
     return device
 
 
-def _dry_run(graph: Graph, well_conditioned: bool = False) -> None:
-    """Run the graph on the CPU; raises SyntheticInputError for a bad index or probability, which would be fatal on a GPU."""
-    try:
-        Case(graph, "cpu", well_conditioned).check()
-    except SyntheticInputError as error:
-        if "index" in str(error).lower() or _calls(graph, _CHECKED):
-            raise
-
-
-def _default_dtype(graph: torch.fx.Graph, recorded: Mapping[str, Node]) -> torch.dtype:
-    """The default dtype of the recorded program, inferred from a tensor that it created without a dtype; else float32."""
-    import torch
-
-    for node in graph.nodes:
-        named = any(isinstance(v, torch.dtype) for v in [*node.args, *node.kwargs.values()])
-        known = recorded.get(node.meta.get(RECORDED, ""))
-        makes_tensor = node.op == "call_function" and not node.all_input_nodes and not named
-        if makes_tensor and known is not None and known.dtype in ("float64", "float16", "bfloat16"):
-            dtype: torch.dtype = getattr(torch, known.dtype)
-            return dtype
-    return torch.float32
-
-
 def _has_integers(values: list[Any]) -> bool:
     import torch
 
@@ -568,29 +508,3 @@ def _calls(graph: Graph, names: frozenset[str]) -> bool:
 def _one_line(error: BaseException) -> str:
     """The class of the error and the first line of its message, cut to 300 characters."""
     return f"{type(error).__name__}: {first_line(str(error))}"[:300].rstrip(": ")
-
-
-def _peak_bytes(call: Callable[[], Any], device: str) -> int | None:
-    """The most bytes that torch's allocators for this device held during a call, beyond those held before it.
-
-    Read from the memory events of torch.profiler, so that torch's memory statistics, which belong to the user, need no reset.
-    What a library allocates itself (scratch space for a matrix product) is not counted.  None if there are no memory events.
-    """
-    import torch
-
-    kind = torch.device(device).type
-    with profile.profiled([kind] if kind in ("cuda", "xpu") else [], memory=True) as trace:
-        result = call()
-    del result
-    return _highest(trace.get("traceEvents", []), on_cpu=kind == "cpu")
-
-
-def _highest(events: list[dict[str, Any]], on_cpu: bool) -> int | None:
-    """The highest running sum of allocations and frees on the CPU, or on all other devices; None without such events."""
-    memory = [e for e in events if e.get("name") == "[memory]" and "Bytes" in e.get("args", {})]
-    mine = [e for e in memory if (e["args"].get("Device Type") == _CPU) == on_cpu]
-    held = most = 0
-    for event in sorted(mine, key=lambda e: (float(e["ts"]), e["args"].get("Ev Idx", 0))):
-        held += int(event["args"]["Bytes"])
-        most = max(most, held)
-    return most if mine else None

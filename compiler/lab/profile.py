@@ -133,17 +133,17 @@ def no_collection() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def profiled(kinds: Iterable[str] = (), memory: bool = False) -> Iterator[dict[str, Any]]:
+def profiled(kinds: Iterable[str] = ()) -> Iterator[dict[str, Any]]:
     """Run the block under torch.profiler; yields a dict that holds the trace once the block has ended.
 
-    `kinds`: kinds of devices to watch besides the CPU ("cuda", "xpu"); `memory`: whether to record torch's allocations.
+    `kinds`: kinds of devices to watch besides the CPU ("cuda", "xpu").
     """
     import torch
     from torch.profiler import ProfilerActivity
 
     activities = [ProfilerActivity.CPU, *(getattr(ProfilerActivity, kind.upper()) for kind in kinds)]
     trace: dict[str, Any] = {}
-    profiler = torch.profiler.profile(activities=activities, profile_memory=memory)
+    profiler = torch.profiler.profile(activities=activities)
     with _silent():
         profiler.start()
     try:

@@ -60,9 +60,6 @@ class GraphRun(Part, kw_only=True):
     compiled_spread: list[float] = []
     #: `eager_seconds` / `compiled_seconds`
     speed_up: float | None = None
-    #: the most bytes that torch's allocators held during a call, besides the inputs; None: unknown
-    eager_peak_bytes: int | None = None
-    compiled_peak_bytes: int | None = None
     #: each operation of the eager graph, in order
     ops: list[OpTime] = []
     #: how far the figures can be trusted, one sentence each

@@ -199,8 +199,8 @@ class Report(ReportData, kw_only=True, weakref=True):
             calls: number of timed calls of each kind, eager and compiled; fewer are made if the graph is slow.
 
         Returns:
-            A GraphRun: median seconds, speed-up, time of each operation, peak memory in bytes. It is also kept in the graph's
-            `run`, and every view shows it.
+            A GraphRun: median seconds, speed-up, time of each operation. It is also kept in the graph's `run`, and every view
+            shows it.
 
         Raises:
             KeyError: there is no graph with this id.

@@ -115,7 +115,6 @@ def test_a_graph_runs_on_its_own() -> None:
     run = report.run_graph("g0", calls=5)
     assert run.device == ("cuda:0" if ON_GPU else "cpu")
     assert run.compiled_seconds is not None, run.notes
-    assert run.eager_peak_bytes
     assert len(run.ops) >= 12
     assert all(op.seconds is not None for op in run.ops)
     on_cpu = report.run_graph("g0", device="cpu", calls=3)

@@ -291,19 +291,12 @@ def heat(run: GraphRun | None) -> dict[str, tuple[int, str]]:
 
 def _groups(run: GraphRun, graph: Graph) -> list[BarGroup]:
     times = [("eager", run.eager_seconds, run.eager_spread), (run.backend, run.compiled_seconds, run.compiled_spread)]
-    peaks = [("eager", run.eager_peak_bytes)]
-    peaks += [(run.backend, run.compiled_peak_bytes)] if run.compiled_seconds is not None else []
     longest = max(seconds or 0.0 for _, seconds, _ in times) or 1.0
-    largest = max(peak or 0 for _, peak in peaks) or 1
     groups: list[BarGroup] = [
         {
             "title": f"One call: median of {run.calls} calls (range of the middle half)",
             "bars": [_bar(name, f"{time_text(s)} ({' to '.join(map(time_text, spread))})", s / longest)
                      for name, s, spread in times if s is not None],
-        },
-        {
-            "title": "Peak memory, not counting the inputs",
-            "bars": [_bar(name, "unknown" if n is None else byte_text(n), (n or 0) / largest) for name, n in peaks],
         },
     ]  # fmt: skip
     heats, targets = heat(run), {n.name: n.target for n in graph.nodes}

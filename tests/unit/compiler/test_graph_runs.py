@@ -33,7 +33,6 @@ from dynascope.compiler.lab.graph_run import (
     RECORDED,
     NotRunnable,
     SyntheticInputs,
-    _moved,
     function,
     rebuild,
     size,
@@ -71,11 +70,6 @@ def test_a_graph_is_timed_on_its_own_device(monkeypatch: pytest.MonkeyPatch) -> 
     for device in ("cpu", "cuda:1"):
         profile.waiter(device)()
     assert waited == ["cuda:1"]
-
-
-def test_a_graph_is_moved_with_its_calls_of_cpu_and_cuda() -> None:
-    for method in ("cpu", "cuda"):
-        assert _moved("call_method", method, ("x",), {}, "cuda:1") == ("to", ("x", "cuda:1"), {})
 
 
 def arithmetic(x: torch.Tensor) -> Any:
@@ -220,28 +214,6 @@ def test_the_figures_of_a_run() -> None:
     assert again.graphs[0].run == run
 
 
-def test_the_memory_peak_is_what_is_alive_at_once() -> None:
-    def f(x: torch.Tensor) -> torch.Tensor:
-        y = x + x
-        z = y * x  # two at once
-        return z.cos()  # and two again, for y is let go
-
-    report = explain(f, backend="eager")(torch.ones(1000))
-    run = report.run_graph("g0", backend="inductor", calls=1)
-    assert run.eager_peak_bytes == 2 * 4000
-    assert run.compiled_peak_bytes == 4000  # one kernel, one result
-
-
-def test_memory_events_of_other_devices_do_not_count() -> None:
-    def event(at: float, device: int, taken: int) -> dict[str, Any]:
-        return {"name": "[memory]", "ts": at, "args": {"Device Type": device, "Bytes": taken}}
-
-    events = [event(3, 1, 500), event(1, 1, 100), event(2, 1, -100), event(1, 0, 7), {"name": "aten::add", "ts": 0}]
-    assert graph_run._highest(events, on_cpu=False) == 500
-    assert graph_run._highest(events, on_cpu=True) == 7
-    assert graph_run._highest([], on_cpu=True) is None
-
-
 # -- made-up data ------------------------------------------------------------------------------------------------
 
 
@@ -259,7 +231,7 @@ def test_made_up_data_is_as_described_and_always_the_same(name: str) -> None:
     assert torch.equal(first.to(torch.complex64), second.to(torch.complex64))
     assert torch.equal(torch.random.get_rng_state(), state)
     if not first.dtype.is_floating_point and not first.dtype.is_complex:
-        assert set(first.flatten().tolist()) <= {0, 1}
+        assert set(first.flatten().tolist()) <= ({0, 1} if name == "bool" else {0})
 
 
 def test_sizes_are_computed_or_refused_by_name() -> None:
@@ -283,8 +255,8 @@ def test_inputs_that_cannot_be_made_up_are_named(facts: dict[str, Any], words: s
         made(**facts)
 
 
-def test_well_conditioned_inputs_of_every_rank() -> None:
-    inputs = SyntheticInputs({}, None, well_conditioned=True)
+def test_square_matrices_are_positive_definite() -> None:
+    inputs = SyntheticInputs({}, None)
     for shape in ([], [3], [3, 3], [2, 3, 3]):
         node = Node(name="x", op="placeholder", target="x", device="cpu", dtype="float32", shape=shape, stride=None)
         value = inputs(node)
@@ -306,14 +278,7 @@ def test_integers_that_look_something_up_are_valid_there() -> None:
     i, j, k, target = torch.tensor([[5, 0]]), torch.tensor([4]), torch.zeros(6, 2, dtype=torch.int64), torch.tensor([4] * 6)
     report = explain(lookups, backend="eager")(i, j, k, target, x)
     run = report.run_graph("g0", backend="eager", calls=1)
-    assert run.notes == ["integers are 0 or 1: looking them up in a large table takes less time than with others"]
-
-
-def test_a_table_of_one_row() -> None:
-    report = explain(lambda i, table: torch.nn.functional.embedding(i, table), backend="eager")(
-        torch.tensor([0] * 50), torch.ones(1, 3)
-    )
-    assert report.run_graph("g0", backend="eager", calls=1).ops
+    assert run.notes == ["integers are 0: looking them up in a large table takes less time than with others"]
 
 
 def test_symbolic_sizes_are_those_of_the_recorded_call() -> None:
@@ -340,14 +305,12 @@ def shifted(i: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
     return torch.nn.functional.embedding(i - 9, table)
 
 
-def test_where_no_made_up_integer_fits_it_is_said_before_a_device_sees_it() -> None:
+def test_where_no_made_up_integer_fits_it_is_said() -> None:
     report = explain(shifted, backend="eager")(torch.tensor([9, 10]), torch.ones(2, 3))
     with pytest.raises(
         NotRunnable, match=r"^g0 cannot be run again: on synthetic data it raised IndexError: index out of range"
     ):
         report.run_graph("g0", calls=1)
-    with pytest.raises(NotRunnable, match="IndexError"):
-        graph_run._dry_run(report.graphs[0])
 
 
 # -- without a trace ------------------------------------------------------------------------------------------------
@@ -449,17 +412,6 @@ def test_what_the_caller_has_set_is_not_the_graphs_and_stays(name: str, monkeypa
     assert {(type(t), t.dtype, t.device.type) for t in made} == {(torch.Tensor, torch.float32, "cpu")}
 
 
-def test_tensors_are_made_in_the_default_dtype_of_the_recorded_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    with default_dtype():
-        report = explain(lambda x: x + torch.ones(4), backend="eager")(X)
-    seen: list[Any] = []
-    prepared = graph_run.Case.prepared
-    monkeypatch.setattr(graph_run.Case, "prepared", lambda c, kind: (seen.append(c.module(*c.inputs)[0]), prepared(c, kind))[1])
-    report.run_graph("g0", backend="eager", calls=1)
-    assert {t.dtype for t in seen} == {torch.float64}
-    assert torch.get_default_dtype() == torch.float32
-
-
 def test_what_a_graph_leaves_entered_is_left() -> None:
     before = settings_now()
     for line in (
@@ -503,49 +455,6 @@ def test_a_trace_that_is_being_written_tells_of_the_programs_own_compiling_alone
         _internal.trace_log.setLevel(level)
     assert told.count("artifact") == 2
     assert _internal.trace_log.filters == filters
-
-
-def test_a_profiler_of_the_programs_own_goes_on() -> None:
-    report = explain(lambda x: x.cos(), backend="eager")(X)
-    with torch.profiler.profile() as profiler:
-        torch.ones(3).sin()
-        run = report.run_graph("g0", backend="aot_eager", calls=1)
-        torch.ones(3).tan()
-    assert {"aten::sin", "aten::tan"} <= {e.name for e in profiler.events() or ()}
-    assert run.eager_peak_bytes is run.compiled_peak_bytes is None
-    assert run.notes == ["the memory peak is unknown: the program runs a profiler, and a second one would stop it"]
-    assert report.run_graph("g0", backend="aot_eager", calls=1).eager_peak_bytes == X.nbytes
-
-
-class Failing(torch.nn.Module):
-    """What `rebuild` would give for a graph that fails between entering and leaving vmap."""
-
-    graph = torch.fx.Graph()
-
-    def forward(self, x: torch.Tensor) -> None:
-        torch._C._functorch._vmap_increment_nesting(3, "error")
-        torch._C._set_grad_enabled(True)
-        torch._C._autograd._saved_tensors_hooks_disable("for as long as it runs")
-        raise IndexError("index 9 is out of range")
-
-
-def test_a_graph_that_fails_leaves_no_mode_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    report = explain(mapped, backend="eager")(X)
-    monkeypatch.setattr(graph_run.Case, "__init__", _failing_case)
-    with torch.no_grad():
-        with pytest.raises(
-            ValueError, match=r"^g0 cannot be run again: on synthetic data it raised IndexError: index 9 is out of"
-        ):
-            report.run_graph("g0", calls=1)
-        assert not torch.is_grad_enabled()
-    assert torch._C._functorch.peek_interpreter_stack() is None
-    assert torch._C._autograd._saved_tensors_hooks_get_disabled_error_message() is None
-    assert report.graphs[0].run is None
-
-
-def _failing_case(self: Any, graph: Graph, device: str | None, well_conditioned: bool) -> None:
-    self.graph, self.well_conditioned, self.device, self.inputs, self.attributes = graph, well_conditioned, "cpu", [X], {}
-    self.module, self.wait, self.notes = Failing(), lambda: None, []
 
 
 # -- reports from files ------------------------------------------------------------------------------------
@@ -742,18 +651,8 @@ def test_a_mode_of_the_run_that_is_not_taken_over_is_told() -> None:
         (lambda a: torch.linalg.cholesky(a), (torch.eye(5),)),
     ],
 )
-def test_probabilities_and_covariances_are_made_up_where_other_numbers_fail(function: Any, inputs: tuple[Any, ...]) -> None:
-    run = explain(function, backend="eager")(*inputs).run_graph("g0", calls=1)
-    assert run.notes == [
-        "the graph fails on numbers from N(0, 1): floats are between 0 and 1, square matrices positive definite, integers 0"
-    ]
-
-
-def test_what_is_no_probability_is_seen_before_a_device_sees_it() -> None:
-    graph = explain(lambda p: torch.bernoulli(p), backend="eager")(torch.rand(4)).graphs[0]
-    with pytest.raises(NotRunnable, match="p_in >= 0"):
-        graph_run._dry_run(graph)
-    graph_run._dry_run(graph, well_conditioned=True)
+def test_probabilities_and_covariances_are_made_up(function: Any, inputs: tuple[Any, ...]) -> None:
+    assert explain(function, backend="eager")(*inputs).run_graph("g0", calls=1).notes == []
 
 
 def test_offsets_of_a_bag_are_made_up_in_order() -> None:
@@ -789,9 +688,7 @@ def test_derivatives_of_derivatives() -> None:
 
 def test_numpy_is_refused_by_its_name() -> None:
     report = explain(lambda x: numpy.sin(x), backend="eager")(numpy.ones(3))
-    with pytest.raises(
-        NotRunnable, match=r"^g0 cannot be run again: it calls NumPy \(wrapped_sin\), and the graph's text does not say"
-    ):
+    with pytest.raises(NotRunnable, match=r"^g0 cannot be run again: it calls .*wrapped_sin, which cannot be found"):
         report.run_graph("g0", calls=1)
 
 
