@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 from playwright.sync_api import Browser, expect
 
 from browser.lab import shot_path
 from browser.view_pages import Shown, grave_faults, sample
-from dynascope.compiler.report import Hit, Report
+from dynascope.compiler.report import Report
 from dynascope.widgets.render.page import to_html
 
 OpenReport = Callable[..., Shown]
@@ -96,43 +95,21 @@ def test_the_tree_of_calls_by_keyboard(open_report: OpenReport) -> None:
     expect(shown.root.locator(".dyn-detail")).to_be_focused()
 
 
-def test_the_source_folds_what_no_reader_looks_for(open_report: OpenReport) -> None:
+def test_the_source_folds_what_is_far_from_the_selected_line(open_report: OpenReport) -> None:
     shown = open_report(sample("model"))
     files = shown.root.get_by_role("group", name="files").get_by_role("button")
     expect(files).to_have_count(2)
     expect(files.nth(1)).to_contain_text("model.py 6 ✂")
     expect(files.nth(1)).to_have_attribute("aria-pressed", "true")
-    expect(shown.line(57)).to_have_count(0)
+    expect(shown.line(120)).to_have_count(0)
     expect(shown.line(8)).to_contain_text("if x.sum() > 0")
-    shown.root.locator(".dyn-quiet").first.click()
-    expect(shown.line(57)).to_contain_text("class Block4")
+    shown.root.locator(".dyn-quiet").last.click()
+    expect(shown.line(120)).to_be_attached()
     shown.root.get_by_role("group", name="files").get_by_role("button").first.click()
     expect(shown.line(5)).to_contain_text("return zoo.model(x)")
     expect(shown.root.locator(".dyn-src [role='group']")).to_have_count(1)
     shown.root.locator(".dyn-spot[data-id='b3']").click()
     expect(files.nth(1)).to_have_attribute("aria-pressed", "true")
-
-
-def test_the_switch_between_my_code_and_the_library(open_report: OpenReport) -> None:
-    report = sample("model")
-    cell = report.frames[0].file
-    hits = [Hit(frame="f0", line=4, outcome="resumed")]
-    own = replace(report.breaks[0], id="b90", file=cell, cell=3, line=4, function="step", hits=hits)
-    report.breaks.append(own)
-    shown = open_report(report)
-    whose = shown.root.get_by_role("group", name="whose code")
-    expect(whose.get_by_role("button")).to_have_count(3)
-    switch = whose.get_by_role("button", name="My code")
-    before = shown.root.locator(".dyn-call").count()
-    switch.click()
-    expect(switch).to_have_attribute("aria-pressed", "true")
-    expect(shown.root.locator(".dyn-spot")).to_have_count(1)
-    expect(shown.root.locator(".dyn-call b").first).to_have_text("step")
-    assert shown.root.locator(".dyn-call").count() < before
-    expect(whose.get_by_role("button", name="zoo")).to_have_attribute("aria-pressed", "false")
-    whose.get_by_role("button", name="All").click()
-    assert shown.root.locator(".dyn-call").count() == before
-    assert grave_faults(shown.page, "html") == []
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

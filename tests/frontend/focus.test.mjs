@@ -77,9 +77,8 @@ test("frames that call each other in a circle end", () => {
   assert.equal(focused(framesOf({ ...picture, shapes: [], arrows: [] }), "f1", new Set()), null);
 });
 
-test("rows are in sight where their callers are open; own code with its callers alone", () => {
-  const rows = [0, 1, 2, 1, 1, 2].map((depth, i) => ({ depth, owner: i === 5 ? "own" : "model" }));
-  assert.deepEqual(inSight(rows, new Set([0]), ""), [0, 1, 3, 4]);
-  assert.deepEqual(inSight(rows, new Set([0, 1, 4]), ""), [0, 1, 2, 3, 4, 5]);
-  assert.deepEqual(inSight(rows, new Set([0, 1, 4]), "own"), [0, 4, 5]);
+test("rows are in sight where their callers are open", () => {
+  const rows = [0, 1, 2, 1, 1, 2].map((depth) => ({ depth }));
+  assert.deepEqual(inSight(rows, new Set([0])), [0, 1, 3, 4]);
+  assert.deepEqual(inSight(rows, new Set([0, 1, 4])), [0, 1, 2, 3, 4, 5]);
 });

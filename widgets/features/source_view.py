@@ -8,7 +8,6 @@ columns, the guards on values that it made, the region that it is in, and one st
 from __future__ import annotations
 
 from collections import defaultdict
-from itertools import groupby
 from typing import TypedDict
 
 from typing_extensions import NotRequired
@@ -25,8 +24,6 @@ from dynascope.widgets.words import printable, shorten
 
 #: at most this many characters of a line are shown
 LINE_LIMIT = 2000
-#: lines that a large report shows before and after each notable line (see `_quieten`)
-AROUND = 2
 Key = tuple[str, int]
 NO_OP = ("placeholder", "get_attr", "output")
 #: rank and words of each state of a frame; a line of several frames shows the state with the highest rank
@@ -50,8 +47,7 @@ class SourceMark(TypedDict):
 class SourceLine(TypedDict):
     """One line of source.
 
-    `gap`: number of lines left out before it; `region`: "error" or "allow", then the flag and who set it, in words; `quiet`:
-    whether it is hidden at first.
+    `gap`: number of lines left out before it; `region`: "error" or "allow", then the flag and who set it, in words.
     """
 
     line: int
@@ -63,7 +59,6 @@ class SourceLine(TypedDict):
     reason: NotRequired[str]
     id: NotRequired[str]
     region: NotRequired[list[str]]
-    quiet: NotRequired[bool]
     guards: NotRequired[LineGuards]
     error: NotRequired[ErrorMark]
 
@@ -82,8 +77,7 @@ class SourceFile(TypedDict):
 def source_view(places: Places, large: bool = False) -> list[SourceFile]:
     """The lines of every source that the report knows.
 
-    `large`, or with code of a library: lines far from every notable line are quiet, and the files are sorted by owner (the
-    user's own first), then by number of breaks and graphs.
+    `large`, or with code of a library: the files are sorted by owner (the user's own first), then by breaks and graphs.
     """
     report, owners = places.report, Owners(places.report)
     large = large or any(owners.of(source.file) != "own" for source in report.sources)
@@ -129,8 +123,9 @@ def source_view(places: Places, large: bool = False) -> list[SourceFile]:
             label = places.label(source.file, source.cell)
             files.append({"file": printable(source.file, 1000), "label": label, "lines": lines})
             if large:
-                _quieten(places, source.file, files[-1])
                 files[-1]["owner"] = owners.of(source.file)
+                files[-1]["breaks"] = sum(b.file == source.file for b in report.breaks)
+                files[-1]["graphs"] = len({number for line in lines for number in line.get("graphs", ())})
     return sorted(files, key=lambda file: (OWNERS.index(file["owner"]), -file["breaks"], -file["graphs"])) if large else files
 
 
@@ -163,41 +158,6 @@ def ways(places: Places) -> dict[str, Way]:
         if len(way["names"]) > 8:
             way["names"] = [*way["names"][:2], "…", *way["names"][-4:]]
     return found
-
-
-def _quieten(places: Places, file: str, shown: SourceFile) -> None:
-    """Mark lines as quiet that are far from every notable line, and count the file's breaks and graphs.
-
-    Notable are breaks, guards that failed, the ends of each run of a graph's lines, and first lines of recompiled, skipped,
-    failed and unfinished frames.  A run of at most `AROUND` far lines is not marked.
-    """
-    report, lines = places.report, shown["lines"]
-    runs: dict[int, list[int]] = defaultdict(list)
-    for line in lines:
-        for number in line.get("graphs", []):
-            runs[number].append(line["line"])
-    edges = {at for numbers in runs.values() for run in _runs(numbers) for at in (run[0], run[-1])}
-    stopped = ("skipped", "failed", "unfinished")
-    again = {f.line for f in report.frames if f.file == file and (f.recompile_of or f.status in stopped)}
-    broken = {b.line for b in report.breaks if b.file == file}
-    failed = {line["line"] for line in lines if "guards" in line and line["guards"]["failed"]}
-    near = {n for at in edges | again | broken | failed for n in range(at - AROUND, at + AROUND + 1)}
-    for quiet, group in groupby(lines, lambda line: line["line"] not in near):
-        few = list(group)
-        if quiet and len(few) > AROUND:
-            for line in few:
-                line["quiet"] = True
-    shown["breaks"], shown["graphs"] = sum(b.file == file for b in report.breaks), len(runs)
-
-
-def _runs(numbers: list[int]) -> list[list[int]]:
-    """The lines of one graph in runs: a new run begins where two lines are more than `2 * AROUND` apart."""
-    runs = [numbers[:1]]
-    for number in numbers[1:]:
-        if number - runs[-1][-1] > 2 * AROUND:
-            runs.append([])
-        runs[-1].append(number)
-    return runs
 
 
 def _mark(b: Break, places: Places) -> SourceMark:

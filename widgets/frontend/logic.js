@@ -78,27 +78,16 @@ function middle({ kind, x, y, w, h }) {
 }
 
 /**
- * The positions of the rows of a tree that are in sight: those whose callers are all open; with `only`, those of this
- * owner and their callers.
- * @param {{ depth: number, owner: string }[]} rows
+ * The positions of the rows of a tree that are in sight: those whose callers are all open.
+ * @param {{ depth: number }[]} rows
  * @param {Set<number>} open
- * @param {string} only
  */
-export function inSight(rows, open, only) {
-  const kept = new Set();
-  for (let at = rows.length - 1, need = -1; at >= 0; at--) {
-    const { depth, owner } = rows[at];
-    need = Math.min(need, depth);
-    if (owner === only || need === depth) {
-      kept.add(at);
-      need = depth - 1;
-    }
-  }
+export function inSight(rows, open) {
   let hidden = Infinity;
   return rows.flatMap(({ depth }, at) => {
     if (depth > hidden) return [];
     hidden = open.has(at) ? Infinity : depth;
-    return !only || kept.has(at) ? [at] : [];
+    return [at];
   });
 }
 

@@ -139,16 +139,8 @@ function callRow(row, above, at, open, measured) {
 export function overviewView(select, enter) {
   const causes = h("div", { cls: "dyn-causes" });
   const grid = h("div", { cls: "dyn-calls", role: "treegrid", "aria-label": "calls" });
-  const whose = h("div", { cls: "dyn-whose", role: "group", "aria-label": "whose code" });
-  whose.addEventListener("click", (event) => {
-    const chosen = /** @type {HTMLElement | null} */ (closest(event, "button"));
-    if (!chosen || !content) return;
-    only = chosen.dataset.owner || "";
-    draw(content);
-    highlight(selected);
-  });
   const causesTitle = h("h2");
-  const left = h("section", { "aria-label": "causes" }, h("div", { cls: "dyn-bar" }, causesTitle, whose), causes);
+  const left = h("section", { "aria-label": "causes" }, h("div", { cls: "dyn-bar" }, causesTitle), causes);
   const key = h("span", { cls: "dyn-part-key" });
   const right = h(
     "section",
@@ -165,8 +157,6 @@ export function overviewView(select, enter) {
   /** @type {Overview | null} */
   let shown = null;
   let selected = "";
-  /** Whose code is shown; empty: everyone's. */
-  let only = "";
   /** Positions of the rows that are open. @type {Set<number>} */
   let open = new Set();
   /** The row that has the tab stop. */
@@ -180,7 +170,7 @@ export function overviewView(select, enter) {
   function drawCalls() {
     if (!shown) return;
     const { calls, measured } = shown;
-    const at = inSight(calls, open, only);
+    const at = inSight(calls, open);
     const had = grid.contains(document.activeElement);
     grid.style.setProperty("--deepest", String(Math.max(1, ...at.map((n) => calls[n].depth))));
     rows = new Map(
@@ -210,32 +200,6 @@ export function overviewView(select, enter) {
     reveal(grid, row);
   }
 
-  /** The switch between everyone's code, the user's own, the model's library, and other code. @param {{ owner: string }[]} all */
-  function drawOwners(all) {
-    const library = shown?.library || "";
-    const names = { own: "My code", model: library, other: library ? "Others" : "Libraries" };
-    const known = Object.entries(names).filter(([owner]) => all.some((row) => row.owner === owner));
-    whose.hidden = known.length < 2;
-    node.parentElement?.classList.toggle("dyn-mixed", known.length > 1 && known[0][0] === "own");
-    if (!known.some(([owner]) => owner === only)) only = "";
-    const had = whose.contains(document.activeElement);
-    whose.replaceChildren(
-      ...[["", "All"], ...known].map(([owner, text]) =>
-        button(
-          `dyn-chip dyn-of-${owner || "all"}`,
-          "",
-          () => {},
-          {
-            "data-owner": owner,
-            "aria-pressed": String(owner === only),
-          },
-          h("b", { text }),
-        ),
-      ),
-    );
-    if (had) /** @type {HTMLElement | null} */ (whose.querySelector("[aria-pressed='true']"))?.focus();
-  }
-
   /** @param {ViewModel} model */
   function draw(model) {
     const fresh = model !== content;
@@ -246,24 +210,14 @@ export function overviewView(select, enter) {
     const { calls, measured } = shown;
     if (fresh) open = new Set(calls.map((_, at) => at).filter((at) => hasBelow(at) && !calls[at].folded));
     const places = shown.causes.flatMap((cause) => cause.places);
-    drawOwners([...places, ...calls]);
+    const owners = new Set([...places, ...calls].map(({ owner }) => owner));
+    node.parentElement?.classList.toggle("dyn-mixed", owners.size > 1 && owners.has("own"));
     const [one, another] = new Set(places.map(({ owner }) => owner));
     const where = another || !one ? "" : { own: " · all in your code", model: ` · all in ${shown.library}` }[one] || "";
-    const placesOf = (/** @type {CauseRow} */ cause) => cause.places.filter(({ owner }) => !only || owner === only);
-    const kept = shown.causes.filter((cause) => placesOf(cause).length);
-    causesTitle.textContent = `Causes · ${kept.length}${where}`;
+    causesTitle.textContent = `Causes · ${shown.causes.length}${where}`;
     causesTitle.title = shown.measured ? "the most costly first; recompiles last" : "";
-    causes.replaceChildren(
-      ...kept.map((cause, n) => {
-        return causeNode(
-          { ...cause, places: placesOf(cause) },
-          shown ? shown.causes.indexOf(cause) + 1 : n,
-          n < OPEN,
-          select,
-        );
-      }),
-    );
-    if (!kept.length) causes.replaceChildren(h("p", { cls: "dyn-eager", text: "none" }));
+    causes.replaceChildren(...shown.causes.map((cause, n) => causeNode(cause, n + 1, n < OPEN, select)));
+    if (!shown.causes.length) causes.replaceChildren(h("p", { cls: "dyn-eager", text: "none" }));
     key.textContent = measured ? "bar: share of a call's time" : "bar: share of the captured operations";
     drawCalls();
   }
@@ -282,7 +236,7 @@ export function overviewView(select, enter) {
         rows.delete(at);
       }
     }
-    if (at >= 0 && !rows.has(at) && !only) drawCalls();
+    if (at >= 0 && !rows.has(at)) drawCalls();
     const row = rows.get(at);
     markSelected(row ? [row] : []);
     if (row && stop !== at && !grid.contains(document.activeElement)) {

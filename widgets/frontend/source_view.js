@@ -7,7 +7,7 @@ import { tokenize, withMarks } from "./tokens.js";
 /** @import { Select, SelectablePart } from "./view" */
 /** @import { SourceFile, SourceLine, SourceMark, ViewModel, Way } from "./wire" */
 /** @typedef {{ node: HTMLElement, line: SourceLine, file: string }} Row */
-/** What is shown of a file: the lines near a position that are not quiet, and lines that were unfolded. @typedef {{ near: number, open: Set<number> }} Unfolded */
+/** What is shown of a file: the lines near a position, and lines that were unfolded. @typedef {{ near: number, open: Set<number> }} Unfolded */
 
 // Files in the list of files until it is opened.
 const FILES = 6;
@@ -161,10 +161,9 @@ function fileGroup(file, named, rows, unfolded) {
  */
 function foldEnd({ lines, owner }, at, { near, open }) {
   // only files of large reports are folded
-  const hidden = (/** @type {number} */ n) =>
-    owner !== undefined && (lines[n].quiet || Math.abs(n - near) > NEAR) && !open.has(n);
+  const hidden = (/** @type {number} */ n) => owner !== undefined && Math.abs(n - near) > NEAR && !open.has(n);
   let end = at;
-  while (end < lines.length && hidden(end) && (end === at || !lines[end].gap || lines[end].quiet)) end++;
+  while (end < lines.length && hidden(end) && (end === at || !lines[end].gap)) end++;
   return end;
 }
 

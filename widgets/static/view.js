@@ -45,11 +45,10 @@ source===id&&linked.add(arrow.target),arrow.target===id&&linked.add(arrow.source
 if(shape.id===id)continue;let[a,b]=middle(shape),ahead={ArrowDown:b-y,ArrowUp:y-b,ArrowRight:a-x,ArrowLeft:x-a}[key],aside=Math.
 abs(key==="ArrowDown"||key==="ArrowUp"?a-x:b-y);if(!(ahead>1))continue;let cost=(ahead+2.5*aside)*(linked.has(shape.id)?
 .3:1);cost<least&&([best,least]=[shape.id,cost])}return best||id}function middle({kind,x,y,w,h:h2}){return[x+w/2,["graph",
-"break"].includes(kind)?y+h2/2:y+12]}function inSight(rows,open,only){let kept=new Set;for(let at=rows.length-1,need=-1;at>=
-0;at--){let{depth,owner}=rows[at];need=Math.min(need,depth),(owner===only||need===depth)&&(kept.add(at),need=depth-1)}let hidden=1/0;
-return rows.flatMap(({depth},at)=>depth>hidden?[]:(hidden=open.has(at)?1/0:depth,!only||kept.has(at)?[at]:[]))}function sourceText(sources,{
-file,start,end}){let found=sources.find(f=>f.file===file);return(found?found.lines.filter(l=>l.line>=start&&l.line<=end):
-[]).flatMap((l,i)=>i&&l.gap?["...",l.text]:[l.text]).join(`
+"break"].includes(kind)?y+h2/2:y+12]}function inSight(rows,open){let hidden=1/0;return rows.flatMap(({depth},at)=>depth>
+hidden?[]:(hidden=open.has(at)?1/0:depth,[at]))}function sourceText(sources,{file,start,end}){let found=sources.find(f=>f.
+file===file);return(found?found.lines.filter(l=>l.line>=start&&l.line<=end):[]).flatMap((l,i)=>i&&l.gap?["...",l.text]:[
+l.text]).join(`
 `)}function parseLink(hash){let match=/^#?([a-z]+\d+)(?:\/(\w+))?$/.exec(hash||"");return match?{id:match[1],part:match[2]||
 ""}:null}var linkTo=(id,part)=>`#${id}${part?"/"+part:""}`;function pending(){let settings={},regions=new Map;return{settings,
 regions,set(name,value,now){value===now?delete settings[name]:settings[name]=value},region(target,set){regions.get(target)===
@@ -153,44 +152,43 @@ cls:"dyn-ln dyn-quiet",...OPTION,"data-from":at,title:"show these lines",text};f
 quotes=tokenize(lines[at++].text,lines[at].gap?"":quotes).open;quotes=tokenize(lines[at].text,quotes).open,previous=null;
 continue}let code=h("code");quotes=paintCode(code,line.text,line.marks||[],quotes);let node=lineRow(line,previous,code);
 group.append(node),rows.push({node,line,file:file.file}),previous=line}return group}function foldEnd({lines,owner},at,{near,
-open}){let hidden=n=>owner!==void 0&&(lines[n].quiet||Math.abs(n-near)>NEAR)&&!open.has(n),end=at;for(;end<lines.length&&
-hidden(end)&&(end===at||!lines[end].gap||lines[end].quiet);)end++;return end}function fileButton({file,label:label2,breaks=0,
-graphs=0,owner},show){let counts=[breaks&&`${breaks} ✂`,graphs&&`${graphs} ▦`].filter(Boolean).join(" "),title=`${file}\
-: ${plural(breaks,"break")}, lines in ${plural(graphs,"graph")}`,props={title,"aria-label":`${label2}: ${title}`,"aria-p\
-ressed":"false"};return button(`dyn-chip dyn-of-${owner}`,"",show,props,h("b",{text:label2}),` ${counts}`)}function wayParts({
-file,line,names},sources,show){let own=sources.find(source=>source.file===file),code=h("code");paintCode(code,(own?.lines.
-find(one=>one.line===line)?.text||"").trim());let steps=names.flatMap((name,i)=>[i?" › ":"",h("span",{text:saidOnce(name,
-names[i-1])})]);return[h("div",{},button("dyn-link",`${own?.label||file}:${line}`,show)," ",code),h("div",{cls:"dyn-path"},
-...steps)]}function sourceView(select){let box=h("div",{cls:"dyn-src",role:"listbox","aria-label":"source lines"}),files=h(
-"div",{cls:"dyn-files",role:"group","aria-label":"files"}),path=h("div",{cls:"dyn-way","aria-label":"the way from your c\
-ode",role:"note"}),act=line=>{let from=line.dataset.from;if(!from||!current)return select(idOf(line));unfold(current,Number(
-from)),rows.find(row2=>row2.line===current?.lines[Number(from)])?.node?.focus({preventScroll:!0})},mark=roving(box,".dyn\
--ln",{enter:act});box.addEventListener("click",event=>{if(String(getSelection()))return;let line=closest(event,".dyn-ln"),
-marked=idOf(closest(event,".dyn-mark"));marked?select(marked):line&&act(line)});let markSelected=exclusive("aria-selecte\
-d"),markFile=exclusive("aria-pressed"),content=null,current=null,unfolded=new Map,rows=[];function belongs({line,file},content2,id){
-if(line.id===id||(line.marks||[]).some(m=>m.id===id))return!0;let detail=content2.details[id];return!detail||detail.kind===
-"break"?!1:detail.kind==="graph"?(line.graphs||[]).includes(Number(detail.title.replace(/\D/g,""))):detail.line===line.line&&
-detail.file===file}let unfoldedOf=file=>unfolded.get(file)||{near:0,open:new Set};function drawLines(){if(!content)return;
-let shown=current?[current]:content.sources;rows=[],box.replaceChildren(...shown.map(file=>fileGroup(file,shown.length>1,
-rows,unfoldedOf(file)))),rows[0]&&mark(rows[0].node),markFile(current?[files.children[content.sources.indexOf(current)]]:
-[])}function show(file){file!==current&&(current=file,drawLines(),box.scrollTop=0)}function unfold(file,from){let{near,open}=unfoldedOf(
-file),end=Math.min(foldEnd(file,from,unfoldedOf(file)),from+NEAR);for(let at=from;at<end;at++)open.add(at);unfolded.set(
-file,{near,open}),drawLines()}function showLine(file,line){let at=file.lines.indexOf(line),{near,open}=unfoldedOf(file);
-Math.abs(at-near)>NEAR-20&&unfolded.set(file,{near:at,open});let changed=file!==current||unfoldedOf(file).near!==near;if(current=
-file,changed&&drawLines(),foldEnd(file,at,unfoldedOf(file))===at)return;let from=at;for(;from>0&&foldEnd(file,from-1,unfoldedOf(
-file))>at;)from--;unfold(file,from)}function point(file,line){let at=content?.sources.find(one=>one.file===file),target=at?.
-lines.find(one=>one.line===line);current&&at&&target&&showLine(at,target);let found=rows.find(row2=>row2.line.line===line&&
-row2.file===file);if(found){for(let row2 of rows)row2.node.classList.toggle("dyn-point",row2===found);reveal(box,found.node,
-!0)}}return{node:box,head:[files,path],point,draw(model){content=model,unfolded=new Map,current=model.sources[0]?.owner?
-model.sources[0]:null,files.hidden=!current||model.sources.length<2,files.replaceChildren(...current?model.sources.map(file=>fileButton(
-file,()=>show(file))):[]),files.classList.remove("dyn-all");let more=model.sources.length-FILES;current&&more>1&&files.append(
-button("dyn-link",plural(more,"more file"),()=>files.classList.add("dyn-all"))),drawLines()},highlight(content2,id){if(current){
-let order=[current,...content2.sources.filter(file=>file!==current)],own=content2.details[id],found=order.flatMap(file=>file.
-lines.filter(line=>belongs({line,file:file.file},content2,id)).map(line=>({file,line}))).sort((a,b)=>+(b.file.file===own?.
-file)-+(a.file.file===own?.file));found[0]&&showLine(found[0].file,found[0].line)}let way=content2.details[id]?.way;path.
-replaceChildren(...way?wayParts(way,content2.sources,()=>point(way.file,way.line)):[]);let nodes=rows.filter(row2=>belongs(
-row2,content2,id)).map(row2=>row2.node);return markSelected(nodes),nodes.length&&mark(nodes[0]),()=>reveal(box,nodes[0],
-!0)}}}var MOST_PAINTED=4e4,MARKS={break:"✂",graph:"▦",skipped:"–",failed:"✗",empty:"∅",resume:"↳",autograd:"↶"},
+open}){let hidden=n=>owner!==void 0&&Math.abs(n-near)>NEAR&&!open.has(n),end=at;for(;end<lines.length&&hidden(end)&&(end===
+at||!lines[end].gap);)end++;return end}function fileButton({file,label:label2,breaks=0,graphs=0,owner},show){let counts=[
+breaks&&`${breaks} ✂`,graphs&&`${graphs} ▦`].filter(Boolean).join(" "),title=`${file}: ${plural(breaks,"break")}, li\
+nes in ${plural(graphs,"graph")}`,props={title,"aria-label":`${label2}: ${title}`,"aria-pressed":"false"};return button(
+`dyn-chip dyn-of-${owner}`,"",show,props,h("b",{text:label2}),` ${counts}`)}function wayParts({file,line,names},sources,show){
+let own=sources.find(source=>source.file===file),code=h("code");paintCode(code,(own?.lines.find(one=>one.line===line)?.text||
+"").trim());let steps=names.flatMap((name,i)=>[i?" › ":"",h("span",{text:saidOnce(name,names[i-1])})]);return[h("div",
+{},button("dyn-link",`${own?.label||file}:${line}`,show)," ",code),h("div",{cls:"dyn-path"},...steps)]}function sourceView(select){
+let box=h("div",{cls:"dyn-src",role:"listbox","aria-label":"source lines"}),files=h("div",{cls:"dyn-files",role:"group",
+"aria-label":"files"}),path=h("div",{cls:"dyn-way","aria-label":"the way from your code",role:"note"}),act=line=>{let from=line.
+dataset.from;if(!from||!current)return select(idOf(line));unfold(current,Number(from)),rows.find(row2=>row2.line===current?.
+lines[Number(from)])?.node?.focus({preventScroll:!0})},mark=roving(box,".dyn-ln",{enter:act});box.addEventListener("clic\
+k",event=>{if(String(getSelection()))return;let line=closest(event,".dyn-ln"),marked=idOf(closest(event,".dyn-mark"));marked?
+select(marked):line&&act(line)});let markSelected=exclusive("aria-selected"),markFile=exclusive("aria-pressed"),content=null,
+current=null,unfolded=new Map,rows=[];function belongs({line,file},content2,id){if(line.id===id||(line.marks||[]).some(m=>m.
+id===id))return!0;let detail=content2.details[id];return!detail||detail.kind==="break"?!1:detail.kind==="graph"?(line.graphs||
+[]).includes(Number(detail.title.replace(/\D/g,""))):detail.line===line.line&&detail.file===file}let unfoldedOf=file=>unfolded.
+get(file)||{near:0,open:new Set};function drawLines(){if(!content)return;let shown=current?[current]:content.sources;rows=
+[],box.replaceChildren(...shown.map(file=>fileGroup(file,shown.length>1,rows,unfoldedOf(file)))),rows[0]&&mark(rows[0].node),
+markFile(current?[files.children[content.sources.indexOf(current)]]:[])}function show(file){file!==current&&(current=file,
+drawLines(),box.scrollTop=0)}function unfold(file,from){let{near,open}=unfoldedOf(file),end=Math.min(foldEnd(file,from,unfoldedOf(
+file)),from+NEAR);for(let at=from;at<end;at++)open.add(at);unfolded.set(file,{near,open}),drawLines()}function showLine(file,line){
+let at=file.lines.indexOf(line),{near,open}=unfoldedOf(file);Math.abs(at-near)>NEAR-20&&unfolded.set(file,{near:at,open});
+let changed=file!==current||unfoldedOf(file).near!==near;if(current=file,changed&&drawLines(),foldEnd(file,at,unfoldedOf(
+file))===at)return;let from=at;for(;from>0&&foldEnd(file,from-1,unfoldedOf(file))>at;)from--;unfold(file,from)}function point(file,line){
+let at=content?.sources.find(one=>one.file===file),target=at?.lines.find(one=>one.line===line);current&&at&&target&&showLine(
+at,target);let found=rows.find(row2=>row2.line.line===line&&row2.file===file);if(found){for(let row2 of rows)row2.node.classList.
+toggle("dyn-point",row2===found);reveal(box,found.node,!0)}}return{node:box,head:[files,path],point,draw(model){content=
+model,unfolded=new Map,current=model.sources[0]?.owner?model.sources[0]:null,files.hidden=!current||model.sources.length<
+2,files.replaceChildren(...current?model.sources.map(file=>fileButton(file,()=>show(file))):[]),files.classList.remove("\
+dyn-all");let more=model.sources.length-FILES;current&&more>1&&files.append(button("dyn-link",plural(more,"more file"),()=>files.
+classList.add("dyn-all"))),drawLines()},highlight(content2,id){if(current){let order=[current,...content2.sources.filter(
+file=>file!==current)],own=content2.details[id],found=order.flatMap(file=>file.lines.filter(line=>belongs({line,file:file.
+file},content2,id)).map(line=>({file,line}))).sort((a,b)=>+(b.file.file===own?.file)-+(a.file.file===own?.file));found[0]&&
+showLine(found[0].file,found[0].line)}let way=content2.details[id]?.way;path.replaceChildren(...way?wayParts(way,content2.
+sources,()=>point(way.file,way.line)):[]);let nodes=rows.filter(row2=>belongs(row2,content2,id)).map(row2=>row2.node);return markSelected(
+nodes),nodes.length&&mark(nodes[0]),()=>reveal(box,nodes[0],!0)}}}var MOST_PAINTED=4e4,MARKS={break:"✂",graph:"▦",skipped:"–",failed:"✗",empty:"∅",resume:"↳",autograd:"↶"},
 SWITCHABLE=["break","function","skipped","failed","unfinished","statements"];function proseBody({text,todo,code}){return h(
 "div",{cls:"dyn-prose"},text.map(t=>h("p",{},...withCode(t))),todo.length>0&&h("h3",{text:"What to do"}),todo.length>0&&
 h("ul",{},...todo.map(t=>h("li",{},...withCode(t)))),code.map(t=>h("pre",{cls:"dyn-code dyn-wrap",text:t})))}var VERDICTS={
@@ -386,50 +384,42 @@ e",role:"gridcell",style:`--depth:${depth}`},h("span",{cls:"dyn-twist","aria-hid
 name,above?.name),placeParts(place,above?.place)]:h("b",{text:name})),h("span",{cls:"dyn-tail"},h("span",{cls:"dyn-event\
 s",role:"gridcell"},...events.map(([kind,words])=>h("span",{cls:`dyn-event dyn-event-${kind}`,text:words}))),bar(row2,measured)))}
 function overviewView(select,enter){let causes=h("div",{cls:"dyn-causes"}),grid=h("div",{cls:"dyn-calls",role:"treegrid",
-"aria-label":"calls"}),whose=h("div",{cls:"dyn-whose",role:"group","aria-label":"whose code"});whose.addEventListener("c\
-lick",event=>{let chosen=closest(event,"button");!chosen||!content||(only=chosen.dataset.owner||"",draw(content),highlight(
-selected))});let causesTitle=h("h2"),left=h("section",{"aria-label":"causes"},h("div",{cls:"dyn-bar"},causesTitle,whose),
+"aria-label":"calls"}),causesTitle=h("h2"),left=h("section",{"aria-label":"causes"},h("div",{cls:"dyn-bar"},causesTitle),
 causes),key=h("span",{cls:"dyn-part-key"}),right=h("section",{"aria-label":"calls"},h("div",{cls:"dyn-bar"},h("h2",{text:"\
 Calls"}),key),grid),node=h("div",{cls:"dyn-over"},h("div",{cls:"dyn-over-cols"},left,right)),markPressed=exclusive("aria\
--pressed"),markSelected=exclusive("aria-selected"),content=null,shown=null,selected="",only="",open=new Set,stop=0,rows=new Map,
+-pressed"),markSelected=exclusive("aria-selected"),content=null,shown=null,selected="",open=new Set,stop=0,rows=new Map,
 hasBelow=at=>!!(shown&&shown.calls[at+1]&&shown.calls[at+1].depth>shown.calls[at].depth);function drawCalls(){if(!shown)
-return;let{calls,measured}=shown,at=inSight(calls,open,only),had=grid.contains(document.activeElement);grid.style.setProperty(
+return;let{calls,measured}=shown,at=inSight(calls,open),had=grid.contains(document.activeElement);grid.style.setProperty(
 "--deepest",String(Math.max(1,...at.map(n=>calls[n].depth)))),rows=new Map(at.map((n,i)=>[n,callRow(calls[n],calls[at[i-
 1]],n,hasBelow(n)?open.has(n):null,measured)])),rows.has(stop)||(stop=at[0]??0),grid.replaceChildren(...rows.values()),rows.
 get(stop)?.setAttribute("tabindex","0"),had&&rows.get(stop)?.focus({preventScroll:!0})}function toggle(at,to){to?open.add(
 at):open.delete(at),drawCalls(),highlight(selected)}function go(at){rows.get(stop)?.setAttribute("tabindex","-1"),stop=at;
-let row2=rows.get(at);row2?.setAttribute("tabindex","0"),row2?.focus({preventScroll:!0}),reveal(grid,row2)}function drawOwners(all){
-let library=shown?.library||"",known=Object.entries({own:"My code",model:library,other:library?"Others":"Libraries"}).filter(
-([owner])=>all.some(row2=>row2.owner===owner));whose.hidden=known.length<2,node.parentElement?.classList.toggle("dyn-mix\
-ed",known.length>1&&known[0][0]==="own"),known.some(([owner])=>owner===only)||(only="");let had=whose.contains(document.
-activeElement);whose.replaceChildren(...[["","All"],...known].map(([owner,text])=>button(`dyn-chip dyn-of-${owner||"all"}`,
-"",()=>{},{"data-owner":owner,"aria-pressed":String(owner===only)},h("b",{text})))),had&&whose.querySelector("[aria-pres\
-sed='true']")?.focus()}function draw(model){let fresh=model!==content;if(content=model,shown=model.overview,node.hidden=
-!shown,!shown)return;let{calls,measured}=shown;fresh&&(open=new Set(calls.map((_,at)=>at).filter(at=>hasBelow(at)&&!calls[at].
-folded)));let places=shown.causes.flatMap(cause=>cause.places);drawOwners([...places,...calls]);let[one,another]=new Set(
-places.map(({owner})=>owner)),where=another||!one?"":{own:" · all in your code",model:` · all in ${shown.library}`}[one]||
-"",placesOf=cause=>cause.places.filter(({owner})=>!only||owner===only),kept=shown.causes.filter(cause=>placesOf(cause).length);
-causesTitle.textContent=`Causes · ${kept.length}${where}`,causesTitle.title=shown.measured?"the most costly first; reco\
-mpiles last":"",causes.replaceChildren(...kept.map((cause,n)=>causeNode({...cause,places:placesOf(cause)},shown?shown.causes.
-indexOf(cause)+1:n,n<OPEN,select))),kept.length||causes.replaceChildren(h("p",{cls:"dyn-eager",text:"none"})),key.textContent=
-measured?"bar: share of a call's time":"bar: share of the captured operations",drawCalls()}function highlight(id){if(selected=
-id,!shown)return()=>{};let{calls}=shown,at=calls.findIndex(row3=>row3.ids.includes(id)&&!(row3.folded&&row3.ids.length>40));
-for(let n=at,depth=calls[at]?.depth;n>=0&&depth>0;n--)calls[n].depth>=depth||(depth=calls[n].depth,open.has(n)||(open.add(
-n),rows.delete(at)));at>=0&&!rows.has(at)&&!only&&drawCalls();let row2=rows.get(at);markSelected(row2?[row2]:[]),row2&&stop!==
-at&&!grid.contains(document.activeElement)&&(rows.get(stop)?.setAttribute("tabindex","-1"),row2.setAttribute("tabindex",
-"0"),stop=at);let chosen=shown.causes.flatMap(cause=>cause.places).filter(place=>place.ids.includes(id)),ids=new Set(chosen.
-map(place=>place.id)),pressed=[...causes.querySelectorAll(".dyn-spot")].filter(place=>ids.has(place.dataset.id||""));return markPressed(
-pressed),()=>{reveal(grid,row2,!0);let top=grid.getBoundingClientRect().top,cut=[...grid.children].find(other=>other.getBoundingClientRect().
-bottom>top+1);row2&&cut&&(grid.scrollTop+=Math.min(0,cut.getBoundingClientRect().top-top))}}return grid.addEventListener(
-"click",event=>{let row2=closest(event,".dyn-call");if(!shown||!row2)return;let at=Number(row2.dataset.at);go(at),closest(
-event,".dyn-twist")||!shown.calls[at].place?hasBelow(at)&&toggle(at,!open.has(at)):select(shown.calls[at].id)}),grid.addEventListener(
-"keydown",event=>{let row2=closest(event,".dyn-call");if(!shown||!row2||event.altKey||event.ctrlKey||event.metaKey)return;
-let{calls}=shown,at=Number(row2.dataset.at),all=[...rows.keys()],place=all.indexOf(at),moves={ArrowDown:all[place+1],ArrowUp:all[place-
-1],Home:all[0],End:all[all.length-1]};if(event.key in moves)go(moves[event.key]??at);else if(event.key==="ArrowRight"&&hasBelow(
-at))open.has(at)?go(all[place+1]):toggle(at,!0);else if(event.key==="ArrowLeft")open.has(at)&&hasBelow(at)?toggle(at,!1):
-go(all.slice(0,place).findLast(n=>calls[n].depth<calls[at].depth)??at);else if(event.key==="Enter"||event.key===" ")select(
-calls[at].id),event.key==="Enter"&&enter();else if(event.key!=="ArrowRight")return;handled(event)}),{node,draw,highlight:(_,id)=>highlight(
-id)}}var AFTER=3,MOST=14,NEIGHBOURS=5,COLUMN_GAP=50,ROW_GAP=46,MARGIN=14,TURN=20,MORE={w:172,h:30};function framesOf(picture2){
+let row2=rows.get(at);row2?.setAttribute("tabindex","0"),row2?.focus({preventScroll:!0}),reveal(grid,row2)}function draw(model){
+let fresh=model!==content;if(content=model,shown=model.overview,node.hidden=!shown,!shown)return;let{calls,measured}=shown;
+fresh&&(open=new Set(calls.map((_,at)=>at).filter(at=>hasBelow(at)&&!calls[at].folded)));let places=shown.causes.flatMap(
+cause=>cause.places),owners=new Set([...places,...calls].map(({owner})=>owner));node.parentElement?.classList.toggle("dy\
+n-mixed",owners.size>1&&owners.has("own"));let[one,another]=new Set(places.map(({owner})=>owner)),where=another||!one?"":
+{own:" · all in your code",model:` · all in ${shown.library}`}[one]||"";causesTitle.textContent=`Causes · ${shown.causes.
+length}${where}`,causesTitle.title=shown.measured?"the most costly first; recompiles last":"",causes.replaceChildren(...shown.
+causes.map((cause,n)=>causeNode(cause,n+1,n<OPEN,select))),shown.causes.length||causes.replaceChildren(h("p",{cls:"dyn-e\
+ager",text:"none"})),key.textContent=measured?"bar: share of a call's time":"bar: share of the captured operations",drawCalls()}
+function highlight(id){if(selected=id,!shown)return()=>{};let{calls}=shown,at=calls.findIndex(row3=>row3.ids.includes(id)&&
+!(row3.folded&&row3.ids.length>40));for(let n=at,depth=calls[at]?.depth;n>=0&&depth>0;n--)calls[n].depth>=depth||(depth=
+calls[n].depth,open.has(n)||(open.add(n),rows.delete(at)));at>=0&&!rows.has(at)&&drawCalls();let row2=rows.get(at);markSelected(
+row2?[row2]:[]),row2&&stop!==at&&!grid.contains(document.activeElement)&&(rows.get(stop)?.setAttribute("tabindex","-1"),
+row2.setAttribute("tabindex","0"),stop=at);let chosen=shown.causes.flatMap(cause=>cause.places).filter(place=>place.ids.
+includes(id)),ids=new Set(chosen.map(place=>place.id)),pressed=[...causes.querySelectorAll(".dyn-spot")].filter(place=>ids.
+has(place.dataset.id||""));return markPressed(pressed),()=>{reveal(grid,row2,!0);let top=grid.getBoundingClientRect().top,
+cut=[...grid.children].find(other=>other.getBoundingClientRect().bottom>top+1);row2&&cut&&(grid.scrollTop+=Math.min(0,cut.
+getBoundingClientRect().top-top))}}return grid.addEventListener("click",event=>{let row2=closest(event,".dyn-call");if(!shown||
+!row2)return;let at=Number(row2.dataset.at);go(at),closest(event,".dyn-twist")||!shown.calls[at].place?hasBelow(at)&&toggle(
+at,!open.has(at)):select(shown.calls[at].id)}),grid.addEventListener("keydown",event=>{let row2=closest(event,".dyn-call");
+if(!shown||!row2||event.altKey||event.ctrlKey||event.metaKey)return;let{calls}=shown,at=Number(row2.dataset.at),all=[...rows.
+keys()],place=all.indexOf(at),moves={ArrowDown:all[place+1],ArrowUp:all[place-1],Home:all[0],End:all[all.length-1]};if(event.
+key in moves)go(moves[event.key]??at);else if(event.key==="ArrowRight"&&hasBelow(at))open.has(at)?go(all[place+1]):toggle(
+at,!0);else if(event.key==="ArrowLeft")open.has(at)&&hasBelow(at)?toggle(at,!1):go(all.slice(0,place).findLast(n=>calls[n].
+depth<calls[at].depth)??at);else if(event.key==="Enter"||event.key===" ")select(calls[at].id),event.key==="Enter"&&enter();else if(event.
+key!=="ArrowRight")return;handled(event)}),{node,draw,highlight:(_,id)=>highlight(id)}}var AFTER=3,MOST=14,NEIGHBOURS=5,COLUMN_GAP=50,ROW_GAP=46,MARGIN=14,TURN=20,MORE={w:172,h:30};function framesOf(picture2){
 let frames=new Map,frameOf=shape=>({id:shape.id,shape,boxes:[],into:[],out:[]}),stand=picture2.shapes.filter(({group})=>!group);
 for(let shape of stand)frames.set(shape.id,frameOf(shape));let owner=new Map;for(let shape of picture2.shapes){let frame=frames.
 get(shape.group||shape.id);shape.group&&frame.boxes.push(shape);for(let id of[shape.id,...shape.contents])owner.set(id,frame)}
