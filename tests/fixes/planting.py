@@ -52,7 +52,7 @@ def counted_verifications() -> Iterator[list[Plan]]:
     verify = Verifier.verify
 
     def counted(self: Verifier, plan: Plan, **options: Any) -> Verification:
-        plans.append(plan)
+        plans.extend([plan] if plan not in plans else [])
         return verify(self, plan, **options)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -74,6 +74,34 @@ def no_time_for_rewrites() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(search.Search, "_extend", extend)
         yield
+
+
+@contextlib.contextmanager
+def interrupted_after_an_answer() -> Iterator[list[str]]:
+    """The first trial after a verification has begun to compare is interrupted; yields what the search says."""
+    said: list[str] = []
+    init, trace, verify = search.Search.__init__, trial.Trials.run, Verifier.verify
+    compared: list[Plan] = []
+
+    def made(self: search.Search, *args: Any, on_progress: Any, **options: Any) -> None:
+        init(self, *args, on_progress=said.append, **options)
+
+    def run(self: trial.Trials, plan: Plan, *rest: Any) -> trial.TrialResult:
+        if compared:
+            raise KeyboardInterrupt
+        return trace(self, plan, *rest)
+
+    def verified(self: Verifier, plan: Plan, **options: Any) -> Verification:
+        if plan in compared:
+            raise KeyboardInterrupt
+        compared.append(plan)
+        return verify(self, plan, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search.Search, "__init__", made)
+        patch.setattr(trial.Trials, "run", run)
+        patch.setattr(Verifier, "verify", verified)
+        yield said
 
 
 @contextlib.contextmanager

@@ -51,7 +51,6 @@ from dynascope.compiler.lab.fix.verification import (
     THOROUGH,
     UNTRIED,
     ZERO_GRADIENT,
-    NoGradients,
     OutOfTime,
     Refused,
     Verification,
@@ -82,6 +81,9 @@ _NOT_FOR_ENTRIES = (wraps.of_the_function,)
 #: the share of the time for verified changes, if others hold under a condition
 _SURE_SHARE = 0.4
 _AS_OTHERS = "The same as for the other conditional changes: without them, it gains nothing"
+#: what ends a search before it is complete
+_ENDS = (OutOfTime, TookTooLong, KeyboardInterrupt)
+_Found = Verification | NotApplicable | Refused
 TIME_LIMIT, INTERRUPTED = "the time limit was reached", "the search was interrupted"
 
 
@@ -192,12 +194,10 @@ class Search:
         self._dropped: set[tuple[str | None, str]] = set()
         #: what the compiler made of plans, and what their verification has shown: neither is done twice
         self._traced: list[tuple[Plan, TrialResult]] = []
-        self._verified: list[tuple[Plan, bool, Verification | NotApplicable | Refused]] = []
+        self._verified: list[tuple[_Step, _Found]] = []
         #: the first part of the search chooses only verified changes; the problems for which others hold under a condition
         self._allows_conditions, self._sure = False, 1
         self._conditional: set[Key] = set()
-        #: whether gradients must be right on inputs that are made to require them
-        self._gradients = True
         self._ids, self._tried = itertools.count(), 0
         self._why_stopped, self._is_confirmed = "", False
         self.found = SearchResult()
@@ -207,10 +207,8 @@ class Search:
         with found_once(), no_syntax_warnings():
             try:
                 self._search()
-            except KeyboardInterrupt:
-                self._stopped(INTERRUPTED)
-            except (OutOfTime, TookTooLong):
-                self._stopped(TIME_LIMIT)
+            except _ENDS as ended:
+                self._stopped(ended)
         self._trials.deadline = math.inf
         self._explain()
         self.found.seconds = time.perf_counter() - self._started
@@ -226,8 +224,8 @@ class Search:
                 self._allow_conditions()
                 self._choose()
                 self._complete()
-        except (OutOfTime, TookTooLong):
-            self._stopped(TIME_LIMIT)
+        except _ENDS as ended:
+            self._stopped(ended)
             if self._steps:
                 self._drop_unverified()
                 if not self._allows_conditions:
@@ -242,7 +240,7 @@ class Search:
         if self.found.is_complete:
             self._name_unfixable()
         profile = self._report.profile
-        if len(self._steps) > 1 and profile is not None and self._profiled is not None:
+        if len(self._steps) > 1 and profile is not None and self._profiled is not None and self._why_stopped != INTERRUPTED:
             self._steps[0].ran.seconds = profile.verdict.compiled_seconds
             for fixed in self.found.fixed:
                 if fixed.fixes:
@@ -251,7 +249,7 @@ class Search:
     def _allow_conditions(self) -> None:
         """From now on, changes may hold under a condition."""
         self._sure = len(self._steps)
-        self._allows_conditions, self._gradients = True, self._verifier.asks_for_gradients()
+        self._allows_conditions = True
         self._given_up.clear()
         self._dropped.clear()
 
@@ -294,8 +292,11 @@ class Search:
 
     def _say(self, sentence: str) -> None:
         """Tell what is done now, and how many graph breaks are known to go by then."""
-        before, now = (len(step.ran.report.breaks) for step in (self._steps[0], self._steps[-1])) if self._steps else (0, 0)
-        so_far = f"{before - now} of {plural(before, 'break')} can be fixed; " if now < before else ""
+        known = [*self._steps[-1:], *(step for step, found in self._verified if isinstance(found, Verification))]
+        before = len(self._steps[0].ran.report.breaks) if self._steps else 0
+        now = min((len(step.ran.report.breaks) for step in known), default=0)
+        condition = ", under a condition" if self._steps and now < len(self._steps[-1].ran.report.breaks) else ""
+        so_far = f"{before - now} of {plural(before, 'break')} can be fixed{condition}; " if now < before else ""
         self._on_progress(so_far + sentence)
 
     # -- trials --------------------------------------------------------------------------------------------------------
@@ -313,25 +314,31 @@ class Search:
 
     def _verify(self, step: _Step) -> list[str]:
         """Verify a step on top of those that are chosen, and return its own conditions; raises NotApplicable or Refused."""
-        known = [(gradients, found) for plan, gradients, found in self._verified if plan == step.plan]
-        found = next((found for g, found in known if g == self._gradients or isinstance(found, Verification)), None)
+        found = next((found for other, found in self._verified if other.plan == step.plan), None)
         if found is None:
             if self._why_stopped:
                 raise _Stopped(self._why_stopped)
             try:
                 self._verifier.compare(step.plan, step.ran.observed)
+                if not any(isinstance(known, Verification) for _, known in self._verified):
+                    self._compared(step, 0)  # a first answer, from now on
+                    self._say("comparing more inputs")
                 found = self._compared(step, (self._started + self._seconds - time.perf_counter()) / 2)
             except (NotApplicable, Refused) as failed:
-                found = failed
-            self._verified.append((step.plan, self._gradients, found))
+                found = self._remember(step, failed)
         if not isinstance(found, Verification):
             raise found
         step.verification = found
         return _conditions([*(s for s in self._steps if s is not step), step], -1)
 
     def _compared(self, step: _Step, seconds: float = math.inf) -> Verification:
-        found = self._verifier.verify(step.plan, gradients=self._gradients, seconds=seconds)
+        found = self._verifier.verify(step.plan, seconds=seconds)
         found.conditions |= settings.conditions(step.ran.report, self._steps[0].ran.report, step.plan.text)
+        self._remember(step, found)
+        return found
+
+    def _remember(self, step: _Step, found: _Found) -> _Found:
+        self._verified = [*(known for known in self._verified if known[0].plan != step.plan), (step, found)]
         return found
 
     # -- the search ---------------------------------------------------------------------------------------------------
@@ -375,8 +382,6 @@ class Search:
                     self.found.fixes += [chosen.change.fix for chosen in chain[1:]]
                     self._steps += chain[1:]
                     return True
-                self._conditional.add(key)
-            except NoGradients:
                 self._conditional.add(key)
             except (NotApplicable, Refused):
                 pass
@@ -618,8 +623,6 @@ class Search:
                 self._verify(better)
         except (NotApplicable, Refused) as failed:
             fix.verdict, fix.reason = "refused", str(failed)
-            if isinstance(failed, NoGradients):
-                self._conditional.add(key)
             if isinstance(failed, _Stopped):
                 fix.verdict, fix.reason = "untried", ""
             return None
@@ -672,20 +675,27 @@ class Search:
     def _confirm(self) -> None:
         """Run the calls with the run's backend, too; refuse the conditional changes, then all, if the results differ.
 
-        Does nothing if there are no changes, or if the backend is a callable or one that the search has used.
+        If there is no time for that, that is a condition of each.  Does nothing if there are no changes, or if the backend is a
+        callable or one that the search has used.
         """
         backend = self._trials.settings.backend
         is_changed = any(WARM_UP not in step.change.candidate.settings for step in self._steps[1:])
         if not is_changed or not isinstance(backend, str) or backend in (QUICK, THOROUGH):
             return
         self._say(f"running the fixed program with {backend}")
-        self._tick()
         plan, verification = self._steps[-1].plan, _verified(self._steps, -1)
         try:
+            self._tick()
             ran = self._trials.run(plan, backend)
             if not any(seen.drew for seen in ran.observed):  # random numbers may differ
                 seen = self._verifier.compare(plan, ran.observed, backend)
                 verification.differs = verification.differs or seen.differs
+        except _ENDS as ended:
+            self._stopped(ended)
+            for step in self._steps[1:]:
+                if step.verification is not None and WARM_UP not in step.change.candidate.settings:
+                    step.verification.conditions[backend] = f"There was no time to run it with the backend {backend}"
+            self._sure = 1
         except (NotApplicable, Refused) as reason:
             self._drop_from(self._sure if len(self._steps) > self._sure else 1, f"with the backend {backend}: {reason}")
             self._confirm()
@@ -766,13 +776,16 @@ class Search:
         last = {(fix.break_ or fix.recompile or fix.title in titles, fix.title): fix for fix in [*self.found.fixes, *chosen]}
         self.found.fixes = [fix for fix in self.found.fixes if fix.reason and (fix in chosen or fix in last.values())]
 
-    def _stopped(self, reason: str) -> None:
+    def _stopped(self, ended: BaseException) -> None:
+        reason = INTERRUPTED if isinstance(ended, KeyboardInterrupt) else TIME_LIMIT
         if self.found.is_complete:
             self.found.is_complete, self._why_stopped = False, reason
             option = " (--fix-seconds)" if reason == TIME_LIMIT else ""
             self.found.notes.append(f"{reason[0].upper()}{reason[1:]}{option}: not every change was tried and confirmed")
 
     def _tick(self) -> None:
+        if self._why_stopped == INTERRUPTED:
+            raise OutOfTime
         waiting = self._conditional and not self._allows_conditions
         if time.perf_counter() - self._started > self._seconds * (_SURE_SHARE if waiting else 1):
             raise OutOfTime

@@ -59,10 +59,6 @@ class OutOfTime(Exception):
     """The time limit was reached."""
 
 
-class NoGradients(Refused):
-    """The changed program, or backward from its result, raises an exception on inputs that are made to require gradients."""
-
-
 @dataclass
 class Verification:
     """What was checked to verify a plan."""
@@ -120,7 +116,7 @@ class _Comparison:
     """What is compared in one verification, and what it has shown so far."""
 
     plan: Plan
-    #: whether the changed program must also run on inputs that are made to require gradients
+    #: whether the changed program must also run on inputs that are made to require gradients; else, that is a condition
     gradients: bool = True
     verification: Verification = field(default_factory=Verification)
     #: the keys of the cases, and the forced conditions, that the compiled program has passed
@@ -161,7 +157,7 @@ class _Comparison:
         elif is_backward and not self.gradients:
             conditions.setdefault("gradients", f"{NO_GRADIENTS} ({place}: {found.text.rstrip(':')})")
         else:
-            raise (NoGradients if is_backward else Refused)(f"{place}: {found.text}")
+            raise Refused(f"{place}: {found.text}")
 
 
 class Verifier:
@@ -171,6 +167,7 @@ class Verifier:
         self._trials, self._tick_of_search = trials, tick
         #: when the verification that is running has to end, what it has passed, and what it must pass before it ends
         self._until, self._passed, self._needed = math.inf, set[object](), set[object]()
+        self._comparisons: list[_Comparison] = []
         self._variations: dict[tuple[int, str], list[Variation]] = {}
         self._expected: dict[tuple[int, str], Observation] = {}
         self._float64: dict[tuple[int, str, str], tuple[Observation, Observation]] = {}
@@ -198,10 +195,6 @@ class Verifier:
         except TookTooLong as error:
             self._tick()
             return Observation(error=error)
-
-    def asks_for_gradients(self) -> bool:
-        """Whether any of the recorded calls computes something that has a gradient."""
-        return any(self._eager(call, recorded()).parts.get("gradients") for call in self._trials.calls)
 
     def compare(self, plan: Plan, observed: list[Observation], backend: Any = QUICK) -> Verification:
         """Compare `observed`, the runs of all calls with their recorded inputs and this backend; raises Refused if they differ.
@@ -261,27 +254,31 @@ class Verifier:
                 changed.append(case if text is None else replace(case, expected=actual, is_eager=False))
         return changed
 
-    def verify(self, plan: Plan, *, gradients: bool = True, seconds: float = math.inf) -> Verification:
+    def verify(self, plan: Plan, *, seconds: float = math.inf) -> Verification:
         """Compare on the recorded inputs, on variations and on the sides of conditions; raises Refused or NotApplicable.
 
-        `gradients`: whether the program must not fail where inputs are made to require gradients; else a remark says so.  Cases
-        for which `seconds` do not do are a condition; the recorded inputs are compared in any case.
+        Cases for which `seconds` do not do are a condition; the recorded inputs are compared in any case.  Called again for the
+        same plan, it goes on with these cases.  Where the recorded calls ask for no gradients, the program may fail where
+        inputs are made to require them: that is a condition, too.
         """
-        self._until = time.perf_counter() + seconds
-        comparison, forcings = _Comparison(plan, gradients), _forcings(plan)
+        self._until, forcings = time.perf_counter() + seconds, _forcings(plan)
+        comparison = next((known for known in self._comparisons if known.plan == plan), None)
+        if comparison is None:
+            gradients = any(self._eager(call, recorded()).parts.get("gradients") for call in self._trials.calls)
+            comparison = _Comparison(plan, gradients)
+            self._comparisons.append(comparison)
         every = [(call, variation) for call in self._trials.calls for variation in self._of(call, plan)]
-        self._passed, self._needed = comparison.passed, {_Case(call, recorded()).key for call in self._trials.calls}
         every.sort(key=lambda one: (one[1].name != recorded().name, one[1].recompiles))  # what needs another compile is last
+        self._passed, self._needed = comparison.passed, {_Case(call, recorded()).key for call in self._trials.calls}
+        conditions = comparison.verification.conditions
+        conditions[UNTRIED] = _untried(every, forcings, comparison)
         try:
             self._compare(every, forcings, comparison)
+            del conditions[UNTRIED]
         except (OutOfTime, TookTooLong):
-            left = [variation for call, variation in every if _Case(call, variation).key not in comparison.passed]
             if not self._needed <= comparison.passed:
                 raise
-            names = [f"with {variation.name}" for variation in left]
-            names += [f"with `{test.before}` forced" for tests in forcings for test in tests if tests not in comparison.passed]
-            untried = listed(list(dict.fromkeys(names)), 3)
-            comparison.verification.conditions[UNTRIED] = f"{UNTRIED} {untried}"
+            conditions[UNTRIED] = _untried(every, forcings, comparison)
         finally:
             self._until = math.inf
         return comparison.verification
@@ -290,21 +287,25 @@ class Verifier:
         self, every: list[tuple[RecordedCall, Variation]], forcings: list[tuple[Condition, ...]], comparison: _Comparison
     ) -> None:
         plan, verification = comparison.plan, comparison.verification
+        every = [(call, variation) for call, variation in every if _Case(call, variation).key not in comparison.passed]
         while every:
+            self._tick()
             cases, every = self._chunk(every, comparison)
             if any("custom_op" in text for text in plan.texts.values()):
                 self._check_fakes(comparison, cases)
             self._run_cases(cases, plan, Plan(), comparison)
             if plan.texts:  # `torch.while_loop`, for one, may raise there
-                uncompiled = list[Observation]()
+                uncompiled, keys = list[Observation](), {case.key for case in cases}
+                comparison.passed -= keys
                 with self._trials.uncompiled(plan) as run:
                     for case in cases:
                         self._tick()
                         uncompiled.append(run(case.call, case.variation))
                 for case, actual in zip(cases, uncompiled, strict=True):
                     comparison.check(actual, case, "without torch.compile, ", self._in_float64)
+                comparison.passed |= keys
             verification.variations += sum(not c.variation.remark and c.variation.name != recorded().name for c in cases)
-        for tests in forcings:
+        for tests in (tests for tests in forcings if tests not in comparison.passed):
             forced = self._force(tests, comparison)
             verification.forced, verification.variations = verification.forced + forced, verification.variations + forced
             comparison.passed.add(tests)
@@ -395,6 +396,14 @@ class Verifier:
                     cases += [] if _says_nothing(case) else [case]
         self._run_cases(cases, changed, original, comparison, forced)
         return len(cases)
+
+
+def _untried(
+    every: list[tuple[RecordedCall, Variation]], forcings: list[tuple[Condition, ...]], comparison: _Comparison
+) -> str:
+    names = [f"with {v.name}" for call, v in every if _Case(call, v).key not in comparison.passed]
+    names += [f"with `{test.before}` forced" for tests in forcings for test in tests if tests not in comparison.passed]
+    return f"{UNTRIED} {listed(list(dict.fromkeys(names)), 3)}"
 
 
 def _says_nothing(case: _Case) -> bool:
