@@ -1,8 +1,8 @@
 """Rectangles, routes and placements; shelves: drawings side by side where there is room; columns: a tall drawing, cut.
 
 Columns are side by side, like those of a newspaper.  Promises: a cut is made only between two rows, and only where exactly one
-arrow crosses it; each column is moved unchanged; columns are in reading order; a piece that is too wide for a column has the
-whole width, below the columns before it; the arrow to the next column runs through the free space between the two.
+arrow crosses it; each column is moved unchanged; columns are in reading order; the arrow to the next column runs through the
+free space between the two.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from itertools import accumulate, chain
+from itertools import accumulate, chain, pairwise
 from typing import Generic, NamedTuple, TypeVar
 
 Point = tuple[float, float]
@@ -103,112 +103,49 @@ class Part:
     tops: list[float]
 
 
-@dataclass
-class _Column:
-    """The part of a drawing between two cuts."""
-
-    left: float
-    top: float
-    right: float
-    bottom: float
-    #: number of the route that leads to it; -1 for the first column
-    edge: int
-    #: how far it is moved
-    dx: float = 0.0
-    dy: float = 0.0
-    #: number of its page; columns on one page are side by side, pages one below the other
-    page: int = 0
-
-    def join(self, other: _Column) -> None:
-        self.left, self.right, self.bottom = min(self.left, other.left), max(self.right, other.right), other.bottom
-
-    def moved(self, point: Point) -> Point:
-        return point[0] + self.dx, point[1] + self.dy
-
-
 def wrapped(part: Part, room: float, tall: float) -> Placement[int]:
-    """`part` in columns about `tall` pixels high, or higher if `room` is narrow; in one if it is not tall or cannot be cut."""
-    pieces = _pieces(part)
-    rects = dict(enumerate(part.rects))
-    if part.tops[-1] <= tall or len(pieces) < 2:
-        return placement(rects, part.routes)
-    columns = _columns(pieces, room, tall)
-    begins = [column.top for column in columns[1:]]
-    used = {column.edge: n for n, column in enumerate(columns) if n}
+    """`part` in as many columns of about `tall` pixels as there is room for; in one if it is not tall or cannot be cut."""
+    high, cuts = part.tops[-1], _cuts(part)
+    most = int((room + COLUMN_GAP) // (min(r.width for r in part.rects) + COLUMN_GAP))
+    for count in range(min(math.ceil(high / tall), most) if cuts else 0, 1, -1):
+        begins = sorted({min(cuts, key=lambda top: abs(top - n * high / count)) for n in range(1, count)})
+        across: list[list[float]] = [[] for _ in range(len(begins) + 1)]
+        for x, y in chain(((x, r.y) for r in part.rects for x in (r.x, r.right)), *part.routes):
+            across[bisect_right(begins, y)].append(x)
+        lefts = list(accumulate((max(xs) - min(xs) + COLUMN_GAP for xs in across), initial=0.0))
+        if lefts[-1] - COLUMN_GAP <= room:
+            return _in_columns(part, begins, lefts, [min(xs) for xs in across])
+    return placement(dict(enumerate(part.rects)), part.routes)
+
+
+def _in_columns(part: Part, begins: list[float], lefts: list[float], before: list[float]) -> Placement[int]:
+    """`part` cut at `begins`; `lefts`: the left side of each column and of one more, `before`: where it was."""
+    tops = [0.0, *begins]
 
     def moved(point: Point) -> Point:
-        return columns[bisect_right(begins, point[1])].moved(point)
+        n = bisect_right(begins, point[1])
+        return point[0] - before[n] + lefts[n], point[1] - tops[n]
 
-    return placement(
-        {n: Rect(*moved((r.x, r.y)), r.width, r.height) for n, r in rects.items()},
-        [
-            _carried(route, columns[used[n] - 1], columns[used[n]]) if n in used else [moved(point) for point in route]
-            for n, route in enumerate(part.routes)
-        ],
-    )
+    def carried(route: list[Point]) -> list[Point]:
+        """The route; where it leads to the next column, up the gap between the two."""
+        out = [moved(point) for point in route[:1]]
+        for a, b in pairwise(route):
+            at, (bx, by) = bisect_right(begins, a[1]), moved(b)
+            if at != bisect_right(begins, b[1]):
+                foot, between = begins[at] - tops[at] - ROW_GAP + BEND, lefts[at + 1] - COLUMN_GAP / 2
+                out += [(out[-1][0], foot), (between, foot), (between, -BEND), (bx, -BEND)]
+            out.append((bx, by))
+        return out
+
+    boxes = {n: Rect(*moved((r.x, r.y)), r.width, r.height) for n, r in enumerate(part.rects)}
+    return placement(boxes, [carried(route) for route in part.routes])
 
 
-def _pieces(part: Part) -> list[_Column]:
-    """The pieces between all possible cuts, as narrow as their boxes and arrows allow."""
+def _cuts(part: Part) -> list[float]:
+    """The tops of the rows above which exactly one route runs."""
     changes = [0] * (len(part.tops) + 1)
-    crossing = [0] * (len(part.tops) + 1)  # sum of the numbers of the routes that cross: if only one does, its number
-    for number, (first, last) in enumerate(part.spans):
-        for sums, value in ((changes, 1), (crossing, number)):
-            sums[first + 1] += value
-            sums[last + 1] -= value
-    counts, numbers = list(accumulate(changes)), list(accumulate(crossing))
-    cuts = [row for row in range(1, len(part.tops) - 1) if counts[row] == 1]
-    begins = [part.tops[row] for row in cuts]
-    ends = [top - ROW_GAP for top in (*begins, part.tops[-1])]
-    pieces = [
-        _Column(math.inf, top, -math.inf, bottom, edge)
-        for top, bottom, edge in zip([0.0, *begins], ends, [-1, *(numbers[row] for row in cuts)], strict=True)
-    ]
-    corners = [(x, r.y) for r in part.rects for x in (r.x, r.right)]
-    for x, y in (*corners, *(point for route in part.routes for point in route)):
-        piece = pieces[bisect_right(begins, y)]
-        piece.left, piece.right = min(piece.left, x), max(piece.right, x)
-    return pieces
-
-
-def _columns(pieces: list[_Column], room: float, tall: float) -> list[_Column]:
-    """The placed columns, page by page: narrow pieces are spread evenly over columns, wide ones are one below the other."""
-    runs: list[tuple[bool, list[_Column]]] = []
-    for piece in pieces:
-        narrow = 2 * (piece.right - piece.left) + COLUMN_GAP <= room
-        if not runs or runs[-1][0] != narrow:
-            runs.append((narrow, []))
-        runs[-1][1].append(piece)
-    columns: list[_Column] = []
-    y = 0.0
-    for page, (narrow, run) in enumerate(runs):
-        high, wide = run[-1].bottom - run[0].top, max(piece.right - piece.left for piece in run)
-        fit = int((room + COLUMN_GAP) // (wide + COLUMN_GAP)) if narrow and high > tall else 1
-        share = high / min(fit, math.ceil(high / tall))
-        on_page = [run[0]]
-        for piece in run[1:]:
-            full = (piece.top + piece.bottom) / 2 - on_page[-1].top > share
-            if full and len(on_page) < fit:
-                on_page.append(piece)
-            else:
-                on_page[-1].join(piece)
-        x = 0.0
-        for column in on_page:
-            column.dx, column.dy, column.page = x - column.left, y - column.top, page
-            x = column.right + column.dx + COLUMN_GAP
-        y = max(column.bottom + column.dy for column in on_page) + ROW_GAP
-        columns += on_page
-    return columns
-
-
-def _carried(route: list[Point], here: _Column, there: _Column) -> list[Point]:
-    """The route of the arrow that leads from one column to the next."""
-    begin = [here.moved(point) for point in route if point[1] <= here.bottom]
-    end = [there.moved(point) for point in route if point[1] >= there.top]
-    (ax, _), (bx, _) = begin[-1], end[0]
-    ay, by = here.bottom + here.dy + BEND, there.top + there.dy - BEND
-    if here.page != there.page:  # in the gap between the pages
-        middle = there.top + there.dy - ROW_GAP / 2
-        return [*begin, (ax, middle), (bx, middle), *end]
-    between = here.right + here.dx + COLUMN_GAP / 2
-    return [*begin, (ax, ay), (between, ay), (between, by), (bx, by), *end]
+    for first, last in part.spans:
+        changes[first + 1] += 1
+        changes[last + 1] -= 1
+    counts = list(accumulate(changes))
+    return [part.tops[row] for row in range(1, len(part.tops) - 1) if counts[row] == 1]
