@@ -240,13 +240,18 @@ def _last(call: ast.Call) -> str:
 
 
 def is_python(test: ast.expr) -> bool:
-    """Whether the text of a condition shows that no tensor's values decide it; with `in` or `is`, this is assumed."""
+    """Whether the text of a condition shows that no tensor's values decide it.
+
+    With `is`, this is assumed, and with `in`, unless a result or an item is looked for among numbers.
+    """
     if isinstance(test, ast.UnaryOp):
         return is_python(test.operand)
     if isinstance(test, ast.BoolOp):
         return all(map(is_python, test.values))
     if isinstance(test, ast.BinOp):
         return is_python(test.left) and is_python(test.right)
+    if isinstance(test, ast.Compare) and _numbers_in(test):
+        return is_python(test.left)
     if isinstance(test, ast.Compare):
         sides = [test.left, *test.comparators]
         of_texts = any(isinstance(s, ast.Constant) and isinstance(s.value, str) for s in sides)
@@ -261,6 +266,14 @@ def is_python(test: ast.expr) -> bool:
     if isinstance(test, ast.Attribute):
         return test.attr in _PYTHON_ATTRIBUTES or dotted(test).startswith(("self.config.", "torch."))
     return isinstance(test, ast.Constant)
+
+
+def _numbers_in(test: ast.Compare) -> list[ast.expr]:
+    """The numbers among which `x[0] in [1., 2.]` looks for a value; none for other conditions."""
+    found = getattr(test.comparators[0], "elts", [])
+    is_looked_for = isinstance(test.left, ast.Call | ast.Subscript) and [*map(type, test.ops)] == [ast.In]
+    is_number = all(isinstance(one, ast.Constant) and type(one.value) in (int, float) for one in found)
+    return found if is_looked_for and is_number else []
 
 
 def apart(make: Callable[[Problem], list[Candidate]]) -> Callable[[Problem], list[Candidate]]:
@@ -328,6 +341,9 @@ def as_tensor(source: Source, torch: Torch, test: ast.expr) -> str | None:
         if any(part is None for part in parts) or any(map(is_python, test.values)):
             return None
         return _joined(torch, "logical_and" if isinstance(test.op, ast.And) else "logical_or", list(filter(None, parts)))
+    if isinstance(test, ast.Compare) and (numbers := _numbers_in(test)):
+        equal = [f"{_operand(source, test.left)} == {source.text_of(number)}" for number in numbers]
+        return _joined(torch, "logical_or", equal)
     if isinstance(test, ast.Compare):
         if any(isinstance(o, _IDENTITIES) for o in test.ops):
             return None
