@@ -12,16 +12,7 @@ from functools import partial
 from typing import Any, TypedDict, TypeVar
 
 from dynascope.compiler.report import Graph, Report
-from dynascope.widgets.detail import (
-    CodeBody,
-    Detail,
-    Part,
-    ProseBody,
-    SourceBody,
-    guarded_detail,
-    guarded_part,
-    not_drawn,
-)
+from dynascope.widgets.detail import CodeBody, Detail, Part, ProseBody, SourceBody, guarded_detail, guarded_part, not_drawn
 from dynascope.widgets.drawing.fx_picture import FxDrawing, FxPicture
 from dynascope.widgets.drawing.split_graph import MOST as MOST_FRAMES
 from dynascope.widgets.drawing.split_graph import split_picture, whole_picture

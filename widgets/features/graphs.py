@@ -34,8 +34,6 @@ from dynascope.widgets.features.places import Places, break_code
 from dynascope.widgets.terminal import Terminal
 from dynascope.widgets.words import printable, shorten
 
-#: the tab lists at most this many operations
-SLOWEST = 8
 #: the model includes the texts of a report if they have at most this many characters together
 WHOLE = 100_000
 _GRAPH_FROM_BEFORE = "The graph was compiled before this recording, so its operations are unknown."
@@ -79,27 +77,12 @@ class FxNode(TypedDict):
     heat: NotRequired[int]
 
 
-class Bar(TypedDict):
-    """One figure; `part`: the length of its bar, in percent of the longest."""
-
-    label: str
-    value: str
-    part: int
-
-
-class BarGroup(TypedDict):
-    """Figures that are compared with one another."""
-
-    title: str
-    bars: list[Bar]
-
-
 class RunBody(TypedDict):
-    """A graph run on its own: its figures, empty before it ran; `code`: how to run it in Python, empty if impossible."""
+    """A graph run on its own: sentences, whether it ran, and `code`: how to run it in Python, empty if impossible."""
 
     graph: str
     text: list[str]
-    groups: list[BarGroup]
+    ran: bool
     code: str
 
 
@@ -245,7 +228,7 @@ def operation_name(target: str) -> str:
 def run_part(report: Report, graph: Graph) -> list[Part]:
     """The tab "Run alone" of a graph: its figures, and how to run it or why that is impossible."""
     name = report.settings.get("output") or "dynascope.last()"
-    body: RunBody = {"graph": graph.id, "text": [_ALONE], "groups": [], "code": ""}
+    body: RunBody = {"graph": graph.id, "text": [_ALONE], "ran": graph.run is not None, "code": ""}
     if report.from_file:
         body["text"] = [ONLY_WHERE_RECORDED[:1].upper() + ONLY_WHERE_RECORDED[1:] + "."]
     else:
@@ -253,8 +236,7 @@ def run_part(report: Report, graph: Graph) -> list[Part]:
     if graph.run is not None:
         notes = [printable(note[:1].upper() + note[1:], 500) + "." for note in graph.run.notes]
         last = body["text"] if report.from_file else []
-        body["text"] = [printable(graph_run_words(graph.run), 500) + ".", *notes, *last]
-        body["groups"] = _groups(graph.run, graph)
+        body["text"] = [printable(graph_run_words(graph.run), 500) + ".", _spread(graph.run), *notes, *last]
     return tab("run", "Run alone", "run", body if graph.ops and graph.code else None)
 
 
@@ -273,6 +255,14 @@ def graph_run_words(run: GraphRun) -> str:
     return f"{words}, {times:.{1 if times < 10 else 0}f} times as {'fast' if run.speed_up >= 1 else 'slow'}"
 
 
+def _spread(run: GraphRun) -> str:
+    """Between which times half of the calls are: `Half of the 10 calls take 505 µs to 640 µs in eager mode, ...`."""
+    compiled = run.compiled_spread if run.compiled_seconds is not None else []
+    ways = [("in eager mode", run.eager_spread), (f"with {run.backend}", compiled)]
+    known = [f"{' to '.join(map(time_text, spread))} {way}" for way, spread in ways if spread]
+    return printable(f"Half of the {run.calls} calls take {', '.join(known)}.", 300) if known else ""
+
+
 def graphs_alone(report: Report) -> list[str]:
     """A sentence on each graph that was run on its own."""
     runs = [(number, graph.run) for number, graph in enumerate(report.graphs)]
@@ -287,35 +277,6 @@ def heat(run: GraphRun | None) -> dict[str, tuple[int, str]]:
     most, shares = max(op.seconds for op in run.ops), {op.node: op.seconds / total for op in run.ops}
     words = {node: f"{100 * share:.0f}%" if share >= 0.01 else "< 1%" for node, share in shares.items()}
     return {op.node: (round(100 * op.seconds / most), f"{time_text(op.seconds)} · {words[op.node]}") for op in run.ops}
-
-
-def _groups(run: GraphRun, graph: Graph) -> list[BarGroup]:
-    times = [("eager", run.eager_seconds, run.eager_spread), (run.backend, run.compiled_seconds, run.compiled_spread)]
-    longest = max(seconds or 0.0 for _, seconds, _ in times) or 1.0
-    groups: list[BarGroup] = [
-        {
-            "title": f"One call: median of {run.calls} calls (range of the middle half)",
-            "bars": [_bar(name, f"{time_text(s)} ({' to '.join(map(time_text, spread))})", s / longest)
-                     for name, s, spread in times if s is not None],
-        },
-    ]  # fmt: skip
-    heats, targets = heat(run), {n.name: n.target for n in graph.nodes}
-    slowest = sorted(heats, key=lambda name: -heats[name][0])[:SLOWEST]
-    if slowest:
-        title = "Operations, eager" if len(heats) <= SLOWEST else f"The {len(slowest)} slowest operations, eager"
-        bars = [_bar(_label(name, targets.get(name, "")), heats[name][1], heats[name][0] / 100) for name in slowest]
-        groups.append({"title": title, "bars": bars})
-    return groups
-
-
-def _label(name: str, target: str) -> str:
-    """A node's name and operation, `y_1 (linear)`; only the name, `linear_1`, if it begins with the operation."""
-    operation = operation_name(target)
-    return name if name.startswith(operation) else f"{name} ({operation})"
-
-
-def _bar(label: str, value: str, part: float) -> Bar:
-    return {"label": shorten(label, 80), "value": value, "part": round(100 * part)}
 
 
 # -- later stages -----------------------------------------------------------------------------------

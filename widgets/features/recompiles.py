@@ -1,14 +1,12 @@
 """Recompiles, guards and symbols: what changed, which line made the guard, in which call, and at what cost.
 
 Promises: what is unknown is left out or called unknown; sentences are plain text that is not yet safe to show (see
-`words.printable`).  Functions that reached the recompile limit come first in the list.  A line's mark counts guards on values
-(`VALUES`), not those on identities and types, and says whether the first failed guard of a recompile is from the line.
+`words.printable`).  Functions that reached the recompile limit come first in the list, guards on values (`VALUES`) in a tab.
 """
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterator
 from itertools import chain, repeat
 from typing import TypedDict
@@ -103,14 +101,6 @@ class RecompileRow(TypedDict):
     full: str
     facts: str
     refused: bool
-
-
-class LineGuards(TypedDict):
-    """A line's guards on values: how many, which ones, and whether the first failed guard of a recompile is from the line."""
-
-    count: int
-    full: str
-    failed: bool
 
 
 def _keys(words: str | None) -> set[str]:
@@ -226,22 +216,6 @@ def recompile_row(recompile: Recompile, places: Places) -> RecompileRow:
 def compiled_again(report: Report) -> list[Recompile]:
     """The recompiles that led to another version."""
     return [r for r in report.recompiles if r.refused_by is None]
-
-
-def guard_marks(report: Report) -> dict[tuple[str, int], LineGuards]:
-    """For each (file, line) that makes guards on values: how many different ones, the first 20, whether one failed first."""
-    made: dict[tuple[str, int], dict[str, None]] = defaultdict(dict)
-    for frame in report.frames:
-        for index, site in enumerate(frame.guard_sites):
-            values = [g.text for g in site.guards if g.kind in VALUES]
-            at = site_place(frame.guard_sites, index) if values else None
-            if at is not None:
-                made[at.file, at.line] |= dict.fromkeys(values)
-    failed = {(g.at.file, g.at.line) for r in report.recompiles for g in r.failed_guards[:1] if g.at is not None}
-    return {
-        line: {"count": len(texts), "full": printable("\n".join(list(texts)[:20]), 2000), "failed": line in failed}
-        for line, texts in made.items()
-    }
 
 
 def symbol_title(symbol: Symbol) -> str:

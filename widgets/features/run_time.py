@@ -15,16 +15,7 @@ from typing import TypedDict
 from msgspec.structs import asdict, replace
 from typing_extensions import NotRequired
 
-from dynascope.compiler.report import (
-    BreakCost,
-    InputRun,
-    Profile,
-    Report,
-    Segment,
-    plural,
-    seconds,
-    time_text,
-)
+from dynascope.compiler.report import BreakCost, InputRun, Profile, Report, Segment, plural, seconds, time_text
 from dynascope.widgets.detail import facts
 from dynascope.widgets.features.places import Places, graph_tone
 from dynascope.widgets.features.recompiles import guard_words

@@ -1,7 +1,7 @@
 """The source view: every line of every excerpt, and what the compiler made of it.
 
 Promises: each line has, where they exist, the numbers of all graphs that captured an op on it, the breaks on it with their
-columns, the guards on values that it made, the region that it is in, and one state ("graph", "break", "skipped", "failed",
+columns, the region that it is in, and one state ("graph", "break", "skipped", "failed",
 "unfinished" or "empty") with the reason in words; the text is cut only at its end, so columns are right.
 """
 
@@ -18,7 +18,6 @@ from dynascope.widgets.detail import Way
 from dynascope.widgets.features.breaks import only_rest_is_eager
 from dynascope.widgets.features.comparisons import ErrorMark, node_errors
 from dynascope.widgets.features.places import Places
-from dynascope.widgets.features.recompiles import LineGuards, guard_marks
 from dynascope.widgets.features.regions import bands
 from dynascope.widgets.words import printable, shorten
 
@@ -59,7 +58,6 @@ class SourceLine(TypedDict):
     reason: NotRequired[str]
     id: NotRequired[str]
     region: NotRequired[list[str]]
-    guards: NotRequired[LineGuards]
     error: NotRequired[ErrorMark]
 
 
@@ -89,7 +87,7 @@ def source_view(places: Places, large: bool = False) -> list[SourceFile]:
     breaks: dict[Key, list[Break]] = defaultdict(list)
     for b in report.breaks:
         breaks[b.file, b.line].append(b)
-    states, regions, guards = _states(places, graphs, breaks), bands(places), guard_marks(report)
+    states, regions = _states(places, graphs, breaks), bands(places)
     wrong, marks = node_errors(report)
     errors = dict[Key, ErrorMark]()
     for node in wrong.nodes if wrong is not None else ():
@@ -112,8 +110,6 @@ def source_view(places: Places, large: bool = False) -> list[SourceFile]:
                 line["state"], line["reason"], line["id"] = states[key]
             if key in errors:
                 line["error"] = errors[key]
-            if key in guards:
-                line["guards"] = guards[key]
             if key in regions:
                 band = regions[key]
                 words = f"region: error_on_graph_break={band.flag}, {band.who}"

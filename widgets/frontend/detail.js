@@ -139,14 +139,14 @@ function copyBody(body) {
  * @param {RunBody} body
  * @param {Context} ctx
  */
-function runBody({ graph, text, groups, code }, ctx) {
+function runBody({ graph, text, ran, code }, ctx) {
   /** @type {string[]} */
   const devices = ctx.host.get("devices") || [];
   const options = devices.map((device) => h("option", { value: device, text: device }));
   const recorded = h("option", { value: "", text: "as recorded" });
   const choice = h("select", { "aria-label": "device", cls: "dyn-select" }, recorded, ...options);
   const request = () => ctx.request({ kind: "run_graph", graph, device: choice.value || null });
-  const label = groups.length ? "Run it again" : "Run this graph";
+  const label = ran ? "Run it again" : "Run this graph";
   const run = button("dyn-btn dyn-primary", label, request);
   return h(
     "div",
@@ -160,14 +160,7 @@ function runBody({ graph, text, groups, code }, ctx) {
       code && h("code", { text: code }),
       code && copyButton(code, "Copy"),
     ),
-    groups.map(({ title, bars }) => h("div", {}, h("h3", { text: title }), ...bars.map(figure))),
   );
-}
-
-/** @param {RunBody["groups"][0]["bars"][0]} bar */
-function figure({ label, value, part }) {
-  const bar = h("i", { style: `--h:${part}%` });
-  return h("div", { cls: "dyn-figure" }, h("span", { text: label }), bar, h("b", { text: value }));
 }
 
 /**

@@ -10,8 +10,6 @@ const MARKS = [
   ["dyn-b-skip", "…", "a line of a compile without a recorded end"],
   ["dyn-no dyn-in-allow", "7", "a region in which graph breaks are allowed"],
   ["dyn-no dyn-in-error", "7", "a region in which graph breaks are errors"],
-  ["dyn-guards", "≡ 2 guards", "conditions of this line that are checked before each compiled call"],
-  ["dyn-guards dyn-failed", "≡ 2 guards", "one of them failed, and the function was compiled again"],
   ["dyn-again", "↻", "recompile: a guard failed, and the function was compiled again"],
   ["", "frame 0/1", "the second compile (1) of the first function (0)"],
   ["", "runs eagerly", "runs as without torch.compile"],

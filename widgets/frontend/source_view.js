@@ -95,19 +95,9 @@ function lineRow(line, previous, code) {
       { style: `--in:${line.text.search(/\S|$/)}` },
       code,
       line.error?.first && h("span", { cls: "dyn-note dyn-failed", text: `begins here: ${line.error.text}` }),
-      note ? h("span", { cls: "dyn-note", text: note }) : guardMark(line),
+      note && h("span", { cls: "dyn-note", text: note }),
     ),
   );
-}
-
-/**
- * How many guards a line makes.
- * @param {SourceLine} line
- */
-function guardMark({ guards }) {
-  if (!guards) return h("span");
-  const text = `≡ ${plural(guards.count, "guard")}`;
-  return h("span", { cls: `dyn-note dyn-guards${guards.failed ? " dyn-failed" : ""}`, title: guards.full, text });
 }
 
 /**

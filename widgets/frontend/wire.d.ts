@@ -1,6 +1,4 @@
 // What Python sends to the front end.  Written by `python -m tools.generated wire`.
-export type Bar = { label: string; value: string; part: number };
-export type BarGroup = { title: string; bars: Bar[] };
 export type BreakRow = { id: string; place: string; code: string; outcome: string; outcome_text: string; type: string; hits: number; allowed: boolean; target: string; cost?: string };
 export type CallRow = { id: string; depth: number; name: string; place: string; owner: string; events: string[][]; part: number; eager: number; folded: boolean; ids: string[] };
 export type CausePlace = { id: string; place: string; code: string; function: string; times: number; owner: string; ids: string[] };
@@ -19,18 +17,17 @@ export type FxFold = { name: string; first: number; count: number; inside?: FxPi
 export type FxNode = { name: string; op: string; kind: string; target: string; value: string; reads: number[]; full: string; line?: number; file?: string; place?: string; time?: string; heat?: number };
 export type FxPicture = { width: number; height: number; first: number; boxes: number[][]; titles: string[]; notes: string[]; joined: number[][]; edges: number[][][]; folds?: FxFold[] };
 export type InputRow = { arguments: string; outcome: string; words: string; id: string };
-export type LineGuards = { count: number; full: string; failed: boolean };
 export type Overview = { causes: CauseRow[]; calls: CallRow[]; library: string; measured: boolean };
 export type Part<Kind, Body> = { key: string; name: string; kind: Kind; body: Body };
 export type PhaseRow = { name: string; kind: string; what: string; own: string; total: string; count: number; where: string; id: string };
 export type ProseBody = { text: string[]; todo: string[]; code: string[] };
 export type Recommendation = { first: string; id: string; left: string; more: string[]; hints: boolean };
 export type RecompileRow = { id: string; title: string; name: string; place: string; cause: string; full: string; facts: string; refused: boolean };
-export type RunBody = { graph: string; text: string[]; groups: BarGroup[]; code: string };
+export type RunBody = { graph: string; text: string[]; ran: boolean; code: string };
 export type Share = { name: string; kind: string; part: number; full: string };
 export type SourceBody = { file: string; start: number; end: number };
 export type SourceFile = { file: string; label: string; lines: SourceLine[]; breaks?: number; graphs?: number; owner?: string };
-export type SourceLine = { line: number; text: string; gap?: number; graphs?: number[]; marks?: SourceMark[]; state?: string; reason?: string; id?: string; region?: string[]; guards?: LineGuards; error?: ErrorMark };
+export type SourceLine = { line: number; text: string; gap?: number; graphs?: number[]; marks?: SourceMark[]; state?: string; reason?: string; id?: string; region?: string[]; error?: ErrorMark };
 export type SourceMark = { id: string; start: number; end: number; outcome: string };
 export type StackRow = { place: string; function: string; source: string; file: string; line: number };
 export type TimeLine = { total: string; call: string; profiled: string; lanes: string[]; segments: TimeSegment[]; shares: Share[]; verdict: string; devices: string; inputs: InputRow[]; inputs_summary: string };

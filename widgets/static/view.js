@@ -141,21 +141,19 @@ region||[];return h("div",{cls:`dyn-ln ${lineClass(line,state)}`,...OPTION,title
 -id":line.marks?line.marks[0].id:line.id},h("span",{cls:`dyn-no${region?` dyn-in-${region}`:""}${line.error?" dyn-off":""}`,
 title:line.error?.text||setBy,style:line.error&&`--h:${line.error.heat}%`,text:line.line}),badges(line),h("div",{style:`\
 --in:${line.text.search(/\S|$/)}`},code,line.error?.first&&h("span",{cls:"dyn-note dyn-failed",text:`begins here: ${line.
-error.text}`}),note?h("span",{cls:"dyn-note",text:note}):guardMark(line)))}function guardMark({guards}){if(!guards)return h(
-"span");let text=`≡ ${plural(guards.count,"guard")}`;return h("span",{cls:`dyn-note dyn-guards${guards.failed?" dyn-fa\
-iled":""}`,title:guards.full,text})}function fileGroup(file,named,rows,unfolded){let group=h("div",{role:"group","aria-l\
-abel":file.label});named&&group.append(h("div",{cls:"dyn-file",title:file.file,text:file.label,role:"presentation"}));let{
-lines}=file,quotes="",folded=!1,previous=null;for(let at=0;at<lines.length;at++){let line=lines[at],end=foldEnd(file,at,
-unfolded);if(line.gap&&([quotes,previous]=["",null]),line.gap&&!folded&&end===at&&group.append(h("div",{cls:"dyn-gap",role:"\
-presentation",text:`⋯ ${plural(line.gap,"line")}`})),folded=end>at,folded){let text=`⋯ ${plural(end-at,"line")}`,props={
-cls:"dyn-ln dyn-quiet",...OPTION,"data-from":at,title:"show these lines",text};for(group.append(h("div",props));at<end-1;)
-quotes=tokenize(lines[at++].text,lines[at].gap?"":quotes).open;quotes=tokenize(lines[at].text,quotes).open,previous=null;
-continue}let code=h("code");quotes=paintCode(code,line.text,line.marks||[],quotes);let node=lineRow(line,previous,code);
-group.append(node),rows.push({node,line,file:file.file}),previous=line}return group}function foldEnd({lines,owner},at,{near,
-open}){let hidden=n=>owner!==void 0&&Math.abs(n-near)>NEAR&&!open.has(n),end=at;for(;end<lines.length&&hidden(end)&&(end===
-at||!lines[end].gap);)end++;return end}function fileButton({file,label:label2,breaks=0,graphs=0,owner},show){let counts=[
-breaks&&`${breaks} ✂`,graphs&&`${graphs} ▦`].filter(Boolean).join(" "),title=`${file}: ${plural(breaks,"break")}, li\
-nes in ${plural(graphs,"graph")}`,props={title,"aria-label":`${label2}: ${title}`,"aria-pressed":"false"};return button(
+error.text}`}),note&&h("span",{cls:"dyn-note",text:note})))}function fileGroup(file,named,rows,unfolded){let group=h("di\
+v",{role:"group","aria-label":file.label});named&&group.append(h("div",{cls:"dyn-file",title:file.file,text:file.label,role:"\
+presentation"}));let{lines}=file,quotes="",folded=!1,previous=null;for(let at=0;at<lines.length;at++){let line=lines[at],
+end=foldEnd(file,at,unfolded);if(line.gap&&([quotes,previous]=["",null]),line.gap&&!folded&&end===at&&group.append(h("di\
+v",{cls:"dyn-gap",role:"presentation",text:`⋯ ${plural(line.gap,"line")}`})),folded=end>at,folded){let text=`⋯ ${plural(
+end-at,"line")}`,props={cls:"dyn-ln dyn-quiet",...OPTION,"data-from":at,title:"show these lines",text};for(group.append(
+h("div",props));at<end-1;)quotes=tokenize(lines[at++].text,lines[at].gap?"":quotes).open;quotes=tokenize(lines[at].text,
+quotes).open,previous=null;continue}let code=h("code");quotes=paintCode(code,line.text,line.marks||[],quotes);let node=lineRow(
+line,previous,code);group.append(node),rows.push({node,line,file:file.file}),previous=line}return group}function foldEnd({
+lines,owner},at,{near,open}){let hidden=n=>owner!==void 0&&Math.abs(n-near)>NEAR&&!open.has(n),end=at;for(;end<lines.length&&
+hidden(end)&&(end===at||!lines[end].gap);)end++;return end}function fileButton({file,label:label2,breaks=0,graphs=0,owner},show){
+let counts=[breaks&&`${breaks} ✂`,graphs&&`${graphs} ▦`].filter(Boolean).join(" "),title=`${file}: ${plural(breaks,"\
+break")}, lines in ${plural(graphs,"graph")}`,props={title,"aria-label":`${label2}: ${title}`,"aria-pressed":"false"};return button(
 `dyn-chip dyn-of-${owner}`,"",show,props,h("b",{text:label2}),` ${counts}`)}function wayParts({file,line,names},sources,show){
 let own=sources.find(source=>source.file===file),code=h("code");paintCode(code,(own?.lines.find(one=>one.line===line)?.text||
 "").trim());let steps=names.flatMap((name,i)=>[i?" › ":"",h("span",{text:saidOnce(name,names[i-1])})]);return[h("div",
@@ -213,49 +211,46 @@ open),pre.append(box,i+1<lines.length?`
 length>24?"":" dyn-short"}`},link||text),lines=rows.map(([name,value,words,id])=>h("tr",{},cell(name,"dyn-monot",id&&ctx.
 has(id)?selectLink(name,id,ctx):null),cell(value,"dyn-monot"),cell(words,words.startsWith("Unsafe")?"dyn-unsafe":"")));return h(
 "table",{cls:"dyn-table"},h("tbody",{},...lines))}function copyBody(body){return h("div",{},h("div",{cls:"dyn-row"},copyButton(
-body.text,"Copy")),codeBody(body))}function runBody({graph,text,groups,code},ctx){let devices=ctx.host.get("devices")||[],
-options=devices.map(device=>h("option",{value:device,text:device})),recorded=h("option",{value:"",text:"as recorded"}),choice=h(
-"select",{"aria-label":"device",cls:"dyn-select"},recorded,...options),request=()=>ctx.request({kind:"run_graph",graph,device:choice.
-value||null}),label2=groups.length?"Run it again":"Run this graph",run=button("dyn-btn dyn-primary",label2,request);return h(
-"div",{cls:"dyn-prose dyn-run"},text.map(t=>h("p",{text:t})),h("div",{cls:"dyn-row"},ctx.canRun()&&code&&run,ctx.canRun()&&
-code&&devices.length>1&&choice,code&&h("code",{text:code}),code&&copyButton(code,"Copy")),groups.map(({title,bars})=>h("\
-div",{},h("h3",{text:title}),...bars.map(figure))))}function figure({label:label2,value,part}){let bar2=h("i",{style:`--\
-h:${part}%`});return h("div",{cls:"dyn-figure"},h("span",{text:label2}),bar2,h("b",{text:value}))}function partBody(part,ctx,{
-title,code},open){let content=ctx.content;switch(part.kind){case"prose":return proseBody(part.body);case"code":return copyBody(
-part.body);case"source":{let text=sourceText(content.sources,part.body);return codeBody({text,lang:"python",start:part.body.
-start})}case"stack":return stackBody(part.body,ctx);case"graph":return fxView(part.body,ctx.point,`${title} ${code}`,open);case"\
-run":return runBody(part.body,ctx);case"fix":return fixBody(part.body,ctx);default:return listBody(part.body,ctx)}}function copyButton(text,label2){
-let node=button("dyn-btn",label2,async()=>{node.textContent=await copyText(text)?"copied":"could not copy",setTimeout(()=>{
-node.textContent=label2},1500)});return node}function selectLink(text,id,ctx){return button("dyn-link",text,()=>ctx.select(
-id))}function factList(facts,ctx){let entries=facts.map(([label2,value,id],i)=>{let repeated=i>0&&facts[i-1][0]===label2,
-cls=label2.startsWith(" ")?"dyn-sub":null;return[h("dt",{text:repeated?"":label2.trim(),cls}),h("dd",{},id&&ctx.has(id)?
-selectLink(value,id,ctx):value)]});return h("dl",{cls:"dyn-facts"},...entries)}function partsOf({kind,parts},ctx){let[first,
-...others]=parts,has=key=>parts.some(part=>part.key===key);return has("fix")||!(kind==="break"||has("recompile"))||!ctx.
-fixButton()?parts:[first,{key:"fix",name:"Fix",kind:"fix",body:{chosen:[],others:[],cell:"",conditional_cell:""}},...others]}
-function detailView(ctx){let node=h("section",{cls:"dyn-detail","aria-label":"detail",tabindex:"-1"}),chosen=new Map,opened=new Map;
-function tabs(detail,id,open){let parts=partsOf(detail,ctx);if(!parts.length)return[];let list=h("div",{cls:"dyn-tabs",role:"\
-tablist","aria-label":"parts"}),panel=h("div",{cls:"dyn-panel",role:"tabpanel"}),mark=roving(list,".dyn-tab",{arrows:"ho\
-rizontal",enter:tab=>tab.click()}),byKey=new Map,show2=part=>{for(let[key,tab]of byKey)tab.setAttribute("aria-selected",
-String(key===part.key)),key===part.key&&mark(tab);panel.setAttribute("aria-label",part.name),panel.replaceChildren(partBody(
-part,ctx,detail,open))};for(let part of parts){let{key,name}=part,onclick=event=>{event.preventDefault(),chosen.set(detail.
-kind,key),ctx.link(id,key),show2(part),tab.focus()},href=linkTo(id,key),tab=h("a",{cls:"dyn-tab",role:"tab",tabindex:"-1",
-"data-key":key,href,text:name,onclick});byKey.set(key,tab),list.append(tab)}let wanted=chosen.get(detail.kind);return show2(
-parts.find(part=>part.key===wanted)||parts[0]),[list,panel]}function switches({kind,target}){if(!ctx.canRun()||!target||
-!SWITCHABLE.includes(kind))return null;let where=kind==="break"?"here":"in this function",box=h("div",{cls:"dyn-switches",
-role:"group","aria-label":`error_on_graph_break ${where}`});for(let[set,word,effect]of[["allow","Allow","allow graph bre\
-aks"],["error","Error","fail at a graph break"]]){let choose=()=>{ctx.pending.region(target,set),ctx.changed(),node.querySelector(
-`.dyn-switches [data-set=${set}]`).focus()},props={"aria-pressed":String(ctx.pending.regions.get(target)===set),"data-se\
-t":set,title:`${effect} ${where}, in the next run`};box.append(button("dyn-btn",`${word} ${where}`,choose,props))}return box}
-function hint(content){return Object.keys(content.details).length?"Select a line of the source or a part of the split gr\
-aph.":ctx.host.get("busy")?"Nothing has been compiled yet.":"Nothing was compiled."}function heading(detail){let{kind,title,
-code,place,copy,links=[]}=detail,name=h("span",{cls:"dyn-dkind",text:`${MARKS[kind]||"▢"} ${title}`}),target={target:"\
-_blank",rel:"noopener noreferrer"};return h("div",{cls:`dyn-dhead dyn-d-${kind}`},h("h2",{cls:"dyn-dtitle"},name,code?["\
- ",h("code",{text:code})]:null),h("div",{cls:"dyn-where"},h("span",{text:place}),copy?copyButton(copy,"Copy place"):null,
-switches(detail),...links.map(([text,href])=>h("a",{cls:"dyn-out",href,...target,text:`${text} ↗`}))))}function show(content,id){
-let detail=content.details[id];if(node.hidden=!1,!detail){node.replaceChildren(h("p",{cls:"dyn-hint",text:hint(content)}));
-return}let open=opened.get(id)||new Set;opened.set(id,open);let main=h("div",{cls:"dyn-dmain"},...tabs(detail,id,open));
-node.replaceChildren(heading(detail),h("div",{cls:"dyn-dbody"},main,factList(detail.facts,ctx)))}return{node,show,choose:(kind,part)=>chosen.
-set(kind,part)}}function checkView(ctx){let node=h("section",{cls:"dyn-check","aria-label":"what the check found"}),search2=button("dyn-\
+body.text,"Copy")),codeBody(body))}function runBody({graph,text,ran,code},ctx){let devices=ctx.host.get("devices")||[],options=devices.
+map(device=>h("option",{value:device,text:device})),recorded=h("option",{value:"",text:"as recorded"}),choice=h("select",
+{"aria-label":"device",cls:"dyn-select"},recorded,...options),run=button("dyn-btn dyn-primary",ran?"Run it again":"Run t\
+his graph",()=>ctx.request({kind:"run_graph",graph,device:choice.value||null}));return h("div",{cls:"dyn-prose dyn-run"},
+text.map(t=>h("p",{text:t})),h("div",{cls:"dyn-row"},ctx.canRun()&&code&&run,ctx.canRun()&&code&&devices.length>1&&choice,
+code&&h("code",{text:code}),code&&copyButton(code,"Copy")))}function partBody(part,ctx,{title,code},open){let content=ctx.
+content;switch(part.kind){case"prose":return proseBody(part.body);case"code":return copyBody(part.body);case"source":{let text=sourceText(
+content.sources,part.body);return codeBody({text,lang:"python",start:part.body.start})}case"stack":return stackBody(part.
+body,ctx);case"graph":return fxView(part.body,ctx.point,`${title} ${code}`,open);case"run":return runBody(part.body,ctx);case"\
+fix":return fixBody(part.body,ctx);default:return listBody(part.body,ctx)}}function copyButton(text,label2){let node=button(
+"dyn-btn",label2,async()=>{node.textContent=await copyText(text)?"copied":"could not copy",setTimeout(()=>{node.textContent=
+label2},1500)});return node}function selectLink(text,id,ctx){return button("dyn-link",text,()=>ctx.select(id))}function factList(facts,ctx){
+let entries=facts.map(([label2,value,id],i)=>{let repeated=i>0&&facts[i-1][0]===label2,cls=label2.startsWith(" ")?"dyn-s\
+ub":null;return[h("dt",{text:repeated?"":label2.trim(),cls}),h("dd",{},id&&ctx.has(id)?selectLink(value,id,ctx):value)]});
+return h("dl",{cls:"dyn-facts"},...entries)}function partsOf({kind,parts},ctx){let[first,...others]=parts,has=key=>parts.
+some(part=>part.key===key);return has("fix")||!(kind==="break"||has("recompile"))||!ctx.fixButton()?parts:[first,{key:"f\
+ix",name:"Fix",kind:"fix",body:{chosen:[],others:[],cell:"",conditional_cell:""}},...others]}function detailView(ctx){let node=h(
+"section",{cls:"dyn-detail","aria-label":"detail",tabindex:"-1"}),chosen=new Map,opened=new Map;function tabs(detail,id,open){
+let parts=partsOf(detail,ctx);if(!parts.length)return[];let list=h("div",{cls:"dyn-tabs",role:"tablist","aria-label":"pa\
+rts"}),panel=h("div",{cls:"dyn-panel",role:"tabpanel"}),mark=roving(list,".dyn-tab",{arrows:"horizontal",enter:tab=>tab.
+click()}),byKey=new Map,show2=part=>{for(let[key,tab]of byKey)tab.setAttribute("aria-selected",String(key===part.key)),key===
+part.key&&mark(tab);panel.setAttribute("aria-label",part.name),panel.replaceChildren(partBody(part,ctx,detail,open))};for(let part of parts){
+let{key,name}=part,onclick=event=>{event.preventDefault(),chosen.set(detail.kind,key),ctx.link(id,key),show2(part),tab.focus()},
+href=linkTo(id,key),tab=h("a",{cls:"dyn-tab",role:"tab",tabindex:"-1","data-key":key,href,text:name,onclick});byKey.set(
+key,tab),list.append(tab)}let wanted=chosen.get(detail.kind);return show2(parts.find(part=>part.key===wanted)||parts[0]),
+[list,panel]}function switches({kind,target}){if(!ctx.canRun()||!target||!SWITCHABLE.includes(kind))return null;let where=kind===
+"break"?"here":"in this function",box=h("div",{cls:"dyn-switches",role:"group","aria-label":`error_on_graph_break ${where}`});
+for(let[set,word,effect]of[["allow","Allow","allow graph breaks"],["error","Error","fail at a graph break"]]){let choose=()=>{
+ctx.pending.region(target,set),ctx.changed(),node.querySelector(`.dyn-switches [data-set=${set}]`).focus()},props={"aria\
+-pressed":String(ctx.pending.regions.get(target)===set),"data-set":set,title:`${effect} ${where}, in the next run`};box.
+append(button("dyn-btn",`${word} ${where}`,choose,props))}return box}function hint(content){return Object.keys(content.details).
+length?"Select a line of the source or a part of the split graph.":ctx.host.get("busy")?"Nothing has been compiled yet.":
+"Nothing was compiled."}function heading(detail){let{kind,title,code,place,copy,links=[]}=detail,name=h("span",{cls:"dyn\
+-dkind",text:`${MARKS[kind]||"▢"} ${title}`}),target={target:"_blank",rel:"noopener noreferrer"};return h("div",{cls:`\
+dyn-dhead dyn-d-${kind}`},h("h2",{cls:"dyn-dtitle"},name,code?[" ",h("code",{text:code})]:null),h("div",{cls:"dyn-where"},
+h("span",{text:place}),copy?copyButton(copy,"Copy place"):null,switches(detail),...links.map(([text,href])=>h("a",{cls:"\
+dyn-out",href,...target,text:`${text} ↗`}))))}function show(content,id){let detail=content.details[id];if(node.hidden=
+!1,!detail){node.replaceChildren(h("p",{cls:"dyn-hint",text:hint(content)}));return}let open=opened.get(id)||new Set;opened.
+set(id,open);let main=h("div",{cls:"dyn-dmain"},...tabs(detail,id,open));node.replaceChildren(heading(detail),h("div",{cls:"\
+dyn-dbody"},main,factList(detail.facts,ctx)))}return{node,show,choose:(kind,part)=>chosen.set(kind,part)}}function checkView(ctx){let node=h("section",{cls:"dyn-check","aria-label":"what the check found"}),search2=button("dyn-\
 btn","Where does it begin?",()=>ctx.request(ctx.pending.request({check:"where"})),{title:"runs the cell again, then sear\
 ches the line, what makes it, and what helps"});function drawButton(){search2.hidden=!ctx.canRun()||!ctx.content?.check?.
 searchable,search2.disabled=!!ctx.host.get("busy")}return{node,draw({check}){if(node.hidden=!check?.lines.length,!check)
@@ -265,17 +260,15 @@ for an issue"):"",...lines.map(line=>h("p",{cls:"dyn-left"},...withCode(line))))
 b-break","✂","graph break: the compiler cannot trace this expression, so Python runs it"],["dyn-b-skip","–","a line \
 of a skipped or failed frame: it runs eagerly"],["dyn-b-skip","…","a line of a compile without a recorded end"],["dyn-\
 no dyn-in-allow","7","a region in which graph breaks are allowed"],["dyn-no dyn-in-error","7","a region in which graph b\
-reaks are errors"],["dyn-guards","≡ 2 guards","conditions of this line that are checked before each compiled call"],["\
-dyn-guards dyn-failed","≡ 2 guards","one of them failed, and the function was compiled again"],["dyn-again","↻","rec\
-ompile: a guard failed, and the function was compiled again"],["","frame 0/1","the second compile (1) of the first funct\
-ion (0)"],["","runs eagerly","runs as without torch.compile"],["","resumes, ↳","the rest of a function after a graph b\
-reak, compiled on its own"],["","skipped frame","it runs eagerly; functions that it calls may be compiled"],["","empty f\
-rame","nothing in it had to be compiled"],["","2 hits","the same graph break, seen from 2 frames"],["","2 of 8 versions",
-"compiled versions in the cache of a function, and the recompile limit"],["","◆","your own code; other names are those\
- of libraries"]];function row([cls,mark,meaning]){let badge=cls.startsWith("dyn-b-")&&h("span",{cls:"dyn-badge"},h("b",{
-cls,text:mark}));return[h("dt",{},badge||h("span",{cls,text:mark})),h("dd",{text:meaning})]}var marksView=()=>h("details",
-{cls:"dyn-marks"},h("summary",{text:"Legend",title:"what the marks and words mean"}),h("dl",{cls:"dyn-facts"},...MARKS2.
-flatMap(row)));var SETTINGS=[["backend",["inductor","aot_eager","eager","cudagraphs"].map(name=>[name,name])],["fullgraph",null],["erro\
+reaks are errors"],["dyn-again","↻","recompile: a guard failed, and the function was compiled again"],["","frame 0/1",
+"the second compile (1) of the first function (0)"],["","runs eagerly","runs as without torch.compile"],["","resumes, ↳",
+"the rest of a function after a graph break, compiled on its own"],["","skipped frame","it runs eagerly; functions that \
+it calls may be compiled"],["","empty frame","nothing in it had to be compiled"],["","2 hits","the same graph break, see\
+n from 2 frames"],["","2 of 8 versions","compiled versions in the cache of a function, and the recompile limit"],["","◆",
+"your own code; other names are those of libraries"]];function row([cls,mark,meaning]){let badge=cls.startsWith("dyn-b-")&&
+h("span",{cls:"dyn-badge"},h("b",{cls,text:mark}));return[h("dt",{},badge||h("span",{cls,text:mark})),h("dd",{text:meaning})]}
+var marksView=()=>h("details",{cls:"dyn-marks"},h("summary",{text:"Legend",title:"what the marks and words mean"}),h("dl",
+{cls:"dyn-facts"},...MARKS2.flatMap(row)));var SETTINGS=[["backend",["inductor","aot_eager","eager","cudagraphs"].map(name=>[name,name])],["fullgraph",null],["erro\
 r_on_graph_break",null],["dynamic",[[null,"auto"],[!0,"true"],[!1,"false"]]],["device",[[null,"default"],["cpu","cpu"],[
 "cuda","cuda"]]]],CONTROLS="button,select,input,summary",shortened=name=>name.length>90?name.slice(0,60)+"…"+name.slice(
 -28):name;function headline({name,counts},level){let heading={role:"heading","aria-level":level,text:shortened(name),title:name},

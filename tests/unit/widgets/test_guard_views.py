@@ -87,12 +87,6 @@ def test_the_list_of_recompiles() -> None:
     assert row["facts"] == "30 ms · 2 of 8 versions"
 
 
-def test_a_line_that_makes_guards_has_a_mark() -> None:
-    (file,) = view_model(known())["sources"]
-    marked = {line["line"]: line["guards"] for line in file["lines"] if "guards" in line}
-    assert marked == {2: {"count": 1, "full": "n == 2", "failed": True}}
-
-
 def test_the_tabs_of_a_frame() -> None:
     details = view_model(known())["details"]
     first = {part["key"]: part["body"] for part in details["f0"]["parts"]}
