@@ -35,11 +35,8 @@ from dynascope.compiler.settings import SAVE_SUFFIXES, Settings
 from dynascope.compiler.validate import save, why_not_savable, with_suggestion
 from dynascope.docs_tests.pages import DEFAULT_TIMEOUT, PageError
 from dynascope.ranks import RankRun
-from dynascope.widgets.terminal import is_open
 
 USAGE, FAILED, INTERRUPTED = 2, 1, 130
-#: streams to which scripts may print until the process ends
-_KEPT: list[TextIO] = []
 _SUFFIXES = ".html, .json, .txt or, except for several ranks, .svg, .dot"
 
 
@@ -108,10 +105,15 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    given = list(sys.argv[1:] if argv is None else argv)
+    with _own(sys.stdout) as out, _own(sys.stderr) as err:
+        return _main(list(sys.argv[1:] if argv is None else argv), out, err)
+
+
+def _main(given: list[str], out: TextIO, err: TextIO) -> int:
     parser = build_parser()
     try:
         chosen = parser.parse_args(given)
+        chosen.out, chosen.err = out, err
         if chosen.command is None:
             parser.print_help(sys.stderr)
             return USAGE
@@ -125,7 +127,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         # the reader (`| head`) is gone: nothing more may be printed, not even when Python flushes stdout at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        for stream in (sys.stdout, out):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         return FAILED
 
 
@@ -140,34 +143,28 @@ def _run(chosen: argparse.Namespace) -> int:
         raise UsageError(f"--expect {AGREES}: a run compares nothing; use dynascope.explain(f, check=True)(x) in the script")
     if is_rank:
         return _run_rank(chosen)
-    out, err = sys.stdout, sys.stderr
     report, status = run_script(chosen.script, chosen.arguments, module=chosen.module)
-    with _restored(out, err):
-        return _finish(report, status, chosen)
+    return _finish(report, status, chosen)
 
 
 def _run_rank(chosen: argparse.Namespace) -> int:
     """Run the script as one rank of a job, and report if it is this rank's turn (`RankRun`)."""
     rank = RankRun(chosen.ranks_dir)
-    out, err = sys.stdout, sys.stderr
     report, status = run_script(chosen.script, chosen.arguments, module=chosen.module, started=rank.start)
-    with _restored(out, err):
-        whole = rank.end(report, status)
-        return status if whole is None else _finish(whole, status, chosen)
+    whole = rank.end(report, status)
+    return status if whole is None else _finish(whole, status, chosen)
 
 
 @contextlib.contextmanager
-def _restored(out: TextIO, err: TextIO) -> Iterator[None]:
-    """Print to these streams again, after a script that may have replaced its own.
-
-    What the script has not flushed yet is printed first.  A stream that the script has detached or closed stays replaced.
-    """
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(Exception):
-            stream.flush()
-    out, err = out if is_open(out) else sys.stdout, err if is_open(err) else sys.stderr
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        yield
+def _own(stream: TextIO) -> Iterator[TextIO]:
+    """A stream of our own to where this one goes: a script may close, wrap, detach or redirect its streams."""
+    try:
+        own = open(os.dup(stream.fileno()), "w", encoding=stream.encoding, errors="backslashreplace")  # noqa: SIM115
+    except (AttributeError, OSError, ValueError):  # it is no file
+        yield stream
+    else:
+        with own:
+            yield own
 
 
 def _check_script(chosen: argparse.Namespace, *, of_ranks: bool = False) -> None:
@@ -180,26 +177,27 @@ def _check_script(chosen: argparse.Namespace, *, of_ranks: bool = False) -> None
 
 def _finish(report: Any, status: int, chosen: argparse.Namespace) -> int:
     """Print the report of a run, save it for `-o` and check `--expect`; returns the exit status."""
-    _print(_text(report), sys.stdout)
+    _print(_text(report, chosen.out), chosen.out)
     if chosen.save_as:
         wrong = save(report, chosen.save_as)
         if wrong is not None:
-            _print(f"-o {chosen.output}: {wrong}", sys.stderr)
+            _print(f"-o {chosen.output}: {wrong}", chosen.err)
             return status or FAILED
-        _print(f"report: {chosen.output}", sys.stdout)
-    return status or _expected(report, chosen.expect)
+        _print(f"report: {chosen.output}", chosen.out)
+    return status or _expected(report, chosen)
 
 
-def _text(report: Any) -> str:
+def _text(report: Any, stream: TextIO) -> str:
     """The report as the terminal shows it."""
     from dynascope.widgets.features.ranks import to_text as ranks_text
     from dynascope.widgets.render.text import takes_colours, to_text
 
-    return (ranks_text if isinstance(report, RanksReport) else to_text)(report, colour=takes_colours(sys.stdout))
+    return (ranks_text if isinstance(report, RanksReport) else to_text)(report, colour=takes_colours(stream))
 
 
-def _expected(report: Any, expected: str | None) -> int:
+def _expected(report: Any, chosen: argparse.Namespace) -> int:
     """The exit status of `--expect`: 0 if the terms hold; otherwise print what differs, and return FAILED."""
+    expected = chosen.expect
     if isinstance(report, Report) and expected is not None:  # one process has no ranks that could differ
         expected = ",".join(term for term in expected.replace(" ", "").split(",") if term and term not in ALIKE)
     if not expected:
@@ -207,7 +205,7 @@ def _expected(report: Any, expected: str | None) -> int:
     try:
         report.expect(expected)
     except AssertionError as error:
-        _print(f"--expect: {error}", sys.stderr)
+        _print(f"--expect: {error}", chosen.err)
         return FAILED
     return 0
 
@@ -215,81 +213,52 @@ def _expected(report: Any, expected: str | None) -> int:
 def _print(text: str, stream: TextIO) -> None:
     """Print in one write, so that the output of several ranks does not interleave, in characters that the stream can encode.
 
-    Nothing is printed if the script has closed the stream.
+    What the script has not flushed yet is printed first.
     """
-    if is_open(stream):
-        stream.write(encodable(text.rstrip("\n") + "\n", stream))
-        stream.flush()
-
-
-@contextlib.contextmanager
-def _stdout_on_stderr() -> Iterator[None]:
-    """Print what goes to stdout to where stderr goes: a stream of its own, which a script may close, wrap or detach.
-
-    It stays open, because the script may print to it at exit.
-    """
-    err = sys.stderr
-    try:
-        stream: TextIO = open(os.dup(err.fileno()), "w", buffering=1, encoding=err.encoding, errors="backslashreplace")  # noqa: SIM115
-    except (AttributeError, OSError, ValueError):  # stderr is no file
-        stream = err
-    _KEPT.append(stream)
-    with contextlib.redirect_stdout(stream):
-        yield
+    for of_script in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
-            sys.stdout.flush()  # that of the script
+            of_script.flush()
+    stream.write(encodable(text.rstrip("\n") + "\n", stream))
+    stream.flush()
 
 
 # -- fix ------------------------------------------------------------------------------------------
 
 
 def _fix(chosen: argparse.Namespace) -> int:
-    from dynascope.widgets.render.text import takes_colours, to_text
-
     _check_script(chosen)
-    out, err = sys.stdout, sys.stderr
-    with _stdout_on_stderr():  # stdout is for the patch
-        searching = Settings(backend="eager", fix=True, fix_seconds=chosen.fix_seconds)
-        report, status = run_script(chosen.script, chosen.arguments, module=chosen.module, fix=searching)
+    with contextlib.suppress(OSError, ValueError):  # of streams that are no files, the script keeps its own
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # stdout is for the patch
+    searching = Settings(backend="eager", fix=True, fix_seconds=chosen.fix_seconds)
+    report, status = run_script(chosen.script, chosen.arguments, module=chosen.module, fix=searching)
     report.patched_by = "dynascope fix --apply"
-    with _restored(out, err):
-        _print(to_text(report, colour=takes_colours(sys.stderr)), sys.stderr)
-        if chosen.save_as and (wrong := save(report, chosen.save_as)) is not None:
-            _print(f"-o {chosen.output}: {wrong}", sys.stderr)
-            status = status or FAILED
-        fixes = report.fixes_to_apply(conditional=chosen.conditional)
-        if fixes is not None and fixes.patch:
-            _deliver(fixes, apply=chosen.apply)
-        if report.conditional_fix_set is not None and not chosen.conditional:
-            _print("dynascope fix --conditional has the fixes that hold only under a condition, too.", sys.stderr)
+    _print(_text(report, chosen.err), chosen.err)
+    if chosen.save_as and (wrong := save(report, chosen.save_as)) is not None:
+        _print(f"-o {chosen.output}: {wrong}", chosen.err)
+        status = status or FAILED
+    fixes = report.fixes_to_apply(conditional=chosen.conditional)
+    if fixes is not None and fixes.patch:
+        _deliver(fixes, chosen)
+    if report.conditional_fix_set is not None and not chosen.conditional:
+        _print("dynascope fix --conditional has the fixes that hold only under a condition, too.", chosen.err)
     return status
 
 
-def _deliver(fixes: Any, *, apply: bool) -> None:
+def _deliver(fixes: Any, chosen: argparse.Namespace) -> None:
     """Print the patch of fixes, or apply it; what fits into no file is always printed."""
     from dynascope.compiler.lab.fix import patch
     from dynascope.compiler.lab.fix.text_edits import NotApplicable
 
-    if not apply or not fixes.edits:
-        _print_patch(fixes.patch, sys.stdout)
+    if not chosen.apply or not fixes.edits:
+        # as it would be in a file: in UTF-8 and with its own line ends, whatever those of the stream
+        chosen.out.reconfigure(encoding="utf-8", newline="")
+        print(fixes.patch, end="", file=chosen.out, flush=True)
         return
     try:
         written = patch.apply(fixes.edits)
     except (NotApplicable, OSError, UnicodeError) as reason:
         raise UsageError(f"--apply: {reason}") from None
-    _print("\n".join(f"fixed: {file}" for file in written), sys.stderr)
-
-
-def _print_patch(text: str, stream: TextIO) -> None:
-    """Print a patch as it would be in a file: in UTF-8 and with its own line ends, whatever those of the stream."""
-    if not is_open(stream):
-        return
-    stream.flush()
-    if hasattr(stream, "buffer"):
-        stream.buffer.write(text.encode())
-        stream.buffer.flush()
-    else:
-        stream.write(text)
+    _print("\n".join(f"fixed: {file}" for file in written), chosen.err)
 
 
 # -- the script -----------------------------------------------------------------------------------------
@@ -425,13 +394,13 @@ def _report(chosen: argparse.Namespace) -> int:
     except (ValueError, OSError) as error:
         raise UsageError(f"{chosen.trace}: {' '.join(str(error).split())}") from None
     if not chosen.output:
-        _print(_text(report), sys.stdout)
-        return _expected(report, chosen.expect)
+        _print(_text(report, chosen.out), chosen.out)
+        return _expected(report, chosen)
     wrong = save(report, chosen.output)
     if wrong is not None:
         raise UsageError(f"-o {chosen.output}: {wrong}")
-    _print(f"{report.headline()}\nreport: {chosen.output}", sys.stdout)
-    return _expected(report, chosen.expect)
+    _print(f"{report.headline()}\nreport: {chosen.output}", chosen.out)
+    return _expected(report, chosen)
 
 
 # -- test -----------------------------------------------------------------------------------------
