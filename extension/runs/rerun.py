@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import functools
-import inspect
 import io
 import os
 import re
@@ -22,8 +21,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from functools import partial
-from types import FunctionType
-from typing import Any, NamedTuple, TextIO
+from typing import Any, TextIO
 
 from IPython.core.displaypub import CapturingDisplayPublisher
 from IPython.core.error import UsageError
@@ -33,7 +31,7 @@ from dynascope.cell import tracebacks
 from dynascope.compiler.capture.torch_private import running
 from dynascope.compiler.report import Report
 from dynascope.compiler.settings import Settings
-from dynascope.compiler.source.code import last_line, user_name
+from dynascope.compiler.source.lines import function_at
 from dynascope.runs.cell_run import CellRun
 from dynascope.runs.display import Display
 from dynascope.shell import cell_id, event_loop, receive_clicks_immediately
@@ -249,20 +247,8 @@ def switch_off() -> None:
 # -- what a click points at ------------------------------------------------------------------------
 
 
-#: a cell, as a break's target names it
-_IN_CELL = re.compile(r"In\[\d+\]")
-
-
-class _Place(NamedTuple):
-    """A line of a function in the report; `cell` is None outside the notebook's cells."""
-
-    file: str
-    line: int
-    #: the name that the report shows; a `forward` may have that of its module
-    function: str
-    cell: int | None
-    #: the function's own name
-    code_name: str
+#: the cell and the line of a break, as its target names them
+_IN_CELL = re.compile(r"In\[(\d+)\]")
 
 
 def region_target(target: str, report: Report, file: str, namespace: dict[str, Any]) -> str:
@@ -271,44 +257,26 @@ def region_target(target: str, report: Report, file: str, namespace: dict[str, A
     The view sends a function's name, a function outside the notebook with one of its lines (`forward:12`), or the cell and the
     line of a break (`In[3]:12`).  A bare number in the result is a line of this cell.
     """
-    breaks = [_Place(b.file, b.line, b.function, b.cell, b.function) for b in report.breaks]
-    places = breaks + [_Place(f.file, f.line, f.name, f.cell, user_name(f.code_name)) for f in report.frames]
+    places = [(b.file, b.line, b.function, b.cell) for b in report.breaks]
+    places += [(f.file, f.line, f.name, f.cell) for f in report.frames]
     name, _, line = target.rpartition(":")
-    if _IN_CELL.fullmatch(name) and line.isdigit():
-        candidates = [p for p in breaks if (p.line, f"In[{p.cell}]") == (int(line), name)]
-        if any(p.file == file for p in candidates):
+    if name and line.isdigit():
+        cell = _IN_CELL.fullmatch(name)
+        asked = (int(line), int(cell[1])) if cell else (int(line), None)
+        found = [p for p in places if (p[1], p[3]) == asked and (cell or p[2] == name)]
+        if cell and any(p[0] == file for p in found):
             return line
-    elif name and line.isdigit():
-        candidates = [p for p in places if (p.line, p.function, p.cell) == (int(line), name, None)]
-        target = name
+        target = target if cell else name
     else:
-        candidates = [p for p in places if p.function == target and p.file != file and target not in namespace]
-    return _dotted_path(candidates[0], namespace) if candidates else target
+        found = [p for p in places if p[2] == target and p[0] != file and target not in namespace]
+    return _dotted_path(*found[0][:3]) if found else target
 
 
-def _dotted_path(place: _Place, namespace: dict[str, Any]) -> str:
-    """The path of the function at this place, in the notebook or in a loaded module; its bare name if it is in neither."""
-    modules = [(f"{name}.", module) for name, module in list(sys.modules.items())]
-    loaded = [(prefix, vars(module)) for prefix, module in modules if getattr(module, "__file__", None) == place.file]
-    for prefix, space in [("", namespace), *loaded]:
-        for path, function in _functions(space):
-            code = function.__code__
-            same = (code.co_filename, code.co_name) == (place.file, place.code_name)
-            if same and code.co_firstlineno <= place.line <= last_line(code):
-                return prefix + path
-    return place.function
-
-
-def _functions(space: dict[str, Any]) -> Iterator[tuple[str, FunctionType]]:
-    """(path, function) of each function, and of each method of a class, without their decorators."""
-    for name, value in list(space.items()):
-        members = {f"{name}.{k}": v for k, v in vars(value).items()} if isinstance(value, type) else {name: value}
-        for path, member in members.items():
-            if isinstance(member, (staticmethod, classmethod)):
-                member = member.__func__
-            function = inspect.unwrap(member) if isinstance(member, FunctionType) else None
-            if isinstance(function, FunctionType):
-                yield path, function
+def _dotted_path(file: str, line: int, name: str) -> str:
+    """The path of the function at a line, which has this name: in a loaded module, or in the notebook."""
+    function = function_at(file, line)
+    modules = [name for name, module in list(sys.modules.items()) if getattr(module, "__file__", None) == file]
+    return ".".join([*modules[:1], function[0] if function else name])
 
 
 # -- what the run prints ---------------------------------------------------------------------------
