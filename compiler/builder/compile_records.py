@@ -92,8 +92,6 @@ class CompileRecord:
     bytecode: dict[str, str] = field(default_factory=dict)
     #: stage -> the different answers of its cache: {"aot" | "fx": ["hit" | "miss" | "bypass"]}
     caches: dict[str, list[str]] = field(default_factory=dict)
-    #: (stage, answer, text of the record) of each lookup in a cache
-    lookups: list[tuple[str, str, str]] = field(default_factory=list)
     #: whether a `dynamo_start` is recorded
     started: bool = False
     #: whether its end is recorded: an event that starts a compile with the same id then opens another record
@@ -313,7 +311,6 @@ def _add_artifact(record: CompileRecord, name: str, text: str) -> None:
         record.stage_texts.setdefault(name, []).append(text)
     elif name.startswith(CACHE_LOOKUPS):
         stage, _, answer = name.replace("aotautograd", "aot").replace("fx_graph", "fx").partition("_cache_")
-        record.lookups.append((stage, answer, text))
         answers = record.caches.setdefault(stage, [])
         if answer not in answers:
             answers.append(answer)

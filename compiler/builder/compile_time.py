@@ -1,4 +1,4 @@
-"""Where the time of the compiles went: phases, what autotuning chose, and blocks of code that were compiled several times.
+"""Where the time of the compiles went: phases, and blocks of code that were compiled several times.
 
 The beginnings and ends of phases are paired, nested as they ran, and added up by name and frame.  If an event is damaged, only
 its own phase is lost.  A live recording knows the thread of each phase; a log does not.
@@ -10,7 +10,6 @@ compared.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections import Counter
@@ -19,10 +18,7 @@ from itertools import groupby, pairwise
 from typing import Any
 
 from dynascope.compiler.builder.compile_records import CompileRecord, CompileRecords
-from dynascope.compiler.builder.trace_records import AUTOTUNING
 from dynascope.compiler.report import (
-    AutotuneChoice,
-    CacheLookup,
     CompilePhase,
     CompileTime,
     Frame,
@@ -35,7 +31,7 @@ from dynascope.compiler.source.lines import CellResolver, function_at
 from dynascope.compiler.source.origin import in_torch
 
 #: ends of the names of autotuning phases; the rest of such a name is the operation's name
-_AUTOTUNING = (AUTOTUNING, "_template_precompiling")
+_AUTOTUNING = ("_template_autotuning", "_template_precompiling")
 #: (kind, beginnings of the names of its phases); a phase whose name fits none has the kind of the phase around it, or "other"
 _KINDS: list[tuple[PhaseKind, tuple[str, ...]]] = [
     ("dynamo", (
@@ -55,7 +51,6 @@ _KINDS: list[tuple[PhaseKind, tuple[str, ...]]] = [
     ("autotuning", ("CachingAutotuner.", "StaticAutotunerFuture", "benchmark_")),
     ("cache", ("inductor_codecache_", "CacheBase.", "FxGraphCache", "AOTAutogradCache", "TritonBundler", "GraphPickler")),
 ]  # fmt: skip
-_CACHES: dict[str, Any] = {"aot": "AOTAutograd", "fx": "FX graph"}
 
 
 @dataclass(slots=True, eq=False)
@@ -73,7 +68,6 @@ class _Span:
     compile_id: str | None
     end: float = 0.0
     record: CompileRecord | None = None
-    tuned: dict[str, Any] | None = None
     around: _Span | None = None
     inner: float = 0.0
 
@@ -100,7 +94,6 @@ def compile_time(records: CompileRecords, frames: dict[int, str], unread: Counte
     if not spans and not open_:
         return None
     _nest(spans)
-    choices: list[AutotuneChoice] = []
     kinds: dict[_Span, PhaseKind] = {}
     phases: dict[tuple[str, PhaseKind, str], CompilePhase] = {}
     for span in spans:
@@ -111,8 +104,6 @@ def compile_time(records: CompileRecords, frames: dict[int, str], unread: Counte
         phase.count += 1
         phase.self_seconds += max(0.0, span.seconds - span.inner)
         phase.seconds += 0.0 if any(s.name == span.name for s in _chain(span.around)) else span.seconds
-        if span.tuned is not None:
-            choices.append(autotune_choice(span, frame, unread))
     for phase in phases.values():
         phase.seconds, phase.self_seconds = round(phase.seconds, 6), round(phase.self_seconds, 6)
     return CompileTime(
@@ -120,8 +111,6 @@ def compile_time(records: CompileRecords, frames: dict[int, str], unread: Counte
         elapsed=round(_elapsed(spans), 6),
         phases=[phases[key] for key in sorted(phases)],
         unfinished=[s.name for s in open_],
-        caches=[_lookup(record, frames, *found) for record in records.records for found in record.lookups],
-        autotuning=choices,
     )
 
 
@@ -141,7 +130,7 @@ def _pair(records: CompileRecords, unread: Counter[str]) -> tuple[list[_Span], l
         unread["chromium_event: beginning of a phase without its end"] += len(stack) - at - 1
         span = stack[at]
         del stack[at:]
-        span.end, span.record, span.tuned = event.at, record, event.tuned
+        span.end, span.record = event.at, record
         if span.end < span.start:
             unread["chromium_event: phase that ends before it begins"] += 1
         else:
@@ -175,56 +164,6 @@ def _kind(name: str) -> PhaseKind | None:
     if name.endswith(_AUTOTUNING):
         return "autotuning"
     return next((kind for kind, beginnings in _KINDS if name.startswith(beginnings)), None)
-
-
-def _lookup(record: CompileRecord, frames: dict[int, str], stage: str, outcome: str, text: str) -> CacheLookup:
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        found = None
-    found = found if isinstance(found, dict) else {}
-    reason, saved = found.get("cache_bypass_reason"), found.get("time_saved_ns")
-    return CacheLookup(
-        cache=_CACHES[stage], outcome=outcome, frame=frames.get(record.order), compile_id=record.compile_id,
-        reason=reason if isinstance(reason, str) else None,
-        saved_seconds=round(saved / 1e9, 6) if isinstance(saved, (int, float)) and 0 < saved < 1e15 else None,
-    )  # fmt: skip
-
-
-def autotune_choice(span: _Span, frame: str | None, unread: Counter[str]) -> AutotuneChoice:
-    """The choice that torch recorded at the end of a phase; `unread` counts damaged statistics."""
-    noted = span.tuned or {}
-    statistics = _statistics(noted["autotune_choices_stats"], unread)
-    count: Any = statistics.get("num_choices")
-    milliseconds: Any = statistics.get("best_time")
-    timed = type(milliseconds) in (int, float) and 0 <= milliseconds < 1e12  # infinite: no kernel could be run
-    shapes, dtypes = _text(noted["autotune_shape"]), _text(noted["autotune_dtypes"])
-    return AutotuneChoice(
-        op=span.name.removesuffix(AUTOTUNING), shapes=shapes, dtypes=dtypes and dtypes.replace("torch.", ""),
-        choices=count if type(count) is int and 0 < count < 1e9 else None,
-        best=_text(statistics.get("best_kernel")) if timed else None,
-        best_description=_text(statistics.get("best_kernel_desc")) if timed else None,
-        best_ms=milliseconds if timed else None,
-        seconds=round(span.seconds, 6), compile_id=span.compile_id, frame=frame,
-    )  # fmt: skip
-
-
-def _statistics(text: Any, unread: Counter[str]) -> dict[str, Any]:
-    """torch's statistics, from JSON; empty if damaged, or if torch made none (see `max_autotune_report_choices_stats`)."""
-    if text is None:
-        return {}
-    try:
-        found = json.loads(text)
-    except (TypeError, ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
-        unread["chromium_event: damaged autotuning statistics"] += 1
-        return {}
-    return found
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None
 
 
 #: a block has at least this many operations, and occurs at least this often

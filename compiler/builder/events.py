@@ -124,15 +124,13 @@ class Trace(_Event):
 class Timed(_Event):
     """The compiler begins a phase (`begins`) or ends it, `at` seconds since the epoch.
 
-    `function` is the phase's name in `torch._dynamo.utils.compile_times()`, if it has another name there.  `tuned` has torch's
-    data on the autotuning that the phase did, unchanged; only at the end of such a phase.
+    `function` is the phase's name in `torch._dynamo.utils.compile_times()`, if it has another name there.
     """
 
     name: str
     begins: bool
     at: float
     function: str | None = None
-    tuned: dict[str, Any] | None = None
 
 
 @dataclass(slots=True)

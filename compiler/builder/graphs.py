@@ -305,16 +305,6 @@ _CALLED = re.compile(
 #: a line with at least this many calls of one function in a graph was most likely in a loop
 _OFTEN = 8
 
-_PHASES = {
-    "dynamo_cumulative_compile_time_us": "dynamo",
-    "aot_autograd_cumulative_compile_time_us": "AOTAutograd",
-    "backend_compile_time_s": "backend",
-    "inductor_compile_time_s": "inductor",
-    "code_gen_time_s": "code generation",
-    "inductor_cumulative_compile_time_us": "inductor",
-    "triton_compile_time_us": "triton",
-}
-
 
 def add_stages(record: CompileRecord, graph: Graph) -> None:
     """Fill in the graph's later stages; a backward that is not compiled yet is pending."""
@@ -378,16 +368,6 @@ def compile_seconds(metrics: dict[str, Any]) -> float | None:
     """
     seconds, microseconds = metrics.get("entire_frame_compile_time_s"), metrics.get("dynamo_cumulative_compile_time_us")
     return seconds if seconds is not None or microseconds is None else microseconds / 1e6
-
-
-def metric_seconds(metrics: dict[str, Any]) -> dict[str, float]:
-    """Seconds of each phase of a compile, as far as the metrics have them; a phase includes those that run inside it."""
-    seconds: dict[str, float] = {}
-    for name, phase in _PHASES.items():
-        value = metrics.get(name)
-        if value and phase not in seconds:
-            seconds[phase] = value / 1e6 if name.endswith("_us") else float(value)
-    return seconds
 
 
 #: wrapper of a module -> the files of its code

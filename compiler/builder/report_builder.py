@@ -271,7 +271,6 @@ class _ReportBuilder:
             rank=record.rank,
             foreign=self.owner is not None and record.thread is not None and record.thread != self.owner,
             compile_seconds=graphs.compile_seconds(metrics),
-            phases=graphs.metric_seconds(metrics),
             guard_count=metrics.get("guard_count"),
             bytecode=record.bytecode.get("original"),
             modified_bytecode=record.bytecode.get("modified"),

@@ -209,12 +209,6 @@ def remove_wrong_types(name: str, metadata: dict[str, Any]) -> Iterator[str]:
         yield f"{name} without {_NEEDED[name]}"
 
 
-#: end of the name of a phase in which Inductor times kernels for one operation
-AUTOTUNING = "_template_autotuning"
-#: arguments of the event that ends such a phase, as far as they are read
-_TUNED = ("autotune_shape", "autotune_dtypes", "autotune_choices_stats")
-
-
 def timed(event: Any) -> Timed | None:
     """The beginning or the end of a phase; None if the event is neither.
 
@@ -229,10 +223,8 @@ def timed(event: Any) -> Timed | None:
         compile_id, function = arguments.get("compile_id"), arguments.get("fn_name")
         if not (isinstance(name, str) and type(at) in (int, float) and math.isfinite(at) and abs(at) < _MOST):
             raise ValueError(f"not a chromium event: {name!r} at {at!r}")
-        tuned = phase == "E" and name.endswith(AUTOTUNING)
         return Timed(
             name, phase == "B", at / 1e6, str(function) if function else None,
-            {key: arguments.get(key) for key in _TUNED} if tuned else None,
             compile_id=None if compile_id in (None, "None") else str(compile_id),
         )  # fmt: skip
     except (AttributeError, KeyError, TypeError, OverflowError) as error:

@@ -1,6 +1,6 @@
 """The measured parts of a Report: profile, inputs, graphs run alone, compile time, compiled against eager.
 
-`None` means *unknown* or *does not apply*; times are seconds, except `best_ms`; a `share` is a fraction; a `spread` is the
+`None` means *unknown* or *does not apply*; times are seconds; a `share` is a fraction; a `spread` is the
 first and the third quartile.  The data is mostly numbers and enums, from which the views make sentences; notes and error
 messages are text.
 
@@ -244,39 +244,6 @@ class CompilePhase(SparsePart, kw_only=True):
     self_seconds: float = 0.0
 
 
-class CacheLookup(SparsePart, kw_only=True):
-    """One lookup in a cache of the compiler."""
-
-    cache: Literal["AOTAutograd", "FX graph"]
-    #: "hit", "miss", "bypass", or the compiler's own word
-    outcome: str
-    frame: str | None = None
-    compile_id: str | None = None
-    #: why the cache was bypassed, in the compiler's words
-    reason: str | None = None
-    #: compile time that a hit saved, as recorded by the compiler
-    saved_seconds: float | None = None
-
-
-class AutotuneChoice(SparsePart, kw_only=True):
-    """One operation for which Inductor timed several kernels, as recorded by Inductor."""
-
-    #: the operation ("mm"), and the shapes and dtypes of its inputs ("64x64, 64x64", "float32, float32")
-    op: str
-    shapes: str | None = None
-    dtypes: str | None = None
-    #: how many kernels were timed
-    choices: int | None = None
-    #: the fastest of these kernels, Inductor's description of it, and how long it takes
-    best: str | None = None
-    best_description: str | None = None
-    best_ms: float | None = None
-    #: how long it took to time all of them
-    seconds: float = 0.0
-    compile_id: str | None = None
-    frame: str | None = None
-
-
 class RepeatedBlock(SparsePart, kw_only=True):
     """A block of operations that was compiled several times: in one graph, or in several that are equal."""
 
@@ -305,9 +272,6 @@ class CompileTime(LazyPart, kw_only=True):
     phases: list[CompilePhase] = []
     #: names of phases that began and have no recorded end: their time is not counted
     unfinished: list[str] = []
-    caches: list[CacheLookup] = []
-    #: the choices that Inductor made by timing; those taken from a cache are not listed
-    autotuning: list[AutotuneChoice] = []
     #: the blocks that were compiled several times, the largest first
     repeats: list[RepeatedBlock] = []
 

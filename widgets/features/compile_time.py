@@ -1,15 +1,14 @@
-"""Compile time: the parts of the compiler that it went to, the phases that took longest, caches, autotuning, repeated blocks.
+"""Compile time: the parts of the compiler that it went to, the phases that took longest, repeated blocks.
 
 Promises: a row's `id` is the id of a frame, or empty; a sentence says what was left out and what is unknown.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from typing import TypedDict
 
 from dynascope.compiler.report import (
-    AutotuneChoice,
     CompilePhase,
     CompileTime,
     PhaseKind,
@@ -40,7 +39,6 @@ KINDS: dict[PhaseKind, tuple[str, str]] = {
     "other": ("other", "phases that dynascope does not know"),
 }
 #: outcome of a lookup in a cache -> its plural; any other word is the compiler's own
-_OUTCOMES = {"hit": "hits", "miss": "misses", "bypass": "bypasses"}
 
 
 class PhaseRow(TypedDict):
@@ -57,7 +55,7 @@ class PhaseRow(TypedDict):
 
 
 class CompileTimeLine(TypedDict):
-    """Where the time of the compiles went; `words`: sentences on autotuning, repeated blocks, caches, and what is unknown."""
+    """Where the time of the compiles went; `words`: sentences on repeated blocks, and what is unknown."""
 
     title: str
     total: str
@@ -74,16 +72,12 @@ def compile_time_line(places: Places) -> CompileTimeLine | None:
     names = {f.id: shorten(places.name(f), 80) for f in places.report.frames}
     shares = _shares(time)
     most = ", ".join(f"{s['name']} {100 * s['part']:.0f}%" for s in shares[:3])
-    tuned = [
-        f"autotuning of {_tuned(c)}" + (f", in {names[c.frame]}" if c.frame in names else "")
-        for c in sorted(time.autotuning, key=lambda c: -c.seconds)[:ROWS]
-    ]
     repeats = [repeat_words(block, places) for block in time.repeats[:REPEATS]]
     return {
         # the shares are fractions of the sum over all threads
         "title": f"Compile time · {seconds(time.elapsed)} · {most}", "total": seconds(time.elapsed), "shares": shares,
         "rows": _most_expensive(time, names),
-        "words": [printable(words, 800) for words in [*tuned, *repeats, *cache_words(time), *_missing(time)]],
+        "words": [printable(words, 800) for words in [*repeats, *_missing(time)]],
     }  # fmt: skip
 
 
@@ -114,34 +108,6 @@ def _most_expensive(time: CompileTime, names: dict[str, str]) -> list[PhaseRow]:
     return rows
 
 
-def _tuned(choice: AutotuneChoice) -> str:
-    """What was tuned, the trials, the fastest: `mm 8x64, 64x8 (float32): 3 variants timed in 1.2 s; fastest: name, 12 µs`."""
-    kinds = ", ".join(dict.fromkeys((choice.dtypes or "").split(", ")))
-    what = " ".join(part for part in (choice.op, choice.shapes, f"({kinds})" if kinds else "") if part)
-    tried = plural(choice.choices, "variant") if choice.choices is not None else "variants"
-    best = choice.best or "unknown"
-    best += f", {time_text(choice.best_ms / 1e3)}" if choice.best_ms is not None else ""
-    best += f" ({choice.best_description})" if choice.best_description else ""
-    return f"{shorten(what, 200)}: {tried} timed in {seconds(choice.seconds)}; fastest: {shorten(best, 400)}"
-
-
-def cache_words(time: CompileTime) -> list[str]:
-    """What each cache gave: `FX graph cache: 2 hits (saved 4.10 s), 1 bypass (reason)`."""
-    sentences = []
-    for cache in dict.fromkeys(lookup.cache for lookup in time.caches):
-        lookups = [lookup for lookup in time.caches if lookup.cache == cache]
-        parts = []
-        for outcome, count in Counter(lookup.outcome for lookup in lookups).items():
-            same = [lookup for lookup in lookups if lookup.outcome == outcome]
-            saved = sum(lookup.saved_seconds or 0.0 for lookup in same)
-            reasons = [*dict.fromkeys(lookup.reason for lookup in same if lookup.reason)]
-            more = f"saved {seconds(saved)}" if saved else "; ".join(reasons[:3])
-            word = outcome if count == 1 else _OUTCOMES.get(outcome, outcome)
-            parts.append(f"{count} {word}" + (f" ({more})" if more else ""))
-        sentences.append(f"{cache} cache: {', '.join(parts)}")
-    return sentences
-
-
 def repeat_words(block: RepeatedBlock, places: Places) -> str:
     """What repeats, how often, and how to compile it only once."""
     known = [places.graphs[g] for g in block.graphs if g in places.graphs]
@@ -167,8 +133,6 @@ def repeat_words(block: RepeatedBlock, places: Places) -> str:
 def _missing(time: CompileTime) -> list[str]:
     """Notes on what is unknown or not shown."""
     notes = []
-    if (more := len(time.autotuning) - ROWS) > 0:
-        notes.append(f"{plural(more, 'more operation')} autotuned: report.compile_time.autotuning has them")
     if time.unfinished:
         names = ", ".join(dict.fromkeys(time.unfinished))
         have, their = ("has", "its") if len(time.unfinished) == 1 else ("have", "their")
@@ -178,7 +142,7 @@ def _missing(time: CompileTime) -> list[str]:
 
 
 def compile_time_lines(places: Places, terminal: Terminal) -> list[str]:
-    """Where the time of the compiles went: the most expensive phases, autotuning, repeated blocks and the caches."""
+    """Where the time of the compiles went: the most expensive phases, and repeated blocks."""
     line = compile_time_line(places)
     if line is None:
         return []

@@ -69,7 +69,6 @@ def _facts(f: Frame, places: Places) -> list[list[str]]:
         ("graph", graph and f"graph {number} · {ops_text(graph.ops)}", f.graph or ""),
         *((label, "✂ " + shorten(break_code(b, places), 60), b.id) for label, b in broken if b is not None),
         ("compiled in", None if f.compile_seconds is None else seconds(f.compile_seconds), ""),
-        *((f"  {name}", seconds(value), "") for name, value in f.phases.items()),
         ("guards", f.guard_count if f.guard_count is not None else len(f.guards) or None, ""),
         ("error_on_graph_break", f.error_on_graph_break, ""),
         ("fullgraph", f.fullgraph, ""),

@@ -37,7 +37,7 @@ def without_times(report: Any) -> dict[str, Any]:
     data["summary"]["compile_seconds"] = 0
     data.pop("compile_time")
     for frame in data["frames"]:
-        frame.update(compile_seconds=0, phases={}, compile_id=None)  # ids count up in a process
+        frame.update(compile_seconds=0, compile_id=None)  # ids count up in a process
     for graph in data["graphs"]:
         graph.update(from_cache=None, caches={})
     return data
@@ -52,9 +52,8 @@ def test_cold_warm_and_without_caches_give_the_same_report() -> None:
     assert [g.from_cache for g in cold.graphs] == [False, False]
     assert [g.from_cache for g in warm.graphs] == [True, True]
     assert [g.from_cache for g in fresh.graphs] == [None, None]
-    for report, outcomes, generated in ((cold, {"miss"}, True), (warm, {"hit"}, False), (fresh, set(), True)):
+    for report, generated in ((cold, True), (warm, False), (fresh, True)):
         assert report.compile_time is not None
-        assert {c.outcome for c in report.compile_time.caches if c.cache == "FX graph"} == outcomes
         assert ("codegen" in {p.kind for p in report.compile_time.phases}) is generated
         assert "other" not in {p.kind for p in report.compile_time.phases}
     assert cold.compile_time is not None
@@ -84,7 +83,6 @@ def test_stages_of_a_graph_are_there() -> None:
     assert frame.guard_count
     assert "x is a float32 tensor of shape [4, 4]" in frame.guards
     assert frame.compile_seconds is not None
-    assert {"backend", "inductor"} <= frame.phases.keys()
 
 
 def test_a_backward_in_a_later_recording_belongs_to_its_forward() -> None:

@@ -83,7 +83,6 @@ def frame(id: str, compile_id: str, name: str, line: int, **more: Any) -> Frame:
         "cell": 3,
         "compile_seconds": 0.21,
         "guard_count": 4,
-        "phases": {"dynamo": 0.08, "backend": 0.13},
     }
     return Frame(id=id, compile_id=compile_id, name=name, line=line, **(values | more))
 

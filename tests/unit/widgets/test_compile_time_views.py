@@ -10,8 +10,6 @@ import pytest
 import dynascope
 from dynascope.compiler.builder.compile_time import repeats
 from dynascope.compiler.report import (
-    AutotuneChoice,
-    CacheLookup,
     CompilePhase,
     CompileTime,
     RepeatedBlock,
@@ -55,7 +53,6 @@ def test_in_the_text_the_seconds_stand_in_the_details(report: Report) -> None:
     text = " ".join(report.details().split())
     for words in (
         "compile time: 77 s C++ and Triton 74%", "57 s compile_file 13×, C++ and Triton",
-        "AOTAutograd cache: 1 miss, 1 hit", "FX graph cache: 2 misses, 2 hits (saved 71 s)",
         "The same block of 3 operations (compile_time.py:8)",
         "compiled 4 times in graph 0: 100% of the graph",
         "As a region (torch.compiler.nested_compile_region), it would be compiled once",
@@ -67,33 +64,8 @@ def test_what_is_unknown_is_said() -> None:
     assert view_model(Report())["compile_time"] is None
     assert "compile time" not in Report().details()
     time = CompileTime(seconds=1.0, unfinished=["dynamo", "gc"])
-    time.caches = [CacheLookup(cache="FX graph", outcome="bypass", reason="<b>mutated</b>\x1b[0m")]
     text = " ".join(Report(compile_time=time).details().split())
     assert "2 phases have no recorded end; their time is not counted: dynamo, gc" in text
-    assert "FX graph cache: 1 bypass (<b>mutated</b>" in text
-    assert "\x1b" not in text
-
-
-def test_what_autotuning_found_is_shown() -> None:
-    model = view_model(dynascope.load(LOG.with_name("autotuning-2.13.0.log.gz")))
-    line = model["compile_time"]
-    assert line is not None
-    what = "packed_linear 8x16, 1982689x1, 16x16 (float32)"
-    found = "2 variants timed in 6.08 s; fastest: cpp_CppMicroGemmFP32Vec_0"
-    assert line["words"][0] == f"autotuning of {what}: {found}, 810 ns, in inner"
-
-
-def test_of_many_operations_those_that_took_longest_are_shown() -> None:
-    time = CompileTime(seconds=1.0, autotuning=[AutotuneChoice(op=f"op{i}", seconds=i) for i in range(12)])
-    report = Report(compile_time=time)
-    text = " ".join(report.details().split())
-    assert "autotuning of op11: variants timed in 11 s; fastest: unknown autotuning of op10:" in text
-    assert "2 more operations autotuned: report.compile_time.autotuning has them" in text
-    time.autotuning = [AutotuneChoice(op="mm", choices=1, best="\x1b[31mk", best_description="B=16", best_ms=0.25, frame="f9")]
-    text = " ".join(report.details().split())
-    assert "autotuning of mm: 1 variant timed in 0 ms; fastest: ␛[31mk, 250 µs (B=16)" in text
-    time.autotuning = []
-    assert "utotun" not in report.details()
 
 
 def test_a_repeated_block_is_said_with_what_compiles_it_once() -> None:
