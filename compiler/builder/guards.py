@@ -350,7 +350,6 @@ _MARKED = re.compile(
 )
 #: kinds of guards on dimensions that are marked as dynamic: in torch 2.9, and in later releases
 _MARKS = ("DYNAMIC_INDICES", "DIMENSION_DYNAMIC_MARKING_GUARD")
-_SAME = re.compile(r"^___check_obj_id\((?P<about>.+), \d+\)")
 
 
 def read_tree(text: str, places: Places, stacks: Mapping[str, list[list[Any]]], shapes: Mapping[str, Place]) -> Version:
@@ -388,28 +387,12 @@ class _TreeReader:
             return
         places = self.places.printed(comment, self.stacks.get(self.source, ()))
         place = places[0] if places else Place(origin="compiler")
-        about = self.about or None
         self.version.made.setdefault(self.about, []).append((kind, code, place))
-        if kind in NOISE:
-            if kind in _MARKS:
-                marked = _MARKED.search(code)
-                if marked is not None:
-                    about = user_expression(marked["about"])
-                    self.version.marked |= {(about, int(d)) for d in marked["dims"].split(",")}
-                return  # not shown: each tensor has several, and most of them say that it is not marked
-            self.put(place, Guard(kind=kind, text=self.noise(kind, code, about), source=about), kind)
-        else:
+        if kind in _MARKS and (marked := _MARKED.search(code)) is not None:
+            self.version.marked |= {(user_expression(marked["about"]), int(d)) for d in marked["dims"].split(",")}
+        if kind not in NOISE:
             first, _, rest = words.partition(" ")
-            self.put(place, Guard(kind=kind, text=words, source=about), f"{_INDEX.sub('*', first)} {rest}")
-
-    def noise(self, kind: str, code: str, about: str | None) -> str:
-        """A condition that Dynamo adds for itself, without addresses."""
-        if kind == "TYPE_MATCH":
-            return f"type({about}) is {self.version.types.get(about or '', '?')}"
-        same = _SAME.match(user_expression(code))
-        if same is not None:
-            return f"{same['about']} is the same object"
-        return user_expression(code).partition(" against ")[0][:200]
+            self.put(place, Guard(kind=kind, text=words, source=self.about or None), f"{_INDEX.sub('*', first)} {rest}")
 
     def shape(self, code: str, comment: str) -> None:
         """Add a condition on symbols; each end of a range has its own place."""

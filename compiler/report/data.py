@@ -121,13 +121,12 @@ class Guard(SparsePart, kw_only=True):
     origin: GuardOrigin = "unknown"
     #: the function of torch that needed the guard ("infer_size"), or torch's words for the reason
     asked_by: str | None = None
-    #: how many guards of the site this one stands for, itself included: those that differ only in indices, or, if Dynamo adds
-    #: this kind for itself (TYPE_MATCH), all of the kind
+    #: how many guards of the site this one stands for, itself included: those that differ only in indices
     count: int = 1
 
 
 class GuardSite(SparsePart, kw_only=True):
-    """A line in a frame's code, or in code that it calls, and the guards that tracing the line made.
+    """A line in a frame's code, or in code that it calls, and the guards on the user's data that tracing the line made.
 
     A line without guards is a site if it calls one that has guards.
     """
