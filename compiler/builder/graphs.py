@@ -33,13 +33,10 @@ from dynascope.compiler.source.origin import in_torch
 _COMMENT = re.compile(r"^\s*# File: (?P<file>.*):(?P<line>\d+) in [^,]*(?:, code: .*)?$")
 _NO_STACK = re.compile(r"^\s*# No stacktrace found")
 _TYPE = re.compile(r"^(?P<dtype>[a-z]+[0-9a-z]*)\[(?P<shape>[^\]]*)\](?:\[(?P<stride>[^\]]*)\])?(?P<device>[a-z]*(?::\d+)?)?$")
-#: a tensor of a subclass; for a DTensor, torch also prints the placement on each dimension of the mesh
+#: a tensor of a subclass; for a DTensor, torch also prints the placement on each dimension of the mesh, as in `S(0), R`
 _SUBCLASS = re.compile(
     r"^(?P<name>\w+)\((?P<tensor>[a-z]\w*\[[^\]]*\](?:\[[^\]]*\])?[a-z]*(?::\d+)?)(?:, (?P<placements>.*))?\)$"
 )
-#: how torch prints a placement: `S(0)` shards the tensor's dimension 0; if several dimensions of the mesh shard it, `S(0)[1]`
-#: marks the second of these
-_PLACEMENT = re.compile(r"(?P<strided>_)?S\((?P<dim>[^)]*)\)(?P<order>\[\d+\])?|(?P<replicate>R)|P(?:\((?P<reduction>\w+)\))?")
 
 _OPERATORS: dict[type[ast.AST], str] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv", ast.Mod: "mod",
@@ -207,27 +204,10 @@ def _read_type(text: str) -> tuple[str, _Sizes, _Sizes, str | None, str | None]:
     if match is None:
         return text, None, None, None, None
     dtype = _DTYPES.get(match["dtype"], match["dtype"])
-    name = _subclass(subclass) if subclass else None
+    name = subclass["name"] if subclass else None
+    if subclass and subclass["placements"] is not None:
+        name = f"{name}({subclass['placements']})"
     return dtype, _sizes(match["shape"]), _sizes(match["stride"]), match["device"] or None, name
-
-
-def _subclass(match: re.Match[str]) -> str:
-    """A tensor subclass, as in `DTensor(Shard(0), Replicate())`; placements of another form stay as torch prints them."""
-    placements = match["placements"]
-    if placements is None:
-        return match["name"]
-    words, end = [], 0
-    for found in _PLACEMENT.finditer(placements):
-        if found.start() != end:
-            break
-        end = found.end()
-        kind = "_StridedShard" if found["strided"] else "Shard"
-        words.append(
-            "Replicate()" if found["replicate"]
-            else f"{kind}({found['dim']}){found['order'] or ''}" if found["dim"] is not None
-            else f"Partial({found['reduction'] or ''})"
-        )  # fmt: skip
-    return f"{match['name']}({', '.join(words) if end == len(placements) else placements})"
 
 
 _Call = tuple[str, str, list[ast.expr], dict[str, ast.expr]]

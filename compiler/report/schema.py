@@ -139,7 +139,7 @@ class Node(Part, kw_only=True):
     shape: list[int | str] | None = None
     stride: list[int | str] | None = None
     device: str | None = None
-    #: class of a tensor subclass, with the placements of a DTensor ("DTensor(Shard(0), Replicate())"); None: a plain tensor
+    #: class of a tensor subclass, with a DTensor's placements as torch prints them ("DTensor(S(0), R)"); None: a plain tensor
     subclass: str | None = None
     #: the expression or statement in the compiler's text (`x.sin()`, `return (sin,)`); "" for a placeholder
     code: str = ""

@@ -244,7 +244,7 @@ def test_tensor_parallel_graphs_have_their_collectives(folder: Path, jobs: Jobs)
     assert [d.kind for d in report.differences] == ["constant"]
     assert "1e-05" in (report.differences[0].reference or "")
     graph = report.groups[0].report.graphs[0]
-    subclasses: list[str | None] = ["DTensor(Shard(0))", "DTensor(Shard(0))", "DTensor(Shard(1))", "DTensor(Replicate())"]
+    subclasses: list[str | None] = ["DTensor(S(0))", "DTensor(S(0))", "DTensor(S(1))", "DTensor(R)"]
     if str(report.versions["torch"]).startswith("2.9"):  # its graphs do not name the class of a tensor
         subclasses = [None] * 4
     assert [n.subclass for n in graph.nodes if re.search("_0_modules_(up|down)_param", n.name)] == subclasses

@@ -180,7 +180,7 @@ def _node(node: Node, reads: list[int], places: Places) -> FxNode:
 
 
 def value_text(node: Node) -> str:
-    """A node's value as text: `f32[8, 16] cpu DTensor(Shard(0))`; empty if it is not a tensor or its type is unknown."""
+    """A node's value as text: `f32[8, 16] cpu DTensor(S(0))`; empty if it is not a tensor or its type is unknown."""
     if node.dtype is None and node.shape is None:
         return ""
     name = (node.dtype or "").removeprefix("torch.")
