@@ -1,8 +1,6 @@
-"""Graph breaks: why each one is there, what became of it, what to do about it, and the text to paste into an issue.
+"""Graph breaks: why each one is there, what became of it, and what to do about it.
 
-Promises: advice uses only what the report knows (the compiler's hints, the outcome, the flag in force); the text of an issue
-has versions, settings, place, code and the compiler's reason, and leaves out the folders of the files that the compiler
-quotes.
+Promises: advice uses only what the report knows (the compiler's hints, the outcome, the flag in force).
 """
 
 from __future__ import annotations
@@ -41,8 +39,6 @@ _OUTCOMES = {
     "resumed": ("resumed", "resumed"), "skipped": ("the whole frame runs eagerly", "frame skipped"),
     "rest": ("the rest of the frame runs eagerly", "rest runs eagerly"), "raised": ("stopped here", "stopped here"),
 }  # fmt: skip
-#: the folders of an absolute path in backquotes, as in torch's explanation for a skipped function
-_FOLDERS = re.compile(r"(?<=`)(?:[A-Za-z]:)?[\\/][^`\n]*[\\/](?=[^`\n]+`)")
 #: advice on a break that torch makes on purpose
 TRAINING = "Compile the forward pass and the loss; leave zero_grad, backward, the optimizer's step and what follows it outside."
 BY_DESIGN = f"This break is by design. {TRAINING}"
@@ -383,7 +379,6 @@ def break_detail(b: Break, places: Places) -> Detail:
             *prose("cost", "Cost", [printable(cost_method(cost) + ".", 2000)] if cost is not None else []),
             *list_part("hits", "Frames", hits),
             *tab("stack", f"Stack ({len(b.stack)})", "stack", stack),
-            *code_part("issue", "Text for an issue", issue_text(b, places), "prose"),
             *code_part("text", "Compiler's text", places.with_cell_names(b.text), "prose"),
         ],
         "file": printable(b.file, 1000), "line": b.line, "target": break_target(b),
@@ -409,28 +404,6 @@ def _facts(b: Break, places: Places) -> list[list[str]]:
         ("second call", {True: "does not meet it", False: "meets it, too", None: ""}[b.first_call_only], ""),
         *(("ends", f"graph {n}", g.id) for n, g in places.ended[b.id][:4]),
     )
-
-
-def issue_text(b: Break, places: Places) -> str:
-    """The text of an issue about a break, as Markdown."""
-    report, lines = places.report, places.lines(b.file)
-    versions = ", ".join(f"{name} {value}" for name, value in report.versions.items() if value)
-    around = [f"{'>' if n == b.line else ' '} {n:4} {lines[n]}" for n in range(b.line - 3, b.line + 3) if n in lines]
-    text = [f"**Graph break: {b.type or b.reason.splitlines()[0] if b.type or b.reason else 'unknown type'}**", ""]
-    function = places.function(b.function, b.file, b.line)
-    text += [f"at `{places.of_break(b)}` in `{function}`; outcome: {b.outcome}, hits: {len(b.hits)}"]
-    if around or b.source:
-        text += ["", "```python", *(around or [b.source]), "```"]
-    for words in dict.fromkeys((b.reason or b.explanation, b.explanation or b.reason)):
-        text += ["", _FOLDERS.sub("", places.with_cell_names(words))]
-    if b.gb_ids:
-        text += ["", "Ids: " + ", ".join(b.gb_ids)]
-    settings = {
-        k: v for k, v in report.settings.items() if k in ("fullgraph", "error_on_graph_break", "backend", "mode", "dynamic")
-    }
-    text += ["", "Settings: " + ", ".join(f"{k}={v}" for k, v in settings.items() if v is not None)]
-    text += ["", f"Versions: {versions}"] if versions else []
-    return printable("\n".join(text), 20_000)
 
 
 # -- text -------------------------------------------------------------------------------------------

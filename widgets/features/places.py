@@ -1,8 +1,7 @@
 """The index of one report: its parts by id, the names of its places (`In[3]:4`) and functions, and the lines of its sources.
 
-Functions, classes, `with` blocks and the columns of expressions are found in the recorded source; in excerpts that are not
-valid Python, no functions, classes and blocks are found.  Promises: only the text of the excerpts is read; the last 32 parsed
-excerpts are cached.
+Methods have the names that the compiler met; the columns of expressions are those of the recorded source.  Promises: only the
+text of the excerpts is read.
 """
 
 from __future__ import annotations
@@ -12,12 +11,10 @@ import functools
 import re
 from collections import defaultdict
 
-from dynascope.compiler.parsing import no_syntax_warnings, syntax_tree
+from dynascope.compiler.parsing import no_syntax_warnings
 from dynascope.compiler.report import Break, Frame, Graph, Recompile, Report, Source, plural
-from dynascope.widgets.words import consecutive, indent_of, printable
+from dynascope.widgets.words import indent_of, printable
 
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-WITHS = (ast.With, ast.AsyncWith)
 #: a break's expression has at most this many lines, if the report does not know where it ends
 MOST_CONTINUED = 40
 #: graphs have this many different colors
@@ -58,7 +55,6 @@ class Places:
         make = report.brief_sources if brief else None
         self._sources: dict[str, Source] = {s.file: s for s in (report.sources if make is None else make())}
         self._lines: dict[str, dict[int, str]] = {}
-        self._methods: dict[str, list[tuple[str, int, int, str]]] = {}
         #: (file, name) -> (first line, last line, name with the class) of the methods that the compiler met
         self._qualified: dict[tuple[str, str], dict[tuple[int, int, str], None]] = defaultdict(dict)
         self._functions: dict[tuple[str, str, int | None], str] = {}
@@ -132,11 +128,8 @@ class Places:
         if key not in self._functions:
             at = line or 0
             owners = self._qualified.get((file, name), ())
-            known = next((qualname for first, last, qualname in owners if first <= at <= last), None)
-            if known is None and file not in self._methods:
-                self._methods[file] = methods(self.lines(file))
-            around = [] if known else [m for m in self._methods[file] if m[0] == name and m[1] <= at <= m[2]]
-            self._functions[key] = printable(known or (f"{max(around, key=lambda m: m[1])[3]}.{name}" if around else name))
+            known = next((qualname for first, last, qualname in owners if first <= at <= last), name)
+            self._functions[key] = printable(known)
         return self._functions[key]
 
     def name(self, frame: Frame) -> str:
@@ -192,27 +185,6 @@ def _is_open(rows: list[str]) -> bool:
     return sum(map(text.count, "([{")) > sum(map(text.count, ")]}"))
 
 
-def statements(lines: dict[int, str]) -> list[ast.stmt]:
-    """The functions, classes and `with` blocks in these lines, excerpt by excerpt."""
-    blocks = consecutive(sorted(lines))
-    return [node for block in blocks for node in _parsed("\n".join(lines[n] for n in block), block[0])]
-
-
-def first_line(node: ast.stmt) -> int:
-    """The line on which a definition begins: that of its first decorator, if it has any."""
-    decorators = node.decorator_list if isinstance(node, (*FUNCTIONS, ast.ClassDef)) else []
-    return min([node.lineno, *(d.lineno for d in decorators)])
-
-
-def methods(lines: dict[int, str]) -> list[tuple[str, int, int, str]]:
-    """(name, first line, last line, class) of each method."""
-    return [
-        (item.name, first_line(item), item.end_lineno or item.lineno, node.name)
-        for node in statements(lines) if isinstance(node, ast.ClassDef)
-        for item in node.body if isinstance(item, FUNCTIONS)
-    ]  # fmt: skip
-
-
 @functools.lru_cache(maxsize=4096)
 def span(text: str, start: int | None, end: int | None) -> tuple[int, int] | None:
     """The columns (start, end) of an expression in the text of a line; None if they are unknown or do not fit the text.
@@ -240,20 +212,3 @@ def _is_expression(text: str) -> bool:
             return len(text) < 1000 and ast.parse(text, mode="eval").body.end_col_offset == len(text.encode())
     except (SyntaxError, ValueError, RecursionError, MemoryError, SystemError):
         return False
-
-
-@functools.lru_cache(maxsize=32)
-def _parsed(text: str, first: int) -> list[ast.stmt]:
-    """The functions, classes and `with` blocks of one excerpt, at any depth.
-
-    Lines that begin with %name, %%name, ! or ?, as magics do, are emptied; `% 2` and `!= 2` continue an expression. The excerpt
-    may start at any indentation.
-    """
-    rows = re.sub(r"(?m)^[ \t]*(?:%%?[^\W\d]|!(?!=)|\?).*$", "", text).split("\n")  # splitlines would split at form feeds
-    indent = min((len(row) - len(row.lstrip()) for row in rows if row.strip()), default=0)
-    text = "\n".join(row[indent:] for row in rows)
-    try:
-        tree = ast.increment_lineno(syntax_tree(text), first - 1)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
-    return [node for node in ast.walk(tree) if isinstance(node, (*FUNCTIONS, *WITHS, ast.ClassDef))]

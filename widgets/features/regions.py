@@ -1,18 +1,25 @@
 """Regions: which one set `error_on_graph_break` at a break, and the lines for which one did.
 
 A region is a `with` block, a function or a range of lines.  The report has the lines of `--region` options in the cell; those
-of `with` blocks and decorated functions are found in the recorded source, and if they are uncertain, the region has no band.  A
-function that was traced under a flag other than the run's has a band, too.
+of `with` blocks and decorated functions are found in the recorded source, of which only the text is read; if they are uncertain
+or an excerpt is not valid Python, the region has no band.  A function that was traced under a flag other than the run's has a
+band, too.
 """
 
 from __future__ import annotations
 
 import ast
+import functools
+import re
 from typing import NamedTuple
 
+from dynascope.compiler.parsing import syntax_tree
 from dynascope.compiler.report import Break, FlagOrigin
-from dynascope.widgets.features.places import FUNCTIONS, WITHS, Places, first_line, statements
-from dynascope.widgets.words import printable
+from dynascope.widgets.features.places import Places
+from dynascope.widgets.words import consecutive, printable
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+WITHS = (ast.With, ast.AsyncWith)
 
 
 class Band(NamedTuple):
@@ -109,15 +116,18 @@ def _of_break(places: Places, b: Break) -> Band | None:
 
 def _decorated(places: Places, file: str, name: str) -> tuple[int, int] | None:
     """First and last line of the function with this name and a region's decorator; None unless there is exactly one."""
-    functions = [n for n in statements(places.lines(file)) if isinstance(n, FUNCTIONS) and n.name == name]
+    functions = [n for n in _statements(places.lines(file)) if isinstance(n, FUNCTIONS) and n.name == name]
     functions = [n for n in functions if any(_is_region(d) for d in n.decorator_list)]
-    return (first_line(functions[0]), functions[0].end_lineno or functions[0].lineno) if len(functions) == 1 else None
+    if len(functions) != 1:
+        return None
+    first = min(d.lineno for d in functions[0].decorator_list)
+    return first, functions[0].end_lineno or first
 
 
 def _with(places: Places, file: str, line: int) -> tuple[int, int] | None:
     """First and last line of the innermost `with` block that sets `error_on_graph_break` and contains a line."""
     around = [
-        n for n in statements(places.lines(file))
+        n for n in _statements(places.lines(file))
         if isinstance(n, WITHS) and n.lineno <= line <= (n.end_lineno or n.lineno)
         and any(_is_region(item.context_expr) for item in n.items)
     ]  # fmt: skip
@@ -127,3 +137,26 @@ def _with(places: Places, file: str, line: int) -> tuple[int, int] | None:
 
 def _is_region(node: ast.expr) -> bool:
     return "error_on_graph_break" in ast.unparse(node)
+
+
+def _statements(lines: dict[int, str]) -> list[ast.stmt]:
+    """The functions and `with` blocks in these lines, excerpt by excerpt."""
+    blocks = consecutive(sorted(lines))
+    return [node for block in blocks for node in _parsed("\n".join(lines[n] for n in block), block[0])]
+
+
+@functools.lru_cache(maxsize=32)
+def _parsed(text: str, first: int) -> list[ast.stmt]:
+    """The functions and `with` blocks of one excerpt, at any depth.
+
+    Lines that begin with %name, %%name, ! or ?, as magics do, are emptied; `% 2` and `!= 2` continue an expression. The excerpt
+    may start at any indentation.
+    """
+    rows = re.sub(r"(?m)^[ \t]*(?:%%?[^\W\d]|!(?!=)|\?).*$", "", text).split("\n")  # splitlines would split at form feeds
+    indent = min((len(row) - len(row.lstrip()) for row in rows if row.strip()), default=0)
+    text = "\n".join(row[indent:] for row in rows)
+    try:
+        tree = ast.increment_lineno(syntax_tree(text), first - 1)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    return [node for node in ast.walk(tree) if isinstance(node, (*FUNCTIONS, *WITHS))]

@@ -93,23 +93,17 @@ def _digraph(picture: Picture) -> Any:
         style = "dashed,rounded" if g["kind"] in ("skipped", "empty", "unfinished") else "rounded"
         with graph.subgraph(name=f"cluster_{names[g['id']]}") as cluster:
             cluster.attr(label=label, style=style)
+            cluster.node(names[g["id"]], label="", shape="point", style="invis")
             for b in inside:
                 _dot_node(cluster, names[b["id"]], b)
-            if not inside:
-                cluster.node(names[g["id"]], label="", shape="point", style="invis")
-    for b in picture["boxes"]:
-        if "group" not in b:
-            _dot_node(graph, names[b["id"]], b)
-    boxes = {g["id"]: [b["id"] for b in picture["boxes"] if b.get("group") == g["id"]] for g in picture["groups"]}
+    for b in (b for b in picture["boxes"] if "group" not in b):
+        _dot_node(graph, names[b["id"]], b)
+    frames = {g["id"] for g in picture["groups"]}
     for a in picture["arrows"]:
-        joined: dict[str, str] = {}
-        ends = []
-        for id, attribute, nearest in ((a["source"], "ltail", -1), (a["target"], "lhead", 0)):
-            if id in boxes:  # Graphviz joins only nodes; it clips the edge at the cluster's border
-                joined[attribute] = f"cluster_{names[id]}"
-            ends.append(names[boxes[id][nearest] if boxes.get(id) else id])
+        # Graphviz joins only nodes: those inside; it clips the edge at the cluster's border
+        clipped = {end: f"cluster_{names[id]}" for end, id in (("ltail", a["source"]), ("lhead", a["target"])) if id in frames}
         style = "dashed" if a["kind"] in ("hits", "recompiles") else "solid"
-        graph.edge(*ends, label=_plain(a.get("label", "")), style=style, **joined)
+        graph.edge(names[a["source"]], names[a["target"]], label=_plain(a.get("label", "")), style=style, **clipped)
     return graph
 
 

@@ -11,7 +11,7 @@ from samples import frame, helper_five_times, loop, one_break, report, split
 from dynascope.compiler.report import Break, Counts, FailedGuard, Fix, Hit, Report, Trial
 from dynascope.compiler.report.measurements import FixSettings
 from dynascope.compiler.report.overview import causes
-from dynascope.widgets.features.breaks import advice, issue_text, outcome_words, reasons
+from dynascope.widgets.features.breaks import advice, outcome_words, reasons
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.recompiles import guard_words
 from dynascope.widgets.model import view_model
@@ -153,15 +153,6 @@ def test_an_allowed_break_that_skips_its_frame_leaves_nothing_to_do() -> None:
     assert step.startswith("Nothing to do")
 
 
-@pytest.mark.parametrize("folder", ["/home/ann lee/py/", "C:\\Users\\Ann Lee\\py\\"])
-def test_the_text_for_an_issue_names_files_without_their_folders(folder: str) -> None:
-    r = one_break()
-    b = r.breaks[0]
-    b.explanation = f"The function `getline` in file `{folder}linecache.py` should not be traced, nor `/` and `//`."
-    text = issue_text(b, Places(r))
-    assert "`getline` in file `linecache.py` should not be traced, nor `/` and `//`." in text
-
-
 def broken_in_the_middle() -> Report:
     """A break after which Dynamo could not resume: what came before it is compiled."""
     r = one_break()
@@ -227,9 +218,11 @@ def forward(x):
 
 def test_methods_of_one_name_are_told_apart_by_their_class() -> None:
     frames = [
-        frame("f0", "0/0", "forward", 2), frame("f1", "1/0", "forward", 10), frame("f2", "2/0", "forward", 14),
-        frame("f3", "3/0", "forward", 12, kind="resume", code_name="torch_dynamo_resume_in_forward_at_11"),
-        frame("f4", "4/0", "loose", 5),
+        frame("f0", "0/0", "forward", 2, qualname="One.forward"), frame("f2", "2/0", "forward", 14, qualname="forward"),
+        frame("f1", "1/0", "forward", 10, end_line=12, qualname="Two.forward"),
+        frame("f3", "3/0", "forward", 12, kind="resume", code_name="torch_dynamo_resume_in_forward_at_11",
+              qualname="Two.forward"),
+        frame("f4", "4/0", "loose", 5, qualname="One.loose"),
     ]  # fmt: skip
     b = one_break().breaks[0]
     b.line, b.function, b.hits = 11, "forward", [Hit(frame="f1", line=11, outcome="resumed")]

@@ -1,4 +1,4 @@
-"""What the recorded source tells: columns that fit it, methods of classes, excerpts that begin deep inside."""
+"""What the recorded source tells: columns that fit it, regions, excerpts that begin deep inside."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import pytest
 from msgspec.structs import replace
 from samples import one_break
 
-from dynascope.widgets.features.places import methods, span
+from dynascope.compiler.report import Break, Excerpt, FlagOrigin, Report, Source
+from dynascope.widgets.features.places import Places, span
+from dynascope.widgets.features.regions import bands
 from dynascope.widgets.model import view_model
 from dynascope.widgets.render.text import to_text
 
@@ -50,21 +52,26 @@ def test_columns_of_a_text_with_another_indentation_are_not_shown() -> None:
     assert "4 │ torch._dynamo.graph_break()\n        │ ^^^^^^^^^^^^^^^^^^^^^^^^^^^\n" in to_text(report, colour=False)
 
 
-def test_methods_of_an_excerpt_that_begins_deep_inside() -> None:
-    text = "    class Inner:\n        @property\n        def size(self):\n            return 1\n\n    def f(x):\n        pass"
-    assert methods(dict(enumerate(text.split("\n"), 7))) == [("size", 8, 10, "Inner")]
-    assert methods({1: "%%compile", 2: "class A:", 3: "    def f(self): pass"}) == [("f", 3, 3, "A")]
-    assert methods({1: "class A:", 2: "    def f(self)"}) == []
+def region(text: str, first: int = 1) -> list[int]:
+    """The lines of the region that a decorator of `f` makes."""
+    source = Source(file="m.py", label="m.py", excerpts=[Excerpt(line=first, text=text)])
+    origin = FlagOrigin(kind="decorator", name="f")
+    b = Break(id="b0", file="m.py", line=first, error_on_graph_break=True, region=origin)
+    return sorted(line for _, line in bands(Places(Report(sources=[source], breaks=[b]))))
+
+
+def test_a_region_in_an_excerpt_that_begins_deep_inside() -> None:
+    text = "    class A:\n        @error_on_graph_break(True)\n        def f(self):\n            return 1\n\n    def g(x): 0"
+    assert region(text, 7) == [8, 9, 10]
+    assert region("@error_on_graph_break(True)\ndef f(self)") == []
 
 
 def test_continued_expressions_are_no_magics_and_a_form_feed_begins_no_line() -> None:
-    text = "%%compile\n!ls\nclass A:\n    \f\n    def f(self, a):\n        return (a\n            % 2\n            != 1)"
-    assert methods(dict(enumerate(text.split("\n"), 1))) == [("f", 5, 8, "A")]
-    assert methods({1: "%time f()", 2: "class A:", 3: "    def f(a): return (a", 4: "      % 2)"}) == [("f", 3, 4, "A")]
-    assert methods({1: "\f", 2: "class A:", 3: "    def f(self): pass"}) == [("f", 3, 3, "A")]
+    text = "%%compile\n!ls\n@error_on_graph_break(True)\ndef f(self, a):\n    \f\n    return (a\n        % 2\n        != 1)"
+    assert region(text) == [3, 4, 5, 6, 7, 8]
 
 
 def test_a_report_is_shown_without_warnings_of_the_source() -> None:
     """These tests turn warnings into errors, as `-W error` does."""
-    assert methods({1: "class K:", 2: "    def f(self):", 3: "        return '\\d'"}) == [("f", 2, 3, "K")]
+    assert region("@error_on_graph_break(True)\ndef f(self):\n    return '\\d'") == [1, 2, 3]
     assert span("g('\\d') + 1", 0, None) == (0, 11)
