@@ -28,10 +28,10 @@ TRACES = Path("tests/unit/compiler/profiler_traces")
 PACKAGES = {"msgspec": "msgspec", "yaml": "pyyaml", "pytest": "pytest"}
 #: step -> (time limit in seconds, arguments for Python; {out} is the output folder, {device} the device)
 STEPS: dict[str, tuple[int, tuple[str, ...]]] = {
-    "traces": (90, (f"{TRACES}/record.py", "--device", "{device}", "--out", "{out}/traces")),
-    "tests": (180, ("-m", "pytest", "-q", "--noconftest", "-p", "no:cacheprovider", "tests/gpu")),
+    "traces": (60, (f"{TRACES}/record.py", "--device", "{device}", "--out", "{out}/traces")),
+    "tests": (150, ("-m", "pytest", "-q", "--noconftest", "-p", "no:cacheprovider", "tests/gpu")),
     "times": (120, ("tests/gpu/measure.py", "{out}/results_gpu.md")),
-    "pages": (80, ("tests/gpu/pages.py", "{out}/pages")),
+    "pages": (150, ("tests/gpu/pages.py", "{out}/pages")),
 }
 #: the page that `make gpu-adopt` writes
 PAGE = Path("examples/reference/gpu.md")
@@ -85,7 +85,8 @@ def run_step(name: str, out: Path, device: str, site: Path) -> dict[str, Any]:
     """Run a step, with its output in `name`.log; returns its exit status (124: out of time) and seconds."""
     limit, arguments = STEPS[name]
     command = [sys.executable, *(a.format(out=out, device=device) for a in arguments)]
-    path = os.pathsep.join([str(site), str(ROOT / "tests" / "gpu"), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
+    tests = [str(ROOT / "tests" / folder) for folder in ("gpu", "benchmarks")]
+    path = os.pathsep.join([str(site), *tests, *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
     environ = {**os.environ, "PYTHONPATH": path, "DYNASCOPE_DEVICE": device, "DYNASCOPE_DRAWING_ERRORS": "raise"}
     start = time.monotonic()
     with open(out / f"{name}.log", "wb") as log:

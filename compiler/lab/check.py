@@ -44,7 +44,9 @@ def _agreement(checked: Check) -> str:
     if checked.agrees is None:
         return f"check: nothing was compared: {checked.why_not}."
     if not checked.agrees:
-        return f"check: compiled and eager differ: {'; '.join(checked.differences)}."
+        first, *others = checked.differences
+        also = f"; also {listed([other.partition(': ')[0] for other in others], 3)}" if others else ""
+        return f"check: compiled and eager differ: {first}{also}."
     compared = ", ".join(
         (f"{many} {_STATE[many > 1]}" if what == "effects" else plural(many, what.removesuffix("s")))
         for what, many in checked.compared.items()

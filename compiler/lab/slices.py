@@ -345,7 +345,7 @@ class _Cutter:
         elif span.region is not None:
             self._region(span, cause)
         elif span.is_wait:
-            self._add("wait", span.start, span.end, label=span.name, break_=cause)
+            self._add("wait", span.start, span.end, label="" if span.name == DRAIN else span.name, break_=cause)
         elif span.name == BACKWARD or span.name.startswith(_GRAPH_OR_BACKEND):
             self._backward(span, cause)
         else:

@@ -1,8 +1,9 @@
-"""Programs for a device, and the device: DYNASCOPE_DEVICE, "cuda" unless it says "cpu" (a rehearsal)."""
+"""Programs and models for a device, and the device: DYNASCOPE_DEVICE, "cuda" unless it says "cpu" (a rehearsal)."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -64,3 +65,51 @@ def square(size: int = 512) -> torch.Tensor:
 def network() -> tuple[Net, torch.Tensor]:
     """A `Net` on the device, and its input."""
     return Net().to(DEVICE), torch.rand(64, 256, device=DEVICE)
+
+
+#: a function and its arguments
+Call = tuple[Callable[..., Any], tuple[Any, ...]]
+#: the pixels of an image's sides
+PICTURE = 800 if ON_GPU else 96
+
+
+def detection() -> Call:
+    """Mask R-CNN: graph breaks by size and by value, in a library's code."""
+    from torchvision.models.detection import maskrcnn_resnet50_fpn
+
+    model = maskrcnn_resnet50_fpn(weights=None, weights_backbone=None, min_size=PICTURE, max_size=PICTURE * 4 // 3)
+    return model.eval().to(DEVICE), ([torch.rand(3, PICTURE, PICTURE, device=DEVICE)],)
+
+
+def language() -> Call:
+    """A transformer, and an `if` on a value after its layers."""
+    from models import Transformer
+
+    width, length = (1024, 512) if ON_GPU else (32, 16)
+    model = Transformer(12, width).eval().to(DEVICE)
+
+    def predict(ids: torch.Tensor) -> torch.Tensor:
+        logits = model(ids)
+        if logits.abs().max() > 10:
+            logits = logits / 2
+        result: torch.Tensor = logits.softmax(-1)
+        return result
+
+    return torch.no_grad()(predict), (torch.randint(0, 100, (8, length), device=DEVICE),)
+
+
+def training() -> Call:
+    """A step of training under autocast, without the optimizer, that prints."""
+    from models import UNet
+
+    model = UNet(32 if ON_GPU else 4).to(DEVICE)
+    target = torch.rand(8, 2, 256, 256, device=DEVICE) if ON_GPU else torch.rand(1, 2, 32, 32)
+
+    def step(x: torch.Tensor) -> torch.Tensor:
+        with torch.autocast(DEVICE, torch.bfloat16):
+            loss = torch.nn.functional.mse_loss(model(x).float(), target)
+        print("loss computed")
+        loss.backward()
+        return loss.detach()
+
+    return step, (torch.rand(target.shape[0], 3, *target.shape[2:], device=DEVICE),)

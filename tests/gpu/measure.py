@@ -17,54 +17,55 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from device_programs import DEVICE, ON_GPU, broken, square, straight
+from device_programs import ON_GPU, broken, language, square, straight, training
 
 import dynascope
 
-CALLS = 20
+CALLS, BLOCKS = 20, 9
 torch.set_num_threads(1)
 
 
 def clocked(call: Callable[[], Any]) -> float:
-    """Seconds of one call, by the device's own clock: the median of CALLS."""
-    times = []
+    """Seconds of a warm call in a loop, by the device's own clock: the median of BLOCKS loops of CALLS."""
     for _ in range(CALLS):
+        call()
+    times = []
+    for _ in range(BLOCKS):
         if ON_GPU:
             start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             torch.cuda.synchronize()
             start.record()
-            call()
+            for _ in range(CALLS):
+                call()
             end.record()
             torch.cuda.synchronize()
-            times.append(start.elapsed_time(end) / 1e3)
+            times.append(start.elapsed_time(end) / 1e3 / CALLS)
         else:
             began = time.perf_counter()
-            call()
-            times.append(time.perf_counter() - began)
+            for _ in range(CALLS):
+                call()
+            times.append((time.perf_counter() - began) / CALLS)
     return statistics.median(times)
 
 
-def rows(name: str, function: Callable[..., Any], size: int) -> list[tuple[str, float, float]]:
+def rows(name: str, function: Callable[..., Any], arguments: tuple[Any, ...]) -> list[tuple[str, float, float]]:
     """What, by the clock, by the report."""
     torch._dynamo.reset()
-    x = square(size)
-    report = dynascope.explain(function, profile=CALLS)(x)
+    report = dynascope.explain(function, profile=CALLS)(*arguments)
     profile = report.profile
     assert profile is not None, report.notes
     verdict = profile.verdict
     torch._dynamo.reset()
     compiled = torch.compile(function)
-    for _ in range(3):
-        compiled(x), function(x)
     found = []
     if verdict.eager_seconds is not None and verdict.compiled_seconds is not None:
         found += [
-            (f"{name}: eager, a call", clocked(lambda: function(x)), verdict.eager_seconds),
-            (f"{name}: compiled, a call", clocked(lambda: compiled(x)), verdict.compiled_seconds),
+            (f"{name}: eager, a call", clocked(lambda: function(*arguments)), verdict.eager_seconds),
+            (f"{name}: compiled, a call", clocked(lambda: compiled(*arguments)), verdict.compiled_seconds),
         ]
     if ON_GPU:
         busy = sum(s.duration for s in profile.segments if s.kind in ("kernel", "copy"))
-        found.append((f"{name}: device busy in a call", kernel_seconds(lambda: compiled(x)), busy))
+        found.append((f"{name}: device busy in a call", kernel_seconds(lambda: compiled(*arguments)), busy))
     return found
 
 
@@ -84,12 +85,15 @@ def main(out: Path) -> None:
         f"{name}; torch {torch.__version__}, Python {platform.python_version()}. Made by `make gpu`.", "",
         "| what | clock | report | ratio |", "|---|---|---|---|",
     ]  # fmt: skip
-    sizes = (512, 4096) if DEVICE == "cuda" else (256,)
-    for size in sizes:
-        for function in (broken, straight):
-            with contextlib.redirect_stdout(io.StringIO()):
-                found = rows(f"{function.__name__}, {size} x {size}", function, size)
-            lines += [f"| {what} | {a * 1e3:.3f} ms | {b * 1e3:.3f} ms | {b / a:.2f} |" for what, a, b in found]
+    cases = [
+        (f"{function.__name__}, {size} x {size}", function, (square(size),))
+        for size in ((512, 4096) if ON_GPU else (256,))
+        for function in (broken, straight)
+    ]
+    for case in (*cases, ("a transformer", *language()), ("a step of training", *training())):
+        with contextlib.redirect_stdout(io.StringIO()):
+            found = rows(*case)
+        lines += [f"| {what} | {a * 1e3:.3f} ms | {b * 1e3:.3f} ms | {b / a:.2f} |" for what, a, b in found]
     out.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

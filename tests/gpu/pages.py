@@ -1,4 +1,4 @@
-"""Pages of reports with a device's time line, to be looked at: `python pages.py FOLDER`."""
+"""Pages of reports with a device's time line, to be looked at: `python pages.py FOLDER [NAME...]`."""
 
 from __future__ import annotations
 
@@ -6,20 +6,31 @@ import sys
 from pathlib import Path
 
 import torch
-from device_programs import ON_GPU, broken, network, square, straight, train
+from device_programs import ON_GPU, broken, detection, language, network, square, straight, train, training
 
 import dynascope
 
 CASES = {
-    "breaks": (broken, (square(),), {}),
-    "training": (train, network(), {}),
-    **({"cuda_graphs": (straight, (square(),), {"mode": "reduce-overhead"})} if ON_GPU else {}),
+    "breaks": lambda: (broken, (square(),)),
+    "backward": lambda: (train, network()),
+    "transformer": language,
+    "training": training,
+    **({"cuda_graphs": lambda: (straight, (square(),))} if ON_GPU else {}),
 }
+#: takes minutes, and torchvision
+SLOW = {"detection": detection}
 
 if __name__ == "__main__":
-    for name, (function, arguments, settings) in CASES.items():
+    folder = Path(sys.argv[1])
+    folder.mkdir(exist_ok=True)
+    for name in sys.argv[2:] or CASES:
         torch._dynamo.reset()
-        report = dynascope.explain(function, profile=10, **settings)(*arguments)
-        report.run_graph("g0", calls=5)
+        torch.manual_seed(0)
+        function, arguments = (CASES | SLOW)[name]()
+        mode = {"mode": "reduce-overhead"} if name == "cuda_graphs" else {}
+        report = dynascope.explain(function, profile=10, check=True, **mode)(*arguments)
+        if report.graphs:
+            report.run_graph("g0", calls=5)
+        print(f"== {name}\n{report}\n", flush=True)
         for suffix in (".html", ".json"):
-            print(report.save(Path(sys.argv[1]) / (name + suffix)))
+            report.save(folder / (name + suffix))

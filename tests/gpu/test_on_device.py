@@ -7,6 +7,7 @@ What only a GPU has (its lane, waiting, CUDA graphs) is asked for there alone; t
 from __future__ import annotations
 
 import copy
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,11 @@ from device_programs import DEVICE, ON_GPU, broken, network, noisy, square, stra
 import dynascope
 from dynascope.compiler.report import Profile, Report
 
-pytestmark = pytest.mark.skipif(ON_GPU and not torch.cuda.is_available(), reason="needs a CUDA device")
+pytestmark = [
+    pytest.mark.skipif(ON_GPU and not torch.cuda.is_available(), reason="needs a CUDA device"),
+    # torch advises it once in a process, for every product in float32
+    pytest.mark.filterwarnings("ignore:TensorFloat32 tensor cores"),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -99,6 +104,49 @@ def test_compiled_agrees_with_eager_on_the_device() -> None:
     report = dynascope.explain(straight, check=True)(square(64))
     assert report.check is not None
     assert report.check.agrees, report.check
+
+
+def test_half_precision_is_compared_by_its_own_rounding() -> None:
+    net, x = network()
+
+    def step(x: torch.Tensor) -> torch.Tensor:
+        with torch.autocast(DEVICE, torch.bfloat16):
+            return net(x)
+
+    report = dynascope.explain(step, check=True)(x)
+    assert report.check is not None
+    assert report.check.agrees, report.check
+    assert "bfloat16" in report.check.judged_by.values() or not ON_GPU
+
+
+def test_the_line_that_loses_its_digits_is_named_on_the_device() -> None:
+    def spread(x: torch.Tensor) -> torch.Tensor:
+        mean = x.mean(-1, keepdim=True)
+        return (x * x).mean(-1, keepdim=True) - mean * mean
+
+    report = dynascope.explain(spread, check="where")(square(64) * 1e-3 + 100)
+    assert report.check is not None
+    numbers = report.check.numbers
+    assert numbers is not None, report.check
+    assert numbers.verdict == "both"
+    assert numbers.origin is not None
+    assert "mean * mean" in numbers.origin.source, numbers.origin
+
+
+def test_nothing_of_the_call_is_kept_on_the_device() -> None:
+    def used() -> int:
+        gc.collect()
+        return torch.cuda.memory_allocated() if ON_GPU else 0
+
+    x = square()
+    torch.mm(x, x)  # makes the workspace of the library, which stays
+    before = used()
+    with dynascope.observe() as run:
+        torch.compile(straight)(x)
+    report = run.report
+    assert report.summary.graphs == 1
+    torch._dynamo.reset()
+    assert used() == before
 
 
 def test_a_difference_on_the_device_is_found() -> None:

@@ -194,8 +194,8 @@ def _segment(s: Segment, label: str, drawn: float, lane: int, places: Places) ->
         full += "; ops: " + ", ".join(f"{o.name} {time_text(o.seconds)}" for o in s.ops[:5])
     x, w = (round(value / drawn, 6) if drawn else 0.0 for value in (s.start, s.duration))
     segment: TimeSegment = {
-        "kind": s.kind, "lane": lane, "x": x, "w": w, "label": shorten(s.label, 60), "full": printable(full, 600),
-        "id": s.graph or s.break_ or s.frame or "",
+        "kind": s.kind, "lane": lane, "x": x, "w": w, "label": "" if s.kind == "wait" else shorten(s.label, 60),
+        "full": printable(full, 600), "id": s.graph or s.break_ or s.frame or "",
     }  # fmt: skip
     if s.graph in places.graphs:
         segment["tone"] = graph_tone(places.graphs[s.graph][0])

@@ -31,6 +31,8 @@ _TRY = (
 )
 #: a share of a call that is named beside the largest one
 _ALSO = 0.2
+#: from this share on, the device decides how long a call takes, not the processor
+_BUSY = 0.5
 #: sentences beside what to do first in a text
 MOST_MORE = 5
 
@@ -326,7 +328,16 @@ def _slower(report: Report, profile: Profile) -> str:
         return f"measure with the backend that you will use: “{backend}” only captures, and gives no speed-up. {times}."
     around = sum(profile.shares.get(name, 0.0) for name in ("lookups", "prologue", "gaps"))
     is_cause = around * v.compiled_seconds > v.compiled_seconds - v.eager_seconds
-    return times + (f"; {around:.0%} of it are guards and code around graphs." if is_cause else "; why is not known.")
+    if is_cause:
+        return f"{times}; {around:.0%} of it are guards and code around graphs."
+    busy = _busy(profile)
+    return times + (f"; the device is idle for {1 - busy:.0%} of it." if 0 < busy < _BUSY else "; why is not known.")
+
+
+def _busy(profile: Profile) -> float:
+    """The share of a call without the profiler in which the device works; the profiler slows down the processor alone."""
+    slowed = (profile.profiled_seconds or 0.0) / profile.call_seconds if profile.call_seconds else 0.0
+    return min(1.0, profile.shares.get("device busy", 0.0) * max(1.0, slowed))
 
 
 def _cost(report: Report, profile: Profile) -> str:
@@ -345,26 +356,46 @@ def _cost(report: Report, profile: Profile) -> str:
 
 
 def _dominant(places: Places, profile: Profile) -> str:
-    """What takes most of a call: its largest share and, if that is the graphs, the one that takes most, with its operations."""
+    """What takes most of a call: its largest share and, if that is the graphs, the one that takes most, with its operations.
+
+    A device that is busy for most of the call decides how long it takes, whatever the processor does meanwhile: then the
+    graphs are ranked by their kernels.
+    """
     shares = {name: value for name, value in profile.shares.items() if name in SHARES and name != "device busy"}
-    if not shares:
-        return ""
-    name = max(shares, key=lambda name: shares[name])
-    words = f"{SHARES[name][0]} take {shares[name]:.0%} of a call"
-    also = [f"{SHARES[n][0]} {share:.0%}" for n, share in shares.items() if n != name and share >= _ALSO]
-    words += f" ({', '.join(also)})" if also else ""
-    taken = _summed((s.graph, s.duration) for s in profile.segments if s.kind == "graph" and s.graph in places.graphs)
-    for id, spent in taken[:1] if name == "graphs" else ():
+    busy = _busy(profile)
+    if busy >= _BUSY:
+        words, kinds, part = f"the device is busy for {busy:.0%} of a call", ("kernel", "copy"), busy
+    else:
+        if not shares:
+            return ""
+        if busy:
+            del shares["waiting"]
+        name = max(shares, key=lambda name: shares[name])
+        words = f"{SHARES[name][0]} {'take' if SHARES[name][0].endswith('s') else 'takes'} {shares[name]:.0%} of a call"
+        also = [f"{SHARES[n][0]} {share:.0%}" for n, share in shares.items() if n != name and share >= _ALSO]
+        also += [f"the device is idle for {1 - busy:.0%}"] if busy else []
+        words += f" ({', '.join(also)})" if also else ""
+        kinds, part = ("graph",) if name == "graphs" else (), shares[name]
+    segments = [s for s in profile.segments if s.kind in kinds]
+    whole = sum(s.duration for s in segments)
+    for id, spent in _summed((s.graph, s.duration) for s in segments if s.graph in places.graphs)[:1]:
         number, graph = places.graphs[id]
         frame = places.frames.get(graph.frame)
-        ops = _summed((op.name, op.seconds) for s in profile.segments if s.graph == id for op in s.ops)
+        ran = [s for s in segments if s.graph == id]
+        ops = _summed((_kernel(s.label), s.duration) for s in ran) if busy >= _BUSY else _summed(
+            (op.name, op.seconds) for s in ran for op in s.ops
+        )  # fmt: skip
         inside = [f"`{places.name(frame)}`{_instead(frame, graph)}"] if frame else []
         if graph.ops:
             inside.append(plural(graph.ops, "operation") + (" run one by one" if _only_captures(places.report) else ""))
-        share = shares["graphs"] * spent / sum(s.duration for s in profile.segments if s.kind == "graph")
-        words += f", graph {number} alone {share:.0%} ({', '.join(inside)})"
+        words += f", graph {number} alone {part * spent / whole:.0%} ({', '.join(inside)})"
         words += f"; dearest in it: {', '.join(f'`{op}` {time_text(seconds)}' for op, seconds in ops[:3])}" if ops else ""
     return f"{words}."
+
+
+def _kernel(name: str) -> str:
+    """The name of a kernel without the types of its template, and without its end if it is long."""
+    return shorten(name.removeprefix("void ").partition("<")[0], 40)
 
 
 def _instead(frame: Frame, graph: Graph) -> str:

@@ -68,12 +68,18 @@ class Precisions:
         """Run one operation."""
         before = {_storage(tensor): self.of(tensor) for tensor in _tensors((args, kwargs))}
         result = function(*args, **kwargs)
-        changed = (args, kwargs) if function._schema.is_mutable else ()
+        changed = (args, kwargs) if function._schema.is_mutable else _running(function, args, kwargs)
         for tensor in _tensors((changed, result)):
             self._lowest.pop(_storage(tensor), None)  # it may be a new storage at the address of an old one
             self._lowest[_storage(tensor)] = lowest = _lower(self.of(tensor), *before.values())
             self.lowest = _lower(self.lowest, lowest)
         return result
+
+
+def _running(function: Any, args: Any, kwargs: Any) -> list[Any]:
+    """The running statistics that an operation gets: normalizations change them, though their schemas do not say so."""
+    names = [argument.name for argument in function._schema.arguments]
+    return [value for name, value in [*zip(names, args, strict=False), *kwargs.items()] if name.startswith("running_")]
 
 
 @contextlib.contextmanager

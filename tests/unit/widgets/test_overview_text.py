@@ -391,6 +391,34 @@ def test_breaks_that_cost_next_to_nothing_are_left_and_what_takes_the_time_is_na
     assert not any("--profile" in sentence for sentence in found["more"])
 
 
+@pytest.mark.parametrize("slowed", [1.0, 2.0], ids=["as without", "twice as slow"])
+def test_a_busy_device_decides_what_a_call_takes(slowed: float) -> None:
+    """Its share is that of a call without the profiler, which slows down the processor alone."""
+    report = profiled(model(breaks=12), 0.01)
+    assert report.profile is not None
+    name = "void cudnn::engines::convolve_kernel<float, 512>(float const*)"
+    kernels = [
+        Segment(kind="kernel", lane="GPU 0", start=0.1, duration=d, label=name, graph=g) for d, g in ((0.6, "g1"), (0.2, None))
+    ]
+    report.profile.segments += kernels
+    report.profile.profiled_seconds = slowed
+    report.profile.shares |= {"graphs": 0.1, "waiting": 0.9, "device busy": 0.8 / slowed}
+    assert advice(report)["more"][0] == (
+        "The device is busy for 80% of a call, graph 1 alone 60% (`Block0.forward`, 3 operations); dearest in it: "
+        "`cudnn::engines::convolve_kernel` 0.60 s."
+    )
+
+
+def test_an_idle_device_is_the_reason_where_compiled_code_is_slower() -> None:
+    report = profiled(model(breaks=12), 0.4, eager=0.5)
+    assert report.profile is not None
+    report.profile.shares |= {"gaps": 0.1, "waiting": 0.2, "graphs": 0.7, "device busy": 0.08}
+    found = advice(report)
+    assert "compiling makes it slower; the device is idle for 92% of it. At" in found["first"]
+    said = " ".join(found["more"])
+    assert "Compiled graphs take 70% of a call (the device is idle for 92%), graph 1 alone 70%" in said
+
+
 def test_what_disturbs_the_loop_does_not_make_breaks_cheap() -> None:
     """The profiler only adds time: where a profiled call takes less, its time is what the breaks are compared with."""
     report = profiled(model(breaks=12), 0.4)
