@@ -30,8 +30,8 @@ PACKAGES = {"msgspec": "msgspec", "yaml": "pyyaml", "pytest": "pytest"}
 STEPS: dict[str, tuple[int, tuple[str, ...]]] = {
     "traces": (60, (f"{TRACES}/record.py", "--device", "{device}", "--out", "{out}/traces")),
     "tests": (150, ("-m", "pytest", "-q", "--noconftest", "-p", "no:cacheprovider", "tests/gpu")),
-    "times": (120, ("tests/gpu/measure.py", "{out}/results_gpu.md")),
     "pages": (150, ("tests/gpu/pages.py", "{out}/pages")),
+    "times": (120, ("tests/gpu/measure.py", "{out}/results_gpu.md")),
 }
 #: the page that `make gpu-adopt` writes
 PAGE = Path("examples/reference/gpu.md")

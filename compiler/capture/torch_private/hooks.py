@@ -98,7 +98,7 @@ def _quiet_trace(hooks: Hooks) -> Undo:
     """Keep torch from making numerous or large trace records that are not read: they would be most of the cost of a recording.
 
     Not made are the kinds in `NOT_MADE_LIVE`, bytecode that no recording keeps, and chromium events, which are read before
-    torch makes records of them.  Records of shapes and of graph breaks are made, but smaller.  torch's modules import
+    torch makes records of them.  Records of graphs, shapes and graph breaks are made, but smaller.  torch's modules import
     `trace_structured` by name, so the function's code is replaced.  It stays as it is if another handler reads the trace, such
     as that of the user's TORCH_TRACE log.
     """
@@ -118,6 +118,8 @@ def _quiet_trace(hooks: Hooks) -> Undo:
             return metadata_fn, payload_fn
         if name in NOT_MADE_LIVE or name == "chromium_event":
             return None, payload_fn
+        if name == "dynamo_output_graph":
+            return dict, payload_fn  # the sizes of all tensors: the graph's nodes are copied with theirs
         if name in SHAPES:
             return functools.partial(translators.shape_record, name, metadata_fn), payload_fn
         if name != "artifact":
