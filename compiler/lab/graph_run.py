@@ -4,8 +4,7 @@ The report keeps neither tensors nor modules, so the graph is built from its tex
 descriptions (`synthetic_inputs`).  "Eager" calls the graph operation by operation, as Python would; "compiled" is the backend's
 result, without Dynamo's guards.  Both run alternately on the same data, without the caller's torch settings (`isolated_run`),
 and without gradients unless the graph itself takes derivatives with torch.func.  A run leaves behind only entries in the
-backend's caches, torch's counters of compiles, and the side effects of operators from outside torch, which the notes list.  The
-code for GPUs has not yet run on a GPU.
+backend's caches, torch's counters of compiles, and the side effects of operators from outside torch, which the notes list.
 
 Rebuilds a runnable FX graph from its text in a report, and makes synthetic inputs from their descriptions there.
 

@@ -2,8 +2,7 @@
 
 `measure()` alternates between the three kinds of calls, warms up after each change, and undoes what the calls do.
 `annotate_profile()` adds the Profile to the finished report.  All times of a call are taken in one way: those of warm calls,
-one after the other, as in a loop.  Python's garbage collector is disabled meanwhile (`no_collection`), as in `timeit`.  The
-code for GPUs follows torch's documentation and is tested with synthetic events; it has not yet run on a GPU.
+one after the other, as in a loop.  Python's garbage collector is disabled meanwhile (`no_collection`), as in `timeit`.
 """
 
 from __future__ import annotations

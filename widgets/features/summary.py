@@ -364,7 +364,7 @@ def _dominant(places: Places, profile: Profile) -> str:
     shares = {name: value for name, value in profile.shares.items() if name in SHARES and name != "device busy"}
     busy = _busy(profile)
     if busy >= _BUSY:
-        words, kinds, part = f"the device is busy for {busy:.0%} of a call", ("kernel", "copy"), busy
+        words, kinds, part = f"the device is busy for {busy:.0%} of a call", ["kernel", "copy"], busy
     else:
         if not shares:
             return ""
@@ -375,7 +375,7 @@ def _dominant(places: Places, profile: Profile) -> str:
         also = [f"{SHARES[n][0]} {share:.0%}" for n, share in shares.items() if n != name and share >= _ALSO]
         also += [f"the device is idle for {1 - busy:.0%}"] if busy else []
         words += f" ({', '.join(also)})" if also else ""
-        kinds, part = ("graph",) if name == "graphs" else (), shares[name]
+        kinds, part = ["graph"] if name == "graphs" else [], shares[name]
     segments = [s for s in profile.segments if s.kind in kinds]
     whole = sum(s.duration for s in segments)
     for id, spent in _summed((s.graph, s.duration) for s in segments if s.graph in places.graphs)[:1]:
