@@ -255,7 +255,8 @@ def _trial(report: Report) -> Step | None:
     became = f"{plural(len(report.breaks), 'graph break')} {'becomes' if len(report.breaks) == 1 else 'become'} {best.breaks}"
     left = [plural(n, what) for n, what in ((best.breaks, "graph break"), (best.recompiles, "recompile")) if n]
     became = became if best.breaks else "no graph break is left"
-    return f"{', then '.join(steps)}: traced so, {became}{worth}.", ", ".join(left), best.removes[0]
+    dearest = max(best.removes, key=lambda id: gains.get(id, 0.0))
+    return f"{', then '.join(steps)}: traced so, {became}{worth}.", ", ".join(left), dearest
 
 
 def _gains(report: Report) -> dict[str, float]:

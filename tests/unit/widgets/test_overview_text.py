@@ -457,7 +457,9 @@ def test_what_was_tried_comes_after_a_cause_that_costs_more_than_it_gains() -> N
     assert (found["id"], found["left"]) == ("b0", "")
     assert f"Set `{SCALARS} = True`: traced so, 12 graph breaks become 8. Remaining: 8 graph breaks." in found["more"][0]
     report.trials[-1].removes.append("b0")
-    assert advice(report)["first"].startswith(f"set `{SCALARS} = True`")
+    found = advice(report)
+    assert found["first"].startswith(f"set `{SCALARS} = True`")
+    assert found["id"] == "b0", "the view opens on the break that costs most of those that go"
 
 
 def test_where_functions_run_eagerly_the_cost_of_breaks_is_no_upper_bound() -> None:
