@@ -60,6 +60,7 @@ def test_a_program(program: FixProgram) -> None:
         assert report.patch(conditional=True) == ""
         return
     assert all(bool(fix.condition) == (fix.verdict == "conditional") for fix in tried), everything
+    assert "There was no time" not in everything
     if program.fix != ("*",):
         assert found.after.breaks == program.left, everything
     assert not set(program.line) - set(done.text.splitlines()), done.text

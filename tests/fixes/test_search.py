@@ -201,8 +201,9 @@ def test_a_lost_check_is_a_condition_on_inputs_that_were_made_and_a_refusal_on_r
             return y + 1
         """
     check = '    if y.sum() > 100:\n        raise ValueError("too large")\n'
-    with planting.only(planting.Planted("Drop the check", check, "    pass\n")):
+    with planting.only(planting.Planted("Drop the check", check, "    pass\n")), planting.counted_verifications() as plans:
         report = fix(make(program).f, torch.ones(3))
+    assert len(plans) == 2
     [done] = [x for x in report.fixes or () if x.chosen]
     assert done.verdict == "conditional"
     assert re.match(r"With .+, it raises nothing where eager raises ValueError", done.condition)
@@ -299,7 +300,8 @@ def test_settings_are_verified_together(make: Make) -> None:
         report = fix(f, torch.ones(3))
     holds(report)
     assert chosen(report)
-    assert len(plans) == 1
+    assert len(plans) == 2
+    assert plans[0] == plans[1]
 
 
 def three_breaks(make: Make, third: str) -> tuple[list[str], list[str], int]:
@@ -325,7 +327,7 @@ def three_breaks(make: Make, third: str) -> tuple[list[str], list[str], int]:
 
 def test_changes_are_verified_by_their_sum(make: Make) -> None:
     done, refused, verifications = three_breaks(make, "")
-    assert (sorted(done), refused, verifications) == (["1", "2", "3"], [], 2)
+    assert (sorted(done), refused, verifications) == (["1", "2", "3"], [], 3)
 
 
 def test_of_changes_whose_sum_is_wrong_the_right_ones_are_kept(make: Make) -> None:

@@ -270,18 +270,18 @@ class Verifier:
         every = [(call, variation) for call in self._trials.calls for variation in self._of(call, plan)]
         every.sort(key=lambda one: (one[1].name != recorded().name, one[1].recompiles))  # what needs another compile is last
         self._passed, self._needed = comparison.passed, {_Case(call, recorded()).key for call in self._trials.calls}
-        conditions = comparison.verification.conditions
-        conditions[UNTRIED] = _untried(every, forcings, comparison)
+        verification = comparison.verification
+        verification.conditions[UNTRIED] = _untried(every, forcings, comparison)  # should it end from outside
         try:
             self._compare(every, forcings, comparison)
-            del conditions[UNTRIED]
+            del verification.conditions[UNTRIED]
         except (OutOfTime, TookTooLong):
             if not self._needed <= comparison.passed:
                 raise
-            conditions[UNTRIED] = _untried(every, forcings, comparison)
+            verification.conditions[UNTRIED] = _untried(every, forcings, comparison)
         finally:
             self._until = math.inf
-        return comparison.verification
+        return verification
 
     def _compare(
         self, every: list[tuple[RecordedCall, Variation]], forcings: list[tuple[Condition, ...]], comparison: _Comparison
