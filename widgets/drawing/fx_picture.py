@@ -89,8 +89,7 @@ class FxDrawing:
 
     def picture(self) -> FxPicture:
         """The whole graph."""
-        run = FxRun("", 0, len(self.nodes))
-        return self._unfolded(run) if run.count <= DRAWN else self._folded(run)
+        return self._unfolded(FxRun("", 0, len(self.nodes))) if len(self.nodes) <= DRAWN else self._folded()
 
     def _unfolded(self, run: FxRun) -> FxPicture:
         """The layout of single nodes; a value that another of them reads is written right below the box of its node."""
@@ -109,15 +108,14 @@ class FxDrawing:
             )
             sizes.append((min(WIDEST, max(NARROWEST, wide)), TALLER if time else HEIGHT))
         inner = ((source - run.first, i) for i, node in enumerate(nodes) for source in node["reads"])
-        return _placed(run, sizes, [pair for pair in inner if pair[0] >= 0], titles, notes)
+        return _placed(run.first, sizes, [pair for pair in inner if pair[0] >= 0], titles, notes)
 
-    def _folded(self, run: FxRun) -> FxPicture:
+    def _folded(self) -> FxPicture:
         """The layout of folds, with an edge wherever a node in one fold reads a node in another."""
-        nodes = self.nodes[run.first : run.end]
-        runs = fx_folds(self.modules[run.first : run.end], nodes, run.first)
+        runs = fx_folds(self.modules, self.nodes)
         fold_of = [i for i, r in enumerate(runs) for _ in range(r.count)]
-        reads = ((source - run.first, i) for i, node in enumerate(nodes) for source in node["reads"])
-        joined = {(fold_of[source], fold_of[i]) for source, i in reads if source >= 0 and fold_of[source] != fold_of[i]}
+        reads = ((fold_of[source], fold_of[i]) for i, node in enumerate(self.nodes) for source in node["reads"])
+        joined = {(a, b) for a, b in reads if a != b}
         readers = [sorted(b for a, b in joined if a == i) if self._holds_inputs(r) else [] for i, r in enumerate(runs)]
         joined -= {(i, b) for i, folds_read in enumerate(readers) if len(folds_read) > READERS for b in folds_read[1:]}
         taken = [sum(self.seconds[r.first : r.end]) for r in runs]
@@ -136,7 +134,7 @@ class FxDrawing:
                 notes[i] += f" · {time_text(taken[i])}"
             wide = max(text_width(titles[i], 12), text_width(notes[i], 10, mono=True)) + 38
             sizes.append((min(FOLD_WIDEST, max(FOLD_NARROWEST, wide)), TALLER))
-        picture = _placed(run, sizes, sorted(joined), titles, notes)
+        picture = _placed(0, sizes, sorted(joined), titles, notes)
         picture["folds"] = folds
         return picture
 
@@ -150,10 +148,10 @@ def _title(node: FxNode) -> str:
     return "return" if node["kind"] == "output" else node["target"]
 
 
-def _placed(run: FxRun, sizes: list[Size], joined: list[tuple[int, int]], titles: list[str], notes: list[str]) -> FxPicture:
+def _placed(first: int, sizes: list[Size], joined: list[tuple[int, int]], titles: list[str], notes: list[str]) -> FxPicture:
     placed = layout(tuple(sizes), tuple(joined), ROOM, TALL)
     return {
-        "width": placed.width, "height": placed.height, "first": run.first,
+        "width": placed.width, "height": placed.height, "first": first,
         "boxes": [[*placed.rects[i]] for i in range(len(sizes))],
         "titles": titles, "notes": notes, "joined": [list(pair) for pair in joined],
         "edges": [[[x, y] for x, y in route] for route in placed.routes],
@@ -176,8 +174,8 @@ class FxRun:
         return self.first + self.count
 
 
-def fx_folds(modules: Sequence[str | None], nodes: list[FxNode], first: int = 0) -> list[FxRun]:
-    """The folds of a run of more than `MOST` nodes that begins at node `first`.
+def fx_folds(modules: Sequence[str | None], nodes: list[FxNode]) -> list[FxRun]:
+    """The folds of more than `MOST` nodes.
 
     Nodes are grouped by module path, if more than half have one, at the greatest depth with at most `MOST` folds, or else by
     source line.  If every grouping gives more, neighboring runs are joined; if none is useful, nodes are folded by number.
@@ -185,11 +183,11 @@ def fx_folds(modules: Sequence[str | None], nodes: list[FxNode], first: int = 0)
     known = sum(m is not None for m in modules)
     by_module: list[list[FxRun]] = []
     if known * 2 > len(nodes):
-        by_module = [_runs([_upto(m, depth) for m in modules], nodes, first) for depth in range(DEEPEST, 0, -1)]
-    by_line = _runs([n.get("place", "") for n in nodes], nodes, first)
+        by_module = [_runs([_upto(m, depth) for m in modules], nodes) for depth in range(DEEPEST, 0, -1)]
+    by_line = _runs([n.get("place", "") for n in nodes], nodes)
     useful = [runs for runs in (*by_module, by_line) if _is_useful(runs)]
     few = next((runs for runs in useful if len(runs) <= MOST), None)
-    return few or (_joined(useful[-1]) if useful else _pieces(len(nodes), first))
+    return few or _joined(useful[-1] if useful else [FxRun(f"node {i + 1}", i, 1) for i in range(len(nodes))])
 
 
 def _is_useful(runs: list[FxRun]) -> bool:
@@ -202,7 +200,7 @@ def _upto(module: str | None, depth: int) -> str:
     return "" if module is None else ".".join(module.split(".")[:depth])
 
 
-def _runs(keys: list[str], nodes: list[FxNode], first: int) -> list[FxRun]:
+def _runs(keys: list[str], nodes: list[FxNode]) -> list[FxRun]:
     """Runs of nodes with the same key; inputs and parameters make runs of their own, together.
 
     A node without a key joins the run before it, or begins the run `start` if there is none or it is of inputs.
@@ -211,12 +209,8 @@ def _runs(keys: list[str], nodes: list[FxNode], first: int) -> list[FxRun]:
     for key, node in zip(keys, nodes, strict=True):
         own = INPUTS if node["kind"] in ("input", "param") else key
         filled.append(own or (filled[-1] if filled and filled[-1] != INPUTS else "start"))
-    runs: list[FxRun] = []
-    for key, run in groupby(filled):
-        count = len(list(run))
-        runs.append(FxRun(shorten(key, 200), first, count))
-        first += count
-    return runs
+    runs = [[*run] for _, run in groupby(enumerate(filled), lambda pair: pair[1])]
+    return [FxRun(shorten(run[0][1], 200), run[0][0], len(run)) for run in runs]
 
 
 def _joined(runs: list[FxRun]) -> list[FxRun]:
@@ -229,15 +223,8 @@ def _joined(runs: list[FxRun]) -> list[FxRun]:
 
 def _together(runs: list[FxRun]) -> FxRun:
     one, other = runs[0].name, runs[-1].name
-    # what both begin with: the file of a place, or a module's path
-    shared = one.rpartition(":" if ":" in one else ".")[0] + (":" if ":" in one else ".")
+    # what both begin with: the file of a place, a module's path, or "node"
+    by = next((by for by in ":. " if by in one), "")
+    shared = one[: one.rfind(by) + 1]
     name = one if one == other else f"{one} – {other.removeprefix(shared)}"
     return FxRun(name, runs[0].first, sum(r.count for r in runs))
-
-
-def _pieces(count: int, first: int) -> list[FxRun]:
-    size = -(-count // MOST)
-    return [
-        FxRun(f"nodes {first + at + 1}–{first + min(count, at + size)}", first + at, min(size, count - at))
-        for at in range(0, count, size)
-    ]
