@@ -17,6 +17,7 @@ from dynascope.widgets.drawing.fx_picture import FxDrawing, FxPicture
 from dynascope.widgets.drawing.split_graph import MOST as MOST_FRAMES
 from dynascope.widgets.drawing.split_graph import split_picture, whole_picture
 from dynascope.widgets.drawing.split_svg import Drawn, drawn
+from dynascope.widgets.features import summary
 from dynascope.widgets.features.breaks import BreakRow, StackRow, break_detail, break_rows
 from dynascope.widgets.features.comparisons import CheckPart, check_part
 from dynascope.widgets.features.compile_time import CompileTimeLine, compile_time_line
@@ -28,17 +29,7 @@ from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.recompiles import MOST, RecompileRow, recompile_rows
 from dynascope.widgets.features.run_time import TimeLine, timeline
 from dynascope.widgets.features.source_view import SourceFile, source_view, ways
-from dynascope.widgets.features.summary import (
-    Chip,
-    Recommendation,
-    chips,
-    first_id,
-    headline,
-    headline_parts,
-    name,
-    notes,
-    recommendation,
-)
+from dynascope.widgets.features.summary import Chip, Recommendation
 from dynascope.widgets.words import guarded, printable
 
 T = TypeVar("T")
@@ -111,22 +102,22 @@ def _model(report: Report) -> ViewModel:
 
         return guarded(what, make, left_out)
 
-    large, blank, own_name = is_large(report), _empty(""), printable(name(report), 2000)
+    large, blank, own_name = is_large(report), _empty(""), printable(summary.name(report), 2000)
     split = part("The split graph", lambda: _split(places, large), blank["split"])
     model: ViewModel = {
-        "headline": printable(part("The headline", lambda: headline(report), own_name), 2000),
+        "headline": printable(part("The headline", lambda: summary.headline(report), own_name), 2000),
         "name": own_name,
-        "counts": part("The headline", lambda: [_count(printable(words)) for words in headline_parts(report)], []),
-        "chips": part("The facts beside the headline", lambda: chips(places), []),
-        "first": part("What matters most", lambda: first_id(report), ""),
-        "advice": part("What to do first", lambda: recommendation(places), None),
+        "counts": part("The headline", lambda: [_count(printable(words)) for words in summary.headline_parts(report)], []),
+        "chips": part("The facts beside the headline", lambda: summary.chips(places), []),
+        "first": part("What matters most", lambda: summary.first_id(report), ""),
+        "advice": part("What to do first", lambda: summary.recommendation(places), None),
         "overview": part("The overview", lambda: overview(places), None), "split": split,
         "sources": part("The source", lambda: source_view(places, large), []),
         "details": guarded("The details", lambda: details(places), lambda why: _empty(why)["details"]),
         "breaks": part("The list of breaks", lambda: break_rows(places), []),
         "recompiles": part("The list of recompiles", lambda: _recompiles(places), []),
         "time": part("The run time", lambda: timeline(places), None),
-        "compile_time": part("The compile time", lambda: compile_time_line(places), None), "notes": notes(report),
+        "compile_time": part("The compile time", lambda: compile_time_line(places), None), "notes": summary.notes(report),
         "check": part("The check", lambda: check_part(report), None),
         "settings": {k: v if isinstance(v, bool) or v is None else printable(v, 2000) for k, v in report.settings.items()},
         "fixable": is_fixable(report),

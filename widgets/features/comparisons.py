@@ -126,11 +126,7 @@ def diff_times(diff: Diff) -> str:
 def diff_dict(diff: Diff) -> dict[str, Any]:
     """A diff as JSON-ready data, with its sentences."""
     return {
-        "fixed": [_line(b) for b in diff.fixed],
-        "not_reached": [_line(b) for b in diff.not_reached],
-        "new": [_line(b) for b in diff.new],
-        "moved": [_line(now) for _, now in diff.moved],
-        "changed": [_line(now) for _, now in diff.changed],
+        **{kind: [_line(b[1] if isinstance(b, tuple) else b) for b in getattr(diff, kind)] for kind in _KINDS},
         "counts": {name: list(pair) for name, pair in diff.counts.items()},
         "compile_seconds": list(diff.compile_seconds),
         "settings": {name: list(pair) for name, pair in diff.settings.items()},

@@ -18,8 +18,8 @@ from dynascope.widgets.render.text import to_text
 HOSTILE = "<script>alert(1)</script>\x1b[31m\nsecond line"
 #: what fails, by the module that calls it
 FAULTS = (
-    "model.Places", "model.headline", "model.split_picture", "model.details", "model.source_view",
-    "model.timeline", "model.break_rows", "model.first_id", "model.chips", "model.FxDrawing",
+    "model.Places", "features.summary.headline", "model.split_picture", "model.details", "model.source_view",
+    "model.timeline", "model.break_rows", "features.summary.first_id", "features.summary.chips", "model.FxDrawing",
     "features.graphs._nodes_part", "features.graphs.run_part", "features.breaks.break_code", "features.breaks.advice",
     "features.breaks.flag_words", "features.frames.ops_text", "features.frames.value_text", "features.frames.cause_of",
     "features.source_view.bands", "features.run_time.timeline",
