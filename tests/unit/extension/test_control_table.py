@@ -2,7 +2,7 @@
 
 The table: fullgraph wins over all and cannot be taken back; else the innermost error_on_graph_break holds, and is inherited
 by what is called; under it the first break is an error, without it every break is reported.  The ways: `--region` of the
-magic, `dynascope.region` in the code as decorator and as `with`, and Run again from the view of a cell that ran before.
+magic, and Run again from the view of a cell that ran before; `dynascope.region` in the code is in tests/property.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ import dynascope
 from dynascope.compiler.report import FlagOrigin
 
 #: with the magic as line 1 inner's break is in line 5, and fn's own, outside of every region, in line 12
-INNER = ["def inner(x):", "    x = x + 1", "    {}torch._dynamo.graph_break()", "    return x + 2"]
-OUTER = ["def outer(x):", "    {}return inner(x)"]
+INNER = ["#", "def inner(x):", "    x = x + 1", "    torch._dynamo.graph_break()", "    return x + 2"]
+OUTER = ["#", "def outer(x):", "    return inner(x)"]
 FN = ["def fn(x):", "    y = outer(x)", "    torch._dynamo.graph_break()", "    return y * 2", "fn(x)"]
+CELL = [*INNER, *OUTER, *FN]
 IN_INNER, IN_FN = 5, 12
 
 WORDS = {True: "error", False: "allow"}
@@ -69,39 +70,21 @@ def line(row: Row, targets: dict[str, str] | None = None) -> str:
     return " ".join([*words, *(f"--region {target}={to}" for target, to in (targets or {}).items())])
 
 
-def cell(row: Row | None = None, way: str = "plain") -> list[str]:
-    """The cell; with the row's regions in the code, as decorators or as `with`.  The lines stay the same."""
-    lines = []
-    for name, source in (("outer", OUTER), ("inner", INNER)):
-        to = None if row is None else {"outer": row[2], "inner": row[3]}[name]
-        made = f"dynascope.region(error_on_graph_break={to})"
-        above = f"@{made}" if way == "decorator" and to is not None else "#"
-        within = f"with {made}: " if way == "with" and to is not None else ""
-        lines.append([above, *(part.format(within) for part in source)])
-    outer, inner = lines
-    return [*inner, *outer, *FN]
-
-
 @pytest.fixture
 def buttons(shell: Any) -> Iterator[Clicks]:
     with clicks(shell.ip) as made:
         yield made
 
 
-@pytest.fixture(autouse=True)
-def _names(shell: Any) -> None:
-    shell.ns["dynascope"] = dynascope
-
-
 def test_the_lines_are_those_of_the_breaks() -> None:
-    numbered = dict(enumerate(["%%compile", *cell()], start=1))
+    numbered = dict(enumerate(["%%compile", *CELL], start=1))
     assert [n for n, text in numbered.items() if "graph_break" in text] == [IN_INNER, IN_FN]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=name_of)
 def test_by_the_magic(shell: Any, row: Row) -> None:
     before = regions(row)
-    done = shell(line(row, before), *cell())
+    done = shell(line(row, before), *CELL)
     report = dynascope.last()
     assert told(report) == truth(row)
     assert (done.error is None) is (report.error is None)
@@ -114,16 +97,9 @@ def test_by_the_magic(shell: Any, row: Row) -> None:
     assert shell.ns["inner"].__code__.co_names == ("torch", "_dynamo", "graph_break")
 
 
-@pytest.mark.parametrize("way", ["decorator", "with"])
-@pytest.mark.parametrize("row", some(ROWS, 5), ids=name_of)
-def test_by_region_in_the_code(shell: Any, row: Row, way: str) -> None:
-    shell(line(row), *cell(row, way))
-    assert told(dynascope.last()) == truth(row)
-
-
 @pytest.mark.parametrize("row", some(ROWS, 3), ids=name_of)
 def test_by_run_again_on_warm_code(shell: Any, buttons: Clicks, row: Row) -> None:
-    shell("%%compile", *cell())
+    shell("%%compile", *CELL)
     first, count = dynascope.last(), shell.ip.execution_count
     report = buttons.again(flags(row), regions(row))
     assert told(report) == truth(row)
@@ -156,9 +132,9 @@ LINES = {
 def test_lines(shell: Any, buttons: Clicks, row: str, way: str) -> None:
     options, targets, allowed = LINES[row]
     if way == "magic":
-        shell(f"%%compile {options} " + " ".join(f"--region {t}" for t in targets), *cell())
+        shell(f"%%compile {options} " + " ".join(f"--region {t}" for t in targets), *CELL)
     else:
-        shell("%%compile", *cell())
+        shell("%%compile", *CELL)
         wanted = dict(t.split("=") for t in targets)
         buttons.again({options[2:].replace("-", "_"): True} if options else {}, wanted)
     found = dynascope.last().breaks[0]
@@ -182,7 +158,7 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("way", "to", "flag", "fullgraph"),
-    some([*product(("magic", "region", "run again"), (None, False, True), (None, True), (False, True))], 5),
+    some([*product(("magic", "run again"), (None, False, True), (None, True), (False, True))], 5),
 )
 @pytest.mark.usefixtures("library")
 def test_third_party_code_by_patching(
@@ -196,11 +172,6 @@ def test_third_party_code_by_patching(
     target = {"third_table.Block.forward": WORDS[to]} if to is not None else {}
     if way == "magic":
         shell(line(row, target), *body)
-    elif way == "region":  # as PyTorch's documents patch
-        made = f"dynascope.region(error_on_graph_break={to})" if to is not None else ""
-        shell(f"third_table.block.forward = {made}(third_table.block.forward)")
-        shell(line(row), *body)
-        shell("del third_table.block.forward")
     else:  # the view names a break in a library by its function and line
         shell("%%compile", *body)
         buttons.again(flags(row), {"forward:6": WORDS[to]} if to is not None else {})
@@ -224,25 +195,14 @@ def test_run_again_tells_two_functions_of_one_name_apart(shell: Any, buttons: Cl
     assert [(b.line, b.outcome) for b in report.breaks] == [(6, "resumed"), (12, "raised")]
 
 
-@pytest.mark.parametrize(
-    ("way", "region", "inside", "outside"),
-    some([*product(("magic", "region", "run again"), (None, False), (False, True), (False, True))], 5),
-)
-def test_fullgraph_is_not_taken_back(
-    shell: Any, buttons: Clicks, way: str, region: bool | None, inside: bool, outside: bool
-) -> None:
+@pytest.mark.parametrize(("region", "inside", "outside"), [*product((False, True), (False, True), (False, True))])
+def test_fullgraph_is_not_taken_back(shell: Any, region: bool, inside: bool, outside: bool) -> None:
     """inner compiled with its own fullgraph, called from compiled code; a region never helps."""
-    source = ["#"] if region is None or way == "region" else [f"@dynascope.region(error_on_graph_break={region})"]
+    above = "@torch._dynamo.error_on_graph_break(False)" if region else "#"
     body = [f"@torch.compile(fullgraph={inside}, backend='eager')", "def inner(x):", "    torch._dynamo.graph_break()",
-            "    return x + 2", *source, "def fn(x):", "    return inner(x)", "fn(x)"]  # fmt: skip
-    if region is not None and way == "region":
-        body[6:7] = [f"    with dynascope.region(error_on_graph_break={region}): return inner(x)"]
-    if way == "run again":
-        shell("%%compile", *body)
-        report = buttons.again({"fullgraph": outside})
-    else:
-        shell("%%compile --fullgraph" if outside else "%%compile", *body)
-        report = dynascope.last()
+            "    return x + 2", above, "def fn(x):", "    return inner(x)", "fn(x)"]  # fmt: skip
+    shell("%%compile --fullgraph" if outside else "%%compile", *body)
+    report = dynascope.last()
     assert [(b.line, b.outcome) for b in report.breaks] == [(4, "raised" if inside or outside else "resumed")]
     assert (report.error is not None) is (inside or outside)
 
