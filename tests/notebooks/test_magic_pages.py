@@ -1,4 +1,4 @@
-"""Planted faults in a page that uses the magics: each fails, with a message that names it."""
+"""A page that uses the magics: it holds, and a new break is named (test_notebook_runner has all faults)."""
 
 from __future__ import annotations
 
@@ -27,27 +27,12 @@ def g(x):
 
 g(torch.ones(3))"""
 REFUSED = BREAK.replace("%%compile", "%%compile --error-on-graph-break").replace("f(", "h(")
-FINE = WHOLE.replace("g(", "k(")
-
-FAULTS = {
-    "a new break": (2, WHOLE.replace("x = x + 1", "x = x + 1; print(1)"), "code cell 3, line 3: a new graph break"),
-    "a lost break": (1, BREAK.replace("torch._dynamo.graph_break()", "pass"), "code cell 2: a lost graph break"),
-    "another place": (
-        1, BREAK.replace("    x = x + 1\n", "    x = x + 1\n    x = x * 2\n"),
-        "code cell 2, line 5: a new graph break",
-    ),
-    "an error gone": (3, REFUSED.replace(" --error-on-graph-break", ""), "code cell 4: an error is gone"),
-    "an error new": (4, FINE.replace("x + 2", "x @ x @ x"), "code cell 5"),
-    "a time-out": (4, "%%compile\nimport time\ntime.sleep(60)", "code cell 5, line 3: timed out after 20 s"),
-}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The text of a page with its outputs stored."""
-    path = make_notebook(
-        tmp_path_factory.mktemp("pages") / "page.ipynb", LOAD, BREAK, WHOLE, cell(REFUSED, "raises-exception"), FINE
-    )
+    path = make_notebook(tmp_path_factory.mktemp("pages") / "page.ipynb", LOAD, BREAK, WHOLE, cell(REFUSED, "raises-exception"))
     result = run_page(path, update=True)
     assert result.ok, result.problems[0]
     if not outlines(result.notebook.cells[1].outputs):
@@ -69,12 +54,6 @@ def test_the_page_holds_and_updating_it_changes_nothing(stored: Path, page: str)
     assert stored.read_text() == page
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-def test_planted_faults_are_named(stored: Path, fault: str) -> None:
-    index, source, headline = FAULTS[fault]
-    edit(stored, index, source)
-    result = run_page(stored, timeout=20)
-    texts = [str(p) for p in result.problems]
-    assert texts, "the fault was not seen"
-    assert texts[0].startswith(f"{stored}, {headline}"), texts
-    assert source.splitlines()[1] in texts[0]
+def test_a_new_break_is_named(stored: Path) -> None:
+    edit(stored, 2, WHOLE.replace("x = x + 1", "x = x + 1; print(1)"))
+    assert str(run_page(stored).problems[0]).startswith(f"{stored}, code cell 3, line 3: a new graph break")

@@ -1,12 +1,10 @@
-"""A TORCH_TRACE file and a live run of the same programs tell the same, and damage is counted, never fatal."""
+"""A TORCH_TRACE file and a live run of the same programs tell the same; damage is in tests/property."""
 
 from __future__ import annotations
 
 import copy
 import importlib
-import json
 import os
-import random
 import re
 import subprocess
 import sys
@@ -236,66 +234,6 @@ def later(log: bytes, days: int) -> bytes:
     """The log as the same process would write it so many days later."""
     day = (datetime(2000, 1, 1) + timedelta(days)).strftime("%m%d").encode()
     return re.sub(rb"^([VDIWEC])\d{4} ", rb"\g<1>" + day + b" ", log, flags=re.M)
-
-
-@pytest.mark.parametrize(
-    "damage", ["truncated", "lines dropped", "lines doubled", "shuffled", "bytes changed", "types changed"]
-)
-def test_damage_gives_an_answer_or_one_clear_error(damage: str, traced: tuple[Report, Path], tmp_path: Path) -> None:
-    _, trace = traced
-    (log,) = trace.iterdir()
-    data = log.read_bytes()
-    for seed in range(6):
-        chance = random.Random(seed)
-        file = tmp_path / f"{seed}.log"
-        file.write_bytes(_damaged(data, damage, chance))
-        told = _told(file)
-        assert told.count("\n") == 0
-        assert told
-        if damage in ("bytes changed", "types changed"):
-            with pytest.raises(ValueError, match=r"×|no trace records"):
-                load(file, strict=True)
-
-
-def _told(file: Path) -> str:
-    """The headline of what can be read, or the error's one line."""
-    try:
-        report = load(file)
-    except ValueError as error:
-        return str(error)
-    assert Report.from_dict(report.to_dict()) == report
-    return report.headline()
-
-
-def _damaged(data: bytes, damage: str, chance: random.Random) -> bytes:
-    lines = data.split(b"\n")
-    if damage == "truncated":
-        return data[: chance.randrange(len(data))]
-    if damage == "lines dropped":
-        return b"\n".join(line for line in lines if chance.random() > 0.05)
-    if damage == "lines doubled":
-        return b"\n".join(line for line in lines for _ in range(1 + (chance.random() < 0.05)))
-    if damage == "shuffled":
-        for _ in range(50):
-            i, j = chance.randrange(len(lines)), chance.randrange(len(lines))
-            lines[i], lines[j] = lines[j], lines[i]
-        return b"\n".join(lines)
-    if damage == "bytes changed":
-        changed = bytearray(data)
-        for _ in range(200):
-            changed[chance.randrange(len(changed))] = chance.randrange(256)
-        return bytes(changed)
-    return b"\n".join(_retyped(line, chance) for line in lines)
-
-
-def _retyped(line: bytes, chance: random.Random) -> bytes:
-    head, brace, tail = line.partition(b"] {")
-    if not brace or line.startswith(b"\t") or chance.random() > 0.3:
-        return line
-    record = json.loads(b"{" + tail)
-    key = chance.choice([*record, "rank"])
-    record[key] = chance.choice([None, 7, "text", [1, [2]], {"a": {"b": None}}, True])
-    return head + b"] " + json.dumps(record).encode()
 
 
 @pytest.mark.parametrize(
