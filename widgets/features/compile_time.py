@@ -70,25 +70,25 @@ def compile_time_line(places: Places) -> CompileTimeLine | None:
     if time is None or not time.seconds:
         return None
     names = {f.id: shorten(places.name(f), 80) for f in places.report.frames}
-    shares = _shares(time)
+    own = defaultdict[PhaseKind, float](float)
+    for phase in time.phases:
+        own[phase.kind] += phase.self_seconds
+    shares: list[Share] = [
+        {"name": KINDS[kind][0], "kind": kind, "part": round(own[kind] / time.seconds, 4), "full": KINDS[kind][1]}
+        for kind in sorted(KINDS, key=lambda kind: -own[kind]) if own[kind] > 0
+    ]  # fmt: skip
     most = ", ".join(f"{s['name']} {100 * s['part']:.0f}%" for s in shares[:3])
-    repeats = [repeat_words(block, places) for block in time.repeats[:REPEATS]]
+    words = [repeat_words(block, places) for block in time.repeats[:REPEATS]]
+    if time.unfinished:
+        have, their = ("has", "its") if len(time.unfinished) == 1 else ("have", "their")
+        ended = f"{plural(len(time.unfinished), 'phase')} {have} no recorded end; {their} time is not counted"
+        words.append(f"{ended}: {', '.join(dict.fromkeys(time.unfinished))}")
     return {
         # the shares are fractions of the sum over all threads
         "title": f"Compile time · {seconds(time.elapsed)} · {most}", "total": seconds(time.elapsed), "shares": shares,
         "rows": _most_expensive(time, names),
-        "words": [printable(words, 800) for words in [*repeats, *_missing(time)]],
+        "words": [printable(one, 800) for one in words],
     }  # fmt: skip
-
-
-def _shares(time: CompileTime) -> list[Share]:
-    own = defaultdict[str, float](float)
-    for phase in time.phases:
-        own[phase.kind] += phase.self_seconds
-    return [
-        {"name": KINDS[kind][0], "kind": kind, "part": round(own[kind] / time.seconds, 4), "full": KINDS[kind][1]}
-        for kind in sorted(KINDS, key=lambda kind: -own[kind]) if own[kind] > 0
-    ]  # fmt: skip
 
 
 def _most_expensive(time: CompileTime, names: dict[str, str]) -> list[PhaseRow]:
@@ -128,17 +128,6 @@ def repeat_words(block: RepeatedBlock, places: Places) -> str:
         f"{100 * block.share:.0f}% of the graph. As a region (torch.compiler.nested_compile_region), it would be compiled "
         "once; what that would save is unknown."
     )
-
-
-def _missing(time: CompileTime) -> list[str]:
-    """Notes on what is unknown or not shown."""
-    notes = []
-    if time.unfinished:
-        names = ", ".join(dict.fromkeys(time.unfinished))
-        have, their = ("has", "its") if len(time.unfinished) == 1 else ("have", "their")
-        ended = f"{plural(len(time.unfinished), 'phase')} {have} no recorded end; {their} time is not counted"
-        notes.append(f"{ended}: {names}")
-    return notes
 
 
 def compile_time_lines(places: Places, terminal: Terminal) -> list[str]:

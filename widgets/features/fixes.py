@@ -57,7 +57,8 @@ def fixes_summary(report: Report) -> str:
     if fixes is None or not (report.breaks or report.recompiles or fixes.notes):
         return ""
     if any(count for _, count, _ in fixed_counts(report)):
-        words = f"{fixed_words(report)} can be fixed"
+        counts = (f"{count} of {plural(whole, name)}" for name, count, whole in fixed_counts(report))
+        words = f"{' and '.join(counts)} can be fixed"
         if report.conditional_fix_set is not None:
             sure, all_ = (sum(count for _, count, _ in fixed_counts(report, conditional=c)) for c in (False, True))
             more = all_ - sure
@@ -98,11 +99,6 @@ def fixed_counts(report: Report, *, conditional: bool = True) -> list[tuple[str,
     again = sum(r.frame in removed for r in report.recompiles)
     counts = [("graph break", gone, report.summary.breaks), ("recompile", again, report.summary.recompiles)]
     return [count for count in counts if count[2]]
-
-
-def fixed_words(report: Report) -> str:
-    """What the chosen fixes remove: `2 of 3 graph breaks and 0 of 1 recompile`."""
-    return " and ".join(f"{count} of {plural(whole, name)}" for name, count, whole in fixed_counts(report))
 
 
 def is_fixable(report: Report) -> bool:

@@ -218,13 +218,6 @@ def compiled_again(report: Report) -> list[Recompile]:
     return [r for r in report.recompiles if r.refused_by is None]
 
 
-def symbol_title(symbol: Symbol) -> str:
-    """What a symbol stands for: `s77 = x, dimension 0, 8 in this call`."""
-    about = symbol.source or "data"
-    what = about if symbol.dimension is None else f"{about}, dimension {symbol.dimension}"
-    return f"{symbol.name} = {what}, {symbol.hint or 'unknown'} in this call"
-
-
 def undecided_words(b: Break, places: Places) -> list[str]:
     """Sentences on the data-dependent fact that tracing needed, where it comes from, and the `torch._check` that states it."""
     if b.undecided is None:
@@ -283,7 +276,10 @@ def _symbol(symbol: Symbol, places: Places) -> Iterator[list[str]]:
     first = line_words(symbol.at, places)
     why = _DYNAMIC[symbol.dynamic] + (f"; first used at {first}" if first else "")
     range_ = ends if symbol.value is None else f"only {symbol.value}"
-    yield [printable(symbol_title(symbol), 200), printable(range_, 200), printable(why, 500), ""]
+    about = symbol.source or "data"
+    what = about if symbol.dimension is None else f"{about}, dimension {symbol.dimension}"
+    title = f"{symbol.name} = {what}, {symbol.hint or 'unknown'} in this call"
+    yield [printable(title, 200), printable(range_, 200), printable(why, 500), ""]
     for c in symbol.constraints[:50]:
         words = f"{c.text} ({c.expression})" if c.text != c.expression else c.text
         pins = "one value" if c.value is not None else ""
