@@ -323,13 +323,18 @@ class Search:
                 if not any(isinstance(known, Verification) for _, known in self._verified):
                     self._compared(step, 0)  # a first answer, from now on
                     self._say("comparing more inputs")
-                found = self._compared(step, (self._started + self._seconds - time.perf_counter()) / 2)
+                found = self._compared(step, (self._started + self._seconds - time.perf_counter()) / 4)
             except (NotApplicable, Refused) as failed:
                 found = self._remember(step, failed)
         if not isinstance(found, Verification):
             raise found
         step.verification = found
-        return _conditions([*(s for s in self._steps if s is not step), step], -1)
+        return self._open([*(s for s in self._steps if s is not step), step])
+
+    def _open(self, steps: Sequence[_Step]) -> list[str]:
+        """The conditions of the last step that speak against it now: in the first part of a search, not that time was short."""
+        untried = _verified(steps, -1).conditions.get(UNTRIED)
+        return [words for words in _conditions(steps, -1) if self._allows_conditions or words != untried]
 
     def _compared(self, step: _Step, seconds: float = math.inf) -> Verification:
         found = self._verifier.verify(step.plan, seconds=seconds)
@@ -593,7 +598,7 @@ class Search:
                 change.fix.verdict, change.fix.reason = "refused", STAYS
                 continue
             better = self._try(change, step, key, why_worse)
-            conditions = [] if better is None or self._allows_conditions else _conditions([*self._steps, better], -1)
+            conditions = [] if better is None or self._allows_conditions else self._open([*self._steps, better])
             if conditions:
                 self._conditional.add(key)
                 change.fix.reason = f"holds only under a condition: {conditions[0]}"
@@ -634,14 +639,14 @@ class Search:
 
     def _complete(self) -> None:
         """Compare the sum on all inputs if there was no time for that before: then that is no condition any more."""
-        if UNTRIED not in _verified(self._steps, -1).conditions:
-            return
-        self._say(f"verifying {plural(len(self._steps) - 1, 'change')} on all inputs")
-        try:
-            self._steps[-1].verification = self._compared(self._steps[-1])
-        except Refused as reason:
-            self._drop_from(self._sure, str(reason))
-            return
+        if UNTRIED in _verified(self._steps, -1).conditions:
+            self._say(f"verifying {plural(len(self._steps) - 1, 'change')} on all inputs")
+            try:
+                self._steps[-1].verification = self._compared(self._steps[-1])
+            except Refused as reason:
+                steps = enumerate(self._steps)
+                self._drop_from(next(n for n, _ in steps if UNTRIED in _verified(self._steps, n).conditions), str(reason))
+                return
         if UNTRIED not in _verified(self._steps, -1).conditions:
             for step in self._steps:
                 if step.verification is not None:
@@ -695,7 +700,6 @@ class Search:
             for step in self._steps[1:]:
                 if step.verification is not None and WARM_UP not in step.change.candidate.settings:
                     step.verification.conditions[backend] = f"There was no time to run it with the backend {backend}"
-            self._sure = 1
         except (NotApplicable, Refused) as reason:
             self._drop_from(self._sure if len(self._steps) > self._sure else 1, f"with the backend {backend}: {reason}")
             self._confirm()
@@ -703,11 +707,12 @@ class Search:
     def _credit(self) -> None:
         """Record what each chosen change removes, what it assumes, and the breaks that appear with it."""
         last, moved, known = self._steps[-1], list[str](), set[str]()
-        for number in range(self._sure, len(self._steps)):
+        self._sure = 1
+        for number in range(1, len(self._steps)):
             if _conditions(self._steps, number):
                 break
             if self._steps[number].badness < self._steps[self._sure - 1].badness:  # else it needs those after it
-                self._sure = number + 1  # it was compared again since then
+                self._sure = number + 1
         for number, (before, step) in enumerate(itertools.pairwise(self._steps), 1):
             change, now, then = step.change, step.ran.report, before.ran.report
             fix, is_sure = change.fix, number < self._sure
