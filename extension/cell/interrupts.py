@@ -11,7 +11,6 @@ interrupt in torch's evaluation of a frame can become the cause of a SystemError
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import sys
@@ -58,6 +57,7 @@ class Interrupts:
         self.pending: int | None = None
         #: interrupts to be sent again; if the run ends first, `__exit__` takes them all out and raises one
         self._due: list[int] = []
+        self._sending = threading.Lock()
         self._owner: FrameType | None = None
         self._unraisablehook: Any = None
 
@@ -75,15 +75,15 @@ class Interrupts:
     def __exit__(self, *error: object) -> None:
         if self.previous is None:
             return
+        with self._sending:  # one that a timer is about to send still comes to this run
+            while self._due:
+                self.pending = self._due.pop()
         _active.remove(self)
         self._owner = None
         if signal.getsignal(signal.SIGINT) == self._on_signal:  # else the user's code has set its own
             signal.signal(signal.SIGINT, self.previous)
         if sys.unraisablehook == self._on_unraisable:
             sys.unraisablehook = self._unraisablehook
-        with contextlib.suppress(IndexError):  # a timer takes out its own at any time; none of them may come after the run
-            while True:
-                self.pending = self._due.pop()
         if self.pending is not None and error[0] is None:
             self.previous(self.pending, sys._getframe())
 
@@ -111,8 +111,9 @@ class Interrupts:
         """Send an interrupt a little later, when the code that would discard it has returned, and before the run ends."""
 
         def send() -> None:
-            with contextlib.suppress(IndexError):
-                os.kill(os.getpid(), self._due.pop())
+            with self._sending:
+                if self._due:
+                    os.kill(os.getpid(), self._due.pop())
 
         self._due.append(number)
         timer = threading.Timer(_RETRY_SECONDS, send)
