@@ -404,10 +404,6 @@ def verdict(measured: Measurement, profile: Profile, report: Report) -> Verdict:
         result.compiled_seconds = statistics.median(measured.compiled)
     if measured.eager:
         result.eager_seconds = statistics.median(measured.eager)
-    known = [c.share for c in profile.breaks if c.share is not None]
-    left = 1 - sum(known)
-    if result.compiled_seconds is not None and len(known) == len(profile.breaks) and left > 0:  # medians can add up to over 1
-        result.without_breaks_seconds = left * result.compiled_seconds
     if measured.eager and measured.compiled:
         result.payback, result.payback_calls = payback(measured, result.compile_seconds)
     return result

@@ -177,8 +177,6 @@ class Verdict(Part, kw_only=True):
 
     eager_seconds: float | None = None
     compiled_seconds: float | None = None
-    #: `compiled_seconds` without the cost of the breaks
-    without_breaks_seconds: float | None = None
     compile_seconds: float | None = None
     #: whether compiling pays off; None: not timed
     payback: Payback | None = None

@@ -6,7 +6,6 @@ Edits change the text itself, so whatever they do not touch stays exactly the sa
 from __future__ import annotations
 
 import ast
-import bisect
 import functools
 import io
 import itertools
@@ -66,9 +65,6 @@ class Source:
         text = self.text_of(value)
         is_loose = isinstance(value, ast.NamedExpr) or (isinstance(value, ast.Tuple) and not text.startswith("("))
         return f"({text})" if is_loose else text
-
-    def line_of(self, offset: int) -> int:
-        return bisect.bisect_right(self._starts, offset)
 
     def line_start(self, line: int) -> int:
         """Offset of the first character of a line; for the line after the last one, the end of the text."""
