@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
@@ -135,8 +136,8 @@ def test_paths_hold_in_a_program_that_changes_the_directory(
 
 def test_one_process_is_alike() -> None:
     for expected in ("ranks=alike", "ranks = alike, ", " ranks == alike , graphs = 0"):
-        assert cli._expected(Report(), expected) == 0
-    assert cli._expected(Report(), "ranks = alike, graphs = 1") == 1
+        assert cli._expected(Report(), Namespace(expect=expected, err=sys.stderr)) == 0
+    assert cli._expected(Report(), Namespace(expect="ranks = alike, graphs = 1", err=sys.stderr)) == 1
 
 
 def test_variables_of_one_rank_alone_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
