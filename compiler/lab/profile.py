@@ -48,6 +48,8 @@ WARM_BUDGET = 0.05
 SETTLE = 5
 #: calls that take more than these seconds are all made in one turn
 SLOW = 0.2
+#: where a call takes this many times as long under the profiler, it is not the profiler alone that makes it longer
+_DISTURBED = 10
 #: seconds between two words on how far a step of measuring is
 _TELL_EVERY = 0.5
 
@@ -375,6 +377,14 @@ def annotate_profile(report: Report, measured: Measurement) -> None:
     profile.devices = measured.devices
     profile.verdict = verdict(measured, profile, report)
     profile.notes = [*measured.notes, *profile.notes]
+    if (profile.profiled_seconds or 0.0) > _DISTURBED * profile.median_seconds:
+        profile.segments, profile.lanes, profile.shares, profile.breaks, profile.guards = [], [], {}, [], None
+        times = (
+            f"{time_text(profile.profiled_seconds or 0.0)} under the profiler, {time_text(profile.median_seconds)} without it"
+        )
+        profile.notes.append(
+            f"a call took {times}: something else keeps the machine busy; where the time goes, and what breaks cost, is unknown"
+        )
     if not measured.marked and any(g.ops for g in report.graphs):
         profile.notes.append("captured graphs were not found among the globals: only Inductor's are distinguished from gaps")
     profile.notes += _doubts(measured)

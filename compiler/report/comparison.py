@@ -35,8 +35,9 @@ class Diff:
 
     #: breaks of the earlier report that are gone
     fixed: list[Break] = field(default_factory=list)
-    #: breaks of the earlier report that may still be there: the later run may have stopped before it reached them
-    not_reached: list[Break] = field(default_factory=list)
+    #: breaks of the earlier report that may still be there: the later run may have stopped before it reached them, or have run
+    #: code in which they are, but which was compiled before it
+    not_seen: list[Break] = field(default_factory=list)
     #: breaks that were not there before
     new: list[Break] = field(default_factory=list)
     #: (before, now) of breaks with another line number
@@ -49,15 +50,15 @@ class Diff:
     compile_seconds: tuple[float, float] = (0.0, 0.0)
     #: sentences on why the same code was compiled differently, for other reasons than edits and settings
     causes: list[str] = field(default_factory=list)
-    #: which of the two runs did not finish; a break that is missing from its report counts as neither fixed nor new
-    unfinished: list[Literal["now", "before"]] = field(default_factory=list)
+    #: which of the two runs do not show all of their breaks, and why; a break that such a report lacks is neither fixed nor new
+    partial: dict[Literal["now", "before"], str] = field(default_factory=dict)
     #: settings that differ: name -> (before, now)
     settings: dict[str, tuple[Setting, Setting]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         """Whether anything but times and settings differs."""
-        breaks = (self.fixed, self.not_reached, self.new, self.moved, self.changed)
-        return any((*breaks, self.counts, self.causes, self.unfinished))
+        breaks = (self.fixed, self.not_seen, self.new, self.moved, self.changed)
+        return any((*breaks, self.counts, self.causes, self.partial))
 
     @property
     def lines(self) -> list[str]:
@@ -91,13 +92,13 @@ def diff(before: ReportData, now: ReportData) -> Diff:
     counts = {name: (getattr(before.summary, name), getattr(now.summary, name)) for name in COUNTS}
     settings = {name: (before.settings.get(name), value) for name, value in now.settings.items() if name in before.settings}
     runs: dict[Literal["now", "before"], ReportData] = {"now": now, "before": before}
-    unfinished = [name for name, run in runs.items() if run.origin == "partial" or run.summary.unfinished]
-    not_reached = gone if "now" in unfinished else list(_not_reached(gone, now))[::-1]
+    partial = {name: why for name, run in runs.items() if (why := _why_partial(run))}
+    not_seen = gone if "now" in partial else list(_not_seen(gone, now))[::-1]
     return Diff(
-        unfinished=unfinished,
-        fixed=[b for b in gone if not any(b is other for other in not_reached)],
-        not_reached=not_reached,
-        new=[] if "before" in unfinished else new,
+        partial=partial,
+        fixed=[b for b in gone if not any(b is other for other in not_seen)],
+        not_seen=not_seen,
+        new=[] if "before" in partial else new,
         moved=moved,
         changed=[(a, b) for a, b in [*same, *moved] if (a.outcome, a.allowed) != (b.outcome, b.allowed)],
         counts={name: pair for name, pair in counts.items() if pair[0] != pair[1]},
@@ -107,17 +108,24 @@ def diff(before: ReportData, now: ReportData) -> Diff:
     )
 
 
+def _why_partial(run: ReportData) -> str:
+    """Why a run may have had breaks that its report lacks; "" if it has all of them."""
+    if run.origin == "partial" or run.summary.unfinished:
+        return "did not finish"
+    return "ran code that was compiled before it" if run.summary.cached else ""
+
+
 def _causes(before: ReportData, now: ReportData) -> list[str]:
     """Sentences on frames that earlier runs caused to be traced with symbolic sizes in `now`, but not in `before`."""
     known = {dynamic_words(f) for f in before.frames if f.dynamic_before}
     return [w for w in dict.fromkeys(dynamic_words(f) for f in now.frames if f.dynamic_before) if w not in known]
 
 
-def _not_reached(gone: list[Break], now: ReportData) -> Iterator[Break]:
+def _not_seen(gone: list[Break], now: ReportData) -> Iterator[Break]:
     """The breaks in `gone` that a stopped run may not have reached: the report does not show that they are fixed.
 
     A break is fixed if the report shows the source around it, and either its line is no longer there, or an operation on the
-    line is in a graph.  If only some of several equal lines are gone, the last ones count as not reached.
+    line is in a graph.  If only some of several equal lines are gone, the last ones count as not seen.
     """
     if now.error is None or now.error.caught:
         return

@@ -439,9 +439,9 @@ class Trial(Part, kw_only=True):
     error: str | None = None
 
     def is_better_than(self, other: Trial) -> bool:
-        """Whether it has fewer breaks and eager frames; where it has as many, fewer graphs."""
-        mine, others = ((t.breaks or 0) + (t.skipped or 0) for t in (self, other))
-        return self.error is None and (mine, self.graphs or 0) < (others, other.graphs or 0)
+        """Whether it has fewer breaks and eager frames; where it has as many, fewer of these frames, or fewer graphs."""
+        mine, others = (((t.breaks or 0) + (t.skipped or 0), t.skipped or 0, t.graphs or 0) for t in (self, other))
+        return self.error is None and mine < others
 
 
 class FixEdit(Part):

@@ -145,7 +145,7 @@ class Report(ReportData, kw_only=True, weakref=True):
             before: the earlier report.
 
         Returns:
-            A Diff: breaks that are fixed, new, moved, changed or not reached, and the counts and settings that differ. It is
+            A Diff: breaks that are fixed, new, moved, changed or not seen, and the counts and settings that differ. It is
             false if nothing but times and settings differs.
 
         Raises:

@@ -17,7 +17,7 @@ _COUNTS = {
 }  # fmt: skip
 #: how the notes of a check begin
 CHECK = "check: "
-_KINDS = ("fixed", "not_reached", "new", "moved", "changed")
+_KINDS = ("fixed", "not_seen", "new", "moved", "changed")
 
 
 class CheckPart(TypedDict):
@@ -91,30 +91,28 @@ def diff_lines(diff: Diff) -> list[str]:
     """One sentence for each change, what matters most first."""
     sentences = [f"new: {_line(b)}" for b in diff.new]
     sentences += [f"fixed: {_line(b)}" for b in diff.fixed]
-    sentences += [f"not reached: {_line(b)}" for b in diff.not_reached]
+    sentences += [f"not seen: {_line(b)}" for b in diff.not_seen]
     sentences += [f"now {_outcome(now)}: {_line(now)} (before: {_outcome(before)})" for before, now in diff.changed]
     sentences += [f"moved: {_line(now)} (before: line {before.line})" for before, now in diff.moved]
     for name, (before, now) in diff.counts.items():
         if name != "breaks":
             sentences.append(f"{plural(now, _COUNTS[name])} (before: {before}{_why(diff, name, before, now)})")
-    return [*sentences, *diff.causes, *unfinished(diff)] or ["nothing changed"]
+    return [*sentences, *diff.causes, *_partial(diff)] or ["nothing changed"]
 
 
 def diff_summary(diff: Diff) -> str:
     """What changed, in a few words: `1 fixed · 2 new`."""
     parts = [f"{len(changed)} {kind.replace('_', ' ')}" for kind in _KINDS if (changed := getattr(diff, kind))]
     counts = [f"{plural(now, _COUNTS[name])} (before: {before})" for name, (before, now) in diff.counts.items()]
-    otherwise = "traced with other sizes" if diff.causes else "not finished" if diff.unfinished else "nothing changed"
+    otherwise = "traced with other sizes" if diff.causes else "not all is known" if diff.partial else "nothing changed"
     return " · ".join(parts or counts) or otherwise
 
 
-def unfinished(diff: Diff) -> list[str]:
-    """Sentences on what is unknown because one of the runs did not finish."""
-    sentences = {
-        "now": "this run did not finish: a break that it does not have is not known to be fixed",
-        "before": "the earlier run did not finish: a break that it does not have is not known to be new",
-    }
-    return [sentences[which] for which in diff.unfinished]
+def _partial(diff: Diff) -> list[str]:
+    """Sentences on what is unknown because one of the runs does not show all of its breaks."""
+    runs = {"now": ("this run", "fixed"), "before": ("the earlier run", "new")}
+    found = [(*runs[which], why) for which, why in diff.partial.items()]
+    return [f"{run} {why}: a break that it does not have is not known to be {what}" for run, what, why in found]
 
 
 def diff_times(diff: Diff) -> str:
@@ -131,7 +129,7 @@ def diff_dict(diff: Diff) -> dict[str, Any]:
         "compile_seconds": list(diff.compile_seconds),
         "settings": {name: list(pair) for name, pair in diff.settings.items()},
         "causes": diff.causes,
-        "unfinished": unfinished(diff),
+        "partial": _partial(diff),
         "lines": diff_lines(diff),
         "summary": diff_summary(diff),
         "times": diff_times(diff),

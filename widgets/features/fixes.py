@@ -94,9 +94,10 @@ def fixed_counts(report: Report, *, conditional: bool = True) -> list[tuple[str,
     removed = {id for fix in report.fixes or () if fix.verdict in verdicts for id in fix.removes}
     fixes = report.fixes_to_apply(conditional=conditional)
     gone = sum(b.id in removed for b in report.breaks)
-    if fixes is not None:  # a break that a change only moves is not fixed
-        gone = min(gone, fixes.before.breaks - fixes.after.breaks)
     again = sum(r.frame in removed for r in report.recompiles)
+    if fixes is not None:  # a break that a change only moves is not fixed; a frame that is gone is not compiled again
+        gone = min(gone, fixes.before.breaks - fixes.after.breaks)
+        again = max(again, min(fixes.before.recompiles - fixes.after.recompiles, report.summary.recompiles))
     counts = [("graph break", gone, report.summary.breaks), ("recompile", again, report.summary.recompiles)]
     return [count for count in counts if count[2]]
 

@@ -309,7 +309,7 @@ def run_time_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
     call, _, method = line["call"].partition(" (")
     out = ["", terminal.paint(f"run time: {call}", "bold") + f" ({method}"]
     out += terminal.wrap(line["verdict"], "    ", 3) if line["verdict"] else []
-    out += terminal.wrap(f"{line['profiled']}: {share_words(line['shares'])}", "    ")
+    out += terminal.wrap(f"{line['profiled']}: {share_words(line['shares']) or 'unknown'}", "    ")
     for cost in profile.breaks[:most]:
         b = places.breaks[cost.break_]
         out += terminal.wrap(f"{places.at(b.file, b.line, b.cell)} {cost_words(cost)}", "    ")

@@ -191,9 +191,9 @@ def recommendation(places: Places) -> Recommendation | None:
         left, id = "", dearer.breaks[0].id
     if profile is not None:
         if report.breaks and profile.is_worth_fixing:
-            said.append(f"graph breaks {_cost(report, profile)}")
-        elif report.breaks:
-            said = [f"leave the graph breaks: they {_cost(report, profile)}", action if tried else ""]
+            said.append(f"removing all graph breaks {_gain(report, profile)}")
+        elif report.breaks and profile.shares:
+            said = [f"leave the graph breaks: removing all of them {_gain(report, profile)}", action if tried else ""]
         said.insert(2 if profile.is_worth_fixing else 1, _dominant(places, profile))
         if slower and _only_captures(report):
             said = [slower, *(said if words else said[1:])]
@@ -206,7 +206,7 @@ def recommendation(places: Places) -> Recommendation | None:
         quoted = ", ".join(f"`{one.cause.setting} = True` for {one.count()}" for one in untried)
         said.append(f"the compiler hints at {quoted}: not tried here, and it can make things worse.")
     if profile is None and words:
-        said.append("what a call spends its time on is not known: `--profile` measures it.")
+        said.append("what a call spends its time on is not known: `%%compile --profile` measures it.")
     return {
         "first": printable(said[0], 1000), "id": id, "left": left,
         "more": [printable(_capital(one), 600) for one in said[1:] if one],
@@ -341,19 +341,16 @@ def _busy(profile: Profile) -> float:
     return min(1.0, profile.shares.get("device busy", 0.0) * max(1.0, slowed))
 
 
-def _cost(report: Report, profile: Profile) -> str:
-    """What all breaks together cost a call, and so what removing them gains.
+def _gain(report: Report, profile: Profile) -> str:
+    """The most that removing all breaks gains, eager operations included.
 
     If functions run eagerly because of them, what these call is entered one by one, and all time outside of graphs may go.
     """
     spent, whole = profile.seconds_of_breaks, profile.call_seconds
+    if profile.is_worth_fixing and any(f.status == "skipped" and f.stopped_by for f in report.frames):
+        spent = max(spent, whole * sum(profile.shares.get(name, 0.0) for name in ("gaps", "lookups", "prologue")))
     share = f"{spent / whole:.0%}" if spent >= 0.005 * whole else "under 1%" if spent else "nothing"
-    about, most = "at most ", ""
-    if any(f.status == "skipped" and f.stopped_by for f in report.frames):
-        around = whole * sum(profile.shares.get(name, 0.0) for name in ("gaps", "lookups", "prologue"))
-        about = "about "
-        most = f", at most {time_text(around)} with all guards" if profile.is_worth_fixing and around > spent else ""
-    return f"cost {share} of a call: removing all of them gains {about}{time_text(spent)} of {time_text(whole)}{most}."
+    return f"gains at most {time_text(spent)} of the {time_text(whole)} that a call takes, {share}."
 
 
 def _dominant(places: Places, profile: Profile) -> str:

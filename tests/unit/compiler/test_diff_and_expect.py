@@ -9,6 +9,7 @@ import pytest
 import torch
 from msgspec.structs import replace
 
+import dynascope
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.driver import explain
 from dynascope.compiler.report import Break, Hit, Report
@@ -110,10 +111,10 @@ def test_breaks_that_a_stopped_run_did_not_reach_are_not_fixed() -> None:
     stopped = stopped_run(STOPPED, error_on_graph_break=True)
     assert stopped.error is not None
     difference = stopped.diff(before)
-    assert (difference.fixed, [b.line for b in difference.not_reached]) == ([], [7, 10])
-    assert difference.summary.startswith("2 not reached")
-    assert "not reached: <stopped run>:10 torch._dynamo.graph_break()" in difference.lines
-    assert difference.to_dict()["not_reached"][0] == '<stopped run>:7 print("second")'
+    assert (difference.fixed, [b.line for b in difference.not_seen]) == ([], [7, 10])
+    assert difference.summary.startswith("2 not seen")
+    assert "not seen: <stopped run>:10 torch._dynamo.graph_break()" in difference.lines
+    assert difference.to_dict()["not_seen"][0] == '<stopped run>:7 print("second")'
 
 
 def test_what_a_stopped_run_shows_to_be_fixed_is_fixed() -> None:
@@ -123,17 +124,39 @@ def test_what_a_stopped_run_shows_to_be_fixed_is_fixed() -> None:
     now = stopped_run(edited, error_on_graph_break=True)
     difference = now.diff(before)
     assert now.breaks[-1].outcome == "raised"
-    assert ([b.line for b in difference.fixed], [b.line for b in difference.not_reached]) == ([5], [10])
+    assert ([b.line for b in difference.fixed], [b.line for b in difference.not_seen]) == ([5], [10])
     whole = stopped_run(edited.replace('print("second")', "pass"))
     assert len(whole.diff(before).fixed) == 2
-    assert whole.diff(before).not_reached == []
+    assert whole.diff(before).not_seen == []
 
 
 def test_a_line_that_is_gone_from_the_source_is_fixed_also_in_a_stopped_run() -> None:
     stopped = stopped_run(STOPPED.replace('    print("second")\n', ""), error_on_graph_break=True)
     difference = stopped.diff(stopped_run(STOPPED))
     assert [b.source.strip() for b in difference.fixed] == ['print("second")']
-    assert [b.line for b in difference.not_reached] == [10]
+    assert [b.line for b in difference.not_seen] == [10]
+
+
+def test_breaks_of_code_that_was_compiled_before_a_run_are_neither_fixed_nor_new() -> None:
+    torch._dynamo.reset()
+
+    @torch.compile(backend="eager")
+    def f(x: torch.Tensor) -> torch.Tensor:
+        x = x + 1
+        torch._dynamo.graph_break()
+        return x * 2
+
+    reports = []
+    for _ in range(2):
+        with dynascope.observe() as recording:
+            f(torch.ones(2))
+        reports.append(recording.report)
+    first, again = reports
+    difference = again.diff(first)
+    assert (difference.fixed, difference.not_seen) == ([], first.breaks)
+    known = "this run ran code that was compiled before it: a break that it does not have is not known to be fixed"
+    assert difference.lines[-1] == known
+    assert (first.diff(again).new, first.diff(again).fixed) == ([], [])
 
 
 def test_merged_and_split_graphs_and_the_times() -> None:

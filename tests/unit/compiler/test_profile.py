@@ -307,6 +307,20 @@ def test_calls_that_take_very_different_times_make_rough_figures() -> None:
     assert [note.partition(",")[0] for note in profiles._doubts(measured)] == ["the eager calls took very different times"]
 
 
+def test_where_the_time_goes_is_unknown_if_the_profiled_calls_were_disturbed() -> None:
+    call, graph = (profiles.Event(name, "cpu", 0, 4_500_000) for name in (profiles.CALL, f"{profiles.GRAPH} g0"))
+    measured = profiles.Measurement(events=[call, graph], compiled=[81e-6] * 5, eager=[81e-6] * 5)
+    found = profiled(measured)
+    assert (found.segments, found.shares, found.breaks, found.guards) == ([], {}, [], None)
+    assert found.notes[0].startswith(
+        "a call took 4.5 ms under the profiler, 81 µs without it: something else keeps the machine"
+    )
+    report = Report(profile=found)
+    assert "under torch.profiler (4.5 ms a call): unknown" in str(report)
+    measured.compiled = [2e-3] * 5
+    assert profiled(measured).shares
+
+
 def test_which_is_faster_is_unclear_where_times_vary_by_more_than_they_differ() -> None:
     call = profiles.Event(profiles.CALL, "cpu", 0, 1_000_000)
     busy = profiles.Measurement(events=[call], compiled=[1e-4, 1e-4, 2e-4, 4e-2, 4e-2], eager=[1e-4, 1e-4, 4e-2, 4e-2, 4e-2])
