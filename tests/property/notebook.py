@@ -39,13 +39,16 @@ class Notebook:
             del namespace[name]
         namespace.update(self.clean)
 
-    def run(self, setup: str, cell: str, magic: str = "") -> Outcome:
-        """Run `setup`, then `cell` (under `magic`), in an empty namespace, and describe what is there then."""
+    def run(self, setup: str, cell: str, magic: str = "", *, history: bool = False) -> Outcome:
+        """Run `setup`, then `cell` (under `magic`), in an empty namespace, and describe what is there then.
+
+        `history`: whether the cell gets a number, as in a notebook.
+        """
         self.clear()
         assert self.shell.run_cell(setup, silent=True).success
         output = io.StringIO()
         with contextlib.redirect_stdout(output):
-            done = self.shell.run_cell((magic + "\n" if magic else "") + cell, store_history=False)
+            done = self.shell.run_cell((magic + "\n" if magic else "") + cell, store_history=history)
         error = done.error_before_exec or done.error_in_exec
         printed = output.getvalue()
         if error is not None:  # the traceback is printed too

@@ -160,7 +160,7 @@ def of_cell(cell: str) -> tuple[Report, str]:
     setup, notebook = f"import torch\nx = {RECORDED}", Notebook()
     plain = notebook.run(setup, cell)
     with quiet():
-        done = notebook.run(setup, cell, "%%compile --fix --fix-seconds 120 --backend eager --view none")
+        done = notebook.run(setup, cell, "%%compile --fix --fix-seconds 120 --backend eager --view none", history=True)
     assert (done.names, done.same) == (plain.names, plain.same)
     report = dynascope.last()
     assert report.fix_set is not None
