@@ -93,7 +93,7 @@ def conditions(report: Report, before: Report, text: Callable[[str], str]) -> di
         for n in nodes
         if (c := _CHECK.search(n.code)) and n.code not in known and c[1] != "True" and not _OF_SIZES.fullmatch(c[1])
     )
-    checked = f"Captured numbers pass the compiler's checks ({listed([*checks], 3)}), which raise RuntimeError"
+    checked = f"Captured numbers, such as u0, pass these checks ({listed([*checks], 3)}), or it raises RuntimeError"
     return ({checked: checked} if checks else {}) | ({_OF_ASSERTS: _ASSERTED} if asserts else {})
 
 
