@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from dynascope.compiler.builder.compile_records import CompileRecord
+from dynascope.compiler.builder.compile_records import CompileRecord, outcome
 from dynascope.compiler.builder.dynamo_texts import (
     COMPILE,
     LIMIT,
@@ -559,8 +559,7 @@ class Recompiles:
                 source = re.sub(r"^fn(?=[.\[])", frame.name, source) if frame.code_name == "inner" else source
                 guard.source = re.sub(r"^kwargs\['(\w+)'\]", r"\1", source) or None
         entries_before = metrics.get("cache_size") if refused_by is None else len(texts)
-        # a version may have no graph
-        is_added = frame.status == "compiled" or (record.frame_end is not None and record.frame_end.outcome == "compiled")
+        is_added = outcome(record) == "compiled"  # a version may have no graph, or be of a wrapper of torch's
         return Recompile(
             frame=frame.id, of=before.id if before else None, reasons=[without_stack(t) for t in texts],
             failed_guards=guards,

@@ -119,6 +119,19 @@ def test_a_version_without_a_graph_is_one_of_the_versions() -> None:
     assert [r.entries for r in report.recompiles] == [2]
 
 
+def test_in_a_log_a_version_of_torchs_wrapper_is_one_of_the_versions() -> None:
+    """Torch's `inner` around a module has guards and no graph, if the module breaks in its own loop."""
+    code = {"co_name": "inner", "co_filename": torch._dynamo.external_utils.__file__, "co_firstlineno": 67, "guard_count": 5}
+    [recompile] = build_report([
+        Trace({"dynamo_start": {}}, None, compile_id="0/0"),
+        Trace({"compilation_metrics": {**code, "cache_size": 0}}, None, compile_id="0/0"),
+        Trace({"artifact": {"name": "recompile_reasons"}}, "0/0: L['k'] == 1", compile_id="0/1"),
+        Trace({"dynamo_start": {}}, None, compile_id="0/1"),
+        Trace({"compilation_metrics": {**code, "cache_size": 1}}, None, compile_id="0/1"),
+    ]).recompiles  # fmt: skip
+    assert recompile.entries == 2
+
+
 def test_a_changed_global_and_a_new_type_are_reasons_in_words() -> None:
     space: dict[str, Any] = {"torch": torch, "factor": 2}
     exec("def f(x):\n    return x * factor\n", space)
