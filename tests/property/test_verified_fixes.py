@@ -163,8 +163,9 @@ def of_cell(cell: str) -> tuple[Report, str]:
         done = notebook.run(setup, cell, "%%compile --fix --fix-seconds 120 --backend eager --view none", history=True)
     assert (done.names, done.same) == (plain.names, plain.same)
     report = dynascope.last()
-    assert report.fix_set is not None
-    after = next(iter(report.fix_set.cells.values()), cell)
+    found = report.fixes_to_apply(conditional=True)
+    assert found is not None
+    after = next(iter(found.cells.values()), cell)
     lines = [line for line in after.removesuffix(RETURNED).splitlines() if not line.startswith(("%%compile", "import torch"))]
     sets = [line for line in lines if line.startswith("torch._dynamo.config")]
     body = textwrap.indent("\n".join(line for line in lines if line not in sets), "    ")
