@@ -20,7 +20,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType, MethodType, TracebackType
 from typing import Any
 
@@ -87,26 +87,26 @@ def _complete_earlier(report: Report) -> None:
 
 
 def _cache_hits(
-    entered: dict[int, tuple[CodeType, dict[str, Any]]], first: dict[int | None, int], new: Collection[str | None]
+    entered: dict[int, tuple[CodeType, dict[str, Any]]], first: dict[int | None, int], is_new: Callable[[str], bool]
 ) -> Iterator[CacheHit]:
     """Events for the code objects that ran as compiled before this recording, and for their resume functions.
 
     There is one event for each such version, or a single one if Dynamo knows the code but holds no compiled version of it.
 
     `entered`: uid -> (code, globals) of the compiled functions that were called; `first`: uid of code that was compiled in this
-    recording -> the first call in which it was; `new`: the ids of these compiles.
+    recording -> the first call in which it was; `is_new`: whether a version was compiled in it.
     """
     seen: set[int | None] = {*first}
     for uid, (code, namespace) in entered.items():
         # Dynamo puts the version that ran last in front
-        is_new = [compile_id in new for compile_id, _ in caches.compiled_versions(code)]
-        if first.get(uid) != 1 or is_new != sorted(is_new, reverse=True):
+        new = [is_new(compile_id) for compile_id, _ in caches.compiled_versions(code)]
+        if first.get(uid) != 1 or new != sorted(new, reverse=True):
             seen.discard(uid)
-            yield from _cached_tree(code, namespace, seen, new, None)
+            yield from _cached_tree(code, namespace, seen, is_new, None)
 
 
 def _cached_tree(
-    code: CodeType, namespace: dict[str, Any], seen: set[int | None], new: Collection[str | None], continues: int | None
+    code: CodeType, namespace: dict[str, Any], seen: set[int | None], is_new: Callable[[str], bool], continues: int | None
 ) -> Iterator[CacheHit]:
     if id(code) in seen:
         return
@@ -114,7 +114,7 @@ def _cached_tree(
     known = caches.compiled_versions(code)
     if not known and caches.is_known(code):
         yield CacheHit(code_info(code), continues)
-    versions = [(compile_id, version) for compile_id, version in known if compile_id not in new]
+    versions = [(compile_id, version) for compile_id, version in known if not is_new(compile_id)]
     for compile_id, version in versions:
         graphs = sum(name.startswith("__compiled_fn_") for name in version.co_names)
         yield CacheHit(code_info(code), continues, graphs, compile_id=compile_id)
@@ -122,7 +122,7 @@ def _cached_tree(
         for name in version.co_names:
             resume = namespace.get(name) if name.startswith("__resume_at_") else None
             if isinstance(resume, FunctionType):
-                yield from _cached_tree(resume.__code__, namespace, seen, new, id(code))
+                yield from _cached_tree(resume.__code__, namespace, seen, is_new, id(code))
 
 
 _MISSED = "while another thread repeated calls (to time or compare them), nothing was recorded: this report may lack compiles"
@@ -168,6 +168,7 @@ class Recording:
         self._report: Report | None = None
         self._ended = False
         self._sizes_before: Sizes = {}
+        self._compiles_before: dict[Any, int] = {}
         #: functions whose lines their files no longer have, once the recording has ended
         self._old_functions: list[OldFunction] = []
         self._call_counts: dict[int, int] = {}
@@ -186,6 +187,7 @@ class Recording:
         try:
             self._at_end.enter_context(caches.fx_restored())
             self._sizes_before, self._times_forgotten = caches.known_sizes(), caches.times_forgotten
+            self._compiles_before = dict(caches.compile_counts())
         except BaseException:  # an interrupt
             hook_installer.HOOKS.bytecode -= self._keeps_bytecode
             hook_installer.HOOKS.detach(self._event)
@@ -222,7 +224,13 @@ class Recording:
         }
         new = {e.compile_id for e in compiled}
         hits: list[Event] = []
-        hook_installer.HOOKS.safely(lambda: hits.extend(_cache_hits(entered, first, new)))
+
+        def is_new(compile_id: str) -> bool:
+            """Whether it was compiled in this recording, which does not record what a repeated call compiles."""
+            frame, version = compile_id.split("/")[-2:]
+            return compile_id in new or int(version) >= self._compiles_before.get(int(frame), 0)
+
+        hook_installer.HOOKS.safely(lambda: hits.extend(_cache_hits(entered, first, is_new)))
         return hits
 
     @property

@@ -3,8 +3,9 @@
 A `RecordedCall` is made before the call and copies what the arguments hold, because the call may change them.  `with
 recorded.replaying() as prepare:` then gives a function that prepares one more call: it restores the arguments, with clones of
 their tensors, to what they were before the recorded call, and everything else to what it was at the `with`.  The output of the
-replays is dropped.  After the block everything is as it was at the `with`, also after an error or an interrupt.  `side_effects`
-and `notes` of the RecordedCall say what is not restored.
+replays is dropped.  The block runs in the gradient mode, inference mode and autocast of the recorded call.  After it everything
+is as it was at the `with`, also after an error or an interrupt.  `side_effects` and `notes` of the RecordedCall say what is not
+restored.
 
 A clone of a tensor has its original's values, device, dtype, `requires_grad`, `is_leaf` and, for a leaf, `grad`.  Clones of
 plain strided tensors also have the strides and offset, and share memory where the originals do.  A tensor that occurs twice has
@@ -24,6 +25,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from dynascope.compiler.capture.torch_private import caches, hook_installer, marks
+from dynascope.compiler.capture.torch_private.running import present_modes
 from dynascope.compiler.lab import objects
 from dynascope.compiler.lab.objects import GlobalName, states_of
 from dynascope.compiler.lab.reachable import Reachable, is_spoiled
@@ -165,6 +167,7 @@ class RecordedCall:
     ) -> None:
         """`namespace`: that of a cell's statements, whose names each replay restores; `entry`: the compiled target."""
         self.target, self.namespace = target, namespace
+        self._modes = present_modes()
         self.entry = target if entry is None else entry
         #: for a cell's statements: the names that they use
         self.names = () if namespace is None else tuple(sorted(globals_used(target.__code__)))
@@ -235,6 +238,8 @@ class RecordedCall:
         `numbers`: whether numbers and strings in modules and globals, too, are for each replay what they were before the
         recorded call, and not what it left.  Raises NotRepeatable if the call could not be recorded.
         """
+        import torch
+
         arguments = self._arguments
         if arguments is None:
             raise NotRepeatable(self.refusal)
@@ -242,7 +247,8 @@ class RecordedCall:
         names = [GlobalName(self.namespace, name) for name in arguments.names] if self.namespace is not None else []
         reached = Reachable([self.target, *self._globals, *names])
         reached.add(arguments.originals, without=arguments.cloned)
-        snapshot = StateSnapshot(reached.objects)
+        with self._modes():  # the snapshot has the gradient mode, too
+            snapshot = StateSnapshot(reached.objects)
         changed = [(owner, name, value) for owner, name, value in self._numbers if numbers and _differs(owner, name, value)]
         left = [(owner, name, owner[name]) for owner, name, _ in changed]
         given: tuple[Any, ...] = ()
@@ -252,6 +258,7 @@ class RecordedCall:
 
         def prepare(*, only_changed: bool = False) -> Arguments:
             nonlocal given, before_calls, is_first
+            torch.clear_autocast_cache()  # it has copies of the parameters
             snapshot.restore(only_changed=only_changed)
             if only_changed and before_calls is not None:
                 before_calls.restore(only_changed=not is_first)
@@ -266,7 +273,7 @@ class RecordedCall:
                 owner[name] = value
             return args, kwargs
 
-        with held_back_output(), warnings.catch_warnings():
+        with self._modes(), held_back_output(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
                 yield prepare

@@ -82,7 +82,7 @@ def json_schema(cls: type[Part], key: str, version: int) -> dict[str, Any]:
 
 FailedGuardKind = Literal[
     "size", "dtype", "rank", "stride", "requires_grad", "tensor class", "device", "not a tensor", "type", "object", "length",
-    "not empty", "global state", "value", "range", "minimum", "none", "new attribute", "none found", "freed",
+    "not empty", "missing", "global state", "value", "range", "minimum", "none", "new attribute", "none found", "freed",
     "expression", "unknown",
 ]  # fmt: skip
 #: what needed a guard.  "code": the program read the value (a branch, a Python number that is used); "operation": an

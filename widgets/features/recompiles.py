@@ -54,6 +54,7 @@ _GUARDS: dict[FailedGuardKind, str] = {
     "object": "{source} was another object",
     "length": "{source} had length {before} when it was compiled, and has another length now",
     "not empty": "{source} was empty when it was compiled, and is not now",
+    "missing": "{source} was there when it was compiled, and is not now",
     "value": "{source} was {before} when it was compiled, and is not now",
     "range": "{source} was between {before} and {now} when it was compiled, and is not now",
     "minimum": "{source} was at least {before} when it was compiled, and is not now",
@@ -121,7 +122,8 @@ def guard_words(guard: FailedGuard) -> str:
         words = f"{guard.source}, a tensor, was treated as {before} before, and as {now} now"
         return f"{words}: make it in the same mode for all calls"
     words = _GUARDS[guard.kind]
-    if guard.kind in _KNOWN_NOW and None not in ((guard.before, guard.now) if guard.kind == "type" else (guard.actual,)):
+    known = (guard.before, guard.now) if guard.kind == "type" else (guard.actual,)
+    if guard.kind in _KNOWN_NOW and len({*known, None}) > len(known):  # two classes can have one name
         words = _KNOWN_NOW[guard.kind]
     if guard.kind == "object" and guard.before:
         words += " of type {before}: each object that is used there gets a version of its own"

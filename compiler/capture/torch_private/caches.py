@@ -7,9 +7,9 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from types import CodeType
-from typing import Any
+from typing import Any, cast
 
 from dynascope.compiler.builder.events import Sizes
 from dynascope.compiler.capture.torch_private import if_present, note_missing
@@ -49,13 +49,18 @@ def compiled_versions(code: CodeType) -> list[tuple[str, CodeType]]:
     return []
 
 
-def compiles() -> int:
-    """How many times Dynamo has started to compile a frame since its last reset, in all threads."""
+def compile_counts() -> Mapping[Any, int]:
+    """How many times Dynamo has started to compile each frame since its last reset, by the frame's id; it changes."""
     counter = getattr(sys.modules.get("torch._dynamo.convert_frame"), "FRAME_COMPILE_COUNTER", None)
     if counter is None:
         note_missing("counting compiles", "no FRAME_COMPILE_COUNTER")
-        return 0
-    return sum(counter.values())
+        return {}
+    return cast(Mapping[Any, int], counter)
+
+
+def compiles() -> int:
+    """How many times Dynamo has started to compile a frame since its last reset, in all threads."""
+    return sum(compile_counts().values())
 
 
 def latest_compiles(count: int) -> list[tuple[str, str, str]]:

@@ -34,6 +34,23 @@ def exit_autocast() -> Callable[..., None]:
     return torch.amp.autocast_mode._exit_autocast
 
 
+def present_modes() -> Callable[[], contextlib.AbstractContextManager[None]]:
+    """The present inference mode, gradient mode and autocast, to be entered again."""
+    import torch
+
+    is_inference, has_gradients = torch.is_inference_mode_enabled(), torch.is_grad_enabled()
+    casts = [(kind, torch.get_autocast_dtype(kind), torch.is_autocast_enabled(kind)) for kind in device_types()]
+
+    @contextlib.contextmanager
+    def entered() -> Iterator[None]:
+        with torch.inference_mode(is_inference), torch.set_grad_enabled(has_gradients), contextlib.ExitStack() as stack:
+            for kind, dtype, is_on in casts:
+                stack.enter_context(torch.autocast(kind, dtype=dtype, enabled=is_on))
+            yield
+
+    return entered
+
+
 @contextlib.contextmanager
 def neutral() -> Iterator[None]:
     """Turn off modes, transforms, gradients and autocast; make the CPU the default device, and float32 the default dtype."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from dynascope.compiler.capture.torch_private.float64 import followed_in_float64
-from dynascope.compiler.capture.torch_private.running import device_types, exit_autocast
+from dynascope.compiler.capture.torch_private.running import exit_autocast, present_modes
 from dynascope.compiler.lab.fix.plan import Plan
 from dynascope.compiler.lab.fix.trial import Trials
 from dynascope.compiler.lab.fix.variations import recorded
@@ -180,7 +180,7 @@ def first_wrong(call: RecordedCall, trials: Trials, is_wrong: Callable[[Captured
                 if last and is_wrong(last[0]):
                     found.append(last[0])
                 number = list(runs).index(module)
-                last[:] = [CapturedGraph(module, Clones()(tuple(map(_plain, args))), _modes(), number, runs[module] - 1)]
+                last[:] = [CapturedGraph(module, Clones()(tuple(map(_plain, args))), present_modes(), number, runs[module] - 1)]
             return module.forward(*args)
 
         return run
@@ -193,24 +193,6 @@ def first_wrong(call: RecordedCall, trials: Trials, is_wrong: Callable[[Captured
         return "traced again, the call runs no graph"
     graph = (found or last)[0]
     return replace(graph, runs=runs[graph.module])
-
-
-def _modes() -> Callable[[], contextlib.AbstractContextManager[None]]:
-    """The present gradient mode and autocast, to be entered again."""
-    import torch
-
-    has_gradients = torch.is_grad_enabled()
-    casts = [(kind, torch.get_autocast_dtype(kind), torch.is_autocast_enabled(kind)) for kind in device_types()]
-
-    @contextlib.contextmanager
-    def entered() -> Iterator[None]:
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(torch.set_grad_enabled(has_gradients))
-            for kind, dtype, is_on in casts:
-                stack.enter_context(torch.autocast(kind, dtype=dtype, enabled=is_on))
-            yield
-
-    return entered
 
 
 def _tapped(module: Any, nodes: Sequence[Any], asked: Asked, later: Any = None) -> Any:

@@ -28,6 +28,11 @@ from dynascope.widgets.features.recompiles import guard_words
             "0/0: len(L['self']._modules['layers']._modules) != 2",
             "self.layers._modules had length 2 when it was compiled, and has another length now",
         ),
+        (
+            "4/0: len(L['self'].state[list(dict.keys(L['self'].state))[0]]) != 0",
+            "self.state[list(dict.keys(self.state))[0]] had length 0 when it was compiled, and has another length now",
+        ),
+        ("0/0: KeyError on L['cache'][(1, 'w')]", "cache[(1, 'w')] was there when it was compiled, and is not now"),
         ("0/0: tensor 'x' requires_grad mismatch. expected requires_grad=0", "x required no gradient before, and does now"),
         ("0/0: tensor 'x' requires_grad mismatch. expected requires_grad=1", "x required a gradient before, and does not now"),
         (
@@ -64,6 +69,14 @@ from dynascope.widgets.features.recompiles import guard_words
 )
 def test_reasons_in_words(reason: str, words: str) -> None:
     assert guard_words(failed_guard(reason)) == words
+
+
+def test_two_classes_of_one_name_are_not_said_to_be_one() -> None:
+    guard = failed_guard("0/0: ___check_type_id(L['fn'], 1)")
+    guard.before, guard.now = "m.A", "m.A"
+    assert guard_words(guard) == "fn had another type"
+    guard.now = "m.B"
+    assert guard_words(guard) == "fn was m.A when it was compiled, and is m.B now"
 
 
 def test_a_dtype_and_a_size_end_before_the_sentence_does() -> None:

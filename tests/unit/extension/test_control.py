@@ -400,6 +400,28 @@ def test_check_agrees_and_leaves_no_trace(shell: Any) -> None:
     assert shell.report("%%compile --check", "y = x + 1", "y * 2").check.agrees is True
 
 
+@pytest.mark.parametrize("mode", ["no_grad", "inference_mode"])
+def test_check_repeats_the_call_in_its_modes(shell: Any, mode: str) -> None:
+    shell("w = torch.ones(3, 3, requires_grad=True)", "dtypes = []", "@torch.compiler.disable", "def note(y):",
+          "    dtypes.append((y.dtype, y.requires_grad))")  # fmt: skip
+    report = shell.report("%%compile --check", "def f(x):", "    y = x @ w", "    note(y)", "    return y",
+                          f"with torch.{mode}(), torch.autocast('cpu', dtype=torch.bfloat16):",
+                          "    f(torch.ones(1, 3))", "seen = list(dtypes)")  # fmt: skip
+    assert (report.check.agrees, report.check.compared["gradients"]) == (True, 0), report.check
+    assert set(shell.ns["dtypes"]) == {(torch.bfloat16, False)}
+    assert (torch.is_grad_enabled(), torch.is_autocast_enabled("cpu")) == (True, False)
+
+
+def test_what_a_repeated_call_compiles_is_not_in_the_report(shell: Any) -> None:
+    report = shell.report(
+        "%%compile --check", "net = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Dropout(0.0))",
+        "optimizer = torch.optim.SGD(net.parameters())", "for _ in range(2):", "    net.train()",
+        "    net(torch.ones(1, 3)).sum().backward()", "    optimizer.step()", "    net.eval()",
+    )  # fmt: skip
+    assert report.check.agrees is True
+    assert [(frame.name, frame.status) for frame in report.frames] == [("net", "compiled")]
+
+
 def test_check_compares_gradients_wherever_parameters_are_reached(shell: Any) -> None:
     shell("net = torch.nn.Linear(3, 1)", "holder = type('H', (), {})()", "holder.deep = {'net': torch.nn.Linear(3, 1)}",
           "def make(scale):", "    def inside(x): return net(x * scale) + holder.deep['net'](x)", "    return inside",
