@@ -231,15 +231,13 @@ def _fixes(report: Report) -> Step | None:
 def _chosen(places: Places) -> list[str]:
     """The fixes that hold, each with its condition and its figures; if none does, what was tried in vain."""
     rows = [(fix, fix_row(fix, places)) for fix in places.report.fixes or () if fix.chosen]
-    found = (
-        [
-            f"{fix.title} ({fix.verdict}): "
-            + (f"{row['condition'].rstrip('.')}; " if row["condition"] else "")  # first: the end of a long line is cut off
-            + f"{row['gain'] or 'only with the changes beside it'}."
-            for fix, row in rows[:3]
-        ]
-        + ([f"{len(rows) - 3} more, listed with the breaks and recompiles."] if len(rows) > 3 else [])
-    )
+    found = [
+        f"Fix: {fix.title} ({fix.verdict}): "
+        + (f"{row['condition'].rstrip('.')}; " if row["condition"] else "")  # first: the end of a long line is cut off
+        + f"{row['gain'] or 'only with the changes beside it'}."
+        for fix, row in rows[:3]
+    ]
+    found += [f"{len(rows) - 3} more, listed with the breaks and recompiles."] if len(rows) > 3 else []
     summary = fixes_summary(places.report)
     return found or ([f"{summary}."] if summary else [])
 
