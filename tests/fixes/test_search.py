@@ -398,6 +398,24 @@ def test_what_there_was_no_time_to_compare_is_a_condition_unless_there_is_time_a
     assert bool(report.patch()) == (verdict == "verified")
 
 
+def test_a_change_that_was_compared_on_few_inputs_has_the_conditions_of_the_sum(make: Make) -> None:
+    f = make("""
+        import torch
+
+        def f(x):
+            y = x / max(x.std().item(), 1e-6)
+            if y.sum() > 0:
+                y = y + 1
+            return y
+        """).f
+    with planting.time_for_one_input(2):
+        report = fix(f, torch.arange(5.0))
+    numbers, where = [x for x in report.fixes or () if x.chosen]
+    assert [(x.verdict, x.condition) for x in (numbers, where)] == [("conditional", "No tensor is empty")] * 2
+    assert " others" in numbers.reason
+    assert report.patch() == ""
+
+
 def test_what_is_wrong_on_inputs_that_were_compared_only_at_the_end_is_refused(make: Make) -> None:
     f = make("""
         import torch

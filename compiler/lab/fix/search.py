@@ -649,8 +649,8 @@ class Search:
                 return
         if UNTRIED not in _verified(self._steps, -1).conditions:
             for step in self._steps:
-                if step.verification is not None:
-                    step.verification.conditions.pop(UNTRIED, None)
+                if step.verification is not None and UNTRIED in step.verification.conditions:
+                    step.verification = None  # what the sum has shown holds for it, too, with the conditions of the sum
 
     def _leave_out(self) -> None:
         """Drop settings that later changes have made unnecessary."""
