@@ -96,12 +96,11 @@ def _cache_hits(
     `entered`: uid -> (code, globals) of the compiled functions that were called; `first`: uid of code that was compiled in this
     recording -> the first call in which it was; `is_new`: whether a version was compiled in it.
     """
-    seen: set[int | None] = {*first}
+    seen: set[int | None] = set()
     for uid, (code, namespace) in entered.items():
         # Dynamo puts the version that ran last in front
         new = [is_new(compile_id) for compile_id, _ in caches.compiled_versions(code)]
         if first.get(uid) != 1 or new != sorted(new, reverse=True):
-            seen.discard(uid)
             yield from _cached_tree(code, namespace, seen, is_new, None)
 
 

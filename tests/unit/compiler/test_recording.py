@@ -212,6 +212,18 @@ def test_code_compiled_before_is_cached_and_never_without_breaks() -> None:
     assert "0 graph breaks" not in report.headline()
 
 
+def test_an_old_version_of_a_resume_function_counts_beside_a_new_one_which_is_the_same_function() -> None:
+    compiled = torch.compile(broken, backend="eager", dynamic=False)
+    compiled(torch.ones(2))
+    with observe() as recording:
+        compiled(torch.ones(2))
+        compiled(torch.ones(3))
+    report = recording.report
+    kinds = [(f.kind, f.status) for f in report.frames]
+    assert kinds == [(kind, status) for status in ("compiled", "cached") for kind in ("function", "resume")]
+    assert (report.summary.graphs, report.summary.resumes, report.summary.cached) == (4, 1, 2)
+
+
 def test_an_old_version_that_ran_counts_beside_a_new_one_and_its_breaks_are_unknown() -> None:
     def broken_for_matrices(x: torch.Tensor) -> torch.Tensor:
         if x.ndim == 2:
