@@ -458,14 +458,14 @@ def summary(report: Report) -> Summary:
     statuses, time = Counter(f.status for f in frames), report.compile_time
     resumes = [f for f in frames if f.kind == "resume" and f.recompile_of is None]
     # versions of one function share the number before the "/"; cached ones have no other link
-    compiled, known = [f.compile_id for f in resumes if f.status != "cached"], [f.compile_id or f.id for f in resumes]
-    old = {id.split("/")[0] for id in known} - {str(id).split("/")[0] for id in compiled}
+    numbers = [((f.compile_id or f.id).split("/")[0], f.status) for f in resumes]
+    compiled = [number for number, status in numbers if status != "cached"]
     return Summary(
         frames=len(frames),
         graphs=len(graphs),
         ops=sum(g.ops or 0 for g in graphs),
         breaks=len(breaks),
-        resumes=len(compiled) + len(old),
+        resumes=len(compiled) + len({number for number, _ in numbers} - {*compiled}),
         skipped=statuses["skipped"],
         recompiles=sum(r.refused_by is None and r.frame not in added for r in report.recompiles),
         # with that of backward graphs, which may be compiled later than their frames
