@@ -111,8 +111,8 @@ def diff_summary(diff: Diff) -> str:
 def _partial(diff: Diff) -> list[str]:
     """Sentences on what is unknown because one of the runs does not show all of its breaks."""
     runs = {"now": ("this run", "fixed"), "before": ("the earlier run", "new")}
-    found = [(*runs[which], why) for which, why in diff.partial.items()]
-    return [f"{run} {why}: a break that it does not have is not known to be {what}" for run, what, why in found]
+    words = "{0} {why}: a break that it does not have is not known to be {1}"
+    return [words.format(*runs[which], why=why) for which, why in diff.partial.items()]
 
 
 def diff_times(diff: Diff) -> str:
