@@ -486,7 +486,7 @@ def profile_of(
     path, same = Counter(c.path for c in calls).most_common(1)[0]
     chosen = [c for c in calls if c.path == path]
     totals = [c.duration * _SECOND for c in chosen]
-    median = statistics.median(totals)
+    median = statistics.median_low(totals)  # that of a call, as the parts of one call are shown beside it
     drawn = min(chosen, key=lambda c: abs(c.duration * _SECOND - median))
     result = Profile(calls=len(calls), median_seconds=median, spread=quartiles(totals), profiled_seconds=median)
     result.segments = [*_segments(drawn, chosen, report), *_device_segments(drawn)]

@@ -321,6 +321,12 @@ def test_where_the_time_goes_is_unknown_if_the_profiled_calls_were_disturbed() -
     assert profiled(measured).shares
 
 
+def test_the_time_under_the_profiler_is_that_of_the_call_whose_parts_are_shown() -> None:
+    calls = [profiles.Event(profiles.CALL, "cpu", start, end) for start, end in ((0, 1_000_000), (2_000_000, 9_000_000))]
+    found = profiled(profiles.Measurement(events=calls, compiled=[1e-3] * 3))
+    assert found.profiled_seconds == pytest.approx(sum(s.duration for s in found.segments))
+
+
 def test_which_is_faster_is_unclear_where_times_vary_by_more_than_they_differ() -> None:
     call = profiles.Event(profiles.CALL, "cpu", 0, 1_000_000)
     busy = profiles.Measurement(events=[call], compiled=[1e-4, 1e-4, 2e-4, 4e-2, 4e-2], eager=[1e-4, 1e-4, 4e-2, 4e-2, 4e-2])
