@@ -384,6 +384,7 @@ def test_a_report_says_the_same_whenever_it_is_read(tmp_path: Path) -> None:
 
 def test_a_text_summary_reads_no_guards_and_is_the_same_after_them(monkeypatch: pytest.MonkeyPatch) -> None:
     def f(x: torch.Tensor) -> torch.Tensor:
+        x = x + 1
         torch._dynamo.graph_break()
         return x.sin()
 
