@@ -4,8 +4,8 @@ A *source* makes *candidates*: changes that may remove a break or a recompile.  
 *plan*.  For each break or recompile, the first candidate that holds joins the plan: with it, the break is gone or there are
 fewer recompiles, the compiler does no worse otherwise, and no run differs from eager.  A rewrite may leave its break if it
 captures more.  A fix can uncover another break, so the calls are traced again after each fix.  A fix that only uncovers another
-break is kept if later fixes lead to a better result.  Wraps for several breaks are traced at once before: those whose break
-stays are left out.
+break is kept if later fixes lead to a better result.  Wraps for several breaks are traced at once before the first of
+them: those whose break stays are left out.
 
 The first change is verified by itself, the next two by their sum, the next four by theirs; if such a sum does not simply hold,
 its changes are tried again one by one.
@@ -190,6 +190,7 @@ class Search:
         self._given_up: set[Key] = set()
         #: (id of a break, title) of changes with which it stays
         self._hopeless: set[tuple[str | None, str]] = set()
+        self._is_screened = False
         #: what is not tried again: (id of a break or recompile, title) of dropped changes
         self._dropped: set[tuple[str | None, str]] = set()
         #: what the compiler made of plans, and what their verification has shown: neither is done twice
@@ -416,8 +417,7 @@ class Search:
     def _extend(self) -> None:
         """Add steps until no remaining break or recompile can be fixed; those that only uncover others are dropped again."""
         self._batch = 1
-        if len(self._steps[-1].ran.report.breaks) > 2:
-            self._screen(self._steps[-1])
+        self._is_screened = False
         while True:
             while (better := self._improved(self._steps[-1])) is not None:
                 self._steps.append(better)
@@ -525,7 +525,8 @@ class Search:
 
         One whose break stays there is not traced by itself.  Nothing else is concluded: the changes act on each other.
         """
-        made = [(b, [c for c in self._candidates(b, step) if c.kind == "wrap"]) for b in step.ran.report.breaks]
+        breaks = step.ran.report.breaks if len(step.ran.report.breaks) > 2 else []
+        made = [(b, [c for c in self._candidates(b, step) if c.kind == "wrap"]) for b in breaks]
         for wraps_ in itertools.zip_longest(*(wraps_ for _, wraps_ in made)):
             plan, together = step.plan, list[tuple[Break, Candidate]]()
             pairs = [(b, c) for (b, _), c in zip(made, wraps_, strict=True) if c is not None]
@@ -594,6 +595,9 @@ class Search:
         for number, change in enumerate(changes):
             self._say(f"trying change {self._tried + 1}: {change.candidate.title}")
             self._tried += 1
+            if change.candidate.kind == "wrap" and not self._is_screened:
+                self._is_screened = True
+                self._screen(step)
             if break_ is not None and (break_, change.candidate.title) in self._hopeless:
                 change.fix.verdict, change.fix.reason = "refused", STAYS
                 continue
