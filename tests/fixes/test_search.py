@@ -336,16 +336,19 @@ def test_of_changes_whose_sum_is_wrong_the_right_ones_are_kept(make: Make) -> No
     assert "3" in refused
 
 
+CHECKED_NUMBER = """
+    import torch
+
+    def f(x):
+        n = x.max().item()
+        assert n < 100
+        return x * n * x.min().item()
+    """
+
+
 def test_what_holds_under_a_condition_is_offered_when_the_time_is_over(make: Make) -> None:
     """Also if verified changes took the time; a failed assert raises another exception when its number is captured."""
-    f = make("""
-        import torch
-
-        def f(x):
-            n = x.max().item()
-            assert n < 100
-            return x * n * x.min().item()
-        """).f
+    f = make(CHECKED_NUMBER).f
     with planting.no_time_for_rewrites():
         report = fix(f, torch.arange(4))
     [done] = [x for x in report.fixes or () if x.chosen]
@@ -357,14 +360,7 @@ def test_what_holds_under_a_condition_is_offered_when_the_time_is_over(make: Mak
 
 def test_the_first_answer_is_there_as_soon_as_the_recorded_inputs_were_compared(make: Make) -> None:
     """What was not compared then is a condition; an interrupt does not lose it."""
-    f = make("""
-        import torch
-
-        def f(x):
-            n = x.max().item()
-            assert n < 100
-            return x * n * x.min().item()
-        """).f
+    f = make(CHECKED_NUMBER).f
     with planting.interrupted_after_an_answer() as said:
         report = fix(f, torch.arange(4))
     answers = [sentence for sentence in said if "can be fixed" in sentence]

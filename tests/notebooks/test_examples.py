@@ -54,5 +54,5 @@ def test_its_links_lead_somewhere(name: str) -> None:
 def test_each_report_has_its_structure_beside_it(name: str) -> None:
     for _, cell in read(ROOT / name).code_cells():
         shown = [o["data"] for o in cell.outputs if "dyn-static" in o.get("data", {}).get("text/html", "")]
-        is_read = ".report_of(" in cell.source  # the report of a rank comes from a file: its structure is in that of the ranks
-        assert is_read or all(MIME in data for data in shown)
+        is_one_rank = ".report_of(" in cell.source  # its structure is in that of the ranks
+        assert is_one_rank or all(MIME in data for data in shown)

@@ -369,7 +369,7 @@ def _dominant(places: Places, profile: Profile) -> str:
         if not shares:
             return ""
         if busy:
-            del shares["waiting"]
+            shares.pop("waiting", None)
         name = max(shares, key=lambda name: shares[name])
         words = f"{SHARES[name][0]} {'take' if SHARES[name][0].endswith('s') else 'takes'} {shares[name]:.0%} of a call"
         also = [f"{SHARES[n][0]} {share:.0%}" for n, share in shares.items() if n != name and share >= _ALSO]
