@@ -34,7 +34,13 @@ h of the compiler's hints"});function drawButton(){tryIt.hidden=!ctx.canRun()||!
 !!ctx.host.get("busy")}return{node,draw({advice}){if(node.hidden=!advice,!advice)return;let{first,id,left,more}=advice;node.
 replaceChildren(h("b",{text:"Do this first"}),id?button("dyn-first","",()=>ctx.select(id),{},...withCode(first)):h("span",
 {cls:"dyn-first"},...withCode(first)),tryIt,left?h("p",{cls:"dyn-left"},h("i",{text:"Remaining: "}),left):"",...more.map(
-sentence=>h("p",{cls:"dyn-left"},...withCode(sentence)))),drawButton()},drawButton,highlight:()=>()=>{}}}var plural=(n,word)=>`${n} ${word}${n===1?"":"s"}`;function search(content,query){let words=query.trim().toLowerCase();if(!words)
+sentence=>h("p",{cls:"dyn-left"},...withCode(sentence)))),drawButton()},drawButton,highlight:()=>()=>{}}}function checkView(ctx){let node=h("section",{cls:"dyn-check","aria-label":"what the check found"}),search2=button("dyn-\
+btn","Where does it begin?",()=>ctx.request(ctx.pending.request({check:"where"})),{title:"runs the cell again, then sear\
+ches the line, what makes it, and what helps"});function drawButton(){search2.hidden=!ctx.canRun()||!ctx.content?.check?.
+searchable,search2.disabled=!!ctx.host.get("busy")}return{node,draw({check}){if(node.hidden=!check?.lines.length,!check)
+return;let{agrees,lines,id}=check;node.classList.toggle("dyn-differs",agrees===!1),node.replaceChildren(h("b",{text:"Che\
+ck"}),search2,id?button("dyn-btn","Show the errors in the graph",()=>ctx.select(id)):"",...lines.map(line=>h("p",{cls:"d\
+yn-left"},...withCode(line)))),drawButton()},drawButton,highlight:()=>()=>{}}}var plural=(n,word)=>`${n} ${word}${n===1?"":"s"}`;function search(content,query){let words=query.trim().toLowerCase();if(!words)
 return[];let line=/^(?:line\s*|:|l)?(\d+)$/.exec(words),onLine=line?idsOnLine(content.sources,Number(line[1])):new Set,found=[];
 for(let[id,detail]of Object.entries(content.details))(line?detail.line===Number(line[1])||onLine.has(id):`${detail.title}\
  ${detail.code} ${detail.place} ${detail.kind}`.toLowerCase().includes(words))&&found.push(id);return found}function idsOnLine(sources,number){
@@ -250,13 +256,7 @@ h("span",{text:place}),copy?copyButton(copy,"Copy place"):null,switches(detail),
 dyn-out",href,...target,text:`${text} ↗`}))))}function show(content,id){let detail=content.details[id];if(node.hidden=
 !1,!detail){node.replaceChildren(h("p",{cls:"dyn-hint",text:hint(content)}));return}let open=opened.get(id)||new Set;opened.
 set(id,open);let main=h("div",{cls:"dyn-dmain"},...tabs(detail,id,open));node.replaceChildren(heading(detail),h("div",{cls:"\
-dyn-dbody"},main,factList(detail.facts,ctx)))}return{node,show,choose:(kind,part)=>chosen.set(kind,part)}}function checkView(ctx){let node=h("section",{cls:"dyn-check","aria-label":"what the check found"}),search2=button("dyn-\
-btn","Where does it begin?",()=>ctx.request(ctx.pending.request({check:"where"})),{title:"runs the cell again, then sear\
-ches the line, what makes it, and what helps"});function drawButton(){search2.hidden=!ctx.canRun()||!ctx.content?.check?.
-searchable,search2.disabled=!!ctx.host.get("busy")}return{node,draw({check}){if(node.hidden=!check?.lines.length,!check)
-return;let{agrees,lines,id,issue}=check;node.classList.toggle("dyn-differs",agrees===!1),node.replaceChildren(h("b",{text:"\
-Check"}),search2,id?button("dyn-btn","Show the errors in the graph",()=>ctx.select(id)):"",issue?copyButton(issue,"Text \
-for an issue"):"",...lines.map(line=>h("p",{cls:"dyn-left"},...withCode(line)))),drawButton()},drawButton,highlight:()=>()=>{}}}var MARKS2=[["dyn-b-graph dyn-tone-0","0","graph 0 captured this line; it has the same color in the split graph"],["dyn-\
+dyn-dbody"},main,factList(detail.facts,ctx)))}return{node,show,choose:(kind,part)=>chosen.set(kind,part)}}var MARKS2=[["dyn-b-graph dyn-tone-0","0","graph 0 captured this line; it has the same color in the split graph"],["dyn-\
 b-break","✂","graph break: the compiler cannot trace this expression, so Python runs it"],["dyn-b-skip","–","a line \
 of a skipped or failed frame: it runs eagerly"],["dyn-b-skip","…","a line of a compile without a recorded end"],["dyn-\
 no dyn-in-allow","7","a region in which graph breaks are allowed"],["dyn-no dyn-in-error","7","a region in which graph b\
