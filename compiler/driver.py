@@ -54,7 +54,7 @@ class Run:
         settings: how to compile, already checked (`validate.check_settings`); None: only observe what the code compiles.
         compiled: names of what is compiled; more may be appended to `run.compiled` during the run.
         cells: returns the execution count of a notebook cell, given its file name.
-        on_progress: called with {"frames", "graphs", "breaks", "now", "stage", "seconds"} while the compiler works, and with a
+        on_progress: called with {"frames", "graphs", "now", "stage", "seconds"} while the compiler works, and with a
             sentence as the stage when calls are repeated.
         retraces: whether to retrace functions that Dynamo has compiled before; after the run, their earlier compiled code is
             used again.

@@ -91,11 +91,11 @@ class View(anywidget.AnyWidget):
                 self.now = {}
 
     def progress(self, state: Mapping[str, Any]) -> None:
-        """Show what is being compiled: `frames`, `graphs`, `breaks` so far, `now` (a name), `seconds`; {} ends it.
+        """Show what is being compiled: `frames` and `graphs` so far, `now` (a name), `seconds`; {} ends it.
 
         `stage`, where given, says in words what is done instead of compiling.
         """
-        known = {k: state[k] for k in ("frames", "graphs", "breaks", "seconds") if k in state}
+        known = {k: state[k] for k in ("frames", "graphs", "seconds") if k in state}
         self.now = known | {k: shorten(str(state[k]), 80) for k in ("now", "stage") if state.get(k)}
 
     def message(self, text: str, kind: str = "note") -> None:

@@ -30,7 +30,6 @@ from dynascope.compiler.builder.events import (
     CompiledCall,
     Event,
     FrameEnd,
-    GraphEnd,
     Paused,
     RecordingFacts,
     Sizes,
@@ -135,7 +134,7 @@ class Recording:
     Until the block has ended, `report` is the report so far.  `compiled` (the names that the report shows as compiled) and
     `notes` (sentences for the user) may be extended while the block runs; if no names are given, the report names the compiled
     functions that were called, in order of their first call.  `cells` returns the execution count of a notebook cell, given its
-    file name; `on_progress` is called with {"frames", "graphs", "breaks", "now", "stage", "seconds"} while the compiler works.
+    file name; `on_progress` is called with {"frames", "graphs", "now", "stage", "seconds"} while the compiler works.
     """
 
     def __init__(
@@ -161,7 +160,7 @@ class Recording:
         self._keeps_bytecode = int(settings is not None and settings.bytecode)
         self._cells = cells or (lambda file: None)
         self._on_progress = on_progress
-        self._progress: dict[str, Any] = {"frames": 0, "graphs": 0, "breaks": 0, "now": "", "stage": "", "seconds": 0.0}
+        self._progress: dict[str, Any] = {"frames": 0, "graphs": 0, "now": "", "stage": "", "seconds": 0.0}
         self._started = 0.0
         self._thread: int | None = None
         self._report: Report | None = None
@@ -300,8 +299,6 @@ class Recording:
             progress["now"] = user_name(str(stack[-1]["name"])) if stack else ""
         elif isinstance(event, Trace) and "dynamo_output_graph" in event.metadata:
             progress["graphs"] += 1
-        elif isinstance(event, GraphEnd) and event.graph_break:
-            progress["breaks"] += 1
         elif isinstance(event, FrameEnd) and event.compile_id is not None:
             progress["frames"] += 1
         else:

@@ -57,7 +57,7 @@ class Display:
             display(self.view)
         if self.view is not None:
             self.view.busy = True
-            self.view.progress({"frames": 0, "graphs": 0, "breaks": 0, "seconds": 0.0})
+            self.view.progress({"frames": 0, "graphs": 0, "seconds": 0.0})
             self._next_drawing = time.monotonic() + _DRAW_EVERY
 
     def progress(self, state: dict[str, Any]) -> None:

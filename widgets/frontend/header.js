@@ -162,13 +162,8 @@ export function headerView(ctx) {
     if (progress.hidden) return;
     const started = Date.now() - 1000 * (now.seconds || 0);
     const update = () => {
-      const words = [
-        now.stage || `compiling ${now.now || "…"}`,
-        plural(now.frames, "frame"),
-        plural(now.graphs, "graph"),
-        plural(now.breaks, "break"),
-        clock((Date.now() - started) / 1000),
-      ];
+      const compiling = [`compiling ${now.now || "…"}`, plural(now.frames, "frame"), plural(now.graphs, "graph")];
+      const words = [...(now.stage ? [now.stage] : compiling), clock((Date.now() - started) / 1000)];
       progress.replaceChildren(h("i", { cls: "dyn-spin" }), words.join(" · "));
     };
     update();

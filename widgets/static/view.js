@@ -306,16 +306,16 @@ s",...settingWords(known).slice(0,1)].join(": ");settings.show(words,shown?SETTI
 []);let line=can?host.get("command"):"";command.replaceChildren(...line?[h("code",{text:line}),copyButton(line,"Copy")]:
 []);let all=toolbar.querySelectorAll(CONTROLS);at>=0&&(all[at]||all[0]).focus()}function drawProgress(){let now=host.get(
 "now")||{};if(clearInterval(timer),progress.hidden=!("frames"in now)||ctx.gone,progress.hidden)return;let started=Date.now()-
-1e3*(now.seconds||0),update=()=>{let words=[now.stage||`compiling ${now.now||"…"}`,plural(now.frames,"frame"),plural(now.
-graphs,"graph"),plural(now.breaks,"break"),clock((Date.now()-started)/1e3)];progress.replaceChildren(h("i",{cls:"dyn-spi\
-n"}),words.join(" · "))};update(),timer=setInterval(()=>{host.get("busy")&&!ctx.gone?update():clearInterval(timer)},500)}
-function drawNotes(){let{text="",kind=""}=ctx.local?{text:ctx.local,kind:"warning"}:host.get("status")||{},lines=[[text,
-/^\w+$/.test(kind)?kind:"note"]];host.get("edited")&&lines.push(["the cell has been edited since this run","warning"]);let said=lines.
-filter(([text2])=>text2);status.replaceChildren(...said.map(([text2,kind2])=>{let tabindex=text2.length>300?"0":null;return h(
-"div",{cls:`dyn-message dyn-message-${kind2}`,text:text2,tabindex})}));let remarks=ctx.content?ctx.content.notes:[];notes.
-show(plural(remarks.length,"note"),remarks.map(text2=>h("p",{text:text2})));let diff=host.get("diff"),items=diff?[...diff.
-lines,diff.times].map(text2=>h("li",{text:text2})):[];changes.show(`since the previous run: ${diff?.summary}`,items.length?
-[h("ul",{},...items)]:[]);let parts=host.get("printed")||[];printed.show("output of the run",parts.map(({type,text:text2})=>h(
+1e3*(now.seconds||0),update=()=>{let compiling=[`compiling ${now.now||"…"}`,plural(now.frames,"frame"),plural(now.graphs,
+"graph")],words=[...now.stage?[now.stage]:compiling,clock((Date.now()-started)/1e3)];progress.replaceChildren(h("i",{cls:"\
+dyn-spin"}),words.join(" · "))};update(),timer=setInterval(()=>{host.get("busy")&&!ctx.gone?update():clearInterval(timer)},
+500)}function drawNotes(){let{text="",kind=""}=ctx.local?{text:ctx.local,kind:"warning"}:host.get("status")||{},lines=[[
+text,/^\w+$/.test(kind)?kind:"note"]];host.get("edited")&&lines.push(["the cell has been edited since this run","warning"]);
+let said=lines.filter(([text2])=>text2);status.replaceChildren(...said.map(([text2,kind2])=>{let tabindex=text2.length>300?
+"0":null;return h("div",{cls:`dyn-message dyn-message-${kind2}`,text:text2,tabindex})}));let remarks=ctx.content?ctx.content.
+notes:[];notes.show(plural(remarks.length,"note"),remarks.map(text2=>h("p",{text:text2})));let diff=host.get("diff"),items=diff?
+[...diff.lines,diff.times].map(text2=>h("li",{text:text2})):[];changes.show(`since the previous run: ${diff?.summary}`,items.
+length?[h("ul",{},...items)]:[]);let parts=host.get("printed")||[];printed.show("output of the run",parts.map(({type,text:text2})=>h(
 "pre",{cls:`dyn-o${type==="error"?" dyn-o-error":""}`,text:text2}))),printed.node.open=!0}function draw(content){title.replaceChildren(
 ...headline(content,host.live?2:1));let facts=content.overview?content.chips.filter(({kind})=>kind==="error"):content.chips;
 chips.replaceChildren(...facts.map(({text,kind,id,full})=>{let cls=`dyn-chip dyn-c-${kind}`;return id?button(cls,text,()=>ctx.

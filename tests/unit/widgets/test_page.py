@@ -92,7 +92,7 @@ def test_the_view_shows_grows_and_tells() -> None:
     assert view.content is None
     assert repr(view) == "dynascope view: waiting for the compiler"
     view.busy = True
-    view.progress({"frames": 1, "graphs": 0, "breaks": 0, "now": "block", "seconds": 0.5})
+    view.progress({"frames": 1, "graphs": 0, "now": "block", "seconds": 0.5})
     assert view.now["now"] == "block"
     view.show(one_break())
     assert view.selected == "b0"
