@@ -40,8 +40,8 @@ class View(anywidget.AnyWidget):
 
     Traits that the kernel may set: `selected` (an id such as "b0"; also set by clicks), `settings` (what the controls show),
     `busy` (whether the buttons are disabled, because a run is queued or code is running), `running` (whether something that a
-    button started is running), `can_run_again` (if False, there are no controls for another run), `devices` (on which a graph
-    can run alone), `edited` (whether the cell has run again with another text), `command` (the equivalent magic line), `diff`
+    button started is running), `can_run_again` (if False, there are no controls for another run), `edited` (whether the
+    cell has run again with another text), `command` (the equivalent magic line), `diff`
     (`{"summary": str, "lines": [str], "times": str, ...}` or None) and `fallback` (the class of the static output that the view
     hides while it is shown).
     """
@@ -57,7 +57,6 @@ class View(anywidget.AnyWidget):
     busy = traitlets.Bool(False).tag(sync=True)
     can_run_again = traitlets.Bool(False).tag(sync=True)
     running = traitlets.Bool(False).tag(sync=True)
-    devices: Any = traitlets.List().tag(sync=True)
     edited = traitlets.Bool(False).tag(sync=True)
     command = traitlets.Unicode("").tag(sync=True)
     diff = traitlets.Dict(allow_none=True, default_value=None).tag(sync=True)
@@ -112,7 +111,7 @@ class View(anywidget.AnyWidget):
         """Call `callback` with each request of the user; `remove`: stop doing so.
 
         A request is one of `{"kind": "run_again", "settings": {changed ones}, "regions": [{"target": ..., "set": "error" |
-        "allow"}]}`, `{"kind": "run_graph", "graph": id, "device": name or None}` and `{"kind": "stop"}`.  The view itself
+        "allow"}]}`, `{"kind": "run_graph", "graph": id}` and `{"kind": "stop"}`.  The view itself
         answers the other messages from the browser: to save the report, and to ask whether the kernel lives.
         """
         if remove:
@@ -201,8 +200,7 @@ def checked_request(content: Any) -> dict[str, Any] | None:
     if kind == "save" and isinstance(content.get("path"), str):
         return {"kind": "save", "path": content["path"]}
     if kind == "run_graph" and isinstance(content.get("graph"), str):
-        device = content.get("device")
-        return {"kind": "run_graph", "graph": content["graph"], "device": device if isinstance(device, str) else None}
+        return {"kind": "run_graph", "graph": content["graph"]}
     if kind != "run_again":
         return None
     settings, regions = content.get("settings"), content.get("regions")

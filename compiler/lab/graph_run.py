@@ -1,21 +1,19 @@
 """Runs one captured graph again on its own: times it eagerly and compiled, and times each operation.
 
 The report keeps neither tensors nor modules, so the graph is built from its text (`rebuild`) and its inputs from their
-descriptions (`synthetic_inputs`).  "Eager" calls the graph operation by operation, as Python would; "compiled" is the backend's
-result, without Dynamo's guards.  Both run alternately on the same data, without the caller's torch settings (`isolated_run`),
-and without gradients unless the graph itself takes derivatives with torch.func.  A run leaves behind only entries in the
-backend's caches, torch's counters of compiles, and the side effects of operators from outside torch, which the notes list.
-
-Rebuilds a runnable FX graph from its text in a report, and makes synthetic inputs from their descriptions there.
+descriptions (`SyntheticInputs`).  "Eager" calls the graph operation by operation, as Python would; "compiled" is the backend's
+result, without Dynamo's guards.  Both run alternately on the same data, on the recorded device, without the caller's torch
+settings (`isolated`), and without gradients unless the graph itself takes derivatives with torch.func.  A run leaves behind
+only entries in the backend's caches, torch's counters of compiles, and the side effects of operators from outside torch, which
+the notes list.
 
 The text has the name, function and arguments of every node, from which a node with the same name is made in a new
 `torch.fx.Graph`.  Functions are looked up by name, so the text must come from this process, where the same operators are
 registered.
 
 An input has the recorded shape, dtype, stride and device, and what most graphs accept: floating-point numbers are drawn from
-[0, 1), so they can be probabilities; square matrices are positive definite; booleans are random; integers are 0, and so
-mostly valid as indices.  The numbers come from a separate generator with a fixed seed, so they are always the same, and no
-other random state changes.
+[0, 1), so they can be probabilities; booleans are mostly true; integers are 0, and so mostly valid as indices.  The numbers
+come from a separate generator with a fixed seed, so they are always the same, and no other random state changes.
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from dynascope.compiler.builder.graphs import ParsedGraph, Statement, parse_graph
+from dynascope.compiler.builder.graphs import parse_graph
 from dynascope.compiler.capture.torch_private import config, hook_installer, running
 from dynascope.compiler.capture.torch_private.tensors import OF_TORCH
 from dynascope.compiler.lab import profile
@@ -67,85 +65,66 @@ class _Key:
         return key
 
 
-def rebuild(text: str, attribute: Callable[[str], Any] | None = None, device: str | None = None) -> torch.fx.GraphModule:
+def rebuild(
+    text: str, attribute: Callable[[str], Any] | None = None, device: Callable[..., Any] | None = None
+) -> torch.fx.GraphModule:
     """Build a callable module from the text of a graph in a report (`Graph.code`); raises NotRunnable if that is impossible.
 
-    `attribute`: makes a tensor that is an attribute of the graph, given its name.  `device`: the device on which the graph
-    creates tensors, in place of the recorded one.
+    `attribute`: makes a tensor that is an attribute of the graph, given its name.  `device`: called where the text makes a
+    `torch.device`.
     """
     try:
-        return _Builder(parse_graph(text), attribute, device).module()
+        return _built(text, attribute, device)
     except NotRunnable:
         raise
     except Exception as error:
-        first_line = f"{type(error).__name__}: {error}".partition("\n")[0]
-        raise NotRunnable(f"no graph can be built from its text: {first_line}") from None
+        raise NotRunnable(f"no graph can be built from its text: {_one_line(error)}") from None
 
 
-class _Builder:
-    """Builds one GraphModule from a parsed graph and its inner graphs."""
+def _built(
+    text: str | ast.ClassDef, attribute: Callable[[str], Any] | None, device: Callable[..., Any] | None
+) -> torch.fx.GraphModule:
+    import torch.fx
 
-    def __init__(self, parsed: ParsedGraph, attribute: Callable[[str], Any] | None, device: str | None) -> None:
-        import torch.fx
+    parsed, graph, attributes = parse_graph(text), torch.fx.Graph(), dict[str, Any]()
+    #: names that arguments may use: FX's constants, and the nodes so far
+    names: dict[str, Any] = {
+        "torch": torch, "inf": math.inf, "nan": math.nan, "NoneType": type(None), "Ellipsis": ..., "slice": slice,
+        "device": device or torch.device, "_key": _Key(), "__builtins__": {},
+    }  # fmt: skip
 
-        self.parsed, self.attribute, self.device = parsed, attribute, device
-        self.graph = torch.fx.Graph()
-        self.attributes: dict[str, Any] = {}
-        #: names that arguments may use: FX's constants, and the nodes so far
-        self.names: dict[str, Any] = {
-            "torch": torch, "inf": math.inf, "nan": math.nan, "NoneType": type(None), "Ellipsis": ..., "slice": slice,
-            "device": torch.device if device is None else lambda *_, **__: torch.device(device), "_key": _Key(),
-            "__builtins__": {},
-        }  # fmt: skip
-
-    def module(self) -> torch.fx.GraphModule:
-        import torch.fx
-
-        for statement in self.parsed.statements:
-            node = statement.node
-            op, target, args, kwargs = self.call(statement)
-            made = self.graph.create_node(op, target, args, kwargs, name=None if op == "output" else node.name)
-            made.meta[RECORDED] = node.name
-            self.names[node.name] = made
-            if op == "placeholder":  # `l_x_ = L_x_`: the text uses the argument's name as well as the node's
-                self.names[node.target] = made
-        return torch.fx.GraphModule(self.attributes, self.graph)
-
-    def call(self, statement: Statement) -> tuple[str, Any, tuple[Any, ...], dict[str, Any]]:
-        """Opcode, target and arguments of one node."""
-        op, target = statement.node.op, statement.node.target
-        args = tuple(map(self.value, statement.args))
-        kwargs = {name: self.value(value) for name, value in statement.kwargs.items()}
-        if op in ("get_attr", "call_module"):
-            return op, self.set_attribute(op, target), args, kwargs
-        if self.device is not None:
-            target, args, kwargs = _moved(op, target, args, kwargs, self.device)
-        return op, function(target) if op == "call_function" else target, args, kwargs
-
-    def set_attribute(self, op: str, name: str) -> str:
-        """Make the module's attribute with this name, an inner graph or a tensor, and return the name."""
-        if name in self.attributes:
-            return name
-        if name in self.parsed.inner:
-            self.attributes[name] = _Builder(parse_graph(self.parsed.inner[name]), None, self.device).module()
-        elif op == "call_module":
-            raise NotRunnable(f"it calls the module {name}, whose parameters the report does not keep")
-        elif self.attribute is None:
-            raise NotRunnable(f"a graph inside it uses the attribute {name}, which the report does not describe")
-        else:
-            self.attributes[name] = self.attribute(name)
-        return name
-
-    def value(self, expression: ast.expr) -> Any:
+    def value(expression: ast.expr) -> Any:
         """Evaluate an argument: a node, a constant, or a tuple, list, dict or slice of arguments."""
         # evaluate it inside `_key[...]`, the only place where Python's syntax allows a slice
         key = ast.Expression(ast.Subscript(ast.Name("_key", ast.Load()), expression, ast.Load()))
         try:
-            return eval(compile(ast.fix_missing_locations(key), "<graph>", "eval"), self.names)
+            return eval(compile(ast.fix_missing_locations(key), "<graph>", "eval"), names)
         except Exception:
-            text = ast.unparse(expression)
-            text = text if len(text) <= 80 else text[:79] + "…"
-            raise NotRunnable(f"it has an argument that only the program could create: {text}") from None
+            raise NotRunnable(f"it has an argument that only the program could create: {ast.unparse(expression):.80}") from None
+
+    def made(name: str, op: str) -> Any:
+        """The module's attribute with this name, an inner graph or a tensor."""
+        if name in parsed.inner:
+            return _built(parsed.inner[name], None, device)
+        if op == "call_module":
+            raise NotRunnable(f"it calls the module {name}, whose parameters the report does not keep")
+        if attribute is None:
+            raise NotRunnable(f"a graph inside it uses the attribute {name}, which the report does not describe")
+        return attribute(name)
+
+    for statement in parsed.statements:
+        node, target = statement.node, statement.node.target
+        args = tuple(map(value, statement.args))
+        kwargs = {name: value(expression) for name, expression in statement.kwargs.items()}
+        if node.op in ("get_attr", "call_module") and target not in attributes:
+            attributes[target] = made(target, node.op)
+        called = function(target) if node.op == "call_function" else target
+        new = graph.create_node(node.op, called, args, kwargs, name=None if node.op == "output" else node.name)
+        new.meta[RECORDED] = node.name
+        names[node.name] = new
+        if node.op == "placeholder":  # `l_x_ = L_x_`: the text uses the argument's name as well as the node's
+            names[target] = new
+    return torch.fx.GraphModule(attributes, graph)
 
 
 def function(name: str) -> Callable[..., Any]:
@@ -175,19 +154,6 @@ def is_from_outside_torch(name: str) -> bool:
     return parts[:2] == ["torch", "ops"] and len(parts) > 3 and parts[2] not in OF_TORCH
 
 
-def _moved(
-    op: str, target: str, args: tuple[Any, ...], kwargs: dict[str, Any], device: str
-) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
-    """The target and arguments of a call, with `device` in place of each device among them."""
-    if op == "call_function" and target.endswith("._enter_autocast"):
-        return target, (device.partition(":")[0], *args[1:]), kwargs
-    if op == "call_method" and target in ("cpu", "cuda", "xpu"):
-        return "to", (args[0], device), {}
-    if op == "call_method" and target == "to":
-        args = (args[0], *(device if isinstance(a, str) else a for a in args[1:]))
-    return target, args, {k: device if k == "device" and isinstance(v, str) else v for k, v in kwargs.items()}
-
-
 Sizes = Mapping[str, int | float]
 
 #: functions in the text of a size (sympy's names)
@@ -197,7 +163,8 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {"Max": max, "Min": min, "Mod": oper
 class SyntheticInputs:
     """Creates the inputs of one graph, always the same ones; `sizes`: the values of the symbols in its shapes."""
 
-    def __init__(self, sizes: Sizes, device: str | None) -> None:
+    def __init__(self, sizes: Sizes, device: str | None = None) -> None:
+        """`device`: in place of the recorded one."""
         import torch
 
         self.sizes, self.device = sizes, device
@@ -207,43 +174,23 @@ class SyntheticInputs:
         """A value like the one that was recorded for this input; raises NotRunnable if that is impossible."""
         import torch
 
-        if node.dtype is None:
-            raise NotRunnable(f"its input {node.name} is not a tensor, and the report does not describe it")
-        if node.subclass is not None:
-            raise NotRunnable(f"its input {node.name} is a {node.subclass}, which cannot be synthesized")
-        if node.dtype.startswith("Sym("):
-            return size(node.dtype.removeprefix("Sym(").removesuffix(")"), self.sizes, node.name)
-        dtype = getattr(torch, node.dtype, None)
+        kind = node.subclass or node.dtype or "value that the report does not describe"
+        if kind.startswith("Sym("):
+            return size(kind.removeprefix("Sym(").removesuffix(")"), self.sizes, node.name)
+        dtype = getattr(torch, kind, None)
         if node.shape is None or not isinstance(dtype, torch.dtype):
-            raise NotRunnable(f"its input {node.name} is a {node.dtype}, which cannot be synthesized")
-        shape = [int(size(s, self.sizes, node.name)) for s in node.shape]
-        stride = [int(size(s, self.sizes, node.name)) for s in node.stride] if node.stride is not None else None
-        device = self.device or node.device
-        if device is None:
-            raise NotRunnable(f"the report does not say on which device its input {node.name} was")
+            raise NotRunnable(f"its input {node.name} is a {kind}, which cannot be synthesized")
+        shape, stride = ([int(size(s, self.sizes, node.name)) for s in sizes] for sizes in (node.shape, node.stride or ()))
+        is_strided = len(stride) == len(shape) and 0 not in shape
         try:
-            if stride is None or 0 in shape:
-                value = self.numbers(math.prod(shape), dtype).to(device).reshape(shape)
-            else:
-                reach = 1 + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
-                value = torch.as_strided(self.numbers(reach, dtype).to(device), shape, stride)
-            is_square = len(shape) > 1 and shape[-2] == shape[-1]
-            if dtype.is_floating_point and is_square and 0 not in value.stride():
-                # diagonally dominant
-                value.add_(torch.eye(shape[-1], dtype=dtype, device=device) * shape[-1]).div_(shape[-1] + 1)
-            return value
+            reach = 1 + sum((n - 1) * s for n, s in zip(shape, stride, strict=True)) if is_strided else math.prod(shape)
+            numbers = torch.rand(reach, generator=self.generator, dtype=torch.float32, device="cpu")
+            if not (dtype.is_floating_point or dtype.is_complex or dtype is torch.bool):
+                numbers.zero_()
+            numbers = numbers.to(dtype).to(self.device or node.device or "cpu")
+            return torch.as_strided(numbers, shape, stride) if is_strided else numbers.reshape(shape)
         except (RuntimeError, OverflowError, TypeError, ValueError) as error:  # e.g. out of memory, or no such tensor exists
-            first = str(error).partition("\n")[0]
-            raise NotRunnable(f"its input {node.name} cannot be synthesized: {first}"[:300]) from None
-
-    def numbers(self, count: int, dtype: torch.dtype) -> torch.Tensor:
-        import torch
-
-        if dtype.is_floating_point or dtype.is_complex:
-            drawn = torch.complex64 if dtype.is_complex else torch.float64 if dtype == torch.float64 else torch.float32
-            return torch.rand(count, generator=self.generator, dtype=drawn, device="cpu").to(dtype)
-        most = 2 if dtype == torch.bool else 1
-        return torch.randint(most, (count,), generator=self.generator, dtype=torch.int64, device="cpu").to(dtype)
+            raise NotRunnable(f"its input {node.name} cannot be synthesized: {first_line(str(error))}"[:300]) from None
 
 
 def size(text: int | str, sizes: Sizes, name: str) -> int | float:
@@ -275,37 +222,34 @@ def default_backend(settings: Mapping[str, Any]) -> str:
     return name if isinstance(name, str) and name in config.backends() and "eager" not in name else "inductor"
 
 
-def run_graph(graph: Graph, device: str | None, backend: str, calls: int = CALLS) -> GraphRun:
+def run_graph(graph: Graph, backend: str, calls: int = CALLS) -> GraphRun:
     """Run a graph that was recorded in this process; raises ValueError with one sentence if that is impossible."""
+    import torch
+
     if not isinstance(calls, int) or isinstance(calls, bool) or calls < 1:
         raise ValueError(f"calls must be a whole number of at least 1, not {calls!r}")
-    check_settings(Settings(backend=backend, device=device))
+    check_settings(Settings(backend=backend))
     try:
         if graph.ops is None:
             raise NotRunnable("it was compiled before the recording, so its operations are not known")
-        return _run(graph, device, backend, calls)
+        # isolate each attempt, because a graph that fails may leave modes entered; torch.func's derivatives need gradients
+        # enabled
+        with isolated(), torch.set_grad_enabled(_calls(graph, frozenset({"grad_increment_nesting"}))):
+            return Case(graph).run(backend, calls)
     except NotRunnable as reason:
         raise NotRunnable(f"{graph.id} cannot be run again: {reason}") from reason.__cause__
 
 
-def run_in_report(report: Report, id: str, *, device: str | None, backend: str | None, calls: int) -> GraphRun:
+def run_in_report(report: Report, id: str, *, backend: str | None, calls: int) -> GraphRun:
     """Run the graph with this id, and store the result in the graph (`Report.run_graph`)."""
     graph = report.graph(id)
     if report.from_file:
         raise ValueError(ONLY_WHERE_RECORDED)
-    run = run_graph(graph, device, backend or default_backend(report.settings), calls)
+    run = run_graph(graph, backend or default_backend(report.settings), calls)
     if backend is None and (report.settings.get("mode") or report.settings.get("options")):
         run.notes.append("compiled with the backend's default mode and options, not with those of the run")
     graph.run = run
     return run
-
-
-def _run(graph: Graph, device: str | None, backend: str, calls: int) -> GraphRun:
-    import torch
-
-    # isolate each attempt, because a graph that fails may leave modes entered; torch.func's derivatives need gradients enabled
-    with isolated(), torch.set_grad_enabled(_calls(graph, frozenset({"grad_increment_nesting"}))):
-        return Case(graph, device).run(backend, calls)
 
 
 @contextlib.contextmanager
@@ -329,12 +273,14 @@ def isolated() -> Iterator[None]:
 
 
 class Case:
-    """One graph with its inputs, on `device` (None: where it was recorded)."""
+    """One graph with its inputs; `device`: in place of the one where it was recorded."""
 
-    def __init__(self, graph: Graph, device: str | None) -> None:
-        self.graph = graph
-        self.device, self.moved_to = _device(graph, device), device
-        self.notes: list[str] = []
+    def __init__(self, graph: Graph, device: str | None = None) -> None:
+        import torch
+
+        self.graph, self.notes = graph, list[str]()
+        recorded_on = sorted({n.device for n in graph.nodes if n.device}, key=lambda name: name == "cpu")
+        self.device = device or next(iter(recorded_on), "cpu")
         self.attributes: dict[str, Any] = {}
         recorded = {n.name: n for n in graph.nodes}
         make = SyntheticInputs(graph.sizes, device)
@@ -343,11 +289,10 @@ class Case:
             node = next((n for n in graph.nodes if n.op == "get_attr" and n.target == name), None)
             if node is None or node.dtype is None:
                 raise NotRunnable(f"it uses the attribute {name}, which the report does not describe")
-            if name not in self.attributes:
-                self.attributes[name] = make(node)
-            return self.attributes[name]
+            return self.attributes.setdefault(name, make(node))
 
-        self.rebuild: Callable[[], torch.fx.GraphModule] = lambda: rebuild(graph.code, attribute, device)
+        made_on = None if device is None else lambda *_, **__: torch.device(device)
+        self.rebuild: Callable[[], torch.fx.GraphModule] = lambda: rebuild(graph.code, attribute, made_on)
         self.module = self.rebuild()
         self.inputs = [make(recorded[n.meta[RECORDED]]) for n in self.module.graph.nodes if n.op == "placeholder"]
         #: the tensors that the graph changes in place, each with a copy of its original values
@@ -432,9 +377,6 @@ class Case:
 
     def caveats(self) -> Iterator[str]:
         """Sentences on how far the figures can be trusted."""
-        devices = sorted({n.device for n in self.graph.nodes if n.device})
-        if self.moved_to is not None and set(devices) - {self.moved_to}:
-            yield f"recorded on {', '.join(devices)}, run on {self.moved_to}"
         if _has_integers(self.inputs):
             yield "integers are 0: looking them up in a large table takes less time than with others"
         if self.changed:
@@ -472,24 +414,6 @@ def _operation_timer(module: torch.fx.GraphModule, wait: Callable[[], None]) -> 
     operations: list[tuple[str, float]] = []
     interpreter = Interpreter(module)
     return run
-
-
-def _device(graph: Graph, requested: str | None) -> str:
-    """The device to run on: the requested one, or else the recorded one (the CPU only if there is no other).
-
-    Raises NotRunnable if the device is not available.
-    """
-    recorded = sorted({n.device for n in graph.nodes if n.device}, key=lambda name: name == "cpu")
-    device = requested or next(iter(recorded), "cpu")
-    if device == "meta":
-        raise NotRunnable("nothing runs on the device meta")
-    try:
-        check_settings(Settings(device=device))
-    except ValueError:
-        raise NotRunnable(
-            f"it was recorded on {device}, which is not available here: name another device, such as cpu"
-        ) from None
-    return device
 
 
 def _has_integers(values: list[Any]) -> bool:

@@ -188,12 +188,11 @@ class Report(ReportData, kw_only=True, weakref=True):
         """Whether the report was made from saved data or from TORCH_TRACE logs."""
         return self.loaded or self.origin == "trace"
 
-    def run_graph(self, id: str, *, device: str | None = None, backend: str | None = None, calls: int = 10) -> GraphRun:
+    def run_graph(self, id: str, *, backend: str | None = None, calls: int = 10) -> GraphRun:
         """Run one captured graph again on its own, with synthetic data of the recorded shapes, eagerly and compiled.
 
         Args:
             id: id of the graph ("g0").
-            device: the device to use in place of the recorded one ("cpu", "cuda").
             backend: the backend that compiles the graph; None: the backend of the run, or "inductor" if that one runs
                 eagerly or is a callable.
             calls: number of timed calls of each kind, eager and compiled; fewer are made if the graph is slow.
@@ -207,10 +206,10 @@ class Report(ReportData, kw_only=True, weakref=True):
             ValueError: the graph cannot be run again, for example because the report is from a file; one sentence says why.
 
         Example:
-            run = report.run_graph("g0", device="cpu")
+            run = report.run_graph("g0")
             print(run.speed_up)
         """
-        run: GraphRun = make("run_graph", self, id, device=device, backend=backend, calls=calls)
+        run: GraphRun = make("run_graph", self, id, backend=backend, calls=calls)
         return run
 
     # -- fixes ----------------------------------------------------------------------------------

@@ -28,7 +28,6 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 
 from dynascope.cell import tracebacks
-from dynascope.compiler.capture.torch_private import running
 from dynascope.compiler.report import Report
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.lines import function_at
@@ -70,7 +69,6 @@ def attach(run: CellRun, display: Display) -> None:
         view.controller = controller = Controller(run, display, cell_id(run.shell))
         view.on_request(controller.on_request)
         receive_clicks_immediately(view)
-        view.devices = running.device_types()
     controller.run = run
 
 
@@ -99,7 +97,7 @@ class Controller:
                 return
             self._queue(functools.partial(self._run_cell, settings))
         elif kind == "run_graph":
-            self._queue(functools.partial(self._run_graph, str(request["graph"]), request.get("device")))
+            self._queue(functools.partial(self._run_graph, str(request["graph"])))
 
     def _settings(self, request: dict[str, Any]) -> Settings:
         """The last run's settings without `output`, `save`, `keep` and `expect`, with the changes that the view requests.
@@ -181,7 +179,7 @@ class Controller:
             finally:
                 tracebacks.after_cell()  # the kernel calls it only after the cells that it runs itself
 
-    def _run_graph(self, id: str, device: str | None) -> None:
+    def _run_graph(self, id: str) -> None:
         """Run one graph alone; its measurements go into the report, which is then shown again."""
         report, view = self.run.report, self.view
         if report is None:
@@ -189,7 +187,7 @@ class Controller:
         view.message(f"running {id} on its own, eager and compiled")
         try:
             with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-                report.run_graph(id, device=device)
+                report.run_graph(id)
         except KeyError:
             view.message(f"there is no graph {id} in this report", "error")
         except ValueError as error:

@@ -8,7 +8,7 @@ from typing import Any
 from playwright.sync_api import expect
 
 from browser.lab import LabPage
-from browser.view_pages import ONE, START, VIEWS
+from browser.view_pages import ONE, START
 
 
 def test_run_this_graph(open_lab: Callable[..., Any]) -> None:
@@ -35,21 +35,3 @@ def test_run_this_graph(open_lab: Callable[..., Any]) -> None:
     lab.python("del run")
     assert lab.python("print(sorted(n for n in globals() if not n.startswith('_')))") == names
     expect(lab.cells().nth(1).locator(".dyn-static")).to_contain_text("graph 1 alone. On CPU")
-
-
-def test_where_there_is_another_device_it_can_be_chosen_and_a_refusal_is_said(open_lab: Callable[..., Any]) -> None:
-    lab: LabPage = open_lab([START, ONE], width=1200, height=1000)
-    lab.run_all()
-    lab.python(VIEWS + "views[0].devices = ['cpu']")
-    root = lab.cells().nth(1).locator(".dyn-widget")
-    root.locator(".dyn-split .dyn-node[data-id='g1'] text").first.click()
-    root.get_by_role("tab", name="Run alone").click()
-    assert root.locator(".dyn-run select").count() == 0
-    lab.python(VIEWS + "views[0].devices = ['cpu', 'meta']")
-    root.locator(".dyn-split .dyn-node[data-id='g0'] text").first.click()
-    choice = root.locator(".dyn-run select")
-    assert choice.locator("option").all_inner_texts() == ["as recorded", "cpu", "meta"]
-    choice.select_option("meta")
-    root.get_by_role("button", name="Run this graph").click()
-    expect(root.locator(".dyn-status")).to_contain_text("g0 cannot be run again: nothing runs on the device meta")
-    expect(root.get_by_role("button", name="Run this graph")).to_be_visible()

@@ -82,7 +82,7 @@ OPEN = "root => { for (const fold of root.querySelectorAll('.dyn details')) fold
 #: in a page: waits until it is drawn at its new size
 DRAWN = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 TRAITS = {
-    "selected": "", "busy": False, "can_run_again": True, "running": False, "devices": ["cpu"], "edited": True, "fallback": "",
+    "selected": "", "busy": False, "can_run_again": True, "running": False, "edited": True, "fallback": "",
     "command": "%%compile --backend aot_eager --region 4=error", "now": {}, "printed": [{"type": "stdout", "text": "done"}],
     "diff": {"summary": "1 graph break fewer", "lines": ["In[3]:4 is now allowed"], "times": "compiled in 0.8 s"},
     "status": {"text": "saved as report.html", "kind": "success"},

@@ -165,14 +165,6 @@ def test_a_graph_runs_on_its_own() -> None:
     assert run.compiled_seconds is not None, run.notes
     assert len(run.ops) >= 12
     assert all(op.seconds is not None for op in run.ops)
-    on_cpu = report.run_graph("g0", device="cpu", calls=3)
-    assert on_cpu.device == "cpu"
-
-
-def test_a_graph_recorded_on_the_cpu_runs_on_the_device() -> None:
-    report = dynascope.explain(straight)(square().cpu())
-    run = report.run_graph("g0", device=DEVICE, calls=3)
-    assert run.device.startswith(DEVICE)
 
 
 def test_a_fix_is_verified_on_the_device() -> None:

@@ -140,14 +140,8 @@ function copyBody(body) {
  * @param {Context} ctx
  */
 function runBody({ graph, text, ran, code }, ctx) {
-  /** @type {string[]} */
-  const devices = ctx.host.get("devices") || [];
-  const options = devices.map((device) => h("option", { value: device, text: device }));
-  const recorded = h("option", { value: "", text: "as recorded" });
-  const choice = h("select", { "aria-label": "device", cls: "dyn-select" }, recorded, ...options);
-  const request = () => ctx.request({ kind: "run_graph", graph, device: choice.value || null });
   const label = ran ? "Run it again" : "Run this graph";
-  const run = button("dyn-btn dyn-primary", label, request);
+  const run = button("dyn-btn dyn-primary", label, () => ctx.request({ kind: "run_graph", graph }));
   return h(
     "div",
     { cls: "dyn-prose dyn-run" },
@@ -156,7 +150,6 @@ function runBody({ graph, text, ran, code }, ctx) {
       "div",
       { cls: "dyn-row" },
       ctx.canRun() && code && run,
-      ctx.canRun() && code && devices.length > 1 && choice,
       code && h("code", { text: code }),
       code && copyButton(code, "Copy"),
     ),

@@ -7,7 +7,7 @@ export type Select = (id: string) => void;
 export type Region = { target: string; set: string };
 export type Message =
   | { kind: "run_again"; settings: Record<string, unknown>; regions: Region[] }
-  | { kind: "run_graph"; graph: string; device: string | null }
+  | { kind: "run_graph"; graph: string }
   | { kind: "save"; path: string }
   | { kind: "stop" }
   | { kind: "ping" };

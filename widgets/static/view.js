@@ -217,46 +217,44 @@ open),pre.append(box,i+1<lines.length?`
 length>24?"":" dyn-short"}`},link||text),lines=rows.map(([name,value,words,id])=>h("tr",{},cell(name,"dyn-monot",id&&ctx.
 has(id)?selectLink(name,id,ctx):null),cell(value,"dyn-monot"),cell(words,words.startsWith("Unsafe")?"dyn-unsafe":"")));return h(
 "table",{cls:"dyn-table"},h("tbody",{},...lines))}function copyBody(body){return h("div",{},h("div",{cls:"dyn-row"},copyButton(
-body.text,"Copy")),codeBody(body))}function runBody({graph,text,ran,code},ctx){let devices=ctx.host.get("devices")||[],options=devices.
-map(device=>h("option",{value:device,text:device})),recorded=h("option",{value:"",text:"as recorded"}),choice=h("select",
-{"aria-label":"device",cls:"dyn-select"},recorded,...options),run=button("dyn-btn dyn-primary",ran?"Run it again":"Run t\
-his graph",()=>ctx.request({kind:"run_graph",graph,device:choice.value||null}));return h("div",{cls:"dyn-prose dyn-run"},
-text.map(t=>h("p",{text:t})),h("div",{cls:"dyn-row"},ctx.canRun()&&code&&run,ctx.canRun()&&code&&devices.length>1&&choice,
-code&&h("code",{text:code}),code&&copyButton(code,"Copy")))}function partBody(part,ctx,{title,code},open){let content=ctx.
-content;switch(part.kind){case"prose":return proseBody(part.body);case"code":return copyBody(part.body);case"source":{let text=sourceText(
-content.sources,part.body);return codeBody({text,lang:"python",start:part.body.start})}case"stack":return stackBody(part.
-body,ctx);case"graph":return fxView(part.body,ctx.point,`${title} ${code}`,open);case"run":return runBody(part.body,ctx);case"\
-fix":return fixBody(part.body,ctx);default:return listBody(part.body,ctx)}}function copyButton(text,label2){let node=button(
-"dyn-btn",label2,async()=>{node.textContent=await copyText(text)?"copied":"could not copy",setTimeout(()=>{node.textContent=
-label2},1500)});return node}function selectLink(text,id,ctx){return button("dyn-link",text,()=>ctx.select(id))}function factList(facts,ctx){
-let entries=facts.map(([label2,value,id],i)=>{let repeated=i>0&&facts[i-1][0]===label2,cls=label2.startsWith(" ")?"dyn-s\
-ub":null;return[h("dt",{text:repeated?"":label2.trim(),cls}),h("dd",{},id&&ctx.has(id)?selectLink(value,id,ctx):value)]});
-return h("dl",{cls:"dyn-facts"},...entries)}function partsOf({kind,parts},ctx){let[first,...others]=parts,has=key=>parts.
-some(part=>part.key===key);return has("fix")||!(kind==="break"||has("recompile"))||!ctx.fixButton()?parts:[first,{key:"f\
-ix",name:"Fix",kind:"fix",body:{chosen:[],others:[],cell:"",conditional_cell:""}},...others]}function detailView(ctx){let node=h(
-"section",{cls:"dyn-detail","aria-label":"detail",tabindex:"-1"}),chosen=new Map,opened=new Map;function tabs(detail,id,open){
-let parts=partsOf(detail,ctx);if(!parts.length)return[];let list=h("div",{cls:"dyn-tabs",role:"tablist","aria-label":"pa\
-rts"}),panel=h("div",{cls:"dyn-panel",role:"tabpanel"}),mark=roving(list,".dyn-tab",{arrows:"horizontal",enter:tab=>tab.
-click()}),byKey=new Map,show2=part=>{for(let[key,tab]of byKey)tab.setAttribute("aria-selected",String(key===part.key)),key===
-part.key&&mark(tab);panel.setAttribute("aria-label",part.name),panel.replaceChildren(partBody(part,ctx,detail,open))};for(let part of parts){
-let{key,name}=part,onclick=event=>{event.preventDefault(),chosen.set(detail.kind,key),ctx.link(id,key),show2(part),tab.focus()},
-href=linkTo(id,key),tab=h("a",{cls:"dyn-tab",role:"tab",tabindex:"-1","data-key":key,href,text:name,onclick});byKey.set(
-key,tab),list.append(tab)}let wanted=chosen.get(detail.kind);return show2(parts.find(part=>part.key===wanted)||parts[0]),
-[list,panel]}function switches({kind,target}){if(!ctx.canRun()||!target||!SWITCHABLE.includes(kind))return null;let where=kind===
-"break"?"here":"in this function",box=h("div",{cls:"dyn-switches",role:"group","aria-label":`error_on_graph_break ${where}`});
-for(let[set,word,effect]of[["allow","Allow","allow graph breaks"],["error","Error","fail at a graph break"]]){let choose=()=>{
-ctx.pending.region(target,set),ctx.changed(),node.querySelector(`.dyn-switches [data-set=${set}]`).focus()},props={"aria\
--pressed":String(ctx.pending.regions.get(target)===set),"data-set":set,title:`${effect} ${where}, in the next run`};box.
-append(button("dyn-btn",`${word} ${where}`,choose,props))}return box}function hint(content){return Object.keys(content.details).
-length?"Select a line of the source or a part of the split graph.":ctx.host.get("busy")?"Nothing has been compiled yet.":
-"Nothing was compiled."}function heading(detail){let{kind,title,code,place,copy,links=[]}=detail,name=h("span",{cls:"dyn\
--dkind",text:`${MARKS[kind]||"▢"} ${title}`}),target={target:"_blank",rel:"noopener noreferrer"};return h("div",{cls:`\
-dyn-dhead dyn-d-${kind}`},h("h2",{cls:"dyn-dtitle"},name,code?[" ",h("code",{text:code})]:null),h("div",{cls:"dyn-where"},
-h("span",{text:place}),copy?copyButton(copy,"Copy place"):null,switches(detail),...links.map(([text,href])=>h("a",{cls:"\
-dyn-out",href,...target,text:`${text} ↗`}))))}function show(content,id){let detail=content.details[id];if(node.hidden=
-!1,!detail){node.replaceChildren(h("p",{cls:"dyn-hint",text:hint(content)}));return}let open=opened.get(id)||new Set;opened.
-set(id,open);let main=h("div",{cls:"dyn-dmain"},...tabs(detail,id,open));node.replaceChildren(heading(detail),h("div",{cls:"\
-dyn-dbody"},main,factList(detail.facts,ctx)))}return{node,show,choose:(kind,part)=>chosen.set(kind,part)}}var MARKS2=[["dyn-b-graph dyn-tone-0","0","graph 0 captured this line; it has the same color in the split graph"],["dyn-\
+body.text,"Copy")),codeBody(body))}function runBody({graph,text,ran,code},ctx){let run=button("dyn-btn dyn-primary",ran?
+"Run it again":"Run this graph",()=>ctx.request({kind:"run_graph",graph}));return h("div",{cls:"dyn-prose dyn-run"},text.
+map(t=>h("p",{text:t})),h("div",{cls:"dyn-row"},ctx.canRun()&&code&&run,code&&h("code",{text:code}),code&&copyButton(code,
+"Copy")))}function partBody(part,ctx,{title,code},open){let content=ctx.content;switch(part.kind){case"prose":return proseBody(
+part.body);case"code":return copyBody(part.body);case"source":{let text=sourceText(content.sources,part.body);return codeBody(
+{text,lang:"python",start:part.body.start})}case"stack":return stackBody(part.body,ctx);case"graph":return fxView(part.body,
+ctx.point,`${title} ${code}`,open);case"run":return runBody(part.body,ctx);case"fix":return fixBody(part.body,ctx);default:
+return listBody(part.body,ctx)}}function copyButton(text,label2){let node=button("dyn-btn",label2,async()=>{node.textContent=
+await copyText(text)?"copied":"could not copy",setTimeout(()=>{node.textContent=label2},1500)});return node}function selectLink(text,id,ctx){
+return button("dyn-link",text,()=>ctx.select(id))}function factList(facts,ctx){let entries=facts.map(([label2,value,id],i)=>{
+let repeated=i>0&&facts[i-1][0]===label2,cls=label2.startsWith(" ")?"dyn-sub":null;return[h("dt",{text:repeated?"":label2.
+trim(),cls}),h("dd",{},id&&ctx.has(id)?selectLink(value,id,ctx):value)]});return h("dl",{cls:"dyn-facts"},...entries)}function partsOf({
+kind,parts},ctx){let[first,...others]=parts,has=key=>parts.some(part=>part.key===key);return has("fix")||!(kind==="break"||
+has("recompile"))||!ctx.fixButton()?parts:[first,{key:"fix",name:"Fix",kind:"fix",body:{chosen:[],others:[],cell:"",conditional_cell:""}},
+...others]}function detailView(ctx){let node=h("section",{cls:"dyn-detail","aria-label":"detail",tabindex:"-1"}),chosen=new Map,
+opened=new Map;function tabs(detail,id,open){let parts=partsOf(detail,ctx);if(!parts.length)return[];let list=h("div",{cls:"\
+dyn-tabs",role:"tablist","aria-label":"parts"}),panel=h("div",{cls:"dyn-panel",role:"tabpanel"}),mark=roving(list,".dyn-\
+tab",{arrows:"horizontal",enter:tab=>tab.click()}),byKey=new Map,show2=part=>{for(let[key,tab]of byKey)tab.setAttribute(
+"aria-selected",String(key===part.key)),key===part.key&&mark(tab);panel.setAttribute("aria-label",part.name),panel.replaceChildren(
+partBody(part,ctx,detail,open))};for(let part of parts){let{key,name}=part,onclick=event=>{event.preventDefault(),chosen.
+set(detail.kind,key),ctx.link(id,key),show2(part),tab.focus()},href=linkTo(id,key),tab=h("a",{cls:"dyn-tab",role:"tab",tabindex:"\
+-1","data-key":key,href,text:name,onclick});byKey.set(key,tab),list.append(tab)}let wanted=chosen.get(detail.kind);return show2(
+parts.find(part=>part.key===wanted)||parts[0]),[list,panel]}function switches({kind,target}){if(!ctx.canRun()||!target||
+!SWITCHABLE.includes(kind))return null;let where=kind==="break"?"here":"in this function",box=h("div",{cls:"dyn-switches",
+role:"group","aria-label":`error_on_graph_break ${where}`});for(let[set,word,effect]of[["allow","Allow","allow graph bre\
+aks"],["error","Error","fail at a graph break"]]){let choose=()=>{ctx.pending.region(target,set),ctx.changed(),node.querySelector(
+`.dyn-switches [data-set=${set}]`).focus()},props={"aria-pressed":String(ctx.pending.regions.get(target)===set),"data-se\
+t":set,title:`${effect} ${where}, in the next run`};box.append(button("dyn-btn",`${word} ${where}`,choose,props))}return box}
+function hint(content){return Object.keys(content.details).length?"Select a line of the source or a part of the split gr\
+aph.":ctx.host.get("busy")?"Nothing has been compiled yet.":"Nothing was compiled."}function heading(detail){let{kind,title,
+code,place,copy,links=[]}=detail,name=h("span",{cls:"dyn-dkind",text:`${MARKS[kind]||"▢"} ${title}`}),target={target:"\
+_blank",rel:"noopener noreferrer"};return h("div",{cls:`dyn-dhead dyn-d-${kind}`},h("h2",{cls:"dyn-dtitle"},name,code?["\
+ ",h("code",{text:code})]:null),h("div",{cls:"dyn-where"},h("span",{text:place}),copy?copyButton(copy,"Copy place"):null,
+switches(detail),...links.map(([text,href])=>h("a",{cls:"dyn-out",href,...target,text:`${text} ↗`}))))}function show(content,id){
+let detail=content.details[id];if(node.hidden=!1,!detail){node.replaceChildren(h("p",{cls:"dyn-hint",text:hint(content)}));
+return}let open=opened.get(id)||new Set;opened.set(id,open);let main=h("div",{cls:"dyn-dmain"},...tabs(detail,id,open));
+node.replaceChildren(heading(detail),h("div",{cls:"dyn-dbody"},main,factList(detail.facts,ctx)))}return{node,show,choose:(kind,part)=>chosen.
+set(kind,part)}}var MARKS2=[["dyn-b-graph dyn-tone-0","0","graph 0 captured this line; it has the same color in the split graph"],["dyn-\
 b-break","✂","graph break: the compiler cannot trace this expression, so Python runs it"],["dyn-b-skip","–","a line \
 of a skipped or failed frame: it runs eagerly"],["dyn-b-skip","…","a line of a compile without a recorded end"],["dyn-\
 no dyn-in-allow","7","a region in which graph breaks are allowed"],["dyn-no dyn-in-error","7","a region in which graph b\

@@ -183,9 +183,9 @@ def test_every_graph_of_the_programs_runs_or_says_why_not(program: Any, monkeypa
             with pytest.raises(
                 NotRunnable, match=r"uses the attribute wave_(callable|spec), which the report does not describe$"
             ):
-                graph_run.run_graph(graph, None, "eager", 1)
+                graph_run.run_graph(graph, "eager", 1)
             continue
-        run = graph_run.run_graph(graph, None, "eager", 1)
+        run = graph_run.run_graph(graph, "eager", 1)
         assert [op.node for op in run.ops] == [n.name for n in graph.nodes if n.op.startswith("call_")]
         assert run.notes == [
             f"operators from outside torch ran again, with all their side effects: {n.target}"
@@ -218,7 +218,7 @@ def test_the_figures_of_a_run() -> None:
 
 
 def made(**facts: Any) -> Any:
-    return SyntheticInputs({"s0": 3}, None)(Node(name="x", op="placeholder", target="x", device="cpu", **facts))
+    return SyntheticInputs({"s0": 3})(Node(name="x", op="placeholder", target="x", device="cpu", **facts))
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_sizes_are_computed_or_refused_by_name() -> None:
 @pytest.mark.parametrize(
     ("facts", "words"),
     [
-        ({}, "input x is not a tensor"),
+        ({}, "input x is a value that the report does not describe"),
         ({"dtype": "Sym(u3)"}, "has a size, u3, whose value was not recorded"),
         ({"dtype": "DTensor", "shape": [2]}, "is a DTensor, which cannot be synthesized"),
     ],
@@ -253,16 +253,6 @@ def test_sizes_are_computed_or_refused_by_name() -> None:
 def test_inputs_that_cannot_be_made_up_are_named(facts: dict[str, Any], words: str) -> None:
     with pytest.raises(NotRunnable, match=words):
         made(**facts)
-
-
-def test_square_matrices_are_positive_definite() -> None:
-    inputs = SyntheticInputs({}, None)
-    for shape in ([], [3], [3, 3], [2, 3, 3]):
-        node = Node(name="x", op="placeholder", target="x", device="cpu", dtype="float32", shape=shape, stride=None)
-        value = inputs(node)
-        assert list(value.shape) == shape
-        if len(shape) > 1:
-            assert torch.linalg.matrix_norm(torch.linalg.inv(value)).max() < 100
 
 
 def lookups(i: torch.Tensor, j: torch.Tensor, k: torch.Tensor, target: torch.Tensor, x: torch.Tensor) -> Any:
@@ -350,7 +340,7 @@ def test_what_the_graph_changes_in_place_is_put_back_before_each_call() -> None:
         return x * 2
 
     report = explain(f, backend="eager")(torch.ones(3))
-    case = graph_run.Case(report.graphs[0], None)
+    case = graph_run.Case(report.graphs[0])
     case.check()
     for _ in range(3):
         case.prepared(lambda x: seen.append(float(x.sum())) or case.module(x))()
@@ -422,7 +412,7 @@ def test_what_a_graph_leaves_entered_is_left() -> None:
         "torch.autograd.grad_mode._enter_inference_mode(True)",
     ):  # fmt: skip
         with contextlib.suppress(NotRunnable):  # no second level can be entered
-            graph_run.run_graph(written(f"a = {line}"), None, "eager", 1)
+            graph_run.run_graph(written(f"a = {line}"), "eager", 1)
         assert settings_now() == before, line
         with torch.autograd.forward_ad.dual_level():
             pass
@@ -493,12 +483,12 @@ def theirs(x: torch.Tensor) -> torch.Tensor:
 
 def test_operators_from_outside_torch_are_named() -> None:
     for line in ("y = torch.ops.dynascope_tests.theirs.default(x)", "y = torch.ops.dynascope_tests.theirs(x)"):
-        run = graph_run.run_graph(written(line), None, "eager", 1)
+        run = graph_run.run_graph(written(line), "eager", 1)
         assert run.ops
         called = line.removeprefix("y = ").removesuffix("(x)")
         assert run.notes == [f"operators from outside torch ran again, with all their side effects: {called}"]
     quantized = ("y = x.unsqueeze(0)", "z = torch.ops.quantized.embedding_bag_byte_prepack.default(y)")
-    assert graph_run.run_graph(written(*quantized), None, "eager", 1).notes == [], "it comes with torch"
+    assert graph_run.run_graph(written(*quantized), "eager", 1).notes == [], "it comes with torch"
 
 
 @pytest.mark.parametrize("facts", [{"shape": [10**15], "stride": [1]}, {"shape": [2], "stride": [-1]}, {"shape": [10**30]}])
@@ -561,9 +551,9 @@ def test_text_that_is_no_graph(text: str) -> None:
 def test_refusals_are_one_sentence_before_anything_runs() -> None:
     report = explain(mapped, backend="eager")(X)
     for asked, words in [
-        ({"device": "cuda:99"}, "not available"), ({"device": "nonsense"}, "unknown device"), ({"calls": 0}, "at least 1"),
+        ({"calls": 0}, "at least 1"),
         ({"calls": True}, "at least 1"),
-        ({"backend": "no_such"}, "unknown backend 'no_such'"), ({"device": "meta"}, "nothing runs on the device meta"),
+        ({"backend": "no_such"}, "unknown backend 'no_such'"),
     ]:  # fmt: skip
         with pytest.raises(ValueError, match=words) as caught:
             report.run_graph("g0", **asked)  # type: ignore[arg-type]
@@ -573,29 +563,6 @@ def test_refusals_are_one_sentence_before_anything_runs() -> None:
     report.graphs[0].ops = None
     with pytest.raises(ValueError, match=r"^g0 cannot be run again: it was compiled before the recording"):
         report.run_graph("g0")
-
-
-def test_a_device_that_is_not_here_is_named_and_another_can_be_asked_for() -> None:
-    text = (
-        "class GraphModule(torch.nn.Module):\n"
-        '    def forward(self, L_x_: "f32[2, 2][2, 1]cuda:0"):\n'
-        "        l_x_ = L_x_\n"
-        "        y = torch.ones(2, device = device(type='cuda', index=0));\n"
-        "        z = l_x_.to('cuda:0');  l_x_ = None\n"
-        "        w = y.cuda();  y = None\n"
-        "        _enter_autocast = torch.amp.autocast_mode._enter_autocast('cuda', torch.bfloat16, True, None)\n"
-        "        v = z @ z\n"
-        "        _exit_autocast = torch.amp.autocast_mode._exit_autocast(_enter_autocast);  _enter_autocast = None\n"
-        "        return (w, v)\n"
-    )
-    nodes, outputs = graphs.read_graph(text)
-    graph = Graph(id="g0", frame="f0", ops=6, nodes=nodes, outputs=outputs, code=text)
-    if not torch.cuda.is_available():
-        with pytest.raises(NotRunnable, match="recorded on cuda:0, which is not available here: name another device"):
-            graph_run.run_graph(graph, None, "eager", 1)
-    run = graph_run.run_graph(graph, "cpu", "eager", 1)
-    assert run.notes == ["recorded on cuda:0, run on cpu"]
-    assert [op.node for op in run.ops] == ["y", "z", "w", "_enter_autocast", "v", "_exit_autocast"]
 
 
 def test_what_the_backend_cannot_compile_is_told_and_the_rest_is_there() -> None:
@@ -632,10 +599,9 @@ def test_a_mode_of_the_run_that_is_not_taken_over_is_told() -> None:
     [
         (lambda p, q: torch.nn.functional.binary_cross_entropy(p, q), (torch.rand(3), torch.rand(3))),
         (lambda p: torch.multinomial(p, 2), (torch.rand(4),)),
-        (lambda a: torch.linalg.cholesky(a), (torch.eye(5),)),
     ],
 )
-def test_probabilities_and_covariances_are_made_up(function: Any, inputs: tuple[Any, ...]) -> None:
+def test_probabilities_are_made_up(function: Any, inputs: tuple[Any, ...]) -> None:
     assert explain(function, backend="eager")(*inputs).run_graph("g0", calls=1).notes == []
 
 
@@ -646,7 +612,7 @@ def test_offsets_of_a_bag_are_made_up_in_order() -> None:
 
 def test_running_statistics_are_put_back() -> None:
     report = explain(torch.nn.BatchNorm1d(3), backend="eager")(torch.randn(4, 3))
-    case = graph_run.Case(report.graphs[0], None)
+    case = graph_run.Case(report.graphs[0])
     before = [t.clone() for t in case.inputs]
     case.check()
     case.prepared(case.module)

@@ -132,9 +132,8 @@ def test_float8_keeps_its_name() -> None:
 @pytest.mark.parametrize(
     ("sent", "heard"),
     [
-        ({"graph": "g0"}, {"kind": "run_graph", "graph": "g0", "device": None}),
-        ({"graph": "g0", "device": "cuda", "more": 1}, {"kind": "run_graph", "graph": "g0", "device": "cuda"}),
-        ({"graph": "g0", "device": ["cpu"]}, {"kind": "run_graph", "graph": "g0", "device": None}),
+        ({"graph": "g0"}, {"kind": "run_graph", "graph": "g0"}),
+        ({"graph": "g0", "more": 1}, {"kind": "run_graph", "graph": "g0"}),
         ({"graph": 3}, None),
         ({}, None),
     ],
