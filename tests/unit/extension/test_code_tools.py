@@ -4,75 +4,12 @@ from __future__ import annotations
 
 import ast
 import os
-import textwrap
 
 import pytest
 
 from dynascope.cell import tracebacks
-from dynascope.cell.syntax import bound_names, generated, is_generator, own_statements
+from dynascope.cell.syntax import bound_names, own_statements
 from dynascope.compiler.patching import patched
-from dynascope.compiler.source.code import code_key, first_line, map_constants, nested_code
-
-
-def parse(text: str) -> list[ast.stmt]:
-    return ast.parse(textwrap.dedent(text)).body
-
-
-def test_names_that_statements_bind_in_their_own_scope() -> None:
-    statements = parse("""
-        import a.b, c as d
-        e = [f for f in (g := range(3))]
-        with open(h) as i: pass
-        def j(k): m = 1
-        for n in []: o.p = q = 1
-        try: pass
-        except E as r: pass
-        s = lambda t: (u := 1)
-        del v
-        @(w := one)
-        def x(y, z=(aa := 1), *, ab=(ac := 2)): ad = 1
-        class ae((af := object), metaclass=(ag := type)): ah = 1
-        lambda ai=(aj := 1): (ak := 2)
-    """)
-    own = ["a", "d", "e", "g", "i", "j", "n", "q", "r", "s", "v", "x", "ac", "aa", "w", "ae", "af", "ag", "aj"]
-    assert bound_names(statements) == own
-
-
-def test_statements_of_a_level_and_first_lines() -> None:
-    statements = parse("""
-        if x:
-            a = 1
-        else:
-            @one
-            @two
-            def f():
-                yield 1
-        try: b = 1
-        finally: c = 1
-    """)
-    own = list(own_statements(statements))
-    assert [type(s).__name__ for s in own] == ["If", "Assign", "FunctionDef", "Try", "Assign", "Assign"]
-    function = own[2]
-    assert isinstance(function, ast.FunctionDef)
-    assert (function.lineno, first_line(function)) == (7, 5)
-    assert is_generator(function)
-    module = compile(ast.Module(body=statements, type_ignores=[]), "<cell>", "exec")
-    assert ("f", 5) in [code_key(code) for code in nested_code(module)]
-
-
-def test_generated_code_has_no_lines_of_its_own() -> None:
-    at = parse("\n\n  \nx = 1")[0]
-    places = {(n.lineno, n.end_lineno) for n in ast.walk(generated("if a:\n b = 1", at)) if isinstance(n, (ast.stmt, ast.expr))}
-    assert places == {(4, 4)}
-
-
-def test_constants_are_replaced_at_any_depth_and_unchanged_code_is_the_same_object() -> None:
-    code = compile("def f():\n return lambda: 'mark'", "<cell>", "exec")
-    assert map_constants(code, lambda constant: constant) is code
-    changed = map_constants(code, lambda constant: 5 if constant == "mark" else constant)
-    space: dict[str, object] = {}
-    exec(changed, space)
-    assert space["f"]()() == 5  # type: ignore[operator]
 
 
 def test_a_patch_restores_the_very_object_or_its_absence() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import linecache
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,7 +18,6 @@ from msgspec import structs
 
 from dynascope.compiler.report import Break, FlagOrigin, Frame, Report
 from dynascope.compiler.source.origin import origin
-from dynascope.runs import rerun
 from dynascope.runs.rerun import Output, region_target
 from dynascope.widgets.features.breaks import break_target
 
@@ -74,19 +72,6 @@ def test_a_file_that_changed_after_its_import_has_no_region(shell: Any, tmp_path
     file.write_text("import torch\n\n\ndef helper(x):\n    return torch.sin(x)\n")
     linecache.clearcache()
     assert torch.equal(shell("%compile --region changed_later.helper=allow f(x)").result, torch.ones(3).sin())
-
-
-@pytest.mark.parametrize("outer", ["--region helper=error", ""])
-def test_a_run_in_a_run_has_a_region_of_a_function_that_the_outer_one_changed(shell: Any, outer: str) -> None:
-    """The outer run has put the function into a region, or has given it a copy of its code, so that it is traced again."""
-    shell("def helper(x):", "    torch._dynamo.graph_break()", "    return x + 1")
-    shell("%compile helper(x)")
-    code = shell.ns["helper"].__code__
-    inner = "get_ipython().run_line_magic('compile', '--error-on-graph-break --region helper=allow helper(x)')"
-    done = shell(f"%%compile {outer}", inner)
-    assert done.error is None, done.text
-    assert torch.equal(done.result, torch.ones(3) + 1)
-    assert shell.ns["helper"].__code__ is code
 
 
 @pytest.mark.parametrize(
@@ -192,15 +177,6 @@ def test_docstrings_and_future_imports_stay_where_python_wants_them(shell: Any) 
     assert [(b.line, b.region.name) for b in report.breaks] == [(6, "4-6")]
 
 
-def test_functions_that_leave_the_lines_of_a_region_have_it_too(shell: Any) -> None:
-    for lines in ("2-7", "3-7", "4"):
-        cell = ["if True:", "    def make():", "        def inner(x):", "            torch._dynamo.graph_break()",
-                f"            return x + {lines[0]}", "        return inner",
-                "def top(x): return make()(x) * 2", "top(x)"]  # fmt: skip
-        report = shell.report(f"%%compile --error-on-graph-break --region {lines}=allow", *cell)
-        assert [(b.line, b.region.name, b.allowed) for b in report.breaks] == [(5, lines, True)]
-
-
 # -- expectations and what changed ------------------------------------------------------------------------------
 
 
@@ -258,15 +234,6 @@ def test_a_run_again_that_exits_leaves_the_kernel_alive(shell: Any, kernel: Any)
     assert not kernel.view().busy
 
 
-def test_a_syntax_error_of_a_run_again_leaves_the_shell_as_it_was(shell: Any, kernel: Any) -> None:
-    shell("text = '1'")
-    shell("%%compile", "eval(text)")
-    shell.ns["text"] = "1 +"
-    kernel.again()
-    assert "SyntaxError" in kernel.view().printed[-1]["text"]
-    assert "showsyntaxerror" not in vars(shell.ip)
-
-
 def test_a_second_click_is_refused_and_a_queued_run_can_be_taken_back(shell: Any, kernel: Any) -> None:
     shell("%%compile", *CELL)
     (heard,) = kernel.view()._callbacks
@@ -281,31 +248,6 @@ def test_a_second_click_is_refused_and_a_queued_run_can_be_taken_back(shell: Any
     kernel.loop.run()
     assert dynascope.last() is before
     assert not kernel.view().busy
-
-
-def test_a_run_that_is_queued_after_a_stop_has_its_own_settings(shell: Any, kernel: Any) -> None:
-    shell("%%compile", "def f(x): return x + 1", "f(x)")
-    kernel.send({"backend": "aot_eager"})
-    (heard,) = kernel.view()._callbacks
-    heard({"kind": "stop"})
-    report = kernel.again({"fullgraph": True})
-    assert report.settings["backend"] != "aot_eager"
-    assert report.settings["fullgraph"] is True
-    assert not kernel.view().busy
-
-
-def test_stop_cancels_no_run_that_is_about_to_start(shell: Any, kernel: Any) -> None:
-    shell("%%compile", *CELL)
-    (heard,) = kernel.view()._callbacks
-    heard({"kind": "run_again", "settings": {}, "regions": []})
-    stop = threading.Thread(target=heard, args=({"kind": "stop"},))
-    with rerun._lock:  # as the run that starts holds it
-        stop.start()
-        stop.join(0.2)
-        assert rerun._queued is not None
-    stop.join()
-    assert rerun._queued is None
-    assert "cancelled" in kernel.view().status["text"]
 
 
 def test_stop_leaves_the_runs_of_another_view_alone(shell: Any, kernel: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -331,20 +273,20 @@ def test_stop_leaves_the_runs_of_another_view_alone(shell: Any, kernel: Any, mon
     assert interrupted == [], "Stop of one view interrupts no run of another"
 
 
-def test_what_a_view_asks_for_is_checked(shell: Any, kernel: Any) -> None:
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"save": "/tmp/x"}, "cannot change save"),
+        ({"backend": "nope"}, "unknown backend"),
+        ({"backend": "inductor", "mode": "nonsense"}, "unknown mode 'nonsense': use one of default"),
+        ({"dynamic": "maybe"}, "dynamic takes True or False, not 'maybe'"),
+    ],
+)
+def test_what_a_view_asks_for_is_checked(shell: Any, kernel: Clicks, settings: dict[str, Any], words: str) -> None:
     shell("%%compile", *CELL)
-    (heard,) = kernel.view()._callbacks
-    heard({"kind": "run_again", "settings": {"save": "/tmp/x"}, "regions": []})
-    assert "cannot change save" in kernel.view().status["text"]
-    heard({"kind": "run_again", "settings": {"backend": "nope"}, "regions": []})
+    kernel.send(settings)
     kernel.loop.run()
-    assert "unknown backend" in kernel.view().status["text"]
-    heard({"kind": "run_again", "settings": {"backend": "inductor", "mode": "nonsense"}, "regions": []})
-    kernel.loop.run()
-    assert "unknown mode 'nonsense': use one of default" in kernel.view().status["text"]
-    heard({"kind": "run_again", "settings": {"dynamic": "maybe"}, "regions": []})
-    kernel.loop.run()
-    assert "dynamic takes True or False, not 'maybe'" in kernel.view().status["text"]
+    assert words in kernel.view().status["text"]
     assert not kernel.view().busy
 
 
@@ -359,19 +301,6 @@ def test_a_region_for_a_break_in_another_cell_or_a_library(shell: Any, kernel: A
     assert "--region 3=allow" in kernel.view().command
     assert kernel.again({}, {earlier: "allow"}).summary.unexpected == 0
     assert "--region 3=allow --region inner=allow" in kernel.view().command
-
-
-def test_without_a_kernel_nothing_can_be_run_again(shell: Any) -> None:
-    from dynascope.shell import event_loop
-
-    assert event_loop(shell.ip) is None
-
-
-def test_unload_takes_the_hooks_away(shell: Any) -> None:
-    shell.ip.run_line_magic("unload_ext", "dynascope")
-    assert rerun.before_cell not in shell.ip.events.callbacks["pre_run_cell"]
-    assert rerun.after_cell not in shell.ip.events.callbacks["post_run_cell"]
-    assert "fix" not in shell.ip.magics_manager.magics["line"]
 
 
 def test_compiled_code_of_a_run_goes_when_it_is_over(shell: Any) -> None:
@@ -398,18 +327,6 @@ def test_check_agrees_and_leaves_no_trace(shell: Any) -> None:
     assert any(note.startswith("check: compiled and eager agree") for note in report.notes)
     assert type(report).from_dict(report.to_dict()).check == report.check
     assert shell.report("%%compile --check", "y = x + 1", "y * 2").check.agrees is True
-
-
-@pytest.mark.parametrize("mode", ["no_grad", "inference_mode"])
-def test_check_repeats_the_call_in_its_modes(shell: Any, mode: str) -> None:
-    shell("w = torch.ones(3, 3, requires_grad=True)", "dtypes = []", "@torch.compiler.disable", "def note(y):",
-          "    dtypes.append((y.dtype, y.requires_grad))")  # fmt: skip
-    report = shell.report("%%compile --check", "def f(x):", "    y = x @ w", "    note(y)", "    return y",
-                          f"with torch.{mode}(), torch.autocast('cpu', dtype=torch.bfloat16):",
-                          "    f(torch.ones(1, 3))", "seen = list(dtypes)")  # fmt: skip
-    assert (report.check.agrees, report.check.compared["gradients"]) == (True, 0), report.check
-    assert set(shell.ns["dtypes"]) == {(torch.bfloat16, False)}
-    assert (torch.is_grad_enabled(), torch.is_autocast_enabled("cpu")) == (True, False)
 
 
 def test_what_a_repeated_call_compiles_is_not_in_the_report(shell: Any) -> None:
@@ -457,16 +374,6 @@ def test_check_finds_wrong_gradients_of_a_global_module(shell: Any) -> None:
     assert [d.partition(" (")[0] for d in report.check.differences] == ["gradient of net.weight", "gradient of net.bias"]
 
 
-def test_check_finds_a_backend_that_computes_wrongly(shell: Any) -> None:
-    def wrong(gm: Any, inputs: Any) -> Any:
-        return lambda *args: tuple(t + 1 if isinstance(t, torch.Tensor) else t for t in gm(*args))
-
-    torch._dynamo.register_backend(wrong, name="wrong_on_purpose")
-    report = shell.report("%%compile --check --backend wrong_on_purpose", "def f(x): return x * 2", "f(x)")
-    assert report.check.agrees is False
-    assert "the value (values)" in report.check.differences[0]
-
-
 # -- among other tools -----------------------------------------------------------------------------------------
 
 
@@ -495,13 +402,6 @@ def test_under_time_autoreload_run_and_a_tracing_debugger(shell: Any, tmp_path: 
         sys.settrace(before)
     assert done.error is None
     assert seen
-
-
-def test_the_text_names_an_option_as_it_was_written(shell: Any) -> None:
-    from dynascope.widgets.render.text import to_text
-
-    report = shell.report("%%compile --error-on-graph-break --region inner=allow", *CELL)
-    assert "(resumed, allowed by --region inner=allow," in to_text(report)
 
 
 CLICKED = """class Net:

@@ -185,28 +185,6 @@ def test_third_party_code_by_patching(
     assert (dict(vars(block)), type(block).forward, type(block).forward.__code__) == before
 
 
-@pytest.mark.usefixtures("library")
-def test_run_again_tells_two_functions_of_one_name_apart(shell: Any, buttons: Clicks) -> None:
-    shell("import third_table", "first, second = third_table.block, third_table.Other()")
-    shell("%%compile", "def fn(x):", "    return second(first(x))", "fn(x)")
-    report = buttons.again({"error_on_graph_break": True}, {"forward:6": "allow", "forward:12": "allow"})
-    assert [(b.line, b.allowed) for b in report.breaks] == [(6, True), (12, True)]
-    report = buttons.again({"error_on_graph_break": True}, {"forward:12": "error"})
-    assert [(b.line, b.outcome) for b in report.breaks] == [(6, "resumed"), (12, "raised")]
-
-
-@pytest.mark.parametrize(("region", "inside", "outside"), [*product((False, True), (False, True), (False, True))])
-def test_fullgraph_is_not_taken_back(shell: Any, region: bool, inside: bool, outside: bool) -> None:
-    """inner compiled with its own fullgraph, called from compiled code; a region never helps."""
-    above = "@torch._dynamo.error_on_graph_break(False)" if region else "#"
-    body = [f"@torch.compile(fullgraph={inside}, backend='eager')", "def inner(x):", "    torch._dynamo.graph_break()",
-            "    return x + 2", above, "def fn(x):", "    return inner(x)", "fn(x)"]  # fmt: skip
-    shell("%%compile --fullgraph" if outside else "%%compile", *body)
-    report = dynascope.last()
-    assert [(b.line, b.outcome) for b in report.breaks] == [(4, "raised" if inside or outside else "resumed")]
-    assert (report.error is not None) is (inside or outside)
-
-
 def test_run_again_on_functions_that_were_skipped_before(shell: Any, buttons: Clicks) -> None:
     body = ["def loop(x):", "    for i in range(2):", "        x = x + i", "        torch._dynamo.graph_break()",
             "    return x", "def fn(x):", "    return loop(x * 2) + 1", "fn(x)"]  # fmt: skip

@@ -78,13 +78,6 @@ def test_other_definitions_stay_as_they_are_and_the_report_says_so(shell, lines,
         shell.ns["r"].close()
 
 
-def test_own_torch_compile_keeps_its_own_settings(shell):
-    report = shell.report("%%compile --fullgraph", "@torch.compile(backend='eager')", "def f(x):",
-                          "    torch._dynamo.graph_break()", "    return x", "f(x)")  # fmt: skip
-    assert report.summary.breaks == 1
-    assert hasattr(shell.ns["f"], "_torchdynamo_orig_callable")
-
-
 @pytest.mark.parametrize("decorator", ["torch._dynamo.error_on_graph_break", "dynascope.region"])
 def test_region_decorator_is_an_entry_point(shell, decorator):
     flag = "error_on_graph_break=False" if "region" in decorator else "False"
@@ -93,53 +86,6 @@ def test_region_decorator_is_an_entry_point(shell, decorator):
                           "    torch._dynamo.graph_break()", "    return x + 1", "f(x)")  # fmt: skip
     assert report.summary.breaks == 1
     assert report.error is None
-
-
-def test_region_inside_is_not_overridden_by_the_flag(shell):
-    done = shell(
-        "%%compile --error-on-graph-break",
-        "def inner(x):",
-        "    torch._dynamo.graph_break()",
-        "    return x + 1",
-        "def outer(x):",
-        "    with torch._dynamo.error_on_graph_break(False):",
-        "        return inner(x)",
-        "outer(x)",
-    )
-    assert done.error is None
-
-
-def test_calls_in_every_kind_of_own_statement(shell):
-    report = shell.report(
-        "%%compile",
-        "def f(x):",
-        "    return x + 1",
-        "r = [f(x) for _ in range(2)]",
-        "if f(x).sum() > 0:",
-        "    with torch.no_grad():",
-        "        s = {'k': f(f(x))}",
-        "(f)(x)",
-    )
-    assert len([f for f in report.frames if f.name == "f" and f.status == "compiled"]) >= 1
-
-
-def test_frame_readers_see_the_cell(shell):
-    shell.report(
-        "%%compile",
-        "def f(x):",
-        "    return x",
-        "here = locals() is globals()",
-        "value = eval('f(x)')",
-        "exec('made = 1')",
-        "f(x)",
-    )
-    assert shell.ns["here"] is True
-    assert shell.ns["made"] == 1
-
-
-def test_cell_that_calls_nothing_says_what_to_do(shell):
-    report = shell.report("%%compile", "def f(x):", "    return x")
-    assert report.notes == ["the cell calls none of its functions, so nothing was compiled: add a call, f(...), to the cell."]
 
 
 M = ["class M(torch.nn.Module):", "    def forward(self, x): return x + 1"]
@@ -165,18 +111,6 @@ M = ["class M(torch.nn.Module):", "    def forward(self, x): return x + 1"]
 )
 def test_nothing_compiled_names_the_cure(shell, lines, said):
     assert said in shell.report("%%compile", *lines).notes[-1]
-
-
-def test_the_same_cell_twice_gives_the_same_report(shell):
-    lines = ["%%compile", "def f(x):", "    for i in range(2):", "        torch._dynamo.graph_break()", "    return g(x)",
-             "def g(x):", "    torch._dynamo.graph_break()", "    return x * 2", "f(x)"]  # fmt: skip
-    first, second = shell.report(*lines), shell.report(*lines)
-
-    def facts(r):
-        frames = [(f.name, f.status) for f in r.frames]
-        return r.headline().rpartition("compiled in")[0], [(b.line, b.outcome) for b in r.breaks], frames
-
-    assert facts(first) == facts(second)
 
 
 def test_keep_leaves_compiled_entry_points(shell):
@@ -263,13 +197,6 @@ def test_statements_beside_own_compiled_functions(shell):
     assert shell.report("%%compile", sin).compiled == ["sin"]
 
 
-def test_function_compiled_in_an_earlier_cell_is_named(shell):
-    shell(*HELPER, *OWN, "fn(x)")
-    report = shell.report("%%compile", "def new(x): return x", "fn(x)")
-    assert report.compiled == ["fn"]
-    assert "fn: your own torch.compile" in report.notes[0]
-
-
 def test_compiled_function_that_is_not_called(shell):
     report = shell.report("%%compile", *HELPER, *OWN)
     assert report.headline().startswith("nothing compiled: 0 graphs")
@@ -277,15 +204,6 @@ def test_compiled_function_that_is_not_called(shell):
         "fn was left unchanged: it is decorated with @torch.compile.",
         "the cell calls none of its compiled functions, so nothing was compiled: add a call, fn(...), to the cell.",
     ]
-
-
-def test_cell_that_raises_names_what_it_compiled(shell):
-    shell("%%compile", *HELPER, "def g(x): return x", "def f(x): return helper(x)", "f(x)", "1 / 0")
-    assert dynascope.last().compiled == ["f"]
-
-
-def test_a_callee_chosen_by_or_is_compiled(shell):
-    assert shell.report("%%compile", "def f(x): return x + 1", "(None or f)(x)").compiled == ["f"]
 
 
 def test_a_class_of_the_cell_that_bears_a_module_classs_name_is_no_module(shell):
@@ -304,13 +222,6 @@ def test_a_function_that_a_function_of_the_cell_makes_is_compiled(shell, made):
     assert report.summary.graphs == 2
     assert (shell.ns["y"].tolist(), shell.ns["z"].tolist()) == ([3] * 3, [4] * 3)
     assert "_torchdynamo" not in repr(vars(shell.ns["h"]))
-
-
-def test_a_generator_that_a_function_of_the_cell_makes_stays_as_it_is(shell):
-    report = shell.report(
-        "%%compile", "def make(k):", "    def inner(t): yield t * k", "    return inner", "y = list(make(3)(x))"
-    )
-    assert report.compiled == ["make"]
 
 
 @pytest.mark.parametrize("decorator", ["torch.no_grad()", "torch.no_grad", "torch.inference_mode()", "torch.autocast('cpu')"])
@@ -350,12 +261,6 @@ def test_what_ran_eagerly_is_named_with_the_option_that_compiles_it(shell):
     notes = shell.report("%%compile", *own).notes
     assert notes == ["f was left unchanged: it is decorated with @own.", "f ran eagerly, and nothing was compiled: use -f f."]
     assert shell.report("%%compile -f f", *own).summary.graphs == 1
-
-
-def test_statements_in_which_nothing_can_be_compiled(shell):
-    assert shell.report("%%compile", "import math", "print(x)").notes == [
-        "nothing was compiled: these statements call no module and none of your functions."
-    ]
 
 
 def test_a_model_beside_a_compiled_loss_is_said_to_run_eagerly(shell):

@@ -12,9 +12,7 @@ import pytest
 import torch
 from clicks import clicks
 from fixes.planting import Planted, only
-from programs import NOTICES_ATTRIBUTES
 
-from dynascope.cli import main
 from dynascope.runs import display
 
 BRANCH = (
@@ -87,13 +85,6 @@ def test_a_view_tries_the_hints_of_the_compiler(shell: Any) -> None:
         assert not view.content["advice"]["hints"]
 
 
-def test_a_cell_that_has_torch_gets_no_import(shell: Any) -> None:
-    shell("import torch", "x = torch.ones(3)")
-    report = shell.report("%%compile --fix --backend eager", *BRANCH, "f(x)")
-    assert "torch.where" in report.patch()
-    assert "import torch" not in report.patch()
-
-
 def test_fix_says_what_is_missing(shell: Any) -> None:
     shell("import torch")
     shell("%%compile --backend eager", *BRANCH, "f(torch.ones(3))")
@@ -132,15 +123,6 @@ def test_the_statements_of_a_cell_are_fixed(shell: Any, monkeypatch: pytest.Monk
     assert shell.ns["z"].tolist() == [0, 8, 16]
 
 
-def test_statements_in_several_parts(shell: Any) -> None:
-    """What is not compiled divides the cell."""
-    shell("import torch", "x = torch.arange(3)")
-    report = shell.report("%%compile --fix --fix-seconds 600 --backend eager", "y = x + 1", "import math", "for _ in range(2):",
-                          "    y = y * 3 if y.sum() > 8 else y + 1", "number: int = 1", "y")  # fmt: skip
-    assert report.fix_set.after.breaks == 0
-    assert "+    y = torch.where(y.sum() > 8, y * 3, y + 1)" in report.patch()
-
-
 def test_statements_that_cannot_be_fixed(shell: Any) -> None:
     """A function in the cell would be compiled instead of its statements."""
     shell("import torch", "x = torch.ones(3)")
@@ -161,15 +143,6 @@ def test_a_change_that_only_holds_for_the_recorded_values_of_a_cells_names(shell
     assert shell.ns["x"] is x
     assert shell.ns["n"] is n
     assert (x.tolist(), n.tolist()) == ([1, 1, 1], [1, 1, 1])
-
-
-def test_gradients_of_a_cells_names_are_compared(shell: Any) -> None:
-    shell("import torch", "x = torch.ones(3, requires_grad=True)")
-    cell = "y = x.sqrt() if x.sum() > 1 else x * 0\n"
-    with only(Planted("where", cell, "y = torch.where(x.sum() > 1, x.sqrt(), x * 0)\n", ("x.sum() > 1",))):
-        report = shell.report("%%compile --fix --backend eager", cell.strip())
-    [tried] = report.fixes
-    assert (tried.verdict, "gradients differ: gradient of argument x" in tried.reason) == ("refused", True)
 
 
 def test_one_compile_for_all_sizes(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,29 +179,6 @@ def test_the_size_that_varies_is_marked(shell: Any, monkeypatch: pytest.MonkeyPa
     assert [s.dynamic for frame in report.frames for s in frame.symbols] == ["marked"]
 
 
-COUNTED = (
-    "class Net(torch.nn.Module):",
-    "    def __init__(self):",
-    "        super().__init__()",
-    "        self.steps = 0",
-    "    def forward(self, x):",
-    "        self.steps += 1",
-    "        return x * self.steps",
-    "net = Net()",
-    "for _ in range(3): net(torch.ones(3))",
-)
-
-
-@pytest.mark.skipif(not NOTICES_ATTRIBUTES, reason="plain torch runs the old code; see torch_versions.md")
-def test_a_number_that_counts_up_in_a_module(shell: Any) -> None:
-    shell("import torch")
-    report = shell.report("%%compile --fix --fix-seconds 600 --backend eager", *COUNTED)
-    [chosen] = [x for x in report.fixes if x.chosen]
-    assert chosen.settings == {"torch._dynamo.config.allow_unspec_int_on_nn_module": True, "dynamic": True}
-    assert (report.fix_set.before.recompiles, report.fix_set.after.recompiles) == (2, 0)
-    assert shell.ns["net"].steps == 3
-
-
 def test_a_global_that_changes_stays_a_recompile(shell: Any) -> None:
     """The loop that calls the function is not run again by the trials."""
     shell("import torch", "calls = []")
@@ -239,14 +189,6 @@ def test_a_global_that_changes_stays_a_recompile(shell: Any) -> None:
     assert shell.ns["scale"] == 5
     assert (report.fix_set.before.recompiles, report.fix_set.after.recompiles) == (2, 2)
     assert [x.verdict for x in report.fixes] == ["refused"]
-    assert report.patch() == ""
-
-
-def test_a_changed_text_stays_a_recompile(shell: Any) -> None:
-    shell("import torch")
-    cell = ("def f(x, mode): return x + 1 if mode == 'a' else x - 1", "for mode in 'abc': f(torch.ones(3), mode)")
-    report = shell.report("%%compile --fix --fix-seconds 600 --backend eager", *cell)
-    assert [(x.title, x.verdict) for x in report.fixes] == [("Compile for all sizes and numbers at once", "refused")]
     assert report.patch() == ""
 
 
@@ -290,12 +232,6 @@ def test_a_script_is_fixed(tmp_path: Path) -> None:
     assert script.read_text() == fixed
 
 
-def test_bad_usage_of_the_command(tmp_path: Path) -> None:
-    assert main(["fix", str(tmp_path / "absent.py")]) == 2
-    (tmp_path / "a.py").write_text("")
-    assert main(["run", "--expect", "cats=3", str(tmp_path / "a.py")]) == 2
-
-
 MODES = (
     "class M(torch.nn.Module):",
     "    mode = 'a'",
@@ -336,25 +272,6 @@ def test_a_recompile_is_credited_to_the_change_that_removes_it_not_to_one_that_m
     assert "1 of 1 graph break and 1 of 1 recompile can be fixed" in str(report)
 
 
-def test_one_of_two_breaks_that_begin_at_one_place_is_fixed(shell: Any) -> None:
-    """The inner index is captured, the outer one still needs a number."""
-    cell = (
-        "def sample(logits):",
-        "    s, i = logits.softmax(-1).sort(descending=True)",
-        "    keep = s.cumsum(-1) <= 0.9",
-        "    keep[0] = True",
-        "    s = s[keep]",
-        "    return i[keep][s.argmax()]",
-        "sample(torch.randn(20))",
-    )
-    shell("torch.manual_seed(0)")
-    report = shell.report("%%compile --fix --fix-seconds 600 --backend eager", *cell)
-    assert [(b.line, b.column) for b in report.breaks] == [(6, 8), (7, 11), (7, 11)]
-    [chosen] = [x for x in report.fixes if x.chosen]
-    assert chosen.removes == [b.id for b in report.breaks[:2]]
-    assert "2 of 3 graph breaks can be fixed" in str(report)
-
-
 def test_all_that_a_fix_assumes_is_shown(shell: Any) -> None:
     shell("import torch", "import numpy as np")
     cell = ("def f(x):", "    b = float(np.sin(x.numpy()).mean())", "    np.random.seed(0)", "    c = np.random.rand(3)",
@@ -376,28 +293,6 @@ def test_what_was_not_tried_is_not_said_to_be_impossible(shell: Any) -> None:
     assert "no fix was tried for 1 recompile: none is known" in str(shell.report("%%compile --fix --backend eager", *cell))
 
 
-def test_recompiles_are_counted_as_in_the_headline(shell: Any) -> None:
-    """Not all of them come back when calls are repeated, because only some calls are kept."""
-    shell("import torch")
-    cell = ("def f(x, mode): return x + 1 if mode == 'a' else x - 1", "def g(x, factor): return x * factor",
-            "for n, mode in enumerate('abcdef'):", "    f(torch.ones(3), mode)", "    g(torch.ones(3 + n), n / 2)")  # fmt: skip
-    report = shell.report("%%compile --fix --fix-seconds 600 --backend eager --dynamic false", *cell)
-    assert report.summary.recompiles == 10
-    fixed = sum(len(x.removes) for x in report.fixes if x.chosen)
-    assert f"{fixed} of 10 recompiles can be fixed" in str(report)
-    assert report.fix_set.notes == ["Repeating 8 calls gives 6 recompiles, not 10: no change was tried for the rest"]
-
-
-def test_a_number_that_is_a_tensor_in_the_change_does_not_end_the_search(shell: Any) -> None:
-    shell("import torch")
-    report = shell.report(
-        "%%compile --fix --fix-seconds 600 --backend eager", "def f(p, y):", "    tp, n = (p * y).sum(), p.sum()",
-        "    share = (tp / n).item() if n > 0 else 0.0", '    return {"share": share}',
-        "f(torch.tensor([1, 0, 1]), torch.tensor([1, 1, 0]))",
-    )  # fmt: skip
-    assert not any("AttributeError" in note for note in [*report.notes, *report.fix_set.notes])
-
-
 def test_a_mark_that_the_compiler_cannot_keep_is_said_to_fail(shell: Any) -> None:
     """A trial runs such a frame eagerly, without a graph break, where the user's call would raise an exception."""
     shell("import torch")
@@ -409,14 +304,3 @@ def test_a_mark_that_the_compiler_cannot_keep_is_said_to_fail(shell: Any) -> Non
     assert all(fix.reason.startswith("the compiler fails: Constraints violated") for fix in marked)
     assert marked
     assert "If you know" not in str(report)
-
-
-def test_a_line_that_a_later_fix_inserts_is_shown_at_its_place(shell: Any) -> None:
-    shell("import torch")
-    report = shell.report(
-        "%%compile --fix --fix-seconds 600 --backend eager", "def f(x):", "    s = x.sum()", '    print("sum", s.item())',
-        "    m = x.max()", '    print("max", float(m))', "    return s / m", "f(torch.tensor([1., 2.]))",
-    )  # fmt: skip
-    assert "     m = x.max()\n+    result = s / m\n" in report.patch()
-    shown = [line.strip() for line in str(report).splitlines()]
-    assert shown[shown.index("+    result = s / m") - 1] == "m = x.max()"

@@ -8,6 +8,7 @@ from typing import Any
 import nbformat
 import pytest
 from nbclient import NotebookClient
+from unit.extension.test_guarded_display import LINE
 
 CELLS = [
     "%load_ext dynascope\nimport torch\nx = torch.ones(3)",
@@ -22,6 +23,25 @@ CELLS = [
 ]
 
 
+#: the traceback of each of them as a plain cell is that under the magic
+FAILING = [
+    "y = x + 1\n\nz = y.reshape(7)\nw = 1",
+    "y = x + 1\nprint('a')\nq = 1 / 0\n",
+    "for i in range(3):\n    y = x + 1\n    print('a')\n    y = y + {}[i]",
+    "h = lambda t: t.reshape(9)\nprint('a')\nh(x)",
+    "def g(x, *rest, k=1):\n    x = x + 1\n    torch._dynamo.graph_break()\n\n    return x.reshape(7)\n"
+    "def f(x):\n    torch._dynamo.graph_break()\n    torch._dynamo.graph_break()\n    return g(x)\nf(x)",
+]
+QUIET = "%%compile --backend eager --view none"
+#: a report that cannot be shown
+UNDRAWN = [
+    "import os, dynascope.widgets.view as view\ndel os.environ['DYNASCOPE_DRAWING_ERRORS']\n"
+    "def fail(report): raise KeyError('n3')\nview.view_model = fail",
+    CELLS[1],
+    "dynascope.last().summary.breaks",
+]
+
+
 class WithoutUpdates(NotebookClient):
     """A front end that ignores updates of earlier outputs, as the Jupyter console does, and VS Code when a cell runs again."""
 
@@ -30,10 +50,18 @@ class WithoutUpdates(NotebookClient):
 
 
 @pytest.fixture(scope="module")
-def outputs():
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in CELLS])
-    WithoutUpdates(notebook, kernel_name="python3", allow_errors=True, timeout=600).execute()
-    return [cell.outputs for cell in notebook.cells]
+def client():
+    """One kernel, in which all of these cells have run."""
+    cells = [*CELLS, *(f"{first}\n{text}" for text in FAILING for first in (f"# {QUIET}", QUIET)), *UNDRAWN]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in cells])
+    client = WithoutUpdates(notebook, kernel_name="python3", allow_errors=True, timeout=600)
+    client.execute()
+    return client
+
+
+@pytest.fixture(scope="module")
+def outputs(client):
+    return [cell.outputs for cell in client.nb.cells]
 
 
 def kinds(found):
@@ -70,34 +98,22 @@ def test_capture_none_text_and_usage_error(outputs):
     assert outputs[8][0].data["text/plain"] == "2"
 
 
-FAILING = [
-    "y = x + 1\n\nz = y.reshape(7)\nw = 1",
-    "y = x + 1\nprint('a')\nq = 1 / 0\n",
-    "for i in range(3):\n    y = x + 1\n    print('a')\n    y = y + {}[i]",
-    "h = lambda t: t.reshape(9)\nprint('a')\nh(x)",
-    "def g(x, *rest, k=1):\n    x = x + 1\n    torch._dynamo.graph_break()\n\n    return x.reshape(7)\n"
-    "def f(x):\n    torch._dynamo.graph_break()\n    torch._dynamo.graph_break()\n    return g(x)\nf(x)",
-]
-
-
-@pytest.fixture(scope="module")
-def tracebacks():
-    """(traceback of the plain cell, the same under the magic) of each."""
-    cells = ["%load_ext dynascope\nimport torch\nx = torch.ones(3)"]
-    for text in FAILING:
-        cells += [f"# %%compile --backend eager --view none\n{text}", f"%%compile --backend eager --view none\n{text}"]
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in cells])
-    NotebookClient(notebook, kernel_name="python3", allow_errors=True, timeout=600).execute()
-    shown = [re.sub(r"In\[\d+\]", "In[]", plain("\n".join(cell.outputs[-1].traceback))) for cell in notebook.cells[1:]]
-    return list(zip(shown[::2], shown[1::2], strict=True))
-
-
-def plain(text):
-    return re.sub(r"\x1b\[[0-9;]*m", "", text)
-
-
 @pytest.mark.parametrize("number", range(len(FAILING)))
-def test_a_traceback_is_that_of_the_plain_cell(tracebacks, number):
-    expected, told = tracebacks[number]
+def test_a_traceback_is_that_of_the_plain_cell(outputs, number):
+    first = len(CELLS) + 2 * number
+    shown = [re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(found[-1].traceback)) for found in outputs[first : first + 2]]
+    expected, told = (re.sub(r"In\[\d+\]", "In[]", text) for text in shown)
     assert "Cell In[], line " in expected
     assert told == expected
+
+
+def test_a_report_that_cannot_be_shown(client, outputs):
+    """The line that stands in place of the view and of the report is that of test_guarded_display.py."""
+    view, _, report, result = outputs[-2]
+    assert report.data["text/plain"] == LINE
+    assert "text/html" not in report.data
+    assert result.data["text/plain"] == "tensor([2., 2., 2.])"
+    assert outputs[-1][0].data["text/plain"] == "1"
+    state = client.widget_state[view.data["application/vnd.jupyter.widget-view+json"]["model_id"]]
+    assert state["status"] == {"text": LINE, "kind": "error"}
+    assert state["busy"] is False

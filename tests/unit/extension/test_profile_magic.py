@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
-from dynascope.options import completions
-
 
 def test_profile_of_an_entry_point(shell):
     report = shell.report(
@@ -38,13 +34,6 @@ def test_profile_of_statements_starts_from_the_state_before_them(shell):
     assert x.tolist() == [1, 1, 1]
 
 
-def test_profile_of_a_named_function(shell):
-    shell("def g(a):", "    return a.sin()")
-    report = shell.report("%%compile -f g --profile 2", "for i in range(3):", "    y = g(x)")
-    assert report.profile is not None, report.notes
-    assert [s.graph for s in report.profile.segments if s.kind == "graph"] == ["g0"]
-
-
 def test_a_line_magic_takes_profile_with_and_without_a_number(shell):
     shell("def g(a):", "    return a.sin()")
     assert shell.report("%compile --profile g(x)").profile.calls == 10
@@ -60,17 +49,6 @@ def test_what_cannot_be_undone_is_said(shell, tmp_path):
     shell.ns["path"] = str(tmp_path / "log")
     done = shell("%%compile --profile 2", "def f(a):", "    open(path, 'a').close()", "    return a + 1", "f(x)")
     assert done.text.startswith("dynascope: the call uses open()")
-
-
-@pytest.mark.parametrize("number", ["0", "-1"])
-def test_a_number_of_calls_below_one_is_refused(shell, number):
-    done = shell(f"%%compile --profile={number}", "x + 1")
-    assert "UsageError: --profile takes a whole number of calls, at least 1" in done.text
-
-
-def test_keep_leaves_what_torch_made_and_no_watch(shell):
-    shell.report("%%compile --keep --profile 2", "def f(a):", "    return a + 1", "f(x)")
-    assert hasattr(shell.ns["f"], "_torchdynamo_orig_callable")
 
 
 def test_an_error_of_the_cell_is_not_profiled(shell):
@@ -90,11 +68,6 @@ def test_a_list_of_inputs_is_given_to_what_was_compiled(shell):
     assert report.settings["inputs"] == "sizes"
     assert "float32[5]" in str(report)
     assert "needs another compile" in str(report)
-
-
-def test_tab_completes_the_lists_of_the_notebook(shell):
-    shell.ns.update(batches=[1], bound=3)
-    assert completions("compile", "--profile --inputs b", shell.ns) == ["batches"]
 
 
 def test_inputs_that_cannot_work_are_one_line_before_anything_runs(shell):

@@ -5,12 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from argparse import Namespace
 from pathlib import Path
 
 import pytest
 
-from dynascope import cli, ranks
+from dynascope import ranks
 from dynascope.cli import main
 from dynascope.compiler.ranks import recorder
 from dynascope.compiler.ranks.folder import read_job
@@ -35,19 +34,6 @@ def test_bad_usage_is_one_line_before_anything_runs(
     assert main(["run", "nope.py"]) == 2
     assert capsys.readouterr().err == "dynascope: nope.py: no such file\n"
     assert main(["report", str(tmp_path), "--expect", "nothing=1"]) == 2
-
-
-def test_a_report_of_ranks_is_not_saved_as_dot(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    (tmp_path / "0.rank").touch()  # would be damaged if it was read
-    refused = "dynascope: -o out.dot: the name must end in one of .html .json .txt\n"
-    assert main(["report", str(tmp_path), "-o", "out.dot"]) == 2
-    assert capsys.readouterr().err == refused
-    for name, value in {"RANK": "0", "WORLD_SIZE": "2"}.items():
-        monkeypatch.setenv(name, value)
-    assert main(["run", "-o", "out.dot", __file__]) == 2
-    assert capsys.readouterr().err == refused
 
 
 def ranks_of(monkeypatch: pytest.MonkeyPatch, folder: Path, rank: int, **variables: str) -> ranks.RankRun:
@@ -134,12 +120,6 @@ def test_paths_hold_in_a_program_that_changes_the_directory(
     assert f'File "{tmp_path / "train.py"}", line 3' in traceback[1]
 
 
-def test_one_process_is_alike() -> None:
-    for expected in ("ranks=alike", "ranks = alike, ", " ranks == alike , graphs = 0"):
-        assert cli._expected(Report(), Namespace(expect=expected, err=sys.stderr)) == 0
-    assert cli._expected(Report(), Namespace(expect="ranks = alike, graphs = 1", err=sys.stderr)) == 1
-
-
 def test_variables_of_one_rank_alone_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("TORCHELASTIC_RUN_ID", "CUDA_VISIBLE_DEVICES", "TORCH_TRACE", "TORCHINDUCTOR_CACHE_DIR", "HOME"):
         monkeypatch.setenv(name, "mine")
@@ -147,12 +127,3 @@ def test_variables_of_one_rank_alone_are_not_compared(monkeypatch: pytest.Monkey
     shown = recorder.environment()
     assert shown["NCCL_DEBUG"] == "INFO"
     assert "mine" not in shown.values()
-
-
-def test_a_process_without_a_rank_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("RANK", "WORLD_SIZE"):
-        monkeypatch.delenv(name, raising=False)
-    assert recorder.process_rank() is None
-    monkeypatch.setenv("RANK", "0")  # alone it says nothing: other programs use the name, too
-    assert recorder.process_rank() is None
-    assert os.environ.get("WORLD_SIZE") is None

@@ -25,14 +25,6 @@ def test_value_of_the_last_expression_is_the_result(shell):
     assert shell("%compile --no-fullgraph --backend=eager 'a  b'").result == "a  b"
 
 
-def test_names_before_an_error_are_kept_and_no_stand_in_is_left(shell):
-    done = shell("%%compile", "a = x + 1", "b = a @ torch.ones(7)", "c = 1")
-    assert type(done.error) is RuntimeError
-    assert shell.ns["a"].tolist() == [2, 2, 2]
-    assert "b" not in shell.ns
-    assert "c" not in shell.ns
-
-
 def test_name_that_may_not_be_bound_raises_name_error(shell):
     done = shell("%%compile", "if x.sum() < 0:", "    y = 1", "z = x + 1", "print(y)")
     assert type(done.error) is NameError
@@ -202,21 +194,6 @@ def test_what_a_training_loop_calls_is_compiled(shell):
     assert "torch_dynamo" not in repr(shell.ns["model"].forward)
 
 
-def test_modules_of_one_class_have_their_own_names(shell):
-    made = ("a, b = torch.nn.Linear(3, 4), torch.nn.Linear(4, 1)", "optimizer = torch.optim.SGD(a.parameters())")
-    report = shell.report("%%compile", *made, "for _ in range(2):", "    b(a(x)).sum().backward()", "    optimizer.step()")
-    assert [frame.name for frame in report.frames if frame.status == "compiled"] == ["a", "b"]
-    assert report.compiled == ["a", "b"]
-
-
-def test_a_step_without_a_loop_is_compiled_up_to_backward(shell):
-    shell(*TRAINING[:2])
-    report = shell.report("%%compile", "loss = model(x).square().sum()", "loss.backward()", "optimizer.step()", "print(loss)")
-    assert report.compiled == ["the cell's statements"]
-    assert (report.summary.graphs, report.summary.breaks) == (1, 0)
-    assert report.notes == ["lines 3–4 ran uncompiled (backward or optimizer steps)."]
-
-
 @pytest.mark.parametrize(
     "loop",
     [
@@ -234,13 +211,6 @@ def test_what_a_loop_with_a_graph_break_calls_is_compiled(shell, loop):
     assert report.notes[-1].endswith("ran uncompiled (the compiler gave up); what they call is compiled: helper, model.")
 
 
-def test_an_error_in_statements_that_the_compiler_gave_up_on_has_one_frame_of_the_cell(shell):
-    shell("model = torch.nn.Sequential(torch.nn.ReLU())")
-    done = shell("%%compile", "for t in [x, x]:", "    model(t).sum().item()", "    1 / 0")
-    assert type(done.error) is ZeroDivisionError
-    assert done.text.count("Cell In") == 1
-
-
 def test_calls_of_what_is_not_for_the_compiler_stay_plain(shell):
     shell("import contextlib", "@contextlib.contextmanager", "def timed(name): yield name",
           "@torch.compiler.disable", "def off(t): return t + 1",
@@ -253,13 +223,6 @@ def test_calls_of_what_is_not_for_the_compiler_stay_plain(shell):
     assert report.summary.graphs == 1
 
 
-def test_a_loop_over_a_loader_is_not_tried(shell):
-    shell("loader = torch.utils.data.DataLoader([x, x])", "model = torch.nn.Sequential(torch.nn.ReLU())")
-    report = shell.report("%%compile", "for t in loader:", "    out = model(t)")
-    assert report.compiled == ["model"]
-    assert (report.summary.graphs, report.summary.breaks) == (1, 0)
-
-
 def test_a_name_that_is_not_defined_is_no_bug_of_the_compiler(shell):
     done = shell("%%compile -o report", "missing(x)")
     assert type(done.error) is NameError
@@ -270,25 +233,8 @@ def test_a_name_that_is_not_defined_is_no_bug_of_the_compiler(shell):
     assert "note: line 2 ran uncompiled (the compiler gave up)." in text
 
 
-def test_a_copy_of_a_modules_state_is_whole(shell):
-    shell("import copy", "model = torch.nn.Linear(3, 2)")
-    report = shell.report(
-        "%%compile", "best = copy.deepcopy(model.state_dict())", "y = model(x)", "model.load_state_dict(best)"
-    )
-    assert list(shell.ns["best"]) == ["weight", "bias"]
-    assert (report.summary.graphs, report.summary.breaks) == (1, 0)
-    assert report.notes == ["lines 2, 4 ran uncompiled (states of modules and copies)."]
-
-
 @pytest.mark.parametrize("setting", ["torch.manual_seed(0)", "random.seed(0)", "torch.use_deterministic_algorithms(False)"])
 def test_a_seed_is_no_graph_break(shell, setting):
     shell("import random")
     report = shell.report("%%compile", setting, "y = x + 1")
     assert (report.summary.graphs, report.summary.breaks, report.notes) == (1, 0, [])
-
-
-def test_a_training_step_that_runs_again_has_the_same_report(shell):
-    cell = ("model = torch.nn.Linear(3, 1)", "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)",
-            "def step(t):", "    model(t).sum().backward()", "    optimizer.step()", "step(x)")  # fmt: skip
-    first, second = (shell.report("%%compile", *cell).summary for _ in range(2))
-    assert (second.recompiles, second.resumes, second.graphs) == (0, first.resumes, first.graphs)

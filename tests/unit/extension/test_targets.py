@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-import threading
 
 import pytest
 import torch
 
 import dynascope
-from dynascope.cell import named
 
 BREAKS = ["def f(x):", "    torch._dynamo.graph_break()", "    return x + 1"]
 
@@ -72,22 +70,6 @@ def test_a_module_of_an_earlier_cell_is_called_by_all_its_names(shell, module, c
     assert (report.summary.graphs, report.notes) == (1, [])
 
 
-def test_two_names_of_one_function_are_both_called(shell):
-    shell("class A(torch.nn.Module):", "    def forward(self, x): return x + 1", "class B(A): pass", *BREAKS, "g = f")
-    for names, call in ((("A", "B"), "B()(x)"), (("f", "g"), "g(x)")):
-        report = shell.report(f"%%compile -f {names[0]} -f {names[1]}", call)
-        assert not [note for note in report.notes if "not called" in note]
-
-
-def test_a_method_gets_one_entry_point_however_often_it_is_looked_up(shell, monkeypatch):
-    made = []
-    add = named.NamedTargets._add
-    monkeypatch.setattr(named.NamedTargets, "_add", lambda self, name, value: (made.append(name), add(self, name, value)))
-    shell("class A:", "    def m(self, x): return x + 1", "a = A()")
-    assert shell("%%compile -f a.m", "a.m(x)", "a.m(x)", "a.m(x)").result.tolist() == [2, 2, 2]
-    assert made == ["a.m"]
-
-
 def test_function_the_user_compiled_before_is_traced_and_stays_a_cache_hit(shell):
     shell("count = []", "def backend(gm, inputs):", "    count.append(1)", "    return gm.forward",
           "@torch.compile(backend=backend)", *BREAKS, "f(x)", "def g(x): return f(x)")  # fmt: skip
@@ -108,13 +90,6 @@ def test_users_compiled_caller_sees_the_plain_function(shell):
     graphs = len(shell.ns["count"])
     shell("user(x)")
     assert len(shell.ns["count"]) == graphs
-
-
-def test_name_defined_by_the_cell(shell):
-    report = shell.report("%%compile -f f", *BREAKS, "f(x)")
-    assert report.summary.breaks == 1
-    report = shell.report("%%compile -f f", "def f(x):", "    return x * 3", "f(x)")
-    assert (report.summary.graphs, report.summary.breaks) == (1, 0)
 
 
 def test_compiled_function_stays_as_it_was_after_an_error_and_an_interrupt(shell):
@@ -139,15 +114,6 @@ def test_a_thread_that_leaves_compiled_code_does_not_disturb_another(shell):
     assert torch.equal(shell.ns["out"][0], torch.ones(3).cos() * 2)
     assert not any("was not called" in note for note in report.notes)
     assert "k" in [frame.name for frame in report.frames]
-
-
-def test_other_threads_may_call_it(shell):
-    shell(*BREAKS, "import threading")
-    done = shell("%%compile -f f", "out = []", "t = threading.Thread(target=lambda: out.append(f(x)))",
-                 "t.start(); t.join(); f(x)")  # fmt: skip
-    assert done.error is None
-    assert torch.equal(shell.ns["out"][0], torch.full((3,), 2.0))
-    assert threading.active_count() >= 1
 
 
 def test_uncalled_target_is_told(shell):
@@ -222,23 +188,3 @@ def test_a_call_with_nothing_to_compile_makes_all_later_ones_eager(shell):
     assert note.startswith("f had nothing to compile in call 1. After such a call torch runs a function eagerly")
     assert "as in 2 later calls" in note
     assert shell.report("%%compile -f f", "for scale in (True, True): f(torch.ones(3), scale)").notes == []
-
-
-def test_a_recompile_that_gives_no_version_has_none_counted(shell):
-    shell("def f(x, name):", "    if name == 'sin': return x.sin()", "    raise ValueError(name)")
-    done = shell(
-        "%%compile -f f --view text", "f(torch.ones(3), 'sin')", "try: f(torch.ones(3), 'cos')", "except ValueError: pass"
-    )
-    text = " ".join(done.text.split())
-    assert "no new version: it runs eagerly from now on)" in text
-    assert "of 8 versions" not in text
-
-
-@pytest.mark.parametrize(("skips", "ran"), [(True, 0), (False, 1)])
-def test_hooks_added_after_a_compile_run_only_if_torch_checks_for_them(shell, skips, ran):
-    """A known difference; the documentation names the setting."""
-    shell("net, seen = torch.nn.Sequential(torch.nn.ReLU()), []", "def f(x): return net(x)")
-    body = ["f(x)", "net[0].register_forward_hook(lambda *given: seen.append(1))", "f(x)"]
-    with torch._dynamo.config.patch(skip_nnmodule_hook_guards=skips):
-        shell.report("%%compile -f f", *body)
-    assert len(shell.ns["seen"]) == ran

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -90,25 +89,6 @@ def tries_a_call(x: torch.Tensor) -> torch.Tensor:
 def breaks(x: torch.Tensor) -> torch.Tensor:
     torch._dynamo.graph_break()
     return x + 1
-
-
-LAYER = torch.nn.Linear(3, 3)
-
-
-def makes_an_optimizer(x: torch.Tensor) -> torch.Tensor:
-    print(end="")
-    layers = torch.nn.ModuleList([LAYER])
-    torch.optim.SGD(layers.parameters(), lr=0.1)
-    return x + 1
-
-
-def test_a_resumed_function_is_skipped_because_of_the_break_that_stopped_it_not_of_one_that_an_earlier_attempt_met() -> None:
-    report = dynascope.explain(makes_an_optimizer, backend="eager")(torch.ones(3))
-    skipped = next(f for f in report.frames if f.status == "skipped")
-    met = [b for b in report.breaks for hit in b.hits if hit.frame == skipped.id]
-    assert [(skipped.kind, b.file.rpartition("/")[2]) for b in met] == [("resume", "optimizer.py"), ("resume", "module.py")]
-    assert skipped.stopped_by == met[1].id
-    assert f"because of the break at module.py:{met[1].line}: " in " ".join(str(report).split())
 
 
 def test_no_graph_break_in_torchs_own_code_is_said_to_be_the_users() -> None:
@@ -199,15 +179,6 @@ def test_a_break_in_a_package_has_the_users_line_and_no_error_that_did_not_come(
     assert ["reached from", f"test_text_says.py:{line}", ""] in facts
 
 
-def takes_the_time(x: torch.Tensor) -> torch.Tensor:
-    return x + time.perf_counter()
-
-
-@pytest.mark.filterwarnings("ignore:Dynamo does not know how to trace the builtin")
-def test_what_to_do_about_a_builtin_comes_before_whom_to_ask() -> None:
-    assert "→ Call it outside of the compiled code, and pass its result in." in text(takes_the_time)
-
-
 @pytest.mark.parametrize("fullgraph", [False, True])
 def test_no_place_to_make_it_and_no_flag_is_advised_for_a_sparse_tensor(fullgraph: bool) -> None:
     said = text(sparse, fullgraph=fullgraph)
@@ -246,17 +217,6 @@ def test_an_error_that_ended_the_call_at_a_break() -> None:
     assert "(resumed)" not in words
 
 
-def test_a_later_version_resumes_in_the_function_of_an_earlier_one(shell: Any) -> None:
-    """It was not ended by an error that another call has after the break."""
-    shell("import torch")
-    words = shell(
-        "%%compile --backend eager --view text", "def f(x, n):", "    y = x * n", "    torch._dynamo.graph_break()",
-        "    return y.reshape(3, 3)", "for n in (1, 2): f(torch.ones(9), n)", "f(torch.ones(8), 3)",
-    ).text  # fmt: skip
-    assert "(resumed, seen from 3 frames)" in words
-    assert "ended the call here" not in words
-
-
 @pytest.mark.parametrize("when", ["around", "inside"])
 def test_why_nothing_was_compiled(when: str) -> None:
     def program(x: torch.Tensor) -> torch.Tensor:
@@ -273,11 +233,6 @@ def test_why_nothing_was_compiled(when: str) -> None:
     assert 'note: the code ran eagerly, because torch.compiler.set_stance("force_eager") is in force' in words
 
 
-def test_the_switch_of_dynamo() -> None:
-    with torch._dynamo.config.patch(disable=True):
-        assert "note: the code ran eagerly, because Dynamo is switched off" in text(loop)
-
-
 @pytest.mark.parametrize("option", ["", " --fullgraph"])
 def test_a_false_assertion_is_no_condition_on_data(shell, option):
     shell(f"%%compile{option}", "def f(x):", "    assert x.ndim == 2, 'want two dimensions'", "    return x + 1", "f(x)")
@@ -285,12 +240,6 @@ def test_a_false_assertion_is_no_condition_on_data(shell, option):
     assert report.breaks[0].error == "AssertionError: the assertion is false"
     assert "AssertionError: the assertion is false.\n    → The assertion fails in eager code, too" in str(report)
     assert "torch.cond" not in str(report)
-
-
-def test_a_false_assertion_on_a_size_that_varies_is_one_too(shell):
-    cell = ["def f(x):", "    assert x.shape[0] % 2 == 0", "    return x + 1", "for n in (2, 4, 5): f(torch.ones(n))"]
-    assert isinstance(shell("%%compile", *cell).error, AssertionError)
-    assert "→ The assertion fails in eager code, too" in str(dynascope.last())
 
 
 def test_a_call_that_a_caught_assertion_ends_is_not_said_to_be_resumed(shell):
@@ -306,30 +255,6 @@ def test_a_call_that_a_caught_assertion_ends_is_not_said_to_be_resumed(shell):
     report = dynascope.last()
     assert report.summary.graphs == 1
     assert "(the call ends here with AssertionError)" in str(report)
-
-
-def test_the_users_line_of_a_break_in_a_library() -> None:
-    rnn = torch.nn.Sequential(torch.nn.GRU(2, 2))
-
-    def f(x: torch.Tensor) -> torch.Tensor:
-        return x + sum(1 for _ in rnn.parameters())
-
-    report = dynascope.explain(f, backend="eager")(torch.ones(3))
-    assert all(not b.file.endswith("test_text_says.py") for b in report.breaks)
-    assert f"reached from test_text_says.py:{f.__code__.co_firstlineno + 1}" in str(report)
-
-
-def test_a_hint_is_not_cut_before_the_setting_that_it_names() -> None:
-    seen: dict[str, torch.Tensor] = {}
-
-    def inner(x: torch.Tensor) -> torch.Tensor:
-        seen["x"] = x.detach()
-        return x.sin()
-
-    def f(x: torch.Tensor) -> torch.Tensor:
-        return torch.utils.checkpoint.checkpoint(inner, x, use_reentrant=False)
-
-    assert "skip_fwd_side_effects_in_bwd_under_checkpoint" in text(f)
 
 
 def test_a_check_names_the_call_that_it_repeats_and_what_it_leaves_out(shell):
