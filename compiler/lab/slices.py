@@ -16,8 +16,7 @@ cause of the forward with the same autograd sequence number.
 
 Makes the Profile from a profiler's events: segments, shares, and what breaks and guards cost.
 
-The segments are the slices of one call, the one nearest to the median, and the work of the devices in that call.  Each slice
-has the median and the spread of its duration over all calls that ran the same code in the same order.
+The segments are the slices of one call, the one nearest to the median, and the work of the devices in that call.
 
 The cost of a break is the time that would be saved without the break *and* its cause (the code that cannot be compiled): the
 guard checks, prologues and eager Python between the graphs before and after the break, and a copy to Python (`.item()`).  The
@@ -32,14 +31,13 @@ import bisect
 import re
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Any
 
 from dynascope.compiler.report import (
     BreakCost,
-    CostParts,
     EagerOp,
     Frame,
     GuardCosts,
@@ -282,7 +280,11 @@ class _Cutter:
         self.following: Event | None = None
 
     def cut(self, call: Event) -> list[Slice]:
-        self._outside(call)
+        if (skipped := self.outer) is None:
+            self._inside(call, {"kind": "gap", "label": "eager code"}, {"kind": "unaccounted"})
+        else:
+            eager = {"kind": "gap", "label": f"{skipped.name}, skipped", "frame": skipped.id, "break_": skipped.stopped_by}
+            self._inside(call, eager, eager)
         self._count_edges(call)
         return self.slices
 
@@ -301,11 +303,11 @@ class _Cutter:
             self.slices[min(last, bisect.bisect_left(ends, span.start))].edges += 1
             self.slices[min(last, bisect.bisect_right(ends, span.end))].edges += 1
 
-    def _add(self, kind: SegmentKind, start: int, end: int, *, op: str | None = None, **fields: Any) -> None:
+    def _add(self, start: int, end: int, fields: dict[str, Any], op: str | None = None) -> None:
         """Append a slice, or extend the last one if it has the same key and ends at `start`."""
         if end <= start:
             return
-        added = Slice(kind, start, end, **fields)
+        added = Slice(start=start, end=end, **fields)
         last = self.slices[-1] if self.slices else None
         if last is not None and last.key == added.key and last.end == start:
             last.end, added = end, last
@@ -314,55 +316,49 @@ class _Cutter:
         if op is not None:
             added.ops.setdefault(op, [0, 0])[0] += end - start
 
-    def _fill(self, span: Event, between: Callable[[int, int], None], inner: Callable[[Event], None]) -> None:
-        """Call `inner` for each span inside this one, and `between` for the stretches around them."""
+    def _stretches(self, span: Event) -> Iterator[tuple[int, int, Event | None]]:
+        """(start, end, event) of the events inside this one, and of the stretches around them, which have no event."""
         at = span.start
         for child, self.following in zip_longest(span.inside, span.inside[1:]):
-            between(at, child.start)
-            inner(child)
+            yield at, child.start, None
+            yield child.start, child.end, child
             at = child.end
-        between(at, span.end)
+        yield at, span.end, None
 
     # -- outside all compiled regions ------------------------------------------------------------------------
 
-    def _outside(self, call: Event) -> None:
-        skipped = self.outer
-        if skipped is None:
-            eager: dict[str, Any] = {"label": "eager code"}
-            self._fill(call, lambda *stretch: self._add("unaccounted", *stretch), lambda s: self._eager(s, eager))
-        else:
-            self._eager(call, {"label": f"{skipped.name}, skipped", "frame": skipped.id, "break_": skipped.stopped_by})
+    def _inside(self, span: Event, eager: dict[str, Any], own: dict[str, Any], op: str | None = None) -> None:
+        """Add the slices of an event: those of the events inside it, and `own` around them."""
+        for start, end, inner in self._stretches(span):
+            if inner is None:
+                self._add(start, end, own, op)
+            else:
+                self._event(inner, eager, op)
 
-    def _eager(self, span: Event, gap: dict[str, Any], op: str | None = None) -> None:
+    def _event(self, span: Event, eager: dict[str, Any], op: str | None = None) -> None:
         """Add the slices of one event in eager code: a check of guards, a compiled region, a wait, a backward, or an op."""
-        cause = gap.get("break_")
+        cause = {"break_": eager.get("break_")}
         if span.name == GUARD_CHECK:
             found = self.following.region if self.following is not None else None  # a region follows its guards
             frame = self._frame(found) if found is not None else None
-            self._add(
-                "lookup", span.start, span.end, break_=cause, entry=gap.get("entry", 0), frame=frame.id if frame else None
-            )
+            fields = {"kind": "lookup", "entry": eager.get("entry", 0), "frame": frame.id if frame else None}
+            self._add(span.start, span.end, fields | cause)
         elif span.region is not None:
-            self._region(span, cause)
+            self._region(span, span.region, cause["break_"])
         elif span.is_wait:
-            self._add("wait", span.start, span.end, label="" if span.name == DRAIN else span.name, break_=cause)
+            self._add(span.start, span.end, {"kind": "wait", "label": "" if span.name == DRAIN else span.name, **cause})
         elif span.name == BACKWARD or span.name.startswith(_GRAPH_OR_BACKEND):
-            self._backward(span, cause)
+            self._backward(span, cause["break_"])
         else:
-            outermost = op or (span.name if span.kind == "cpu" and span.name != CALL else None)
-            self._fill(
-                span,
-                lambda start, end: self._add("gap", start, end, op=outermost, **gap),
-                lambda inner: self._eager(inner, gap, outermost),
-            )
+            outermost = op or (span.name if span.kind == "cpu" else None)
+            self._inside(span, eager, eager, outermost)
             if op is None and outermost is not None and self.slices and outermost in self.slices[-1].ops:
                 self.slices[-1].ops[outermost][1] += 1
 
     # -- a compiled region -----------------------------------------------------------------------------------
 
-    def _region(self, span: Event, cause: str | None) -> None:
+    def _region(self, span: Event, region: str, cause: str | None) -> None:
         """Add the slices of a compiled region; `cause`: the break after which the region was entered."""
-        region = span.region or ""
         frame = self._frame(region)
         if region not in self.frames:
             self.unknown.add(region)
@@ -371,33 +367,23 @@ class _Cutter:
         ended = self._ended(span)
         # True until the region's graph has run; a region without a graph is past that point from the start
         entering = any(s.name.startswith(_GRAPH_OR_BACKEND) for s in span.inside)
+        after = {"kind": "gap", **entry, "break_": ended or cause}
+        # one graph remains even without any break, so entering the first graph has no cause
+        before = {"kind": "prologue", **entry, "break_": cause if self.has_graph or not entering else None}
+        self.has_graph |= entering
         # if the region calls compiled code, a break ended its graph, even if the report does not know which one
         broken = ended is not None or any(s.name == GUARD_CHECK or s.region is not None for s in span.inside)
-        after = {**entry, "break_": ended or cause}
-        # one graph remains even without any break, so entering the first graph has no cause
-        before = {**entry, "break_": cause if self.has_graph or not entering else None}
-        self.has_graph |= entering
-
-        def own(start: int, end: int) -> None:
-            """Add the region's own code: before its graph, after the break that ended the graph, or before it returns."""
-            if entering:
-                self._add("prologue", start, end, **before)
-            elif broken:
-                self._add("gap", start, end, **after)
-            else:
-                self._add("prologue", start, end, label="return", **before)
-
-        def inside(inner: Event) -> None:
-            nonlocal entering
-            if entering and inner.name.startswith(_GRAPH_OR_BACKEND):
+        at_the_end = after if broken else before | {"label": "return"}
+        for start, end, inner in self._stretches(span):
+            if inner is None:
+                self._add(start, end, before if entering else at_the_end)
+            elif entering and inner.name.startswith(_GRAPH_OR_BACKEND):
                 self._graph(inner, frame, region, before)
                 entering = False
             elif entering or inner.name in (PREGRAPH, WRAPPER):
-                self._add("prologue", inner.start, inner.end, **before)
+                self._add(start, end, before)
             else:
-                self._eager(inner, after)
-
-        self._fill(span, own, inside)
+                self._event(inner, after)
 
     def _frame(self, region: str) -> Frame | None:
         return self.frames.get(region) or self.numbers.get(region.rpartition("/")[0])
@@ -412,7 +398,7 @@ class _Cutter:
 
     def _graph(self, span: Event, frame: Frame | None, region: str, before: dict[str, Any]) -> None:
         """Add the slices of a captured graph; `before`: the fields of the prologue's slices."""
-        graph: dict[str, Any] = {"frame": before["frame"], "entry": before["entry"]}
+        graph: dict[str, Any] = {"kind": "graph", "frame": before["frame"], "entry": before["entry"]}
         if region in self.frames:
             graph["graph"] = frame.graph if frame else None
         else:
@@ -432,24 +418,23 @@ class _Cutter:
         self.entries += 1
         entry = {"frame": forward.get("frame"), "entry": self.entries}
         label = f"backward of {label}" if label else "compiled backward"
-        self._backend(span, {**entry, "graph": graph, "label": label}, {**entry, "break_": because})
+        backward = {"kind": "graph", **entry, "graph": graph, "label": label}
+        self._backend(span, backward, {"kind": "prologue", **entry, "break_": because})
 
     def _backend(self, span: Event, graph: dict[str, Any], prologue: dict[str, Any]) -> None:
         """Add the backend's code (all of `span` if the backend does not mark it) as graph and waits, the rest as prologue."""
         backend = _outermost(span, lambda s: s.name.startswith(BACKEND)) or [span]
         start, end = backend[0].start, backend[-1].end
-        self._add("prologue", span.start, start, **prologue)
-        self._fill(
-            Event("", "cpu", start, end, inside=[wait for s in backend for wait in _outermost(s, lambda s: s.is_wait)]),
-            lambda start, end: self._add("graph", start, end, **graph),
-            lambda wait: self._add("wait", wait.start, wait.end, **{**graph, "label": wait.name}),
-        )
+        self._add(span.start, start, prologue)
+        waits = [wait for s in backend for wait in _outermost(s, lambda s: s.is_wait)]
+        for at, until, wait in self._stretches(Event("", "cpu", start, end, inside=waits)):
+            self._add(at, until, graph if wait is None else graph | {"kind": "wait", "label": wait.name})
         if self.slices and self.slices[-1].kind == "graph":
             for op in _outermost(span, lambda s: s.kind == "cpu" and bool(_OPERATION.fullmatch(s.name))):
                 spent = self.slices[-1].ops.setdefault(op.name, [0, 0])
                 spent[0] += op.end - op.start
                 spent[1] += 1
-        self._add("prologue", end, span.end, **prologue)
+        self._add(end, span.end, prologue)
 
 
 def _skipped_root(report: Report) -> Frame | None:
@@ -489,7 +474,7 @@ def profile_of(
     median = statistics.median_low(totals)  # that of a call, as the parts of one call are shown beside it
     drawn = min(chosen, key=lambda c: abs(c.duration * _SECOND - median))
     result = Profile(calls=len(calls), median_seconds=median, spread=quartiles(totals), profiled_seconds=median)
-    result.segments = [*_segments(drawn, chosen, report), *_device_segments(drawn)]
+    result.segments = [*_segments(drawn, report), *_device_segments(drawn)]
     result.lanes = list(dict.fromkeys(s.lane for s in result.segments))
     result.shares = _shares(chosen)
     result.breaks = break_costs(chosen, report, overhead)
@@ -512,8 +497,8 @@ def graphs_in(events: Iterable[Event], report: Report) -> list[str | None]:
     return list(dict.fromkeys(s.graph for s in slices if s.kind == "graph"))
 
 
-def _segments(drawn: Call, calls: list[Call], report: Report) -> list[Segment]:
-    segments = [
+def _segments(drawn: Call, report: Report) -> list[Segment]:
+    return [
         Segment(
             kind=s.kind, lane="CPU", start=(s.start - drawn.start) * _SECOND, duration=s.duration * _SECOND,
             label=s.label or _label(s, report), frame=s.frame, graph=s.graph, break_=s.break_, ops=_ops(s),
@@ -521,12 +506,6 @@ def _segments(drawn: Call, calls: list[Call], report: Report) -> list[Segment]:
         )
         for s in drawn.slices
     ]  # fmt: skip
-    # calls that took the same path can differ in their waits; then the slices do not correspond, and medians stay unknown
-    if all([s.key for s in c.slices] == [s.key for s in drawn.slices] for c in calls):
-        for position, segment in enumerate(segments):
-            times = [c.slices[position].duration * _SECOND for c in calls]
-            segment.median, segment.spread = statistics.median(times), quartiles(times)
-    return segments
 
 
 def _device_segments(drawn: Call) -> list[Segment]:
@@ -642,33 +621,26 @@ def _skipped(break_: str, slices: list[list[Slice]]) -> BreakCost:
 
 
 def _resumed(break_: str, calls: list[Call], slices: list[list[Slice]], unprofiled: _Unprofiled) -> BreakCost:
-    names = ("lookups", "prologue", "python", "synchronisation")
-    parts: dict[str, list[float]] = {name: [] for name in names}
     ops, totals = [], []
     for call, of_call in zip(calls, slices, strict=True):
-        sums = dict.fromkeys(names, 0.0)
-        still_runs = 0.0
+        total = still_runs = 0.0
         for s in of_call:
             length = unprofiled.length(s)
             if s.kind in ("lookup", "prologue"):
-                sums["lookups" if s.kind == "lookup" else "prologue"] += length
+                total += length
             elif s.kind == "gap":
                 in_ops = sum(t for t, _ in s.ops.values())
                 gone = sum(t for name, (t, _) in s.ops.items() if name in _TO_PYTHON)
-                sums["python"] += max(0, length - in_ops)
-                sums["synchronisation"] += gone
+                total += max(0, length - in_ops) + gone
                 still_runs += in_ops - gone
-        total = min(sum(sums.values()), unprofiled.call)
-        for name in names:
-            parts[name].append(sums[name])
+        total = min(total, unprofiled.call)
         totals.append(min(total, _idle(call, of_call)) if call.device else total)
         ops.append(still_runs)
     return BreakCost(
         break_=break_, seconds=_median(totals), share=statistics.median(totals) / unprofiled.call if unprofiled.call else None,
         spread=quartiles([t * 1e-9 for t in totals]),
         method="device idle" if any(call.device for call in calls) else "gap", calls=len(calls),
-        parts=CostParts(**{name: _median(values) for name, values in parts.items()}), ops_seconds=_median(ops),
-        times=statistics.median(map(_times, slices)),
+        ops_seconds=_median(ops), times=statistics.median(map(_times, slices)),
     )  # fmt: skip
 
 

@@ -121,22 +121,10 @@ class Segment(Part, kw_only=True):
     graph: str | None = None
     #: the break without which this stretch would not be there
     break_: str | None = None
-    #: median duration over all calls that took the same path, and its spread
-    median: float | None = None
-    spread: list[float] = []
     #: the eager ops of a gap, or the operations that a graph calls (not the backend's own kernels), slowest first
     ops: list[EagerOp] = []
     #: number of eager ops that ran in a gap, including those that `ops` leaves out; None: not a gap, or unknown
     op_count: int | None = None
-
-
-class CostParts(Part, kw_only=True):
-    """The parts of a break's cost: seconds in a call, each the median over the calls."""
-
-    lookups: float = 0.0
-    prologue: float = 0.0
-    python: float = 0.0
-    synchronisation: float = 0.0
 
 
 class BreakCost(Part, kw_only=True):
@@ -152,7 +140,6 @@ class BreakCost(Part, kw_only=True):
     method: CostMethod = "gap"
     #: number of calls that `seconds` is the median of
     calls: int = 0
-    parts: CostParts | None = None
     #: time of the gap's eager ops: without the break they would still run, in a graph, at an unknown speed
     ops_seconds: float = 0.0
     #: if the break makes Dynamo skip a frame: how long this frame runs eagerly

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TypedDict
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 from typing_extensions import NotRequired
 
 from dynascope.compiler.report import BreakCost, InputRun, Profile, Report, Segment, plural, seconds, time_text
@@ -182,14 +182,12 @@ def _gathered(segments: list[Segment], drawn: float) -> Iterator[tuple[Segment, 
                 yield replace(longest, start=at), ""
             else:
                 label = f"{len(part)} short stretches within {within} like {longest.label!r}; their order is not drawn"
-                yield replace(longest, start=at, duration=taken, median=None, ops=[]), label
+                yield replace(longest, start=at, duration=taken, ops=[]), label
             at += taken
 
 
 def _segment(s: Segment, label: str, drawn: float, lane: int, places: Places) -> TimeSegment:
     full = f"{label or s.label}: {time_text(s.duration)}"
-    if s.median is not None and s.spread:
-        full += f" (median {time_text(s.median)}, half of the calls {' to '.join(time_text(v) for v in s.spread)})"
     if s.ops:
         full += "; ops: " + ", ".join(f"{o.name} {time_text(o.seconds)}" for o in s.ops[:5])
     x, w = (round(value / drawn, 6) if drawn else 0.0 for value in (s.start, s.duration))
@@ -223,11 +221,9 @@ def cost_method(cost: BreakCost) -> str:
 
 def cost_facts(cost: BreakCost) -> list[list[str]]:
     """Facts about the cost of a break, for the detail of the break."""
-    parts = asdict(cost.parts).items() if cost.parts else ()
     return facts(
         ("run time", cost_words(cost), ""),
         ("reached", f"{cost.times:g} times a call" if cost.times > 1 else "", ""),
-        *((f"  {name}", time_text(value) if value > 0 else "", "") for name, value in parts),
         ("  tensor ops in the gap", f"{time_text(cost.ops_seconds)}, not counted" if cost.ops_seconds > 0 else "", ""),
     )
 

@@ -17,7 +17,6 @@ from typing import Any
 
 import pytest
 import torch
-from msgspec.structs import asdict
 from programs import NOTICES_ATTRIBUTES
 
 from dynascope.compiler.driver import explain
@@ -106,12 +105,10 @@ def test_breaks_are_ranked_by_what_they_cost(name: str) -> None:
     assert next(iter(costs)) == "sleep"
     assert costs["sleep"].seconds is not None
     assert costs["sleep"].seconds > 0.002
-    assert costs["if"].parts.synchronisation > 0
     how = "how long the device had nothing to do" if name.endswith("cuda") else "the time from the end of the graph before"
     for cost in costs.values():
         assert cost.times == 1
         assert cost_method(cost).startswith(how)
-        assert cost.seconds == pytest.approx(sum(asdict(cost.parts).values()), rel=0.2)
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -200,9 +197,6 @@ def test_the_cost_is_the_gap_the_lookup_and_the_prologue_but_no_tensor_op() -> N
     (cost,) = profile_of(events, one_break()).breaks
     assert cost.seconds == pytest.approx((500 - 100 + 20 + 30) * 1e-9)
     assert cost.ops_seconds == pytest.approx(100e-9)
-    assert asdict(cost.parts) == pytest.approx(
-        {"lookups": 20e-9, "prologue": 30e-9, "python": 380e-9, "synchronisation": 20e-9}
-    )
     assert "tensor ops in the gap" in cost_method(cost)
 
 
@@ -234,8 +228,8 @@ def test_median_and_spread_over_calls_that_went_the_same_way() -> None:
     events = [e for i, gap in enumerate(gaps) for e in a_call(i * 100_000, gap)]
     odd = [event(CALL, 900_000, 900_100)]
     profile = profile_of([*events, *odd], one_break())
-    gap = next(s for s in profile.segments if s.kind == "gap")
-    assert (profile.calls, gap.median, gap.spread) == (6, pytest.approx(600e-9), pytest.approx([500e-9, 700e-9]))
+    (cost,) = profile.breaks
+    assert (profile.calls, cost.seconds, cost.spread) == (6, pytest.approx(650e-9), pytest.approx([550e-9, 750e-9]))
     assert "5 of 6 calls went the same way" in profile.notes[0]
 
 
@@ -387,15 +381,6 @@ def test_waiting_inside_a_graph_is_waiting() -> None:
         ("wait", 130, 150),
         ("graph", 150, 200),
     ]
-
-
-def test_calls_that_wait_in_other_places_have_no_medians() -> None:
-    """Both take the same way, and have as many slices."""
-    waits = [event("cudaStreamSynchronize", at, at + 5, "runtime", at) for at in (200, 100_695)]
-    events = [*a_call(), *a_call(100_000), *waits]
-    one, other = read_calls(events, one_break())
-    assert (one.path, len(one.slices)) == (other.path, len(other.slices))
-    assert {s.median for s in profile_of(events, one_break()).segments} == {None}
 
 
 def test_on_a_device_a_break_costs_what_the_device_stands_idle() -> None:
