@@ -189,6 +189,8 @@ class CellRun:
         """Add the report to the cell's history, bind it to the name of `--output` and show it."""
         self.report = report
         use_raw_texts(self.shell, report, self.cell.file)
+        if any(fixes is not None and fixes.cells for fixes in (report.fix_set, report.conditional_fix_set)):
+            report.patched_by = "%fix"
         if self.key is None:
             self.key = history_key(cell_id(self.shell), report, self.cell.text)
         previous = add_to_history(self.key, report)
@@ -439,7 +441,8 @@ def use_raw_texts(shell: Any, report: Report, ran: str) -> None:
 
 def _use_raw_texts(shell: Any, fixes: FixSet, ran: str) -> None:
     texts: dict[str, str] = {}
-    for file in dict.fromkeys([*fixes.cells, *([ran] if fixes.settings.get("dynamic") is True else [])]):
+    with_dynamic = [ran] if fixes.settings.get("dynamic") is True else []
+    for file in sorted({*fixes.cells, *with_dynamic}, key=lambda file: cell_number(file) or 0):
         edits = [edit for edit in fixes.edits if edit.file == file]
         raw = raw_cell(shell, cell_number(file) or 0)  # IPython has no In[0]
         if raw:
@@ -463,6 +466,5 @@ def _with_options(text: str, fixes: FixSet) -> str:
 
 def latest_fixed_cell(fixes: FixSet) -> tuple[str, list[str]] | None:
     """The fixed text of the latest cell that changes, and the names of the other cells that change; None if none does."""
-    cells = fixes.cells
-    files = sorted(cells, key=lambda file: cell_number(file) or 0)
-    return (cells[files[-1]], [f"In[{cell_number(file)}]" for file in files[:-1]]) if files else None
+    *others, file = [*fixes.cells] or [""]
+    return (fixes.cells[file], [f"In[{cell_number(other)}]" for other in others]) if file else None

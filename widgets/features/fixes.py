@@ -40,15 +40,11 @@ class FixRow(TypedDict):
 
 
 class FixBody(TypedDict):
-    """The changes for one break or recompile.
-
-    `cell`: the new text of its cell with all verified changes, or ""; `conditional_cell`: with the conditional ones, too.
-    """
+    """The changes for one break or recompile; `copies`: what buttons copy, by their labels."""
 
     chosen: list[FixRow]
     others: list[FixRow]
-    cell: str
-    conditional_cell: str
+    copies: dict[str, str]
 
 
 def fixes_summary(report: Report) -> str:
@@ -127,9 +123,10 @@ def how_to_apply(report: Report) -> str:
         return ""
     sure = report.fix_set is not None and bool(report.fix_set.fixes)
     if fixes.edits and not report.patched_by.startswith("report."):
-        words = [f"{report.patched_by} writes the fixes into the files"] if sure else []
+        verb, where = ("puts", "into a new cell") if report.patched_by == "%fix" else ("writes", "into the files")
+        words = [f"{report.patched_by} {verb} the fixes {where}"] if sure else []
         if fixes is not report.fix_set:
-            rest = "writes those that hold under a condition, too" if sure else "writes the fixes into the files"
+            rest = f"{verb} those that hold under a condition, too" if sure else f"{verb} the fixes {where}"
             words.append(f"{report.patched_by} --conditional {rest}")
         return "; ".join(words)
     if fixes.edits:
@@ -244,6 +241,16 @@ def is_refused(tried: Sequence[Fix]) -> bool:
     return "refused" in verdicts and not any(fix.chosen for fix in tried)
 
 
+def copies(report: Report, file: str = "") -> dict[str, str]:
+    """Label of a button -> what it copies: a cell with the verified changes, and with the conditional ones, too.
+
+    It is the cell `file`, or else the latest one that changes.
+    """
+    sets = {"Copy fixed cell": report.fix_set, "Copy cell with conditional fixes": report.conditional_fix_set}
+    cells = {label: fixes.cells for label, fixes in sets.items() if fixes is not None and fixes.fixes and fixes.cells}
+    return {label: printable(texts.get(file) or next(reversed(texts.values()))) for label, texts in cells.items()}
+
+
 def fix_parts(owners: Container[str | None], file: str, places: Places) -> list[Part]:
     """The Fix tab of a break, or of the recompiled frames of one function; [] if no change was considered for them.
 
@@ -253,15 +260,10 @@ def fix_parts(owners: Container[str | None], file: str, places: Places) -> list[
     if not own:
         return []
     chosen = [fix for fix in own if fix.chosen]
-
-    def cell(fixes: FixSet | None, verdict: FixVerdict) -> str:
-        return printable(fixes.cells.get(file, "")) if fixes is not None and any(f.verdict == verdict for f in chosen) else ""
-
     body: FixBody = {
         "chosen": [fix_row(fix, places) for fix in chosen],
         "others": [fix_row(fix, places) for fix in own if not fix.chosen][:MOST_CHANGES],
-        "cell": cell(places.report.fix_set, "verified"),
-        "conditional_cell": cell(places.report.conditional_fix_set, "conditional"),
+        "copies": copies(places.report, file) if chosen else {},
     }
     tried = sum(fix.verdict != "untried" and bool(fix.edits or fix.settings) for fix in own)
     name = "Fix" if chosen else f"Fix ({tried} tried)" if tried else "Fix (none)"

@@ -17,7 +17,7 @@ from dynascope.compiler.report import Frame, Graph, Profile, Report, Summary, fi
 from dynascope.compiler.report.overview import causes, package
 from dynascope.widgets.features.breaks import helpful, instead_of, sorted_breaks
 from dynascope.widgets.features.comparisons import CHECK
-from dynascope.widgets.features.fixes import fix_row, fixed_counts, fixes_summary, how_to_apply
+from dynascope.widgets.features.fixes import copies, fix_row, fixed_counts, fixes_summary, how_to_apply
 from dynascope.widgets.features.graphs import splits
 from dynascope.widgets.features.overview import CauseWords, is_large, lower_first
 from dynascope.widgets.features.places import Places
@@ -158,7 +158,8 @@ class Recommendation(TypedDict):
     """What to do first, made of all that is known; `id`: what it is about, for a click.
 
     `left`: what is left after it, "" if nobody has tried it; `more`: further sentences, the most important first; `hints`:
-    whether the compiler's hints name settings that nobody has tried yet, though the calls could be traced again.
+    whether the compiler's hints name settings that nobody has tried yet, though the calls could be traced again; `copies`: what
+    buttons copy, by their labels.
     """
 
     first: str
@@ -166,6 +167,7 @@ class Recommendation(TypedDict):
     left: str
     more: list[str]
     hints: bool
+    copies: dict[str, str]
 
 
 #: what to do, what is left after it ("" if that is not known), and the id of what it is about
@@ -210,7 +212,7 @@ def recommendation(places: Places) -> Recommendation | None:
     return {
         "first": printable(said[0], 1000), "id": id, "left": left,
         "more": [printable(_capital(one), 600) for one in said[1:] if one],
-        "hints": bool(untried) and report.origin == "live" and not report.trials,
+        "hints": bool(untried) and report.origin == "live" and not report.trials, "copies": copies(report),
     }  # fmt: skip
 
 

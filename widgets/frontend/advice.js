@@ -1,5 +1,6 @@
 // What to do first: the one recommendation of a report, in the words that Python made.
 
+import { copyButton } from "./detail.js";
 import { button, h, withCode } from "./dom.js";
 
 /** @import { Context, SelectablePart } from "./view" */
@@ -24,13 +25,14 @@ export function adviceView(ctx) {
     draw({ advice }) {
       node.hidden = !advice;
       if (!advice) return;
-      const { first, id, left, more } = advice;
+      const { first, id, left, more, copies } = advice;
       node.replaceChildren(
         h("b", { text: "Do this first" }),
         id
           ? button("dyn-first", "", () => ctx.select(id), {}, ...withCode(first))
           : h("span", { cls: "dyn-first" }, ...withCode(first)),
         tryIt,
+        ...Object.entries(copies).map(([label, text]) => copyButton(text, label)),
         left ? h("p", { cls: "dyn-left" }, h("i", { text: "Remaining: " }), left) : "",
         ...more.map((sentence) => h("p", { cls: "dyn-left" }, ...withCode(sentence))),
       );

@@ -57,7 +57,7 @@ function fixRow({ words, verdict, gain, assumption, condition, diff }) {
  * @param {FixBody} body
  * @param {Context} ctx
  */
-function fixBody({ chosen, others, cell, conditional_cell }, ctx) {
+function fixBody({ chosen, others, copies }, ctx) {
   const tried = others.map(fixRow);
   const summary = h("summary", { text: `${plural(others.length, "other change")} considered` });
   return h(
@@ -71,8 +71,7 @@ function fixBody({ chosen, others, cell, conditional_cell }, ctx) {
     h(
       "div",
       { cls: "dyn-row" },
-      cell && copyButton(cell, "Copy fixed cell"),
-      conditional_cell && copyButton(conditional_cell, "Copy cell with conditional fixes"),
+      ...Object.entries(copies).map(([label, text]) => copyButton(text, label)),
       ctx.fixButton(),
     ),
     chosen.map(fixRow),
@@ -239,11 +238,7 @@ function partsOf({ kind, parts }, ctx) {
   const [first, ...others] = parts;
   const has = (/** @type {string} */ key) => parts.some((part) => part.key === key);
   if (has("fix") || !(kind === "break" || has("recompile")) || !ctx.fixButton()) return parts;
-  return [
-    first,
-    { key: "fix", name: "Fix", kind: "fix", body: { chosen: [], others: [], cell: "", conditional_cell: "" } },
-    ...others,
-  ];
+  return [first, { key: "fix", name: "Fix", kind: "fix", body: { chosen: [], others: [], copies: {} } }, ...others];
 }
 
 /**

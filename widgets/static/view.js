@@ -28,19 +28,7 @@ items=[...box.querySelectorAll(selector)],at=items.indexOf(closest(event,selecto
 event.metaKey)return;let moves={...arrows!=="horizontal"&&{ArrowUp:at-1,ArrowDown:at+1},...arrows!=="vertical"&&{ArrowLeft:at-
 1,ArrowRight:at+1},Home:0,End:items.length-1},item=items[moves[event.key]];if(item)mark(item),item.focus();else if(enter&&
 (event.key==="Enter"||event.key===" "))enter(items[at]);else if(!(event.key in moves))return;handled(event)}),box.addEventListener(
-"focusin",event=>{let item=closest(event,selector);item&&mark(item)}),mark}function adviceView(ctx){let node=h("section",{cls:"dyn-do","aria-label":"what to do first"}),tryIt=button("dyn-btn","Tr\
-y it",()=>ctx.request(ctx.pending.request({second_call:!0})),{title:"runs the cell again, then traces its calls with eac\
-h of the compiler's hints"});function drawButton(){tryIt.hidden=!ctx.canRun()||!ctx.content?.advice?.hints,tryIt.disabled=
-!!ctx.host.get("busy")}return{node,draw({advice}){if(node.hidden=!advice,!advice)return;let{first,id,left,more}=advice;node.
-replaceChildren(h("b",{text:"Do this first"}),id?button("dyn-first","",()=>ctx.select(id),{},...withCode(first)):h("span",
-{cls:"dyn-first"},...withCode(first)),tryIt,left?h("p",{cls:"dyn-left"},h("i",{text:"Remaining: "}),left):"",...more.map(
-sentence=>h("p",{cls:"dyn-left"},...withCode(sentence)))),drawButton()},drawButton,highlight:()=>()=>{}}}function checkView(ctx){let node=h("section",{cls:"dyn-check","aria-label":"what the check found"}),search2=button("dyn-\
-btn","Where does it begin?",()=>ctx.request(ctx.pending.request({check:"where"})),{title:"runs the cell again, then sear\
-ches the line, what makes it, and what helps"});function drawButton(){search2.hidden=!ctx.canRun()||!ctx.content?.check?.
-searchable,search2.disabled=!!ctx.host.get("busy")}return{node,draw({check}){if(node.hidden=!check?.lines.length,!check)
-return;let{agrees,lines,id}=check;node.classList.toggle("dyn-differs",agrees===!1),node.replaceChildren(h("b",{text:"Che\
-ck"}),search2,id?button("dyn-btn","Show the errors in the graph",()=>ctx.select(id)):"",...lines.map(line=>h("p",{cls:"d\
-yn-left"},...withCode(line)))),drawButton()},drawButton,highlight:()=>()=>{}}}var plural=(n,word)=>`${n} ${word}${n===1?"":"s"}`;function search(content,query){let words=query.trim().toLowerCase();if(!words)
+"focusin",event=>{let item=closest(event,selector);item&&mark(item)}),mark}var plural=(n,word)=>`${n} ${word}${n===1?"":"s"}`;function search(content,query){let words=query.trim().toLowerCase();if(!words)
 return[];let line=/^(?:line\s*|:|l)?(\d+)$/.exec(words),onLine=line?idsOnLine(content.sources,Number(line[1])):new Set,found=[];
 for(let[id,detail]of Object.entries(content.details))(line?detail.line===Number(line[1])||onLine.has(id):`${detail.title}\
  ${detail.code} ${detail.place} ${detail.kind}`.toLowerCase().includes(words))&&found.push(id);return found}function idsOnLine(sources,number){
@@ -201,14 +189,13 @@ let lines=diff.map(line=>h("span",{cls:line[0]==="+"?"dyn-added":line[0]==="-"?"
 `}));return h("div",{cls:`dyn-change dyn-change-${verdict}`},h("p",{},h("b",{"aria-hidden":"true",text:`${VERDICTS[verdict]}\
  `}),...withCode(words)),lines.length>0&&h("pre",{cls:"dyn-code dyn-diff",tabindex:"0"},...lines),gain&&h("p",{cls:"dyn-\
 gain",text:gain}),condition&&h("p",{},h("b",{text:"Condition: "}),...withCode(condition)),assumption&&h("p",{},"Assumes:\
- ",...withCode(assumption)))}function fixBody({chosen,others,cell,conditional_cell},ctx){let tried=others.map(fixRow),summary=h(
-"summary",{text:`${plural(others.length,"other change")} considered`});return h("div",{cls:"dyn-prose"},!chosen.length&&
-!others.length&&h("p",{text:"No changes have been tried. The button runs the cell again, and tries them on copies of its\
- calls."}),h("div",{cls:"dyn-row"},cell&&copyButton(cell,"Copy fixed cell"),conditional_cell&&copyButton(conditional_cell,
-"Copy cell with conditional fixes"),ctx.fixButton()),chosen.map(fixRow),tried.length>0&&h("details",{open:!chosen.length},
-summary,...tried))}function codeBody({text,lang,start}){let pre=h("pre",{cls:lang==="prose"?"dyn-code dyn-wrap":"dyn-cod\
-e",tabindex:"0"});if(lang!=="python"||text.length>MOST_PAINTED)return pre.textContent=text,pre;let open="",lines=text.split(
-`
+ ",...withCode(assumption)))}function fixBody({chosen,others,copies},ctx){let tried=others.map(fixRow),summary=h("summar\
+y",{text:`${plural(others.length,"other change")} considered`});return h("div",{cls:"dyn-prose"},!chosen.length&&!others.
+length&&h("p",{text:"No changes have been tried. The button runs the cell again, and tries them on copies of its calls."}),
+h("div",{cls:"dyn-row"},...Object.entries(copies).map(([label2,text])=>copyButton(text,label2)),ctx.fixButton()),chosen.
+map(fixRow),tried.length>0&&h("details",{open:!chosen.length},summary,...tried))}function codeBody({text,lang,start}){let pre=h(
+"pre",{cls:lang==="prose"?"dyn-code dyn-wrap":"dyn-code",tabindex:"0"});if(lang!=="python"||text.length>MOST_PAINTED)return pre.
+textContent=text,pre;let open="",lines=text.split(`
 `);return lines.forEach((line,i)=>{let box=h("span",start?{"data-n":start+i,cls:"dyn-cl"}:{});open=paintCode(box,line,[],
 open),pre.append(box,i+1<lines.length?`
 `:"")}),pre}function stackBody(stack,ctx){let entries=stack.map(({place,file,line,function:name,source})=>{let link=button(
@@ -230,7 +217,7 @@ return button("dyn-link",text,()=>ctx.select(id))}function factList(facts,ctx){l
 let repeated=i>0&&facts[i-1][0]===label2,cls=label2.startsWith(" ")?"dyn-sub":null;return[h("dt",{text:repeated?"":label2.
 trim(),cls}),h("dd",{},id&&ctx.has(id)?selectLink(value,id,ctx):value)]});return h("dl",{cls:"dyn-facts"},...entries)}function partsOf({
 kind,parts},ctx){let[first,...others]=parts,has=key=>parts.some(part=>part.key===key);return has("fix")||!(kind==="break"||
-has("recompile"))||!ctx.fixButton()?parts:[first,{key:"fix",name:"Fix",kind:"fix",body:{chosen:[],others:[],cell:"",conditional_cell:""}},
+has("recompile"))||!ctx.fixButton()?parts:[first,{key:"fix",name:"Fix",kind:"fix",body:{chosen:[],others:[],copies:{}}},
 ...others]}function detailView(ctx){let node=h("section",{cls:"dyn-detail","aria-label":"detail",tabindex:"-1"}),chosen=new Map,
 opened=new Map;function tabs(detail,id,open){let parts=partsOf(detail,ctx);if(!parts.length)return[];let list=h("div",{cls:"\
 dyn-tabs",role:"tablist","aria-label":"parts"}),panel=h("div",{cls:"dyn-panel",role:"tabpanel"}),mark=roving(list,".dyn-\
@@ -254,7 +241,20 @@ switches(detail),...links.map(([text,href])=>h("a",{cls:"dyn-out",href,...target
 let detail=content.details[id];if(node.hidden=!1,!detail){node.replaceChildren(h("p",{cls:"dyn-hint",text:hint(content)}));
 return}let open=opened.get(id)||new Set;opened.set(id,open);let main=h("div",{cls:"dyn-dmain"},...tabs(detail,id,open));
 node.replaceChildren(heading(detail),h("div",{cls:"dyn-dbody"},main,factList(detail.facts,ctx)))}return{node,show,choose:(kind,part)=>chosen.
-set(kind,part)}}var MARKS2=[["dyn-b-graph dyn-tone-0","0","graph 0 captured this line; it has the same color in the split graph"],["dyn-\
+set(kind,part)}}function adviceView(ctx){let node=h("section",{cls:"dyn-do","aria-label":"what to do first"}),tryIt=button("dyn-btn","Tr\
+y it",()=>ctx.request(ctx.pending.request({second_call:!0})),{title:"runs the cell again, then traces its calls with eac\
+h of the compiler's hints"});function drawButton(){tryIt.hidden=!ctx.canRun()||!ctx.content?.advice?.hints,tryIt.disabled=
+!!ctx.host.get("busy")}return{node,draw({advice}){if(node.hidden=!advice,!advice)return;let{first,id,left,more,copies}=advice;
+node.replaceChildren(h("b",{text:"Do this first"}),id?button("dyn-first","",()=>ctx.select(id),{},...withCode(first)):h(
+"span",{cls:"dyn-first"},...withCode(first)),tryIt,...Object.entries(copies).map(([label2,text])=>copyButton(text,label2)),
+left?h("p",{cls:"dyn-left"},h("i",{text:"Remaining: "}),left):"",...more.map(sentence=>h("p",{cls:"dyn-left"},...withCode(
+sentence)))),drawButton()},drawButton,highlight:()=>()=>{}}}function checkView(ctx){let node=h("section",{cls:"dyn-check","aria-label":"what the check found"}),search2=button("dyn-\
+btn","Where does it begin?",()=>ctx.request(ctx.pending.request({check:"where"})),{title:"runs the cell again, then sear\
+ches the line, what makes it, and what helps"});function drawButton(){search2.hidden=!ctx.canRun()||!ctx.content?.check?.
+searchable,search2.disabled=!!ctx.host.get("busy")}return{node,draw({check}){if(node.hidden=!check?.lines.length,!check)
+return;let{agrees,lines,id}=check;node.classList.toggle("dyn-differs",agrees===!1),node.replaceChildren(h("b",{text:"Che\
+ck"}),search2,id?button("dyn-btn","Show the errors in the graph",()=>ctx.select(id)):"",...lines.map(line=>h("p",{cls:"d\
+yn-left"},...withCode(line)))),drawButton()},drawButton,highlight:()=>()=>{}}}var MARKS2=[["dyn-b-graph dyn-tone-0","0","graph 0 captured this line; it has the same color in the split graph"],["dyn-\
 b-break","✂","graph break: the compiler cannot trace this expression, so Python runs it"],["dyn-b-skip","–","a line \
 of a skipped or failed frame: it runs eagerly"],["dyn-b-skip","…","a line of a compile without a recorded end"],["dyn-\
 no dyn-in-allow","7","a region in which graph breaks are allowed"],["dyn-no dyn-in-error","7","a region in which graph b\

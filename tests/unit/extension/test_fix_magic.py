@@ -281,7 +281,7 @@ def test_all_that_a_fix_assumes_is_shown(shell: Any) -> None:
     text = " ".join(str(report).split())
     assert f"assumes: {fix.assumption}" in text
     assert "Greatest absolute difference: " in text, "how the unchanged program differs from eager"
-    assert "`with report.fixed() as f:` gives the fixed function" in text
+    assert ". %fix puts the fixes into a new cell" in text
 
 
 def test_what_was_not_tried_is_not_said_to_be_impossible(shell: Any) -> None:

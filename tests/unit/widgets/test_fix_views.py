@@ -22,7 +22,7 @@ def test_a_break_shows_its_fix_and_what_was_refused() -> None:
     assert chosen["assumption"] == "It is printed later"
     assert other["words"] == "Drop it: a printed line is lost"  # it has no change that could be refused
     assert (other["verdict"], other["diff"]) == ("refused", [])
-    assert part["body"]["cell"] == "x = 1\n"
+    assert part["body"]["copies"] == {"Copy fixed cell": "x = 1\n"}
     assert model["advice"] is not None
     assert "1 of 1 graph break can be fixed: 2 graphs → 1. report.patch() is the diff" in model["advice"]["first"]
     assert not model["fixable"]
@@ -96,7 +96,7 @@ def test_where_nothing_was_verified_no_fixed_cell_is_offered() -> None:
     (part,) = [p for p in view_model(report)["details"][report.breaks[0].id]["parts"] if p["kind"] == "fix"]
     assert part["name"] == "Fix (1 tried)"
     assert part["body"]["chosen"] == []
-    assert part["body"]["cell"] == ""
+    assert part["body"]["copies"] == {}
 
 
 def test_only_changes_that_were_tried_are_counted() -> None:

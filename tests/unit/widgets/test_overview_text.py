@@ -41,6 +41,7 @@ from dynascope.widgets.features.overview import (
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.source_view import source_view
 from dynascope.widgets.features.summary import Recommendation, recommendation
+from dynascope.widgets.model import view_model
 from dynascope.widgets.render.text import to_details, to_text
 from dynascope.widgets.words import listing, shorten
 
@@ -282,6 +283,12 @@ def test_a_break_that_stays_without_the_conditional_fixes_is_under_a_condition()
     assert "--apply --conditional writes those that hold under a condition, too" in advice(report)["first"]
     report.fix_set.fixes = []
     assert ". dynascope fix --apply --conditional writes the fixes into the files" in advice(report)["first"]
+    report.patched_by, report.conditional_fix_set.cells = "%fix", {"<cell 1>": "old", "<cell 2>": "torch._dynamo.config..."}
+    assert ". %fix --conditional puts the fixes into a new cell" in advice(report)["first"]
+    # also beside a break in a library, whose file is no cell
+    copied = {"Copy cell with conditional fixes": "torch._dynamo.config..."}
+    details = view_model(report)["details"][report.breaks[0].id]["parts"]
+    assert advice(report)["copies"] == copied == next(part["body"] for part in details if part["key"] == "fix")["copies"]
 
 
 def test_causes_are_called_costly_only_where_times_were_measured() -> None:
