@@ -40,13 +40,11 @@ from dynascope.widgets.features.places import Places
 
 CELL = "/tmp/ipykernel_1/1234.py"
 VERSIONS: dict[str, str | None] = {"dynascope": "0.1.0", "torch": "2.13.0", "python": "3.11"}
-SETTINGS: dict[str, Any] = {
+SETTINGS: dict[str, Any] = dict.fromkeys(("error_on_graph_break", "dynamic", "device")) | {
     "fullgraph": False,
-    "error_on_graph_break": None,
     "backend": "inductor",
-    "dynamic": None,
-    "device": None,
 }
+BREAK = "torch._dynamo.graph_break()"
 URL = "https://meta-pytorch.github.io/compile-graph-break-site/gb/gb0025.html"
 
 
@@ -77,46 +75,39 @@ def graph(id: str, frame: str, ops: list[tuple[str, str, int]], **more: Any) -> 
 
 def frame(id: str, compile_id: str, name: str, line: int, **more: Any) -> Frame:
     """A compiled frame of the cell In[3]."""
-    values: dict[str, Any] = {
-        "code_name": name,
-        "file": CELL,
-        "cell": 3,
-        "compile_seconds": 0.21,
-        "guard_count": 4,
-    }
+    values: dict[str, Any] = {"code_name": name, "file": CELL, "cell": 3, "compile_seconds": 0.21, "guard_count": 4}
     return Frame(id=id, compile_id=compile_id, name=name, line=line, **(values | more))
 
 
-def broken(id: str, line: int, code: str, text: str, **more: Any) -> Break:
+def resumed(id: str, of: str, break_: str, at: int, resume: Resume, name: str = "f", **more: Any) -> Frame:
+    """The frame that goes on with frame `of` after a break in line `at`."""
+    code_name = f"torch_dynamo_resume_in_{name}_at_{at}"
+    values: dict[str, Any] = {"kind": "resume", "code_name": code_name, "continues": of, "break_": break_, "resume": resume}
+    return frame(id, f"{id[1:]}/0", name, resume.line, **(values | more))
+
+
+def broken(id: str, line: int, code: str = BREAK, text: str = "", **more: Any) -> Break:
     """A break in the cell at `code` within the line `text`."""
+    text = text or f"    {code}"
     column = text.index(code)
+    kind = more.get("type", f"Call to `{BREAK}`")
     values: dict[str, Any] = {
-        "type": "Call to `torch._dynamo.graph_break()`",
+        "type": kind,
+        "reason": kind,
         "gb_ids": ["GB0025"],
         "urls": [URL],
         "function": "f",
-        "reason": "Call to `torch._dynamo.graph_break()`",
         "explanation": "User-inserted graph break. Message: None",
-        "hints": ["Remove the `torch._dynamo.graph_break()` call."],
+        "hints": [f"Remove the `{BREAK}` call."],
         "error_on_graph_break": False,
         "region": FlagOrigin(kind="default"),
         "fullgraph": False,
         "allowed": False,
         "text": "Graph break in user code at In[3]:4\n  Explanation: User-inserted graph break.\n  Hint: Remove the call.",
-    }
-    b = Break(
-        id=id,
-        file=CELL,
-        line=line,
-        column=column,
-        end_line=line,
-        end_column=column + len(code),
-        cell=3,
-        source=text,
-        **(values | more),
-    )
-    if not b.stack:
-        b.stack = [StackEntry(file=CELL, line=line, function=b.function, cell=3, source=text, column=column)]
+    } | more
+    place: dict[str, Any] = {"file": CELL, "line": line, "column": column, "cell": 3, "source": text}
+    b = Break(id=id, end_line=line, end_column=column + len(code), **place, **values)
+    b.stack = b.stack or [StackEntry(function=b.function, **place)]
     return b
 
 
@@ -150,55 +141,19 @@ ONE = (
 
 def one_break() -> Report:
     """One break, resumed."""
-    b = broken(
-        "b0",
-        4,
-        "torch._dynamo.graph_break()",
-        "    torch._dynamo.graph_break()",
-        hits=[Hit(frame="f0", line=4, outcome="resumed", resumes=["f1"])],
-    )
-    return report(
-        ONE,
-        "f",
-        breaks=[b],
-        frames=[
-            frame(
-                "f0",
-                "0/0",
-                "f",
-                1,
-                end_line=6,
-                graph="g0",
-                guards=["check_tensor(L['x'], torch.float32, [8, 16])", "G['torch'] is torch"],
-                bytecode="  2  LOAD_FAST x\n",
-                modified_bytecode="  2  LOAD_GLOBAL __compiled_fn_1\n",
-            ),
-            frame(
-                "f1",
-                "1/0",
-                "f",
-                5,
-                kind="resume",
-                code_name="torch_dynamo_resume_in_f_at_4",
-                continues="f0",
-                break_="b0",
-                resume=Resume(line=5, column=4, locals=["y"], stack=0),
-                graph="g1",
-                end_line=6,
-            ),
-        ],
-        graphs=[
-            graph(
-                "g0",
-                "f0",
-                [("x", "operator.add", 2), ("y", "torch.relu", 3)],
-                end="break",
-                break_="b0",
-                backend_code="# AOT ID: ['0_inference']\nimport torch\n",
-            ),
-            graph("g1", "f1", [("z", "operator.mul", 5), ("sum_1", "torch.Tensor.sum", 6)], end="return", backward="pending"),
-        ],
-    )
+    guards = ["check_tensor(L['x'], torch.float32, [8, 16])", "G['torch'] is torch"]
+    frames = [
+        frame("f0", "0/0", "f", 1, end_line=6, graph="g0", guards=guards, bytecode="  2  LOAD_FAST x\n",
+              modified_bytecode="  2  LOAD_GLOBAL __compiled_fn_1\n"),
+        resumed("f1", "f0", "b0", 4, Resume(line=5, column=4, locals=["y"], stack=0), graph="g1", end_line=6),
+    ]  # fmt: skip
+    graphs = [
+        graph("g0", "f0", [("x", "operator.add", 2), ("y", "torch.relu", 3)], end="break", break_="b0",
+              backend_code="# AOT ID: ['0_inference']\nimport torch\n"),
+        graph("g1", "f1", [("z", "operator.mul", 5), ("sum_1", "torch.Tensor.sum", 6)], end="return", backward="pending"),
+    ]  # fmt: skip
+    hits = [Hit(frame="f0", line=4, outcome="resumed", resumes=["f1"])]
+    return report(ONE, "f", breaks=[broken("b0", 4, hits=hits)], frames=frames, graphs=graphs)
 
 
 NESTED = (
@@ -229,41 +184,17 @@ def nested() -> Report:
     names = [("f", 12, 13), ("g", 9, 10), ("h", 6, 7), ("k", 1, 3)]
     frames, graphs, hits = [], [], []
     for i, (name, line, at) in enumerate(names):
-        frames.append(
-            frame(
-                f"f{i}",
-                f"{i}/0",
-                name,
-                line,
-                end_line=line + (3 if name == "k" else 1),
-                graph=f"g{i}",
-                parent=f"f{i - 1}" if i else None,
-                called_from=names[i - 1][2] if i else None,
-            )
-        )
+        called: dict[str, Any] = {"parent": f"f{i - 1}", "called_from": names[i - 1][2]} if i else {}
+        frames.append(frame(f"f{i}", f"{i}/0", name, line, end_line=line + (3 if name == "k" else 1), graph=f"g{i}", **called))
         graphs.append(graph(f"g{i}", f"f{i}", [("a", "torch.sin", at if name != "k" else 2)], end="break", break_="b0"))
-    for i, (name, _, at) in enumerate(reversed(names)):
-        resumed = at + 1 if name == "k" else at
-        frames.append(
-            frame(
-                f"f{4 + i}",
-                f"{4 + i}/0",
-                name,
-                resumed,
-                kind="resume",
-                code_name=f"torch_dynamo_resume_in_{name}_at_{at}",
-                continues=f"f{3 - i}",
-                break_="b0",
-                graph=f"g{4 + i}",
-                resume=Resume(line=resumed, locals=["x"], stack=1),
-            )
-        )
-        graphs.append(graph(f"g{4 + i}", f"f{4 + i}", [("b", "torch.cos", resumed)]))
+    for i, (name, _, at) in enumerate(reversed(names), 4):
+        resume = Resume(line=at + 1 if name == "k" else at, locals=["x"], stack=1)
+        frames.append(resumed(f"f{i}", f"f{7 - i}", "b0", at, resume, name, graph=f"g{i}"))
+        graphs.append(graph(f"g{i}", f"f{i}", [("b", "torch.cos", resume.line)]))
     for i, (_, _, at) in enumerate(names):
         hits.append(Hit(frame=f"f{i}", line=at, outcome="resumed", resumes=[f"f{7 - i}"]))
     stack = [StackEntry(file=CELL, line=at, function=name, cell=3, source=NESTED.splitlines()[at - 1]) for name, _, at in names]
-    b = broken("b0", 3, "torch._dynamo.graph_break()", "    torch._dynamo.graph_break()", function="k", hits=hits, stack=stack)
-    return report(NESTED, "f", frames=frames, graphs=graphs, breaks=[b])
+    return report(NESTED, "f", frames=frames, graphs=graphs, breaks=[broken("b0", 3, function="k", hits=hits, stack=stack)])
 
 
 LOOP = (
@@ -276,86 +207,33 @@ LOOP = (
 def loop() -> Report:
     """A break that resumes, and one in a loop that makes Dynamo skip the frame (the code of the sketch)."""
     log = broken(
-        "b0",
-        4,
-        "log(h)",
-        "    log(h)",
-        function="block",
-        type="Skip calling `torch.compiler.disable()`d function",
-        gb_ids=["GB0098"],
-        reason="Skip calling `torch.compiler.disable()`d function",
+        "b0", 4, "log(h)", function="block", type="Skip calling `torch.compiler.disable()`d function", gb_ids=["GB0098"],
         hits=[Hit(frame="f0", line=4, outcome="resumed", resumes=["f1"])],
         explanation="Dynamo was told not to trace `log`: it is under `torch.compiler.disable` (writes a file).",
         hints=["Remove the `torch.compiler.disable` call from `log`, or call it outside of the compiled function."],
-    )
+    )  # fmt: skip
     prints = broken(
-        "b1",
-        11,
-        "print(step)",
-        "        print(step)",
-        function="decode",
-        type="Failed to trace builtin operator",
-        gb_ids=["GB0059"],
-        reason="Failed to trace builtin operator `print`",
+        "b1", 11, "print(step)", "        print(step)", function="decode", type="Failed to trace builtin operator",
+        reason="Failed to trace builtin operator `print`", gb_ids=["GB0059"], outcome="skipped",
         explanation="Dynamo does not know how to trace builtin operator `print` with argument types ['int'].",
-        hints=["Avoid calling builtin `print` in the compiled region."],
-        outcome="skipped",
-        hits=[Hit(frame="f2", line=11, outcome="skipped")],
-    )
-    return report(
-        LOOP,
-        "block",
-        breaks=[log, prints],
-        frames=[
-            frame("f0", "0/0", "block", 1, end_line=6, graph="g0"),
-            frame(
-                "f1",
-                "1/0",
-                "block",
-                5,
-                kind="resume",
-                code_name="torch_dynamo_resume_in_block_at_4",
-                continues="f0",
-                break_="b0",
-                end_line=6,
-                resume=Resume(line=5, locals=["h"], stack=0),
-                graph="g1",
-            ),
-            frame(
-                "f2",
-                "2/0",
-                "decode",
-                8,
-                end_line=12,
-                status="skipped",
-                reason="graph break in a for loop",
-                break_="b1",
-                stopped_by="b1",
-                parent="f1",
-                called_from=6,
-            ),
-            frame("f3", "3/0", "mix", 14, end_line=15, parent="f2", called_from=10, graph="g2"),
-            frame(
-                "f4",
-                "2/1",
-                "block",
-                6,
-                kind="resume",
-                code_name="torch_dynamo_resume_in_block_at_6",
-                continues="f1",
-                status="empty",
-                reason="only returns",
-                end_line=6,
-                resume=Resume(line=6, locals=[], stack=1),
-            ),
-            frame("f5", "4/0", "_remove", 1, status="ignored", file="/usr/lib/python3.11/weakref.py", cell=None),
-        ],
-        graphs=[
-            graph("g0", "f0", [("h", "operator.matmul", 2), ("h_1", "torch.relu", 3)], break_="b0", end="break"),
-            graph("g1", "f1", [("y", "torch.softmax", 5)]),
-            graph("g2", "f3", [("sin", "torch.sin", 15), ("cos", "torch.cos", 15), ("mul", "operator.mul", 15)]),
-        ],
-    )
+        hints=["Avoid calling builtin `print` in the compiled region."], hits=[Hit(frame="f2", line=11, outcome="skipped")],
+    )  # fmt: skip
+    frames = [
+        frame("f0", "0/0", "block", 1, end_line=6, graph="g0"),
+        resumed("f1", "f0", "b0", 4, Resume(line=5, locals=["h"], stack=0), "block", end_line=6, graph="g1"),
+        frame("f2", "2/0", "decode", 8, end_line=12, status="skipped", reason="graph break in a for loop", break_="b1",
+              stopped_by="b1", parent="f1", called_from=6),
+        frame("f3", "3/0", "mix", 14, end_line=15, parent="f2", called_from=10, graph="g2"),
+        frame("f4", "2/1", "block", 6, kind="resume", code_name="torch_dynamo_resume_in_block_at_6", continues="f1",
+              resume=Resume(line=6, locals=[], stack=1), status="empty", reason="only returns", end_line=6),
+        frame("f5", "4/0", "_remove", 1, status="ignored", file="/usr/lib/python3.11/weakref.py", cell=None),
+    ]  # fmt: skip
+    graphs = [
+        graph("g0", "f0", [("h", "operator.matmul", 2), ("h_1", "torch.relu", 3)], break_="b0", end="break"),
+        graph("g1", "f1", [("y", "torch.softmax", 5)]),
+        graph("g2", "f3", [("sin", "torch.sin", 15), ("cos", "torch.cos", 15), ("mul", "operator.mul", 15)]),
+    ]
+    return report(LOOP, "block", breaks=[log, prints], frames=frames, graphs=graphs)
 
 
 BRANCH = (
@@ -366,101 +244,42 @@ BRANCH = (
 def branch() -> Report:
     """A data-dependent `if`: one break, two resume functions."""
     b = broken(
-        "b0",
-        3,
-        "y.sum() > 0",
-        "    if y.sum() > 0:",
-        type="Data-dependent branching",
-        reason="Data-dependent branching",
-        gb_ids=["GB0170"],
+        "b0", 3, "y.sum() > 0", "    if y.sum() > 0:", type="Data-dependent branching", gb_ids=["GB0170"],
         explanation="Detected data-dependent branching (e.g. `if my_tensor.sum() > 0:`). "
         "Dynamo does not support tracing dynamic control flow.",
         hints=["Use `torch.cond` to express dynamic control flow."],
         hits=[Hit(frame="f0", line=3, outcome="resumed", resumes=["f1", "f2"])],
-    )
-    resumed: dict[str, Any] = {
-        "kind": "resume",
-        "continues": "f0",
-        "break_": "b0",
-        "code_name": "torch_dynamo_resume_in_f_at_3",
-    }
-    return report(
-        BRANCH,
-        "f",
-        breaks=[b],
-        frames=[
-            frame("f0", "0/0", "f", 1, end_line=7, graph="g0"),
-            frame("f1", "1/0", "f", 4, end_line=7, graph="g1", resume=Resume(line=4, locals=["y"]), **resumed),
-            frame("f2", "2/0", "f", 6, end_line=7, graph="g2", resume=Resume(line=6, locals=["y"]), **resumed),
-        ],
-        graphs=[
-            graph("g0", "f0", [("y", "operator.mul", 2), ("sum_1", "torch.sum", 3), ("gt", "operator.gt", 3)], break_="b0"),
-            graph("g1", "f1", [("y_1", "torch.exp", 4), ("add", "operator.add", 7)]),
-            graph("g2", "f2", [("y_1", "torch.neg", 6), ("add", "operator.add", 7)]),
-        ],
-    )
+    )  # fmt: skip
+    frames = [frame("f0", "0/0", "f", 1, end_line=7, graph="g0")]
+    frames += [resumed(f"f{n}", "f0", "b0", 3, Resume(line=2 + 2 * n, locals=["y"]), end_line=7, graph=f"g{n}") for n in (1, 2)]
+    graphs = [
+        graph("g0", "f0", [("y", "operator.mul", 2), ("sum_1", "torch.sum", 3), ("gt", "operator.gt", 3)], break_="b0"),
+        graph("g1", "f1", [("y_1", "torch.exp", 4), ("add", "operator.add", 7)]),
+        graph("g2", "f2", [("y_1", "torch.neg", 6), ("add", "operator.add", 7)]),
+    ]
+    return report(BRANCH, "f", breaks=[b], frames=frames, graphs=graphs)
 
 
 def recompiled() -> Report:
     """The same function compiled again for another shape."""
+    first = frame("f0", "0/0", "f", 1, end_line=2, graph="g0")
+    again = frame("f1", "0/1", "f", 1, end_line=2, graph="g1", recompile_of="f0")
+    failed = [FailedGuard(kind="value", source="n", before="2")]
     return report(
-        "def f(x, n):\n    return x * n\n\nf(a, 2)\nf(a, 3)\n",
-        "f",
-        frames=[
-            frame("f0", "0/0", "f", 1, end_line=2, graph="g0"),
-            frame("f1", "0/1", "f", 1, end_line=2, graph="g1", recompile_of="f0"),
-        ],
-        graphs=[graph("g0", "f0", [("mul", "operator.mul", 2)]), graph("g1", "f1", [("mul", "operator.mul", 2)])],
-        recompiles=[
-            Recompile(
-                frame="f1",
-                of="f0",
-                reasons=["0/0: L['n'] == 2"],
-                failed_guards=[FailedGuard(kind="value", source="n", before="2")],
-            )
-        ],
-    )
+        "def f(x, n):\n    return x * n\n\nf(a, 2)\nf(a, 3)\n", "f", frames=[first, again],
+        graphs=[graph(f.graph or "", f.id, [("mul", "operator.mul", 2)]) for f in (first, again)],
+        recompiles=[Recompile(frame="f1", of="f0", reasons=["0/0: L['n'] == 2"], failed_guards=failed)],
+    )  # fmt: skip
 
 
 def refused() -> Report:
     """fullgraph=True met a break."""
-    b = broken(
-        "b0",
-        4,
-        "torch._dynamo.graph_break()",
-        "    torch._dynamo.graph_break()",
-        outcome="raised",
-        fullgraph=True,
-        hits=[Hit(frame="f0", line=4, outcome="raised")],
-    )
-    r = report(
-        ONE,
-        "f",
-        breaks=[b],
-        frames=[
-            frame(
-                "f0",
-                "0/0",
-                "f",
-                1,
-                end_line=6,
-                status="failed",
-                reason="fullgraph=True allows no graph break",
-                break_="b0",
-                stopped_by="b0",
-                fullgraph=True,
-            )
-        ],
-        error=Failure(
-            type="Unsupported",
-            message="Call to `torch._dynamo.graph_break()`\n  Explanation: User-inserted graph break.",
-            break_="b0",
-            frame="f0",
-            file=CELL,
-            line=4,
-            cell=3,
-        ),
-    )
+    b = broken("b0", 4, outcome="raised", fullgraph=True, hits=[Hit(frame="f0", line=4, outcome="raised")])
+    failed = frame("f0", "0/0", "f", 1, end_line=6, status="failed", reason="fullgraph=True allows no graph break",
+                   break_="b0", stopped_by="b0", fullgraph=True)  # fmt: skip
+    message = f"Call to `{BREAK}`\n  Explanation: User-inserted graph break."
+    error = Failure(type="Unsupported", message=message, break_="b0", frame="f0", file=CELL, line=4, cell=3)
+    r = report(ONE, "f", breaks=[b], frames=[failed], error=error)
     r.settings = SETTINGS | {"fullgraph": True}
     return r
 
@@ -469,35 +288,13 @@ def many(count: int = 100) -> Report:
     """`count` breaks in a row: as many resume functions."""
     lines, frames, graphs, breaks = ["def f(x):"], [frame("f0", "0/0", "f", 1, graph="g0", end_line=2 * count + 1)], [], []
     for i in range(count):
-        lines += [f"    x = x + {i}", "    torch._dynamo.graph_break()"]
-        at = 2 * i + 3
+        lines += [f"    x = x + {i}", f"    {BREAK}"]
+        at, after = 2 * i + 3, f"f{i + 1}"
         graphs.append(graph(f"g{i}", f"f{i}", [("x", "operator.add", at - 1)], break_=f"b{i}"))
-        breaks.append(
-            broken(
-                f"b{i}",
-                at,
-                "torch._dynamo.graph_break()",
-                lines[-1],
-                hits=[Hit(frame=f"f{i}", line=at, outcome="resumed", resumes=[f"f{i + 1}"])],
-            )
-        )
-        frames.append(
-            frame(
-                f"f{i + 1}",
-                f"{i + 1}/0",
-                "f",
-                at + 1,
-                kind="resume",
-                continues=f"f{i}",
-                break_=f"b{i}",
-                code_name=f"torch_dynamo_resume_in_f_at_{at}",
-                resume=Resume(line=at + 1, locals=["x"]),
-                end_line=2 * count + 2,
-                graph=f"g{i + 1}" if i + 1 < count else None,
-                status="compiled" if i + 1 < count else "empty",
-                reason=None if i + 1 < count else "only returns",
-            )
-        )
+        breaks.append(broken(f"b{i}", at, hits=[Hit(frame=f"f{i}", line=at, outcome="resumed", resumes=[after])]))
+        end: dict[str, Any] = {"graph": f"g{i + 1}"} if i + 1 < count else {"status": "empty", "reason": "only returns"}
+        resume = Resume(line=at + 1, locals=["x"])
+        frames.append(resumed(after, f"f{i}", f"b{i}", at, resume, end_line=2 * count + 2, **end))
     lines.append("    return x")
     return report("\n".join(lines), "f", frames=frames, graphs=graphs, breaks=breaks)
 
@@ -510,29 +307,17 @@ def hostile() -> Report:
     r = one_break()
     long = "A" * 50_000 + EVIL + "Z" * 50_000
 
+    texts = ("name", "code_name", "reason", "type", "explanation", "target", "function", "label", "text", "message", "code",
+             "backend_code")  # fmt: skip
+
     def spoil(thing: Any) -> None:
         for name, value in asdict(thing).items():
-            if name in (
-                "name",
-                "code_name",
-                "reason",
-                "type",
-                "explanation",
-                "target",
-                "function",
-                "label",
-                "text",
-                "message",
-                "code",
-                "backend_code",
-            ):
+            if name in texts:
                 setattr(thing, name, EVIL if value is not None else None)
             elif name in ("hints", "guards", "locals", "reasons", "words", "inputs", "outputs"):
                 setattr(thing, name, [EVIL] * 2)
-            elif isinstance(value, Struct):
-                spoil(value)
-            elif isinstance(value, list):
-                for item in value:
+            else:
+                for item in value if isinstance(value, list) else [value]:
                     if isinstance(item, Struct):
                         spoil(item)
 
@@ -545,13 +330,8 @@ def hostile() -> Report:
         thing.file = EVIL
     r.breaks[0].urls = ["javascript:window.pwned=1"]
     r.compiled, r.notes = [long], [EVIL, long]
-    r.sources = [
-        Source(
-            file=EVIL,
-            label=EVIL,
-            excerpts=[Excerpt(line=1, text="\n".join([evil_line] * 3 + ["    " + "x" * 100_000, evil_line, evil_line]))],
-        )
-    ]
+    text = "\n".join([evil_line] * 3 + ["    " + "x" * 100_000, evil_line, evil_line])
+    r.sources = [Source(file=EVIL, label=EVIL, excerpts=[Excerpt(line=1, text=text)])]
     r.error = Failure(type=EVIL, message=long, break_="b0")
     r.settings = {"backend": EVIL, "fullgraph": False, "output": EVIL}
     r.graphs[0].run = alone_run(r.graphs[0])
@@ -595,64 +375,33 @@ def layers_alone() -> Report:
 
 def helper_five_times() -> Report:
     """A helper with one break, called five times: one break, six hits."""
-    text = (
-        "def help(x):\n    torch._dynamo.graph_break()\n    return x + 1\n\ndef f(x):\n"
-        + "    x = help(x * 2)\n" * 5
-        + "    return x\n"
-    )
+    text = f"def help(x):\n    {BREAK}\n    return x + 1\n\ndef f(x):\n" + "    x = help(x * 2)\n" * 5 + "    return x\n"
     frames = [
         frame("f0", "0/0", "f", 5, end_line=11, graph="g0"),
         frame("f1", "1/0", "help", 1, end_line=3, parent="f0", called_from=6),
-        frame(
-            "f2", "2/0", "help", 3, kind="resume", continues="f1", break_="b0", graph="g1", resume=Resume(line=3, locals=["x"])
-        ),
+        resumed("f2", "f1", "b0", 2, Resume(line=3, locals=["x"]), "help", code_name="help", graph="g1"),
     ]
     graphs = [graph("g0", "f0", [("mul", "operator.mul", 6)], break_="b0"), graph("g1", "f2", [("add", "operator.add", 3)])]
     hits = [Hit(frame="f1", line=2, outcome="resumed", resumes=["f2"])]
     for i in range(5):
-        id = "f0" if i == 0 else f"f{2 + i}"
-        hits.append(Hit(frame=id, line=6 + i, outcome="resumed", resumes=[f"f{3 + i}"]))
-        frames.append(
-            frame(
-                f"f{3 + i}",
-                f"{3 + i}/0",
-                "f",
-                6 + i,
-                kind="resume",
-                continues=id,
-                break_="b0",
-                resume=Resume(line=6 + i, locals=[], stack=1),
-                graph=f"g{2 + i}" if i < 4 else None,
-                status="compiled" if i < 4 else "empty",
-                reason=None if i < 4 else "only returns",
-            )
-        )
+        id, after = "f0" if i == 0 else f"f{2 + i}", f"f{3 + i}"
+        hits.append(Hit(frame=id, line=6 + i, outcome="resumed", resumes=[after]))
+        end: dict[str, Any] = {"graph": f"g{2 + i}"} if i < 4 else {"status": "empty", "reason": "only returns"}
+        frames.append(resumed(after, id, "b0", 6 + i, Resume(line=6 + i, locals=[], stack=1), code_name="f", **end))
         if i < 4:
-            graphs.append(graph(f"g{2 + i}", f"f{3 + i}", [("mul", "operator.mul", 7 + i)], break_="b0"))
-    b = broken("b0", 2, "torch._dynamo.graph_break()", "    torch._dynamo.graph_break()", function="help", hits=hits)
-    return report(text, "f", frames=frames, graphs=graphs, breaks=[b])
+            graphs.append(graph(f"g{2 + i}", after, [("mul", "operator.mul", 7 + i)], break_="b0"))
+    return report(text, "f", frames=frames, graphs=graphs, breaks=[broken("b0", 2, function="help", hits=hits)])
 
 
-def big_graph(count: int = 10_000) -> Report:
+def big_graph(count: int = 10_000, source: str = "def f(x):\n    return deep(x)\n") -> Report:
     """One FX graph of `count` nodes."""
     ops = [(f"add_{i}", "operator.add", 2) for i in range(count - 2)]
-    return report(
-        "def f(x):\n    return deep(x)\n",
-        "f",
-        frames=[frame("f0", "0/0", "f", 1, end_line=2, graph="g0")],
-        graphs=[graph("g0", "f0", ops)],
-    )
+    return report(source, "f", frames=[frame("f0", "0/0", "f", 1, end_line=2, graph="g0")], graphs=[graph("g0", "f0", ops)])
 
 
 def layers(count: int = 40) -> Report:
     """One FX graph of `count` layers of twelve nodes each, which know their modules."""
-    ops = [(f"add_{i}", "operator.add", 2) for i in range(12 * count)]
-    r = report(
-        "def f(x):\n    return model(x)\n",
-        "f",
-        frames=[frame("f0", "0/0", "f", 1, end_line=2, graph="g0")],
-        graphs=[graph("g0", "f0", ops)],
-    )
+    r = big_graph(12 * count + 2, "def f(x):\n    return model(x)\n")
     for i, n in enumerate(r.graphs[0].nodes[1:-1]):
         n.module = f"model.layers.{i // 12}.{'attention' if i % 12 < 7 else 'mlp.up'}"
     return r
@@ -668,64 +417,42 @@ REGIONS = (
 def regions() -> Report:
     """Breaks in regions: two allowed, one an error; the error is caught by the user's code."""
     allowed: dict[str, Any] = {"allowed": True, "error_on_graph_break": False}
+    within = [FlagOrigin(kind="with", file=CELL, line=line, cell=3) for line in (7, 10)]
     hit = [Hit(frame="f0", line=8, outcome="resumed", resumes=["f1"])]
-    b0 = broken(
-        "b0", 8, "log(x)", "        log(x)", region=FlagOrigin(kind="with", file=CELL, line=7, cell=3), hits=hit, **allowed
-    )
+    b0 = broken("b0", 8, "log(x)", "        log(x)", region=within[0], hits=hit, **allowed)
     hit = [Hit(frame="f1", line=9, outcome="resumed", resumes=["f3"]), Hit(frame="f2", line=2, outcome="resumed")]
-    text = "    torch._dynamo.graph_break()"
-    b1 = broken(
-        "b1", 2, text.strip(), text, function="inner", region=FlagOrigin(kind="decorator", name="inner"), hits=hit, **allowed
-    )
+    b1 = broken("b1", 2, function="inner", region=FlagOrigin(kind="decorator", name="inner"), hits=hit, **allowed)
     hit = [Hit(frame="f3", line=11, outcome="raised")]
     b2 = broken(
-        "b2",
-        11,
-        "print(x)",
-        "        print(x)",
-        region=FlagOrigin(kind="with", file=CELL, line=10, cell=3),
-        error_on_graph_break=True,
-        outcome="raised",
-        hits=hit,
+        "b2", 11, "print(x)", "        print(x)", region=within[1], error_on_graph_break=True, outcome="raised", hits=hit
     )
-    resumed: dict[str, Any] = {"kind": "resume", "code_name": "torch_dynamo_resume_in_f", "end_line": 12}
-    return report(
-        REGIONS,
-        "f",
-        breaks=[b0, b1, b2],
-        frames=[
-            frame("f0", "0/0", "f", 5, end_line=12, graph="g0"),
-            frame("f1", "1/0", "f", 9, continues="f0", break_="b0", status="empty", resume=Resume(line=9), **resumed),
-            frame("f2", "2/0", "inner", 1, end_line=3, parent="f1", called_from=9, error_on_graph_break=False, graph="g1"),
-            frame("f3", "3/0", "f", 10, continues="f1", break_="b1", status="failed", error_on_graph_break=True,
-                  stopped_by="b2", resume=Resume(line=9), reason="Call to print", **resumed),
-        ],
-        graphs=[graph("g0", "f0", [("x", "operator.mul", 6)], break_="b0"), graph("g1", "f2", [("x", "operator.add", 3)])],
-        error=Failure(type="Unsupported", message="Call to print", break_="b2", frame="f3", caught=True),
-    )  # fmt: skip
+    resume, more = Resume(line=9), {"code_name": "torch_dynamo_resume_in_f", "end_line": 12}
+    frames = [
+        frame("f0", "0/0", "f", 5, end_line=12, graph="g0"),
+        resumed("f1", "f0", "b0", 8, resume, status="empty", **more),
+        frame("f2", "2/0", "inner", 1, end_line=3, parent="f1", called_from=9, error_on_graph_break=False, graph="g1"),
+        resumed("f3", "f1", "b1", 9, resume, status="failed", error_on_graph_break=True, stopped_by="b2",
+                reason="Call to print", **more),
+    ]  # fmt: skip
+    frames[-1].line = 10
+    graphs = [graph("g0", "f0", [("x", "operator.mul", 6)], break_="b0"), graph("g1", "f2", [("x", "operator.add", 3)])]
+    caught = Failure(type="Unsupported", message="Call to print", break_="b2", frame="f3", caught=True)
+    return report(REGIONS, "f", breaks=[b0, b1, b2], frames=frames, graphs=graphs, error=caught)
 
 
 def cached() -> Report:
     """Compiled before the recording: its graphs are known, its breaks are not."""
-    r = report(
-        ONE, "f", frames=[frame("f0", "0/0", "f", 1, end_line=6, status="cached", graph="g0", compile_seconds=None)],
-        graphs=[Graph(id="g0", frame="f0", ops=None)],
-    )  # fmt: skip
+    known = frame("f0", "0/0", "f", 1, end_line=6, status="cached", graph="g0", compile_seconds=None)
+    r = report(ONE, "f", frames=[known], graphs=[Graph(id="g0", frame="f0", ops=None)])
     r.summary.cached, r.summary.frames = 1, 0
     return r
 
 
 def unfinished() -> Report:
     """A log that was cut: the graph of the function was captured, then nothing more is known."""
-    r = report(
-        ONE,
-        "f",
-        frames=[
-            frame("f0", "0/0", "f", 1, end_line=6, status="unfinished", graph="g0", compile_seconds=None,
-                  reason="the log does not hold the end of this compile (its graph was captured)"),
-        ],
-        graphs=[graph("g0", "f0", [("x", "operator.add", 2)])],
-    )  # fmt: skip
+    cut = frame("f0", "0/0", "f", 1, end_line=6, status="unfinished", graph="g0", compile_seconds=None,
+                reason="the log does not hold the end of this compile (its graph was captured)")  # fmt: skip
+    r = report(ONE, "f", frames=[cut], graphs=[graph("g0", "f0", [("x", "operator.add", 2)])])
     r.origin = "trace"
     return r
 
@@ -854,24 +581,8 @@ def huge() -> Report:
 
 
 SAMPLES: dict[str, Callable[[], Report]] = {
-    "one": one_break,
-    "fixed": fixed,
-    "nested": nested,
-    "loop": loop,
-    "branch": branch,
-    "recompile": recompiled,
-    "refused": refused,
-    "many": many,
-    "hostile": hostile,
-    "helper": helper_five_times,
-    "big": big_graph,
-    "layers": layers,
-    "alone": alone,
-    "layers_alone": layers_alone,
-    "regions": regions,
-    "cached": cached,
-    "unfinished": unfinished,
-    "empty": empty,
-    "model": model,
-    "long_names": long_names,
-}
+    "one": one_break, "fixed": fixed, "nested": nested, "loop": loop, "branch": branch, "recompile": recompiled,
+    "refused": refused, "many": many, "hostile": hostile, "helper": helper_five_times, "big": big_graph, "layers": layers,
+    "alone": alone, "layers_alone": layers_alone, "regions": regions, "cached": cached, "unfinished": unfinished,
+    "empty": empty, "model": model, "long_names": long_names,
+}  # fmt: skip

@@ -8,12 +8,11 @@ import pytest
 from msgspec.structs import replace
 from samples import frame, helper_five_times, loop, one_break, report, split
 
-from dynascope.compiler.report import Break, Counts, FailedGuard, Fix, Hit, Report, Trial
+from dynascope.compiler.report import Break, Counts, Fix, Hit, Report, Trial
 from dynascope.compiler.report.measurements import FixSettings
 from dynascope.compiler.report.overview import causes
 from dynascope.widgets.features.breaks import advice, outcome_words, reasons
 from dynascope.widgets.features.places import Places
-from dynascope.widgets.features.recompiles import guard_words
 from dynascope.widgets.model import view_model
 from dynascope.widgets.render.static_output import static_html
 from dynascope.widgets.render.text import to_text
@@ -76,12 +75,6 @@ def test_a_title_that_says_more_stays() -> None:
     assert told("", "") == []
 
 
-def test_what_is_no_step_to_take_comes_last() -> None:
-    b = one_break().breaks[0]
-    b.hints = ["This graph break is fundamental - it is unlikely to go.", "Please report an issue.", "Use `torch.cond`."]
-    assert [step.split()[0] for step in advice(Report(), b)] == ["Use", "Meant", "This", "Please"]
-
-
 def test_a_verified_fix_is_the_first_step() -> None:
     b = one_break().breaks[0]
     chosen = Fix(id="x0", break_=b.id, title="Choose with torch.cond", verdict="verified", removes=[b.id])
@@ -106,16 +99,6 @@ def test_nothing_is_advised_that_needs_another_torch() -> None:
     assert steps[1] == "The line is in torch's own code: move the call that leads to it out of the compiled code."
     assert hints[0] not in steps
     assert advice(Report(), Break(id="b0", file="f.py", line=3, outcome="resumed", hints=hints))[0] == hints[0]
-
-
-def test_what_is_not_to_be_called_in_your_code_is_said_only_of_the_users_code() -> None:
-    hints = ["Avoid calling `type.__new__` in your code.", "Avoid calling copy.deepcopy() on tensors inside compiled regions."]
-    found = {
-        file: advice(Report(), Break(id="b0", file=file, line=3, outcome="resumed", hints=hints))[:2]
-        for file in ("f.py", "/usr/lib/python3.11/json/encoder.py")
-    }
-    told = "The line is in Python's own code: move the call that leads to it out of the compiled code."
-    assert [*found.values()] == [hints, [hints[1], told]]
 
 
 def test_a_setting_that_holds_for_another_break_was_tried() -> None:
@@ -190,14 +173,6 @@ def test_of_many_frames_that_run_eagerly_some_are_named_and_the_others_counted()
     assert "(caller1, caller0 and 2 more run eagerly" in to_text(r, colour=False, width=100)
 
 
-def test_of_several_frames_it_is_said_how_many_were_skipped() -> None:
-    r = helper_five_times()
-    b: Break = r.breaks[0]
-    b.outcome = b.hits[0].outcome = "skipped"
-    next(f for f in r.frames if f.id == b.hits[0].frame).status = "skipped"
-    assert view_model(r)["details"]["b0"]["facts"][0][1] == f"the whole frame runs eagerly (1 of {len(b.hits)})"
-
-
 METHODS = """class One:
     def forward(self, x):
         return x
@@ -234,16 +209,6 @@ def test_methods_of_one_name_are_told_apart_by_their_class() -> None:
     }  # fmt: skip
     assert model["details"]["b0"]["place"].endswith("in Two.forward")
     assert "in Two.forward" in to_text(report(METHODS, "f", frames=frames, breaks=[b]), colour=False, width=100)
-
-
-def test_a_long_text_ends_with_a_sentence() -> None:
-    r = one_break()
-    r.breaks[0].type, r.breaks[0].reason = "", ""
-    r.breaks[0].explanation = "One thing is not supported here. " + "Another long story follows it, word by word. " * 9
-    lines = to_text(r, colour=False, width=60).splitlines()
-    why = [line for line in lines if "One thing" in line or "word by word" in line]
-    assert why[-1].endswith("word by word. …")
-    assert all(len(line) <= 60 for line in lines[1:])
 
 
 def test_the_static_table_says_what_to_do_once_for_each_kind() -> None:
@@ -288,13 +253,6 @@ def test_a_break_by_design_is_not_what_to_do_first() -> None:
         Hit(frame="f0", line=3, outcome="resumed") for _ in range(5)])  # fmt: skip
     r.breaks.insert(0, own)
     assert [cause.by_design for cause in causes(r)] == [False, True]
-
-
-def test_advice_on_a_learning_rate() -> None:
-    guard = FailedGuard(text="", source="self.param_groups[0]['lr']", kind="value", before="0.01", actual="0.001")
-    assert guard_words(guard).endswith(
-        "a learning rate that is a tensor, lr=torch.tensor(0.01), may change without a recompile"
-    )
 
 
 def test_a_setting_that_nobody_has_tried_is_told_as_a_hint() -> None:

@@ -94,11 +94,6 @@ def test_what_the_run_asked_for_is_a_region_also_without_a_break() -> None:
     assert [found[CELL, n].who for n in (8, 9, 10)] == ["set by --region 8-9=allow"] * 2 + ["set by --region plain=error"]
 
 
-def test_where_the_flag_is_unknown_or_the_source_is_no_python_nothing_is_told() -> None:
-    assert lines(made(13, block(10), None)) == []
-    assert lines(made(2, block(1), source="with region(error_on_graph_break=False):\n    log(x\n")) == []
-
-
 def test_a_frame_traced_under_another_flag_than_the_runs_is_a_region() -> None:
     r = report(SOURCE, "plain", frames=[frame("f0", "0/0", "plain", 7, end_line=14, error_on_graph_break=True)])
     found = bands(Places(r))

@@ -65,13 +65,6 @@ def test_a_fix_is_told_with_the_recompiles_that_it_removes_not_the_one_that_it_w
     assert "✓ recompile of loss: Do it: verified" in to_text(report)
 
 
-def test_graph_runs_are_those_of_all_calls() -> None:
-    report = fixed()
-    report.fixes[0].before, report.fixes[0].after = Counts(graph_runs=6), Counts(graph_runs=2)  # type: ignore[index]
-    (part,) = [p for p in view_model(report)["details"][report.breaks[0].id]["parts"] if p["kind"] == "fix"]
-    assert part["body"]["chosen"][0]["gain"] == "graph runs 6 → 2"
-
-
 def test_without_a_search_there_is_no_tab() -> None:
     report = one_break()
     parts = view_model(report)["details"][report.breaks[0].id]["parts"]
@@ -99,29 +92,6 @@ def test_where_nothing_was_verified_no_fixed_cell_is_offered() -> None:
     assert part["body"]["copies"] == {}
 
 
-def test_only_changes_that_were_tried_are_counted() -> None:
-    report = fixed()
-    assert report.fixes is not None
-    chosen, known = report.fixes
-    report.fixes = [replace(known, title="No change is known"), replace(chosen, verdict="untried")]
-    (part,) = [p for p in view_model(report)["details"][report.breaks[0].id]["parts"] if p["kind"] == "fix"]
-    assert part["name"] == "Fix (none)"
-
-
-def test_every_recompile_of_a_function_shows_its_fix() -> None:
-    report = recompiled()
-    again = report.frame(report.recompiles[0].frame)
-    report.frames.append(replace(again, id="f9", compile_id="0/9"))
-    report.recompiles.append(replace(report.recompiles[0], frame="f9"))
-    frames = [again, report.frames[-1]]
-    report.fixes = [Fix(id="x0", recompile=frames[0].id, verdict="verified", before=Counts(graphs=2),
-                        after=Counts(graphs=1))]  # fmt: skip
-    details = view_model(report)["details"]
-    for frame in frames:
-        (part,) = [p for p in details[frame.id]["parts"] if p["kind"] == "fix"]
-        assert part["body"]["chosen"][0]["gain"] == "graphs 2 → 1"
-
-
 def test_the_times_of_a_call_are_short_ones() -> None:
     report = fixed()
     assert report.fix_set is not None
@@ -146,37 +116,6 @@ def test_a_diff_has_the_lines_around_it() -> None:
     assert part["body"]["chosen"][0]["diff"] == [*around[0], *changed, *around[1]]
     text = "\n".join(" " * 6 + line for line in [*around[0], *changed, *around[1]])
     assert text in to_text(report, colour=False)
-
-
-def test_what_was_tried_in_vain_for_several_recompiles_is_told_once() -> None:
-    report = recompiled()
-    again = report.frame(report.recompiles[0].frame)
-    report.frames.append(replace(again, id="f9", compile_id="0/9"))
-    report.recompiles.append(replace(report.recompiles[0], frame="f9"))
-    vain = Fix(id="x0", recompile=again.id, title="Mark it", verdict="refused", settings={"dynamic": True})
-    report.fixes = [vain, replace(vain, id="x1", recompile="f9")]
-    report.fix_set = FixSet(fixes=[])
-    assert to_text(report).count("Mark it: refused") == 1
-
-
-def test_near_edits_of_one_fix_are_one_diff() -> None:
-    report = fixed()
-    [edit] = report.fixes[0].edits
-    lines = dict(enumerate(report.sources[0].excerpts[0].text.splitlines(), 1))
-    edit.before = lines[4] + "\n"
-    more = replace(edit, first_line=6, last_line=5, before="", after="    more = 1\n")
-    report.fixes[0].edits = [more, edit]
-    [part] = [p for p in view_model(report)["details"][report.breaks[0].id]["parts"] if p["kind"] == "fix"]
-    rows = [f" {lines[2]}", f" {lines[3]}", f"-{lines[4]}", "+    logged = 1  # <script>", f" {lines[5]}", "+    more = 1"]
-    assert part["body"]["chosen"][0]["diff"] == [*rows, *(f" {lines[n]}" for n in (6, 7) if n in lines)]
-
-
-def test_what_was_tried_for_a_break_that_the_repeated_calls_lack_is_told() -> None:
-    """As under fullgraph, where the run stops at another break than the repeated calls."""
-    report = one_break()
-    report.fixes = [Fix(id="x0", title="Capture it", verdict="refused", settings={"dynamic": True}, reason="another break")]
-    report.fix_set = FixSet()
-    assert "✗ Capture it: refused, another break" in to_text(report)
 
 
 def test_where_nothing_was_tried_nothing_was_refused() -> None:

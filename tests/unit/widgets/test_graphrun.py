@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 from samples import alone, layers_alone, one_break
 
-from dynascope.compiler.report import Graph, GraphRun, Node, OpTime, Report, byte_text
+from dynascope.compiler.report import Graph, GraphRun, OpTime, Report
 from dynascope.widgets import view
-from dynascope.widgets.drawing.fx_picture import fx_folds
-from dynascope.widgets.features.graphs import graph_run_words, heat, operation_name, value_text
+from dynascope.widgets.features.graphs import graph_run_words, heat
 from dynascope.widgets.model import view_model
 from dynascope.widgets.render.static_output import static_html
 from dynascope.widgets.render.text import to_text
@@ -118,18 +117,6 @@ def test_text_and_the_static_twin_tell_it_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "words"),
-    [(0, "0 bytes"), (1, "1 byte"), (1023, "1023 bytes"), (1024, "1.0 KiB"), (3 * 2**29, "1.5 GiB"), (2**60, "1048576.0 TiB")],
-)
-def test_bytes_in_words(value: int, words: str) -> None:
-    assert byte_text(value) == words
-
-
-def test_float8_keeps_its_name() -> None:
-    assert value_text(Node(name="x", op="placeholder", target="x", dtype="float8_e5m2", shape=[2])) == "float8_e5m2[2]"
-
-
-@pytest.mark.parametrize(
     ("sent", "heard"),
     [
         ({"graph": "g0"}, {"kind": "run_graph", "graph": "g0"}),
@@ -140,23 +127,3 @@ def test_float8_keeps_its_name() -> None:
 )
 def test_what_a_browser_asks_is_checked(sent: dict[str, Any], heard: Any) -> None:
     assert view.checked_request({"kind": "run_graph", **sent}) == heard
-
-
-@pytest.mark.parametrize(
-    ("target", "name"),
-    [
-        ("torch.ops.aten.sum.dim_IntList", "sum"), ("torch.ops.aten.pow.Tensor_Scalar", "pow"), ("torch.ops.mine.op", "op"),
-        ("torch.ops.aten.mm.default", "mm"), ("torch.nn.functional.softmax", "softmax"), ("<built-in function add>", "add"),
-    ],
-)  # fmt: skip
-def test_an_operation_has_its_name_and_not_that_of_its_overload(target: str, name: str) -> None:
-    assert operation_name(target) == name
-
-
-def test_folds_of_places_keep_the_names_of_files() -> None:
-    nodes: list[Any] = [
-        {"name": f"n{i}", "op": "call_function", "kind": "point", "target": "t", "value": "", "reads": [], "full": "",
-         "place": f"model.py:{10 + i}"}
-        for i in range(700)
-    ]  # fmt: skip
-    assert fx_folds([None] * 700, nodes)[0].name == "model.py:10 – 21"

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from samples import (
     SAMPLES,
-    big_graph,
     cached,
     hostile,
     layers,
@@ -25,7 +24,7 @@ from samples import (
     unfinished,
 )
 
-from dynascope.compiler.report import Frame, Report, Source
+from dynascope.compiler.report import Report
 from dynascope.widgets.model import ViewModel, view_model
 
 
@@ -99,12 +98,6 @@ def test_a_nested_break_is_drawn_once_where_it_stands() -> None:
     assert model["breaks"][0]["hits"] == 4
 
 
-def test_a_helper_called_five_times_is_one_break_with_arrows_from_each_frame() -> None:
-    picture = split(SAMPLES["helper"]())
-    assert [b["id"] for b in picture["boxes"] if b["kind"] == "break"] == ["b0"]
-    assert sum(a["kind"] == "hits" for a in picture["arrows"]) == 5
-
-
 def test_both_continuations_of_a_data_dependent_if_hang_from_its_break() -> None:
     after = {a["target"] for a in split(SAMPLES["branch"]())["arrows"] if a["source"] == "b0"}
     assert after == {"f1", "f2"}
@@ -117,28 +110,12 @@ def test_what_stops_or_skips_comes_before_what_resumes_and_allowed_breaks_come_l
     assert [row["id"] for row in view_model(report)["breaks"]] == ["b0", "b1"]
 
 
-def test_ignored_frames_are_left_out() -> None:
-    model = view_model(loop())
-    assert "f5" not in model["details"]
-    assert "f5" not in drawn_ids(model["split"]["svg"])
-
-
 def test_a_recompile_says_why() -> None:
     model = view_model(recompiled())
     assert model["first"] == "f1"
     words = ["n was 2 when it was compiled, and is not now", "recompile 0/1 of f (0.21 s)"]
     assert model["details"]["f1"]["parts"][0]["body"]["text"] == words
     assert "recompiles" in kinds(recompiled())
-
-
-def test_a_recompiled_resume_function_hangs_from_its_first_version_not_from_the_break() -> None:
-    report = one_break()
-    again = copy.deepcopy(report.frames[1])
-    again.id, again.compile_id, again.recompile_of, again.graph = "f2", "1/1", "f1", None
-    report.frames.append(again)
-    arrows = [(a["source"], a["target"], a["kind"]) for a in split(report)["arrows"]]
-    assert ("f1", "f2", "recompiles") in arrows
-    assert ("b0", "f2", "continues") not in arrows
 
 
 def test_an_error_is_the_first_thing_to_see() -> None:
@@ -169,16 +146,6 @@ def test_counts_are_the_headline_in_parts() -> None:
     assert f"{model['name']}: {told}" == model["headline"]
 
 
-def test_receives_names_and_values() -> None:
-    part = next(p for p in view_model(one_break())["details"]["f1"]["parts"] if p["key"] == "receives")
-    assert part["body"][0][0] == "y"
-
-
-def test_a_resume_function_shows_the_source_it_goes_on_from() -> None:
-    part = next(p for p in view_model(one_break())["details"]["f1"]["parts"] if p["key"] == "source")
-    assert (part["kind"], part["body"]["start"], part["body"]["end"]) == ("source", 5, 6)
-
-
 def test_the_model_grows_linearly() -> None:
     sizes = [len(json.dumps(view_model(many(n)))) for n in (100, 200, 400)]
     assert sizes[2] - sizes[1] < 2.3 * (sizes[1] - sizes[0])
@@ -199,61 +166,6 @@ def test_a_large_fx_graph_folds_by_module() -> None:
     assert [fold["name"] for fold in folds[:3]] == ["inputs", "model.layers.0", "model.layers.1"]
     assert {fold["count"] for fold in folds[1:-1]} == {12}
     assert picture["joined"] == [[i, i + 1] for i in range(len(folds) - 1)]
-
-
-def test_of_too_many_modules_neighbours_share_a_fold_that_names_them() -> None:
-    folds = view_model(layers(800))["details"]["g0"]["parts"][0]["body"]["picture"]["folds"]
-    assert [fold["name"] for fold in folds[:3]] == ["inputs", "model.layers.0 – 13", "model.layers.14 – 27"]
-    assert len(folds) <= 60
-
-
-def test_inputs_that_many_folds_read_have_one_arrow_and_count_the_others() -> None:
-    report = layers(30)
-    nodes = report.graphs[0].nodes
-    for node in nodes[1:]:
-        node.inputs.append(nodes[0].name)
-    picture = view_model(report)["details"]["g0"]["parts"][0]["body"]["picture"]
-    assert picture["joined"] == [[i, i + 1] for i in range(len(picture["folds"]) - 1)]
-    assert picture["notes"][0].endswith(f" · read by {len(picture['folds']) - 1} parts")
-
-
-def held(picture: dict[str, Any]) -> list[int]:
-    """The nodes of an FX picture, or of its folds, each of which has a drawing of its own unless it is large."""
-    if "folds" not in picture:
-        return [picture["first"] + i for i in range(len(picture["boxes"]))]
-    for fold in picture["folds"]:
-        nodes = list(range(fold["first"], fold["first"] + fold["count"]))
-        assert held(fold["inside"]) == nodes if len(nodes) <= 300 else "inside" not in fold
-    return [i for fold in picture["folds"] for i in range(fold["first"], fold["first"] + fold["count"])]
-
-
-@pytest.mark.parametrize("count", [299, 10_000, 40_000])
-def test_every_node_of_an_fx_graph_stands_in_one_place(count: int) -> None:
-    body = view_model(big_graph(count))["details"]["g0"]["parts"][0]["body"]
-    assert held(body["picture"]) == list(range(count))
-    assert ("folds" in body["picture"]) == (count > 300)
-
-
-def test_inside_a_fold_stand_the_nodes_and_what_joins_them() -> None:
-    fold = view_model(layers())["details"]["g0"]["parts"][0]["body"]["picture"]["folds"][2]
-    inside = fold["inside"]
-    assert (inside["first"], len(inside["boxes"])) == (13, 12)
-    assert inside["joined"] == [[i, i + 1] for i in range(11)]  # what it reads from outside is the fold's own arrow
-    assert inside["notes"][0] == "f32[8, 16]"
-    for x, y, w, h in inside["boxes"]:
-        assert x >= 0
-        assert y >= 0
-        assert x + w <= inside["width"]
-        assert y + h <= inside["height"]
-
-
-def test_nodes_that_nothing_joins_stand_in_rows() -> None:
-    report = big_graph(202)
-    for node in report.graphs[0].nodes[1:-1]:
-        node.inputs = []
-    picture = view_model(report)["details"]["g0"]["parts"][0]["body"]["picture"]
-    assert picture["width"] < 1000
-    assert len({box[1] for box in picture["boxes"]}) > 10
 
 
 def test_regions_are_named_where_their_breaks_stand() -> None:
@@ -296,14 +208,6 @@ def test_a_failed_resume_function_is_not_blamed_on_the_break_that_it_follows() -
     assert ["because of", "✂ print(x)", "b2"] in facts
 
 
-def test_what_no_arrow_joins_stands_side_by_side() -> None:
-    report = recompiled()
-    report.frames[1].recompile_of, report.recompiles = None, []
-    one, other = split(report)["groups"]
-    assert one["y"] == other["y"]
-    assert other["x"] >= one["x"] + one["w"]
-
-
 def test_links_lead_to_web_pages_only() -> None:
     assert view_model(one_break())["details"]["b0"]["links"][0][0] == "GB0025"
     assert "links" not in view_model(hostile())["details"]["b0"]
@@ -323,13 +227,3 @@ def test_partial_reports_with_missing_parts_are_drawn() -> None:
         view_model(part)
     report.frames, report.graphs = [], []
     assert [b["id"] for b in split(report)["boxes"]] == ["b0"]
-
-
-def test_loops_in_what_continues_what_do_no_harm() -> None:
-    one = Frame(
-        id="f0", compile_id=None, name="f", code_name="f", file="a.py", line=1, parent="f1", kind="resume", continues="f1"
-    )
-    two = Frame(
-        id="f1", compile_id=None, name="f", code_name="f", file="a.py", line=1, parent="f0", kind="resume", continues="f0"
-    )
-    view_model(Report(frames=[one, two], sources=[Source(file="a.py", label="a.py")]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from samples import broken, frame, graph, huge, loop, many, model, one_break
+from samples import broken, frame, graph, huge, loop, many, model
 from samples import report as sample
 
 from dynascope.compiler.report import (
@@ -15,13 +15,8 @@ from dynascope.compiler.report import (
     Fix,
     FixEdit,
     FixSet,
-    Frame,
-    Graph,
     Hit,
-    InlinedFunction,
-    Node,
     Profile,
-    Recompile,
     Report,
     Segment,
     Source,
@@ -39,11 +34,11 @@ from dynascope.widgets.features.overview import (
     overview,
 )
 from dynascope.widgets.features.places import Places
-from dynascope.widgets.features.source_view import source_view
 from dynascope.widgets.features.summary import Recommendation, recommendation
 from dynascope.widgets.model import view_model
 from dynascope.widgets.render.text import to_details, to_text
-from dynascope.widgets.words import listing, shorten
+
+SCALARS = "torch._dynamo.config.capture_scalar_outputs"
 
 
 def shown(report: Report) -> Overview:
@@ -98,34 +93,6 @@ def test_every_break_and_recompile_is_in_one_cause_and_every_frame_in_one_row() 
     assert len(rows) == len(set(rows))
 
 
-def test_calls_without_events_are_below_a_row_that_sums_them_up() -> None:
-    report = model(breaks=1, recompiles=4)
-    found = shown(report)
-    assert [row["name"] for row in found["calls"]].count("Block1.forward") == 1
-    (folded,) = [row for row in found["calls"] if row["folded"] and row["name"].startswith("2 more")][:1]
-    assert folded["events"] == [["graph", "2 graphs, 6 ops"]]
-    assert folded not in [row for row in found["calls"] if not row["folded"]]
-
-
-def test_own_code_comes_first_among_the_places_of_a_cause() -> None:
-    report = model()
-    own = Break(id="b90", file=report.frames[0].file, cell=3, line=4, function="step", type=report.breaks[0].type,
-                hits=[Hit(frame="f0", line=4, outcome="resumed")])  # fmt: skip
-    report.breaks.append(own)
-    (cause,) = [c for c in shown(report)["causes"] if c["kind"] == "break"]
-    assert [place["owner"] for place in cause["places"]] == ["own"] + ["model"] * 6
-    assert "your code: In[3]:4 step" in to_text(report)
-
-
-def test_functions_that_were_compiled_too_often_are_named_with_their_cause() -> None:
-    report = model()
-    limit = Frame(id="f99", compile_id=None, name="forward", code_name="forward", file=report.frames[1].file, line=2,
-                  status="skipped", reason="Dynamo recompile limit exceeded: ...", qualname="Block0.forward")  # fmt: skip
-    report.frames.append(limit)
-    (cause,) = [c for c in shown(report)["causes"] if c["kind"] == "recompile"]
-    assert cause["eager"] == ["Block0.forward"]
-
-
 def test_the_page_of_a_huge_report_stays_small() -> None:
     report = huge()
     assert (len(report.frames), len(report.breaks), len(report.recompiles)) == (1000, 300, 500)
@@ -140,14 +107,6 @@ def test_the_code_of_a_break_is_the_whole_expression() -> None:
     assert places.code(known) == "[ g(a) for a in x ]"
     assert places.code(Break(id="b1", file="m.py", line=2, column=8)) == "[ g(a) for a in x ]", "its end is not known"
     assert places.code(Break(id="b2", file="m.py", line=4, column=12, end_line=4, end_column=13)) == "a"
-
-
-def test_the_files_of_a_large_report_have_an_owner_and_counts() -> None:
-    report = model(breaks=1, recompiles=0)
-    own, library = source_view(Places(report), True)
-    assert (own["owner"], library["owner"], library["breaks"]) == ("own", "model", 1)
-    report.breaks.append(replace(report.breaks[0], id="b90", column=0))
-    assert source_view(Places(report), True)[1]["breaks"] == 2, "two breaks on one line"
 
 
 def test_versions_of_a_frame_are_drawn_as_one() -> None:
@@ -200,14 +159,14 @@ def test_measured_times_rank_the_causes() -> None:
 
 def test_what_trying_a_setting_showed_replaces_the_hint() -> None:
     report = model(breaks=12)
-    report.fixes = [Fix(id="x0", break_="b9", kind="setting", settings={"torch._dynamo.config.capture_scalar_outputs": True},
+    report.fixes = [Fix(id="x0", break_="b9", kind="setting", settings={SCALARS: True},
                         verdict="verified", before=Counts(breaks=12), after=Counts(breaks=10))]  # fmt: skip
     cause = shown(report)["causes"][1]
     assert cause["fix"] == "set `torch._dynamo.config.capture_scalar_outputs = True` (tried: verified)"
 
 
 def tried(break_: str, verdict: FixVerdict, reason: str = "") -> Fix:
-    settings: FixSettings = {"torch._dynamo.config.capture_scalar_outputs": True}
+    settings: FixSettings = {SCALARS: True}
     return Fix(id="x0", break_=break_, kind="setting", settings=settings, verdict=verdict, reason=reason)
 
 
@@ -237,14 +196,6 @@ def test_what_else_was_tried_in_vain_is_not_advised() -> None:
     report.fixes = [Fix(id="x0", recompile=report.recompiles[0].frame, settings={"dynamic": True}, verdict="refused")]
     again = next(cause for cause in shown(report)["causes"] if cause["kind"] == "recompile")
     assert "dynamic" not in again["fix"]
-
-
-def test_no_step_to_take_is_not_what_to_do_first() -> None:
-    report = one_break()
-    report.breaks[0].type = "A new type"
-    report.breaks[0].hints = ["This graph break may be difficult to debug. Please report it."]
-    report.fixes, report.fix_set = [tried(report.breaks[0].id, "refused")], FixSet()
-    assert advice(report)["first"].endswith(": move it out of the compiled code.")
 
 
 def test_what_is_verified_is_done_first_and_the_rest_remains() -> None:
@@ -298,7 +249,7 @@ def test_causes_are_called_costly_only_where_times_were_measured() -> None:
 
 def test_a_setting_for_which_no_time_was_left_does_not_count_as_tried() -> None:
     report = model(breaks=12)
-    report.fixes = [Fix(id="x0", break_="b9", kind="setting", settings={"torch._dynamo.config.capture_scalar_outputs": True})]
+    report.fixes = [Fix(id="x0", break_="b9", kind="setting", settings={SCALARS: True})]
     words = next(one for one in (CauseWords(Places(report), cause) for cause in causes(report)) if one.cause.setting)
     assert words.fix() == "set `torch._dynamo.config.capture_scalar_outputs = True` (the compiler's hint, not tried)"
     for reason in ("the time limit was reached", "not verified: the time limit was reached"):
@@ -326,9 +277,6 @@ def test_whose_code_it_is_shows_only_where_code_of_several_is_mixed(width: int) 
     report.breaks[0].file = report.frames[0].file
     assert "your code: " in to_text(report, width=width)
     assert "zoo: " in to_text(report, width=width)
-
-
-SCALARS, SHAPES = (f"torch._dynamo.config.capture_{name}" for name in ("scalar_outputs", "dynamic_output_shape_ops"))
 
 
 def test_what_a_trace_has_tried_is_first_with_what_is_left_after_it() -> None:
@@ -472,34 +420,6 @@ def test_what_was_tried_comes_after_a_cause_that_costs_more_than_it_gains() -> N
     assert found["id"] == "b0", "the view opens on the break that costs most of those that go"
 
 
-def test_where_functions_run_eagerly_all_time_outside_of_graphs_is_the_most_that_removing_breaks_gains() -> None:
-    report = profiled(model(breaks=12), 0.06)
-    assert report.profile is not None
-    report.profile.shares = {"graphs": 0.6, "gaps": 0.1, "lookups": 0.3}
-    report.frames[2].status, report.frames[2].stopped_by = "skipped", "b0"
-    said = " ".join(advice(report)["more"])
-    assert "Removing all graph breaks gains at most 0.40 s of the 1.00 s that a call takes, 40%." in said
-    assert "Compiled graphs take 60% of a call (guards 30%), graph 1 alone 60%" in said, "no part is more than its whole"
-
-
-def test_the_graph_of_a_decorator_is_named_by_what_it_has_code_of() -> None:
-    report = profiled(model(breaks=12), 0.01)
-    frame, graph = report.frame("f1"), report.graph("g1")
-    frame.name = frame.code_name = frame.qualname = "wrapper"
-    frame.inlined = [InlinedFunction(name="Block.mix", file="zoo.py", line=1, end_line=9)]
-    graph.nodes = [Node(name="add", op="call_function", target="torch.add", file="zoo.py", line=3)]
-    assert "graph 1 alone 90% (`wrapper`, which calls `Block.mix`, 3 operations)" in advice(report)["more"][0]
-
-
-def test_the_second_call_is_not_advised_where_it_was_asked_for() -> None:
-    report = model(breaks=12)
-    for b in report.breaks:
-        b.hints = [f"Set `{SCALARS} = True`"]
-    assert "--second-call" in advice(report)["first"]
-    report.settings["second_call"] = True
-    assert "--second-call" not in advice(report)["first"]
-
-
 def test_compiled_code_that_is_slower_is_said_first_with_the_reason() -> None:
     captures = advice(profiled(model(breaks=12), 0.01, "eager", eager=0.8))
     assert captures["first"].startswith("measure with the backend that you will use: “eager” only captures")
@@ -533,16 +453,6 @@ def test_damage_is_said_also_where_notes_are_left_out() -> None:
     assert len(text.splitlines()) <= SCREEN
 
 
-def test_a_listing_cuts_between_names_never_across_them() -> None:
-    names = ["alpha", "beta", "gamma"]
-    assert listing(names, 18) == "alpha, beta, gamma"
-    assert listing(names, 17) == "alpha, beta, …"
-    assert listing(names, 8) == "alpha, …"
-    assert listing([], 10) == ""
-    long = "Region" * 10
-    assert listing([long, "beta"], 40) == f"{shorten(long, 20)}, beta"
-
-
 def with_all_cached(report: Report) -> Report:
     frames = [replace(f, status="cached") for f in report.frames]
     summary = replace(report.summary, breaks=0, recompiles=0, cached=len(frames))
@@ -560,37 +470,3 @@ def test_what_is_wrong_without_a_cause_is_said() -> None:
     report = with_all_cached(model())
     report.summary = replace(report.summary, cached=0, failed=1, skipped=2)
     assert advice(report)["first"] == "nothing: no graph break, no recompile; 1 frame failed; 2 frames skipped."
-
-
-def test_the_first_sentence_and_its_click_lead_to_one_break() -> None:
-    library = "/usr/lib/python3/site-packages/lib/x.py"
-    frames = [
-        Frame(id=f"f{i}", compile_id=f"{i}/0", name=f"n{i}", code_name="c", file=library if i < 10 else "m.py", line=1 + 10 * i)
-        for i in range(14)
-    ]
-    hits = [Hit(frame="f1", line=12, outcome="resumed"), Hit(frame="f2", line=22, outcome="resumed")]
-    breaks = [
-        Break(id="b0", file=library, line=12, function="n1", source="a()", type="T", reason="r", hits=hits),
-        Break(id="b1", file="m.py", line=121, function="n12", source="z()", type="T", reason="r",
-              hits=[Hit(frame="f12", line=121, outcome="resumed")]),
-    ]  # fmt: skip
-    report = Report(frames=frames, breaks=breaks)
-    assert "x.py:12" in advice(report)["first"]
-    assert advice(report)["id"] == "b0"
-    assert [place["id"] for place in shown(report)["causes"][0]["places"]] == ["b1", "b0"]
-
-
-def test_a_graph_stops_at_its_own_break() -> None:
-    frames = [frame("f0", "0/0", "g", 1, graph="g0"), frame("f1", "1/0", "f", 10, graph="g1"),
-              frame("f2", "1/1", "f", 10, graph="g2", recompile_of="f1")]  # fmt: skip
-    graphs = [Graph(id=f"g{n}", frame=f"f{n}", ops=1, end="break", break_="b1" if n == 1 else "b0") for n in range(3)]
-    hits = [Hit(frame="f0", line=2, outcome="resumed"), Hit(frame="f2", line=12, outcome="resumed")]
-    breaks = [
-        Break(id="b0", file="lib.py", line=5, function="k", source="print()", hits=hits),
-        Break(id="b1", file=frames[1].file, line=14, function="f", source="pdb()",
-              hits=[Hit(frame="f1", line=14, outcome="resumed")]),
-    ]  # fmt: skip
-    report = Report(frames=frames, graphs=graphs, breaks=breaks, recompiles=[Recompile(frame="f2", of="f1")])
-    arrows = whole_picture(report, Places(report))["arrows"]
-    assert ("g1", "b1") in [(a["source"], a["target"]) for a in arrows]
-    assert ("g1", "b0") not in [(a["source"], a["target"]) for a in arrows]

@@ -5,22 +5,19 @@ from __future__ import annotations
 import base64
 import html
 import re
-import shutil
 import subprocess
 import xml.dom.minidom
 
 import pytest
 from nbconvert.filters import clean_html
-from samples import SAMPLES, hostile, loop, many, one_break, recompiled
+from samples import SAMPLES, loop, many, one_break
 
-from dynascope.widgets.drawing.palette import LIGHT
 from dynascope.widgets.drawing.split_graph import split_picture
-from dynascope.widgets.drawing.split_svg import rounded
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.layout import fx_graph
 from dynascope.widgets.render.picture import to_dot, to_svg
 from dynascope.widgets.render.static_output import HIDE_CSS, to_mimebundle
-from dynascope.widgets.words import cut, line_ranges, printable, shorten, text_width, wrapped
+from dynascope.widgets.words import text_width
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -60,23 +57,6 @@ def test_dot_holds_generated_names_only_outside_of_quotes(name: str) -> None:
     assert "<" not in outside.replace("->", "")
 
 
-def test_dot_has_the_colors_and_dashes_of_the_svg() -> None:
-    (broken,) = [line for line in to_dot(one_break()).splitlines() if "graph_break" in line]
-    assert LIGHT["break"] in broken
-    (arrow,) = [line for line in to_dot(recompiled()).splitlines() if "->" in line]
-    assert "style=dashed" in arrow
-
-
-@pytest.mark.skipif(shutil.which("dot") is None, reason="no Graphviz on this machine")
-def test_graphviz_renders_hostile_text_as_text() -> None:
-    import graphviz
-
-    svg = graphviz.Source(to_dot(hostile())).pipe("svg", encoding="utf-8")
-    document = xml.dom.minidom.parseString(svg)
-    assert not document.getElementsByTagName("img")
-    assert not document.getElementsByTagName("script")
-
-
 def test_the_static_twin_survives_sanitisers() -> None:
     page = to_mimebundle(one_break(), fallback="dyn-1")["text/html"]
     assert 'class="dyn-static dyn-1"' in page
@@ -109,16 +89,3 @@ def test_a_picture_depends_on_no_program_of_the_machine(monkeypatch: pytest.Monk
     fx_graph.layout.cache_clear()
     for name in ("nested", "loop", "helper", "many"):
         xml.dom.minidom.parseString(to_svg(SAMPLES[name]()))
-
-
-def test_words() -> None:
-    assert printable("a\x00b\u202ec") == "a\u2400b\ufffdc"
-    assert printable("x" * 10, 4) == "xxxx… (6 more characters)"
-    assert shorten("a" * 50 + "b" * 50, 11) == "aaaaa…bbbbb"
-    assert line_ranges([3, 2, 7, 2]) == "lines 2–3, 7"
-    assert line_ranges([4]) == "line 4"
-    assert line_ranges([]) == ""
-    assert text_width(cut("torch_dynamo_resume_in_f_at_4" * 9, 100), 12) <= 100
-    assert cut("f", 100) == "f"
-    assert len(wrapped("one two three four five six seven eight nine ten " * 5, 120, 11)) == 2
-    assert rounded([[0, 0], [0, 50], [50, 50]]) == "M0 0L0.0 43.0Q0 50 7.0 50.0L50 50"

@@ -9,12 +9,9 @@ import pytest
 from unit.compiler.test_rank_reports import PLANTED, made, record, with_difference
 
 from dynascope.compiler.ranks import Difference, Rank, RankGroup, RanksReport, StepTime, merge
-from dynascope.compiler.report import Graph, Node, Report, StackEntry, Summary
+from dynascope.compiler.report import Report, StackEntry, Summary
 from dynascope.compiler.report.comparison import MIME
-from dynascope.widgets.features.ranks import ranges
-from dynascope.widgets.model import view_model
 from dynascope.widgets.render import ranks_page
-from dynascope.widgets.view import RanksView
 
 
 def lines(report: RanksReport, kind: str) -> list[str]:
@@ -46,14 +43,6 @@ def test_the_page_says_what_the_text_says(report: RanksReport) -> None:
     assert rows[1][1][1] == "block train.py:20 ✂ train.py:23 · ⇄ all_reduce · ⇄ all_gather_into_tensor"
     assert rows[2][1][0] == "not compiled here"
     assert rows[3][1] == ["embed train.py:10 recompile"] * 2
-
-
-def test_of_many_groups_a_few_have_a_view(monkeypatch: pytest.MonkeyPatch, report: RanksReport) -> None:
-    monkeypatch.setattr(ranks_page, "MOST_VIEWS", 10)
-    assert [view is not None for view in ranks_page.views(report)] == [True, False]
-    monkeypatch.setattr(ranks_page, "MOST_GROUPS", 1)
-    assert "data-groups" not in ranks_page.body(report), "the view that a difference opens exists"
-    assert "of 2 groups, the first 1 can be compared" in lines(report, "notes")
 
 
 def test_the_static_output_needs_no_script_and_has_an_outline(report: RanksReport) -> None:
@@ -89,14 +78,6 @@ def test_hostile_text_is_escaped(report: RanksReport) -> None:
     for text in (hostile.to_html(), hostile._repr_mimebundle_()["text/html"]):
         assert "<img src=x>" not in text
         assert "</script><b>" not in text
-
-
-def test_the_widget_carries_the_page(report: RanksReport) -> None:
-    view = report.view()
-    assert isinstance(view, RanksView)
-    assert repr(view) == f"dynascope view: {report.headline()}"
-    assert set(view.get_state()["content"]) in ({"gzip"}, {"page", "views"})
-    view.close()
 
 
 def test_empty_and_reportless_jobs_are_shown() -> None:
@@ -146,12 +127,6 @@ def test_ranks_that_ended_alike_are_one_sentence_and_the_odd_one_is_first() -> N
     assert "ranks 99, 199, 299 failed" in str(report)
 
 
-def test_scattered_ranks_are_counted_in_the_headline() -> None:
-    report = merge(record(made(rank), rank) if rank % 3 else record(other(rank), rank) for rank in range(90))
-    assert report.headline().startswith("90 ranks: 60 alike; 30 differ")
-    assert "ranks 1, 2, 4, 5, 7, 8, 10, 11, 13, … (60): 4 graphs" in ranks_page.body(report)
-
-
 def test_ranks_are_most_ranks_only_if_they_are_and_one_rank_is_not_alike() -> None:
     few = merge(record((made, other)[rank % 2](rank), rank) for rank in range(60))
     assert "differ from 30 other ranks in compile" in " ".join(str(few).split())
@@ -167,30 +142,6 @@ def other(rank: int) -> Report:
     report = made(rank)
     PLANTED["another size"][0](report)
     return report
-
-
-def test_the_number_of_the_rank_is_no_difference_between_the_steps_of_two_groups() -> None:
-    records = []
-    for rank in range(4):
-        report = other(rank) if rank == 2 else made(rank)
-        if rank == 2:
-            PLANTED["another collective"][0](report)
-        report.graphs[2].nodes[1].code = f"l_x_ * 3 + {rank}"
-        records.append(record(report, rank))
-    assert [differs for differs, _ in steps(merge(records))] == [True, True, False, False]
-
-
-def test_numbers_are_shown_as_ranges() -> None:
-    assert ranges([3, 1, 0, 2, 7, 9, 10]) == "0-3, 7, 9, 10"
-    assert ranges([]) == ""
-
-
-def test_collectives_are_nodes_of_their_own_kind() -> None:
-    names = ("torch.ops._c10d_functional.all_reduce", "torch.ops._c10d_functional.wait_tensor", "torch.all_close")
-    nodes = [Node(name=f"n{i}", op="call_function", target=name) for i, name in enumerate(names)]
-    report = Report(graphs=[Graph(id="g0", frame="f0", ops=3, nodes=nodes)])
-    body = view_model(report)["details"]["g0"]["parts"][0]["body"]
-    assert [node["kind"] for node in body["nodes"]] == ["collective", "collective", "point"]
 
 
 def test_the_breaks_of_cached_code_are_unknown() -> None:

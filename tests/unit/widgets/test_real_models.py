@@ -26,8 +26,6 @@ EXPERTS = {"num_experts": 2, "num_experts_per_tok": 1, "moe_intermediate_size": 
 LINEAR = {
     "linear_num_value_heads": 2, "linear_num_key_heads": 2, "linear_key_head_dim": 8, "linear_value_head_dim": 8,
 }  # fmt: skip
-SWIN = {"image_size": 64, "embed_dim": 8, "depths": [1] * 4, "num_heads": [1] * 4, "window_size": 2}
-DECODER = {"hidden_dim": 32, "feature_size": 32, "mask_feature_size": 32, "encoder_feedforward_dim": 16, "dim_feedforward": 16}
 #: model, its configuration, settings
 TEXT: list[tuple[str, str, dict[str, Any]]] = [
     (
@@ -98,18 +96,3 @@ def test_models_of_text(model: str, config: str, settings: dict[str, Any]) -> No
         pytest.skip(f"this transformers has no {model}")
     made = getattr(transformers, model)(getattr(transformers, config)(**settings))
     drawn(made, input_ids=torch.randint(3, 90, (1, 8)))
-
-
-@pytest.mark.slow
-def test_mask2former() -> None:
-    swin = transformers.SwinConfig(**SWIN, out_features=["stage1", "stage2", "stage3", "stage4"])
-    layers = {"encoder_layers": 1, "decoder_layers": 2, "num_attention_heads": 2, "num_queries": 4}
-    config = transformers.Mask2FormerConfig(backbone_config=swin, **DECODER, **layers)
-    drawn(transformers.Mask2FormerModel(config), pixel_values=torch.rand(1, 3, 64, 64))
-
-
-@pytest.mark.slow
-def test_vision_transformer() -> None:
-    config = transformers.ViTConfig(image_size=16, patch_size=8, hidden_size=32, intermediate_size=48, num_hidden_layers=2,
-                                    num_attention_heads=2)  # fmt: skip
-    drawn(transformers.ViTModel(config), pixel_values=torch.rand(1, 3, 16, 16))

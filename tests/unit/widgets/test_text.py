@@ -7,9 +7,9 @@ import sys
 
 import pytest
 from msgspec.structs import replace
-from samples import SAMPLES, frame, loop, many, one_break, recompiled, refused
+from samples import SAMPLES, frame, loop, one_break, recompiled, refused
 
-from dynascope.compiler.report import BreakCost, InputRun, Profile, Recompile, Report, Verdict, first_line
+from dynascope.compiler.report import BreakCost, InputRun, Profile, Recompile, Report, Verdict
 from dynascope.compiler.report.comparison import parse_expectations
 from dynascope.widgets.features.comparisons import unmet
 from dynascope.widgets.features.places import Places
@@ -17,7 +17,6 @@ from dynascope.widgets.features.recompiles import recompile_row
 from dynascope.widgets.features.run_time import cost_method, input_words, verdict_words
 from dynascope.widgets.features.summary import headline
 from dynascope.widgets.render.text import to_text
-from dynascope.widgets.terminal import Terminal
 
 
 def test_one_break() -> None:
@@ -67,10 +66,6 @@ def test_a_stream_that_cannot_encode_our_signs_gets_plain_ones(encoding: str, mo
     assert "      4 | torch._dynamo.graph_break()" in text
     assert ("f: 2 graphs · 1 graph break" if encoding == "cp1252" else "f: 2 graphs - 1 graph break") in text
     assert "graphs -> 1" in text
-
-
-def test_many_breaks_stay_short() -> None:
-    assert len(to_text(many(), colour=False).splitlines()) < 130
 
 
 def test_breaks_that_are_alike_are_shown_once() -> None:
@@ -124,23 +119,6 @@ def test_frames_and_limits_that_are_not_shown_are_counted() -> None:
     assert "… and 2 more functions at the limit" in lines
 
 
-def test_costs_that_are_not_shown_are_counted() -> None:
-    report = many(14)
-    costs = [BreakCost(break_=b.id, seconds=0.001) for b in report.breaks]
-    report.profile = Profile(calls=3, median_seconds=0.1, breaks=costs)
-    assert "    … and 2 more" in report.details().splitlines()
-
-
-def test_a_short_sentence_does_not_stand_for_a_long_one_that_says_more() -> None:
-    terminal = Terminal(colour=False, width=60)
-    long = "The function `save` of the module `torch.serialization` is on the list of those that are never traced."
-    assert terminal.wrap(f"Marked as skipped. {long}", "") == [
-        "Marked as skipped. The function `save` of the module",
-        "  `torch.serialization` is on the list of those that are …",
-    ]
-    assert terminal.wrap(f"{long} And more of it, for those who want to know all.", "")[-1].endswith("never traced. …")
-
-
 def test_records_and_hooks_that_gave_nothing_are_in_the_text_however_many_notes_there_are() -> None:
     report = one_break()
     report.notes = [f"note {n}" for n in range(20)]
@@ -150,8 +128,3 @@ def test_records_and_hooks_that_gave_nothing_are_in_the_text_however_many_notes_
     assert "note: 2 records of the compiler could not be used (payload damaged 2)" in text
     assert "these hooks do not fit this torch: stops: AttributeError: no run" in text
     assert "note 9\n… and 10 more notes" in text
-
-
-def test_a_first_line_that_announces_the_next_one_is_shown_with_it() -> None:
-    assert first_line("\n backend='x' raised:\n  ValueError: no\nmore") == "backend='x' raised: ValueError: no"
-    assert (first_line("one\ntwo"), first_line(" \n")) == ("one", "")

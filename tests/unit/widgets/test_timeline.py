@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from pathlib import Path
 
 import pytest
 
 from dynascope.compiler.lab.slices import Event, profile_of
-from dynascope.compiler.report import Graph, InputRun, Profile, Report, Segment
+from dynascope.compiler.report import InputRun, Profile, Report, Segment
 from dynascope.widgets.features import run_time
 from dynascope.widgets.model import view_model
 from dynascope.widgets.render.text import to_text
@@ -59,25 +58,6 @@ def test_very_many_segments_are_joined() -> None:
     assert len(time["segments"]) <= run_time.MOST
     assert sum(s["w"] for s in time["segments"]) == pytest.approx(1, abs=1e-3)
     assert time["segments"][0]["full"].startswith("5000 short stretches within 5.0 ms like 'x'")
-
-
-def test_gathered_segments_keep_their_sums() -> None:
-    """Graph and gap in turns, too many to be drawn: each hundredth of the call shows both, as wide as they are."""
-    parts = [
-        Segment(kind=kind, lane="CPU", start=(2 * i + j) * 1e-6, duration=1e-6, label=kind, graph="g0" if j == 0 else None)
-        for i in range(4000)
-        for j, kind in enumerate(("graph", "gap"))
-    ]
-    graph = Graph(id="g0", frame="f0", ops=1)
-    report = Report(graphs=[graph], profile=Profile(calls=1, median_seconds=8e-3, segments=parts, lanes=["CPU"]))
-    time = view_model(report)["time"]
-    assert time is not None
-    drawn = time["segments"]
-    assert 190 <= len(drawn) <= 210
-    for kind in ("graph", "gap"):
-        assert sum(s["w"] for s in drawn if s["kind"] == kind) == pytest.approx(0.5, abs=1e-3)
-    assert all(s["id"] == "g0" for s in drawn if s["kind"] == "graph")
-    assert all(a["x"] + a["w"] <= b["x"] + 1e-5 for a, b in itertools.pairwise(drawn))
 
 
 def test_each_input_is_a_row_that_leads_to_what_was_compiled_for_it(report: Report) -> None:
