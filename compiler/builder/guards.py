@@ -322,8 +322,6 @@ NOISE = frozenset({
     "DETERMINISTIC_ALGORITHMS", "CLASS_MATCH", "CLOSURE_MATCH", "FUNCTION_MATCH", "MODULE_MATCH",
     "CONSTANT_SUBCLASS_MATCH", "WEAKREF_ALIVE", "DYNAMIC_INDICES",
 })  # fmt: skip
-#: a report has at most this many readable guards of a frame
-_MOST_GUARDS = 200
 
 
 def as_written(text: str) -> str:
@@ -379,10 +377,7 @@ class _TreeReader:
 
     def add(self, kind: str, text: str, outside: bool) -> None:
         code, comment = split_comment(text)
-        words, on_symbols = as_written(code), outside and kind in ON_SYMBOLS
-        if words and (on_symbols or kind not in NOISE) and len(self.version.readable) < _MOST_GUARDS:
-            self.version.readable[words] = None
-        if on_symbols:
+        if outside and kind in ON_SYMBOLS:
             self.shape(user_expression(code), comment)
             return
         places = self.places.printed(comment, self.stacks.get(self.source, ()))
@@ -391,6 +386,7 @@ class _TreeReader:
         if kind in _MARKS and (marked := _MARKED.search(code)) is not None:
             self.version.marked |= {(user_expression(marked["about"]), int(d)) for d in marked["dims"].split(",")}
         if kind not in NOISE:
+            words = as_written(code)
             first, _, rest = words.partition(" ")
             self.put(place, Guard(kind=kind, text=words, source=self.about or None), f"{_INDEX.sub('*', first)} {rest}")
 
@@ -448,9 +444,6 @@ class Version:
     made: dict[str, list[tuple[str, str, Place]]] = field(default_factory=dict)
     #: each (tensor, dimension) that the program marked as dynamic
     marked: set[tuple[str, int]] = field(default_factory=set)
-    #: the guards on the user's data in readable form, in order, each once; those of the kinds in `NOISE` are left out, except
-    #: conditions on symbols.  If a guard that is left out fails, the recompile's reason says so
-    readable: dict[str, None] = field(default_factory=dict)
     symbols: list[Symbol] = field(default_factory=list)
 
     def value(self, about: str) -> str | None:

@@ -121,7 +121,7 @@ class _ReportBuilder:
         if result.compile_time is not None:
             result.compile_time.leave(make, "repeats")
         for _, frame in self.made:
-            frame.leave(make, "guards", "guard_sites", "symbols")
+            frame.leave(make, "guard_sites", "symbols")
         if result.origin == "trace":
             make()  # what is damaged in a log is said at once
         return result
@@ -137,7 +137,6 @@ class _ReportBuilder:
             except Exception as error:
                 self.records.unread[f"frame: {type(error).__name__}"] += 1
                 version = Version()
-            frame.guards = list(version.readable) if record.guard_text else []
             frame.guard_sites, frame.symbols = version.sites, version.symbols
             for site in frame.guard_sites:
                 if site.at is not None and (site.at.file in self.extents or is_users(site.at.file)):

@@ -84,7 +84,7 @@ def load(path: str | Path, *, strict: bool = False) -> Report:
 
 
 def _is_log(file: Path) -> bool:
-    return any(HEAD.match(line.rstrip(b"\r\n")) for line in islice(_lines(file, Counter()), 100))
+    return any(HEAD.match(line.rstrip(b"\r\n")) for line in islice(log_lines(file, Counter()), 100))
 
 
 def _saved(path: Path) -> Report:
@@ -95,8 +95,8 @@ def _saved(path: Path) -> Report:
     return Report.from_dict(data)
 
 
-def load_trace(file: Path) -> Report:
-    """The Report of one log; raises ValueError if it has no record."""
+def load_trace(file: Path, read: list[Trace] | None = None) -> Report:
+    """The Report of one log; raises ValueError if it has no record.  `read`: gets the records that the report is made of."""
     problems, versions, strings, count = Counter[str](), dict[str, None](), dict[int, str](), 0
     named = _FILE_RANK.search(file.name)
 
@@ -108,7 +108,10 @@ def load_trace(file: Path) -> Report:
             if record.is_read:
                 if named is not None:
                     record.metadata.setdefault("rank", int(named[1]))
-                yield Trace(record.metadata, record.payload, compile_id=record_compile_id(record.metadata))
+                event = Trace(record.metadata, record.payload, compile_id=record_compile_id(record.metadata))
+                if read is not None:
+                    read.append(event)
+                yield event
 
     report = build_report(events(), RecordingFacts(origin="trace"))
     if not count:
@@ -160,7 +163,7 @@ def _read(file: Path, strings: dict[int, str], problems: Counter[str]) -> Iterat
 def _records(file: Path, problems: Counter[str]) -> Iterator[_Record]:
     record: _Record | None = None
     payload: _Payload | None = None
-    for line in _lines(file, problems):
+    for line in log_lines(file, problems):
         if line[:1] == b"\t":
             if payload is None:
                 problems["payload without a record"] += 1
@@ -176,7 +179,7 @@ def _records(file: Path, problems: Counter[str]) -> Iterator[_Record]:
         yield payload.end(record, problems)
 
 
-def _lines(file: Path, problems: Counter[str]) -> Iterator[bytes]:
+def log_lines(file: Path, problems: Counter[str]) -> Iterator[bytes]:
     """The lines of a log with their line ends, decompressed if the file is compressed."""
     try:
         with _open(file) as stream:

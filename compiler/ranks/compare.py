@@ -1,4 +1,4 @@
-"""Finds the first step in which two groups of ranks differ: what differs, where, why, and which guards differ."""
+"""Finds the first step in which two groups of ranks differ: what differs, where, and why."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from itertools import zip_longest
 from typing import Literal
 
 from dynascope.compiler.ranks import structure
-from dynascope.compiler.ranks.report import Collective, Difference, DifferenceKind, GuardPair
+from dynascope.compiler.ranks.report import Collective, Difference, DifferenceKind
 from dynascope.compiler.ranks.structure import (
     GroupNames,
     Normal,
@@ -28,12 +28,9 @@ from dynascope.compiler.ranks.structure import (
 from dynascope.compiler.report import Break, Frame, Node
 from dynascope.compiler.report.schema import ReportData
 
-#: at most this many guards are shown with one difference
-_GUARDS = 6
 #: matches torch's files, by the names of their folders, because the rank may have run on another machine
 _IN_TORCH = re.compile(r"[\\/](?:site|dist)-packages[\\/](?:torch|functorch)[\\/]")
 _NUMBER = re.compile(r"(?<![\w.])-?\d[\d.]*(?:e[+-]?\d+)?\b")
-_COMPARISON = re.compile(r"^(?P<left>.+?) (?P<sign>==|!=|is|in|<=|>=|<|>) (?P<right>.+)$")
 _PlaceOf = Literal["group", "reference"]
 
 
@@ -89,7 +86,6 @@ def compare(side: Side, reference: Side) -> Difference | None:
     mine, theirs = steps.mine, steps.theirs
     found.step = number
     found.frame, found.reference_frame = mine.frame.id if mine else None, theirs.frame.id if theirs else None
-    found.guards = steps.guards() if mine and theirs else []
     known = mine or theirs
     return _at(found, known.frame, steps.place_of(known)) if found.file is None and known is not None else found
 
@@ -222,22 +218,6 @@ class _Steps:
         same = _NUMBER.sub("#", mine) == _NUMBER.sub("#", theirs)
         return Difference(kind="constant" if same else "graph", subject=subject, value=a.code, reference=b.code)
 
-    def guards(self) -> list[GuardPair]:
-        """The guards that only one of the two steps has, pairs first; a pair is of the same kind and on the same expression."""
-        a, b = (
-            {normal.text(g): g for g in (step.frame.guards if step else ())}
-            for step, normal in zip((self.mine, self.theirs), self._normals, strict=True)
-        )
-        own, others = [g for t, g in a.items() if t not in b], [g for t, g in b.items() if t not in a]
-        pairs = []
-        for guard in own:
-            match = next((g for g in others if _checked(g) == _checked(guard)), None)
-            if match is not None:
-                others.remove(match)
-            pairs.append(GuardPair(value=guard, reference=match))
-        pairs.sort(key=lambda pair: pair.reference is None)
-        return [*pairs, *(GuardPair(reference=g) for g in others)][:_GUARDS]
-
 
 def _at(found: Difference, part: Frame | Break, place_of: _PlaceOf) -> Difference:
     """Give a difference the place of a frame or a break."""
@@ -285,9 +265,3 @@ def _node(node: Node | None) -> str | None:
 
 def _shape(node: Node) -> str | None:
     return None if node.shape is None else f"[{', '.join(map(str, node.shape))}]"
-
-
-def _checked(guard: str) -> str:
-    """What a guard checks, without the value: `L['rank'] ==` for `L['rank'] == 3`."""
-    match = _COMPARISON.match(guard)
-    return f"{match['left']} {match['sign']}" if match else guard.partition("(")[0] + guard.partition(",")[0]

@@ -23,7 +23,7 @@ from dynascope.compiler.report import Report
 
 #: groups whose Report is kept and compared; more would say little and cost much
 MOST_GROUPS = 32
-#: steps of a group whose caches and schedules are compared
+#: steps of a group whose caches are compared
 _MOST_STEPS = 1000
 #: a slow rank takes this many seconds longer than the fastest of its group, and this many times the median of the others
 _SLOW_SECONDS, _SLOW_TIMES = 0.5, 1.5
@@ -74,8 +74,7 @@ def merge(records: Iterable[RankRecord], *, world_size: int | None = None, notes
     result.ranks.sort(key=lambda r: r.rank)
     if groups:
         result.versions = groups[0].first.versions
-    schedules = _inside(groups, result.groups, "collective")
-    result.differences = [*_divergences(groups), *schedules, *_surroundings(known), *_inside(groups, result.groups, "cache")]
+    result.differences = [*_divergences(groups), *_surroundings(known), *_caches(groups, result.groups)]
     result.slow = _times(groups)
     return result
 
@@ -223,19 +222,16 @@ def _surroundings(records: list[RankRecord]) -> list[Difference]:
     return found
 
 
-def _inside(groups: list[_Group], shown: list[RankGroup], kind: DifferenceKind) -> list[Difference]:
-    """Differences between the ranks of the same group, step by step.
-
-    `kind`: "cache" compares the answers of the compiler's caches, "collective" the order of collectives in Inductor's code.
-    """
+def _caches(groups: list[_Group], shown: list[RankGroup]) -> list[Difference]:
+    """Differences in the answers of the compiler's caches between the ranks of the same group, step by step."""
     found = []
     for index, (group, shown_group) in enumerate(zip(groups, shown, strict=True)):
-        values = {r.rank.rank: r.rank.caches if kind == "cache" else r.structure.schedules for r in group.records}
+        values = {r.rank.rank: r.rank.caches for r in group.records}
         for step, summary in enumerate(shown_group.steps[:_MOST_STEPS]):
             answers = {rank: own[step] for rank, own in values.items() if step < len(own) and own[step]}
             found += [
                 Difference(
-                    kind=kind, group=index, reference_group=index, step=step, frame=summary.frame, ranks=ranks, value=answer,
+                    kind="cache", group=index, reference_group=index, step=step, frame=summary.frame, ranks=ranks, value=answer,
                     reference=usual, subject=summary.name, file=summary.file, line=summary.line, cell=summary.cell,
                     function=summary.name,
                 )

@@ -16,7 +16,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -193,7 +193,7 @@ class RankRecorder:
             return
         rank = replace(self._rank, status=status, error=error, started=self._started)
         record = record_of(
-            rank, report, names=self._names, settings=_settings(self._events), environment=environment(),
+            rank, report, names=self._names, settings=settings_in(self._events), environment=environment(),
             world_size=self._world_size, job=self._job,
         )  # fmt: skip
         self._last = record, encoded(report.to_dict())
@@ -224,13 +224,13 @@ def users_stack(frame: FrameType | None) -> list[StackEntry]:
     return entries[::-1]
 
 
-def _settings(events: list[Any]) -> dict[str, Any]:
+def settings_in(events: Iterable[Any]) -> dict[str, Any]:
     """The compiler's settings, from the first compile that logged them."""
     logged = ((getattr(event, "metadata", None) or {}).get("compilation_metrics") for event in list(events))
-    return next(filter(None, (settings_of(metrics) for metrics in logged if isinstance(metrics, dict))), {})
+    return next(filter(None, (_settings_of(metrics) for metrics in logged if isinstance(metrics, dict))), {})
 
 
-def settings_of(metrics: dict[str, Any]) -> dict[str, Any]:
+def _settings_of(metrics: dict[str, Any]) -> dict[str, Any]:
     """The settings in torch's CompilationMetrics, by name."""
     found: dict[str, Any] = {}
     for name, prefix in (("dynamo_config", "torch._dynamo.config"), ("inductor_config", "torch._inductor.config")):

@@ -125,15 +125,6 @@ class RankGroup(Part, kw_only=True):
     rank_constants: list[str] = []
 
 
-class GuardPair(Part, kw_only=True):
-    """A guard of one step that differs between two groups."""
-
-    #: the guard in the group that differs; None: the group has no such guard
-    value: str | None = None
-    #: the guard in the reference; None: the reference has no such guard
-    reference: str | None = None
-
-
 class Difference(Part, kw_only=True):
     """A difference between a group, or some ranks, and the reference: the largest group, or the most frequent value."""
 
@@ -169,8 +160,6 @@ class Difference(Part, kw_only=True):
     reason: str | None = None
     #: number of the collective among all collectives of the rank, from 0; None: the difference is not in one collective
     position: int | None = None
-    #: guards of the step that differ between the group and the reference
-    guards: list[GuardPair] = []
 
 
 class StepTime(Part, kw_only=True):

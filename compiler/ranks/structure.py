@@ -7,8 +7,7 @@ numbered in the order of their first use, so that rank 3, which uses `cuda:3` th
 rank that uses two devices equals neither.
 
 The collectives of a graph are read from the graph's printed code, in order: from AOTAutograd's graphs, which have shapes and
-the backward, or if the forward graph has no collectives, from Dynamo's graph.  The order in Inductor's code (`schedule`) may
-differ.
+the backward, or if the forward graph has no collectives, from Dynamo's graph.  The order in Inductor's code may differ.
 
 What one rank recorded, and the file that it writes: one line with the rank and its hashes, and one line with its Report.
 
@@ -51,24 +50,6 @@ def collectives(graph: Graph, names: dict[str, tuple[str | None, list[int] | Non
     forward = graph.aot_forward if graph.aot_forward and "c10d_functional" in graph.aot_forward else None
     found = list(_read(forward if forward is not None else graph.code, names or {}, backward=False))
     return found + list(_read(graph.aot_backward or "", names or {}, backward=True))
-
-
-def schedule(code: str | None) -> list[str]:
-    """Kinds of the collectives in the order of Inductor's code, as Inductor's own collective schedule lists them."""
-    if not code or "_c10d_functional" not in code:
-        return []
-    kinds = []
-    for line in code.splitlines():
-        if "_c10d_functional." not in line or line.lstrip().startswith("#"):
-            continue
-        kinds += scheduled(match["kind"] for match in _CALL.finditer(line))
-    return kinds
-
-
-def scheduled(names: Iterable[str]) -> list[str]:
-    """Kinds of the collectives in a list of operations, such as a collective schedule that Inductor recorded."""
-    parts = [name.split("_c10d_functional.")[-1].split(".")[0] for name in names]
-    return [kind.rstrip("_") for kind in parts if kind not in _HELPERS]
 
 
 def _read(text: str, names: dict[str, tuple[str | None, list[int] | None]], *, backward: bool) -> Iterator[Collective]:
@@ -215,9 +196,6 @@ class Structure(Part, kw_only=True):
     forward: list[str] = []
     #: hash of the collectives in each step's backward; "": there are none, or the backward was not compiled
     backward: list[str] = []
-    #: kinds of the collectives of each step in the order of Inductor's code, separated by spaces; "": there are none, or the
-    #: order is unknown.  Not part of `key`: a report lacks Inductor's code if it came from a cache
-    schedules: list[str] = []
 
     @property
     def key(self) -> str:
@@ -285,7 +263,6 @@ def structure(report: ReportData, names: GroupNames, *, finished: bool = True) -
         made.loose.append(hash_of(facts))
         made.constants.append(constants)
         found = collectives(step.graph) if step.graph else []
-        made.schedules.append(" ".join(schedule(step.graph.backend_code)) if step.graph else "")
         for backward, into in ((False, made.forward), (True, made.backward)):
             facts_of_stage = [collective_facts(c, normal) for c in found if c.backward == backward]
             into.append(hash_of(facts_of_stage) if facts_of_stage else "")

@@ -103,7 +103,6 @@ class Frame(LazyPart, kw_only=True):
     recompile_of: str | None = None
     resume: Resume | None = None
     compile_seconds: float | None = None
-    guards: list[str] = []
     guard_count: int | None = None
     #: the frame's guards by the line that made them
     guard_sites: list[GuardSite] = []

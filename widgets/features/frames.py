@@ -69,7 +69,7 @@ def _facts(f: Frame, places: Places) -> list[list[str]]:
         ("graph", graph and f"graph {number} · {ops_text(graph.ops)}", f.graph or ""),
         *((label, "✂ " + shorten(break_code(b, places), 60), b.id) for label, b in broken if b is not None),
         ("compiled in", None if f.compile_seconds is None else seconds(f.compile_seconds), ""),
-        ("guards", f.guard_count if f.guard_count is not None else len(f.guards) or None, ""),
+        ("guards", f.guard_count, ""),
         ("error_on_graph_break", f.error_on_graph_break, ""),
         ("fullgraph", f.fullgraph, ""),
         ("compiler's name", shorten(f.code_name, 120) if f.code_name != f.name else "", ""),

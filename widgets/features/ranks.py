@@ -142,16 +142,13 @@ def who_differs(report: RanksReport, difference: Difference) -> list[int]:
 
 
 def difference_details(report: RanksReport, difference: Difference) -> list[str]:
-    """Sentences on what differs, why, and which guards differ."""
+    """Sentences on what differs, and why."""
     d = difference
     if d.kind == "cache":
         return []
     who = ranks_name(who_differs(report, d))
     others = _reference(report, d)
     details = _what(d, who, others)
-    for guard in d.guards:
-        sides = [f"{guard.value} on {who}" if guard.value else "", f"{guard.reference} on {others}" if guard.reference else ""]
-        details.append("guard: " + "; ".join(filter(None, sides)))
     damaged = [r for r in report.ranks if r.rank in who_differs(report, d) and r.unread]
     if damaged and len(damaged) == len(who_differs(report, d)):
         total = sum((Counter(r.unread) for r in damaged), Counter())
@@ -199,8 +196,6 @@ def _what(d: Difference, who: str, others: str) -> list[str]:
             return [f"{who} compiled nothing more; {others} compiled {d.reference}"]
         return [f"{who} compiled {d.value}; {others} compiled nothing more"]
     if d.kind == "collective":
-        if d.group == d.reference_group:
-            return [f"order in Inductor's code: {d.value} on {who}; {d.reference} on {others}", _HANG]
         number = f"collective {d.position + 1}" if d.position is not None else "a collective"
         return [
             f"{number}: {d.value or 'none'} on {who}; {d.reference or 'none'} on {others}",

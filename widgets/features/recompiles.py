@@ -299,7 +299,6 @@ def guard_part(frame: Frame, places: Places) -> list[Part]:
             row = [shorten(guard.text, 300) + times, words, printable(wanted_by(guard), 120), ""]
             found.append(((guard.kind not in VALUES, *place), row))
     rows = [row for _, row in sorted(found, key=lambda entry: entry[0])]
-    rows = rows or [[printable(g, 1000), "", "", ""] for g in frame.guards]
     return list_part("guards", "Guards", rows, frame.guard_count)
 
 

@@ -95,4 +95,5 @@ def test_conditions_on_sizes_are_guards_on_the_users_data_and_lambdas_in_the_tre
 +- LAMBDA_GUARD: 2 <= L['x'].size()[0]  # return x * x.shape[0]  # a.py:5 in f
 """
     for printed in (text, text.replace("LAMBDA_GUARD: 2", "SYMBOLIC_SHAPE_GUARD: 2")):
-        assert list(read_tree(printed, Places(lambda file: None), {}, {}).readable) == ["2 <= x.size()[0]"]
+        sites = read_tree(printed, Places(lambda file: None), {}, {}).sites
+        assert [guard.text for site in sites for guard in site.guards] == ["2 <= x.size()[0]"]

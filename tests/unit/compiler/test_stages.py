@@ -81,7 +81,7 @@ def test_stages_of_a_graph_are_there() -> None:
         assert graph.backward == "pending"
     frame = report.frames[0]
     assert frame.guard_count
-    assert "x is a float32 tensor of shape [4, 4]" in frame.guards
+    assert "x is a float32 tensor of shape [4, 4]" in [guard.text for site in frame.guard_sites for guard in site.guards]
     assert frame.compile_seconds is not None
 
 

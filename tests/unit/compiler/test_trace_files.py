@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.capture.trace_files import load
-from dynascope.compiler.report import FailedGuard, Report
+from dynascope.compiler.report import FailedGuard, Frame, Report
 
 HERE = Path(__file__).parent
 
@@ -89,9 +89,15 @@ def shape(report: Report) -> dict[str, Any]:
             )
             for b in report.breaks
         ],
-        "guards": [(f.guards, f.guard_count) for f in frames],
+        "guards": [(guards_of(f), f.guard_count) for f in frames],
         "recompiles": [(r.reasons, [without_columns(g) for g in r.failed_guards]) for r in report.recompiles],
     }
+
+
+def guards_of(frame: Frame) -> tuple[set[str], int]:
+    """The guards without indices, and their number: a file has fewer of the lines by which guards are counted together."""
+    guards = [guard for site in frame.guard_sites for guard in site.guards]
+    return {re.sub(r"\d+", "#", guard.text) for guard in guards}, sum(guard.count for guard in guards)
 
 
 def without_columns(guard: FailedGuard) -> FailedGuard:

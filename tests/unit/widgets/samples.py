@@ -22,6 +22,8 @@ from dynascope.compiler.report import (
     Frame,
     Graph,
     GraphRun,
+    Guard,
+    GuardSite,
     Hit,
     Node,
     OpTime,
@@ -141,9 +143,9 @@ ONE = (
 
 def one_break() -> Report:
     """One break, resumed."""
-    guards = ["check_tensor(L['x'], torch.float32, [8, 16])", "G['torch'] is torch"]
+    sites = [GuardSite(guards=[Guard(kind="TENSOR_MATCH", text="x is a float32 tensor of shape [8, 16]")])]
     frames = [
-        frame("f0", "0/0", "f", 1, end_line=6, graph="g0", guards=guards, bytecode="  2  LOAD_FAST x\n",
+        frame("f0", "0/0", "f", 1, end_line=6, graph="g0", guard_sites=sites, bytecode="  2  LOAD_FAST x\n",
               modified_bytecode="  2  LOAD_GLOBAL __compiled_fn_1\n"),
         resumed("f1", "f0", "b0", 4, Resume(line=5, column=4, locals=["y"], stack=0), graph="g1", end_line=6),
     ]  # fmt: skip
@@ -314,7 +316,7 @@ def hostile() -> Report:
         for name, value in asdict(thing).items():
             if name in texts:
                 setattr(thing, name, EVIL if value is not None else None)
-            elif name in ("hints", "guards", "locals", "reasons", "words", "inputs", "outputs"):
+            elif name in ("hints", "locals", "reasons", "words", "inputs", "outputs"):
                 setattr(thing, name, [EVIL] * 2)
             else:
                 for item in value if isinstance(value, list) else [value]:

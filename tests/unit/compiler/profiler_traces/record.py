@@ -68,7 +68,7 @@ def record(function: Any, args: tuple[Any, ...], settings: Settings) -> dict[str
         graph.nodes, graph.code, graph.aot_forward, graph.backend_code = [], "", None, None
     for frame in report.frames:
         frame.bytecode = frame.modified_bytecode = None
-        frame.guards, frame.file = [], "record.py"
+        frame.guard_sites, frame.file = [], "record.py"
     for found in report.breaks:
         found.text, found.stack, found.hints, found.file = "", [], [], "record.py"
     report.sources = []
