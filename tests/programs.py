@@ -88,9 +88,8 @@ def check(program: Program, report: Any, shift: int = 0) -> None:
 
 
 PROGRAMS = [
-    Program(
-        "allowed_in_a_decorated_function",
-        """
+    # (): the resume function of the decorator's wrapper only passes a tensor on
+    Program("allowed_in_a_decorated_function", """
 @torch._dynamo.error_on_graph_break(False)
 def noisy(x):
     x = x + 1
@@ -105,16 +104,8 @@ def fn(x):
     return middle(x)
 
 fn(torch.randn(3))
-""",
-        {"error_on_graph_break": True},
-        graphs=((3,), (5,), ()),  # (): the resume function of the decorator's wrapper only passes a tensor on
-        breaks=((4, "resumed"),),
-        hits=(4,),
-        resumes=2,
-    ),
-    Program(
-        "allowed_in_a_with_block",
-        """
+""", {"error_on_graph_break": True}, graphs=((3,), (5,), ()), breaks=((4, "resumed"),), hits=(4,), resumes=2),
+    Program("allowed_in_a_with_block", """
 @compiled
 def fn(x):
     x = x + 1
@@ -123,15 +114,8 @@ def fn(x):
     return x + 2
 
 fn(torch.randn(3))
-""",
-        {"error_on_graph_break": True},
-        graphs=((3,), (6,)),
-        breaks=((5, "resumed"),),
-        resumes=1,
-    ),
-    Program(
-        "allowed_by_patching_a_library",
-        """
+""", {"error_on_graph_break": True}, graphs=((3,), (6,)), breaks=((5, "resumed"),), resumes=1),
+    Program("allowed_by_patching_a_library", """
 class Foreign(torch.nn.Module):
     def forward(self, x):
         x = x + 1
@@ -146,15 +130,8 @@ def fn(x):
     return foreign.forward(x)
 
 fn(torch.randn(3))
-""",
-        {"error_on_graph_break": True},
-        graphs=((3,), (5,), ()),
-        breaks=((4, "resumed"),),
-        resumes=2,
-    ),
-    Program(
-        "refused_in_a_decorated_function",
-        """
+""", {"error_on_graph_break": True}, graphs=((3,), (5,), ()), breaks=((4, "resumed"),), resumes=2),
+    Program("refused_in_a_decorated_function", """
 @torch._dynamo.error_on_graph_break(True)
 def strict(x):
     x = x + 1
@@ -174,15 +151,8 @@ try:
     fn(torch.randn(3))
 except Exception as error:
     print(type(error).__name__)
-""",
-        graphs=((12,),),
-        breaks=((13, "resumed"), (4, "raised")),
-        resumes=1,
-        error="Unsupported",
-    ),
-    Program(
-        "a_with_block_reaches_into_calls",
-        """
+""", graphs=((12,),), breaks=((13, "resumed"), (4, "raised")), resumes=1, error="Unsupported"),
+    Program("a_with_block_reaches_into_calls", """
 def inner(x):
     x = x + 1
     torch._dynamo.graph_break()
@@ -197,16 +167,8 @@ def fn(x):
     return middle(x)
 
 fn(torch.randn(3))
-""",
-        {"error_on_graph_break": True},
-        graphs=((2,), (4,), ()),
-        breaks=((3, "resumed"),),
-        hits=(3,),
-        resumes=2,
-    ),
-    Program(
-        "regions_nest",
-        """
+""", {"error_on_graph_break": True}, graphs=((2,), (4,), ()), breaks=((3, "resumed"),), hits=(3,), resumes=2),
+    Program("regions_nest", """
 def inner(x):
     x = x + 1
     with torch._dynamo.error_on_graph_break(False):
@@ -222,14 +184,8 @@ def fn(x):
     return middle(x)
 
 fn(torch.randn(3))
-""",
-        graphs=((2,), (5,)),
-        breaks=((4, "resumed"),),
-        resumes=2,
-    ),
-    Program(
-        "fullgraph_wins_over_an_allow",
-        """
+""", graphs=((2,), (5,)), breaks=((4, "resumed"),), resumes=2),
+    Program("fullgraph_wins_over_an_allow", """
 @torch._dynamo.error_on_graph_break(False)
 def inner(x):
     x = x + 1
@@ -244,14 +200,8 @@ try:
     fn(torch.randn(3))
 except Exception as error:
     print(type(error).__name__)
-""",
-        {"fullgraph": True},
-        breaks=((4, "raised"),),
-        error="Unsupported",
-    ),
-    Program(
-        "fullgraph_is_not_switched_off_inside",
-        """
+""", {"fullgraph": True}, breaks=((4, "raised"),), error="Unsupported"),
+    Program("fullgraph_is_not_switched_off_inside", """
 @torch.compile(fullgraph=False, backend="eager")
 def inner(x):
     x = x + 1
@@ -266,14 +216,8 @@ try:
     fn(torch.randn(3))
 except Exception as error:
     print(type(error).__name__)
-""",
-        {"fullgraph": True},
-        breaks=((4, "raised"),),
-        error="Unsupported",
-    ),
-    Program(
-        "an_inner_fullgraph_refuses",
-        """
+""", {"fullgraph": True}, breaks=((4, "raised"),), error="Unsupported"),
+    Program("an_inner_fullgraph_refuses", """
 @torch.compile(fullgraph=True, backend="eager")
 def inner(x):
     x = x + 1
@@ -288,13 +232,8 @@ try:
     fn(torch.randn(3))
 except Exception as error:
     print(type(error).__name__)
-""",
-        breaks=((4, "raised"),),
-        error="Unsupported",
-    ),
-    Program(
-        "skipped_on_request",
-        """
+""", breaks=((4, "raised"),), error="Unsupported"),
+    Program("skipped_on_request", """
 def first(x):
     return x + 1
 
@@ -308,14 +247,8 @@ def fn(x):
     return second(x)
 
 fn(torch.randn(3))
-""",
-        graphs=((2,), (5,)),
-        breaks=((10, "skipped"),),
-        skipped=("fn",),
-    ),
-    Program(
-        "skipped_by_a_break_in_a_loop",
-        """
+""", graphs=((2,), (5,)), breaks=((10, "skipped"),), skipped=("fn",)),
+    Program("skipped_by_a_break_in_a_loop", """
 @compiled
 def fn(x):
     for i in range(5):
@@ -325,13 +258,8 @@ def fn(x):
     return x
 
 fn(torch.randn(3))
-""",
-        breaks=((6, "skipped"),),
-        skipped=("fn",),
-    ),
-    Program(
-        "the_loop_unrolled_by_hand",
-        """
+""", breaks=((6, "skipped"),), skipped=("fn",)),
+    Program("the_loop_unrolled_by_hand", """
 @compiled
 def fn(x):
     def step(i):
@@ -345,15 +273,8 @@ def fn(x):
     return x
 
 fn(torch.randn(3))
-""",
-        graphs=((5,), (5,), (5,)),
-        breaks=((7, "resumed"),),
-        hits=(2,),
-        resumes=2,
-    ),
-    Program(
-        "skipped_by_a_break_in_a_context_manager",
-        """
+""", graphs=((5,), (5,), (5,)), breaks=((7, "resumed"),), hits=(2,), resumes=2),
+    Program("skipped_by_a_break_in_a_context_manager", """
 class Manager:
     def __enter__(self):
         pass
@@ -368,13 +289,8 @@ def fn(x):
         return x + 1
 
 fn(torch.randn(3))
-""",
-        breaks=((11, "skipped"),),
-        skipped=("fn",),
-    ),
-    Program(
-        "the_break_moved_out_of_the_context_manager",
-        """
+""", breaks=((11, "skipped"),), skipped=("fn",)),
+    Program("the_break_moved_out_of_the_context_manager", """
 class Manager:
     def __enter__(self):
         pass
@@ -390,14 +306,8 @@ def fn(x):
         return x + 1
 
 fn(torch.randn(3))
-""",
-        graphs=((10,), (13,)),
-        breaks=((11, "resumed"),),
-        resumes=1,
-    ),
-    Program(
-        "a_context_manager_that_can_be_resumed",
-        """
+""", graphs=((10,), (13,)), breaks=((11, "resumed"),), resumes=1),
+    Program("a_context_manager_that_can_be_resumed", """
 import contextlib
 
 @compiled
@@ -409,14 +319,8 @@ def fn(x):
             return x + 1
 
 fn(torch.randn(3))
-""",
-        graphs=((7,), (9,)),
-        breaks=((8, "resumed"),),
-        resumes=1,
-    ),
-    Program(
-        "skipped_by_a_break_in_a_try_block",
-        """
+""", graphs=((7,), (9,)), breaks=((8, "resumed"),), resumes=1),
+    Program("skipped_by_a_break_in_a_try_block", """
 @compiled
 def fn(x):
     try:
@@ -427,13 +331,8 @@ def fn(x):
         pass
 
 fn(torch.randn(3))
-""",
-        breaks=((5, "skipped"),),
-        skipped=("fn",),
-    ),
-    Program(
-        "the_break_moved_out_of_the_try_block",
-        """
+""", breaks=((5, "skipped"),), skipped=("fn",)),
+    Program("the_break_moved_out_of_the_try_block", """
 @compiled
 def fn(x):
     try:
@@ -447,14 +346,8 @@ def fn(x):
         pass
 
 fn(torch.randn(3))
-""",
-        graphs=((4,), (9,)),
-        breaks=((7, "resumed"),),
-        resumes=1,
-    ),
-    Program(
-        "the_skip_isolated_in_a_function",
-        """
+""", graphs=((4,), (9,)), breaks=((7, "resumed"),), resumes=1),
+    Program("the_skip_isolated_in_a_function", """
 def first(x):
     return x + 1
 
@@ -470,17 +363,9 @@ def fn(x):
     return second(x)
 
 fn(torch.randn(3))
-""",
-        graphs=((2,), (5,)),
-        breaks=((11, "skipped"),),
-        hits=(2,),
-        resumes=1,
-        skipped=("problem",),
-        unlike={"2.9": "the caller's break is told at the call, as a place of its own"},
-    ),
-    Program(
-        "an_iterator_as_input",
-        """
+""", graphs=((2,), (5,)), breaks=((11, "skipped"),), hits=(2,), resumes=1, skipped=("problem",),
+            unlike={"2.9": "the caller's break is told at the call, as a place of its own"}),
+    Program("an_iterator_as_input", """
 @compiled
 def fn(xs):
     a = next(xs)
@@ -491,14 +376,8 @@ try:
     fn(iter([torch.tensor(1.0), torch.tensor(2.0)]))
 except Exception as error:
     print(type(error).__name__)
-""",
-        {"fullgraph": True},
-        breaks=((3, "raised"),),
-        error="Unsupported",
-    ),
-    Program(
-        "the_list_in_place_of_the_iterator",
-        """
+""", {"fullgraph": True}, breaks=((3, "raised"),), error="Unsupported"),
+    Program("the_list_in_place_of_the_iterator", """
 @compiled
 def fn(xs):
     it = iter(xs)
@@ -507,13 +386,8 @@ def fn(xs):
     return a + b
 
 fn([torch.tensor(1.0), torch.tensor(2.0)])
-""",
-        {"fullgraph": True},
-        graphs=((6,),),
-    ),
-    Program(
-        "nonstrict_trace_takes_what_breaks",
-        """
+""", {"fullgraph": True}, graphs=((6,),)),
+    Program("nonstrict_trace_takes_what_breaks", """
 def wave(x):
     y = x.sin()
     torch._dynamo.graph_break()
@@ -524,13 +398,8 @@ def fn(x):
     return torch._dynamo.nonstrict_trace(wave)(x.cos())
 
 fn(torch.randn(3))
-""",
-        {"fullgraph": True},
-        graphs=((8,),),
-    ),
-    Program(
-        "a_break_under_fullgraph",
-        """
+""", {"fullgraph": True}, graphs=((8,),)),
+    Program("a_break_under_fullgraph", """
 def number():
     torch._dynamo.graph_break()
     return torch.tensor([42])
@@ -543,14 +412,8 @@ try:
     fn(torch.rand(10))
 except Exception as error:
     print(type(error).__name__)
-""",
-        {"fullgraph": True},
-        breaks=((2, "raised"),),
-        error="Unsupported",
-    ),
-    Program(
-        "saving_a_file_under_fullgraph",
-        """
+""", {"fullgraph": True}, breaks=((2, "raised"),), error="Unsupported"),
+    Program("saving_a_file_under_fullgraph", """
 import io
 
 @compiled
@@ -563,15 +426,9 @@ try:
     fn(torch.randn(3))
 except Exception as error:
     print(type(error).__name__)
-""",
-        {"fullgraph": True},
-        breaks=((6, "raised"),),
-        error="Unsupported",
-        unlike=dict.fromkeys(("2.9", "2.11"), "torch warns before it raises, and the test turns warnings into errors"),
-    ),
-    Program(
-        "an_opaque_custom_operator",
-        """
+""", {"fullgraph": True}, breaks=((6, "raised"),), error="Unsupported",
+            unlike=dict.fromkeys(("2.9", "2.11"), "torch warns before it raises, and the test turns warnings into errors")),
+    Program("an_opaque_custom_operator", """
 @torch.library.custom_op("dynascope_tests::square", mutates_args=())
 def square(x: torch.Tensor) -> torch.Tensor:
     return x * x
@@ -585,14 +442,9 @@ def fn(x):
     return square(x) + 1
 
 fn(torch.randn(3))
-""",
-        {"fullgraph": True},
-        graphs=((11,),),
-    ),
+""", {"fullgraph": True}, graphs=((11,),)),
     # from here on, not from PyTorch's documents; the README's table of counts has several of them
-    Program(
-        "one_break_four_calls_deep",
-        """
+    Program("one_break_four_calls_deep", """
 def d(x):
     x = x + 1
     torch._dynamo.graph_break()
@@ -609,15 +461,8 @@ def fn(x):
     return b(x) + 1
 
 fn(torch.ones(3))
-""",
-        graphs=((2,), (4,), (7,), (10,), (14,)),
-        breaks=((3, "resumed"),),
-        hits=(4,),
-        resumes=4,
-    ),
-    Program(
-        "a_helper_that_breaks_called_five_times",
-        """
+""", graphs=((2,), (4,), (7,), (10,), (14,)), breaks=((3, "resumed"),), hits=(4,), resumes=4),
+    Program("a_helper_that_breaks_called_five_times", """
 def helper(x):
     torch._dynamo.graph_break()
     return x * 2
@@ -631,15 +476,8 @@ def fn(x):
     return helper(x)
 
 fn(torch.ones(3))
-""",
-        graphs=((3,),),
-        breaks=((2, "resumed"),),
-        hits=(6,),
-        resumes=5,
-    ),
-    Program(
-        "a_data_dependent_branch",
-        """
+""", graphs=((3,),), breaks=((2, "resumed"),), hits=(6,), resumes=5),
+    Program("a_data_dependent_branch", """
 @compiled
 def fn(x):
     x = x + 1
@@ -648,14 +486,8 @@ def fn(x):
     return x * 3
 
 fn(torch.ones(3))
-""",
-        graphs=((3, 4), (5,)),
-        breaks=((4, "resumed"),),
-        resumes=1,
-    ),
-    Program(
-        "two_breaks_on_one_line",
-        """
+""", graphs=((3, 4), (5,)), breaks=((4, "resumed"),), resumes=1),
+    Program("two_breaks_on_one_line", """
 @compiled
 def fn(x):
     x = x + 1
@@ -663,14 +495,8 @@ def fn(x):
     return x + 2
 
 fn(torch.ones(3))
-""",
-        graphs=((3,), (5,)),
-        breaks=((4, "resumed"), (4, "resumed")),
-        resumes=2,
-    ),
-    Program(
-        "a_callee_that_is_skipped",
-        """
+""", graphs=((3,), (5,)), breaks=((4, "resumed"), (4, "resumed")), resumes=2),
+    Program("a_callee_that_is_skipped", """
 def loop(x):
     for i in range(2):
         x = x + i
@@ -683,24 +509,13 @@ def fn(x):
     return y + 1
 
 fn(torch.ones(3))
-""",
-        graphs=((9,), (10,)),
-        breaks=((4, "skipped"),),
-        hits=(2,),
-        resumes=1,
-        skipped=("loop",),
-    ),
-    Program(
-        "recompiled_for_another_number",
-        """
+""", graphs=((9,), (10,)), breaks=((4, "skipped"),), hits=(2,), resumes=1, skipped=("loop",)),
+    Program("recompiled_for_another_number", """
 @compiled
 def fn(x, n):
     return x * n
 
 fn(torch.ones(3), 2)
 fn(torch.ones(3), 3)
-""",
-        graphs=((3,), (3,)),
-        recompiles=1,
-    ),
-]
+""", graphs=((3,), (3,)), recompiles=1),
+]  # fmt: skip

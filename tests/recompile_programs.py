@@ -38,68 +38,49 @@ PROGRAMS: dict[str, Program] = {
     "a gradient": _program(
         STATIC + "c(torch.ones(3)); c(torch.ones(3, requires_grad=True))", (2, "requires_grad", "x", "A")
     ),
-    "a number": _program(
-        """
+    "a number": _program("""
 def f(x, n):
     x = x + 1
     return x * n  # A
 c = torch.compile(f, backend="eager", dynamic=False)
 c(torch.ones(2), 2); c(torch.ones(2), 3)
-""",
-        (2, "value", "n", "A"),
-    ),
-    "a number becomes a symbol": _program(
-        """
+""", (2, "value", "n", "A")),
+    "a number becomes a symbol": _program("""
 def f(x, n):
     return x * n  # A
 c = torch.compile(f, backend="eager")
 for n in (2, 3, 4, 5):
     c(torch.ones(2), n)
-""",
-        (2, "value", "n", "A"),
-    ),
-    "a number in a helper": _program(
-        """
+""", (2, "value", "n", "A")),
+    "a number in a helper": _program("""
 def helper(z, n):
     return z * n  # A
 def f(x, n):
     return helper(x + 1, n)
 c = torch.compile(f, backend="eager", dynamic=False)
 c(torch.ones(2), 2); c(torch.ones(2), 3)
-""",
-        (2, "value", "n", "A"),
-    ),
-    "a float": _program(
-        """
+""", (2, "value", "n", "A")),
+    "a float": _program("""
 def f(x, p):
     return x + p if p > 0.5 else x - p  # A
 c = torch.compile(f, backend="eager", dynamic=False)
 c(torch.ones(2), 0.1); c(torch.ones(2), 0.9)
-""",
-        (2, "value", "p", "A"),
-    ),
-    "a flag": _program(
-        """
+""", (2, "value", "p", "A")),
+    "a flag": _program("""
 def f(x, flag):
     if flag:  # A
         return x + 1
     return x - 1
 c = torch.compile(f, backend="eager")
 c(torch.ones(2), True); c(torch.ones(2), False); c(torch.ones(2), True)
-""",
-        (2, "value", "flag", "A"),
-    ),
-    "a string": _program(
-        """
+""", (2, "value", "flag", "A")),
+    "a string": _program("""
 def f(x, mode):
     return x.sin() if mode == "sin" else x.cos()  # A
 c = torch.compile(f, backend="eager")
 c(torch.ones(2), "sin"); c(torch.ones(2), "cos")
-""",
-        (2, "value", "mode", "A"),
-    ),
-    "a global": _program(
-        """
+""", (2, "value", "mode", "A")),
+    "a global": _program("""
 FACTOR = 2
 def f(x):
     y = x + 1
@@ -108,11 +89,8 @@ c = torch.compile(f, backend="eager", dynamic=False)
 c(torch.ones(2))
 FACTOR = 3
 c(torch.ones(2))
-""",
-        (2, "value", "FACTOR", "A"),
-    ),
-    "an attribute": _program(
-        """
+""", (2, "value", "FACTOR", "A")),
+    "an attribute": _program("""
 class Scale:
     def __init__(self, by):
         self.by = by
@@ -120,11 +98,8 @@ def f(x, scale):
     return x * scale.by  # A
 c = torch.compile(f, backend="eager", dynamic=False)
 c(torch.ones(2), Scale(2)); c(torch.ones(2), Scale(3))
-""",
-        (2, "value", "scale.by", "A"),
-    ),
-    "an attribute that hides another": _program(
-        """
+""", (2, "value", "scale.by", "A")),
+    "an attribute that hides another": _program("""
 class Scale:
     by = 2
 scale = Scale()
@@ -134,11 +109,8 @@ c = torch.compile(f, backend="eager", dynamic=False)
 c(torch.ones(2), scale)
 scale.by = 3
 c(torch.ones(2), scale)
-""",
-        (2, "new attribute", "scale", "A"),
-    ),
-    "an attribute of a module": _program(
-        """
+""", (2, "new attribute", "scale", "A")),
+    "an attribute of a module": _program("""
 class Net(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -152,11 +124,8 @@ c = torch.compile(net, backend="eager")
 c(torch.ones(2))
 net.steps = 2
 c(torch.ones(2))
-""",
-        (2, "value", "self.steps", "A"),
-    ),
-    "training and evaluation": _program(
-        """
+""", (2, "value", "self.steps", "A")),
+    "training and evaluation": _program("""
 class Net(torch.nn.Module):
     def forward(self, x):
         return x + 1 if self.training else x - 1  # A
@@ -165,11 +134,8 @@ c = torch.compile(net, backend="eager")
 c(torch.ones(2))
 net.eval()
 c(torch.ones(2))
-""",
-        (2, "value", "self.training", "A"),
-    ),
-    "the length of a list": _program(
-        """
+""", (2, "value", "self.training", "A")),
+    "the length of a list": _program("""
 def f(xs):
     total = 0
     for x in xs:  # A
@@ -177,40 +143,28 @@ def f(xs):
     return total
 c = torch.compile(f, backend="eager")
 c([torch.ones(2)]); c([torch.ones(2), torch.ones(2)])
-""",
-        (2, "length", "xs", "A"),
-    ),
-    "the keys of a dict": _program(
-        """
+""", (2, "length", "xs", "A")),
+    "the keys of a dict": _program("""
 def f(x, d):
     return x + d["a"] + len(d)  # A
 c = torch.compile(f, backend="eager")
 c(torch.ones(2), {"a": 1}); c(torch.ones(2), {"a": 1, "b": 2})
-""",
-        (2, "length", "d", "A"),
-    ),
-    "the type of an argument": _program(
-        """
+""", (2, "length", "d", "A")),
+    "the type of an argument": _program("""
 def f(x, scale):
     return x * float(len(scale))  # A
 c = torch.compile(f, backend="eager")
 c(torch.ones(2), [1.0]); c(torch.ones(2), (1.0,))
-""",
-        (2, "type", "scale", "A"),
-    ),
-    "none": _program(
-        """
+""", (2, "type", "scale", "A")),
+    "none": _program("""
 def f(x, mask):
     if mask is not None:  # A
         x = x * mask
     return x + 1
 c = torch.compile(f, backend="eager")
 c(torch.ones(2), None); c(torch.ones(2), torch.ones(2))
-""",
-        (2, "none", "mask", "A"),
-    ),
-    "a function as an argument": _program(
-        """
+""", (2, "none", "mask", "A")),
+    "a function as an argument": _program("""
 def up(x):
     return x + 1
 def down(x):
@@ -219,22 +173,16 @@ def f(x, step):
     return step(x)  # A
 c = torch.compile(f, backend="eager")
 c(torch.ones(2), up); c(torch.ones(2), down)
-""",
-        (2, "object", "step.__code__", "A"),
-    ),
-    "a branch on a size": _program(
-        """
+""", (2, "object", "step.__code__", "A")),
+    "a branch on a size": _program("""
 def f(x):
     if x.shape[0] > 10:  # A
         return x + 1
     return x - 1
 c = torch.compile(f, backend="eager", dynamic=True)
 c(torch.ones(4)); c(torch.ones(12)); c(torch.ones(6))
-""",
-        (2, "range", "x.size()[0]", "A"),
-    ),
-    "a branch on a product of sizes": _program(
-        """
+""", (2, "range", "x.size()[0]", "A")),
+    "a branch on a product of sizes": _program("""
 def f(x):
     y = x.sin()
     if x.shape[0] * x.shape[1] == 12:  # A
@@ -242,11 +190,8 @@ def f(x):
     return y
 c = torch.compile(f, backend="eager", dynamic=True)
 c(torch.ones(5, 7)); c(torch.ones(3, 4))
-""",
-        (2, "expression", "(x.size()[1]*x.size()[0]) != 12", "A"),
-    ),
-    "a size that must not be seven": _program(
-        """
+""", (2, "expression", "(x.size()[1]*x.size()[0]) != 12", "A")),
+    "a size that must not be seven": _program("""
 def f(x):
     y = x + 1
     if y.shape[0] == 7:  # A
@@ -254,21 +199,15 @@ def f(x):
     return y
 c = torch.compile(f, backend="eager", dynamic=True)
 c(torch.ones(5)); c(torch.ones(7))
-""",
-        (2, "expression", "x.size()[0] != 7", "A"),
-    ),
-    "a size pinned by a constant tensor": _program(
-        """
+""", (2, "expression", "x.size()[0] != 7", "A")),
+    "a size pinned by a constant tensor": _program("""
 def f(x):
     table = torch.arange(5)
     return x + table  # A
 c = torch.compile(f, backend="eager", dynamic=True)
 c(torch.ones(5)); c(torch.ones(1))
-""",
-        (2, "size", "x", "A"),
-    ),
-    "a size pinned by int": _program(
-        """
+""", (2, "size", "x", "A")),
+    "a size pinned by int": _program("""
 def f(x):
     n = int(x.shape[0])
     for _ in range(n):  # A
@@ -276,31 +215,22 @@ def f(x):
     return x
 c = torch.compile(f, backend="eager", dynamic=True)
 c(torch.ones(3)); c(torch.ones(4))
-""",
-        (2, "size", "x", "A"),
-    ),
-    "a pin deep in calls": _program(
-        """
+""", (2, "size", "x", "A")),
+    "a pin deep in calls": _program("""
 def inner(x):
     return [x + i for i in range(x.shape[0])][-1]  # A
 def outer(x):
     return inner(x * 2)
 c = torch.compile(outer, backend="eager", dynamic=True)
 c(torch.ones(3)); c(torch.ones(4))
-""",
-        (2, "size", "x", "A"),
-    ),
-    "a size of one": _program(
-        """
+""", (2, "size", "x", "A")),
+    "a size of one": _program("""
 def f(x):
     return x * 2  # A
 c = torch.compile(f, backend="eager", dynamic=True)
 c(torch.ones(4)); c(torch.ones(1))
-""",
-        (2, "minimum", "x.size()[0]", "A"),
-    ),
-    "automatic, then a branch": _program(
-        """
+""", (2, "minimum", "x.size()[0]", "A")),
+    "automatic, then a branch": _program("""
 def f(x):
     y = x.cos()  # A
     if y.shape[0] > 8:  # B
@@ -309,32 +239,22 @@ def f(x):
 c = torch.compile(f, backend="eager")
 for n in (2, 3, 9):
     c(torch.ones(n))
-""",
-        (2, "size", "x", "A"),
-        (3, "range", "x.size()[0]", "B"),
-    ),
-    "two sizes that must be equal": _program(
-        """
+""", (2, "size", "x", "A"), (3, "range", "x.size()[0]", "B")),
+    "two sizes that must be equal": _program("""
 def f(x, y):
     return x + y  # A
 c = torch.compile(f, backend="eager", dynamic=True)
 with torch.fx.experimental._config.patch(use_duck_shape=False):
     c(torch.ones(3), torch.ones(3))
 c(torch.ones(4), torch.ones(1))
-""",
-        (2, "expression", "y.size()[0] == x.size()[0]", "A"),
-    ),
-    "two sizes that were equal": _program(
-        """
+""", (2, "expression", "y.size()[0] == x.size()[0]", "A")),
+    "two sizes that were equal": _program("""
 def f(x, y):
     return x.sum() + y.sum()
 c = torch.compile(f, backend="eager", dynamic=True)
 c(torch.ones(3), torch.ones(3)); c(torch.ones(3), torch.ones(4))
-""",
-        (2, "expression", "y.size()[0] == x.size()[0]", ""),
-    ),
-    "a marked size": _program(
-        """
+""", (2, "expression", "y.size()[0] == x.size()[0]", "")),
+    "a marked size": _program("""
 def f(x):
     if x.shape[1] % 2 == 0:  # A
         return x * 2
@@ -344,31 +264,23 @@ for n in (4, 5):
     x = torch.ones(3, n)
     torch._dynamo.mark_dynamic(x, 1)
     c(x)
-""",
-        (2, "expression", "(x.size()[1] % 2) == 0", "A"),
-    ),
+""", (2, "expression", "(x.size()[1] % 2) == 0", "A")),
     "the gradient mode": _program(
         STATIC + "c(torch.ones(3))\nwith torch.no_grad():\n    c(torch.ones(3))", (2, "global state", "grad_mode", "")
     ),
-    "a resume function": _program(
-        """
+    "a resume function": _program("""
 def f(x, n):
     x = x + 1
     torch._dynamo.graph_break()
     return x * n  # A
 c = torch.compile(f, backend="eager", dynamic=False)
 c(torch.ones(2), 2); c(torch.ones(2), 3)
-""",
-        (2, "value", "n", "A"),
-    ),
-    "a library's line": _program(
-        """
+""", (2, "value", "n", "A")),
+    "a library's line": _program("""
 net = torch.nn.Linear(3, 2)
 def f(x):
     return net(x)  # A
 c = torch.compile(f, backend="eager", dynamic=False)
 c(torch.ones(2, 3)); c(torch.ones(4, 3))
-""",
-        (2, "size", "x", "A"),
-    ),
+""", (2, "size", "x", "A")),
 }  # fmt: skip
