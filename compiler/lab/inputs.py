@@ -9,6 +9,7 @@ their effects are undone.  `annotate_inputs()` adds the results to the report.
 from __future__ import annotations
 
 import functools
+import reprlib
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from msgspec.structs import replace
 from dynascope.compiler.builder.report_builder import summary
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.capture.torch_private import config
+from dynascope.compiler.lab.objects import is_array
 from dynascope.compiler.lab.profile import INTERRUPTED, Measurement, measure, nothing, payback, timed
 from dynascope.compiler.lab.recorded_call import RecordedCall
 from dynascope.compiler.lab.slices import graphs_in, quartiles
@@ -26,9 +28,8 @@ from dynascope.compiler.report import FailedGuard, InputRun, Report, message_of
 
 #: an input's description has at most this many characters
 _LONGEST = 160
-#: a container with more than `_MANY` items is described by its first `_SHOWN` items
-_SHOWN, _MANY = 6, 8
-_BRACKETS: dict[type, tuple[str, str]] = {list: ("[", "]"), tuple: ("(", ")"), dict: ("{", "}")}
+#: of a container with more items, only their number is told
+_MANY = 8
 
 
 @dataclass
@@ -111,57 +112,46 @@ def _first_lines(error: Exception) -> str:
 
 def described(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     """A description of arguments: `float32[7, 3], scale=2`; a tensor's dtype, shape and what is unusual (strides, say)."""
-    return _cut(
-        ", ".join([*map(_described, args), *(f"{name}={_described(value)}" for name, value in kwargs.items())]), _LONGEST
-    )
+    words = _Words().repr
+    text = ", ".join([*map(words, args), *(f"{name}={words(value)}" for name, value in kwargs.items())])
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
-def _cut(text: str, longest: int) -> str:
-    return text if len(text) <= longest else text[: longest - 1] + "…"
+class _Words(reprlib.Repr):
+    """Describes single arguments; of other objects than tensors, arrays, numbers, texts and containers, only the class."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel, self.maxstring = 4, 52
+        self.maxlist = self.maxtuple = self.maxdict = self.maxset = self.maxfrozenset = _MANY
 
-def _described(value: Any, depth: int = 0) -> str:
-    try:
-        return _details(value, depth)
-    except Exception:  # a nested tensor has no sizes, and the `repr` of a key may fail
-        return type(value).__name__
+    def repr1(self, x: Any, level: int) -> str:
+        kind = type(x).__name__
+        try:
+            if isinstance(x, (list, tuple, dict, set, frozenset)) and len(x) > _MANY:
+                return f"{kind} of {len(x)}"
+            return super().repr1(x, level)
+        except Exception:  # a nested tensor has no sizes, and the `repr` of a key may fail
+            return kind
 
+    def repr_instance(self, x: Any, level: int) -> str:
+        import torch
 
-def _details(value: Any, depth: int) -> str:
-    import torch
-
-    kind = type(value)
-    if isinstance(value, torch.Tensor):
-        return _tensor_described(value)
-    if isinstance(value, (bool, int, float, complex, str, bytes, type(None))):
-        text = _cut(repr(value), 52)
-        return f"{text} of {len(value)} characters" if text.endswith("…") and isinstance(value, (str, bytes)) else text
-    if kind in _BRACKETS and depth < 2:
-        names = [f"{key!r:.40}: " for key in value] if kind is dict else [""] * len(value)
-        inside = value.values() if kind is dict else value
-        parts = [name + _described(part, depth + 1) for name, part in zip(names, inside, strict=True)]
-        if len(parts) > _MANY:
-            parts = [*parts[:_SHOWN], f"… {len(parts)} items"]
-        return ", ".join(parts).join(_BRACKETS[kind])
-    if kind in (*_BRACKETS, set, frozenset):
-        return f"{kind.__name__} of {len(value)}"
-    is_array = kind.__module__ == "numpy" and bool(getattr(value, "shape", ()))
-    return f"{kind.__name__} {value.dtype}{list(value.shape)}" if is_array else kind.__name__
-
-
-def _tensor_described(value: Any) -> str:
-    import torch
-
-    words = [f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"]
-    if type(value) is not torch.Tensor:
-        words.insert(0, type(value).__name__)
-    if value.layout is not torch.strided:
-        words.append(str(value.layout).removeprefix("torch."))
-    elif not value.is_contiguous():
-        words.append(f"strides {list(value.stride())}")
-    if value.device.type != "cpu":
-        words.append(str(value.device))
-    return " ".join([*words, "requires_grad"] if value.requires_grad else words)
+        if isinstance(x, (bool, int, float, complex, bytes, type(None))):
+            return f"{x!r:.52}"
+        kind = type(x).__name__
+        if not isinstance(x, torch.Tensor):
+            return f"{kind} {x.dtype}{list(x.shape)}" if is_array(x) else kind
+        words = [f"{str(x.dtype).removeprefix('torch.')}{list(x.shape)}"]
+        if type(x) is not torch.Tensor:
+            words.insert(0, kind)
+        if x.layout is not torch.strided:
+            words.append(str(x.layout).removeprefix("torch."))
+        elif not x.is_contiguous():
+            words.append(f"strides {list(x.stride())}")
+        if x.device.type != "cpu":
+            words.append(str(x.device))
+        return " ".join([*words, "requires_grad"] if x.requires_grad else words)
 
 
 # -- the report ------------------------------------------------------------------------------------------------

@@ -124,8 +124,7 @@ def test_unlike_inputs_look_unlike() -> None:
     ]  # fmt: skip
     texts = [described((value,), {}) for value in unlike]
     assert len(set(texts)) == len(texts)
-    assert texts[0] == "[1, 1, 1, 1, 1, 1, … 9 items]"
-    assert texts[3] == f"'{'a' * 50}… of 51 characters"
+    assert texts[0] == "list of 9"
 
 
 def test_wrong_inputs_are_refused_before_anything_runs() -> None:
@@ -154,4 +153,4 @@ def test_an_input_that_cannot_be_described_has_its_class() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch's own, about nested tensors
         nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
-    assert described((nested, {Key(): 1}, 2), {}) == "Tensor, dict, 2"
+    assert described((nested, {Key(): 1}, 2), {}) == "Tensor, {Key: 1}, 2"
