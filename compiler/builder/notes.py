@@ -95,10 +95,10 @@ def annotate_dynamic_sizes(report: Report, before: Sizes, now: Sizes) -> None:
 
 def annotate_changed_files(report: Report, old_functions: list[OldFunction]) -> None:
     """Note the functions that do not have the lines of their files, which have changed since they were loaded."""
-    for file, known in dict.fromkeys((f.file, bool(f.lines)) for f in old_functions):
-        names = ", ".join(dict.fromkeys(f.name for f in old_functions if (f.file, bool(f.lines)) == (file, known)))
-        shown = "are shown as they ran, not as they are now" if known else "that ran are not known, and not shown"
-        report.notes.append(f"{label(file, None)} has changed since it was loaded: the lines of {names} {shown}.")
+    for file in dict.fromkeys(f.file for f in old_functions):
+        names = ", ".join(dict.fromkeys(f.name for f in old_functions if f.file == file))
+        why = f"{label(file, None)} has changed since it was loaded"
+        report.notes.append(f"{why}: the lines of {names} that ran are not known, and not shown.")
 
 
 def annotate_unknown_breaks(report: Report) -> None:

@@ -252,7 +252,7 @@ class _ReportBuilder:
         self.check(code.file)
         is_known = is_resume(code.name) or old_function_at(code.file, code.line) is not None
         if not is_known and is_users(code.file) and is_changed(code.file, code.name, code.line):
-            self.old_functions.append(OldFunction(code.name, code.file, code.line, code.end_line or sys.maxsize, []))
+            self.old_functions.append(OldFunction(code.name, code.file, code.line, code.end_line or sys.maxsize))
         function = function_at(code.file, code.line) if code.end_line is None else None
         frame = Frame(
             id=f"f{len(self.result.frames)}",

@@ -13,9 +13,8 @@ import sys
 from collections.abc import Iterable
 from types import CodeType, ModuleType
 
-from dynascope.compiler.source.code import is_resume, last_line, nested_code, same_code
+from dynascope.compiler.source.code import is_resume, nested_code, same_code
 from dynascope.compiler.source.code_swap import FUTURE_FLAGS, recompiled
-from dynascope.compiler.source.lines import split_lines
 from dynascope.compiler.source.origin import is_users
 
 #: modification time and size of a file; None: there is no such file
@@ -23,8 +22,6 @@ _State = tuple[int, int] | None
 
 #: each user's file -> its state when its code was loaded, as far as that is known
 _loaded: dict[str, _State] = {}
-#: each user's file -> texts that it has had
-_earlier: dict[str, list[str]] = {}
 #: the files that are known to be nobody's to edit
 _others: set[str] = set()
 
@@ -42,16 +39,10 @@ def note_loaded(files: Iterable[str] | None = None) -> None:
 
 
 def refresh() -> set[str]:
-    """The files that were edited since their code was loaded; torch, which reads linecache, then sees their present texts.
-
-    The texts that linecache has had until then are kept.
-    """
+    """The files that were edited since their code was loaded; torch, which reads linecache, then sees their present texts."""
     edited = {file for file, state in _loaded.items() if state is not None and _state(file) != state}
     for file in edited:
-        before = "".join(linecache.getlines(file)) if file in linecache.cache else ""
         linecache.checkcache(file)
-        if before and before != "".join(linecache.getlines(file)):
-            _earlier[file] = [*_earlier.get(file, [])[-7:], before]
     return edited
 
 
@@ -60,22 +51,9 @@ def located(code: CodeType) -> CodeType | None:
     return _in_text(code) if is_outdated(code) else code
 
 
-def earlier_lines(code: CodeType) -> list[str]:
-    """The lines of code that is outdated, from an earlier text of its file; [] if none is known that has the code."""
-    for text in _earlier.get(code.co_filename, ()):
-        found = _in_text(code, text)
-        if found is not None and _has_lines_of(found, code):
-            return split_lines(text)[code.co_firstlineno - 1 : last_line(code)]
-    return []
-
-
-def _has_lines_of(one: CodeType, other: CodeType) -> bool:
-    return (one.co_firstlineno, one.co_linetable) == (other.co_firstlineno, other.co_linetable)
-
-
-def _in_text(code: CodeType, text: str | None = None) -> CodeType | None:
-    """The equal code in a text of its file (default: the present one), the nearest if there are several; None if none is."""
-    text = "".join(linecache.getlines(code.co_filename)) if text is None else text
+def _in_text(code: CodeType) -> CodeType | None:
+    """The equal code in its file's present text, the nearest if there are several; None if none is."""
+    text = "".join(linecache.getlines(code.co_filename))
     name = getattr(code, "co_qualname", code.co_name)
     same = [c for c in _codes(text, code.co_filename, code.co_flags & FUTURE_FLAGS) if c.co_name == code.co_name]
     same = [c for c in same if getattr(c, "co_qualname", c.co_name) == name and same_code(c, code)]
@@ -88,7 +66,7 @@ def is_outdated(code: CodeType) -> bool:
     if state is None or _state(code.co_filename) == state or is_resume(code.co_name):
         return False
     now = _in_text(code)
-    return now is None or not _has_lines_of(now, code)
+    return now is None or (now.co_firstlineno, now.co_linetable) != (code.co_firstlineno, code.co_linetable)
 
 
 @functools.lru_cache(64)

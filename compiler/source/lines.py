@@ -26,14 +26,12 @@ CellResolver = Callable[[str], "int | None"]
 
 
 class OldFunction(NamedTuple):
-    """A function whose lines are not those of its file's present text."""
+    """A function whose lines are not those of its file's present text: how they ran is not known."""
 
     name: str
     file: str
     first: int
     last: int
-    #: the lines that ran; [] if they are unknown
-    lines: list[str]
 
 
 _old_functions: ContextVar[Sequence[OldFunction]] = ContextVar("functions with other lines than their files", default=())
@@ -60,7 +58,7 @@ def as_it_is_now() -> Context:
 
 @contextlib.contextmanager
 def with_old(functions: list[OldFunction]) -> Iterator[None]:
-    """In this block, these functions have their own lines, not those of their files; more may be added to the list."""
+    """In this block, these functions do not have the lines of their files; more may be added to the list."""
     token = _old_functions.set(functions)
     try:
         yield
@@ -75,19 +73,12 @@ def old_function_at(file: str, line: int) -> OldFunction | None:
 
 def known_lines(file: str) -> dict[int, str]:
     """The lines of a file by number, without those of which it is not known how they ran."""
-    lines = dict(enumerate(file_lines(file), 1))
-    for old in [f for f in _old_functions.get() if f.file == file]:
-        lines = {number: text for number, text in lines.items() if not old.first <= number <= old.last}
-        lines |= dict(enumerate(old.lines, old.first))
-    return lines
+    return {number: text for number, text in enumerate(file_lines(file), 1) if old_function_at(file, number) is None}
 
 
 def source_line(file: str, line: int | None) -> str:
     """The text of one line without its line end; "" if it cannot be read, or if it is not known how it ran."""
-    old = old_function_at(file, line) if line else None
-    if line and old is not None:
-        return old.lines[line - old.first].rstrip("\r\n") if line - old.first < len(old.lines) else ""
-    lines = file_lines(file) if line else []
+    lines = file_lines(file) if line and old_function_at(file, line) is None else []
     return lines[line - 1].rstrip("\r\n") if line and 0 < line <= len(lines) else ""
 
 
@@ -211,9 +202,8 @@ def function_at(file: str, line: int) -> tuple[str, int, int] | None:
 
     A method's name includes its class: `Block.forward`.
     """
-    old = old_function_at(file, line)
-    if old is not None:
-        return (old.name, old.first, old.last) if old.lines else None
+    if old_function_at(file, line) is not None:
+        return None
     around = [function for function in _parsed(file).functions if function[1] <= line <= function[2]]
     return min(around, key=lambda function: (function[2] - function[1], function[1]), default=None)
 

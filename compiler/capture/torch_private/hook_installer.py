@@ -350,7 +350,7 @@ class Hooks:
     def old_functions(self) -> list[OldFunction]:
         """The functions seen whose lines are not those of their files' present texts."""
         codes = [code for code, _ in list(self._codes.values()) if edited.is_outdated(code)]
-        return [OldFunction(c.co_name, c.co_filename, c.co_firstlineno, last_line(c), edited.earlier_lines(c)) for c in codes]
+        return [OldFunction(c.co_name, c.co_filename, c.co_firstlineno, last_line(c)) for c in codes]
 
 
 HOOKS = Hooks()
