@@ -349,6 +349,16 @@ class NumbersStage(Part, kw_only=True):
     detail: str = ""
 
 
+class NumbersRemedy(Part, kw_only=True):
+    """A change with which compiled and eager code agree, or with which both are right; it was tried."""
+
+    #: a statement that sets a setting, or the call that replaces the formula, with the names of the graph's nodes
+    change: str
+    #: the errors of the formula that replaces another one; None for a setting
+    eager: NumberError | None = None
+    compiled: NumberError | None = None
+
+
 class Numbers(Part, kw_only=True):
     """Which is right, compiled or eager: both against the same computation in float64."""
 
@@ -366,8 +376,10 @@ class Numbers(Part, kw_only=True):
     origin_unknown: str = ""
     #: what in the compiler makes it; only with `--check=where`, and only if compiled is wrong
     stage: NumbersStage | None = None
-    #: statements that set what helps, as was tried; only with `--check=where`
-    remedies: list[str] = []
+    #: text for an issue, with a script that shows on its own what the compiler makes wrong; "" if there is none
+    issue: str = ""
+    #: what helps; only with `--check=where`
+    remedies: list[NumbersRemedy] = []
 
 
 class Check(Part, kw_only=True):

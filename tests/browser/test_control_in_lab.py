@@ -153,6 +153,7 @@ def test_where_the_numbers_begin_to_differ_is_searched_at_a_click(open_lab: Call
     root, count = view(lab, 2), lab.execution_count(2)
     check = root.get_by_role("region", name="what the check found")
     expect(check).to_contain_text("Against float64, compiled is wrong and eager is right")
+    expect(check.get_by_role("button", name="Text for an issue")).to_have_count(0)
     lab.shot("check_found", ".dyn-widget")
     click(check, "Where does it begin?")
     expect(root.locator(".dyn-progress")).to_contain_text("searching", timeout=30_000)
@@ -173,3 +174,9 @@ def test_where_the_numbers_begin_to_differ_is_searched_at_a_click(open_lab: Call
     for theme in ("light", "dark"):
         lab.theme(theme)
         lab.shot(f"check_graph_{theme}", ".dyn-widget")
+    lab.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    click(check, "Text for an issue")
+    expect(check.get_by_role("button", name="copied")).to_be_visible()
+    text = lab.page.evaluate("navigator.clipboard.readText()")
+    assert text.startswith("**Compiled code gives a wrong result**; it comes from Inductor's lowering of `tanh`.")
+    assert "compiled = run(torch.compile(f, backend='inductor'))" in text

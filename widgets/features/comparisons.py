@@ -23,13 +23,14 @@ _KINDS = ("fixed", "not_seen", "new", "moved", "changed")
 class CheckPart(TypedDict):
     """What `--check` found, in sentences; `id`: the graph in which it begins.
 
-    `searchable`: whether the place where it begins was not searched, and can be.
+    `searchable`: whether the place where it begins was not searched, and can be; `issue`: the text of an issue, or "".
     """
 
     agrees: bool | None
     lines: list[str]
     id: str
     searchable: bool
+    issue: str
 
 
 class ErrorMark(TypedDict):
@@ -55,6 +56,7 @@ def check_part(report: Report) -> CheckPart | None:
         "lines": [printable(note.removeprefix(CHECK), 2000) for note in report.notes if note.startswith(CHECK)],
         "id": "" if graph is None else graph.id,
         "searchable": is_wrong and report.settings.get("check") != "where",
+        "issue": "" if numbers is None else printable(numbers.issue, 20_000),
     }
 
 

@@ -1,6 +1,7 @@
-// What `--check` found: its sentences and the search for the line where the numbers differ.
+// What `--check` found: its sentences, the search for the line where the numbers differ, and the text of an issue.
 
 import { button, h, withCode } from "./dom.js";
+import { copyButton } from "./detail.js";
 
 /** @import { Context, SelectablePart } from "./view" */
 
@@ -24,12 +25,13 @@ export function checkView(ctx) {
     draw({ check }) {
       node.hidden = !check?.lines.length;
       if (!check) return;
-      const { agrees, lines, id } = check;
+      const { agrees, lines, id, issue } = check;
       node.classList.toggle("dyn-differs", agrees === false);
       node.replaceChildren(
         h("b", { text: "Check" }),
         search,
         id ? button("dyn-btn", "Show the errors in the graph", () => ctx.select(id)) : "",
+        issue ? copyButton(issue, "Text for an issue") : "",
         ...lines.map((line) => h("p", { cls: "dyn-left" }, ...withCode(line))),
       );
       drawButton();

@@ -247,9 +247,9 @@ sentence)))),drawButton()},drawButton,highlight:()=>()=>{}}}function checkView(c
 btn","Where does it begin?",()=>ctx.request(ctx.pending.request({check:"where"})),{title:"runs the cell again, then sear\
 ches the line, what makes it, and what helps"});function drawButton(){search2.hidden=!ctx.canRun()||!ctx.content?.check?.
 searchable,search2.disabled=!!ctx.host.get("busy")}return{node,draw({check}){if(node.hidden=!check?.lines.length,!check)
-return;let{agrees,lines,id}=check;node.classList.toggle("dyn-differs",agrees===!1),node.replaceChildren(h("b",{text:"Che\
-ck"}),search2,id?button("dyn-btn","Show the errors in the graph",()=>ctx.select(id)):"",...lines.map(line=>h("p",{cls:"d\
-yn-left"},...withCode(line)))),drawButton()},drawButton,highlight:()=>()=>{}}}var MARKS2=[["dyn-b-graph dyn-tone-0","0","graph 0 captured this line; it has the same color in the split graph"],["dyn-\
+return;let{agrees,lines,id,issue}=check;node.classList.toggle("dyn-differs",agrees===!1),node.replaceChildren(h("b",{text:"\
+Check"}),search2,id?button("dyn-btn","Show the errors in the graph",()=>ctx.select(id)):"",issue?copyButton(issue,"Text \
+for an issue"):"",...lines.map(line=>h("p",{cls:"dyn-left"},...withCode(line)))),drawButton()},drawButton,highlight:()=>()=>{}}}var MARKS2=[["dyn-b-graph dyn-tone-0","0","graph 0 captured this line; it has the same color in the split graph"],["dyn-\
 b-break","✂","graph break: the compiler cannot trace this expression, so Python runs it"],["dyn-b-skip","–","a line \
 of a skipped or failed frame: it runs eagerly"],["dyn-b-skip","…","a line of a compile without a recorded end"],["dyn-\
 no dyn-in-allow","7","a region in which graph breaks are allowed"],["dyn-no dyn-in-error","7","a region in which graph b\

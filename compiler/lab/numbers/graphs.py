@@ -24,6 +24,8 @@ from dynascope.compiler.lab.recorded_call import Clones, RecordedCall
 Asked = Literal["value", "later", "gradient"]
 #: compiles a module
 Compile = Callable[[Any], Callable[..., Any]]
+#: a function, its arguments, among them nodes, and its keywords
+Formula = tuple[Any, tuple[Any, ...], dict[str, Any]]
 
 
 class Measured(NamedTuple):
@@ -94,13 +96,17 @@ class CapturedGraph:
         others = self._values(compile(module), like, is_tapped)
         return [Measured(*three) for three in zip(mine, others, counterparts, strict=True)]
 
-    def cut(self, node: Any) -> CapturedGraph:
-        """The part of the graph that computes the value of this node."""
+    def cut(self, node: Any, formula: Formula | None = None) -> CapturedGraph:
+        """The part of the graph that computes the value of this node, or, with a formula, another one from the same nodes."""
         import torch
 
         graph, copies, is_casting = torch.fx.Graph(), dict[Any, Any](), list[Any]()
         for other in self.module.graph.nodes:
-            copies[other] = graph.node_copy(other, copies.__getitem__)
+            if other is node and formula is not None:
+                function, args, keywords = formula
+                copies[node] = graph.call_function(function, torch.fx.node.map_arg(args, copies.__getitem__), dict(keywords))
+            else:
+                copies[other] = graph.node_copy(other, copies.__getitem__)
             name = getattr(other.target, "__name__", "")
             is_casting += [copies[other]] if name == "_enter_autocast" else []
             is_casting = [entered for entered in is_casting if name != "_exit_autocast" or entered not in copies[other].args]
@@ -110,6 +116,19 @@ class CapturedGraph:
             graph.call_function(exit_autocast(), (entered,))
         graph.output((copies[node],))
         return replace(self, module=torch.fx.GraphModule(self.module, graph))
+
+    def alone(self, node: Any) -> CapturedGraph:
+        """A graph that computes this node's value from its inputs, as they are in eager mode; None for one that is unknown."""
+        import torch
+
+        known = dict(zip((n for n in self.module.graph.nodes if n.op == "placeholder"), self.inputs, strict=True))
+        inner = [other for other in self.tappable() if other in node.all_input_nodes]
+        if inner:
+            known |= zip(inner, self._values(_tapped(self.module, inner, "value"), [], True), strict=True)
+        graph = torch.fx.Graph()
+        copies = {other: graph.placeholder(other.name) for other in node.all_input_nodes}
+        graph.output((graph.node_copy(node, copies.__getitem__),))
+        return replace(self, module=torch.fx.GraphModule({}, graph), inputs=tuple(map(known.get, copies)))
 
     def _values(self, function: Any, like: list[Any], is_tapped: bool) -> list[Any]:
         import torch

@@ -16,17 +16,13 @@ from dynascope.compiler.capture.torch_private import hook_installer
 from dynascope.compiler.capture.torch_private.translators import graph_nodes
 from dynascope.compiler.lab.comparison import largest
 from dynascope.compiler.lab.fix.trial import TookTooLong, Trials, time_limit
-from dynascope.compiler.lab.numbers.cause import (
-    compiler_of,
-    full_precision_that_helps,
-    settings_that_help,
-    stage_of,
-    stage_words,
-)
 from dynascope.compiler.lab.numbers.graphs import Asked, CapturedGraph, Compile, Measured, changes_in_place, first_wrong
+from dynascope.compiler.lab.numbers.issue import issue_text
+from dynascope.compiler.lab.numbers.remedies import formulas_that_help, settings_that_help
+from dynascope.compiler.lab.numbers.stage import compiler_of, stage_of, stage_words
 from dynascope.compiler.lab.numbers.verdict import DRAWS, error_of, factor, share_of, size_text
 from dynascope.compiler.lab.recorded_call import RecordedCall
-from dynascope.compiler.report import NodeNumbers, Numbers, NumbersOrigin, input_name, label
+from dynascope.compiler.report import NodeNumbers, Numbers, NumbersOrigin, NumbersRemedy, input_name, label
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.lines import CellResolver
 
@@ -56,7 +52,7 @@ def locate(
     stage = "" if found.stage is None else f"It comes from {stage_words(found.stage)}"
     if found.origin is not None and found.origin_unknown:
         stage = stage or f"What makes it is unknown: {found.origin_unknown}"
-    helps = [f"What helps, tried: {remedy}" for remedy in found.remedies]
+    helps = [_remedy_words(remedy) for remedy in found.remedies]
     return [f"check: {sentence}" for sentence in (words(found), stage, *helps) if sentence]
 
 
@@ -91,7 +87,7 @@ class _Search:
         self.graph = graph
 
     def explain(self) -> None:
-        """Set `stage` and `remedies`."""
+        """Set `stage`, `issue` and `remedies`."""
         found, graph, settings = self.found, self.graph, self.settings
         # a setting with which compiled code is as wrong as eager code does not help
         if found.verdict == "compiled" or all(share_of(part.eager) <= math.sqrt(self.unit) for part in found.parts):
@@ -101,8 +97,10 @@ class _Search:
         with self.trials.anew():
             if found.verdict == "compiled" and not found.remedies:
                 found.stage = stage_of(lambda compile: not self._is_wrong(graph, compile), settings)
+                if isinstance(settings.backend, str):
+                    found.issue = issue_text(graph, found, settings.backend, self.unit)
             if found.origin is not None and not found.origin.is_backward:
-                found.remedies += full_precision_that_helps(graph, found.origin.node, self.compile)
+                found.remedies += formulas_that_help(graph, found.origin.node, self.compile)
 
     def _is_wrong(self, graph: CapturedGraph, compile: Compile) -> bool:
         return any(measured.is_wrong(self.found.verdict, self.unit) for measured in graph.measure(compile))
@@ -189,6 +187,13 @@ def words(found: Numbers) -> str:
     if found.verdict == "eager":
         return f"{start}: with inputs that are right, {subject} is off by {mine} in eager (compiled: {other})"
     return f"{start}: with inputs that are right, {subject} is off by {other} compiled (eager: {mine})"
+
+
+def _remedy_words(remedy: NumbersRemedy) -> str:
+    if remedy.eager is None or remedy.compiled is None:
+        return f"What helps, tried: with {remedy.change} they agree"
+    errors = f"{size_text(remedy.eager)} in eager and {size_text(remedy.compiled)} compiled"
+    return f"What helps, tried: `{remedy.change}` in its place is off by {errors}"
 
 
 def _number(value: float | None) -> str:

@@ -1,7 +1,9 @@
-"""`--check=where` beside its answers for known programs: what helps, sequences, what is left behind."""
+"""`--check=where` beside its answers for known programs: what helps, an issue's text, sequences, what is left behind."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -10,12 +12,15 @@ from typing import Any
 import pytest
 import torch
 from test_numbers_programs import (
+    NEAR_100,
     SMALL,
     Program,
     chain,
     checked,
     edited,
     line_with,
+    lowers,
+    overflows,
     replaces,
     reported,
     softmax_of_a_wrong_variance,
@@ -45,15 +50,17 @@ def of_seed_0() -> torch.Tensor:
 @pytest.mark.parametrize(
     ("function", "x", "change"),
     [
+        (softmax_of_a_wrong_variance, NEAR_100, "torch.var(x, -1, keepdim=True, correction=0)"),
         (lambda x: F.dropout(x) * 2, SMALL, "torch._inductor.config.fallback_random = True"),
         (casts_twice, of_seed_0(), "torch._inductor.config.emulate_precision_casts = True"),
+        (overflows, torch.full((64,), 300.0, dtype=torch.float16), "mul in float32"),
     ],
-    ids=["random numbers", "precision casts"],
+    ids=["variance", "random numbers", "precision casts", "overflow"],
 )
 def test_what_helps_is_offered_after_it_was_tried(function: Any, x: torch.Tensor, change: str) -> None:
     found = checked(Program(function, (x,), "")).numbers
     assert found is not None
-    assert found.remedies == [change]
+    assert [remedy.change for remedy in found.remedies] == [change]
 
 
 def test_products_and_sums_that_become_one_operation_are_taken_apart() -> None:
@@ -69,7 +76,7 @@ def test_products_and_sums_that_become_one_operation_are_taken_apart() -> None:
     assert found is not None
     assert found.verdict == "both"
     assert "it is off by nothing in eager and by" in found.sentence
-    assert found.remedies == [f"torch._inductor.config.{setting} = 'off'"]
+    assert [remedy.change for remedy in found.remedies] == [f"torch._inductor.config.{setting} = 'off'"]
 
 
 def product(name: str, settings_say_so: Callable[[], bool], rounding: int) -> Any:
@@ -104,7 +111,21 @@ def test_less_precise_products_are_turned_off(name: str, settings_say_so: Callab
         torch.set_float32_matmul_precision("highest")
     assert found is not None
     assert found.verdict == "both"
-    assert found.remedies == [change]
+    assert [remedy.change for remedy in found.remedies] == [change]
+
+
+@pytest.mark.parametrize("is_backward", [False, True], ids=["forward", "backward"])
+def test_the_script_of_an_issue_shows_it_on_its_own(is_backward: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    fault = lowers(torch.ops.aten.tanh.default, torch.ops.aten.relu.default)
+    x = SMALL.clone().requires_grad_() if is_backward else SMALL
+    found = checked(Program(chain, (x,), "", fault)).numbers
+    assert found is not None
+    assert "it comes from Inductor's lowering of `tanh`" in found.issue
+    script = found.issue.split("```python\n")[1].split("```")[0]
+    told = found.issue.split("It prints:\n\n```\n")[1].split("```")[0]
+    with fault(), contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(compile(script, "<issue>", "exec"), {})
+    assert printed.getvalue() == told
 
 
 def one_step(x: torch.Tensor) -> torch.Tensor:
