@@ -15,7 +15,7 @@ from dynascope.compiler.report import Graph, Report
 from dynascope.widgets.detail import CodeBody, Detail, Part, ProseBody, SourceBody, guarded_detail, guarded_part, not_drawn
 from dynascope.widgets.drawing.fx_picture import FxDrawing, FxPicture
 from dynascope.widgets.drawing.split_graph import MOST as MOST_FRAMES
-from dynascope.widgets.drawing.split_graph import split_picture, whole_picture
+from dynascope.widgets.drawing.split_graph import split_picture
 from dynascope.widgets.drawing.split_svg import Drawn, drawn
 from dynascope.widgets.features import summary
 from dynascope.widgets.features.breaks import BreakRow, StackRow, break_detail, break_rows
@@ -135,9 +135,8 @@ def _recompiles(places: Places) -> list[RecompileRow]:
 
 def _split(places: Places, large: bool) -> Drawn:
     """The split graph; the view shows the part of a large one around what is selected."""
-    if large or sum(f.status != "ignored" for f in places.report.frames) > MOST_FRAMES:
-        return drawn(whole_picture(places.report, places), large=True)
-    return drawn(split_picture(places.report, places))
+    large = large or sum(f.status != "ignored" for f in places.report.frames) > MOST_FRAMES
+    return drawn(split_picture(places.report, places, None), large)
 
 
 def _count(words: str) -> list[str]:

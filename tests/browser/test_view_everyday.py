@@ -24,7 +24,7 @@ FOUND = (
     "resumed",
 )
 COLOURS = """root => { const of = (selector, name) => getComputedStyle(root.querySelector(selector))[name];
-  return { ground: of('.dyn', 'backgroundColor'), tip: of('.dyn-tip', 'fill'), hits: of('.dyn-tip-hits', 'fill'),
+  return { ground: of('.dyn', 'backgroundColor'), tip: of('.dyn-tip', 'fill'),
     arrow: of('.dyn-arrow', 'stroke'), allowed: of('.dyn-r-allow .dyn-area', 'stroke'),
     error: of('.dyn-r-error .dyn-area', 'stroke'), frame: of('.dyn-r-error .dyn-frame', 'stroke'),
     band: of('.dyn-in-error', 'borderRightColor') }; }"""

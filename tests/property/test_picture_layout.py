@@ -16,7 +16,7 @@ from dynascope.widgets.layout.split_graph import COLUMN, COLUMN_GAP, Box, Edge
 
 Key = TypeVar("Key", bound=Hashable)
 SLACK = 0.25  # coordinates are rounded to a tenth
-KINDS = ("down", "right", "free")
+KINDS = ("down", "right")
 Nodes = tuple[tuple[Size, ...], tuple[tuple[int, int], ...]]
 
 
@@ -122,48 +122,26 @@ def small_boxes(count: int) -> Nodes:
     return ((90.0, 28.0),) * count, tuple(sorted(arcs, key=lambda arc: arc[1]))
 
 
-def hits_of_one_break(count: int) -> tuple[list[Box], list[Edge]]:
-    boxes = [Box(f"f{i}", COLUMN, 80) for i in range(count)]
-    return boxes, [Edge(f"f{i}", f"f{i + 1}", "right") for i in range(count - 1)] + [
-        Edge(f"f{i}", "f0", "free") for i in range(2, count)
-    ]
-
-
 def test_the_work_grows_linearly_with_the_nodes() -> None:
     small, large = (work(lambda count=count: fx_graph.layout(*small_boxes(count), 740, 420)) for count in (2_000, 8_000))
     assert large < 6 * small
 
 
-def test_the_work_of_free_edges_is_bounded() -> None:
-    small, large = (work(lambda count=count: split_graph.layout(*hits_of_one_break(count))) for count in (50, 400))
-    assert large < 20 * small
-
-
 def test_a_called_frame_is_beside_its_caller_whatever_is_above_and_below() -> None:
     boxes = [Box(f"{row}{i}", COLUMN, 30) for row in "abc" for i in range(4)]
     edges = [Edge(f"{row}{i}", f"{row}{i + 1}", "right") for row in "abc" for i in range(3)]
-    edges += [Edge("a0", "b0", "down"), Edge("b0", "c0", "down"), Edge("c3", "b0", "free"), Edge("a3", "c0", "free")]
+    edges += [Edge("a0", "b0", "down"), Edge("b0", "c0", "down")]
     rects = split_graph.layout(boxes, edges).rects
     for edge in edges[:9]:
         left, right = rects[edge.source], rects[edge.target]
         assert (right.y, round(right.x - left.right, 1)) == (left.y, COLUMN_GAP)
 
 
-def test_free_edges_move_nothing() -> None:
-    """Frames of one row, all of which ran into the break of the first."""
-    boxes = [Box(f"f{i}", COLUMN, 60) for i in range(6)]
-    calls = [Edge(f"f{i}", f"f{i + 1}", "right") for i in range(5)]
-    hits = [Edge(f"f{i}", "f0", "free") for i in range(2, 6)]
-    alone, hit = split_graph.layout(boxes, calls).rects, split_graph.layout(boxes, [*calls, *hits]).rects
-    assert [r.x - hit["f0"].x for r in hit.values()] == [r.x - alone["f0"].x for r in alone.values()]
-    assert [r.y - hit["f0"].y for r in hit.values()] == [r.y - alone["f0"].y for r in alone.values()]
-
-
 def test_arrows_that_lead_to_one_box_do_not_cross() -> None:
     """The longest gets the lane next to the target: the others do not run across it."""
     boxes = [Box(f"s{i}", COLUMN, 40) for i in range(5)] + [Box("t", COLUMN, 40)]
     edges = [Edge("s0", "t", "right"), *(Edge(f"s{i}", f"s{i + 1}", "down") for i in range(4))]
-    edges += [Edge(f"s{i}", "t", "free") for i in range(1, 5)]
+    edges += [Edge(f"s{i}", "t", "right") for i in range(1, 5)]
     routes = split_graph.layout(boxes, edges).routes[5:]
     lanes = [route[1][0] for route in routes]
     assert lanes == sorted(lanes)

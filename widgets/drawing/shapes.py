@@ -54,9 +54,8 @@ class Shape(TypedDict):
     contents: NotRequired[list[str]]
 
 
-#: what an arrow says: a graph stops at a break; a frame is compiled again, continues as a resume function, calls another one,
-#: or runs into a break of another one
-ArrowKind = Literal["within", "recompiles", "continues", "calls", "hits"]
+#: what an arrow says: a graph stops at a break; a frame continues as a resume function, or calls another one
+ArrowKind = Literal["within", "continues", "calls"]
 
 
 class Arrow(TypedDict):
@@ -108,7 +107,7 @@ def frame_shape(
     shape["lines"] = _frame_lines(report, frame, graphs, breaks)
     if again:
         shape["lines"] = [*_again_line(report, again), *shape["lines"]]
-    if frame.recompile_of or again:
+    if again:
         shape["badge"] = "recompile"
     flag = frame.error_on_graph_break
     if flag is not None and flag != bool(report.settings.get("error_on_graph_break")):
@@ -154,10 +153,6 @@ def place_row(shapes: list[Shape], rect: Rect) -> None:
 def _frame_lines(report: Report, frame: Frame, graphs: dict[str, tuple[int, Graph]], breaks: list[Break]) -> list[str]:
     """The lines below a frame's title: at most three, each wrapped to at most three rows."""
     lines: list[str] = []
-    if frame.recompile_of:
-        reason = next((r for r in report.recompiles if r.frame == frame.id), None)
-        words = recompile_words(reason) if reason else []
-        lines.append("recompiled: " + (words[0] if words else "a guard failed"))
     if frame.kind == "resume" and frame.resume and frame.status == "compiled" and frame.resume.locals:
         lines.append("receives " + ", ".join(frame.resume.locals))
     if frame.status == "empty":

@@ -1,13 +1,13 @@
 """The split graph: which frames, graphs and breaks are drawn, and how they are joined.
 
 Promises: in a picture, a break is one box at most, however many frames ran into it, if possible in the frame that has its line;
-calls and recompiles lead to the right, continuations down; frames with status "ignored" are left out; what is not drawn is
+calls lead to the right, continuations down; frames with status "ignored" are left out; what is not drawn is
 counted in words.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 
 from dynascope.compiler.report import Break, Frame, Report, plural
 from dynascope.widgets.drawing.shapes import (
@@ -33,38 +33,20 @@ from dynascope.widgets.words import shorten, text_width
 
 #: at most this many frames are drawn at once; this many in a short picture
 MOST, SHORT = 50, 10
-#: at most this many arrows lead to one break from other frames that ran into it
-HIT_ARROWS = 8
-#: functions whose frames are counted by name, where they are not drawn
-NAMES = 10
 
 
-def whole_picture(report: Report, places: Places) -> Picture:
-    """The picture of all frames, with recompiles drawn in their first version; the view shows a part of it."""
-    first = _first_versions(report, 1)
-    visible = [f for f in report.frames if f.status != "ignored" and f.id not in first]
-    return _Drawing(report, places, visible, first).picture()
+def split_picture(report: Report, places: Places, most: int | None = MOST) -> Picture:
+    """The picture of a report, or of its `most` frames that matter most; None: of all.
 
-
-def _first_versions(report: Report, least: int) -> dict[str, str]:
-    """The id of each frame that was compiled again -> that of its first version, if that has at least `least` later ones."""
+    Failed, skipped and unfinished frames are chosen first, then all others but resume functions, then resume functions, the
+    empty ones last.  The later versions of a frame are a row in the first one.
+    """
     known = {f.id: f for f in report.frames}
     first: dict[str, str] = {}
     for f in report.frames:
         before = f.recompile_of
         if before in known and "ignored" not in (f.status, known[before].status):
             first[f.id] = first.get(before, before)
-    later = Counter(first.values())
-    return {id: version for id, version in first.items() if later[version] >= least}
-
-
-def split_picture(report: Report, places: Places, most: int = MOST) -> Picture:
-    """The picture of a report, or of its `most` frames that matter most.
-
-    Failed, skipped and unfinished frames are chosen first, then recompiles, then all others but resume functions, then resume
-    functions, the empty ones last.  Two versions of a frame stand side by side; more than two, as a row in the first one.
-    """
-    first = _first_versions(report, 2)
     visible = [f for f in report.frames if f.status != "ignored" and f.id not in first]
     chosen = {f.id for f in sorted(visible, key=_weight)[:most]}
     return _Drawing(report, places, [f for f in visible if f.id in chosen], first).picture()
@@ -73,9 +55,7 @@ def split_picture(report: Report, places: Places, most: int = MOST) -> Picture:
 def _weight(frame: Frame) -> int:
     if frame.status in ("failed", "skipped", "unfinished"):
         return 0
-    if frame.recompile_of:
-        return 1
-    return 2 if frame.kind != "resume" else 4 if frame.status == "empty" else 3
+    return 1 if frame.kind != "resume" else 3 if frame.status == "empty" else 2
 
 
 class _Drawing:
@@ -91,7 +71,8 @@ class _Drawing:
         self.graphs = {g.id: (n, g) for n, g in enumerate(report.graphs)}
         self.breaks = {b.id: b for b in report.breaks}
         self.drawn = {f.id for f in frames}
-        self.left_out = [f for f in report.frames if f.status != "ignored" and first.get(f.id, f.id) not in self.drawn]
+        unseen = (f for f in report.frames if f.status != "ignored" and first.get(f.id, f.id) not in self.drawn)
+        self.unseen = {f.id for f in unseen}
         for id, version in self.first.items():
             self.versions[version].append(self.by_id[id])
         #: id of a break -> the drawn frames that were skipped or failed because of it, and those with a graph that it ended
@@ -112,20 +93,17 @@ class _Drawing:
 
     def picture(self) -> Picture:
         held: dict[str, list[Break]] = defaultdict(list)
-        unseen = {f.id for f in self.left_out}
         for b in self.report.breaks:
             owner = self.owners[b.id]
             if owner is not None:
                 held[owner].append(b)
-            elif not unseen.intersection(h.frame for h in b.hits):
+            elif not self.unseen.intersection(h.frame for h in b.hits):
                 self._box(break_shape(self.places, b), None)
         for frame in self.frames:
             self._frame(frame, held[frame.id])
         for frame in self.report.frames:
             if self._drawn_in(frame.id) in self.drawn:
                 self._join(frame)
-        for b in self.report.breaks:
-            self._hits(b)
         return self._placed()
 
     # -- boxes ------------------------------------------------------------------------------------
@@ -189,14 +167,12 @@ class _Drawing:
         return id if id in self.drawn else None
 
     def _join(self, frame: Frame) -> None:
-        """Add the arrow that leads to a frame: from its earlier version, from what it continues, or from its caller."""
+        """Add the arrow that leads to a frame: from what it continues, or from its caller."""
         me = self._shown_as(frame.id)
         if me is None:
             return
-        before, caller, earlier = map(self._shown_as, (frame.continues, frame.parent, frame.recompile_of))
-        if earlier is not None and earlier != me:
-            self._arrow(earlier, me, "recompiles", "right", "", "compiled again as")
-        elif frame.kind == "resume" and before is not None and before != me:
+        before, caller = map(self._shown_as, (frame.continues, frame.parent))
+        if frame.kind == "resume" and before is not None and before != me:
             source = before
             if frame.break_ is not None and self.owners.get(frame.break_) == before:
                 source = frame.break_
@@ -208,25 +184,6 @@ class _Drawing:
         elif caller is not None and caller != me:
             words = f"calls from line {frame.called_from}" if frame.called_from else "calls"
             self._arrow(caller, me, "calls", "right", "calls", words)
-
-    def _hits(self, b: Break) -> None:
-        """Show which other frames ran into a break: mark the call arrows between them, or else add arrows to the break."""
-        owner = self.owners[b.id]
-        hit_by = {self._drawn_in(h.frame) for h in b.hits}
-        if b.id not in self.shapes or not hit_by - {owner}:
-            return
-        chain = {(a["source"], a["target"]): a for a in self.arrows if a["kind"] in ("calls", "hits")}
-        shown = 0
-        for source in dict.fromkeys(self._shown_as(hit.frame) for hit in b.hits):
-            if source is None or source == owner:
-                continue
-            along = [a for (s, t), a in chain.items() if s == source and t in hit_by]
-            for arrow in along:
-                arrow["kind"] = "hits"
-                arrow["full"] += f", and runs into the break at line {b.line}"
-            if not along and shown < HIT_ARROWS:
-                shown += 1
-                self._arrow(source, b.id, "hits", "free", "", "runs into the same break")
 
     def _arrow(self, source: str, target: str, kind: ArrowKind, edge: EdgeKind, label: str, words: str) -> None:
         if (source, target) in self.seen:
@@ -263,15 +220,8 @@ class _Drawing:
         return {
             "width": round(width, 1), "height": placed.height, "groups": [self.shapes[id] for id in self.groups],
             "boxes": [shape for row in boxes for shape in row], "arrows": self.arrows,
-            "left_out": self._left_out(),
+            "left_out": plural(len(self.unseen), "more frame") if self.unseen else "",
         }  # fmt: skip
-
-    def _left_out(self) -> str:
-        """What is not drawn: `81 more resumes of f; 3 more frames of g`."""
-        names = Counter((f.name or f.code_name, "more resume" if f.kind == "resume" else "more frame") for f in self.left_out)
-        parts = [f"{plural(count, what)} of {shorten(name, 60)}" for (name, what), count in names.most_common(NAMES)]
-        others = sum(names.values()) - sum(count for _, count in names.most_common(NAMES))
-        return "; ".join([*parts, *([f"{plural(others, 'more frame')} of other functions"] if others else [])])
 
 
 def _label_at(arrow: Arrow, route: list[tuple[float, float]]) -> list[float]:

@@ -16,13 +16,10 @@ from dynascope.widgets.drawing.shapes import LINE_HEIGHT, REGION_HEIGHT, TITLE_H
 #: pixels: from the border of a frame or graph to its text; the radius of a frame's corners
 INSET, CORNER = 12.0, 8.0
 
-_TIPS = "".join(
-    f'<marker id="dyn-{tip}" markerWidth="8" markerHeight="8" refX="7" refY="4" orient="auto" markerUnits="userSpaceOnUse">'
-    f'<path class="dyn-{tip}" d="M0 0.5L8 4L0 7.5z"/></marker>'
-    for tip in ("tip", "tip-hits")
-)
 _DEFINITIONS = (
-    f'<defs>{_TIPS}<pattern id="dyn-hatch" width="8" height="8" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+    '<defs><marker id="dyn-tip" markerWidth="8" markerHeight="8" refX="7" refY="4" orient="auto" markerUnits="userSpaceOnUse">'
+    '<path class="dyn-tip" d="M0 0.5L8 4L0 7.5z"/></marker>'
+    '<pattern id="dyn-hatch" width="8" height="8" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
     '<rect class="dyn-hatch-a" width="8" height="8"/><rect class="dyn-hatch-b" width="4" height="8"/></pattern></defs>'
 )
 
@@ -123,10 +120,9 @@ def _box(b: Shape) -> str:
 
 
 def _arrow(a: Arrow) -> str:
-    tip = "tip-hits" if a["kind"] == "hits" else "tip"
     label = f' data-label="{escape(a["label"])}"' if "label" in a else ""
     return (
-        f'<path class="dyn-arrow dyn-a-{a["kind"]}" d="{rounded(a["points"])}" marker-end="url(#dyn-{tip})" '
+        f'<path class="dyn-arrow dyn-a-{a["kind"]}" d="{rounded(a["points"])}" marker-end="url(#dyn-tip)" '
         f'data-s="{escape(a["source"])}" data-t="{escape(a["target"])}" data-kind="{a["kind"]}"{label}>'
         f"<title>{escape(a['full'])}</title></path>"
     )

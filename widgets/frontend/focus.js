@@ -53,7 +53,7 @@ const leadsDown = (arrow) => arrow.kind === "continues";
  * The arrow by which a frame is reached.
  * @param {Frame} frame
  */
-const entry = (frame) => frame.into.find(({ arrow, to }) => arrow.kind !== "hits" || arrow.target === to.id);
+const entry = (frame) => frame.into[0];
 
 /**
  * A frame, and those that follow, the nearest first.

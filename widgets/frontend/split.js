@@ -20,7 +20,6 @@ const LEGEND = [
   ["cached", "cached frame"],
   ["unfinished", "unfinished frame"],
   ["empty", "empty frame"],
-  ["hits", "same break, hit again"],
   ["allow", "region: breaks allowed"],
   ["error", "region: breaks are errors"],
 ];
@@ -67,10 +66,8 @@ function keyOf(kind) {
   const size = { x: 1, y: 1, width: 18, height: 11, rx: kind === "break" || kind === "allowed" ? 5.5 : 3 };
   const shape = s("rect", { cls: "dyn-main dyn-frame", ...size });
   const behind = kind === "recompile" && s("rect", { cls: "dyn-frame", ...size, x: 4, y: -2 });
-  const arrow = s("path", { cls: "dyn-arrow dyn-a-hits", d: "M0 7h20" });
   const cls = `dyn-k-${kind === "allowed" ? "break" : kind} dyn-is-${kind} dyn-r-${kind} ${kind === "graph" && "dyn-g0"}`;
-  const parts = kind === "hits" ? [arrow] : [behind, shape];
-  return s("svg", { cls: "dyn-picture", width: 20, height: 13, "aria-hidden": "true" }, s("g", { cls }, parts));
+  return s("svg", { cls: "dyn-picture", width: 20, height: 13, "aria-hidden": "true" }, s("g", { cls }, behind, shape));
 }
 
 /**
@@ -78,9 +75,7 @@ function keyOf(kind) {
  * @param {Element} svg
  */
 function legendOf(svg) {
-  const shown = LEGEND.filter(([kind]) =>
-    svg.querySelector(`.dyn-k-${kind}, .dyn-is-${kind}, .dyn-r-${kind}, .dyn-a-${kind}`),
-  );
+  const shown = LEGEND.filter(([kind]) => svg.querySelector(`.dyn-k-${kind}, .dyn-is-${kind}, .dyn-r-${kind}`));
   return shown.map(([kind, text]) => h("span", {}, keyOf(kind), text));
 }
 
@@ -230,7 +225,7 @@ export function splitView(select, enter) {
   function isAround(id) {
     const frame = frames?.owner.get(id);
     if (!frame) return true;
-    return nodes.has(frame.id) && frame.out.every(({ arrow, to }) => arrow.kind === "hits" || nodes.has(to.id));
+    return nodes.has(frame.id) && frame.out.every(({ to }) => nodes.has(to.id));
   }
   /** @param {string} id */
   function tabStop(id) {

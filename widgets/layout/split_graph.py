@@ -1,4 +1,4 @@
-"""The layout of the split graph: a call or recompile leads one column to the right, a continuation down.
+"""The layout of the split graph: a call leads one column to the right, a continuation down.
 
 Promises: no two frames overlap, and the boxes of a frame are one below the other in it; every route starts and ends on the
 border of what it joins, and crosses no other frame if one of the simple routes is free; a long chain of continuations without
@@ -17,8 +17,8 @@ from typing import Literal
 
 from dynascope.widgets.layout.geometry import Placement, Point, Rect, Size, placement, shelves
 
-#: "right": a call or recompile; "down": a continuation, or graph to break; "free": drawn, but without influence on the layout
-EdgeKind = Literal["right", "down", "free"]
+#: "right": a call; "down": a continuation, or graph to break
+EdgeKind = Literal["right", "down"]
 
 COLUMN, COLUMN_GAP, ROW_GAP = 246.0, 50.0, 46.0
 #: trees side by side are at most this many pixels wide: two columns
@@ -77,10 +77,9 @@ def layout(boxes: list[Box], edges: list[Edge]) -> Placement[str]:
     router = _Router(frames, rects, owner, lasts)
     routes: list[list[Point]] = [[] for _ in edges]
 
-    def climb(number: int) -> tuple[bool, float]:
-        """Sort key: edges that lead up most come first, so that routes that share an end do not cross; free edges come last."""
-        edge = edges[number]
-        return edge.kind == "free", rects[edge.target].y - rects[edge.source].y
+    def climb(number: int) -> float:
+        """Sort key: edges that lead up most come first, so that routes that share an end do not cross."""
+        return rects[edges[number].target].y - rects[edges[number].source].y
 
     for number in sorted(range(len(edges)), key=climb):
         routes[number] = router.route(edges[number])
@@ -104,7 +103,7 @@ class _Forest:
         self.down: dict[str, list[str]] = defaultdict(list)
         for edge in edges:
             source, target = owner[edge.source], owner[edge.target]
-            if edge.kind != "free" and target not in self.parent and self._root(source) != target:
+            if target not in self.parent and self._root(source) != target:
                 self.parent[target] = source
                 (self.right if edge.kind == "right" else self.down)[source].append(target)
 
@@ -155,7 +154,7 @@ class _Forest:
         return second
 
     def _is_plain(self, id: str) -> bool:
-        """Whether a frame takes one column and nothing is beside it: no call or recompile, and at most one continuation."""
+        """Whether a frame takes one column and nothing is beside it: no call, and at most one continuation."""
         return not self.right[id] and len(self.down[id]) < 2 and _columns(self.sizes[id][0]) == 1
 
 
@@ -192,7 +191,7 @@ class _Router:
             straight = edge.source == source or edge.source in self.lasts
             tries = _below(a, outer, b, straight)
         else:
-            tries = _beside(a, outer, b, self.frames[target], near_target=edge.kind == "right")
+            tries = _beside(a, outer, b, self.frames[target])
         trunk = source if edge.kind == "right" else ""  # the calls of one frame may share a line
         for points in tries:
             if self.budget > 0 and self._unused(points, trunk) and self._free(points, source, target):
@@ -256,16 +255,14 @@ def _below(a: Rect, outer: Rect, b: Rect, straight: bool) -> Iterator[list[Point
             yield [(side, height), (x, height), (x, turn), (b.middle, turn), (b.middle, b.y)]
 
 
-def _beside(a: Rect, outer: Rect, b: Rect, target: Rect, *, near_target: bool) -> Iterator[list[Point]]:
+def _beside(a: Rect, outer: Rect, b: Rect, target: Rect) -> Iterator[list[Point]]:
     """Routes from a side of `a` to a side of `b`: straight where their heights meet, else with one vertical stretch."""
     start, end = a.y + min(TURN, a.height / 2), b.y + min(TURN, b.height / 2)
-    if near_target and a.right < b.x and b.y <= start <= b.bottom:
+    if a.right < b.x and b.y <= start <= b.bottom:
         yield [(a.right, start), (b.x, start)]
     lanes = [FIRST_LANE + lane * LANE for lane in range(LANES)]
     places = [target.x - away for away in lanes] + [target.right + away for away in lanes]
     places += [outer.right + away for away in lanes] + [outer.x - away for away in lanes]
-    if not near_target:
-        places.sort(key=lambda x: abs(x - a.middle) + abs(x - b.middle))
     for x in places:
         if not (outer.x < x < outer.right or target.x < x < target.right):
             leave, enter = a.right if x >= outer.right else a.x, b.right if x >= target.right else b.x

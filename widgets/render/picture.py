@@ -102,8 +102,7 @@ def _digraph(picture: Picture) -> Any:
     for a in picture["arrows"]:
         # Graphviz joins only nodes: those inside; it clips the edge at the cluster's border
         clipped = {end: f"cluster_{names[id]}" for end, id in (("ltail", a["source"]), ("lhead", a["target"])) if id in frames}
-        style = "dashed" if a["kind"] in ("hits", "recompiles") else "solid"
-        graph.edge(names[a["source"]], names[a["target"]], label=_plain(a.get("label", "")), style=style, **clipped)
+        graph.edge(names[a["source"]], names[a["target"]], label=_plain(a.get("label", "")), **clipped)
     return graph
 
 

@@ -93,7 +93,6 @@ def test_a_nested_break_is_drawn_once_where_it_stands() -> None:
     breaks = [b for b in split(nested())["boxes"] if b["kind"] == "break"]
     assert [(b["id"], b.get("group")) for b in breaks] == [("b0", "f3")]
     assert "4 hits" in breaks[0]["note"]
-    assert kinds(nested()).count("hits") == 3
     assert kinds(nested()).count("continues") == 4
     assert model["breaks"][0]["hits"] == 4
 
@@ -115,7 +114,7 @@ def test_a_recompile_says_why() -> None:
     assert model["first"] == "f1"
     words = ["n was 2 when it was compiled, and is not now", "recompile 0/1 of f (0.21 s)"]
     assert model["details"]["f1"]["parts"][0]["body"]["text"] == words
-    assert "recompiles" in kinds(recompiled())
+    assert [box["title"] for box in split(recompiled())["boxes"] if box["kind"] == "version"] == ["v2"]
 
 
 def test_an_error_is_the_first_thing_to_see() -> None:
@@ -133,7 +132,7 @@ def test_of_many_frames_the_view_has_all_and_a_picture_counts_those_that_it_lack
     assert not view_model(one_break())["split"]["large"]
     few = split(many(), 20)
     assert len(few["groups"]) == 20
-    assert few["left_out"] == "81 more resumes of f"
+    assert few["left_out"] == "81 more frames"
     assert {box["group"] for box in few["boxes"]} == {group["id"] for group in few["groups"]}
     assert {end for arrow in few["arrows"] for end in (arrow["source"], arrow["target"])} <= {
         shape["id"] for shape in (*few["groups"], *few["boxes"])

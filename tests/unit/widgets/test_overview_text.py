@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from samples import broken, frame, graph, huge, loop, many, model
+from samples import frame, graph, huge, loop, many, model
 from samples import report as sample
 
 from dynascope.compiler.report import (
@@ -15,7 +15,6 @@ from dynascope.compiler.report import (
     Fix,
     FixEdit,
     FixSet,
-    Hit,
     Profile,
     Report,
     Segment,
@@ -25,7 +24,7 @@ from dynascope.compiler.report import (
 )
 from dynascope.compiler.report.measurements import Counts, FixSettings, FixVerdict
 from dynascope.compiler.report.overview import causes, setting_in
-from dynascope.widgets.drawing.split_graph import whole_picture
+from dynascope.widgets.drawing.split_graph import split_picture
 from dynascope.widgets.features.overview import (
     SCREEN,
     CauseWords,
@@ -111,7 +110,7 @@ def test_the_code_of_a_break_is_the_whole_expression() -> None:
 
 def test_versions_of_a_frame_are_drawn_as_one() -> None:
     report = huge()
-    picture = whole_picture(report, Places(report))
+    picture = split_picture(report, Places(report), None)
     assert len(picture["groups"]) == 500
     shown = {s["id"] for s in [*picture["groups"], *picture["boxes"]]}
     held = {id for s in picture["boxes"] for id in s.get("contents", [])}
@@ -120,17 +119,12 @@ def test_versions_of_a_frame_are_drawn_as_one() -> None:
     assert {end for a in picture["arrows"] for end in (a["source"], a["target"])} <= shown, "no arrow to nowhere"
 
 
-def test_a_row_of_versions_and_a_break_that_they_all_ran_into() -> None:
+def test_a_row_of_versions_has_seven_boxes_at_most() -> None:
     frames = [frame("f0", "0/0", "f", 1, graph="g0"), frame("f1", "1/0", "help", 5, parent="f0", called_from=2)]
     frames += [frame(f"f{i}", f"0/{i}", "f", 1, recompile_of="f0", graph=f"g{i}") for i in range(2, 12)]
     graphs = [graph(f.graph, f.id, [("mul", "operator.mul", 2)]) for f in frames if f.graph]
-    hits = [Hit(frame=f.id, line=6 if f.id == "f1" else 2, outcome="resumed") for f in frames]
-    report = sample(
-        "def f(x): ...\n", "f", frames=frames, graphs=graphs, breaks=[broken("b0", 6, "log(x)", "log(x)", hits=hits)]
-    )
-    picture = whole_picture(report, Places(report))
-    [call] = [a["full"] for a in picture["arrows"] if a["kind"] == "hits"]
-    assert call.endswith("help, compiled, at In[3]:5, and runs into the break at line 6")
+    report = sample("def f(x): ...\n", "f", frames=frames, graphs=graphs)
+    picture = split_picture(report, Places(report), None)
     row = [s for s in picture["boxes"] if s["kind"] == "version"]
     assert [s["title"] for s in row] == ["v2", "v3", "v4", "v5", "v6", "v7", "+4"]
     assert row[-1]["full"] == "versions 8 to 11 of f"

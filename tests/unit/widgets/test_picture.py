@@ -72,7 +72,7 @@ def test_the_static_picture_of_many_frames_is_short_and_says_what_is_not_drawn()
     page = to_mimebundle(SAMPLES["many"]())["text/html"]
     picture = base64.b64decode(page.partition("base64,")[2].partition('"')[0]).decode()
     assert float(picture.partition('height="')[2].partition('"')[0]) < 2200
-    assert "not drawn: 91 more resumes of f" in picture
+    assert "not drawn: 91 more frames" in picture
 
 
 def test_a_break_before_a_skipped_resume_function_is_not_drawn_in_it() -> None:
