@@ -51,6 +51,14 @@ class Part(TypedDict):
     body: Any
 
 
+class Way(TypedDict):
+    """How the user's own code leads to a place in a library: their line, and the functions called from there on."""
+
+    file: str
+    line: int
+    names: list[str]
+
+
 class Detail(TypedDict):
     """The detail of one selected break, frame or graph."""
 
@@ -65,6 +73,7 @@ class Detail(TypedDict):
     target: NotRequired[str]
     file: NotRequired[str]
     line: NotRequired[int]
+    way: NotRequired[Way]
 
 
 def guarded_detail(kind: str, title: str, make: Callable[[], Detail]) -> Detail:

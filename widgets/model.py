@@ -28,7 +28,7 @@ from dynascope.widgets.features.overview import Overview, is_large, overview
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.recompiles import MOST, RecompileRow, recompile_rows
 from dynascope.widgets.features.run_time import TimeLine, timeline
-from dynascope.widgets.features.source_view import SourceFile, source_view
+from dynascope.widgets.features.source_view import SourceFile, source_view, ways
 from dynascope.widgets.features.summary import Chip, Recommendation
 from dynascope.widgets.words import guarded, printable
 
@@ -155,6 +155,9 @@ def details(places: Places) -> dict[str, Detail]:
     for number, g in places.graphs.values():
         detail = guarded_detail("graph", f"Graph {number}", partial(graph_detail, number, g, places))
         by_id[g.id] = {**detail, "parts": [tab for part in detail["parts"] for tab in _with_picture(part, g)]}
+    for id, way in ways(places).items():
+        if id in by_id:
+            by_id[id]["way"] = way
     return by_id
 
 

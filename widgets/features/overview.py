@@ -34,28 +34,46 @@ _SETTINGS = {
     "trace_autograd_ops": "`backward()` in the compiled code",
     "allow_rnn": "an RNN, GRU or LSTM",
 }
-#: torch's type of a break -> what happens, and what to do
+#: torch's type of a break -> what happens, what to do, and what to do if `--fix` has tried that in vain
 _TYPES = {
     "Data-dependent branching": (
         "an `if` or `while` depends on a tensor's value",
         "use `torch.where` or `torch.cond`, or move the check out of the compiled code",
+        "move the check out of the compiled code",
     ),
     "Attempted to call function marked as skipped": (
         "a call into code that Dynamo does not trace",
         "move the call out of the compiled code, or wrap it with `torch.library.custom_op`",
+        "move the call out of the compiled code",
     ),
     "Uninitialized nn.Module": (
         "a module is made in the compiled code",
         "make the module outside of the compiled code, before it runs",
     ),
 }
-#: the kind of a guard that failed -> what to do
+#: the kind of a guard that failed -> what changed, what to do, and what to do if `--fix` has tried that in vain
 _GUARDS = {
-    "size": "where sizes vary between calls, try `dynamic=True` or `mark_dynamic`",
-    "value": "pass it as a tensor, or keep it the same between calls",
-    "stride": "give it the same layout in each call, for example with `.contiguous()`",
-    "freed": "make it once, and use it in each call: each new object gets a version of its own",
-    "range": "mark the size with `torch._dynamo.mark_dynamic(x, dim, min=..., max=...)`",
+    "size": (
+        "another size",
+        "where sizes vary between calls, try `dynamic=True` or `mark_dynamic`",
+        "give it few sizes, for example by padding",
+    ),
+    "value": (
+        "another number or flag",
+        "pass it as a tensor, or keep it the same between calls",
+        "keep it the same between calls",
+    ),
+    "rank": ("another number of dimensions", "give it the same number of dimensions in each call"),
+    "dtype": ("another dtype", "give it the same dtype in each call"),
+    "stride": ("another memory layout", "give it the same layout in each call, for example with `.contiguous()`"),
+    "type": ("another type or module", "pass the same class in each call: each class gets a version of its own"),
+    "global state": ("a global setting of torch changed", "keep grad mode, autocast and the like the same around calls"),
+    "freed": ("a new object each time", "make it once, and use it in each call: each new object gets a version of its own"),
+    "expression": ("sizes are related in another way", "keep the sizes in the same relation in each call"),
+    "range": (
+        "a size outside the range that was compiled for",
+        "mark the size with `torch._dynamo.mark_dynamic(x, dim, min=..., max=...)`",
+    ),
 }
 _SAME = "keep what the guard checks the same in each call"
 _TRACED_AGAIN = "tried: gone when the calls are repeated"
@@ -90,7 +108,8 @@ class CauseRow(TypedDict):
 class CallRow(TypedDict):
     """A call in the tree, or the sum of several quiet calls; the rows below it follow, with a greater `depth`.
 
-    `events`: pairs of kind and words; `folded`: whether the rows below it are hidden at first; `ids`: the breaks,
+    `part`: its time, or else its captured operations, as a percentage of the largest row's; `eager`: how much of `part` is
+    eager code; `events`: pairs of kind and words; `folded`: whether the rows below it are hidden at first; `ids`: the breaks,
     frames and graphs that it represents, [] for a sum.
     """
 
@@ -100,6 +119,8 @@ class CallRow(TypedDict):
     place: str
     owner: str
     events: list[list[str]]
+    part: int
+    eager: int
     folded: bool
     ids: list[str]
 
@@ -188,12 +209,15 @@ class CauseWords:
         """What happens at each place of the cause."""
         return self.meaning()[0]
 
-    def meaning(self) -> tuple[str, str]:
-        """What happens, and what to do."""
+    def meaning(self) -> tuple[str, ...]:
+        """What happens, what to do and, if that is something else, what to do where other changes were tried in vain."""
         cause = self.cause
         if cause.kind == "recompile":
-            words = compiler_text((recompile_words(self.recompiles[0]) or ["a guard failed"])[0], 200)
-            return f"for example, {words}" if len(self.recompiles) > 1 else words, _GUARDS.get(cause.guard or "", _SAME)
+            otherwise = ((recompile_words(self.recompiles[0]) or ["a guard failed"])[0], _SAME)
+            known = _GUARDS.get(cause.guard or "")
+            if cause.guard == "expression" and ".size()" not in self.recompiles[0].failed_guards[0].text:
+                known = None
+            return (known[0] + self.example(), *known[1:]) if known else otherwise
         if cause.first_call:
             return "only the first time", f"make the recorded calls in eager mode first ({_TRACED_AGAIN})"
         steps = advice(self.report, self.breaks[0])
@@ -207,6 +231,20 @@ class CauseWords:
         own = (s for s in steps if not s.startswith(("Other code of", "Meant to be here?", *GENERAL)))
         return compiler_text(title, 200), shorten(next(own, instead_of("")), 200)
 
+    def example(self) -> str:
+        """For recompiles, what the first failed guard expected and what it got: `, such as boxes: 308, then 0`."""
+        guard = self.recompiles[0].failed_guards[0] if self.recompiles and self.recompiles[0].failed_guards else None
+        if guard is None or not guard.source:
+            return ""
+        before, now = guard.before, guard.now
+        if guard.kind == "type" and before and now:  # without the modules of the classes, unless these tell them apart
+            names = [name.rpartition(".")[2] for name in (before, now)]
+            before, now = names if names[0] != names[1] else (before, now)
+            if before == now:
+                before, now = names[0], "another class of this name"
+        values = f": {before}, then {now}" if before and now else ""
+        return f", such as {compiler_text(guard.source, 60)}{compiler_text(values, 60)}"
+
     def fix(self) -> str:
         """What to do about the cause."""
         setting = self.cause.setting
@@ -217,10 +255,10 @@ class CauseWords:
         titles = list(dict.fromkeys(f"{fix.title} (tried: {fix.verdict})" for fix in self.considered() if fix.chosen))
         if titles:
             return "; ".join(map(lower_first, titles[:2]))
-        if is_refused(self.considered()) and (self.cause.kind == "recompile" or self.cause.type in _TYPES):
-            step = _SAME if self.cause.kind == "recompile" else lower_first(instead_of(""))
-            return f"{step} (other changes were tried and refused)"
-        return self.meaning()[1]
+        _, step, *instead = self.meaning()
+        if is_refused(self.considered()) and (self.cause.kind == "recompile" or instead):
+            return f"{(instead or [step])[0]} (other changes were tried and refused)"
+        return step
 
     def considered(self) -> list[Fix]:
         """The changes considered for the cause; if it has a setting, those with this setting."""
@@ -264,15 +302,23 @@ class _Rows:
         report, self.places, self.owners = places.report, places, owners
         #: operations of each graph that is not from a recompile; recompiles are counted separately
         self.graphs = _first_versions(report)
-        #: for the profiled call, by frame: the number of eager operations
+        #: for the profiled call, by frame: its seconds, those of eager code, and the number of eager operations
+        self.seconds, self.eager_seconds = defaultdict[str, float](float), defaultdict[str, float](float)
         self.eager_ops = defaultdict[str, int](int)
         for frame, segment in ran_in(report):
+            self.seconds[frame] += segment.duration
             if segment.kind == "gap":
+                self.eager_seconds[frame] += segment.duration
                 self.eager_ops[frame] += segment.op_count or 0
         self.rows: list[CallRow] = []
+        #: what `part` returns for each row
+        self.sizes: list[tuple[float, float]] = []
         roots = call_tree(report)
         self.eventful = {id(call) for root in roots for _, call in root.walk() if any(c.is_eventful for _, c in call.walk())}
         self.below(roots, 0)
+        largest = max((size for size, _ in self.sizes), default=0.0) or 1.0
+        for row, (size, eager) in zip(self.rows, self.sizes, strict=True):
+            row["part"], row["eager"] = round(100 * size / largest), round(100 * eager / largest)
 
     def below(self, calls: list[Call], depth: int) -> None:
         """Add the rows for the calls of one caller."""
@@ -307,15 +353,26 @@ class _Rows:
         """Add a row for all calls in `whole`; a click selects a call's first break, else its skipped or its first frame."""
         own = [call] if ids else whole  # a sum without ids is of nobody's call
         frames = [f.id for f in ([call.skipped] if call.skipped else []) + call.frames]
+        self.sizes.append(self.part(whole))
         self.rows.append({
             "id": next(iter([*call.breaks, *frames]), ""), "depth": depth, "name": name,
             "owner": min((self.owners.of(c.file) for c in own), key=OWNERS.index),
             "place": self.places.at(call.file, call.line, call.cell) if ids else "", "events": self.events(whole), "ids": ids,
-            "folded": folded,
+            "part": 0, "eager": 0, "folded": folded,
         })  # fmt: skip
 
     def name(self, call: Call) -> str:
         return self.places.function(call.name, call.file, call.line)
+
+    def part(self, calls: list[Call]) -> tuple[float, float]:
+        """How much of the program is in these calls, and how much of that is eager code, in seconds.
+
+        If no run was profiled: the number of captured operations, and 0.
+        """
+        frames = [f.id for call in calls for f in call.frames]
+        if self.seconds:
+            return sum(self.seconds[id] for id in frames), sum(self.eager_seconds[id] for id in frames)
+        return float(sum(self.graphs.get(g) or 0 for call in calls for g in call.graphs)), 0.0
 
     def events(self, calls: list[Call]) -> list[list[str]]:
         """What happened, as [kind, words] pairs."""
@@ -379,10 +436,20 @@ def _placed(row: CauseRow, library: str, owners: set[str], terminal: Terminal) -
     for owner, group in groupby(row["places"], lambda place: place["owner"]):
         whose = {"own": "your code: ", "model": f"{library}: "}.get(owner, "other libraries: ")
         whose = whose if len(owners) > 1 or owner == "own" else ""
-        at = (f"{p['place']} {p['function']}" + (f" ({p['times']}×)" if p["times"] > 1 else "") for p in group)
-        out += terminal.wrap(whose + ", ".join(at), "      ", 2)
+        out += terminal.wrap(whose + ", ".join(_by_function(list(group))), "      ", 2)
     if row["eager"]:
         words = "runs eagerly: " if row["kind"] == "break" else "runs eagerly, compiled too often: "
         names = listing(row["eager"][:FUNCTIONS], terminal.width - 6 - len(words))
         out.append(terminal.paint("      " + words + names, "soft"))
     return out
+
+
+def _by_function(places: list[CausePlace]) -> list[str]:
+    """The places by function: `poolers.py:104 _infer_scale (5×)`, `poolers.py:122 :125 _setup`."""
+    parts = []
+    for (file, function), group in groupby(places, lambda p: (p["place"].rpartition(":")[0], p["function"])):
+        own = list(group)
+        lines = " ".join(f":{p['place'].rpartition(':')[2]}" for p in own[:6]) + (" …" if len(own) > 6 else "")
+        times = sum(p["times"] for p in own)
+        parts.append(f"{file}{lines} {function}" + (f" ({times}×)" if times > len(own) else ""))
+    return parts

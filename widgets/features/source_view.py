@@ -14,6 +14,7 @@ from typing_extensions import NotRequired
 
 from dynascope.compiler.report import Break
 from dynascope.compiler.report.overview import OWNERS, Owners
+from dynascope.widgets.detail import Way
 from dynascope.widgets.features.breaks import only_rest_is_eager
 from dynascope.widgets.features.comparisons import ErrorMark, node_errors
 from dynascope.widgets.features.places import Places
@@ -122,6 +123,37 @@ def source_view(places: Places, large: bool = False) -> list[SourceFile]:
                 files[-1]["breaks"] = sum(b.file == source.file for b in report.breaks)
                 files[-1]["graphs"] = len({number for line in lines for number in line.get("graphs", ())})
     return sorted(files, key=lambda file: (OWNERS.index(file["owner"]), -file["breaks"], -file["graphs"])) if large else files
+
+
+def ways(places: Places) -> dict[str, Way]:
+    """By id, the way to each break, frame and graph in a library's code, where it is known."""
+    report, found = places.report, dict[str, Way]()
+    owners = Owners(report)
+
+    for frame in report.frames:
+        names, at, line, met = list[str](), frame, frame.called_from, set[str]()
+        while at.id not in met and owners.of(at.file) != "own":
+            met.add(at.id)
+            before = places.frames.get(at.continues or "")
+            if before is None:
+                names.insert(0, places.function(at.name or at.code_name or "?", at.file, at.line))
+                line = at.called_from
+            at = before or places.frames.get(at.parent or "") or at
+        if names and line is not None and owners.of(at.file) == "own":
+            way: Way = {"file": printable(at.file, 1000), "line": line, "names": names}
+            found.update({id: way for id in (frame.id, frame.graph) if id is not None})
+    for b in report.breaks:  # the stack begins at the frame
+        own = max((n for n, entry in enumerate(b.stack) if owners.of(entry.file) == "own"), default=0)
+        names = [places.function(entry.function, entry.file, entry.line) for entry in b.stack[own + 1 :]]
+        above = found.get(b.hits[0].frame) if b.hits else None
+        if b.stack and owners.of(b.stack[own].file) == "own" and names:
+            found[b.id] = {"file": printable(b.stack[own].file, 1000), "line": b.stack[own].line, "names": names}
+        elif above is not None:
+            found[b.id] = {**above, "names": [*above["names"], *names]}
+    for way in found.values():
+        if len(way["names"]) > 8:
+            way["names"] = [*way["names"][:2], "…", *way["names"][-4:]]
+    return found
 
 
 def _mark(b: Break, places: Places) -> SourceMark:

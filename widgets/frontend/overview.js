@@ -72,13 +72,32 @@ function causeNode(cause, number, open, select) {
 }
 
 /**
+ * The bar of a row: how much of the program is in it.
+ * @param {CallRow} row
+ * @param {boolean} measured
+ */
+function bar({ part, eager, events }, measured) {
+  const skipped = !measured && events.some(([kind]) => kind === "skipped");
+  const what = measured ? "time of a call" : "captured operations";
+  const note = skipped ? "; its own lines run eagerly" : eager ? `, ${eager}% in eager code` : "";
+  const title = `${part}% of the row with the most ${what}${note}`;
+  return h(
+    "span",
+    { cls: `dyn-part${skipped ? " dyn-part-eager" : ""}`, role: "gridcell", title, "aria-label": title },
+    h("i", { style: `width:${part - eager}%` }),
+    eager ? h("i", { cls: "dyn-part-eager", style: `width:${eager}%` }) : null,
+  );
+}
+
+/**
  * One row of the tree.
  * @param {CallRow} row
  * @param {CallRow | undefined} above the row above
  * @param {number} at its position in the list of rows
  * @param {boolean | null} open null: there is nothing below it
+ * @param {boolean} measured
  */
-function callRow(row, above, at, open) {
+function callRow(row, above, at, open, measured) {
   const { name, depth, place, owner, events } = row;
   const sign = open === null ? "" : open ? "▾" : "▸";
   return h(
@@ -101,8 +120,13 @@ function callRow(row, above, at, open) {
     ),
     h(
       "span",
-      { cls: "dyn-events", role: "gridcell" },
-      ...events.map(([kind, words]) => h("span", { cls: `dyn-event dyn-event-${kind}`, text: words })),
+      { cls: "dyn-tail" },
+      h(
+        "span",
+        { cls: "dyn-events", role: "gridcell" },
+        ...events.map(([kind, words]) => h("span", { cls: `dyn-event dyn-event-${kind}`, text: words })),
+      ),
+      bar(row, measured),
     ),
   );
 }
@@ -117,7 +141,13 @@ export function overviewView(select, enter) {
   const grid = h("div", { cls: "dyn-calls", role: "treegrid", "aria-label": "calls" });
   const causesTitle = h("h2");
   const left = h("section", { "aria-label": "causes" }, h("div", { cls: "dyn-bar" }, causesTitle), causes);
-  const right = h("section", { "aria-label": "calls" }, h("div", { cls: "dyn-bar" }, h("h2", { text: "Calls" })), grid);
+  const key = h("span", { cls: "dyn-part-key" });
+  const right = h(
+    "section",
+    { "aria-label": "calls" },
+    h("div", { cls: "dyn-bar" }, h("h2", { text: "Calls" }), key),
+    grid,
+  );
   const node = h("div", { cls: "dyn-over" }, h("div", { cls: "dyn-over-cols" }, left, right));
   const markPressed = exclusive("aria-pressed");
   const markSelected = exclusive("aria-selected");
@@ -139,13 +169,13 @@ export function overviewView(select, enter) {
 
   function drawCalls() {
     if (!shown) return;
-    const { calls } = shown;
+    const { calls, measured } = shown;
     const at = inSight(calls, open);
     const had = grid.contains(document.activeElement);
     grid.style.setProperty("--deepest", String(Math.max(1, ...at.map((n) => calls[n].depth))));
     rows = new Map(
       at.map((n, i) => {
-        return [n, callRow(calls[n], calls[at[i - 1]], n, hasBelow(n) ? open.has(n) : null)];
+        return [n, callRow(calls[n], calls[at[i - 1]], n, hasBelow(n) ? open.has(n) : null, measured)];
       }),
     );
     if (!rows.has(stop)) stop = at[0] ?? 0;
@@ -177,7 +207,7 @@ export function overviewView(select, enter) {
     shown = model.overview;
     node.hidden = !shown;
     if (!shown) return;
-    const { calls } = shown;
+    const { calls, measured } = shown;
     if (fresh) open = new Set(calls.map((_, at) => at).filter((at) => hasBelow(at) && !calls[at].folded));
     const places = shown.causes.flatMap((cause) => cause.places);
     const owners = new Set([...places, ...calls].map(({ owner }) => owner));
@@ -188,6 +218,7 @@ export function overviewView(select, enter) {
     causesTitle.title = shown.measured ? "the most costly first; recompiles last" : "";
     causes.replaceChildren(...shown.causes.map((cause, n) => causeNode(cause, n + 1, n < OPEN, select)));
     if (!shown.causes.length) causes.replaceChildren(h("p", { cls: "dyn-eager", text: "none" }));
+    key.textContent = measured ? "bar: share of a call's time" : "bar: share of the captured operations";
     drawCalls();
   }
 

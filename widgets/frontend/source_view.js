@@ -1,11 +1,11 @@
 // The source: lines coloured and numbered by the graph that captured them.
 
-import { button, closest, exclusive, h, idOf, OPTION, reveal, roving } from "./dom.js";
+import { button, closest, exclusive, h, idOf, OPTION, reveal, roving, saidOnce } from "./dom.js";
 import { plural } from "./logic.js";
 import { tokenize, withMarks } from "./tokens.js";
 
 /** @import { Select, SelectablePart } from "./view" */
-/** @import { SourceFile, SourceLine, SourceMark, ViewModel } from "./wire" */
+/** @import { SourceFile, SourceLine, SourceMark, ViewModel, Way } from "./wire" */
 /** @typedef {{ node: HTMLElement, line: SourceLine, file: string }} Row */
 /** What is shown of a file: the lines near a position, and lines that were unfolded. @typedef {{ near: number, open: Set<number> }} Unfolded */
 
@@ -170,12 +170,30 @@ function fileButton({ file, label, breaks = 0, graphs = 0, owner }, show) {
 }
 
 /**
+ * How the user's own code leads to a place in a library: their line, and the functions below it.
+ * @param {Way} way
+ * @param {SourceFile[]} sources
+ * @param {() => void} show goes to the user's line
+ */
+function wayParts({ file, line, names }, sources, show) {
+  const own = sources.find((source) => source.file === file);
+  const code = h("code");
+  paintCode(code, (own?.lines.find((one) => one.line === line)?.text || "").trim());
+  const steps = names.flatMap((name, i) => [i ? " › " : "", h("span", { text: saidOnce(name, names[i - 1]) })]);
+  return [
+    h("div", {}, button("dyn-link", `${own?.label || file}:${line}`, show), " ", code),
+    h("div", { cls: "dyn-path" }, ...steps),
+  ];
+}
+
+/**
  * @param {Select} select
  * @returns {SelectablePart & { point(file: string | undefined, line: number | undefined): void, head: HTMLElement[] }}
  */
 export function sourceView(select) {
   const box = h("div", { cls: "dyn-src", role: "listbox", "aria-label": "source lines" });
   const files = h("div", { cls: "dyn-files", role: "group", "aria-label": "files" });
+  const path = h("div", { cls: "dyn-way", "aria-label": "the way from your code", role: "note" });
   const act = (/** @type {HTMLElement} */ line) => {
     const from = line.dataset.from;
     if (!from || !current) return select(idOf(line));
@@ -263,7 +281,7 @@ export function sourceView(select) {
 
   return {
     node: box,
-    head: [files],
+    head: [files, path],
     point,
     draw(model) {
       content = model;
@@ -291,6 +309,8 @@ export function sourceView(select) {
           .sort((a, b) => Number(b.file.file === own?.file) - Number(a.file.file === own?.file));
         if (found[0]) showLine(found[0].file, found[0].line);
       }
+      const way = content.details[id]?.way;
+      path.replaceChildren(...(way ? wayParts(way, content.sources, () => point(way.file, way.line)) : []));
       const nodes = rows.filter((row) => belongs(row, content, id)).map((row) => row.node);
       markSelected(nodes);
       if (nodes.length) mark(nodes[0]);

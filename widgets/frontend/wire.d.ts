@@ -1,13 +1,13 @@
 // What Python sends to the front end.  Written by `python -m tools.generated wire`.
 export type BreakRow = { id: string; place: string; code: string; outcome: string; outcome_text: string; type: string; hits: number; allowed: boolean; target: string; cost?: string };
-export type CallRow = { id: string; depth: number; name: string; place: string; owner: string; events: string[][]; folded: boolean; ids: string[] };
+export type CallRow = { id: string; depth: number; name: string; place: string; owner: string; events: string[][]; part: number; eager: number; folded: boolean; ids: string[] };
 export type CausePlace = { id: string; place: string; code: string; function: string; times: number; owner: string; ids: string[] };
 export type CauseRow = { id: string; kind: string; count: string; title: string; fix: string; cost: string; eager: string[]; places: CausePlace[] };
 export type CheckPart = { agrees: boolean | null; lines: string[]; id: string; searchable: boolean; issue: string };
 export type Chip = { text: string; kind: string; id?: string; full?: string };
 export type CodeBody = { text: string; lang: string; start?: number };
 export type CompileTimeLine = { title: string; total: string; shares: Share[]; rows: PhaseRow[]; words: string[] };
-export type Detail = { kind: string; title: string; code: string; place: string; copy: string; facts: string[][]; parts: AnyPart[]; links?: string[][]; target?: string; file?: string; line?: number };
+export type Detail = { kind: string; title: string; code: string; place: string; copy: string; facts: string[][]; parts: AnyPart[]; links?: string[][]; target?: string; file?: string; line?: number; way?: Way };
 export type Drawn = { width: number; height: number; large: boolean; left_out: string; svg: string };
 export type ErrorMark = { heat: number; short: string; text: string; first: boolean };
 export type FixBody = { chosen: FixRow[]; others: FixRow[]; copies: Record<string, string> };
@@ -33,6 +33,7 @@ export type StackRow = { place: string; function: string; source: string; file: 
 export type TimeLine = { total: string; call: string; profiled: string; lanes: string[]; segments: TimeSegment[]; shares: Share[]; verdict: string; devices: string; inputs: InputRow[]; inputs_summary: string };
 export type TimeSegment = { kind: string; lane: number; x: number; w: number; label: string; full: string; id: string; tone?: number };
 export type ViewModel = { headline: string; name: string; counts: string[][]; chips: Chip[]; first: string; advice: Recommendation | null; overview: Overview | null; split: Drawn; sources: SourceFile[]; details: Record<string, Detail>; breaks: BreakRow[]; recompiles: RecompileRow[]; time: TimeLine | null; compile_time: CompileTimeLine | null; notes: string[]; check: CheckPart | null; settings: Record<string, unknown>; fixable: boolean };
+export type Way = { file: string; line: number; names: string[] };
 export type AnyPart =
   | Part<"prose", ProseBody>
   | Part<"code", CodeBody>

@@ -148,34 +148,39 @@ lines,owner},at,{near,open}){let hidden=n=>owner!==void 0&&Math.abs(n-near)>NEAR
 hidden(end)&&(end===at||!lines[end].gap);)end++;return end}function fileButton({file,label:label2,breaks=0,graphs=0,owner},show){
 let counts=[breaks&&`${breaks} ✂`,graphs&&`${graphs} ▦`].filter(Boolean).join(" "),title=`${file}: ${plural(breaks,"\
 break")}, lines in ${plural(graphs,"graph")}`,props={title,"aria-label":`${label2}: ${title}`,"aria-pressed":"false"};return button(
-`dyn-chip dyn-of-${owner}`,"",show,props,h("b",{text:label2}),` ${counts}`)}function sourceView(select){let box=h("div",
-{cls:"dyn-src",role:"listbox","aria-label":"source lines"}),files=h("div",{cls:"dyn-files",role:"group","aria-label":"fi\
-les"}),act=line=>{let from=line.dataset.from;if(!from||!current)return select(idOf(line));unfold(current,Number(from)),rows.
-find(row2=>row2.line===current?.lines[Number(from)])?.node?.focus({preventScroll:!0})},mark=roving(box,".dyn-ln",{enter:act});
-box.addEventListener("click",event=>{if(String(getSelection()))return;let line=closest(event,".dyn-ln"),marked=idOf(closest(
-event,".dyn-mark"));marked?select(marked):line&&act(line)});let markSelected=exclusive("aria-selected"),markFile=exclusive(
-"aria-pressed"),content=null,current=null,unfolded=new Map,rows=[];function belongs({line,file},content2,id){if(line.id===
-id||(line.marks||[]).some(m=>m.id===id))return!0;let detail=content2.details[id];return!detail||detail.kind==="break"?!1:
-detail.kind==="graph"?(line.graphs||[]).includes(Number(detail.title.replace(/\D/g,""))):detail.line===line.line&&detail.
-file===file}let unfoldedOf=file=>unfolded.get(file)||{near:0,open:new Set};function drawLines(){if(!content)return;let shown=current?
-[current]:content.sources;rows=[],box.replaceChildren(...shown.map(file=>fileGroup(file,shown.length>1,rows,unfoldedOf(file)))),
-rows[0]&&mark(rows[0].node),markFile(current?[files.children[content.sources.indexOf(current)]]:[])}function show(file){
-file!==current&&(current=file,drawLines(),box.scrollTop=0)}function unfold(file,from){let{near,open}=unfoldedOf(file),end=Math.
-min(foldEnd(file,from,unfoldedOf(file)),from+NEAR);for(let at=from;at<end;at++)open.add(at);unfolded.set(file,{near,open}),
-drawLines()}function showLine(file,line){let at=file.lines.indexOf(line),{near,open}=unfoldedOf(file);Math.abs(at-near)>
-NEAR-20&&unfolded.set(file,{near:at,open});let changed=file!==current||unfoldedOf(file).near!==near;if(current=file,changed&&
-drawLines(),foldEnd(file,at,unfoldedOf(file))===at)return;let from=at;for(;from>0&&foldEnd(file,from-1,unfoldedOf(file))>
-at;)from--;unfold(file,from)}function point(file,line){let at=content?.sources.find(one=>one.file===file),target=at?.lines.
-find(one=>one.line===line);current&&at&&target&&showLine(at,target);let found=rows.find(row2=>row2.line.line===line&&row2.
-file===file);if(found){for(let row2 of rows)row2.node.classList.toggle("dyn-point",row2===found);reveal(box,found.node,!0)}}
-return{node:box,head:[files],point,draw(model){content=model,unfolded=new Map,current=model.sources[0]?.owner?model.sources[0]:
-null,files.hidden=!current||model.sources.length<2,files.replaceChildren(...current?model.sources.map(file=>fileButton(file,
-()=>show(file))):[]),files.classList.remove("dyn-all");let more=model.sources.length-FILES;current&&more>1&&files.append(
-button("dyn-link",plural(more,"more file"),()=>files.classList.add("dyn-all"))),drawLines()},highlight(content2,id){if(current){
-let order=[current,...content2.sources.filter(file=>file!==current)],own=content2.details[id],found=order.flatMap(file=>file.
-lines.filter(line=>belongs({line,file:file.file},content2,id)).map(line=>({file,line}))).sort((a,b)=>+(b.file.file===own?.
-file)-+(a.file.file===own?.file));found[0]&&showLine(found[0].file,found[0].line)}let nodes=rows.filter(row2=>belongs(row2,
-content2,id)).map(row2=>row2.node);return markSelected(nodes),nodes.length&&mark(nodes[0]),()=>reveal(box,nodes[0],!0)}}}var MOST_PAINTED=4e4,MARKS={break:"✂",graph:"▦",skipped:"–",failed:"✗",empty:"∅",resume:"↳",autograd:"↶"},
+`dyn-chip dyn-of-${owner}`,"",show,props,h("b",{text:label2}),` ${counts}`)}function wayParts({file,line,names},sources,show){
+let own=sources.find(source=>source.file===file),code=h("code");paintCode(code,(own?.lines.find(one=>one.line===line)?.text||
+"").trim());let steps=names.flatMap((name,i)=>[i?" › ":"",h("span",{text:saidOnce(name,names[i-1])})]);return[h("div",
+{},button("dyn-link",`${own?.label||file}:${line}`,show)," ",code),h("div",{cls:"dyn-path"},...steps)]}function sourceView(select){
+let box=h("div",{cls:"dyn-src",role:"listbox","aria-label":"source lines"}),files=h("div",{cls:"dyn-files",role:"group",
+"aria-label":"files"}),path=h("div",{cls:"dyn-way","aria-label":"the way from your code",role:"note"}),act=line=>{let from=line.
+dataset.from;if(!from||!current)return select(idOf(line));unfold(current,Number(from)),rows.find(row2=>row2.line===current?.
+lines[Number(from)])?.node?.focus({preventScroll:!0})},mark=roving(box,".dyn-ln",{enter:act});box.addEventListener("clic\
+k",event=>{if(String(getSelection()))return;let line=closest(event,".dyn-ln"),marked=idOf(closest(event,".dyn-mark"));marked?
+select(marked):line&&act(line)});let markSelected=exclusive("aria-selected"),markFile=exclusive("aria-pressed"),content=null,
+current=null,unfolded=new Map,rows=[];function belongs({line,file},content2,id){if(line.id===id||(line.marks||[]).some(m=>m.
+id===id))return!0;let detail=content2.details[id];return!detail||detail.kind==="break"?!1:detail.kind==="graph"?(line.graphs||
+[]).includes(Number(detail.title.replace(/\D/g,""))):detail.line===line.line&&detail.file===file}let unfoldedOf=file=>unfolded.
+get(file)||{near:0,open:new Set};function drawLines(){if(!content)return;let shown=current?[current]:content.sources;rows=
+[],box.replaceChildren(...shown.map(file=>fileGroup(file,shown.length>1,rows,unfoldedOf(file)))),rows[0]&&mark(rows[0].node),
+markFile(current?[files.children[content.sources.indexOf(current)]]:[])}function show(file){file!==current&&(current=file,
+drawLines(),box.scrollTop=0)}function unfold(file,from){let{near,open}=unfoldedOf(file),end=Math.min(foldEnd(file,from,unfoldedOf(
+file)),from+NEAR);for(let at=from;at<end;at++)open.add(at);unfolded.set(file,{near,open}),drawLines()}function showLine(file,line){
+let at=file.lines.indexOf(line),{near,open}=unfoldedOf(file);Math.abs(at-near)>NEAR-20&&unfolded.set(file,{near:at,open});
+let changed=file!==current||unfoldedOf(file).near!==near;if(current=file,changed&&drawLines(),foldEnd(file,at,unfoldedOf(
+file))===at)return;let from=at;for(;from>0&&foldEnd(file,from-1,unfoldedOf(file))>at;)from--;unfold(file,from)}function point(file,line){
+let at=content?.sources.find(one=>one.file===file),target=at?.lines.find(one=>one.line===line);current&&at&&target&&showLine(
+at,target);let found=rows.find(row2=>row2.line.line===line&&row2.file===file);if(found){for(let row2 of rows)row2.node.classList.
+toggle("dyn-point",row2===found);reveal(box,found.node,!0)}}return{node:box,head:[files,path],point,draw(model){content=
+model,unfolded=new Map,current=model.sources[0]?.owner?model.sources[0]:null,files.hidden=!current||model.sources.length<
+2,files.replaceChildren(...current?model.sources.map(file=>fileButton(file,()=>show(file))):[]),files.classList.remove("\
+dyn-all");let more=model.sources.length-FILES;current&&more>1&&files.append(button("dyn-link",plural(more,"more file"),()=>files.
+classList.add("dyn-all"))),drawLines()},highlight(content2,id){if(current){let order=[current,...content2.sources.filter(
+file=>file!==current)],own=content2.details[id],found=order.flatMap(file=>file.lines.filter(line=>belongs({line,file:file.
+file},content2,id)).map(line=>({file,line}))).sort((a,b)=>+(b.file.file===own?.file)-+(a.file.file===own?.file));found[0]&&
+showLine(found[0].file,found[0].line)}let way=content2.details[id]?.way;path.replaceChildren(...way?wayParts(way,content2.
+sources,()=>point(way.file,way.line)):[]);let nodes=rows.filter(row2=>belongs(row2,content2,id)).map(row2=>row2.node);return markSelected(
+nodes),nodes.length&&mark(nodes[0]),()=>reveal(box,nodes[0],!0)}}}var MOST_PAINTED=4e4,MARKS={break:"✂",graph:"▦",skipped:"–",failed:"✗",empty:"∅",resume:"↳",autograd:"↶"},
 SWITCHABLE=["break","function","skipped","failed","unfinished","statements"];function proseBody({text,todo,code}){return h(
 "div",{cls:"dyn-prose"},text.map(t=>h("p",{},...withCode(t))),todo.length>0&&h("h3",{text:"What to do"}),todo.length>0&&
 h("ul",{},...todo.map(t=>h("li",{},...withCode(t)))),code.map(t=>h("pre",{cls:"dyn-code dyn-wrap",text:t})))}var VERDICTS={
@@ -358,48 +363,54 @@ slice(PLACES))}),verb=kind==="break"?"runs eagerly: ":"runs eagerly, compiled to
 shared dyn-shared-${kind}`,open,"data-id":cause.id},h("summary",{title},h("span",{cls:"dyn-rank",text:`${number}`}),h("b",
 {text:count}),h("span",{cls:"dyn-what"},...withCode(title)),h("span",{cls:"dyn-hits",text:cost})),h("p",{cls:"dyn-fix"},
 h("span",{"aria-hidden":"true",text:"→ "}),...withCode(fix)),...cut?[...all.slice(0,PLACES),more]:all,eager.length?h("\
-p",{cls:"dyn-eager",title:eager.join(", "),text:verb+few(eager)}):null)}function callRow(row2,above,at,open){let{name,depth,
-place,owner,events}=row2,sign=open===null?"":open?"▾":"▸";return h("div",{cls:`dyn-call${place?"":" dyn-call-more"} \
-dyn-of-${owner}`,role:"row","aria-level":depth+1,"aria-expanded":open===null?null:String(open),"aria-selected":"false",tabindex:"\
--1","data-at":at,title:`${name}${place?` at ${place}`:""}`},h("span",{cls:"dyn-call-name dyn-line",role:"gridcell",style:`\
---depth:${depth}`},h("span",{cls:"dyn-twist","aria-hidden":"true",text:sign}),place?[nameParts(name,above?.name),placeParts(
-place,above?.place)]:h("b",{text:name})),h("span",{cls:"dyn-events",role:"gridcell"},...events.map(([kind,words])=>h("sp\
-an",{cls:`dyn-event dyn-event-${kind}`,text:words}))))}function overviewView(select,enter){let causes=h("div",{cls:"dyn-\
-causes"}),grid=h("div",{cls:"dyn-calls",role:"treegrid","aria-label":"calls"}),causesTitle=h("h2"),left=h("section",{"ar\
-ia-label":"causes"},h("div",{cls:"dyn-bar"},causesTitle),causes),right=h("section",{"aria-label":"calls"},h("div",{cls:"\
-dyn-bar"},h("h2",{text:"Calls"})),grid),node=h("div",{cls:"dyn-over"},h("div",{cls:"dyn-over-cols"},left,right)),markPressed=exclusive(
-"aria-pressed"),markSelected=exclusive("aria-selected"),content=null,shown=null,selected="",open=new Set,stop=0,rows=new Map,
+p",{cls:"dyn-eager",title:eager.join(", "),text:verb+few(eager)}):null)}function bar({part,eager,events},measured){let skipped=!measured&&
+events.some(([kind])=>kind==="skipped"),what=measured?"time of a call":"captured operations",note=skipped?"; its own lin\
+es run eagerly":eager?`, ${eager}% in eager code`:"",title=`${part}% of the row with the most ${what}${note}`;return h("\
+span",{cls:`dyn-part${skipped?" dyn-part-eager":""}`,role:"gridcell",title,"aria-label":title},h("i",{style:`width:${part-
+eager}%`}),eager?h("i",{cls:"dyn-part-eager",style:`width:${eager}%`}):null)}function callRow(row2,above,at,open,measured){
+let{name,depth,place,owner,events}=row2,sign=open===null?"":open?"▾":"▸";return h("div",{cls:`dyn-call${place?"":" d\
+yn-call-more"} dyn-of-${owner}`,role:"row","aria-level":depth+1,"aria-expanded":open===null?null:String(open),"aria-sele\
+cted":"false",tabindex:"-1","data-at":at,title:`${name}${place?` at ${place}`:""}`},h("span",{cls:"dyn-call-name dyn-lin\
+e",role:"gridcell",style:`--depth:${depth}`},h("span",{cls:"dyn-twist","aria-hidden":"true",text:sign}),place?[nameParts(
+name,above?.name),placeParts(place,above?.place)]:h("b",{text:name})),h("span",{cls:"dyn-tail"},h("span",{cls:"dyn-event\
+s",role:"gridcell"},...events.map(([kind,words])=>h("span",{cls:`dyn-event dyn-event-${kind}`,text:words}))),bar(row2,measured)))}
+function overviewView(select,enter){let causes=h("div",{cls:"dyn-causes"}),grid=h("div",{cls:"dyn-calls",role:"treegrid",
+"aria-label":"calls"}),causesTitle=h("h2"),left=h("section",{"aria-label":"causes"},h("div",{cls:"dyn-bar"},causesTitle),
+causes),key=h("span",{cls:"dyn-part-key"}),right=h("section",{"aria-label":"calls"},h("div",{cls:"dyn-bar"},h("h2",{text:"\
+Calls"}),key),grid),node=h("div",{cls:"dyn-over"},h("div",{cls:"dyn-over-cols"},left,right)),markPressed=exclusive("aria\
+-pressed"),markSelected=exclusive("aria-selected"),content=null,shown=null,selected="",open=new Set,stop=0,rows=new Map,
 hasBelow=at=>!!(shown&&shown.calls[at+1]&&shown.calls[at+1].depth>shown.calls[at].depth);function drawCalls(){if(!shown)
-return;let{calls}=shown,at=inSight(calls,open),had=grid.contains(document.activeElement);grid.style.setProperty("--deepe\
-st",String(Math.max(1,...at.map(n=>calls[n].depth)))),rows=new Map(at.map((n,i)=>[n,callRow(calls[n],calls[at[i-1]],n,hasBelow(
-n)?open.has(n):null)])),rows.has(stop)||(stop=at[0]??0),grid.replaceChildren(...rows.values()),rows.get(stop)?.setAttribute(
-"tabindex","0"),had&&rows.get(stop)?.focus({preventScroll:!0})}function toggle(at,to){to?open.add(at):open.delete(at),drawCalls(),
-highlight(selected)}function go(at){rows.get(stop)?.setAttribute("tabindex","-1"),stop=at;let row2=rows.get(at);row2?.setAttribute(
-"tabindex","0"),row2?.focus({preventScroll:!0}),reveal(grid,row2)}function draw(model){let fresh=model!==content;if(content=
-model,shown=model.overview,node.hidden=!shown,!shown)return;let{calls}=shown;fresh&&(open=new Set(calls.map((_,at)=>at).
-filter(at=>hasBelow(at)&&!calls[at].folded)));let places=shown.causes.flatMap(cause=>cause.places),owners=new Set([...places,
-...calls].map(({owner})=>owner));node.parentElement?.classList.toggle("dyn-mixed",owners.size>1&&owners.has("own"));let[
-one,another]=new Set(places.map(({owner})=>owner)),where=another||!one?"":{own:" · all in your code",model:` · all in ${shown.
-library}`}[one]||"";causesTitle.textContent=`Causes · ${shown.causes.length}${where}`,causesTitle.title=shown.measured?
-"the most costly first; recompiles last":"",causes.replaceChildren(...shown.causes.map((cause,n)=>causeNode(cause,n+1,n<
-OPEN,select))),shown.causes.length||causes.replaceChildren(h("p",{cls:"dyn-eager",text:"none"})),drawCalls()}function highlight(id){
-if(selected=id,!shown)return()=>{};let{calls}=shown,at=calls.findIndex(row3=>row3.ids.includes(id)&&!(row3.folded&&row3.
-ids.length>40));for(let n=at,depth=calls[at]?.depth;n>=0&&depth>0;n--)calls[n].depth>=depth||(depth=calls[n].depth,open.
-has(n)||(open.add(n),rows.delete(at)));at>=0&&!rows.has(at)&&drawCalls();let row2=rows.get(at);markSelected(row2?[row2]:
-[]),row2&&stop!==at&&!grid.contains(document.activeElement)&&(rows.get(stop)?.setAttribute("tabindex","-1"),row2.setAttribute(
-"tabindex","0"),stop=at);let chosen=shown.causes.flatMap(cause=>cause.places).filter(place=>place.ids.includes(id)),ids=new Set(
-chosen.map(place=>place.id)),pressed=[...causes.querySelectorAll(".dyn-spot")].filter(place=>ids.has(place.dataset.id||""));
-return markPressed(pressed),()=>{reveal(grid,row2,!0);let top=grid.getBoundingClientRect().top,cut=[...grid.children].find(
-other=>other.getBoundingClientRect().bottom>top+1);row2&&cut&&(grid.scrollTop+=Math.min(0,cut.getBoundingClientRect().top-
-top))}}return grid.addEventListener("click",event=>{let row2=closest(event,".dyn-call");if(!shown||!row2)return;let at=Number(
-row2.dataset.at);go(at),closest(event,".dyn-twist")||!shown.calls[at].place?hasBelow(at)&&toggle(at,!open.has(at)):select(
-shown.calls[at].id)}),grid.addEventListener("keydown",event=>{let row2=closest(event,".dyn-call");if(!shown||!row2||event.
-altKey||event.ctrlKey||event.metaKey)return;let{calls}=shown,at=Number(row2.dataset.at),all=[...rows.keys()],place=all.indexOf(
-at),moves={ArrowDown:all[place+1],ArrowUp:all[place-1],Home:all[0],End:all[all.length-1]};if(event.key in moves)go(moves[event.
-key]??at);else if(event.key==="ArrowRight"&&hasBelow(at))open.has(at)?go(all[place+1]):toggle(at,!0);else if(event.key===
-"ArrowLeft")open.has(at)&&hasBelow(at)?toggle(at,!1):go(all.slice(0,place).findLast(n=>calls[n].depth<calls[at].depth)??
-at);else if(event.key==="Enter"||event.key===" ")select(calls[at].id),event.key==="Enter"&&enter();else if(event.key!=="\
-ArrowRight")return;handled(event)}),{node,draw,highlight:(_,id)=>highlight(id)}}var AFTER=3,MOST=14,NEIGHBOURS=5,COLUMN_GAP=50,ROW_GAP=46,MARGIN=14,TURN=20,MORE={w:172,h:30};function framesOf(picture2){
+return;let{calls,measured}=shown,at=inSight(calls,open),had=grid.contains(document.activeElement);grid.style.setProperty(
+"--deepest",String(Math.max(1,...at.map(n=>calls[n].depth)))),rows=new Map(at.map((n,i)=>[n,callRow(calls[n],calls[at[i-
+1]],n,hasBelow(n)?open.has(n):null,measured)])),rows.has(stop)||(stop=at[0]??0),grid.replaceChildren(...rows.values()),rows.
+get(stop)?.setAttribute("tabindex","0"),had&&rows.get(stop)?.focus({preventScroll:!0})}function toggle(at,to){to?open.add(
+at):open.delete(at),drawCalls(),highlight(selected)}function go(at){rows.get(stop)?.setAttribute("tabindex","-1"),stop=at;
+let row2=rows.get(at);row2?.setAttribute("tabindex","0"),row2?.focus({preventScroll:!0}),reveal(grid,row2)}function draw(model){
+let fresh=model!==content;if(content=model,shown=model.overview,node.hidden=!shown,!shown)return;let{calls,measured}=shown;
+fresh&&(open=new Set(calls.map((_,at)=>at).filter(at=>hasBelow(at)&&!calls[at].folded)));let places=shown.causes.flatMap(
+cause=>cause.places),owners=new Set([...places,...calls].map(({owner})=>owner));node.parentElement?.classList.toggle("dy\
+n-mixed",owners.size>1&&owners.has("own"));let[one,another]=new Set(places.map(({owner})=>owner)),where=another||!one?"":
+{own:" · all in your code",model:` · all in ${shown.library}`}[one]||"";causesTitle.textContent=`Causes · ${shown.causes.
+length}${where}`,causesTitle.title=shown.measured?"the most costly first; recompiles last":"",causes.replaceChildren(...shown.
+causes.map((cause,n)=>causeNode(cause,n+1,n<OPEN,select))),shown.causes.length||causes.replaceChildren(h("p",{cls:"dyn-e\
+ager",text:"none"})),key.textContent=measured?"bar: share of a call's time":"bar: share of the captured operations",drawCalls()}
+function highlight(id){if(selected=id,!shown)return()=>{};let{calls}=shown,at=calls.findIndex(row3=>row3.ids.includes(id)&&
+!(row3.folded&&row3.ids.length>40));for(let n=at,depth=calls[at]?.depth;n>=0&&depth>0;n--)calls[n].depth>=depth||(depth=
+calls[n].depth,open.has(n)||(open.add(n),rows.delete(at)));at>=0&&!rows.has(at)&&drawCalls();let row2=rows.get(at);markSelected(
+row2?[row2]:[]),row2&&stop!==at&&!grid.contains(document.activeElement)&&(rows.get(stop)?.setAttribute("tabindex","-1"),
+row2.setAttribute("tabindex","0"),stop=at);let chosen=shown.causes.flatMap(cause=>cause.places).filter(place=>place.ids.
+includes(id)),ids=new Set(chosen.map(place=>place.id)),pressed=[...causes.querySelectorAll(".dyn-spot")].filter(place=>ids.
+has(place.dataset.id||""));return markPressed(pressed),()=>{reveal(grid,row2,!0);let top=grid.getBoundingClientRect().top,
+cut=[...grid.children].find(other=>other.getBoundingClientRect().bottom>top+1);row2&&cut&&(grid.scrollTop+=Math.min(0,cut.
+getBoundingClientRect().top-top))}}return grid.addEventListener("click",event=>{let row2=closest(event,".dyn-call");if(!shown||
+!row2)return;let at=Number(row2.dataset.at);go(at),closest(event,".dyn-twist")||!shown.calls[at].place?hasBelow(at)&&toggle(
+at,!open.has(at)):select(shown.calls[at].id)}),grid.addEventListener("keydown",event=>{let row2=closest(event,".dyn-call");
+if(!shown||!row2||event.altKey||event.ctrlKey||event.metaKey)return;let{calls}=shown,at=Number(row2.dataset.at),all=[...rows.
+keys()],place=all.indexOf(at),moves={ArrowDown:all[place+1],ArrowUp:all[place-1],Home:all[0],End:all[all.length-1]};if(event.
+key in moves)go(moves[event.key]??at);else if(event.key==="ArrowRight"&&hasBelow(at))open.has(at)?go(all[place+1]):toggle(
+at,!0);else if(event.key==="ArrowLeft")open.has(at)&&hasBelow(at)?toggle(at,!1):go(all.slice(0,place).findLast(n=>calls[n].
+depth<calls[at].depth)??at);else if(event.key==="Enter"||event.key===" ")select(calls[at].id),event.key==="Enter"&&enter();else if(event.
+key!=="ArrowRight")return;handled(event)}),{node,draw,highlight:(_,id)=>highlight(id)}}var AFTER=3,MOST=14,NEIGHBOURS=5,COLUMN_GAP=50,ROW_GAP=46,MARGIN=14,TURN=20,MORE={w:172,h:30};function framesOf(picture2){
 let frames=new Map,frameOf=shape=>({id:shape.id,shape,boxes:[],into:[],out:[]}),stand=picture2.shapes.filter(({group})=>!group);
 for(let shape of stand)frames.set(shape.id,frameOf(shape));let owner=new Map;for(let shape of picture2.shapes){let frame=frames.
 get(shape.group||shape.id);shape.group&&frame.boxes.push(shape);for(let id of[shape.id,...shape.contents])owner.set(id,frame)}
@@ -463,8 +474,8 @@ n dyn-icon",text,act,{"aria-label":name,title:name}),pane=h("div",{cls:"dyn-pane
 dyn-search",type:"search",placeholder:"Search name or line","aria-label":"search the split graph by name or line"}),found=h(
 "span",{cls:"dyn-found",role:"status"}),wholeButton=button("dyn-btn","Whole graph",()=>showAll(!showWhole)),tools=h("div",
 {cls:"dyn-tools"},field,found,wholeButton,icon("−","zoom out",()=>zoom(scale/1.25)),icon("+","zoom in",()=>zoom(scale*
-1.25)),icon("⤢","fit",()=>fit(0,1))),legend2=h("div",{cls:"dyn-legend","aria-label":"legend",role:"note"}),bar=h("div",
-{cls:"dyn-bar"},h("h2",{text:"Split graph"}),tools),node=h("section",{cls:"dyn-split","aria-label":"split graph"},bar,pane,
+1.25)),icon("⤢","fit",()=>fit(0,1))),legend2=h("div",{cls:"dyn-legend","aria-label":"legend",role:"note"}),bar2=h("div",
+{cls:"dyn-bar"},h("h2",{text:"Split graph"}),tools),node=h("section",{cls:"dyn-split","aria-label":"split graph"},bar2,pane,
 legend2),markPressed=exclusive("aria-pressed"),wasDragged=draggable(pane),content=null,selected="",shown=null,nodes=new Map,
 stop,ids=[],scale=1,zoomed=!1,whole=null,frames=null,wide=new Set,showWhole=!1;function zoom(to){scale=Math.min(3,Math.max(
 .2,to)),zoomed=!0,resize()}function resize(){shown?.svg.setAttribute("width",String(Math.round(shown.width*scale))),shown?.
@@ -517,9 +528,9 @@ td",{},h("code",{text:given})),h("td",{},id?button("dyn-link",words,()=>select(i
 inputs_summary}),h("table",{cls:"dyn-table"},...rows)]}function timeView(select,open){let pane=h("div",{cls:"dyn-lanes"}),
 zoomer=(text,name,factor)=>button("dyn-btn",text,()=>zoomBy(factor),{title:name,"aria-label":name}),shares=h("ul",{cls:"\
 dyn-shares","aria-label":"where the time goes"}),inputs=h("details",{cls:"dyn-inputs",open:!0}),title=h("h2"),summary=h(
-"div",{cls:"dyn-verdict"}),bar=h("div",{cls:"dyn-bar"},title,zoomer("−","zoom out of the call",1/ZOOM),zoomer("+","zoo\
-m in on the call",ZOOM),zoomer("fit","show the whole call",0)),node=h("section",{cls:"dyn-time","aria-label":"run time"},
-bar,summary,shares,pane,inputs),markSelected=exclusive("aria-selected"),mark=roving(pane,".dyn-seg",{arrows:"horizontal",
+"div",{cls:"dyn-verdict"}),bar2=h("div",{cls:"dyn-bar"},title,zoomer("−","zoom out of the call",1/ZOOM),zoomer("+","zo\
+om in on the call",ZOOM),zoomer("fit","show the whole call",0)),node=h("section",{cls:"dyn-time","aria-label":"run time"},
+bar2,summary,shares,pane,inputs),markSelected=exclusive("aria-selected"),mark=roving(pane,".dyn-seg",{arrows:"horizontal",
 enter(piece){select(idOf(piece)),open()}});pane.addEventListener("click",event=>select(idOf(closest(event,".dyn-seg"))));
 let zoom=1,selected="",time=null,holds=new Map;function zoomBy(factor){if(!time)return;let middle2=(pane.scrollLeft+pane.
 clientWidth/2)/zoom;zoom=factor?Math.min(MOST_ZOOM,Math.max(1,zoom*factor)):1,drawLanes(time),highlight(),pane.scrollLeft=

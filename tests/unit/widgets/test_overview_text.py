@@ -70,7 +70,7 @@ def test_the_text_begins_with_what_to_do_and_names_whose_code_it_is() -> None:
     assert "What a call spends its time on is not known: `%%compile --profile` measures it." in text
     assert " 1. 9 graph breaks: an `if` or `while` depends on a tensor's value" in text
     assert "set `torch._dynamo.config.capture_scalar_outputs = True` (the compiler's hint, not tried)" in text
-    assert "5 recompiles: for example, x had another size in dimension 0: 2 before, 3 now" in text
+    assert "5 recompiles: another size, such as x: 2, then 3" in text
     assert "report.details()" in lines[-1]
     assert to_details(report) == report.details()
     assert "✂ graph break at model.py:8" in report.details()
@@ -132,7 +132,7 @@ def test_a_row_of_versions_has_seven_boxes_at_most() -> None:
     assert row[-1]["contents"] == ["g8", "f9", "g9", "f10", "g10", "f11", "g11"]
 
 
-def test_measured_times_rank_the_causes() -> None:
+def test_measured_times_rank_the_causes_and_fill_the_bars() -> None:
     report = model(breaks=12)
     segments = [
         Segment(kind="graph", lane="cpu", start=0.0, duration=0.003, label="graph 1", frame="f1", graph="g1"),
@@ -144,7 +144,10 @@ def test_measured_times_rank_the_causes() -> None:
     assert found["measured"]
     assert [c["cost"] for c in found["causes"]][:2] == ["2.0 ms a call · 5 eager ops", "1.0 ms a call"]
     assert found["causes"][0]["places"][0]["id"] == "b9"
+    parts = {row["name"]: row["part"] for row in found["calls"]}
+    assert (parts["Block0.forward"], parts["Block1.forward"], parts["step"]) == (100, 33, 0)
     (row,) = [row for row in found["calls"] if row["name"] == "Block1.forward"]
+    assert row["eager"] == 33
     assert row["events"][-2:] == [["graph", "3 graphs, 9 ops"], ["eager", "5 eager ops"]]  # the fourth is a recompile
     lines = to_text(report, width=100).splitlines()
     assert len(lines) <= SCREEN
@@ -184,7 +187,7 @@ def test_what_else_was_tried_in_vain_is_not_advised() -> None:
     assert "use `torch.where` or `torch.cond`, or move" in shown(report)["causes"][0]["fix"]
     report.fixes = [replace(tried(branch.id, "refused"), settings={}, edits=[FixEdit("model.py", 1, 1)])]
     found = shown(report)["causes"][0]["fix"]
-    assert found == "move it out of the compiled code (other changes were tried and refused)"
+    assert found == "move the check out of the compiled code (other changes were tried and refused)"
     again = next(cause for cause in shown(report)["causes"] if cause["kind"] == "recompile")
     assert again["fix"].startswith("where sizes vary between calls, try `dynamic=True` or `mark_dynamic`")  # one serves for all
     report.fixes = [Fix(id="x0", recompile=report.recompiles[0].frame, settings={"dynamic": True}, verdict="refused")]
