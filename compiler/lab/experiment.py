@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
-import logging
 import re
 import warnings
 from collections.abc import Callable, Iterator
@@ -155,8 +154,9 @@ class Experiment:
                 precisions = exact.precisions
             elif variant.follows_precisions:
                 precisions = stack.enter_context(followed_precisions())
-            printed = stack.enter_context(held_back_output())
-            stack.enter_context(_messages(observed))
+            held = stack.enter_context(held_back_output())
+            caught = stack.enter_context(warnings.catch_warnings(record=True))
+            warnings.simplefilter("always")
             try:
                 self._observe(variant, observed, given, values, precisions, exact)
             except (KeyboardInterrupt, EndedFromOutside):
@@ -166,9 +166,10 @@ class Experiment:
             if self._state is not None:
                 observed.state = self._state.read() if observed.error is None else self._state.read_after_error(given)
             observed.random = [digest(state.read()) for state in random_states()]
-        observed.printed = _HISTORY.sub("", printed())
-        observed.logged = [_HISTORY.sub("", text) for text in observed.logged]
-        observed.warned = [_HISTORY.sub("", text) for text in observed.warned]
+        observed.printed = _HISTORY.sub("", held.printed)
+        observed.logged = [_HISTORY.sub("", text) for text in held.logged]
+        warned = [f"{w.category.__name__}: {w.message}" for w in caught if not _is_torch_warning(w)]
+        observed.warned = [_HISTORY.sub("", text) for text in warned]
         return observed
 
     def calls(self, entry: Callable[..., Any], *, fully: bool = False) -> Iterator[Callable[[], Any]]:
@@ -348,9 +349,6 @@ def _gradients(values: list[Part], leaves: list[Part]) -> list[Part]:
     return [(f"gradient of {name}", g) for (name, _), g in zip(leaves, gradients, strict=True) if g is not None]
 
 
-# -- messages ---------------------------------------------------------------------------------------------------------
-
-
 def _backward_fails(values: list[Any]) -> bool:
     """Whether `backward()` from the tensors among these values raises."""
     import torch
@@ -365,43 +363,6 @@ def _backward_fails(values: list[Any]) -> bool:
     except RuntimeError:
         return True
     return False
-
-
-@contextlib.contextmanager
-def _messages(observed: Observation) -> Iterator[None]:
-    """Collect log records, except torch's, and warnings; the program's own handlers get none of them."""
-
-    class Collect(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            if not record.name.startswith("torch."):
-                try:
-                    message = record.getMessage()
-                except Exception:  # the arguments do not fit: the program's own handlers would say so, and go on
-                    message = f"{record.msg!r} {record.args!r}"
-                observed.logged.append(f"{record.name} {record.levelname}: {message}")
-
-    others = [v for v in list(logging.root.manager.loggerDict.values()) if isinstance(v, logging.Logger)]
-    kept = [
-        (log, log.handlers)
-        for log in [logging.root, *others]
-        if log is logging.root or (log.handlers and not _is_torch_logger(log))
-    ]
-    collect = Collect()
-    try:
-        for logger, _ in kept:
-            # a propagating logger's records reach the root's handler; with one of its own, they would be collected twice
-            logger.handlers = [] if logger is not logging.root and logger.propagate else [collect]
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            yield
-        observed.warned += [f"{w.category.__name__}: {w.message}" for w in caught if not _is_torch_warning(w)]
-    finally:
-        for logger, handlers in kept:
-            logger.handlers = handlers
-
-
-def _is_torch_logger(logger: logging.Logger) -> bool:
-    return logger.name.partition(".")[0] == "torch"
 
 
 def _is_torch_warning(warning: warnings.WarningMessage) -> bool:

@@ -13,7 +13,6 @@ import contextvars
 import functools
 import gc
 import io
-import logging
 import operator
 import sys
 import threading
@@ -56,8 +55,6 @@ OUTSIDE = frozenset((
 ))  # fmt: skip
 #: built-in functions that wait for the user
 _WAITING = frozenset(("input", "breakpoint"))
-#: names of methods that log
-LOGGING = frozenset(("debug", "info", "warning", "error", "exception", "critical", "log"))
 #: packages whose objects are shared with other threads and processes, or shown to the user
 _SHARED = frozenset((
     "_queue", "_thread", "anywidget", "asyncio", "concurrent", "ipywidgets", "matplotlib", "multiprocessing", "queue", "socket",
@@ -180,8 +177,6 @@ class Reachable:
         """The objects that a function with these names in its code can reach through a Python module."""
         if _is_users_module(module.__name__):
             yield from (self._name(vars(module), name) for name in sorted(names))
-        elif module is logging and names & LOGGING:
-            yield logging.getLogger()
         elif module.__name__ == "torch.ops" or (module.__name__ == "torch" and "ops" in names):
             operators = [f"the operators torch.ops.{n}" for n in tensors.namespaces(names)]
             self._effects.update(dict.fromkeys(operators))
@@ -253,10 +248,6 @@ def described(value: Any) -> str | None:
     kind = type(value)
     if issubclass(kind, io.IOBase):
         return f"a file ({_file_name(value)})"
-    if issubclass(kind, logging.Handler):
-        return f"a log handler ({kind.__name__})"
-    if issubclass(kind, logging.Logger):
-        return f"a logger ({value.name})" if _is_heard(value) else None
     if lock_state(value) is None and (_package(kind) in _SHARED or _is_hidden(value)):
         return f"a {kind.__module__}.{kind.__qualname__}"
     return None
@@ -271,15 +262,6 @@ def is_opaque(value: Any) -> bool:
 
 def _package(kind: type) -> str:
     return kind.__module__.partition(".")[0]
-
-
-def _is_heard(logger: Any) -> bool:
-    """Whether a handler gets the logger's records; otherwise they go to the error stream, which is held back."""
-    while logger is not None:
-        if any(type(handler) is not logging.NullHandler for handler in logger.handlers):
-            return True
-        logger = logger.parent if logger.propagate else None
-    return False
 
 
 def _file_name(file: Any) -> str:

@@ -9,16 +9,19 @@ from __future__ import annotations
 import contextlib
 import functools
 import io
+import logging
 import operator
 import os
 import random
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any, TextIO, cast
 
 from dynascope.compiler.lab import objects, reachable
 from dynascope.compiler.lab.objects import NotRestored, State, same_numbers
+from dynascope.compiler.patching import patched
 
 _Setting = tuple[Callable[[], Any], Callable[[Any], Any]]
 
@@ -79,7 +82,7 @@ def _same_generators(now: Any, before: Any) -> bool:
     return all(map(torch.equal, one, other))
 
 
-class _HeldBack:
+class _Stream:
     """A stream that keeps the output of one thread and passes on the others' output, because all threads share `sys.stdout`."""
 
     def __init__(self, stream: Any, kept: io.TextIOWrapper) -> None:
@@ -89,19 +92,42 @@ class _HeldBack:
         return getattr(self._kept if threading.get_ident() == self._thread else self._stream, name)
 
 
+@dataclass
+class HeldBack:
+    """What a thread has written in a block."""
+
+    printed: str = ""
+    #: log records
+    logged: list[str] = field(default_factory=list)
+
+
 @contextlib.contextmanager
-def held_back_output() -> Iterator[Callable[[], str]]:
-    """Keep back what the calling thread prints, or all threads where there is no stream; yields a function that returns it."""
+def held_back_output() -> Iterator[HeldBack]:
+    """Keep back what the calling thread prints and logs; where there is no stream, what all threads print.
+
+    What is printed is known at the end of the block.  Torch's own log records are not kept back.
+    """
+    held, thread, handle = HeldBack(), threading.get_ident(), logging.Logger.callHandlers
     written = io.BytesIO()
     kept = io.TextIOWrapper(written, encoding="utf-8", errors="replace", newline="", write_through=True)
-    out, err = [cast(TextIO, kept if stream is None else _HeldBack(stream, kept)) for stream in (sys.stdout, sys.stderr)]
+    out, err = [cast(TextIO, kept if stream is None else _Stream(stream, kept)) for stream in (sys.stdout, sys.stderr)]
 
-    def printed() -> str:
-        kept.flush()  # `kept` closes `written` when it is freed
-        return written.getvalue().decode()
+    def collect(logger: logging.Logger, record: logging.LogRecord) -> None:
+        if threading.get_ident() != thread or record.name.partition(".")[0] == "torch":
+            handle(logger, record)
+            return
+        try:
+            message = record.getMessage()
+        except Exception:  # the arguments do not fit: the program's own handlers would say so, and go on
+            message = f"{record.msg!r} {record.args!r}"
+        held.logged.append(f"{record.name} {record.levelname}: {message}")
 
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        yield printed
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), patched(logging.Logger, {"callHandlers": collect}):
+        try:
+            yield held
+        finally:
+            kept.flush()
+            held.printed = written.getvalue().decode()
 
 
 #: at most this many bytes of tensors and arrays are copied in all; the values of the rest are not restored
