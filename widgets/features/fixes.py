@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from typing import TypedDict
 
-from dynascope.compiler.report import Fix, FixEdit, FixSet, FixVerdict, Report, plural, time_text
+from dynascope.compiler.report import Fix, FixEdit, FixSet, FixVerdict, Report, label, plural, time_text
 from dynascope.widgets.detail import Part, tab
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.terminal import Terminal
-from dynascope.widgets.words import capped, consecutive, printable
+from dynascope.widgets.words import capped, consecutive, listing, printable
 
 #: at most this many lines of one fix's diff are shown, and this many changes besides the chosen ones in a tab
 MOST_LINES, MOST_CHANGES = 24, 12
@@ -128,6 +128,11 @@ def how_to_apply(report: Report) -> str:
         if fixes is not report.fix_set:
             rest = f"{verb} those that hold under a condition, too" if sure else f"{verb} the fixes {where}"
             words.append(f"{report.patched_by} --conditional {rest}")
+        if report.patched_by == "%fix" and (files := {edit.file for edit in fixes.edits} - fixes.cells.keys()):
+            argument = "" if fixes is report.fix_set else "conditional=True"
+            words.append(
+                f"print(dynascope.last().patch({argument})) has those in {listing(sorted(label(f, None) for f in files), 100)}"
+            )
         return "; ".join(words)
     if fixes.edits:
         both = "report.patch({0}) is the diff; `with report.fixed({0}) as f:` gives the fixed function"

@@ -229,7 +229,9 @@ def test_a_break_that_stays_without_the_conditional_fixes_is_under_a_condition()
     report.fix_set.fixes = []
     assert ". dynascope fix --apply --conditional writes the fixes into the files" in advice(report)["first"]
     report.patched_by, report.conditional_fix_set.cells = "%fix", {"<cell 1>": "old", "<cell 2>": "torch._dynamo.config..."}
-    assert ". %fix --conditional puts the fixes into a new cell" in advice(report)["first"]
+    said = advice(report)["first"]
+    assert ". %fix --conditional puts the fixes into a new cell" in said
+    assert "; print(dynascope.last().patch(conditional=True)) has those in model.py" in said
     # also beside a break in a library, whose file is no cell
     copied = {"Copy cell with conditional fixes": "torch._dynamo.config..."}
     details = view_model(report)["details"][report.breaks[0].id]["parts"]
