@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import difflib
-import itertools
 from collections import Counter
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Sequence
 from typing import TypedDict
 
-from dynascope.compiler.report import Fix, FixEdit, FixSet, FixVerdict, Report, label, plural, time_text
+from dynascope.compiler.report import Fix, FixSet, FixVerdict, Report, label, plural, time_text
 from dynascope.widgets.detail import Part, tab
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.terminal import Terminal
-from dynascope.widgets.words import capped, consecutive, listing, printable
+from dynascope.widgets.words import capped, listing, printable
 
 #: at most this many lines of one fix's diff are shown, and this many changes besides the chosen ones in a tab
 MOST_LINES, MOST_CHANGES = 24, 12
-#: lines of the source that are shown above and below a change
+#: lines of an edit that are shown above and below what changes
 CONTEXT = 2
 _DYNAMIC = "torch.compile(..., dynamic=True)"
 _WARM_UP = "torch.compiler.set_stance"
@@ -172,14 +171,14 @@ def setting_lines(fix: Fix | FixSet) -> list[str]:
     return lines
 
 
-def fix_row(fix: Fix, places: Places) -> FixRow:
+def fix_row(fix: Fix) -> FixRow:
     """A change with its verdict, its gain and its diff.
 
-    In the diff, removed lines begin with "-", added with "+", the lines around them with a blank.  Settings are added lines.
+    In the diff, removed lines begin with "-", added with "+", others of an edit with a blank.  Settings are added lines.
     """
     diff: list[str] = []
-    for before, after in _changed(fix, places):
-        changed = list(difflib.unified_diff(before, after, n=CONTEXT, lineterm=""))[2:]
+    for edit in fix.edits:
+        changed = list(difflib.unified_diff(edit.before.splitlines(), edit.after.splitlines(), n=CONTEXT, lineterm=""))[2:]
         diff += [line for line in changed if not line.startswith("@@")]
     diff += [f"+{line}" for line in setting_lines(fix)]
     more = [f" … and {plural(len(diff) - MOST_LINES, 'more line')}"] if len(diff) > MOST_LINES else []
@@ -192,41 +191,6 @@ def fix_row(fix: Fix, places: Places) -> FixRow:
         "condition": printable(fix.condition, 2000),
         "diff": [printable(line, 400) for line in diff[:MOST_LINES]] + more,
     }  # fmt: skip
-
-
-def _changed(fix: Fix, places: Places) -> Iterator[tuple[list[str], list[str]]]:
-    """The lines of the source before and after a fix, near edits together, with the lines above and below.
-
-    Without these lines if earlier fixes have moved the lines of an edit, and its place is unknown.
-    """
-    placed: dict[str, dict[int, FixEdit]] = {}
-    for edit in fix.edits:
-        start = _place(edit, fix, places)
-        if start is None or start in placed.setdefault(edit.file, {}):
-            yield edit.before.splitlines(), edit.after.splitlines()
-        else:
-            placed[edit.file][start] = edit
-    for file, edits in placed.items():
-        lines, after, shown = places.lines(file), dict[int, list[str]](), set[int]()
-        for start, edit in edits.items():
-            end = start + len(edit.before.splitlines())
-            shown.update(range(start - CONTEXT, end + CONTEXT))
-            after |= {n: [] for n in range(start, end)}
-            after[start] = edit.after.splitlines() + ([lines[start]] if start == end and start in lines else [])
-        for block in consecutive(sorted(n for n in shown if n in lines or n in after)):
-            rows = (after.get(n, [lines[n]] if n in lines else []) for n in block)
-            yield [lines[n] for n in block if n in lines], [line for row in rows for line in row]
-
-
-def _place(edit: FixEdit, fix: Fix, places: Places) -> int | None:
-    """The line of the source at which an edit begins; None if earlier fixes have moved the lines, and it is unknown."""
-    lines, before = places.lines(edit.file), edit.before.splitlines()
-    chosen = list(itertools.takewhile(lambda f: f is not fix, (f for f in places.report.fixes or () if f.chosen)))
-    earlier = [e for f in chosen for e in f.edits if e.file == edit.file]
-    is_unmoved = all(len(e.before.splitlines()) == len(e.after.splitlines()) for e in earlier)
-    starts = [edit.first_line] if is_unmoved else [n for n in lines if before and lines[n] == before[0]]
-    starts = [n for n in starts if [lines.get(n + i) for i in range(len(before))] == before]
-    return starts[0] if len(starts) == 1 else None
 
 
 def considered(report: Report, ids: Container[str | None], setting: str | None = None) -> list[Fix]:
@@ -266,8 +230,8 @@ def fix_parts(owners: Container[str | None], file: str, places: Places) -> list[
         return []
     chosen = [fix for fix in own if fix.chosen]
     body: FixBody = {
-        "chosen": [fix_row(fix, places) for fix in chosen],
-        "others": [fix_row(fix, places) for fix in own if not fix.chosen][:MOST_CHANGES],
+        "chosen": [fix_row(fix) for fix in chosen],
+        "others": [fix_row(fix) for fix in own if not fix.chosen][:MOST_CHANGES],
         "copies": copies(places.report, file) if chosen else {},
     }
     tried = sum(fix.verdict != "untried" and bool(fix.edits or fix.settings) for fix in own)
@@ -283,7 +247,7 @@ def fix_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
         return []
     out = ["", terminal.paint(summary, "bold")]
     for fix in (fix for fix in report.fixes or () if fix.chosen):
-        row = fix_row(fix, places)
+        row = fix_row(fix)
         mark, style = ("✓", "green") if fix.verdict == "verified" else ("?", "yellow")
         out += terminal.wrap(f"{mark} {_removed(fix, places)}: {row['words']}", "    ", 8, style)
         out += terminal.wrap(f"condition: {row['condition']}", "      ", 12) if row["condition"] else []

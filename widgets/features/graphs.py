@@ -8,7 +8,6 @@ report are long in total, they are not in the model, which says how to get them.
 
 from __future__ import annotations
 
-import functools
 from typing import TypedDict
 
 from typing_extensions import NotRequired
@@ -48,13 +47,6 @@ _STAGES = {
 _DTYPES = {
     "float": "f", "bfloat": "bf", "int": "i", "uint": "u", "complex": "c", "double": "f64", "half": "f16", "long": "i64",
 }  # fmt: skip
-_KINDS = (
-    ("matmul", ("matmul", "linear", "mm", "bmm", "addmm", "baddbmm", "conv", "einsum", "attention", "embedding")),
-    ("reduce", ("sum", "mean", "max", "min", "amax", "amin", "softmax", "norm", "argmax", "prod", "std", "var",
-                "cumsum", "any", "all")),
-    ("shape", ("view", "reshape", "permute", "transpose", "expand", "squeeze", "unsqueeze", "cat", "stack", "split", "chunk",
-               "flatten", "getitem", "slice", "t", "to", "contiguous", "clone", "select", "index", "getattr", "size")),
-)  # fmt: skip
 
 
 class FxNode(TypedDict):
@@ -192,22 +184,10 @@ def value_text(node: Node) -> str:
     return printable(dtype + shape + device + subclass, 300)
 
 
-@functools.lru_cache(1000)
 def _kind(op: str, target: str) -> str:
-    if op in ("placeholder", "output"):
-        return {"placeholder": "input", "output": "output"}[op]
-    if op == "get_attr":
-        return "param"
-    if op == "call_module":
-        return "matmul"
-    if "c10d_functional" in target:
-        return "collective"  # `wait_tensor`, too
-    words = set(target.lower().replace("torch.ops.", "").replace("_", ".").split("."))
-    last = operation_name(target).lower().strip("_")
-    for kind, names in _KINDS:
-        if last in names or any(n in words for n in names if len(n) > 3):
-            return kind
-    return "point"
+    if op in ("placeholder", "output", "get_attr"):
+        return {"placeholder": "input", "output": "output", "get_attr": "param"}[op]
+    return "collective" if "c10d_functional" in target else "point"  # `wait_tensor`, too
 
 
 def operation_name(target: str) -> str:
@@ -236,7 +216,7 @@ def run_part(report: Report, graph: Graph) -> list[Part]:
     if graph.run is not None:
         notes = [printable(note[:1].upper() + note[1:], 500) + "." for note in graph.run.notes]
         last = body["text"] if report.from_file else []
-        body["text"] = [printable(graph_run_words(graph.run), 500) + ".", _spread(graph.run), *notes, *last]
+        body["text"] = [printable(graph_run_words(graph.run), 500) + ".", *notes, *last]
     return tab("run", "Run alone", "run", body if graph.ops and graph.code else None)
 
 
@@ -253,14 +233,6 @@ def graph_run_words(run: GraphRun) -> str:
         return f"{words}, no clear difference"
     times = run.speed_up if run.speed_up >= 1 else 1 / run.speed_up
     return f"{words}, {times:.{1 if times < 10 else 0}f} times as {'fast' if run.speed_up >= 1 else 'slow'}"
-
-
-def _spread(run: GraphRun) -> str:
-    """Between which times half of the calls are: `Half of the 10 calls take 505 µs to 640 µs in eager mode, ...`."""
-    compiled = run.compiled_spread if run.compiled_seconds is not None else []
-    ways = [("in eager mode", run.eager_spread), (f"with {run.backend}", compiled)]
-    known = [f"{' to '.join(map(time_text, spread))} {way}" for way, spread in ways if spread]
-    return printable(f"Half of the {run.calls} calls take {', '.join(known)}.", 300) if known else ""
 
 
 def graphs_alone(report: Report) -> list[str]:

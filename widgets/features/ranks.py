@@ -57,28 +57,20 @@ def headline(report: RanksReport) -> str:
         if (numbers := [r.rank for r in report.ranks if r.status == status])
     ]
     if not report.groups:
-        return f"{total}: nothing was recorded" + "".join(f"; {words}" for words in unwell)
-    reference = report.groups[0]
-    if len(report.groups) == 1:
-        counts = f": {_counts(report)}" if reference.report is not None else ""
-        alone = len(reference.ranks) == 1
-        if len(reference.ranks) < len(report.ranks):
-            some = ranks_name(reference.ranks) if alone else _named_or_counted(reference.ranks)
-            same = f"{total}: only {some} recorded anything" if alone else f"{total}: {some} alike"
-        else:
-            same = total if alone else f"{total} alike so far" if unwell else f"{total} alike"
-        return same + counts + "".join(f"; {words}" for words in unwell)
-    others = report.groups[1:]
-    if len(reference.ranks) == 1:
-        names = ranges([*reference.ranks, *(n for g in others for n in g.ranks)]).replace(", ", " and ")
-        return f"{total}: {names if len(others) == 1 else 'no two'} {'differ' if len(others) == 1 else 'are alike'}" + "".join(
-            f"; {words}" for words in unwell
-        )
-    first = f"{_named_or_counted(reference.ranks)} alike"
-    odd = [n for g in others for n in g.ranks]
-    differ = f"{_named_or_counted(odd)} {'differs' if len(odd) == 1 else 'differ'}"
-    kinds = f" in {len(others)} ways" if len(others) > 1 else ""
-    return f"{total}: {first}; {differ}{kinds}" + "".join(f"; {words}" for words in unwell)
+        said = f"{total}: nothing was recorded"
+    elif len(report.groups) > 1:
+        reference, *others = (group.ranks for group in report.groups)
+        odd = [number for ranks in others for number in ranks]
+        differ = f"{_named_or_counted(odd)} {'differs' if len(odd) == 1 else 'differ'}"
+        kinds = f" in {len(others)} ways" if len(others) > 1 else ""
+        alike = f"{_named_or_counted(reference)} alike; {differ}{kinds}" if len(reference) > 1 else "no two are alike"
+        said = f"{total}: {alike}"
+    else:
+        reference, others = report.groups[0].ranks, len(report.ranks) - len(report.groups[0].ranks)
+        same = total if len(report.ranks) == 1 else f"{total} alike{' so far' if unwell else ''}"
+        said = f"{total}: only {ranks_name(reference)} recorded anything" if others else same
+        said += f": {_counts(report)}" if report.groups[0].report is not None else ""
+    return "; ".join([said, *unwell])
 
 
 def _named_or_counted(numbers: Sequence[int]) -> str:

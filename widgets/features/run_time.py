@@ -1,18 +1,14 @@
 """Run time: where the time of a call goes, what breaks and guards cost, whether compiling pays, and other inputs.
 
 Promises: all numbers come from the report; what is unknown (None) is called unknown or left out.  A segment's `id` names
-something that the view can select (graph, break or frame), or is empty.  If a lane has more than `MOST` segments, those too
-short to be seen are merged by kind within each hundredth of the call: widths stay true, but the order inside a hundredth is
-lost, and the tooltips say so.
+something that the view can select (graph, break or frame), or is empty.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import groupby
+from collections.abc import Sequence
 from typing import TypedDict
 
-from msgspec.structs import replace
 from typing_extensions import NotRequired
 
 from dynascope.compiler.report import BreakCost, InputRun, Profile, Report, Segment, plural, seconds, time_text
@@ -22,8 +18,6 @@ from dynascope.widgets.features.recompiles import guard_words
 from dynascope.widgets.terminal import Terminal
 from dynascope.widgets.words import printable, shorten
 
-#: a lane with more segments than `MOST` is drawn by hundredths of the call, except for segments of at least `_LONG` of it
-MOST, _LONG, _GATHERED = 1500, 1 / 200, 1 / 100
 #: for each share its name, its kind (which sets its color) and what it means
 SHARES = {
     "graphs": ("compiled graphs", "graph", "the captured graphs, as the backend compiled them"),
@@ -115,7 +109,10 @@ def timeline(places: Places) -> TimeLine | None:
         "call": f"{time_text(profile.median_seconds)} a call (median of warm calls in a loop{half})",
         "profiled": f"under torch.profiler{parts}",
         "lanes": [shorten(lane, 60) for lane in profile.lanes],
-        "segments": _segments(profile, drawn, places),
+        "segments": [
+            _segment(s, drawn, number, places)
+            for number, lane in enumerate(profile.lanes) for s in profile.segments if s.lane == lane
+        ],
         "shares": [
             {"name": SHARES[key][0], "kind": SHARES[key][1], "part": round(value, 4), "full": SHARES[key][2]}
             for key, value in profile.shares.items() if key in SHARES and (value > 0 or key == "unaccounted")
@@ -151,43 +148,8 @@ def _calls(count: int) -> str:
 # -- the drawing of a call --------------------------------------------------------------------------
 
 
-def _segments(profile: Profile, drawn: float, places: Places) -> list[TimeSegment]:
-    segments: list[TimeSegment] = []
-    for number, lane in enumerate(profile.lanes):
-        on_lane = [s for s in profile.segments if s.lane == lane]
-        for s, label in _gathered(on_lane, drawn) if len(on_lane) > MOST else ((s, "") for s in on_lane):
-            segments.append(_segment(s, label, drawn, number, places))
-    return segments
-
-
-def _gathered(segments: list[Segment], drawn: float) -> Iterator[tuple[Segment, str]]:
-    """(segment, label) for each kind among the short segments of a hundredth; a long segment is drawn as it is.
-
-    The segment is the longest of its kind, made as wide as all of them; label "": it is the only one.
-    """
-
-    def key(segment: Segment) -> tuple[bool, float]:
-        is_long = segment.duration >= _LONG * drawn
-        return is_long, segment.start if is_long else segment.start // (_GATHERED * drawn)
-
-    for _, run in groupby(segments, key):
-        kinds: dict[str, list[Segment]] = {}
-        for segment in run:
-            kinds.setdefault(segment.kind, []).append(segment)
-        at = min(part[0].start for part in kinds.values())
-        within = time_text(max(part[-1].start + part[-1].duration for part in kinds.values()) - at)
-        for part in sorted(kinds.values(), key=lambda part: -sum(s.duration for s in part)):
-            longest, taken = max(part, key=lambda s: s.duration), sum(s.duration for s in part)
-            if len(part) == 1:
-                yield replace(longest, start=at), ""
-            else:
-                label = f"{len(part)} short stretches within {within} like {longest.label!r}; their order is not drawn"
-                yield replace(longest, start=at, duration=taken, ops=[]), label
-            at += taken
-
-
-def _segment(s: Segment, label: str, drawn: float, lane: int, places: Places) -> TimeSegment:
-    full = f"{label or s.label}: {time_text(s.duration)}"
+def _segment(s: Segment, drawn: float, lane: int, places: Places) -> TimeSegment:
+    full = f"{s.label}: {time_text(s.duration)}"
     if s.ops:
         full += "; ops: " + ", ".join(f"{o.name} {time_text(o.seconds)}" for o in s.ops[:5])
     x, w = (round(value / drawn, 6) if drawn else 0.0 for value in (s.start, s.duration))

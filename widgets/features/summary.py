@@ -232,7 +232,7 @@ def _fixes(report: Report) -> Step | None:
 
 def _chosen(places: Places) -> list[str]:
     """The fixes that hold, each with its condition and its figures; if none does, what was tried in vain."""
-    rows = [(fix, fix_row(fix, places)) for fix in places.report.fixes or () if fix.chosen]
+    rows = [(fix, fix_row(fix)) for fix in places.report.fixes or () if fix.chosen]
     found = [
         f"Fix: {fix.title} ({fix.verdict}): "
         + (f"{row['condition'].rstrip('.')}; " if row["condition"] else "")  # first: the end of a long line is cut off

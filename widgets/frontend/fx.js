@@ -16,10 +16,7 @@ const SPARE = 3;
 const KINDS = {
   input: "input",
   param: "parameter",
-  matmul: "matmul, conv, module",
-  point: "pointwise",
-  reduce: "reduction",
-  shape: "shape, index",
+  point: "operation",
   collective: "collective, wait",
   output: "output",
 };

@@ -8,24 +8,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from difflib import SequenceMatcher
 from html import escape
 from typing import Any
 
-from dynascope.compiler.ranks import SOFT_KINDS, Difference, RankGroup, RanksReport, StepSummary
-from dynascope.compiler.report import encodable, label, plural
+from dynascope.compiler.ranks import SOFT_KINDS, Difference, RanksReport
+from dynascope.compiler.report import encodable, plural
 from dynascope.compiler.report.comparison import MIME
 from dynascope.widgets.features import ranks as words
 from dynascope.widgets.features.places import graph_tone
 from dynascope.widgets.model import ViewModel, view_model
 from dynascope.widgets.render.page import document, empty_page
-from dynascope.widgets.words import capped, guarded, printable, shorten
+from dynascope.widgets.words import capped, guarded, printable
 
 #: limits on the groups that have a view, and on the characters of JSON in their views together; the first one is always kept
 MOST_GROUPS, MOST_VIEWS = 24, 12_000_000
 MOST_DIFFERENCES, MOST_FAILURES, MOST_LISTED = 40, 40, 5000
-#: of two groups, the compiles shown before and after the first one that differs
-BEFORE, AFTER = 6, 20
 
 
 def to_html(report: RanksReport) -> str:
@@ -99,7 +96,7 @@ def _list(kind: str, lines: Iterable[str]) -> str:
 
 
 def _difference(report: RanksReport, d: Difference, first: bool, static: bool) -> str:
-    """A difference, with the compiles of both groups around it; opened, it shows the views of both groups."""
+    """A difference; opened, it shows the views of both groups."""
     details = "".join(f"<code>{_text(text)}</code><br>" for text in words.difference_details(report, d))
     title = _text(words.difference_title(report, d))
     if static:
@@ -108,48 +105,10 @@ def _difference(report: RanksReport, d: Difference, first: bool, static: bool) -
     tone = "var(--dyn-skip)" if d.group is None else f"var(--dyn-g{graph_tone(d.group)})"
     frames = escape(f"{d.frame or ''} {d.reference_frame or ''}")
     place = f' data-groups="{d.group} {d.reference_group}" data-frames="{frames}"'
-    steps = _side_by_side(report.groups[d.group or 0], report.groups[d.reference_group or 0], d.step) if shown else ""
     return (
         f'<details class="dyn-rk-card" style="--dyn-tone:{tone}"{place if shown else ""}{" open" if first else ""}>'
-        f"<summary>{title}</summary>{details}{steps}</details>"
+        f"<summary>{title}</summary>{details}</details>"
     )
-
-
-def _side_by_side(one: RankGroup, other: RankGroup, step: int | None) -> str:
-    """The compiles of two groups around one of them, the same function in the same row."""
-    start = max(0, (step or 0) - BEFORE)
-    left, right = (group.steps[start : start + BEFORE + AFTER] for group in (one, other))
-    names = [[(_name(s), s.file, s.line) for s in steps] for steps in (left, right)]
-    pairs: list[tuple[StepSummary | None, StepSummary | None]] = []
-    for same, a, b, c, d in SequenceMatcher(None, names[0], names[1], autojunk=False).get_opcodes():
-        alone = [*((s, None) for s in left[a:b]), *((None, s) for s in right[c:d])]
-        pairs += zip(left[a:b], right[c:d], strict=True) if same == "equal" else alone
-    rows, number = list[str](), start
-    for pair in pairs:
-        number += pair[0] is not None
-        cls = " class=dyn-rk-differs" if len({s.hash if s else None for s in pair}) > 1 else ""
-        cells = [_step(s, g) if s else "not compiled here" for s, g in zip(pair, (one, other), strict=True)]
-        rows.append(f"<tr{cls}><th>{number if pair[0] else ''}</th>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
-    heads = "".join(f"<th>{_text(_title(group.ranks))}</th>" for group in (one, other))
-    return f"<table><thead><tr><th></th>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-
-
-def _step(step: StepSummary, group: RankGroup) -> str:
-    """One compile: the function, its place, and what is special about it."""
-    ended = {g.frame: g.break_ for g in group.report.graphs if g.break_} if group.report else {}
-    broken = next((b for b in group.report.breaks if b.id == ended.get(step.frame)), None) if group.report else None
-    notes = [step.status] if step.status != "compiled" else []
-    notes += ["recompile"] if step.recompile else []
-    notes += [f"✂ {label(broken.file, broken.cell)}:{broken.line}"] if broken else []
-    notes += [f"split by DDP into {step.splits}"] if step.splits else []
-    kinds = [c.kind for c in step.collectives]
-    notes += [f"⇄ {kinds.count(kind)} × {kind}" if kinds.count(kind) > 1 else f"⇄ {kind}" for kind in dict.fromkeys(kinds)]
-    place = f"{label(step.file, step.cell)}:{step.line}"
-    return f"<b>{_text(_name(step))}</b> <span>{_text(place, 200)}</span> <i>{_text(' · '.join(notes))}</i>"
-
-
-def _name(step: StepSummary) -> str:
-    return shorten(step.name, 60) + (" (resume)" if step.kind == "resume" else "")
 
 
 def _title(numbers: Sequence[int]) -> str:

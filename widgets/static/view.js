@@ -55,36 +55,36 @@ continue}let toward=(from,to,length)=>(to+(from-to)*r/length).toFixed(1);path+=`
 before)}`,path+=`Q${x2} ${y2} ${toward(bx,x2,after)} ${toward(by,y2,after)}`}let[x,y]=points[points.length-1];return path+
 `L${x} ${y}`}function unzipped(data){let bytes=typeof data=="string"?Uint8Array.from(atob(data),c=>c.charCodeAt(0)):data;
 return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json()}function clock(seconds){
-return seconds<.1?`${Math.round(seconds*1e3)} ms`:seconds<10?`${seconds.toFixed(1)} s`:`${Math.round(seconds)} s`}var ROW=22,HEIGHT=330,SPARE=3,KINDS={input:"input",param:"parameter",matmul:"matmul, conv, module",point:"pointwise",reduce:"\
-reduction",shape:"shape, index",collective:"collective, wait",output:"output"},heatStyle=({heat})=>heat===void 0?null:`-\
--h:${heat}%`;function listRow(node,i,pressed,onclick){return h("div",{"aria-pressed":String(pressed),cls:`dyn-fxrow dyn-\
-fx-${node.kind}`,role:"button",tabindex:"-1",title:node.full,style:`top:${i*ROW}px`,"data-i":i,onclick},h("i",{cls:"dyn-\
-dot"}),h("b",{cls:"dyn-end"},h("bdi",{text:node.name})),h("span",{cls:"dyn-end"},h("bdi",{text:node.op==="placeholder"?"\
-input":node.target})),h("span",{cls:"dyn-duration",style:heatStyle(node),text:node.time}),h("span",{cls:"dyn-val",text:node.
-value}),h("span",{cls:"dyn-at dyn-end"},h("bdi",{text:node.place||""})))}function listView(nodes,point,start){let inner=h(
-"div",{style:`height:${nodes.length*ROW}px;position:relative`}),box=h("div",{cls:`dyn-fxlist${nodes.some(node=>node.time)?
-" dyn-timed":""}`,tabindex:"0",role:"group","aria-label":`${plural(nodes.length,"node")}; use the arrow keys to choose o\
-ne`,style:`height:${Math.min(HEIGHT,nodes.length*ROW+2)}px`},inner),rows=new Map,now=start,from=0,press=(i,on)=>{let row2=rows.
-get(i);row2&&row2.setAttribute("aria-pressed",String(on))},choose=i=>{press(now,!1),now=i,point(i),draw(),box.focus({preventScroll:!0}),
-press(i,!0)};function draw(){let first=Math.max(0,Math.floor(box.scrollTop/ROW)-SPARE),end=Math.min(nodes.length,first+Math.
-ceil(HEIGHT/ROW)+2*SPARE);for(let[i,row2]of rows)i>=first&&i<end||(row2.remove(),rows.delete(i));let added=[];for(let i=first;i<
-end;i++){if(rows.has(i))continue;let row2=listRow(nodes[i],i,i===now,()=>choose(i));rows.set(i,row2),added.push(row2)}inner[first<
-from?"prepend":"append"](...added),from=first}return box.addEventListener("keydown",event=>{let to={ArrowDown:now+1,ArrowUp:now-
-1,Home:0,End:nodes.length-1}[event.key];if(!nodes[to])return;let top=to*ROW;(top<box.scrollTop||top+ROW>box.scrollTop+box.
-clientHeight)&&(box.scrollTop=to<now?top:top+ROW-box.clientHeight),choose(to),handled(event)}),box.addEventListener("scr\
-oll",draw),requestAnimationFrame(()=>{box.scrollTop=start*ROW}),draw(),box}function drawingOf(picture2,nodes){let{width,
-height}=picture2,boxes=picture2.boxes.map(([x,y,w,h2],i)=>boxOf(picture2,nodes,i,{x,y,w,h:h2})),arrows=picture2.edges.map(
-(points,i)=>{let[source,target]=picture2.joined[i];return{points,source:boxes[source].id,target:boxes[target].id}});return{
-width,height,boxes,arrows:arrows.filter(arrow=>arrow.points.length>1)}}function boxOf(picture2,nodes,i,rectangle){let fold=picture2.
-folds?.[i],at=fold?fold.first:picture2.first+i,shape={at,...rectangle,title:picture2.titles[i],note:picture2.notes[i]};return fold?
-{...shape,id:`${at}+${fold.count}`,kind:fold.name==="inputs"?"input":"fold",full:`${fold.name}: ${fold.count} nodes`,heat:fold.
-heat,inside:fold.inside}:{...nodes[at],...shape,id:String(at)}}var isFold=box=>box.id.includes("+");function boxShape(box){
-let{x,y,w,h:h2,title,note,time,kind}=box,rectangle=s("rect",{x,y,width:w,height:h2,rx:kind==="input"||kind==="output"?14:
-5});if(isFold(box)){let mark=s("path",{cls:"dyn-fold",d:`M${x+13} ${y+h2/2-4.5}v9l6 -4.5z`});return[rectangle,mark,label(
-"",x+26,y+17,title),label("dyn-fxval",x+26,y+31,note)]}let middle2=x+w/2;return[rectangle,label("",middle2,y+(time?17:h2/
-2+4),title,"middle"),label("dyn-fxval",middle2,y+31,time,"middle"),label("dyn-fxval",middle2,y+h2+11,note,"middle")]}function boxNode(box){
-let props={cls:`dyn-fxnode dyn-fx-${box.kind}${box.heat===void 0?"":" dyn-hot"}`,style:heatStyle(box),role:"button",tabindex:"\
--1","data-id":box.id},title=s("title",{text:box.full+(box.place?`
+return seconds<.1?`${Math.round(seconds*1e3)} ms`:seconds<10?`${seconds.toFixed(1)} s`:`${Math.round(seconds)} s`}var ROW=22,HEIGHT=330,SPARE=3,KINDS={input:"input",param:"parameter",point:"operation",collective:"collective, wait",output:"\
+output"},heatStyle=({heat})=>heat===void 0?null:`--h:${heat}%`;function listRow(node,i,pressed,onclick){return h("div",{
+"aria-pressed":String(pressed),cls:`dyn-fxrow dyn-fx-${node.kind}`,role:"button",tabindex:"-1",title:node.full,style:`to\
+p:${i*ROW}px`,"data-i":i,onclick},h("i",{cls:"dyn-dot"}),h("b",{cls:"dyn-end"},h("bdi",{text:node.name})),h("span",{cls:"\
+dyn-end"},h("bdi",{text:node.op==="placeholder"?"input":node.target})),h("span",{cls:"dyn-duration",style:heatStyle(node),
+text:node.time}),h("span",{cls:"dyn-val",text:node.value}),h("span",{cls:"dyn-at dyn-end"},h("bdi",{text:node.place||""})))}
+function listView(nodes,point,start){let inner=h("div",{style:`height:${nodes.length*ROW}px;position:relative`}),box=h("\
+div",{cls:`dyn-fxlist${nodes.some(node=>node.time)?" dyn-timed":""}`,tabindex:"0",role:"group","aria-label":`${plural(nodes.
+length,"node")}; use the arrow keys to choose one`,style:`height:${Math.min(HEIGHT,nodes.length*ROW+2)}px`},inner),rows=new Map,
+now=start,from=0,press=(i,on)=>{let row2=rows.get(i);row2&&row2.setAttribute("aria-pressed",String(on))},choose=i=>{press(
+now,!1),now=i,point(i),draw(),box.focus({preventScroll:!0}),press(i,!0)};function draw(){let first=Math.max(0,Math.floor(
+box.scrollTop/ROW)-SPARE),end=Math.min(nodes.length,first+Math.ceil(HEIGHT/ROW)+2*SPARE);for(let[i,row2]of rows)i>=first&&
+i<end||(row2.remove(),rows.delete(i));let added=[];for(let i=first;i<end;i++){if(rows.has(i))continue;let row2=listRow(nodes[i],
+i,i===now,()=>choose(i));rows.set(i,row2),added.push(row2)}inner[first<from?"prepend":"append"](...added),from=first}return box.
+addEventListener("keydown",event=>{let to={ArrowDown:now+1,ArrowUp:now-1,Home:0,End:nodes.length-1}[event.key];if(!nodes[to])
+return;let top=to*ROW;(top<box.scrollTop||top+ROW>box.scrollTop+box.clientHeight)&&(box.scrollTop=to<now?top:top+ROW-box.
+clientHeight),choose(to),handled(event)}),box.addEventListener("scroll",draw),requestAnimationFrame(()=>{box.scrollTop=start*
+ROW}),draw(),box}function drawingOf(picture2,nodes){let{width,height}=picture2,boxes=picture2.boxes.map(([x,y,w,h2],i)=>boxOf(
+picture2,nodes,i,{x,y,w,h:h2})),arrows=picture2.edges.map((points,i)=>{let[source,target]=picture2.joined[i];return{points,
+source:boxes[source].id,target:boxes[target].id}});return{width,height,boxes,arrows:arrows.filter(arrow=>arrow.points.length>
+1)}}function boxOf(picture2,nodes,i,rectangle){let fold=picture2.folds?.[i],at=fold?fold.first:picture2.first+i,shape={at,
+...rectangle,title:picture2.titles[i],note:picture2.notes[i]};return fold?{...shape,id:`${at}+${fold.count}`,kind:fold.name===
+"inputs"?"input":"fold",full:`${fold.name}: ${fold.count} nodes`,heat:fold.heat,inside:fold.inside}:{...nodes[at],...shape,
+id:String(at)}}var isFold=box=>box.id.includes("+");function boxShape(box){let{x,y,w,h:h2,title,note,time,kind}=box,rectangle=s(
+"rect",{x,y,width:w,height:h2,rx:kind==="input"||kind==="output"?14:5});if(isFold(box)){let mark=s("path",{cls:"dyn-fold",
+d:`M${x+13} ${y+h2/2-4.5}v9l6 -4.5z`});return[rectangle,mark,label("",x+26,y+17,title),label("dyn-fxval",x+26,y+31,note)]}
+let middle2=x+w/2;return[rectangle,label("",middle2,y+(time?17:h2/2+4),title,"middle"),label("dyn-fxval",middle2,y+31,time,
+"middle"),label("dyn-fxval",middle2,y+h2+11,note,"middle")]}function boxNode(box){let props={cls:`dyn-fxnode dyn-fx-${box.
+kind}${box.heat===void 0?"":" dyn-hot"}`,style:heatStyle(box),role:"button",tabindex:"-1","data-id":box.id},title=s("tit\
+le",{text:box.full+(box.place?`
 ${box.place}`:"")});return s("g",props,title,...boxShape(box))}function pictureView({picture:picture2,nodes},point,name,open,changed){
 let whole=drawingOf(picture2,nodes),pane=h("div",{cls:"dyn-fxpane dyn-picture"}),boxes=[],parts=new Map,arrows=[],now="",
 partOf=id=>parts.get(id),mark=roving(pane,".dyn-fxnode",{arrows:"all",enter:part=>act(idOf(part))});function draw(){let inside=whole.

@@ -77,10 +77,7 @@ def test_the_part_before_and_after() -> None:
     assert before["code"] == 'dynascope.last().run_graph("g1")'
     after = part(alone(), "g0", "run")
     assert after["ran"]
-    assert after["text"][2] == "Which branch it takes depends on the made-up data."
-    assert after["text"][1] == "Half of the 10 calls take 505 µs to 640 µs in eager mode, 90 µs to 101 µs with inductor."
-    failed = part(alone(), "g1", "run")
-    assert failed["text"][1] == "Half of the 10 calls take 505 µs to 640 µs in eager mode."
+    assert after["text"][1] == "Which branch it takes depends on the made-up data."
 
 
 @pytest.mark.parametrize("way", ["loaded", "trace"])

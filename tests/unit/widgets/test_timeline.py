@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from dynascope.compiler.lab.slices import Event, profile_of
-from dynascope.compiler.report import InputRun, Profile, Report, Segment
-from dynascope.widgets.features import run_time
+from dynascope.compiler.report import InputRun, Report
 from dynascope.widgets.model import view_model
 from dynascope.widgets.render.text import to_text
 
@@ -47,17 +46,6 @@ def test_the_dearest_break_stands_first_with_its_cost(report: Report) -> None:
 def test_without_a_profile_there_is_no_time_line() -> None:
     assert view_model(Report())["time"] is None
     assert "run time" not in to_text(Report(), colour=False, width=100)
-
-
-def test_very_many_segments_are_joined() -> None:
-    short = [Segment(kind="gap", lane="CPU", start=i * 1e-6, duration=1e-6, label="x") for i in range(5000)]
-    long = Segment(kind="graph", lane="CPU", start=5e-3, duration=1.0, label="graph 0")
-    report = Report(profile=Profile(calls=1, median_seconds=1.0, segments=[*short, long], lanes=["CPU"]))
-    time = view_model(report)["time"]
-    assert time is not None
-    assert len(time["segments"]) <= run_time.MOST
-    assert sum(s["w"] for s in time["segments"]) == pytest.approx(1, abs=1e-3)
-    assert time["segments"][0]["full"].startswith("5000 short stretches within 5.0 ms like 'x'")
 
 
 def test_each_input_is_a_row_that_leads_to_what_was_compiled_for_it(report: Report) -> None:
