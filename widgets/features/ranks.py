@@ -66,9 +66,9 @@ def headline(report: RanksReport) -> str:
         alike = f"{_named_or_counted(reference)} alike; {differ}{kinds}" if len(reference) > 1 else "no two are alike"
         said = f"{total}: {alike}"
     else:
-        reference, others = report.groups[0].ranks, len(report.ranks) - len(report.groups[0].ranks)
+        recorded = report.groups[0].ranks
         same = total if len(report.ranks) == 1 else f"{total} alike{' so far' if unwell else ''}"
-        said = f"{total}: only {ranks_name(reference)} recorded anything" if others else same
+        said = same if len(recorded) == len(report.ranks) else f"{total}: only {ranks_name(recorded)} recorded anything"
         said += f": {_counts(report)}" if report.groups[0].report is not None else ""
     return "; ".join([said, *unwell])
 
