@@ -16,9 +16,12 @@ import pytest
 
 pytest.importorskip("playwright", reason="the browser tests need playwright: pip install playwright")
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, sync_playwright
 
 from browser.lab import CHROMIUM_FLAGS, LabPage, Server, find_chromium
+from browser.view_pages import Shown, sample
+from dynascope.compiler.ranks import RanksReport
+from dynascope.compiler.report import Report
 
 UNDER_CI = os.environ.get("CI", "").lower() not in ("", "0", "false")
 OpenLab = Callable[..., LabPage]
@@ -74,3 +77,38 @@ def open_lab(chromium: Browser, lab_server: Server, request: pytest.FixtureReque
     yield opener
     for page in opened:
         page.close()
+
+
+@pytest.fixture
+def open_page(chromium: Browser, tmp_path: Path) -> Iterator[Callable[..., Shown]]:
+    """open_page("loop", dark=True, width=800): the page of a report, or of some HTML, in a browser without a network.
+
+    No page asks for anything but itself, and the console has nothing to complain about.
+    """
+    contexts: list[BrowserContext] = []
+    wanted: list[str] = []
+    faults: list[str] = []
+
+    def opener(
+        what: str | Report | RanksReport, *, dark: bool = False, width: int = 1100, hash: str = "", **more: Any
+    ) -> Shown:
+        if not (isinstance(what, str) and what.startswith("<")):
+            what = (sample(what) if isinstance(what, str) else what).to_html()
+        size = {"width": width, "height": 900}
+        path = tmp_path / f"page{len(contexts)}.html"
+        path.write_text(what, "utf-8")
+        context = chromium.new_context(offline=True, viewport=size, color_scheme="dark" if dark else "light", **more)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("request", lambda r: wanted.append(r.url))
+        page.on("console", lambda m: faults.append(m.text) if m.type in ("error", "warning") else None)
+        page.on("pageerror", lambda e: faults.append(str(e)))
+        page.goto(path.as_uri() + hash)
+        page.locator(".dyn-detail").first.wait_for()
+        return Shown(page, page.locator("#dyn-view, .dyn-ranks").first)
+
+    yield opener
+    for context in contexts:
+        context.close()
+    assert [url for url in wanted if not url.startswith(("file:", "data:"))] == []
+    assert faults == []

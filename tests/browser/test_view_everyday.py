@@ -9,7 +9,6 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from browser.lab import shot_path
-from browser.test_view_pages import open_page as open_page
 from browser.view_pages import TEXT_OVERFLOW, Shown
 
 OpenPage = Callable[..., Shown]

@@ -2,55 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
-import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
 from browser.lab import shot_path
 from browser.view_pages import Shown, grave_faults, sample
-from dynascope.compiler.report import Report
-from dynascope.widgets.render.page import to_html
 
-OpenReport = Callable[..., Shown]
+OpenPage = Callable[..., Shown]
 
 
-@pytest.fixture
-def open_report(chromium: Browser, tmp_path: Path) -> Iterator[OpenReport]:
-    """open_report(report, width=800): its page, in a browser without a network."""
-    contexts = []
-
-    def opener(report: Report, *, width: int = 1200, dark: bool = False) -> Shown:
-        path = tmp_path / "report.html"
-        path.write_text(to_html(report), "utf-8")
-        context = chromium.new_context(
-            offline=True, viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light"
-        )
-        contexts.append(context)
-        page = context.new_page()
-        page.faults = []  # type: ignore[attr-defined]
-        page.on("console", lambda m: page.faults.append(m.text) if m.type in ("error", "warning") else None)  # type: ignore[attr-defined]
-        page.on("pageerror", lambda e: page.faults.append(str(e)))  # type: ignore[attr-defined]
-        page.goto(path.as_uri())
-        page.locator(".dyn-detail").wait_for()
-        return Shown(page, page.locator("#dyn-view"))
-
-    yield opener
-    for context in contexts:
-        faults = [fault for page in context.pages for fault in page.faults]  # type: ignore[attr-defined]
-        context.close()
-        assert faults == []
-
-
-def test_a_small_report_has_no_overview(open_report: OpenReport) -> None:
-    shown = open_report(sample("loop"))
+def test_a_small_report_has_no_overview(open_page: OpenPage) -> None:
+    shown = open_page("loop", width=1200)
     expect(shown.root.locator(".dyn-over")).to_be_hidden()
     expect(shown.root.locator(".dyn-brow").first).to_be_visible()
 
 
-def test_what_to_do_first_and_the_causes_lead_to_their_places(open_report: OpenReport) -> None:
-    shown = open_report(sample("model"))
+def test_what_to_do_first_and_the_causes_lead_to_their_places(open_page: OpenPage) -> None:
+    shown = open_page("model", width=1200)
     expect(shown.root.locator(".dyn-brow")).to_have_count(0)
     expect(shown.root.locator(".dyn-do")).to_contain_text("Do this first")
     expect(shown.root.locator(".dyn-do")).to_contain_text("--profile measures it")
@@ -67,8 +36,8 @@ def test_what_to_do_first_and_the_causes_lead_to_their_places(open_report: OpenR
     expect(shown.root.locator(".dyn-shared[open]")).to_have_count(2)
 
 
-def test_the_tree_of_calls_by_keyboard(open_report: OpenReport) -> None:
-    shown = open_report(sample("model"))
+def test_the_tree_of_calls_by_keyboard(open_page: OpenPage) -> None:
+    shown = open_page("model", width=1200)
     grid = shown.root.get_by_role("treegrid", name="calls")
     rows = grid.get_by_role("row")
     expect(grid.locator(".dyn-call[tabindex='0']")).to_have_count(1)
@@ -95,8 +64,8 @@ def test_the_tree_of_calls_by_keyboard(open_report: OpenReport) -> None:
     expect(shown.root.locator(".dyn-detail")).to_be_focused()
 
 
-def test_the_source_folds_what_is_far_from_the_selected_line(open_report: OpenReport) -> None:
-    shown = open_report(sample("model"))
+def test_the_source_folds_what_is_far_from_the_selected_line(open_page: OpenPage) -> None:
+    shown = open_page("model", width=1200)
     files = shown.root.get_by_role("group", name="files").get_by_role("button")
     expect(files).to_have_count(2)
     expect(files.nth(1)).to_contain_text("model.py 6 ✂")
@@ -110,17 +79,6 @@ def test_the_source_folds_what_is_far_from_the_selected_line(open_report: OpenRe
     expect(shown.root.locator(".dyn-src [role='group']")).to_have_count(1)
     shown.root.locator(".dyn-spot[data-id='b3']").click()
     expect(files.nth(1)).to_have_attribute("aria-pressed", "true")
-
-
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_nothing_leaves_its_box_and_axe_finds_nothing_grave(open_report: OpenReport, dark: bool) -> None:
-    shown = open_report(sample("model"), dark=dark)
-    for width in (1200, 800, 600):
-        shown.page.set_viewport_size({"width": width, "height": 900})
-        shown.page.wait_for_timeout(60)
-        assert shown.overflowing() == [], width
-        assert grave_faults(shown.page, "html") == [], width
-        shown.page.screenshot(path=shot_path(f"large-{'dark' if dark else 'light'}-{width}"), full_page=True)
 
 
 #: in a page: arrows of the split graph whose ends are on nothing, and what is drawn outside of the picture
@@ -156,10 +114,9 @@ OVERLAPS = """root => {
     a.y < b.y + b.height && b.y < a.y + a.height).map(([other]) => `${id} over ${other}`)); }"""
 
 
-@pytest.mark.parametrize("width", [1200, 800, 600])
-def test_the_split_graph_shows_what_is_selected_with_what_is_around_it(open_report: OpenReport, width: int) -> None:
+def test_the_split_graph_shows_what_is_selected_with_what_is_around_it(open_page: OpenPage) -> None:
     report = sample("model")
-    shown = open_report(report, width=width)
+    shown = open_page(report, width=800)
     ids = [*(b.id for b in report.breaks), *(f.id for f in report.frames), *(g.id for g in report.graphs)]
     for id in ids:
         shown.page.evaluate("id => { location.hash = id; }", id)
@@ -167,11 +124,11 @@ def test_the_split_graph_shows_what_is_selected_with_what_is_around_it(open_repo
         assert shown.root.evaluate(LOOSE) == [], id
         assert shown.root.evaluate(OVERLAPS) == [], id
         assert shown.overflowing() == [], id
-    shown.page.screenshot(path=shot_path(f"focus-{width}"), full_page=True)
+    shown.page.screenshot(path=shot_path("focus"), full_page=True)
 
 
-def test_versions_of_a_frame_are_one_node_with_a_row(open_report: OpenReport) -> None:
-    shown = open_report(sample("model"))
+def test_versions_of_a_frame_are_one_node_with_a_row(open_page: OpenPage) -> None:
+    shown = open_page("model", width=1200)
     shown.page.evaluate("() => { location.hash = 'f20'; }")
     expect(shown.node("f20")).to_have_attribute("aria-pressed", "true")
     expect(shown.node("f20")).to_contain_text("v3")
@@ -180,8 +137,8 @@ def test_versions_of_a_frame_are_one_node_with_a_row(open_report: OpenReport) ->
     assert "Why recompiled" in shown.detail()
 
 
-def test_boxes_for_what_is_not_shown_lead_to_it(open_report: OpenReport) -> None:
-    shown = open_report(sample("model"))
+def test_boxes_for_what_is_not_shown_lead_to_it(open_page: OpenPage) -> None:
+    shown = open_page("model", width=1200)
     shown.root.locator(".dyn-spot[data-id='b3']").click()
     before = shown.boxes("more").first
     expect(before).to_contain_text("from Block1")
@@ -190,8 +147,8 @@ def test_boxes_for_what_is_not_shown_lead_to_it(open_report: OpenReport) -> None
     expect(shown.boxes("break").first).to_be_visible()
 
 
-def test_the_whole_graph(open_report: OpenReport) -> None:
-    shown = open_report(sample("model"))
+def test_the_whole_graph(open_page: OpenPage) -> None:
+    shown = open_page("model", width=1200)
     few = shown.root.locator(".dyn-split .dyn-node").count()
     shown.root.locator(".dyn-call", has_text="Block6").first.click()
     (selected,) = shown.selected()

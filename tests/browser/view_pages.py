@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Locator, Page
 
-from dynascope.compiler.report import Report
+from dynascope.compiler.capture.trace_files import load
+from dynascope.compiler.lab.slices import Event, profile_of
+from dynascope.compiler.ranks import RanksReport, merge
+from dynascope.compiler.report import FailedGuard, InputRun, Report
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 SAMPLES = HERE.parent / "unit" / "widgets"
 AXE = HERE / "vendor" / "axe.min.js"
 
+HOSTILE = "<img src=x onerror='window.pwned=1'>"
 START = "%load_ext dynascope\nimport torch, dynascope"
 ONE = """%%compile --backend eager -o report
 def f(x):
@@ -47,14 +53,6 @@ x = torch.ones(4)
 outer(x)
 looped(x)
 scaled(x, 2), scaled(x, 3)"""
-MANY = (
-    """%%compile --backend eager
-def long(x):
-"""
-    + "".join(f"    x = x + {i}\n    torch._dynamo.graph_break()\n" for i in range(52))
-    + """    return x
-long(torch.ones(4))"""
-)
 #: shows a view of a hand-made report; `samples.py` has them by name
 SAMPLE = f"""import sys
 sys.path.insert(0, {str(SAMPLES)!r})
@@ -128,14 +126,58 @@ LOW_CONTRAST = """root => {
   return wrong; }"""
 
 
-def sample(name: str) -> Report:
-    """One of the hand-made reports."""
+def compile_time() -> Report:
+    """A log with its compile time, whose first phase has a hostile name."""
+    report = load(ROOT / "tests" / "traces" / "compile_time-2.13.0.log.gz")
+    assert report.compile_time is not None
+    report.compile_time.phases[0].name = HOSTILE
+    return report
+
+
+def run_time() -> Report:
+    """A recorded step of training, with inputs, one of which is hostile."""
+    trace = ROOT / "tests" / "unit" / "compiler" / "profiler_traces" / "training_cpu.json"
+    data = json.loads(trace.read_text(encoding="utf-8"))
+    report = Report.from_dict(data["report"])
+    report.profile = profile_of([Event(**dict(zip(data["columns"], row, strict=True))) for row in data["events"]], report)
+    again = InputRun(arguments=HOSTILE, outcome="recompiled", frames=["f1"], recompiles=1, compile_seconds=0.8)
+    again.failed_guards = [FailedGuard(kind="expression", text="x had another size; " * 12)]
+    report.inputs = [InputRun(arguments="float32[64, 64]", seconds=1e-3), again]
+    return report
+
+
+def ranks(count: int = 4, odd: dict[int, Callable[[Report], None]] | None = None) -> RanksReport:
+    """A made-up job in which some ranks differ, one has no end and one is missing; hostile, if nothing else is said."""
+    from unit.compiler.test_rank_reports import made, record
+
+    def hostile(report: Report) -> None:
+        report.breaks[0].source, report.breaks[0].line = f"</script>{HOSTILE}", 22
+        for frame in report.frames:
+            frame.name = HOSTILE
+
+    records = []
+    for rank in range(count):
+        report = made(rank)
+        (odd or {1: hostile}).get(rank, lambda report: None)(report)
+        records.append(record(report, rank))
+        records[-1].rank.seconds = [1.0 + (rank * 7 % 5) / 10 for _ in records[-1].rank.seconds]
+    records[count // 2].rank.status = "no end"
+    records[1].rank.seconds[1] = 12.0
+    return merge(records, world_size=count + 1)
+
+
+def samples() -> dict[str, Callable[[], Report]]:
+    """The hand-made reports by their names, and those that were measured."""
     if str(SAMPLES) not in sys.path:
         sys.path.insert(0, str(SAMPLES))
     from samples import SAMPLES as MADE
 
-    report: Report = MADE[name]()
-    return report
+    return {**MADE, "compile_time": compile_time, "run_time": run_time}
+
+
+def sample(name: str) -> Report:
+    """One of them."""
+    return samples()[name]()
 
 
 class Shown:
@@ -167,6 +209,12 @@ class Shown:
     def detail(self) -> str:
         """The text of the detail."""
         return self.root.locator(".dyn-detail").inner_text()
+
+    def tabs(self) -> Iterator[str]:
+        """Click each tab of the detail in turn; their names."""
+        for tab in self.root.get_by_role("tab").all():
+            tab.click()
+            yield tab.inner_text()
 
     def select(self, id: str) -> None:
         """Click a box (its middle may be covered by what stands inside: its title is not)."""
