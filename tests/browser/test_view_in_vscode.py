@@ -92,8 +92,8 @@ def vscode(chromium: Browser, lab_server: Server) -> Iterator[Frame]:
 
 @pytest.fixture(scope="module")
 def cell(vscode: Frame) -> Frame:
-    """The frame, after a cell has run four times."""
-    for _ in range(4):
+    """The frame, after a cell has run twice."""
+    for _ in range(2):
         vscode.evaluate("code => runCell(code)", CELL)
         vscode.locator(".dyn-widget .dyn-detail").wait_for()
         kinds = vscode.evaluate("() => outputs.map(o => Object.keys(o.data).filter(k => k !== 'text/plain').sort())")
