@@ -15,7 +15,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from dynascope.compiler.capture.recording import Recording
 from dynascope.compiler.capture.torch_private import config, marks
 from dynascope.compiler.report import Report
 from dynascope.compiler.settings import Settings
@@ -45,14 +44,8 @@ def region(*, error_on_graph_break: bool) -> Any:
 class RegionsInForce(Protocol):
     """The interface of a `Run` to the `--region` options; `dynascope.cell.regions` implements it for notebooks."""
 
-    def installed(self, recording: Recording) -> AbstractContextManager[None]:
+    def installed(self) -> AbstractContextManager[None]:
         """Set the regions for the duration, and restore every object exactly."""
-
-    def inherited_by(self, made: Callable[..., Any], plain: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
-        """An entry point that keeps the flag of a region in force when it is called inside the region.
-
-        `made`: the entry point that sets the flag of the run; `plain`: makes an entry point that sets no flag.
-        """
 
     def annotate(self, report: Report) -> None:
         """Name the regions in the report, and add notes on those that had no effect."""

@@ -20,7 +20,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dynascope.compiler import compiling
 from dynascope.compiler.capture.recording import Progress, Recording
@@ -30,14 +30,11 @@ from dynascope.compiler.lab import check, inputs, profile
 from dynascope.compiler.lab.recorded_call import CallRecorder, RecordedCall
 from dynascope.compiler.report import Check, Report, plural
 from dynascope.compiler.retrace import retracing
-from dynascope.compiler.settings import ExplainSettings, Settings
+from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.code import user_name
 from dynascope.compiler.source.lines import CellResolver
 from dynascope.compiler.source.origin import origin
 from dynascope.compiler.validate import check_settings, settings_from_keywords, settings_notes
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 #: without `fix_seconds`, a search may take at least so long
 LEAST_FIX_SECONDS = 60.0
@@ -130,7 +127,7 @@ class Run:
                 # the report shows the value in force, even if it is torch's default
                 self.recording.settings = self.settings.replace(nested_graph_breaks=config.nested_graph_breaks())
             if self._regions is not None:
-                stack.enter_context(self._regions.installed(self.recording))
+                stack.enter_context(self._regions.installed())
             if self._retraces:
                 self._retrace = stack.enter_context(retracing())
             self._stack = stack.pop_all()
@@ -247,9 +244,6 @@ class Run:
         if namespace is None:
             self.recording.compiles(target, name)
         made = compiling.entry_point(target, self.settings)
-        if self._regions is not None:
-            inheriting = self.settings.replace(error_on_graph_break=None)
-            made = self._regions.inherited_by(made, lambda: compiling.entry_point(target, inheriting))
         return self._calls.watch(target, made, namespace)
 
     def repeat_last_call(self, given: Any = None) -> None:
@@ -312,7 +306,7 @@ def explain(
     *,
     cells: CellResolver | None = None,
     on_progress: Progress | None = None,
-    **settings: Unpack[ExplainSettings],
+    **settings: Any,
 ) -> Callable[..., Report]:
     """Return a function that compiles `function`, calls it and returns the report: `explain(f, backend="eager")(x)`.
 
@@ -320,7 +314,7 @@ def explain(
     refuses the code (fullgraph, error_on_graph_break, a backend that fails), `report.error` says why; an error in the user's
     code propagates.
     """
-    chosen = settings_from_keywords(dict(settings))
+    chosen = settings_from_keywords(settings)
     try:
         check_settings(chosen)
     except ValueError as error:  # it names the options of `%%compile`

@@ -2,17 +2,16 @@
 """Every option of dynascope, declared once.
 
 The magics' flags, `%config DynascopeMagics`, the Python API, the help text and the documentation are all derived from the
-fields of `Settings`.  `ExplainSettings` repeats the options of `explain()` for type checkers, which cannot derive keyword
-arguments from a dataclass; a test compares the two.
+fields of `Settings`.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, TypedDict
+from typing import Any
 
 MODES = ("default", "reduce-overhead", "lite", "max-autotune", "max-autotune-no-cudagraphs")
 VIEWS = ("auto", "widget", "static", "text", "none")
@@ -51,29 +50,6 @@ def _option(
 
 #: settings that apply to a notebook cell only; the Python functions do not take them
 CELL_SETTINGS = ("function", "region", "keep", "output", "view")
-
-
-class ExplainSettings(TypedDict, total=False):
-    """The settings that `explain()` takes as keywords, for type checkers; `Settings` says what each one means."""
-
-    fullgraph: bool
-    error_on_graph_break: bool | None
-    backend: str | Callable[..., Any]
-    mode: str | None
-    dynamic: bool | None
-    options: dict[str, Any]
-    nested_graph_breaks: bool | None
-    cache: bool
-    device: str | None
-    bytecode: bool
-    profile: int | None
-    inputs: Sequence[Any] | None
-    check: bool | str
-    second_call: bool
-    fix: bool
-    fix_seconds: float | None
-    expect: str | None
-    save: str | None
 
 
 @dataclass(frozen=True, kw_only=True)

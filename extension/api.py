@@ -16,16 +16,13 @@ from dynascope.compiler.report import Report
 from dynascope.shell import cell_number
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
     from dynascope.compiler.driver import Run
-    from dynascope.compiler.settings import ExplainSettings
     from dynascope.ranks import RanksRecording
 
 __all__ = ["compile", "explain", "last", "load", "observe", "record_ranks", "region"]
 
 
-def explain(function: Callable[..., Any], /, **settings: Unpack[ExplainSettings]) -> Callable[..., Report]:
+def explain(function: Callable[..., Any], /, **settings: Any) -> Callable[..., Report]:
     """Compile and call a function, and report what the compiler does.
 
         report = dynascope.explain(f, error_on_graph_break=True)(x)

@@ -1,12 +1,13 @@
 """The regions of one run: looked up before anything runs, in force during the run, removed afterwards.
 
 For `--region 9-12=allow`, the statements of these lines are put into `with __dynascope_region__(False):` in the syntax tree,
-without changing a line or column number.  Dynamo honours that `with` while it traces.  Where the cell's own statements are not
-traced, the name is `__dynascope_here__` (`Eager`).  Both names are builtins while the cell runs (`installed`), because nothing
-may be put into the user's namespace, and traced code cannot hold the objects as constants.
+without changing a line or column number.  Dynamo honours that `with` while it traces.  The name is a builtin while the cell
+runs, because nothing may be put into the user's namespace, and traced code cannot hold the object as a constant.  Only code
+that may be traced has regions: functions, and the statements of a cell that are compiled as one (`cell.statements`).
 
 A statement belongs to the region if one of its own lines does; the own lines of a compound statement are its header.  The
 region then contains the whole statement, but only the body of a function, and only the bodies of the methods of a class.
+Generators and async functions have no regions: while they are suspended, the flag would stay set.
 
 A function from outside the cell gets the new code as its `__code__`, so that the region applies whichever name, attribute or
 container leads to the function.
@@ -18,31 +19,29 @@ import ast
 import builtins
 import contextlib
 import copy
-import functools
 import inspect
 import linecache
 from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType, MethodType
-from typing import Any, NoReturn
+from typing import Any
 
 from IPython.core.error import UsageError
 
 from dynascope.cell.source import Cell
 from dynascope.cell.syntax import DEFINITIONS, FUNCTIONS, blocks, is_generator, is_string, located, own_statements
 from dynascope.cell.targets import NEVER_CALLED, is_never_called, resolve
-from dynascope.compiler.builder.events import Event, FrameEnd
-from dynascope.compiler.capture.recording import Recording
 from dynascope.compiler.capture.torch_private import caches, config, marks
 from dynascope.compiler.compiling import Region, parse_regions
-from dynascope.compiler.compiling import region as torch_region
 from dynascope.compiler.parsing import syntax_tree
 from dynascope.compiler.patching import interrupts_deferred, patched
-from dynascope.compiler.report import Break, FlagOrigin, RegionLines, Report
+from dynascope.compiler.report import FlagOrigin, RegionLines, Report
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source import edited
 from dynascope.compiler.source.code import STATEMENTS, code_key, first_line, nested_code, same_code
 from dynascope.compiler.source.code_swap import Swaps, functions_of, recompiled
 
+#: why a generator or async function is no target
+NEVER_INSIDE = "is a generator or async: a region cannot be set inside it"
 _SUSPENDABLE = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
@@ -55,7 +54,6 @@ class ActiveRegions:
             self.regions = parse_regions(settings.region)
         except ValueError as error:
             raise UsageError(str(error)) from None
-        self.eager = Eager()
         #: the regions in the cell's own code, outer ones first
         self.spans: list[RegionSpan] = []
         #: for each function from outside the cell: the function, and its code with the region in it
@@ -82,15 +80,8 @@ class ActiveRegions:
         if last > end or first > end:
             raise UsageError(f"{requested}: the cell's code ends at line {end}")
         span = RegionSpan(requested, first, last)
-        statements = [n for s in self.cell.statements for n in ast.walk(s) if isinstance(n, ast.stmt)]
-        if not any(span.covers(s) for s in statements):
+        if not any(span.covers(n) for s in self.cell.statements for n in ast.walk(s) if isinstance(n, ast.stmt)):
             raise UsageError(f"{requested}: there is no statement in these lines (the code is in lines {begin} to {end})")
-        for node in statements:
-            node_end = node.end_lineno or 0
-            if not (isinstance(node, FUNCTIONS) and _can_suspend(node) and node.lineno <= last and first <= node_end):
-                continue
-            if span.covers(node) or first > own_lines(node)[0] or last < node_end:
-                _refuse_suspendable(requested, node.name)
         self.spans.append(span)
 
     def _add_target(self, requested: Region) -> None:
@@ -106,8 +97,8 @@ class ActiveRegions:
             self._add_object(requested, value)
             return
         _, node = definitions[0]
-        if isinstance(node, FUNCTIONS) and _can_suspend(node):
-            _refuse_suspendable(requested, node.name)
+        if _can_suspend(node):
+            raise UsageError(f"{requested}: it {NEVER_INSIDE}")
         covered = [n for n in node.body if isinstance(n, FUNCTIONS)] if isinstance(node, ast.ClassDef) else [node]
         self._needs_trace.append((requested, {(self.cell.file, n.name) for n in covered}))
         self.spans.append(RegionSpan(requested, node.lineno, node.end_lineno or node.lineno, function=node.name))
@@ -135,7 +126,7 @@ class ActiveRegions:
         """
         code = function.__code__
         if code.co_flags & _SUSPENDABLE:
-            _refuse_suspendable(requested, code.co_name)
+            raise UsageError(f"{requested}: it {NEVER_INSIDE}")
         edited.refresh()  # the file may have been edited since it was read
         present = edited.located(code) or code  # autoreload leaves a function alone that only moved
         text = "".join(linecache.getlines(code.co_filename, function.__globals__))
@@ -170,39 +161,13 @@ class ActiveRegions:
             self._plain.setdefault(code_key(code), code)
         return compile_tree(rewritten(tree, self.spans))
 
-    @contextlib.contextmanager
-    def around(self, statement: ast.stmt) -> Iterator[None]:
-        """Set the regions that cover the cell's last expression, which cannot be put into a `with` statement."""
-        with contextlib.ExitStack() as stack:
-            for span in self.spans:
-                if span.covers(statement):
-                    span.with_lines.add(statement.lineno)
-                    stack.enter_context(self.eager(span.region.flag, str(span.region)))
-            yield
-
-    def inherited_by(self, made: Callable[..., Any], plain: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
-        """An entry point that leaves the flag of a region in force when the cell's own statements call it inside the region.
-
-        `made` is the entry point that sets the run's own flag; `plain` makes one that sets no flag.
-        """
-        if not self.spans or self.settings.error_on_graph_break is None or self.settings.fullgraph:
-            return made
-        inheriting = plain()
-
-        @functools.wraps(made)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            return (inheriting if self.eager.depth else made)(*args, **kwargs)
-
-        return call
-
     # -- on and off -----------------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def installed(self, recording: Recording) -> Iterator[None]:
+    def installed(self) -> Iterator[None]:
         """Set all regions for the duration of a `with` block."""
-        self.eager.events = recording.events
         try:
-            with installed(self.eager):
+            with patched(builtins, {REGION: config.error_on_graph_break()}):
                 for function, with_region in self._functions:
                     self._swaps.put(function, with_region)
                 yield
@@ -234,8 +199,6 @@ class ActiveRegions:
             found = blocks.get((at.file, at.line)) if at.kind == "with" and at.file and at.line else None
             if found is not None:
                 broken.region = origin_of(found)
-            elif not at.is_region:  # Dynamo traced no region, but the code may have been called inside one
-                self._annotate_call(report, broken)
         report.summary.unexpected = sum(b.allowed is not True for b in report.breaks)
         if fullgraph:
             report.notes += [f"{found} had no effect: fullgraph=True wins over it." for found in self.regions]
@@ -245,17 +208,12 @@ class ActiveRegions:
         traced = {(f.file, name) for f in report.frames for name in (f.name, f.code_name)}
         traced |= {(i.file, str(i.name).rpartition(".")[2]) for f in report.frames for i in f.inlined}
         traced |= {(entry.file, entry.function) for b in report.breaks for entry in b.stack}
+        for span in self.spans:
+            if not span.with_lines:
+                report.notes.append(f"{span.region} had no effect: these lines are in no function that can be traced.")
         for found, covered in self._needs_trace:
             if traced.isdisjoint(covered):
                 report.notes.append(f"{found} had no effect: {found.target} was not traced in this run.")
-
-    def _annotate_call(self, report: Report, broken: Break) -> None:
-        """Set a break's region if all calls that compiled its frames came from the cell's own statements in that region."""
-        around = {self.eager.frames.get(str(report.frame(hit.frame).compile_id)) for hit in broken.hits}
-        found = next((r for r in self.regions if around == {str(r)} and r.flag == broken.error_on_graph_break), None)
-        if found is not None:
-            broken.region = origin_of(found)
-            broken.allowed = not found.flag and not broken.fullgraph
 
 
 def _definitions(cell: Cell, target: str) -> list[tuple[str, Any]]:
@@ -274,24 +232,20 @@ def _definitions(cell: Cell, target: str) -> list[tuple[str, Any]]:
     return [(name, node) for name, node in every if "." not in target and name.rpartition(".")[2] == target]
 
 
-def _can_suspend(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """Whether the function can be suspended: a generator or an `async def`."""
-    return isinstance(node, ast.AsyncFunctionDef) or is_generator(node)
-
-
-def _refuse_suspendable(requested: Region, name: str) -> NoReturn:
-    raise UsageError(f"{requested}: {name} is a generator or async: a region cannot be set inside it")
+def _can_suspend(node: ast.AST) -> bool:
+    """Whether this is a function that can be suspended: a generator or an `async def`."""
+    return isinstance(node, ast.AsyncFunctionDef) or (isinstance(node, ast.FunctionDef) and is_generator(node))
 
 
 def _has_region(code: CodeType) -> bool:
-    return any(name in c.co_names for c in nested_code(code) for name in (TRACED, EAGER))
+    return any(REGION in c.co_names for c in nested_code(code))
 
 
 # -- statements inside a region --------------------------------------------------------------------
 
 
-#: builtins that rewritten code calls: in functions, which are traced, and in the cell's own statements, which are not
-TRACED, EAGER = "__dynascope_region__", "__dynascope_here__"
+#: the builtin that rewritten code calls
+REGION = "__dynascope_region__"
 
 
 class RegionSpan:
@@ -340,24 +294,24 @@ def rewritten(tree: Any, spans: list[RegionSpan]) -> Any:
     tree = copy.deepcopy(tree)
     if isinstance(getattr(tree, "body", None), list):
         for span in reversed(spans):  # inner ones first, so that the outer `with` is put around theirs
-            _rewrite(tree.body, span, EAGER)
+            _rewrite(tree.body, span, is_traced=False)
     return tree
 
 
-def _rewrite(block: list[ast.stmt], span: RegionSpan, name: str) -> None:
-    """Put the statements of the span into its region, in place; `name` is the builtin to call at this level."""
+def _rewrite(block: list[ast.stmt], span: RegionSpan, *, is_traced: bool) -> None:
+    """Put the statements of the span into its region, in place; `is_traced`: whether the block is a function's."""
     out: list[ast.stmt] = []
     covered: list[ast.stmt] = []
 
     def flush() -> None:
         if covered:
-            out.append(_with(covered.copy(), span, name))
+            out.append(_with(covered.copy(), span))
             covered.clear()
 
     for index, statement in enumerate(block):
         is_definition = isinstance(statement, DEFINITIONS)
         is_docstring = index == 0 and is_string(statement)
-        if not is_definition and not is_docstring and not _is_declaration(statement) and span.covers(statement):
+        if is_traced and not (is_definition or is_docstring or _is_declaration(statement)) and span.covers(statement):
             _rewrite_definitions(blocks(statement), span)
             covered.append(statement)
             continue
@@ -365,7 +319,7 @@ def _rewrite(block: list[ast.stmt], span: RegionSpan, name: str) -> None:
         if is_definition:
             _rewrite_definition(statement, span)
         for inner in blocks(statement):
-            _rewrite(inner, span, name)
+            _rewrite(inner, span, is_traced=is_traced)
         out.append(statement)
     flush()
     block[:] = out
@@ -373,8 +327,7 @@ def _rewrite(block: list[ast.stmt], span: RegionSpan, name: str) -> None:
 
 def _is_declaration(statement: ast.stmt) -> bool:
     """Whether Python wants the statement at the start of its block."""
-    is_future = isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
-    return is_future or isinstance(statement, (ast.Global, ast.Nonlocal))
+    return isinstance(statement, (ast.Global, ast.Nonlocal))
 
 
 def _rewrite_definitions(blocks: list[list[ast.stmt]], span: RegionSpan) -> None:
@@ -385,13 +338,14 @@ def _rewrite_definitions(blocks: list[list[ast.stmt]], span: RegionSpan) -> None
 
 
 def _rewrite_definition(node: Any, span: RegionSpan) -> None:
-    if node.name == STATEMENTS:  # the cell's statements as a function (`cell.statements`)
-        _rewrite(node.body, span, TRACED)
-    elif not span.is_of(node) and not span.covers(node):
-        _rewrite(node.body, span, TRACED if isinstance(node, FUNCTIONS) else EAGER)
+    if _can_suspend(node):
+        return
+    # the name: the cell's statements as a function (`cell.statements`)
+    if node.name == STATEMENTS or not (span.is_of(node) or span.covers(node)):
+        _rewrite(node.body, span, is_traced=isinstance(node, FUNCTIONS))
     elif isinstance(node, ast.ClassDef):
         for method in node.body:
-            if isinstance(method, FUNCTIONS):
+            if isinstance(method, FUNCTIONS) and not _can_suspend(method):
                 _cover_body(method.body, span)
     else:
         _cover_body(node.body, span)
@@ -404,44 +358,13 @@ def _cover_body(body: list[ast.stmt], span: RegionSpan) -> None:
         start += 1
     if body[start:]:
         _rewrite_definitions([body], span)
-        body[start:] = [_with(body[start:], span, TRACED)]
+        body[start:] = [_with(body[start:], span)]
 
 
-def _with(body: list[ast.stmt], span: RegionSpan, name: str) -> ast.stmt:
+def _with(body: list[ast.stmt], span: RegionSpan) -> ast.stmt:
     first, last = body[0], body[-1]
     span.with_lines.add(first.lineno)
-    values: list[bool | str] = [span.region.flag] if name == TRACED else [span.region.flag, str(span.region)]
-    call = ast.Call(func=ast.Name(id=name, ctx=ast.Load()), args=[ast.Constant(value=v) for v in values], keywords=[])
+    call = ast.Call(func=ast.Name(id=REGION, ctx=ast.Load()), args=[ast.Constant(value=span.region.flag)], keywords=[])
     statement = located(ast.With(items=[ast.withitem(context_expr=call)], body=body), first)
     statement.end_lineno, statement.end_col_offset = last.end_lineno, last.end_col_offset
     return statement
-
-
-class Eager:
-    """Sets the flag of regions in the cell's own statements, and notes which frames are compiled inside them."""
-
-    def __init__(self) -> None:
-        #: how many of these regions are entered; entry points called inside one inherit its flag
-        self.depth = 0
-        #: what the run has recorded so far
-        self.events: list[Event] = []
-        #: compile id of each frame that was compiled inside one -> the innermost region
-        self.frames: dict[str, str] = {}
-
-    @contextlib.contextmanager
-    def __call__(self, flag: bool, name: str) -> Iterator[None]:
-        start = len(self.events)
-        self.depth += 1
-        try:
-            with torch_region(error_on_graph_break=flag):
-                yield
-        finally:
-            self.depth -= 1
-            for event in self.events[start:]:
-                if isinstance(event, FrameEnd) and event.compile_id is not None:
-                    self.frames.setdefault(event.compile_id, name)
-
-
-def installed(eager: Callable[[bool, str], Any]) -> contextlib.AbstractContextManager[None]:
-    """Add the two builtins that rewritten code calls, for the duration of a `with` block."""
-    return patched(builtins, {TRACED: config.error_on_graph_break(), EAGER: eager})

@@ -34,9 +34,6 @@ class Regions(Protocol):
     def compile(self, tree: ast.AST, compile_tree: Callable[[ast.AST], CodeType]) -> CodeType:
         """Compile a tree of the cell with its regions in it."""
 
-    def around(self, statement: ast.stmt) -> contextlib.AbstractContextManager[None]:
-        """Enter the regions that cover the cell's last expression, which cannot be put into a `with` statement."""
-
 
 @dataclass(frozen=True)
 class Cell:
@@ -166,9 +163,7 @@ def run_statement(shell: Any, cell: Cell, statement: ast.stmt, compile_statement
     last = cell.last_expression
     if last is None or statement is not last:
         return run_code(shell, compiled(ast.Module(body=[statement], type_ignores=[]), "exec"))
-    code = compiled(ast.Expression(body=last.value), "eval")
-    with cell.regions.around(statement) if cell.regions else contextlib.nullcontext():
-        return run_code(shell, code)
+    return run_code(shell, compiled(ast.Expression(body=last.value), "eval"))
 
 
 def compile_tree(shell: Any, cell: Cell, tree: ast.AST, mode: str) -> CodeType:

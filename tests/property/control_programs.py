@@ -1,8 +1,8 @@
 """Generated programs with regions, and what must become of each break: the innermost setting wins, fullgraph over all.
 
-A program is drawn as data, with flags for the whole run and regions on functions, on statements and on the cell's own
-call.  It can be written in three ways that must come to the same: `--region` targets beside the plain text, `region()` in
-the text, and both applied to functions of a library.  `expected` walks the data, and knows nothing of torch or dynascope.
+A program is drawn as data, with flags for the whole run and regions on functions and on statements.  It can be written in
+three ways that must come to the same: `--region` targets beside the plain text, `region()` in the text, and both applied to
+functions of a library.  `expected` walks the data, and knows nothing of torch or dynascope.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ class Program:
     on_functions: dict[int, bool] = field(default_factory=dict)
     #: the statement, by its place among all of them -> its flag
     on_statements: dict[int, bool] = field(default_factory=dict)
+    #: of a region around the call from Python
     on_call: bool | None = None
 
     def expected(self) -> Expected:
@@ -95,7 +96,7 @@ class Program:
         given = {"fullgraph": self.fullgraph or None, "error_on_graph_break": self.flag}
         return {name: value for name, value in given.items() if value is not None}
 
-    def regions(self, above: int, call_line: int, library: int = 0) -> dict[str, str]:
+    def regions(self, above: int, library: int = 0) -> dict[str, str]:
         """--region targets; `above` lines stand above the text; the first `library` functions are in the library."""
         targets = {}
         for index, flag in self.on_functions.items():
@@ -104,8 +105,6 @@ class Program:
         for index, flag in self.on_statements.items():
             first, last = every[index].line, _last_line(every[index])
             targets[f"{first + above}" if first == last else f"{first + above}-{last + above}"] = flag
-        if self.on_call is not None:
-            targets[str(call_line)] = self.on_call
         return {target: "error" if flag else "allow" for target, flag in targets.items()}
 
     # -- as `region()` in the text -----------------------------------------------------------------------
@@ -176,7 +175,6 @@ def controlled(draw: st.DrawFn) -> Program:
     to = st.sampled_from([False, False, True])
     made.on_functions = draw(st.dictionaries(st.integers(0, len(functions) - 1), to, max_size=2))
     made.on_statements = draw(st.dictionaries(st.integers(0, len(made.statements()) - 1), to, max_size=2))
-    made.on_call = draw(st.sampled_from([None, None, True, False]))
     return made
 
 

@@ -87,16 +87,15 @@ def line_of(program: Program, targets: dict[str, str], source: str) -> str:
     return f"{line}\n{source}"
 
 
-def with_call(program: Program, source: str) -> tuple[str, int]:
-    """The cell's text with the call, and the call's line in the cell, where the magic is line 1."""
-    return f"{source}{program.functions[-1].name}(torch.arange(4.0))", source.count("\n") + 2
+def with_call(program: Program, source: str) -> str:
+    """The cell's text with the call."""
+    return f"{source}{program.functions[-1].name}(torch.arange(4.0))"
 
 
 @FEW
 @given(controlled())
 def test_by_the_magic(ip: Any, program: Program) -> None:
-    source, at = with_call(program, program.source())
-    cell = line_of(program, program.regions(1, at), source)
+    cell = line_of(program, program.regions(1), with_call(program, program.source()))
     agrees(run(ip, cell), program.expected(), cell)
 
 
@@ -104,15 +103,13 @@ def test_by_the_magic(ip: Any, program: Program) -> None:
 @given(controlled())
 def test_by_region_in_traced_code(ip: Any, program: Program) -> None:
     written = program.in_the_code()
-    written.on_call = None
-    cell, _ = with_call(written, written.region_source())
-    cell = line_of(written, {}, cell)
+    cell = line_of(written, {}, with_call(written, written.region_source()))
     agrees(run(ip, cell), written.expected(), cell)
 
 
 @FEW
-@given(controlled())
-def test_by_region_from_python(program: Program) -> None:
+@given(controlled(), st.sampled_from([None, True, False]))
+def test_by_region_from_python(program: Program, on_call: bool | None) -> None:
     """No notebook at all: `dynascope.explain`, the call itself in a region."""
     written = program.in_the_code()
     source, name = written.region_source(), "<controlled>"
@@ -123,10 +120,9 @@ def test_by_region_from_python(program: Program) -> None:
     exec(compile(source, name, "exec"), vars(module))
     explained = dynascope.explain(getattr(module, written.functions[-1].name), backend="eager", **written.settings())
     around = contextlib.nullcontext()
-    if written.on_call is not None and written.flag is None:  # the run's own setting lies inside this region
-        around = dynascope.region(error_on_graph_break=written.on_call)
-    else:
-        written.on_call = None
+    if on_call is not None and written.flag is None:  # the run's own setting lies inside this region
+        written.on_call = on_call
+        around = dynascope.region(error_on_graph_break=on_call)
     with around:
         report = explained(torch.arange(4.0))
     expected = written.expected()
@@ -138,10 +134,10 @@ def test_by_region_from_python(program: Program) -> None:
 @FEW
 @given(controlled())
 def test_by_run_again_on_warm_code(ip: Any, buttons: Clicks, program: Program) -> None:
-    source, at = with_call(program, program.source())
+    source = with_call(program, program.source())
     first = run(ip, f"%%compile\n{source}")
     agrees(first, Program(program.functions).expected(), source)
-    regions = program.regions(1, at)
+    regions = program.regions(1)
     report = buttons.again(program.settings(), regions)
     agrees(report, program.expected(), f"{program.settings()} {regions}\n{source}")
     assert report.previous is first
@@ -166,12 +162,12 @@ def test_with_functions_of_a_library(ip: Any, buttons: Clicks, library: Path, pr
     module = importlib.import_module(LIBRARY)
     functions = {name: value for name, value in vars(module).items() if name.startswith("f")}
     codes = {name: value.__code__ for name, value in functions.items()}
-    source, at = with_call(program, ours)
+    source = with_call(program, ours)
     border = program.functions[count].line
-    cell = line_of(program, program.regions(1, at, count), source)
+    cell = line_of(program, program.regions(1, count), source)
     agrees(run(ip, cell), program.expected(), theirs + cell, border=border)
     run(ip, f"%%compile\n{source}")
-    agrees(buttons.again(program.settings(), program.regions(1, at, count)), program.expected(), theirs + cell, border=border)
+    agrees(buttons.again(program.settings(), program.regions(1, count)), program.expected(), theirs + cell, border=border)
     assert {name: vars(module)[name] for name in functions} == functions
     assert all(functions[name].__code__ is code for name, code in codes.items())
 

@@ -1,25 +1,14 @@
-"""Settings are declared once; what type checkers see of them is held to that declaration."""
+"""Unknown settings, and paths at which nothing can be saved."""
 
 from __future__ import annotations
 
-import dataclasses
 import os
-import typing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dynascope.compiler.settings import CELL_SETTINGS, ExplainSettings, Settings
 from dynascope.compiler.validate import did_you_mean, settings_from_keywords, why_not_savable
-
-
-def test_explain_takes_every_setting_that_is_not_about_a_cell() -> None:
-    declared = typing.get_type_hints(Settings)
-    names = [f.name for f in dataclasses.fields(Settings) if f.name not in CELL_SETTINGS]
-    assert sorted(ExplainSettings.__annotations__) == sorted(names)
-    hints = typing.get_type_hints(ExplainSettings)
-    assert {n: hints[n] for n in names if n != "inputs"} == {n: declared[n] for n in names if n != "inputs"}
 
 
 def test_a_misspelt_setting_is_answered_with_the_nearest_one() -> None:

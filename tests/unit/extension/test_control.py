@@ -104,8 +104,13 @@ def test_bad_targets_are_one_line_before_anything_runs(shell: Any, regions: list
 
 
 def test_a_generator_has_no_region(shell: Any) -> None:
-    done = shell("%%compile --region 3=allow", "def gen(x):", "    yield x + 1", "list(gen(x))")
-    assert "is a generator" in str(done.error)
+    cell = ["def gen(x):", "    yield x + 1", "list(gen(x))"]
+    assert "it is a generator" in str(shell("%%compile --region gen=allow", *cell).error)
+    report = shell.report("%%compile --region 3=allow --region 4=error", *cell)
+    assert [note for note in report.notes if "had no effect" in note] == [
+        "--region 3=allow had no effect: these lines are in no function that can be traced.",
+        "--region 4=error had no effect: these lines are in no function that can be traced.",
+    ]
 
 
 def test_a_region_that_nothing_reached_says_so(shell: Any) -> None:

@@ -119,9 +119,7 @@ LINES = {
     "a line, to error": ("", ["5=error"], None),
     "the line of a call": ("--error-on-graph-break", ["9=allow"], True),
     "lines in lines": ("", ["2-13=error", "4-5=allow"], True),
-    "the line of the cell's own call": ("--error-on-graph-break", ["14=allow"], True),
-    "the same where breaks are allowed anyway": ("", ["14=allow"], True),
-    "a function in a line": ("--error-on-graph-break", ["14=allow", "outer=error"], None),
+    "the line of the cell's own call": ("--error-on-graph-break", ["14=allow"], None),
     "a line in a function": ("", ["inner=error", "5=allow"], True),
     "fullgraph over a line": ("--fullgraph", ["5=allow"], None),
 }
