@@ -17,16 +17,14 @@ from __future__ import annotations
 
 import ast
 import functools
-import math
 import re
 from collections import Counter
 from collections.abc import Container
 from dataclasses import dataclass, field
-from typing import Any
 
 from dynascope.compiler.builder.compile_records import CompileRecord
 from dynascope.compiler.parsing import syntax_tree
-from dynascope.compiler.report import Break, Graph, GraphSplit, Kernel, Node, Report, byte_text, label, plural
+from dynascope.compiler.report import Break, Graph, Kernel, Node, Report, label, plural
 from dynascope.compiler.source.lines import CellResolver
 from dynascope.compiler.source.origin import in_torch
 
@@ -291,7 +289,7 @@ def add_stages(record: CompileRecord, graph: Graph) -> None:
     aot = {name: "\n\n".join(texts) for name, texts in record.aot_graphs.items()}  # several texts if the graph was split
     graph.aot_forward = aot.get("aot_forward_graph") or aot.get("aot_inference_graph")
     graph.aot_backward = aot.get("aot_backward_graph")
-    graph.splits = splits(record)
+    graph.splits = record.splits
     graph.backend_code = "\n\n".join(record.output_codes) or None
     graph.kernels = kernels(graph.backend_code or "")
     graph.caches = {stage: ", ".join(answers) for stage, answers in record.caches.items()}
@@ -332,22 +330,14 @@ def stage_notes(record: CompileRecord) -> list[str]:
     """Sentences about a split by DDP's optimizer, and about CUDA graphs that were skipped."""
     sentences = []
     if record.splits:
-        sentences.append(split_note(record))
+        count = f"DDP's optimizer split this graph into {len(record.splits)}, one for each bucket of gradients"
+        sentences.append(f"{count}; bucket_cap_mb says how much goes into a bucket")
     for metrics, which in ((record.metrics, ""), (record.backward_metrics, " of the backward")):
         reason = str(metrics.get("cudagraph_skip_reason") or "").split("Found from", 1)[0]
         words = re.sub(r"^(?:skipping cudagraphs due to )+", "", reason.strip()).rstrip(" .")
         if words:
             sentences.append(f"CUDA graphs{which} were skipped: {words}")
     return sentences
-
-
-def compile_seconds(metrics: dict[str, Any]) -> float | None:
-    """Seconds of the whole compile; None: unknown.
-
-    torch 2.6 writes only Dynamo's cumulative time, which covers the whole compile.
-    """
-    seconds, microseconds = metrics.get("entire_frame_compile_time_s"), metrics.get("dynamo_cumulative_compile_time_us")
-    return seconds if seconds is not None or microseconds is None else microseconds / 1e6
 
 
 #: wrapper of a module -> the files of its code
@@ -357,40 +347,6 @@ _WRAPPERS = {
 }
 #: in the explanation of DDP's break in contextlib: the function of DDP that contextlib calls there, and that Dynamo skips
 _SKIPPED = "`DistributedDataParallel._inside_ddp_forward`"
-#: Dynamo's name of an input that is a parameter of a module
-_PARAMETER = re.compile(r"_parameters_\w+$")
-
-
-def splits(record: CompileRecord) -> list[GraphSplit]:
-    """The parts of a graph that was split, with the parameters of each."""
-    for split in record.splits:
-        try:
-            inputs = [n for n in read_graph(split.code)[0] if n.op == "placeholder"]
-        except ValueError:
-            continue  # the text is damaged: the parameters are unknown
-        sizes = {n.name: _bytes(n) for n in inputs if _PARAMETER.search(n.name)}
-        split.parameters = list(sizes)
-        if sizes and None not in sizes.values():
-            split.parameter_bytes = sum(filter(None, sizes.values()))
-    return record.splits
-
-
-def _bytes(node: Node) -> int | None:
-    """Bytes of a tensor; None if its size is symbolic, or its shape or dtype is unknown."""
-    bits = 8 if node.dtype == "bool" else int((re.findall(r"\d+", node.dtype or "") or [0])[0])
-    sizes = [size for size in node.shape or () if isinstance(size, int)]
-    if node.shape is None or len(sizes) < len(node.shape) or bits < 8:
-        return None
-    return bits // 8 * math.prod(sizes)
-
-
-def split_note(record: CompileRecord) -> str:
-    """A sentence on the split: the number of parts, and their sizes."""
-    sizes = [split.parameter_bytes for split in record.splits]
-    words = f"DDP's optimizer split this graph into {len(sizes)}, one for each bucket of gradients"
-    if None not in sizes:
-        words += f", with parameters of {', '.join(byte_text(size or 0) for size in sizes)}"
-    return f"{words}; bucket_cap_mb says how much goes into a bucket"
 
 
 def take_wrapper_breaks(report: Report, breaks: list[Break], ignored: Container[str]) -> list[Break]:

@@ -269,7 +269,7 @@ class _ReportBuilder:
             thread=record.thread,
             rank=record.rank,
             foreign=self.owner is not None and record.thread is not None and record.thread != self.owner,
-            compile_seconds=graphs.compile_seconds(metrics),
+            compile_seconds=metrics.get("entire_frame_compile_time_s"),
             guard_count=metrics.get("guard_count"),
             bytecode=record.bytecode.get("original"),
             modified_bytecode=record.bytecode.get("modified"),

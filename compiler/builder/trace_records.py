@@ -8,7 +8,7 @@ Report in `builder.report_builder` or `builder.graphs`.
 `ranks.folder` treats ranks as alike if their records have the same hash.  It hashes every kind of record that is not ignored,
 so add a kind that should not tell ranks apart to `_LATER` there.  It hashes an artifact only if its name is in `_SHAPING`.
 
-A value whose JSON type is not the one that torch 2.3 to 2.15 writes would cause an error later, or be displayed as if torch had
+A value whose JSON type is not the one that torch 2.9 to 2.15 writes would cause an error later, or be displayed as if torch had
 reported it.  So it is removed, and is then unknown.  Some values that are only read as text, with `str`, are not listed.
 """
 
@@ -123,13 +123,11 @@ _HEADER_TYPES: dict[str, Any] = {
 }  # fmt: skip
 _IDS = ("frame_id", "frame_compile_id", "compiled_autograd_id")
 _METRICS: dict[str, Any] = {
-    "co_name": str, "co_filename": str, "co_firstlineno": _Int, "compile_id": str, "cudagraph_skip_reason": str,
+    "co_name": str, "co_filename": str, "co_firstlineno": _Int, "cudagraph_skip_reason": str,
     "fail_type": str, "fail_reason": str, "fail_user_frame_filename": str, "fail_user_frame_lineno": _Int,
     "guard_count": _Int, "is_forward": bool, "cache_size": _Int,
     "dynamo_config": str, "entire_frame_compile_time_s": _Float,
-    "backend_compile_time_s": _Float, "inductor_compile_time_s": _Float, "code_gen_time_s": _Float,
-    "dynamo_cumulative_compile_time_us": _Float, "aot_autograd_cumulative_compile_time_us": _Float,
-    "inductor_cumulative_compile_time_us": _Float, "triton_compile_time_us": _Float,
+    "inductor_compile_time_s": _Float,
 }  # fmt: skip
 #: fields of a record's own content; those of metrics may be null
 _FIELDS: dict[str, dict[str, Any]] = {
@@ -182,8 +180,6 @@ def remove_wrong_types(name: str, metadata: dict[str, Any]) -> Iterator[str]:
     The whole content is removed if it is not an object, if a required field is missing, or if the compile id is damaged.  The
     content of `str`, a list, is checked by the log reader.
     """
-    for field in [f for f in _IDS if metadata.get(f, 0) is None]:
-        del metadata[field]  # torch before 2.6 writes null for an id that does not exist
     for field, kind in _HEADER_TYPES.items():
         if field in metadata and not _fits(metadata[field], kind):
             del metadata[field]

@@ -7,8 +7,7 @@ Records that are unknown or damaged are counted by kind in `report.unread`; with
 cannot be read, and values whose JSON type is not the one that torch writes, are dropped; a payload whose MD5 sum does not match
 is kept.  The known kinds of records are in `builder.trace_records`.
 
-Lines are read one by one, and only the payloads that `builder.trace_records` asks for are kept, so memory grows with what the
-report shows, not with the log.
+Only the payloads that `builder.trace_records` asks for are kept, so memory grows with what the report shows, not with the log.
 """
 
 from __future__ import annotations
@@ -84,7 +83,7 @@ def load(path: str | Path, *, strict: bool = False) -> Report:
 
 
 def _is_log(file: Path) -> bool:
-    return any(HEAD.match(line.rstrip(b"\r\n")) for line in islice(log_lines(file, Counter()), 100))
+    return any(HEAD.match(line.rstrip(b"\n")) for line in islice(log_lines(file, Counter()), 100))
 
 
 def _saved(path: Path) -> Report:
@@ -162,29 +161,28 @@ def _read(file: Path, strings: dict[int, str], problems: Counter[str]) -> Iterat
 
 def _records(file: Path, problems: Counter[str]) -> Iterator[_Record]:
     record: _Record | None = None
-    payload: _Payload | None = None
+    payload = bytearray()
     for line in log_lines(file, problems):
         if line[:1] == b"\t":
-            if payload is None:
-                problems["payload without a record"] += 1
-                payload = _Payload(False, False)
-            payload.add(line)
-        elif line.strip(b"\r\n"):
-            if record is not None and payload is not None:
-                yield payload.end(record, problems)
-            record = _head(line, problems)  # the payload of a line that is none is not counted again
-            is_kept = record is not None and needs_payload(record.metadata)
-            payload = _Payload(is_kept, line.endswith(b"\r\n"))
-    if record is not None and payload is not None:
-        yield payload.end(record, problems)
+            problems["payload without a record"] += record is None and not payload
+            payload += line
+        elif line != b"\n":
+            if record is not None:
+                yield _with_payload(record, payload, problems)
+            record, payload = _head(line, problems), bytearray()
+    if record is not None:
+        yield _with_payload(record, payload, problems)
 
 
 def log_lines(file: Path, problems: Counter[str]) -> Iterator[bytes]:
-    """The lines of a log with their line ends, decompressed if the file is compressed."""
+    """The lines of a log with the line ends that torch writes, decompressed if the file is compressed."""
+    is_crlf = False
     try:
         with _open(file) as stream:
             for number, line in enumerate(stream):
-                yield line if number else line.removeprefix(codecs.BOM_UTF8)
+                is_crlf = is_crlf if number else line.endswith(b"\r\n")
+                line = line if number else line.removeprefix(codecs.BOM_UTF8)
+                yield line[:-2] + b"\n" if is_crlf and line.endswith(b"\r\n") else line
     except _GZIP_ERRORS:
         problems["compressed file cut off or damaged"] += 1
 
@@ -195,49 +193,30 @@ def _open(file: Path) -> IO[bytes]:
     return cast("IO[bytes]", gzip.open(file, "rb")) if packed else file.open("rb")
 
 
-class _Payload:
-    """The payload of one record while its lines are read.  `keeps`: whether it is needed; `crlf`: how its lines end."""
-
-    def __init__(self, keeps: bool, crlf: bool) -> None:
-        self._keeps, self._end = keeps, b"\r\n" if crlf else b"\n"
-        self._text, self._hash = bytearray(), hashlib.md5(usedforsecurity=False)
-        self._is_empty = True
-
-    def add(self, line: bytes) -> None:
-        """Add a line with its tab and its line end."""
-        text = (b"" if self._is_empty else b"\n") + line[1:].removesuffix(self._end)
-        self._is_empty = False
-        self._hash.update(text)
-        if self._keeps:
-            self._text += text
-
-    def end(self, record: _Record, problems: Counter[str]) -> _Record:
-        """The record with its payload, once all lines are read."""
-        digest = record.metadata.get("has_payload")
-        if digest is None:
-            problems["payload of a record that has none"] += not self._is_empty
-            return record
-        problems["payload damaged"] += self._hash.hexdigest() != digest
-        record.payload = self._text.decode("utf-8", errors="replace") if self._keeps else None
+def _with_payload(record: _Record, lines: bytearray, problems: Counter[str]) -> _Record:
+    """The record with its payload, of which these are the lines, each with its tab."""
+    digest = record.metadata.get("has_payload")
+    if digest is None:
+        problems["payload of a record that has none"] += bool(lines)
         return record
+    text = lines.removesuffix(b"\n").replace(b"\n\t", b"\n")
+    del text[:1]
+    problems["payload damaged"] += hashlib.md5(text, usedforsecurity=False).hexdigest() != digest
+    if needs_payload(record.metadata):
+        record.payload = text.decode("utf-8", errors="replace")
+    return record
 
 
 def _head(line: bytes, problems: Counter[str]) -> _Record | None:
     """The record that begins with this line."""
-    match = HEAD.match(line.rstrip(b"\r\n"))
+    match = HEAD.match(line.rstrip(b"\n"))
     if match is None:
         problems["line that is not a record"] += 1
         return None
     try:
         metadata = json.loads(match["json"].decode("ascii"))  # torch escapes all other characters
-    except UnicodeDecodeError:
-        problems["record with damaged characters"] += 1
-        return None
     except _JSON_ERRORS:
         problems["record that is not JSON"] += 1
-        return None
-    if not isinstance(metadata, dict):
-        problems["record that is not a JSON object"] += 1
         return None
     name = record_name(metadata)
     for wrong in remove_wrong_types(name, metadata):

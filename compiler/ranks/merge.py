@@ -23,8 +23,6 @@ from dynascope.compiler.report import Report
 
 #: groups whose Report is kept and compared; more would say little and cost much
 MOST_GROUPS = 32
-#: steps of a group whose caches are compared
-_MOST_STEPS = 1000
 #: a slow rank takes this many seconds longer than the fastest of its group, and this many times the median of the others
 _SLOW_SECONDS, _SLOW_TIMES = 0.5, 1.5
 
@@ -74,7 +72,7 @@ def merge(records: Iterable[RankRecord], *, world_size: int | None = None, notes
     result.ranks.sort(key=lambda r: r.rank)
     if groups:
         result.versions = groups[0].first.versions
-    result.differences = [*_divergences(groups), *_surroundings(known), *_caches(groups, result.groups)]
+    result.differences = [*_divergences(groups), *_surroundings(known)]
     result.slow = _times(groups)
     return result
 
@@ -219,24 +217,6 @@ def _surroundings(records: list[RankRecord]) -> list[Difference]:
                 Difference(kind=kind, ranks=ranks, subject=name, value=value, reference=usual)
                 for value, ranks, usual in _unusual(shown)
             ]
-    return found
-
-
-def _caches(groups: list[_Group], shown: list[RankGroup]) -> list[Difference]:
-    """Differences in the answers of the compiler's caches between the ranks of the same group, step by step."""
-    found = []
-    for index, (group, shown_group) in enumerate(zip(groups, shown, strict=True)):
-        values = {r.rank.rank: r.rank.caches for r in group.records}
-        for step, summary in enumerate(shown_group.steps[:_MOST_STEPS]):
-            answers = {rank: own[step] for rank, own in values.items() if step < len(own) and own[step]}
-            found += [
-                Difference(
-                    kind="cache", group=index, reference_group=index, step=step, frame=summary.frame, ranks=ranks, value=answer,
-                    reference=usual, subject=summary.name, file=summary.file, line=summary.line, cell=summary.cell,
-                    function=summary.name,
-                )
-                for answer, ranks, usual in _unusual(answers)
-            ]  # fmt: skip
     return found
 
 

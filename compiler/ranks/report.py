@@ -28,10 +28,10 @@ ALIKE = ("ranks=alike", "ranks==alike")
 RankStatus = Literal["finished", "failed", "no end", "missing"]
 DifferenceKind = Literal[
     "function", "recompile", "skip", "error", "cached", "break", "collective", "size", "dtype", "device", "placement",
-    "constant", "graph", "ends", "versions", "settings", "environment", "cache",
+    "constant", "graph", "ends", "versions", "settings", "environment",
 ]  # fmt: skip
 #: kinds of differences that ranks which compiled the same code may have: `RanksReport.alike` ignores them
-SOFT_KINDS = frozenset({"settings", "environment", "cache"})
+SOFT_KINDS = frozenset({"settings", "environment"})
 
 
 class Collective(Part, kw_only=True):
@@ -49,8 +49,6 @@ class Collective(Part, kw_only=True):
     ranks: list[int] | None = None
     dtype: str | None = None
     shape: list[int | str] | None = None
-    #: line of the graph's code, from 0 and without comments, in which `wait_tensor` waits for the result; None: there is none
-    waited: int | None = None
     #: whether the collective is in the backward graph
     backward: bool = False
 
@@ -89,8 +87,6 @@ class Rank(Part, kw_only=True):
     compile_seconds: float = 0.0
     #: compile time of each step, in seconds
     seconds: list[float | None] = []
-    #: answer of the compiler's caches for each step: "hit", "miss" or "bypass"; "" if no cache was asked
-    caches: list[str] = []
     #: number of log records that could not be used, by kind
     unread: dict[str, int] = {}
 

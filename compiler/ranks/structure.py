@@ -39,7 +39,6 @@ _HELPERS = frozenset({"wait_tensor", "_wrap_tensor_autograd", "_wait_tensor"})
 _CALL = re.compile(r"(?P<module>_?(?:c10d_functional(?:_autograd)?))\.(?P<kind>\w+?)(?:\.default|\.out)?\((?P<args>[^\n]*)")
 _STRINGS = re.compile(r"['\"]([\w:.-]+)['\"]")
 _TYPE = re.compile(r"(?P<name>\w+): *['\"](?P<dtype>\w+)\[(?P<shape>[^\]]*)\]")
-_ASSIGNED = re.compile(r"^\s*(?P<name>\w+)")
 
 
 def collectives(graph: Graph, names: dict[str, tuple[str | None, list[int] | None]] | None = None) -> list[Collective]:
@@ -55,14 +54,11 @@ def collectives(graph: Graph, names: dict[str, tuple[str | None, list[int] | Non
 def _read(text: str, names: dict[str, tuple[str | None, list[int] | None]], *, backward: bool) -> Iterator[Collective]:
     if "c10d_functional" not in text:
         return
-    lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
-    waits = _waits(lines)
-    for line in lines:
-        found = called(line)
+    for line in text.splitlines():
+        found = called(line) if not line.lstrip().startswith("#") else None
         if found is not None:
-            result = _ASSIGNED.match(line)
             found.group_name, found.ranks = names.get(found.group or "", (None, None))
-            found.waited, found.backward = waits.get(result["name"]) if result else None, backward
+            found.backward = backward
             yield found
 
 
@@ -80,16 +76,6 @@ def called(line: str) -> Collective | None:
         dtype=typed["dtype"] if typed else None,
         shape=_sizes(typed["shape"]) if typed else None,
     )
-
-
-def _waits(lines: list[str]) -> dict[str, int]:
-    """Name of a collective's result -> number of the line that waits for it."""
-    waits: dict[str, int] = {}
-    for number, line in enumerate(lines):
-        match = re.search(r"wait_tensor(?:\.default)?\((\w+)\)", line)
-        if match:
-            waits.setdefault(match[1], number)
-    return waits
 
 
 def _sizes(text: str) -> list[int | str]:
@@ -330,8 +316,6 @@ def without_integers(code: str, constants: list[int]) -> str:
 
 SUFFIX = ".rank"
 VERSION = 2
-#: answers of caches, in order: the first of them that any stage gave is the answer of the step
-_CACHE_ORDER = ("miss", "bypass", "hit")
 _Made = TypeVar("_Made")
 
 
@@ -364,7 +348,6 @@ def record_of(rank: Rank, report: Report, *, names: GroupNames | None = None, **
     steps = steps_of(report, finished=finished)
     rank.seconds = [step.frame.compile_seconds for step in steps]
     rank.compile_seconds = report.summary.compile_seconds
-    rank.caches = [cache_answer(step.graph.caches.values()) if step.graph else "" for step in steps]
     rank.unread = dict(report.unread)
     if not finished:
         rank.compiling = next((f.name for f in reversed(report.frames) if f.status == "unfinished"), None)
@@ -373,12 +356,6 @@ def record_of(rank: Rank, report: Report, *, names: GroupNames | None = None, **
     hashes = structure(report, names or {}, finished=finished)
     record = RankRecord(rank=rank, structure=hashes, names=names or {}, **{"versions": report.versions, **known})
     return record.reading(lambda: report)
-
-
-def cache_answer(answers: Iterable[str]) -> str:
-    """One word for the lookups of all stages: "miss" if there was any, else "bypass", else "hit"; "" without a lookup."""
-    words = {word for answer in answers for word in answer.split(", ")}
-    return next((w for w in _CACHE_ORDER if w in words), "")
 
 
 def write(folder: Path, record: RankRecord, report: bytes) -> Path:

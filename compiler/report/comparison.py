@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -93,7 +92,7 @@ def diff(before: ReportData, now: ReportData) -> Diff:
     settings = {name: (before.settings.get(name), value) for name, value in now.settings.items() if name in before.settings}
     runs: dict[Literal["now", "before"], ReportData] = {"now": now, "before": before}
     partial = {name: why for name, run in runs.items() if (why := _why_partial(run))}
-    not_seen = gone if "now" in partial else list(_not_seen(gone, now))[::-1]
+    not_seen = gone if "now" in partial else _not_seen(gone, now)
     return Diff(
         partial=partial,
         fixed=[b for b in gone if not any(b is other for other in not_seen)],
@@ -121,30 +120,23 @@ def _causes(before: ReportData, now: ReportData) -> list[str]:
     return [w for w in dict.fromkeys(dynamic_words(f) for f in now.frames if f.dynamic_before) if w not in known]
 
 
-def _not_seen(gone: list[Break], now: ReportData) -> Iterator[Break]:
-    """The breaks in `gone` that a stopped run may not have reached: the report does not show that they are fixed.
-
-    A break is fixed if the report shows the source around it, and either its line is no longer there, or an operation on the
-    line is in a graph.  If only some of several equal lines are gone, the last ones count as not seen.
-    """
+def _not_seen(gone: list[Break], now: ReportData) -> list[Break]:
+    """The breaks in `gone` that a stopped run may not have reached: it fixed those alone whose lines its sources lack."""
     if now.error is None or now.error.caught:
-        return
-    captured = {(n.file, n.line) for g in now.graphs for n in g.nodes if n.op.startswith("call_")}
-    uncaptured: Counter[tuple[str, str]] = Counter()  # (file, text) -> number of such lines that are in no graph
-    shown: set[tuple[str, str]] = set()  # (file, name) of the functions whose text is in the report
+        return []
+    lines: set[tuple[str, str]] = set()
+    functions: set[tuple[str, str]] = set()  # those whose text is in the report
     for source in now.sources:
-        file = _file(source)
-        for excerpt in source.excerpts:
-            for number, text in enumerate(excerpt.text.split("\n"), excerpt.line):
-                uncaptured[file, text.strip()] += (source.file, number) not in captured
-                shown.update((file, name) for name in _DEFINED.findall(text))
+        texts = [line for excerpt in source.excerpts for line in excerpt.text.split("\n")]
+        lines.update((_file(source), text.strip()) for text in texts)
+        functions.update((_file(source), name) for text in texts for name in _DEFINED.findall(text))
     has_cell = any(s.cell is not None for s in now.sources)
-    still = Counter(_identity(b) for b in now.breaks)
-    for broken in reversed(gone):
-        is_shown = has_cell if broken.cell is not None else (broken.file, broken.function) in shown
-        if not is_shown or uncaptured[_file(broken), broken.source.strip()] > still[_identity(broken)]:
-            still[_identity(broken)] += 1
-            yield broken
+
+    def is_gone(broken: Break) -> bool:
+        is_shown = has_cell if broken.cell is not None else (broken.file, broken.function) in functions
+        return is_shown and (_file(broken), broken.source.strip()) not in lines
+
+    return [b for b in gone if not is_gone(b)]
 
 
 def _pairs(old: list[Break], new: list[Break], key: Callable[[Break], Hashable]) -> list[tuple[Break, Break]]:

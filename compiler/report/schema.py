@@ -151,10 +151,6 @@ class GraphSplit(Part, kw_only=True):
 
     name: str
     code: str = ""
-    #: names of the module's parameters among the inputs, also of frozen ones, which DDP does not count
-    parameters: list[str] = []
-    #: bytes of these parameters
-    parameter_bytes: int | None = None
 
 
 class Kernel(Part, kw_only=True):

@@ -17,12 +17,9 @@ from dynascope.compiler.report import (
     ONLY_WHERE_RECORDED,
     Graph,
     GraphRun,
-    GraphSplit,
     Kernel,
     Node,
     Report,
-    byte_text,
-    input_name,
     plural,
     time_text,
 )
@@ -112,11 +109,8 @@ def _parts(g: Graph, places: Places) -> list[Part]:
     at = {n.name: places.at(n.file, n.line) for n in g.nodes if n.file is not None and n.line is not None}
     values = {n.name: value_text(n) for n in g.nodes}
     ends = [*((x, "input") for x in g.inputs[:ROWS]), *((x, "output") for x in g.outputs[:ROWS])]
-    found = [
-        [printable(describe(c), 300), "backward" if c.backward else "forward", "" if c.waited else "no wait in it", ""]
-        for c in collectives(g)
-    ]
-    splits = "\n\n".join(f"# {split_title(split)}\n{split.code}" for split in g.splits)
+    found = [[printable(describe(c), 300), "backward" if c.backward else "forward", "", ""] for c in collectives(g)]
+    splits = "\n\n".join(f"# {split.name}\n{split.code}" for split in g.splits)
     return [
         *prose("about", "What is known", [_GRAPH_FROM_BEFORE] if g.ops is None else []),
         *guarded_part("graph", "Graph", lambda: _nodes_part(g, places)),
@@ -280,14 +274,6 @@ def _kernel(kernel: Kernel, at: dict[str, str]) -> list[str]:
 def splits(report: Report) -> list[str]:
     """Sentences on how and why DDPOptimizer split graphs."""
     return [f"graph {n}: {note}" for n, g in enumerate(report.graphs) if g.splits for note in g.notes if note.startswith("DDP")]
-
-
-def split_title(split: GraphSplit) -> str:
-    """One split: `submod_1: parameters of 1.0 MiB (layers.1.weight, layers.1.bias)`."""
-    if split.parameter_bytes is None:
-        return split.name
-    names = ", ".join(map(input_name, split.parameters[:20])) + (", …" if len(split.parameters) > 20 else "")
-    return f"{split.name}: parameters of {byte_text(split.parameter_bytes)} ({names})"
 
 
 def graph_lines(report: Report, terminal: Terminal) -> list[str]:

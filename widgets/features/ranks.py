@@ -23,7 +23,6 @@ _OUTCOMES = {
     "failed": "could not compile it",
     "cached": "had compiled it before", "unfinished": "did not finish it", "ignored": "ignored it",
 }  # fmt: skip
-_CACHES = {"hit": "took it from the compiler's cache", "miss": "compiled it", "bypass": "could not use the compiler's cache"}
 _ANOTHER = {
     "versions": "version of", "settings": "value of the setting", "environment": "value of the environment variable",
 }  # fmt: skip
@@ -104,9 +103,6 @@ def difference_title(report: RanksReport, difference: Difference) -> str:
     if d.kind in _ANOTHER:
         return f"{who}: another {_ANOTHER[d.kind]} {d.subject}"
     from_whom = _reference(report, d)
-    if d.kind == "cache":
-        own, other = (_CACHES.get(answer or "", answer) for answer in (d.value, d.reference))
-        return f"{d.subject}: {who} {own}; {from_whom} {other}"
     if d.step is None:
         return f"{who} differs from {from_whom}" if who.startswith("rank ") else f"{who} differ from {from_whom}"
     verb = "differs" if who.startswith("rank ") else "differ"
@@ -136,8 +132,6 @@ def who_differs(report: RanksReport, difference: Difference) -> list[int]:
 def difference_details(report: RanksReport, difference: Difference) -> list[str]:
     """Sentences on what differs, and why."""
     d = difference
-    if d.kind == "cache":
-        return []
     who = ranks_name(who_differs(report, d))
     others = _reference(report, d)
     details = _what(d, who, others)
@@ -154,7 +148,7 @@ def remarks(report: RanksReport, most: int) -> list[str]:
     soft = [d for d in report.differences if d.kind in SOFT_KINDS]
     words = [": ".join([difference_title(report, d), *difference_details(report, d)]) for d in soft[:most]]
     if len(soft) > most:
-        words.append(f"{plural(len(soft) - most, 'more difference')} of settings, environment or caches")
+        words.append(f"{plural(len(soft) - most, 'more difference')} of settings or environment")
     numbered = {s.name: None for g in report.groups for s in g.steps if s.frame in g.rank_constants}
     if numbered:
         each = "each rank compiles its own graph, and these differ in nothing else"

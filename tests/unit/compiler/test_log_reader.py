@@ -209,11 +209,6 @@ def test_the_break_that_stops_a_resume_function_is_not_the_one_before_it(tmp_pat
     assert (report.summary.breaks, report.summary.unknown_breaks) == (1, 1)
 
 
-def test_the_time_of_a_compile_from_its_phases(tmp_path: Path) -> None:
-    log = Log().compile(entire_frame_compile_time_s=None, dynamo_cumulative_compile_time_us=1_500_000)
-    assert load(log.write(tmp_path / "a.log")).headline().endswith("compiled in 1.50 s")
-
-
 # -- folders -----------------------------------------------------------------------------------------
 
 

@@ -52,7 +52,7 @@ def test_what_is_left_out_is_counted(report: RanksReport) -> None:
         rank.status, rank.error = "failed", "Error" + "x" * n
     assert lines(long, "more") == ["… and 10 more differences"]
     assert lines(long, "slow")[5:] == ["… and 3 more slow compiles"]
-    assert lines(long, "notes")[40] == "2 more differences of settings, environment or caches"
+    assert lines(long, "notes")[40] == "2 more differences of settings or environment"
     assert "… and 38 more differences" in long._repr_mimebundle_()["text/html"]
     text = str(long).splitlines()
     for words in ("44 more differences", "4 more", "5 more slow compiles", "3 more notes"):
