@@ -46,13 +46,12 @@ FULL = (
     "test_run_and_report.py::test_a_module", "the_rank_that_ends_last", "a_patch_is_printed_whatever",
     "characters_that_the_output_lacks", "a_hook_that_exits", "test_a_script_that_replaces_its_output",
     "test_a_script_that_closes_its_output", "the_names_that_python_gives_it", "test_a_safe_path",
-    "test_planted_faults_are_named[an error", "test_a_cut_log_never_looks_finished", "test_a_file_of_100_megabytes",
+    "test_planted_faults_are_named[an error", "test_a_cut_log_never_looks_finished",
     "test_expectations_in_a_projects_own_tests", "test_without_subshells", "test_a_run_again_can_be_stopped[message]",
     "of_text[GPT2", "of_text[MambaFor", "of_text[Bert", "of_text[Mixtral", "of_text[ModernBert",
     "test_generate_tells_every_place_once[gpt2_lm-1-True",
     "test_the_logs_of_a_plain_run", "test_search.py::test_functions_methods_closures_and_modules",
     "test_control_programs.py::test_by_run_again", "test_and_so_it_does_under_inductor[3",
-    "test_a_checkout_in_a_folder_named",
     "tests/real/",
 )  # fmt: skip
 #: one JupyterLab and one browser; one build

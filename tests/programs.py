@@ -201,22 +201,6 @@ try:
 except Exception as error:
     print(type(error).__name__)
 """, {"fullgraph": True}, breaks=((4, "raised"),), error="Unsupported"),
-    Program("fullgraph_is_not_switched_off_inside", """
-@torch.compile(fullgraph=False, backend="eager")
-def inner(x):
-    x = x + 1
-    torch._dynamo.graph_break()
-    return x + 2
-
-@compiled
-def fn(x):
-    return inner(x)
-
-try:
-    fn(torch.randn(3))
-except Exception as error:
-    print(type(error).__name__)
-""", {"fullgraph": True}, breaks=((4, "raised"),), error="Unsupported"),
     Program("an_inner_fullgraph_refuses", """
 @torch.compile(fullgraph=True, backend="eager")
 def inner(x):
@@ -274,39 +258,6 @@ def fn(x):
 
 fn(torch.randn(3))
 """, graphs=((5,), (5,), (5,)), breaks=((7, "resumed"),), hits=(2,), resumes=2),
-    Program("skipped_by_a_break_in_a_context_manager", """
-class Manager:
-    def __enter__(self):
-        pass
-    def __exit__(self, kind, error, trace):
-        pass
-
-@compiled
-def fn(x):
-    with Manager():
-        x = x + 1
-        torch._dynamo.graph_break()
-        return x + 1
-
-fn(torch.randn(3))
-""", breaks=((11, "skipped"),), skipped=("fn",)),
-    Program("the_break_moved_out_of_the_context_manager", """
-class Manager:
-    def __enter__(self):
-        pass
-    def __exit__(self, kind, error, trace):
-        pass
-
-@compiled
-def fn(x):
-    with Manager():
-        x = x + 1
-    torch._dynamo.graph_break()
-    with Manager():
-        return x + 1
-
-fn(torch.randn(3))
-""", graphs=((10,), (13,)), breaks=((11, "resumed"),), resumes=1),
     Program("a_context_manager_that_can_be_resumed", """
 import contextlib
 
@@ -332,21 +283,6 @@ def fn(x):
 
 fn(torch.randn(3))
 """, breaks=((5, "skipped"),), skipped=("fn",)),
-    Program("the_break_moved_out_of_the_try_block", """
-@compiled
-def fn(x):
-    try:
-        x = x + 1
-    except Exception:
-        pass
-    torch._dynamo.graph_break()
-    try:
-        return x + 1
-    except Exception:
-        pass
-
-fn(torch.randn(3))
-""", graphs=((4,), (9,)), breaks=((7, "resumed"),), resumes=1),
     Program("the_skip_isolated_in_a_function", """
 def first(x):
     return x + 1
@@ -377,16 +313,6 @@ try:
 except Exception as error:
     print(type(error).__name__)
 """, {"fullgraph": True}, breaks=((3, "raised"),), error="Unsupported"),
-    Program("the_list_in_place_of_the_iterator", """
-@compiled
-def fn(xs):
-    it = iter(xs)
-    a = next(it)
-    b = next(it)
-    return a + b
-
-fn([torch.tensor(1.0), torch.tensor(2.0)])
-""", {"fullgraph": True}, graphs=((6,),)),
     Program("nonstrict_trace_takes_what_breaks", """
 def wave(x):
     y = x.sin()
@@ -413,21 +339,6 @@ try:
 except Exception as error:
     print(type(error).__name__)
 """, {"fullgraph": True}, breaks=((2, "raised"),), error="Unsupported"),
-    Program("saving_a_file_under_fullgraph", """
-import io
-
-@compiled
-def fn(x):
-    y = x ** 2 / 2
-    torch.save(y, io.BytesIO())
-    return y ** 3 / 6
-
-try:
-    fn(torch.randn(3))
-except Exception as error:
-    print(type(error).__name__)
-""", {"fullgraph": True}, breaks=((6, "raised"),), error="Unsupported",
-            unlike=dict.fromkeys(("2.9", "2.11"), "torch warns before it raises, and the test turns warnings into errors")),
     Program("an_opaque_custom_operator", """
 @torch.library.custom_op("dynascope_tests::square", mutates_args=())
 def square(x: torch.Tensor) -> torch.Tensor:

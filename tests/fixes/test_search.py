@@ -216,26 +216,6 @@ def test_a_lost_check_is_a_condition_on_inputs_that_were_made_and_a_refusal_on_r
     assert "1 of 1 graph break can be fixed, but under a condition" in str(report)
 
 
-def test_a_log_line_that_is_lost_is_a_condition(make: Make) -> None:
-    report = fix(
-        make("""
-            import logging
-            import torch
-
-            log = logging.getLogger(__name__)
-
-            def f(x):
-                y = x * 2
-                log.warning("shape")
-                return y + 1
-            """).f,
-        torch.ones(3),
-    )
-    conditions = [x.condition for x in report.fixes or () if x.verdict == "conditional"]
-    assert not any(x.condition for x in report.fixes or () if x.verdict == "verified")
-    assert conditions or report.fix_set.after.breaks == 0  # type: ignore[union-attr]
-
-
 def test_a_call_in_eager_mode_comes_first_where_breaks_belong_to_the_first_call(make: Make) -> None:
     made = make("""
         import warnings
@@ -285,23 +265,6 @@ def test_a_comprehension_that_is_compiled_alone_becomes_a_loop(make: Make) -> No
     assert report.fix_set.after.breaks == 1  # type: ignore[union-attr]
     with report.fixed() as fixed:
         torch.testing.assert_close(torch.compile(fixed, backend="eager")(torch.ones(3)), torch.full((3,), 4.5))
-
-
-def test_settings_are_verified_together(make: Make) -> None:
-    f = make("""
-        import torch
-
-        def f(x):
-            n = (x > 0).nonzero()
-            y = x * n.sum()
-            return y * x.max().item()
-        """).f
-    with planting.counted_verifications() as plans:
-        report = fix(f, torch.ones(3))
-    holds(report)
-    assert chosen(report)
-    assert len(plans) == 2
-    assert plans[0] == plans[1]
 
 
 def three_breaks(make: Make, third: str) -> tuple[list[str], list[str], int]:
@@ -394,41 +357,6 @@ def test_what_there_was_no_time_to_compare_is_a_condition_unless_there_is_time_a
     assert bool(report.patch()) == (verdict == "verified")
 
 
-def test_a_change_that_was_compared_on_few_inputs_has_the_conditions_of_the_sum(make: Make) -> None:
-    f = make("""
-        import torch
-
-        def f(x):
-            y = x / max(x.std().item(), 1e-6)
-            if y.sum() > 0:
-                y = y + 1
-            return y
-        """).f
-    with planting.time_for_one_input(2):
-        report = fix(f, torch.arange(5.0))
-    numbers, where = [x for x in report.fixes or () if x.chosen]
-    assert [(x.verdict, x.condition) for x in (numbers, where)] == [("conditional", "No tensor is empty")] * 2
-    assert " others" in numbers.reason
-    assert report.patch() == ""
-
-
-def test_what_is_wrong_on_inputs_that_were_compared_only_at_the_end_is_refused(make: Make) -> None:
-    f = make("""
-        import torch
-
-        def f(x):
-            x = x * 2
-            torch._dynamo.graph_break()
-            return x + 1
-        """).f
-    wrong = planting.Planted("Right for positive numbers", "torch._dynamo.graph_break()", "x = x.abs()")
-    with planting.only(wrong), planting.time_for_one_input(2):
-        report = fix(f, torch.ones(3))
-    [refused] = [x for x in report.fixes or () if x.title == wrong.title]
-    assert (refused.verdict, chosen(report)) == ("refused", [])
-    assert "values differ" in refused.reason
-
-
 # -- the patch -----------------------------------------------------------------------------------------------------------
 
 BEFORE = "    if x.sum() > 0:\n        y = x * 2\n    else:\n        y = x * 3\n"
@@ -497,18 +425,6 @@ def test_an_argument_of_torch_compile_is_written_where_it_is_called(
     assert "also needed" not in capsys.readouterr().out
 
 
-def test_a_script_that_has_changed_by_the_time_of_the_search(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    function = "import pathlib\nimport torch\n\n@torch.compile(backend='eager')\ndef f(x, n):\n    return x * n\n\n"
-    calls = "f(torch.ones(2), 2)\nf(torch.ones(2), 3)\npathlib.Path(__file__).write_text('import (')\n"
-    Path("script.py").write_text(function + calls)
-    torch._dynamo.reset()
-    assert main(["fix", "script.py"]) == 0
-    assert "import (" not in capsys.readouterr().out
-
-
 # -- nothing stays -------------------------------------------------------------------------------------------------------
 
 
@@ -557,39 +473,6 @@ def alive(made: ModuleType) -> list[str]:
     return sorted(g.__name__ for g in functions)
 
 
-def test_a_number_that_a_call_turns_into_a_tensor_is_restored(make: Make) -> None:
-    net = make("""
-        import torch
-
-        class Net(torch.nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.seen = 0
-
-            def forward(self, x):
-                self.seen = self.seen + x
-                if x.sum() > 0:
-                    y = x * 2
-                else:
-                    y = x * 3
-                return y + self.seen
-        """).Net()
-    assert chosen(fix(net, torch.ones(3))) == ["Choose with torch.where"]
-    assert torch.equal(net.seen, torch.ones(3))
-
-
-def test_blocks_of_the_module_are_not_run_again_and_their_functions_are_restored(make: Make) -> None:
-    body = "(x):\n{0}    if x.sum() > 0:\n{0}        y = x + 1\n{0}    else:\n{0}        y = x - 1\n{0}    return y * 2\n"
-    made = make(
-        f"ran = []\ntry:\n    from nowhere_at_all import f\nexcept ImportError:\n    def f{body.format('    ')}\n"
-        f"if __name__ != '__main__':\n    ran.append(1)\n    def g{body.format('    ')}"
-    )
-    for name in ("f", "g"):
-        function, code = getattr(made, name), getattr(made, name).__code__
-        assert chosen(fix(function, torch.ones(3))) == ["Choose with torch.where"]
-        assert (getattr(made, name) is function, function.__code__ is code, made.ran) == (True, True, [1])
-
-
 def test_the_users_own_settings_and_warnings_stay_in_force(make: Make) -> None:
     f = make("""
         import warnings
@@ -612,28 +495,6 @@ def test_the_users_own_settings_and_warnings_stay_in_force(make: Make) -> None:
     assert report.fix_set is not None
     assert report.fix_set.after.breaks == 0, report.fixes
     assert report.fix_set.settings["torch._dynamo.config.reorderable_logging_functions"] == ["builtins.print"]
-
-
-def test_a_search_is_silent_about_the_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """These tests turn warnings into errors, as `-W error` does."""
-    text = 'PATTERN = "\\d+"\ndef f(x):\n    if x.sum() > 0:\n        return x + 1\n    return x - 1\n'
-    (tmp_path / "with_an_escape.py").write_text(text)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import with_an_escape  # type: ignore[import-not-found]
-    assert chosen(fix(with_an_escape.f, torch.ones(3))) == ["Choose with torch.where"]
-
-
-def test_a_search_looks_at_all_objects_once(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It takes longer than a trial, and each trial needs the functions of a file, and those that Dynamo knows."""
-    made, looks, look = make(BRANCH), [], gc.get_objects
-    torch.compile(made.f, backend="eager")(torch.ones(3))
-    monkeypatch.setattr(gc, "get_objects", lambda *args: looks.append(1) or look(*args))
-    for _ in range(2):  # the first one makes torch import modules, after each of which there is another look
-        looks.clear()
-        assert chosen(fix(made.f, torch.ones(3))) == ["Choose with torch.where"]
-    assert len(looks) <= 3  # one of the run itself
 
 
 # -- what ends a search --------------------------------------------------------------------------------------------------

@@ -100,14 +100,6 @@ def test_by_the_magic(ip: Any, program: Program) -> None:
 
 
 @FEW
-@given(controlled())
-def test_by_region_in_traced_code(ip: Any, program: Program) -> None:
-    written = program.in_the_code()
-    cell = line_of(written, {}, with_call(written, written.region_source()))
-    agrees(run(ip, cell), written.expected(), cell)
-
-
-@FEW
 @given(controlled(), st.sampled_from([None, True, False]))
 def test_by_region_from_python(program: Program, on_call: bool | None) -> None:
     """No notebook at all: `dynascope.explain`, the call itself in a region."""

@@ -146,9 +146,3 @@ def test_arrows_that_lead_to_one_box_do_not_cross() -> None:
     lanes = [route[1][0] for route in routes]
     assert lanes == sorted(lanes)
     assert len(set(lanes)) == 4
-
-
-def test_a_chain_of_many_frames_needs_no_recursion() -> None:
-    boxes = [Box(f"f{i}", COLUMN, 40) for i in range(3_000)]
-    placed = split_graph.layout(boxes, [Edge(f"f{i}", f"f{i + 1}", "right") for i in range(2_999)])
-    assert len(placed.rects) == 3_000

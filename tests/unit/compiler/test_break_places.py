@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
-import os
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,14 +12,11 @@ import pytest
 import torch
 import torch.utils.checkpoint
 
-from dynascope.compiler.builder.breaks import BreakTable, Flags
-from dynascope.compiler.builder.compile_records import CompileRecord
 from dynascope.compiler.builder.dynamo_texts import read_break, stack_of, undecided_in
-from dynascope.compiler.builder.events import Code, GraphEnd, Location
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.driver import explain
-from dynascope.compiler.report import FlagOrigin, Frame, Report, Undecided
-from dynascope.compiler.source.lines import caret_columns, function_at, source_line
+from dynascope.compiler.report import Report, Undecided
+from dynascope.compiler.source.lines import caret_columns, function_at
 
 
 @pytest.fixture(autouse=True)
@@ -69,25 +63,8 @@ def test_a_hint_names_a_setting_where_it_is() -> None:
     assert [read_break(f"A reason\n  Hint: {other}").parts[0].hints for other in others] == [[other] for other in others]
 
 
-def test_an_edited_function_has_lines_of_its_own() -> None:
-    """Before Python 3.11, code that differs in its lines alone is equal, and Dynamo takes the instructions of the first."""
-    text = "def f(x):\n    x = x + 1\n    torch._dynamo.graph_break()\n    return x * 2\n"
-    lines = []
-    for source in (text, text.replace("    torch", "    # edited\n    torch")):
-        space: dict[str, Any] = {"torch": torch}
-        exec(compile(source, "<edited>", "exec"), space)
-        torch._dynamo.reset()
-        report = seen(functools.partial(torch.compile(space["f"], backend="eager"), torch.ones(2)))
-        lines += [b.line for b in report.breaks]
-    assert lines == [3, 4]
-
-
 def calls_nested(x: torch.Tensor) -> torch.Tensor:
     return breaking(x.sin()).cos()
-
-
-def calls_not_nested(x: torch.Tensor) -> torch.Tensor:
-    return torch._dynamo.disable_nested_graph_breaks(calls_nested)(x.tan()).tan()
 
 
 class Counter:
@@ -173,19 +150,6 @@ def test_a_nested_graph_break_is_the_outermost_frames() -> None:
     assert [[h.frame for h in b.hits] for b in nested.breaks] == [["f0"]]
 
 
-@pytest.mark.skipif(torch.__version__.startswith(("2.9", "2.11")), reason="2.9 has none, 2.11 another; see torch_versions.md")
-def test_a_region_without_nested_graph_breaks() -> None:
-    classic = explain(calls_not_nested, backend="eager", nested_graph_breaks=True)(torch.ones(2))
-    shown = {f.id: f for f in classic.frames if f.status != "ignored"}
-    assert [f.name for f in shown.values()] == [
-        "calls_not_nested", "calls_nested", "breaking", "breaking", "calls_nested", "calls_not_nested",
-    ]  # fmt: skip
-    names = {f.name: f for f in shown.values() if f.kind == "function"}
-    assert names["calls_nested"].parent == names["calls_not_nested"].id  # torch's wrapper between them is nobody's frame
-    assert names["calls_nested"].called_from == calls_not_nested.__code__.co_firstlineno + 1
-    assert [len(b.hits) for b in classic.breaks] == [3]
-
-
 def test_a_break_in_a_comprehension_skips_only_that() -> None:
     """Up to Python 3.11 a comprehension is a function of its own, which is skipped; later Dynamo resumes after it.
 
@@ -252,69 +216,6 @@ def test_a_file_that_was_edited_since_it_was_loaded_is_named(tmp_path: Path, mon
     assert [b.source.strip() for b in report.breaks] == ["torch._dynamo.graph_break()"]
 
 
-def test_a_helper_that_was_edited_and_loaded_again_is_shown_as_it_is_now(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "edited_helper.py"
-    # no empty lines: torch itself reads the old text, and drops stack entries whose line is empty in it
-    text = "def g(x):\n    return x + 1\ndef h(x):\n    return g(x) * 2\nONE = 1\nTWO = 2\n"
-    file.write_text(text)
-    monkeypatch.syspath_prepend(tmp_path)
-    helper = importlib.import_module("edited_helper")
-    calls = lambda: seen(lambda: torch.compile(lambda x: helper.h(x), backend="eager")(torch.ones(2)))  # noqa: E731
-    assert {(i.name, i.line) for i in calls().frames[0].inlined} == {("h", 3), ("g", 1)}
-    file.write_text("# a first line\n" + text.replace("def g", "def new").replace("g(x)", "new(x)"))
-    importlib.invalidate_caches()
-    helper = importlib.reload(helper)
-    torch._dynamo.reset()
-    report = calls()
-    assert {(i.name, i.line) for i in report.frames[0].inlined} == {("h", 4), ("new", 2)}
-    assert "# a first line" in next(s for s in report.sources if s.file == str(file)).excerpts[0].text
-
-
-def test_a_break_whose_line_torch_keeps_to_itself_is_said_in_words(tmp_path: Path) -> None:
-    """Torch 2.9 ends the graph at the block, and writes no text, where an `if` about values stands in it."""
-    file = tmp_path / "program.py"
-    file.write_text("def f(x):\n    with manager:\n        if x.sum() > 0:\n            x = x + 1\n    return x\n")
-    code = Code("f", str(file), 1, uid=1)
-    record = CompileRecord("0/0", code=code)
-    record.graph_end = GraphEnd(
-        "step_unsupported", True, code, Location(str(file), 2, "f", 9, 2, 16), stack=[Location(str(file), 2, "f")],
-        error_on_graph_break=False, fullgraph=False,
-    )  # fmt: skip
-    table = BreakTable(lambda file: None)
-    frame = Frame(id="f0", compile_id="0/0", name="f", code_name="f", file=str(file), line=1)
-    assert table.ended(record, frame) == table.breaks[0].id
-    broken = table.breaks[0]
-    assert (broken.line, broken.outcome, broken.type) == (2, "skipped", "Graph break that cannot be resumed")
-    assert "does not say at which line" in (table.breaks[0].explanation or "")
-
-
-def test_one_break_told_with_and_without_its_number_is_one() -> None:
-    """Torch 2.9 leaves the link, and with it the number, out of a text that it writes again."""
-    text = "Graph Break Reason: Data-dependent branching\n  Explanation: Detected data-dependent branching.\n"
-    link = "\n For more details about this graph break, please visit: https://example.org/gb/gb0170.html"
-    table, frame = BreakTable(lambda file: None), Frame(id="f0", compile_id="0/0", name="f", code_name="f", file="<f>", line=1)
-    for told in (text + link, text):
-        table.hit(frame, [Location("<f>", 2, "f")], read_break(told), "resumed", Flags())
-    assert [(b.gb_ids, len(b.hits)) for b in table.breaks] == [(["GB0170"], 2)]
-
-
-def test_a_break_has_nothing_of_a_hit_that_is_forgotten() -> None:
-    table = BreakTable(lambda file: None)
-    wrapper, own = (Frame(id=i, compile_id="0/0", name="f", code_name="f", file="<f>", line=1) for i in ("f0", "f1"))
-    strict = Flags(error_on_graph_break=True, fullgraph=False, region=FlagOrigin(kind="decorator", name="g"))
-    table.hit(wrapper, [Location("<f>", 2, "f")], read_break("a break"), "skipped", strict)
-    table.hit(
-        own, [Location("<f>", 2, "f")], read_break("a break"), "resumed", Flags(error_on_graph_break=False, fullgraph=False)
-    )
-    (broken,) = table.breaks
-    assert (broken.outcome, broken.error_on_graph_break, broken.region.kind) == ("skipped", True, "decorator")
-    table.forget({"f0"})
-    assert (broken.outcome, broken.error_on_graph_break, broken.region.kind) == ("resumed", False, "unknown")
-    assert [hit.frame for hit in broken.hits] == ["f1"]
-
-
 @pytest.mark.parametrize(
     ("code", "marks", "columns"),
     [
@@ -336,68 +237,10 @@ def test_columns_are_read_from_the_marks_of_a_traceback(
     assert caret_columns(code, entries[-1].carets) == columns
 
 
-def test_a_stack_goes_on_after_what_torch_writes_between_its_entries() -> None:
-    caller, own = ('  File "m.py", line {}, in {}\n    f(x)\n'.format(*at) for at in ((1, "g"), (2, "f")))
-    attempt = "========== most recent `torch.compile` tracing attempt started here =========="  # TORCHDYNAMO_VERBOSE=1
-    repeated = "  [Previous line repeated 3 more times]\n"
-    for between in (f"\n{attempt}\n\n", repeated):
-        entries = stack_of(f"User code traceback:\n{caller}{between}{own}\nNOTE: the log\n{caller}")
-        assert [(e.line, e.function) for e in entries] == [(1, "g"), (2, "f")]
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes")
-def test_a_pipe_that_a_log_names_is_not_read(tmp_path: Path) -> None:
-    """Opening it would wait for a writer for ever."""
-    os.mkfifo(tmp_path / "pipe.py")
-    lines: list[str] = []
-    reader = threading.Thread(target=lambda: lines.append(source_line(str(tmp_path / "pipe.py"), 1)), daemon=True)
-    reader.start()
-    reader.join(60)
-    assert lines == [""]
-
-
 def test_reading_a_source_does_not_warn_of_its_escape_sequences(tmp_path: Path) -> None:
     """These tests turn warnings into errors, as `-W error` does."""
     (tmp_path / "m.py").write_text('def f():\n    return "\\d"\n')
     assert function_at(str(tmp_path / "m.py"), 2) == ("f", 1, 2)
-
-
-def _number(x: torch.Tensor) -> float:
-    return x.sum().item()
-
-
-def _in_a_comprehension(x: torch.Tensor) -> torch.Tensor:
-    x = x + 1
-    x = x * 2
-    numbers = [_number(x) for _ in range(2)]
-    return x + numbers[0]
-
-
-def test_a_call_in_a_comprehension_breaks_at_one_place() -> None:
-    """Also where the comprehension is part of the function, from Python 3.12 on."""
-    torch._dynamo.reset()
-    report = explain(_in_a_comprehension, backend="eager")(torch.ones(3))
-    caller = "<listcomp>" if sys.version_info < (3, 12) else "_in_a_comprehension"
-    at_the_call = [caller] if torch.__version__.startswith("2.9") else []  # see torch_versions.md
-    assert sorted(b.function for b in report.breaks) == sorted(["_number", *at_the_call])
-
-
-def test_a_break_is_named_without_the_address_of_a_function() -> None:
-    """torch 2.9 prints one: the same break would be another one in the next run."""
-    reason = 'SKIPPED INLINING <code object loop at 0x7f2a2d375a50, file "<ipython-input-1>", line 2>: there is a loop'
-    (part,) = read_break(f"Graph break in user code at a.py:10\nGraph Break Reason: {reason}\n").parts
-    assert part.type == "SKIPPED INLINING loop: there is a loop"
-
-
-@pytest.mark.parametrize("line", ["y = print(", "return deeper(x, [", "    y.z = call(x,", "y = call(x)", "return f()"])
-def test_an_unmarked_call_that_a_statement_is_all_about_has_no_known_column(line: str) -> None:
-    """Python 3.13 and newer mark nothing there, whether the call ends on the line or later."""
-    assert caret_columns(line, (0, None)) == (None, None)
-
-
-@pytest.mark.parametrize("line", ["print(", "return x * 2", "    y = x + f("])
-def test_other_unmarked_statements_are_marked_as_a_whole(line: str) -> None:
-    assert caret_columns(line, (0, None)) == (len(line) - len(line.lstrip()), None)
 
 
 def branching(x: torch.Tensor) -> torch.Tensor:

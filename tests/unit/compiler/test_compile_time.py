@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import gzip
-import itertools
 import json
-import random
 import re
-import threading
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -16,8 +13,6 @@ import pytest
 import torch
 from torch._dynamo.utils import compilation_time_metrics
 
-from dynascope.compiler.builder.events import RecordingFacts, Timed
-from dynascope.compiler.builder.report_builder import build_report
 from dynascope.compiler.builder.trace_records import timed
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.capture.trace_files import load
@@ -26,7 +21,6 @@ from dynascope.widgets.features.compile_time import compile_time_line
 from dynascope.widgets.features.places import Places
 
 TRACES = Path(__file__).parents[2] / "traces"
-WHOLE = TRACES / "compile_time-2.13.0.log.gz"
 
 
 class Block(torch.nn.Module):
@@ -61,19 +55,6 @@ def test_the_sums_are_those_of_compile_times(backend: str) -> None:
     assert any(p.name == "entire_backward_compile" for p in time.phases) is (backend == "aot_eager")
     assert {"aot_eager": "aot", "eager": "backend"}[backend] in {p.kind for p in time.phases}
     assert Report.from_dict(json.loads(json.dumps(recording.report.to_dict()))) == recording.report
-
-
-def test_phases_of_threads_go_to_their_frames() -> None:
-    torch._dynamo.reset()
-    compiled = torch.compile(lambda x: x + 1, backend="eager")
-    with observe() as recording:
-        compiled(torch.ones(2))
-        thread = threading.Thread(target=torch.compile(lambda x: x + 2, backend="eager"), args=(torch.ones(3),))
-        thread.start()
-        thread.join()
-    time = time_of(recording.report)
-    assert [(p.frame, p.count) for p in time.phases if p.name == "entire_frame_compile"] == [("f0", 1), ("f1", 1)]
-    assert time.seconds == pytest.approx(sum(p.self_seconds for p in time.phases), rel=0.01)
 
 
 # -- logs -------------------------------------------------------------------------------------------
@@ -125,20 +106,6 @@ def test_a_log_says_what_its_events_say(log: Path) -> None:
     assert all(p.self_seconds <= p.seconds + 2e-6 for p in time.phases)
 
 
-def test_a_whole_log() -> None:
-    report = load(WHOLE)
-    time = time_of(report)
-    assert time.unfinished == []
-    by_kind = {kind: sum(p.self_seconds for p in time.phases if p.kind == kind) for kind in {p.kind for p in time.phases}}
-    assert sum(by_kind.values()) == pytest.approx(time.seconds, rel=0.001)
-    assert max(by_kind, key=lambda kind: by_kind[kind]) == "compiler"
-    assert "other" not in by_kind
-    frames = {f.id: f.compile_seconds or 0 for f in report.frames}
-    for name, seconds in frames.items():
-        whole = [p for p in time.phases if p.frame == name and p.name == "entire_frame_compile"]
-        assert sum(p.seconds for p in whole) == pytest.approx(seconds, rel=0.05)
-
-
 def test_the_headline_has_the_compile_time_with_that_of_backward_graphs() -> None:
     model = torch.nn.Linear(3, 3)
     with observe() as recording:
@@ -154,35 +121,6 @@ def test_the_headline_has_the_compile_time_with_that_of_backward_graphs() -> Non
 
 
 # -- damage -----------------------------------------------------------------------------------------
-
-
-def made(chance: random.Random) -> list[Timed]:
-    """Beginnings and ends of phases that lie in one another, all of different names."""
-    events: list[Timed] = []
-    clock = itertools.count(100)
-    names = (f"p{n}" for n in itertools.count())
-
-    def phase(depth: int) -> None:
-        name = next(names)
-        events.append(Timed(name, True, next(clock) / 8, compile_id="0/0"))
-        for _ in range(chance.randint(0, 3 - depth)):
-            phase(depth + 1)
-        events.append(Timed(name, False, next(clock) / 8, compile_id="0/0"))
-
-    for _ in range(3):
-        phase(0)
-    return events
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_a_lost_event_loses_its_own_phase_only(seed: int) -> None:
-    events = made(random.Random(seed))
-    facts = RecordingFacts(origin="trace")
-    whole = by_name(time_of(build_report(events, facts)))
-    for index, lost in enumerate(events):
-        report = build_report([*events[:index], *events[index + 1 :]], facts)
-        assert by_name(time_of(report)) == {k: v for k, v in whole.items() if k != lost.name}
-        assert report.unread or lost.name in time_of(report).unfinished
 
 
 @pytest.mark.parametrize(

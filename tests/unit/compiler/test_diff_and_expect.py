@@ -193,16 +193,6 @@ def test_sizes_seen_by_earlier_runs_are_named_as_a_cause() -> None:
     assert again.diff(reports[0]).causes == [cause]
 
 
-def test_what_a_run_was_told_or_traced_afresh_is_no_such_cause() -> None:
-    torch._dynamo.reset()
-    compiled = torch.compile(one, backend="eager")
-    for size in (3, 4):
-        compiled(torch.ones(size))
-    first, second = (explain(one, backend="eager", dynamic=True)(torch.ones(n)) for n in (5, 6))
-    assert first.notes == second.notes == []
-    assert not second.diff(first)
-
-
 def test_two_equal_breaks_are_paired_in_order() -> None:
     before = Report(breaks=[found(2, "log(x)"), found(3, "log(x)")])
     now = Report(breaks=[found(3, "log(x)")])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,12 +10,9 @@ import torch
 import torch.distributed
 from torch.distributed import _functional_collectives as functional_collectives
 
-from dynascope.compiler.builder.compile_records import CompileRecord
-from dynascope.compiler.builder.graphs import add_stages
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.driver import explain
-from dynascope.compiler.ranks.structure import collectives
-from dynascope.compiler.report import Graph, Report
+from dynascope.compiler.report import Report
 from dynascope.widgets.model import view_model
 
 
@@ -83,14 +78,6 @@ def test_graphs_that_ddp_splits_are_told_with_their_parts(process_group: None) -
     assert {"Split by DDP", "AOT forward", "AOT backward"} <= parts
 
 
-@pytest.mark.parametrize(("codes", "backward"), [(2, "pending"), (3, "compiled")])
-def test_the_backward_of_a_split_graph_is_compiled_after_the_forward_of_each_part(codes: int, backward: str) -> None:
-    parts = {"aot_forward_graph": ["forward"] * 2, "aot_backward_graph": ["backward"] * 2}
-    graph = Graph(id="g0", frame="f0", ops=0)
-    add_stages(CompileRecord("0/0", aot_graphs=parts, output_codes=["code"] * codes), graph)
-    assert graph.backward == backward
-
-
 def test_the_breaks_of_ddps_own_forward_are_not_the_users(process_group: None) -> None:
     layers = Layers()
     layers.forward = lambda x: broken(layers.layers[0](x))  # type: ignore[method-assign]
@@ -125,43 +112,6 @@ def test_collectives_are_nodes_of_their_own_kind(process_group: None) -> None:
     assert nodes[started]["target"] == "all_reduce(sum) over all ranks"
     assert nodes[waiting]["reads"] == [started]
     assert parts["collectives"] == [["all_reduce(sum) over all ranks of f32[2, 3]", "forward", "", ""]]
-
-
-def test_compiled_autograd_has_the_all_reduces_of_ddps_python_reducer(process_group: None) -> None:
-    inner = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Linear(8, 8))
-    config = {"compiled_autograd": True, "optimize_ddp": "python_reducer"}
-    with torch._dynamo.config.patch(config):
-        model = torch.nn.parallel.DistributedDataParallel(inner)  # type: ignore[no-untyped-call]
-
-        def step(x: torch.Tensor) -> None:
-            model(x).sum().backward()
-
-        with observe() as recording:
-            torch.compile(step, backend="aot_eager")(torch.ones(4, 8))
-    report = recording.report
-    backward = next(f for f in report.frames if f.kind == "autograd" and f.graph)  # 2.9 has others; see torch_versions.md
-    graph = report.graph(str(backward.graph))
-    found = collectives(graph)
-    assert [c.kind for c in found] == ["all_reduce"] * 4  # one for each parameter
-    assert sorted(math.prod(map(int, c.shape or [])) for c in found) == [8, 8, 64, 64]
-    assert graph.notes == []  # no loop was unrolled: the backward has several operations for one line
-    assert backward.parent == next(f.id for f in report.frames if f.name == "step" and f.kind == "function")
-    assert [b.source.strip() for b in report.breaks] == ["model(x).sum().backward()"]
-
-
-def test_compiler_collectives_that_torch_cannot_make_are_an_error_of_the_frame(process_group: None) -> None:
-    """torch 2.13 makes them on accelerators only."""
-    refused = contextlib.suppress(torch._dynamo.exc.InternalTorchDynamoError)
-    with torch._dynamo.config.patch(enable_compiler_collectives=True), observe() as recording, refused:
-        torch.compile(broken, backend="eager")(torch.ones(2))
-    report = recording.report
-    assert [(f.status, f.name) for f in report.frames if f.status != "ignored"] == [("failed", "broken")]
-    assert report.error is not None
-    assert (report.error.type, report.error.caught) == ("InternalTorchDynamoError", True)
-
-
-def test_the_standard_library_is_no_skipped_frame_of_the_users(process_group: None) -> None:
-    assert [f.file for f in ddp_report().frames if f.status == "skipped" and f.file.startswith("<frozen")] == []
 
 
 def test_cuda_graphs_that_were_skipped_are_told_with_the_reason() -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import typing
 from typing import Any
 
 import pytest
 import torch
 
 from dynascope.compiler.builder import trace_records
-from dynascope.compiler.builder.events import CacheHit, Event, FrameEnd, Paused, Position, RecordingFacts, ResumeMade
+from dynascope.compiler.builder.events import RecordingFacts
 from dynascope.compiler.builder.report_builder import build_report
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.patching import ABSENT, own, patched, put
@@ -26,32 +25,6 @@ def broken(x: torch.Tensor) -> torch.Tensor:
     x = x + 1
     torch._dynamo.graph_break()
     return x * 2
-
-
-def test_a_recording_holds_typed_events_of_every_kind() -> None:
-    compiled = torch.compile(broken, backend="eager")
-    with observe() as recording:
-        compiled(torch.ones(2))
-        events = list(recording.events)
-    kinds = set(typing.get_args(Event)) - {CacheHit, Paused}
-    assert {type(event) for event in events} == kinds
-    frames = [event for event in events if isinstance(event, FrameEnd)]
-    assert [(f.compile_id, f.outcome) for f in frames] == [("0/0", "compiled"), ("1/0", "compiled")]
-    assert all(type(e).__name__ == "CompiledCall" or e.compile_id in ("0/0", "1/0", None) for e in events)
-    (made,) = [event for event in events if isinstance(event, ResumeMade)]
-    assert (made.compile_id, made.original.name, made.receives) == ("0/0", "broken", ["x"])
-    assert made.code is frames[0].code  # one object for one code object
-    assert isinstance(made.position, Position)
-
-
-def test_what_was_compiled_before_is_a_cache_hit() -> None:
-    compiled = torch.compile(broken, backend="eager")
-    compiled(torch.ones(2))
-    recording = observe()
-    with recording:
-        compiled(torch.ones(2))
-        hits = recording._cached()
-    assert [(type(h), h.compile_id) for h in hits] == [(CacheHit, "0/0"), (CacheHit, "1/0")]
 
 
 def test_the_same_events_and_facts_give_the_same_report() -> None:
@@ -86,10 +59,3 @@ def test_what_is_replaced_comes_back_or_is_absent_again(owner: Any) -> None:
         raise KeyError
     assert [own(owner, name) for name in ("there", "inherited", "new")] == [there, ABSENT, ABSENT]
     put(owner, "new", ABSENT)  # nothing to delete
-
-
-def test_what_the_block_has_deleted_comes_back() -> None:
-    owner = {"there": 1}
-    with patched(owner, {"there": 2, "new": 3}):
-        owner.clear()
-    assert owner == {"there": 1}

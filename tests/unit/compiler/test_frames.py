@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dis
-import functools
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +15,6 @@ from programs import COLUMNS
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.driver import explain
 from dynascope.compiler.report import Report
-from dynascope.compiler.source.origin import origin
 
 
 @pytest.fixture(autouse=True)
@@ -65,11 +63,6 @@ def decorated(x: torch.Tensor) -> torch.Tensor:
     return x * 2
 
 
-@torch.compiler.disable
-def opaque(x: torch.Tensor, y: Any = 0) -> torch.Tensor:
-    return x + y
-
-
 def recursive(x: torch.Tensor, n: int) -> torch.Tensor:
     if n == 0:
         torch._dynamo.graph_break()
@@ -112,11 +105,6 @@ class Doubling:
         return x * 2
 
 
-def test_a_hit_in_a_module_has_its_line() -> None:
-    report = explain(Breaks(), backend="eager")(torch.ones(2))
-    assert [h.line for h in report.breaks[0].hits] == [line_of(Breaks.forward, 1)]
-
-
 def test_the_caller_is_the_function_that_has_the_line() -> None:
     report = explain(Skips(), backend="eager")(torch.ones(2))
     outer = next(f for f in report.frames if f.status == "skipped")
@@ -137,19 +125,6 @@ def test_what_the_compiler_computes_with_is_no_skipped_frame() -> None:
     assert "call_wrapped" not in report.compiled
     # 2.9 also traces what the standard library does on the way, into nothing
     assert [f.status for f in report.frames if f.kind == "autograd" and f.status != "empty"] == ["compiled"]
-
-
-@pytest.mark.filterwarnings("ignore:Dynamo does not know how to trace")
-def test_what_dynascope_does_in_compiled_code_is_no_frame() -> None:
-    def f(x: torch.Tensor) -> torch.Tensor:
-        with observe() as recording:
-            x = x + 1
-        print(recording.report)
-        return x
-
-    report = seen(lambda: torch.compile(f, backend="eager")(torch.ones(2)))
-    assert [(f.name, f.status) for f in report.frames if f.status != "ignored"] == [("f", "skipped")]
-    assert [f.file for f in report.frames if origin(f.file) == "dynascope"] == []
 
 
 def test_a_generator_is_skipped_with_its_reason() -> None:
@@ -213,27 +188,6 @@ def test_each_branch_has_a_break_and_a_resume_function_of_its_own() -> None:
     assert (report.summary.graphs, report.summary.recompiles) == (4, 1)
 
 
-def test_what_dynamo_has_not_looked_at_yet_is_left_alone() -> None:
-    def f(x: torch.Tensor, sparse: torch.Tensor) -> torch.Tensor:
-        x = x + 1
-        return torch.sparse.mm(sparse, x).sum()  # wrapping the sparse tensor is what breaks
-
-    report = seen(lambda: torch.compile(f, backend="eager")(torch.ones(2, 2), torch.eye(2).to_sparse()))
-    assert all(took is True for took in report.hooks.values()), report.hooks
-    assert [(b.gb_ids, b.error_on_graph_break) for b in report.breaks] == [(["GB0015"], False)]
-
-
-def test_where_a_resume_function_goes_on_after_a_check_for_none() -> None:
-    def f(x: torch.Tensor, n: int | None = None) -> torch.Tensor:
-        if n is None:  # Dynamo writes this jump as more instructions than Python has
-            n = 2
-        x = x + n; opaque(x); return x * 2  # fmt: skip  # noqa: E702
-
-    resumes = [f.resume for f in explain(f, backend="eager")(torch.ones(2)).frames if f.resume]
-    first = f.__code__.co_firstlineno
-    assert [(r.line - first, r.column) for r in resumes] in ([(3, 19)], [(3, None)])
-
-
 def test_branches_that_join_continue_the_frame_they_come_from() -> None:
     def f(x: torch.Tensor) -> torch.Tensor:
         if x.sum() > 0 and x.max() > 3:
@@ -256,18 +210,6 @@ def test_of_a_function_that_calls_itself_the_frame_at_that_line_is_meant() -> No
     assert callers[-1] == ("resume", "f1", "f1")
 
 
-def test_frames_call_each_other_after_a_reset_though_others_were_compiled_before_the_recording() -> None:
-    torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
-
-    def call() -> None:
-        torch.compile(lambda x: x - 1, backend="eager")(torch.ones(2))
-        torch._dynamo.reset()
-        torch.compile(lambda x: recursive(x, 0) + 1, backend="eager")(torch.ones(2))
-
-    frames = [(f.compile_id, f.name, f.parent) for f in seen(call).frames]
-    assert frames[:3] == [("1/0", "<lambda>", None), ("0/0", "<lambda>", None), ("1/0", "recursive", "f1")]
-
-
 def test_blocks_that_are_compiled_each_for_itself_do_not_call_each_other() -> None:
     model = Blocks()
     for block in model.blocks:
@@ -288,26 +230,6 @@ def test_the_call_of_an_object_that_is_no_module() -> None:
     report = seen(lambda: torch.compile(Doubling().__call__, backend="eager")(torch.ones(2)))
     assert report.compiled == ["Doubling"]
     assert all(took is True for took in report.hooks.values()), report.hooks
-
-
-def test_a_resume_function_bears_the_name_of_what_it_continues() -> None:
-    def twice(function: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
-        @functools.wraps(function)
-        def wrapper(x: torch.Tensor) -> torch.Tensor:
-            x = function(x)
-            torch._dynamo.graph_break()
-            return x * 2
-
-        return wrapper
-
-    @twice
-    def f(x: torch.Tensor) -> torch.Tensor:
-        return x + 1
-
-    report = explain(f, backend="eager")(torch.ones(2))
-    # what the garbage collector calls meanwhile is ignored
-    seen = [(f.name, f.kind) for f in report.frames if f.status != "ignored"]
-    assert seen == [("f", "function"), ("f", "resume")]
 
 
 def test_what_export_traces_is_named() -> None:

@@ -29,29 +29,6 @@ def seen(call: Callable[[], Any]) -> Report:
     return recording.report
 
 
-@torch.compiler.disable
-def opaque(x: torch.Tensor, y: Any = 0) -> torch.Tensor:
-    return x + y
-
-
-def test_a_backward_after_a_reset_is_another_graphs() -> None:
-    def first(x: torch.Tensor) -> torch.Tensor:
-        return (x.sin() * x).sum()
-
-    def second(x: torch.Tensor) -> torch.Tensor:
-        return (x.cos() * x * x).sum()
-
-    report = explain(first, cache=False)(torch.ones(3, requires_grad=True))
-    assert report.graphs[0].backward == "pending"
-    code = report.graphs[0].backend_code
-    torch._dynamo.reset()
-    loss = torch.compile(second)(torch.ones(5, requires_grad=True))
-    with observe():
-        loss.backward()
-    assert report.graphs[0].backward == "pending"
-    assert report.graphs[0].backend_code == code
-
-
 def test_a_backward_is_pending_until_it_is_compiled() -> None:
     compiled = torch.compile(grows, backend="aot_eager")
     with observe() as first:
@@ -110,14 +87,3 @@ def test_a_stance_that_forces_eager_compiles_nothing() -> None:
             compiled(torch.ones(2))
 
     assert seen(call).summary.graphs == 0
-
-
-def test_allow_in_graph_is_one_node() -> None:
-    @torch._dynamo.allow_in_graph
-    def opaque(x: torch.Tensor) -> torch.Tensor:
-        torch._dynamo.graph_break()  # not looked into
-        return x + 1
-
-    report = explain(lambda x: opaque(x) * 2, backend="eager")(torch.ones(2))
-    assert (report.summary.graphs, report.summary.breaks) == (1, 0)
-    assert [n.op for n in report.graphs[0].nodes if n.op.startswith("call")] == ["call_function"] * 2

@@ -170,22 +170,6 @@ def test_who_wanted_a_guard(reports: dict[str, Report]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "marks"),
-    [
-        ("DYNAMIC_INDICES", "L['x']._dynamo_dynamic_indices"),  # torch 2.9
-        ("DIMENSION_DYNAMIC_MARKING_GUARD", "getattr(L['x'], '_dynamo_dynamic_indices', set())"),
-    ],
-)
-def test_a_mark_is_read_as_each_release_prints_it(kind: str, marks: str) -> None:
-    text = (
-        "| +- GuardManager: source=L['x'], accessed_by=DictGetItemGuardAccessor('x'), type=<class 'torch.Tensor'>\n"
-        f"| | +- {kind}: (({marks}.issubset({{1}})) if hasattr(L['x'], '_dynamo_dynamic_indices') else True)  # <x>:3 in f\n"
-    )
-    read = guards.read_tree(text, Places(lambda file: None), {}, {})
-    assert (read.marked, read.sites) == ({("x", 1)}, [])
-
-
-@pytest.mark.parametrize(
     ("condition", "source"),
     [("L['n'] <= 10", "n"), ("2 <= L['n']", "n"), ("-3 <= L['n'] + 1", "n + 1"), ("L['a'] == L['b']", "a")],
 )
@@ -200,13 +184,3 @@ def test_a_helper_is_reached_through_its_calls(reports: dict[str, Report]) -> No
     assert [(e.line, e.function) for e in guard.stack] == [(5, "f"), (3, "helper")]
     assert guard.at is not None
     assert (guard.at.column, guard.at.end_column) == ((11, 16) if columns else (None, None))
-
-
-def test_the_same_program_has_the_same_guards(files: dict[str, Path], reports: dict[str, Report]) -> None:
-    name = "the keys of a dict"
-    torch._dynamo.reset()
-    with observe() as recording:
-        runpy.run_path(str(files[name]))
-    first, again = ([f["guard_sites"] for f in r.to_dict()["frames"]] for r in (reports[name], recording.report))
-    assert first == again
-    assert not _ADDRESS.search(str(again))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from typing import Any
 
 import numpy as np
@@ -81,22 +80,6 @@ def test_an_input_that_fails_is_told_and_costs_the_others_nothing() -> None:
     assert [f.status for f in report.frames if f.status != "ignored"] == ["compiled", "compiled"]
 
 
-def test_an_input_that_only_the_compiler_refuses_is_told() -> None:
-    def refused(gm: torch.fx.GraphModule, inputs: Any) -> Any:
-        if any(node.target == "double" for node in gm.graph.nodes):
-            raise ValueError("no doubles")
-        return gm
-
-    def f(x: torch.Tensor) -> torch.Tensor:
-        return x.double() if x.ndim > 1 else x + 1
-
-    report = explain(f, backend=refused, profile=1, inputs=[torch.ones(2, 2), torch.ones(2)])(torch.ones(2))
-    assert report.inputs is not None
-    assert [r.outcome for r in report.inputs] == ["failed", "reused"]
-    assert "no doubles" in input_words(report.inputs[0])
-    assert report.error is None
-
-
 def test_an_interrupt_ends_the_list() -> None:
     def stops(x: torch.Tensor) -> torch.Tensor:
         if len(x) == 5:
@@ -143,14 +126,3 @@ def test_in_words() -> None:
     ]
     assert inputs_summary(runs) == "3 inputs: 1 needs another compile (0.50 s), 1 runs eagerly"
     assert inputs_summary(runs[:1]) == "1 input: none needs another compile"
-
-
-def test_an_input_that_cannot_be_described_has_its_class() -> None:
-    class Key:
-        def __repr__(self) -> str:
-            raise RuntimeError
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch's own, about nested tensors
-        nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
-    assert described((nested, {Key(): 1}, 2), {}) == "Tensor, {Key: 1}, 2"

@@ -12,10 +12,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-import torch
 
 import dynascope
-from dynascope.compiler.driver import Run
 from dynascope.compiler.ranks import Rank, RanksReport, recorder
 from dynascope.compiler.ranks.structure import encoded, read, record_of, write
 from dynascope.compiler.report import Report
@@ -86,26 +84,12 @@ def test_logs_that_are_alike_are_one_group(tmp_path: Path) -> None:
     assert report.rank(4).seconds == [2.0, 3.0, 4.0]
 
 
-def test_logs_that_are_alike_have_their_times_in_compiled_autograd(tmp_path: Path) -> None:
-    texts = {r: log(r, seconds=1 + r).replace('"frame_id": 2', '"compiled_autograd_id": 0, "frame_id": 2') for r in range(2)}
-    report = load(write_logs(tmp_path / "job", texts))
-    assert [rank.seconds for rank in report.ranks] == [[1, 2, 3], [2, 3, 4]]
-
-
 def test_the_groups_of_a_job(tmp_path: Path) -> None:
     texts = {rank: log(rank, size=5 if rank == 7 else 4, compiles=2 if rank == 9 else 3) for rank in range(12)}
     report = load(write_logs(tmp_path / "job\u2028\x0c one", texts))
     assert [g.ranks for g in report.groups] == [[0, 1, 2, 3, 4, 5, 6, 8, 10, 11], [7], [9]]
     assert [(d.kind, d.step, d.group) for d in report.differences] == [("size", 1, 1), ("ends", 2, 2)]
     assert report.differences[0].value == "[5, 8]"
-
-
-def test_a_group_without_a_report_meets_no_expectation(tmp_path: Path) -> None:
-    report = load(write_logs(tmp_path / "job", {rank: log(rank) for rank in range(2)}))
-    assert report.expect("breaks=0") is report
-    report.groups[0].report = None
-    with pytest.raises(AssertionError, match="expected breaks=0, but the report of rank 0 is missing"):
-        report.expect("breaks=0")
 
 
 def test_damage_costs_only_itself_and_is_named(tmp_path: Path) -> None:
@@ -151,11 +135,6 @@ def test_damage_that_changes_no_structure_is_counted(tmp_path: Path, old: str, n
     assert [problem in r.unread for r in report.ranks] == [False, False, True, False]
     assert report.rank(2).seconds[1:] == [2.0, 3.0]
     assert not [d for d in report.differences if d.kind in ("settings", "versions")]
-
-
-def test_records_of_an_unknown_kind_are_counted_on_every_rank(tmp_path: Path) -> None:
-    folder = write_logs(tmp_path / "job", {rank: log(rank) + record(rank, {"new_in_torch_3": {}}) for rank in range(8)})
-    assert [r.unread for r in load(folder).ranks] == [{"new_in_torch_3": 1}] * 8
 
 
 def test_compressed_logs_are_equal_whatever_their_names_and_damaged_ones_are_not(tmp_path: Path) -> None:
@@ -278,38 +257,6 @@ def test_a_rank_that_stands_still_writes_where(tmp_path: Path, monkeypatch: pyte
     rank = read(path).rank
     assert (rank.status, rank.error, writer.problem) == ("failed", "exit status 3", None)
     assert not writer._thread.is_alive() or writer._stop.is_set()
-
-
-def test_a_rank_that_is_known_late_writes_its_file_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("RANK", raising=False)
-    monkeypatch.setattr(recorder, "_INTERVAL", 0.01)
-    writer = recorder.RankRecorder(tmp_path, SimpleNamespace(events=[], snapshot=Report))
-    writer.start()
-    time.sleep(0.1)  # nothing was compiled, and nothing will be
-    assert list(tmp_path.iterdir()) == []
-    monkeypatch.setenv("RANK", "3")
-    monkeypatch.setenv("WORLD_SIZE", "8")
-    for _ in range(500):
-        if list(tmp_path.iterdir()):
-            break
-        time.sleep(0.02)
-    [path] = tmp_path.iterdir()
-    assert read(path).rank.rank == 3
-    writer.end(Report())
-
-
-def test_the_file_of_a_finished_rank_keeps_its_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The recorder ends after the recording, which frees its events."""
-    monkeypatch.setenv("RANK", "0")
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    run = Run(retraces=False)
-    with run:
-        writer = recorder.RankRecorder(tmp_path, run.recording)
-        torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
-    writer.end(run.report)
-    [path] = tmp_path.iterdir()
-    settings = read(path).settings
-    assert settings["torch._dynamo.config.specialize_int"] is torch._dynamo.config.specialize_int
 
 
 def test_a_folder_that_cannot_be_written_does_not_disturb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

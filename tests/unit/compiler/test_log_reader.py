@@ -6,7 +6,6 @@ import gzip
 import hashlib
 import json
 import os
-import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -95,42 +94,7 @@ def test_the_same_log_in_another_form(form: Callable[[bytes], bytes], tmp_path: 
     assert load(other, strict=True).unread == {}
 
 
-def test_a_packed_file_that_is_cut_off(tmp_path: Path) -> None:
-    packed = gzip.compress(Log().compile(0).compile(1).text().encode(), 0)
-    (tmp_path / "a.log").write_bytes(packed[: len(packed) * 3 // 4])
-    report = load(tmp_path / "a.log")
-    assert report.unread["compressed file cut off or damaged"] == 1
-    assert report.summary.graphs >= 1
-
-
-@pytest.mark.parametrize("ends", [True, False], ids=["at the limit", "after it"])
-def test_a_payload_that_is_not_needed_is_hashed_in_parts(ends: bool, tmp_path: Path) -> None:
-    """A part may end with the payload's last line, as a long single line always does."""
-    long = "x" * ((1 << 20) + 1)
-    payloads = [long, f"{long}\n{long}", f"a\n{long}"] if ends else [f"{long}\na", f"{long}\n\na\n", f"{long}\n", f"{long}\n\n"]
-    log = Log().compile()
-    for payload in payloads:
-        log.add({"artifact": {"name": "not needed", "encoding": "string"}}, payload)
-    report = load(log.write(tmp_path / "a.log"), strict=True)
-    assert report.unread == {}
-
-
 # -- damage -----------------------------------------------------------------------------------------
-
-WRONG: list[Any] = ["x", 7.5, True, None, [1], {"a": 1}, 10**30, float("nan")]
-
-
-@pytest.mark.parametrize("field", METRICS)
-def test_wrong_types_in_metrics_are_unknown_and_counted(field: str, tmp_path: Path) -> None:
-    for wrong in WRONG:
-        if type(wrong) is type(METRICS[field]) or wrong is None or (field in ("fail_type", "co_name") and wrong == "x"):
-            continue
-        if isinstance(METRICS[field], float) and wrong == 7.5:
-            continue
-        report = load(Log().compile(**{field: wrong}).write(tmp_path / "a.log"))
-        if not (field == "co_filename" and wrong == "x"):
-            assert f"wrong type: compilation_metrics.{field}" in report.unread, (field, wrong)
-            assert "the log is damaged" in str(report)
 
 
 @pytest.mark.parametrize(
@@ -235,34 +199,4 @@ def test_a_file_beside_a_log_is_no_rank(tmp_path: Path) -> None:
     assert [f.rank for f in report.frames] == [None]
 
 
-def test_a_caller_from_before_a_reset_is_none(tmp_path: Path) -> None:
-    called = (("f", 4),)
-    log = Log().compile(0).compile(1, stack=called, co_name="g", co_firstlineno=8)
-    again = Log(at=1).compile(0, stack=called, co_name="g", co_firstlineno=8)
-    log.lines += again.lines
-    report = load(log.write(tmp_path / "a.log"))
-    assert [f.parent for f in report.frames] == [None, "f0", None]
-
-
 # -- costs ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", ["payload", "unknown records", "known records", "junk"])
-def test_memory_of_many_short_lines(kind: str, tmp_path: Path) -> None:
-    size, head = 1_500_000, Log().compile().text()
-    if kind == "payload":
-        body = Log(at=1).add({"chromium_event": {}}, "\n".join(["a"] * (size // 10))).text()
-    elif kind == "junk":
-        body = "x\n" * (size // 20)
-    else:
-        names = "unknown{}" if kind == "unknown records" else "describe_tensor"
-        body = "".join(f'V0501 00:00:02.0 1 a.py:1] {{"{names.format(n)}": {{}}}}\n' for n in range(size // 60))
-    file = tmp_path / "a.log"
-    file.write_text(head + body.replace(" 1 a.py", " 100 a.py"), encoding="utf-8")
-    tracemalloc.start()
-    report = load(file)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert report.summary.graphs == 1
-    assert len(report.unread) < 150
-    assert peak < 2 * size + 1_500_000

@@ -23,7 +23,6 @@ from test_numbers_programs import (
     overflows,
     replaces,
     reported,
-    softmax_of_a_wrong_variance,
     wrong_gradient,
 )
 from torch.nn import functional as F
@@ -209,30 +208,6 @@ def test_a_parameter_that_a_graph_changes_is_no_difference() -> None:
     assert found is not None
     assert found.origin is not None, found.origin_unknown
     assert (found.origin.line, found.origin.run, found.origin.is_backward) == (line_with(updates, "# here"), 2, True)
-
-
-def adds_more(x: torch.Tensor) -> torch.Tensor:
-    y = x * 2
-    x.add_(y)  # here
-    torch._dynamo.graph_break()
-    return x.sin()
-
-
-def test_what_a_graph_only_changes_in_place_is_compared() -> None:
-    found = checked(Program(adds_more, (SMALL.clone(),), "", edited(replaces("add_", "sub_")))).numbers
-    assert found is not None
-    assert found.origin is not None, found.origin_unknown
-    assert found.origin.line == line_with(adds_more, "# here")
-
-
-def test_no_line_is_promised_where_both_are_right() -> None:
-    x = torch.randn(64, 1000, generator=torch.Generator().manual_seed(0)) + 100
-    torch._dynamo.reset()
-    report = dynascope.explain(softmax_of_a_wrong_variance, check=True)(x)
-    assert report.check is not None
-    assert report.check.numbers is not None
-    assert report.check.numbers.verdict == "rounding"
-    assert report.notes[-1].endswith("; `--check=where` tries settings with which they agree")
 
 
 def test_a_search_that_takes_too_long_says_what_it_did_not_find(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,56 +74,9 @@ def covariance_from_products(x: torch.Tensor) -> torch.Tensor:
     return (x * y).mean(-1) - x.mean(-1) * y.mean(-1)  # here
 
 
-def third_moment(x: torch.Tensor) -> torch.Tensor:
-    m = x.mean(-1)
-    second, third = (x * x).mean(-1), (x * x * x).mean(-1)
-    return third - 3 * m * second + 2 * m * m * m  # here
-
-
-def sum_of_deviations(x: torch.Tensor) -> torch.Tensor:
-    m = x.mean(-1, keepdim=True)
-    return 1e3 * (x - m).sum(-1)  # here
-
-
-def distance_from_squares(x: torch.Tensor) -> torch.Tensor:
-    y = x + 1e-4
-    squares = (x * x).sum(-1) + (y * y).sum(-1)
-    return squares - 2 * (x * y).sum(-1)  # here
-
-
-def angle_from_cosine(x: torch.Tensor) -> torch.Tensor:
-    y = x + 1e-5 * x.flip(-1)
-    cosine = (x * y).sum(-1) / ((x * x).sum(-1) * (y * y).sum(-1)).sqrt()
-    return 1e4 * (1 - cosine)  # here
-
-
-def difference_of_logs(x: torch.Tensor) -> torch.Tensor:
-    x = x - 100
-    return 1e4 * (x.exp().sum(-1).log() - (x + 1e-7).exp().sum(-1).log())  # here
-
-
-def alternating_sum(x: torch.Tensor) -> torch.Tensor:
-    signs = 1 - 2 * (torch.arange(x.shape[-1]) % 2)
-    return 1e2 * (x**3 * signs).sum(-1) / x.sum(-1)  # here
-
-
-def energy_difference(x: torch.Tensor) -> torch.Tensor:
-    return (x**4).sum(-1) - (x.flip(-1) ** 4 * (1 + 1e-9)).sum(-1)  # here
-
-
-def determinant_of_products(x: torch.Tensor) -> torch.Tensor:
-    y = x + 1e-3 * x.flip(-1)
-    return (x * x).sum(-1) * (y * y).sum(-1) - (x * y).sum(-1) ** 2  # here
-
-
 def sine_of_a_large_sum(x: torch.Tensor) -> torch.Tensor:
     angle = x.sum(-1) * 1e3
     return torch.sin(angle)  # here
-
-
-def rest_of_a_sum(x: torch.Tensor) -> torch.Tensor:
-    whole = x.sum(-1)
-    return whole - x[:, :-1].sum(-1) - x[:, -1]  # here
 
 
 def chosen_by_a_wrong_variance(x: torch.Tensor) -> torch.Tensor:
@@ -132,11 +85,7 @@ def chosen_by_a_wrong_variance(x: torch.Tensor) -> torch.Tensor:
 
 
 NEAR_100 = numbers(64, 1000) * 1e-3 + 100
-LOSING = [
-    softmax_of_a_wrong_variance, covariance_from_products, third_moment, sum_of_deviations, distance_from_squares,
-    angle_from_cosine, difference_of_logs, alternating_sum, energy_difference, determinant_of_products,
-    sine_of_a_large_sum, rest_of_a_sum, chosen_by_a_wrong_variance,
-]  # fmt: skip
+LOSING = [softmax_of_a_wrong_variance, covariance_from_products, sine_of_a_large_sum, chosen_by_a_wrong_variance]
 
 
 # -- a compiler that is wrong -----------------------------------------------------------------------------------------------
@@ -414,18 +363,14 @@ WELL = {
     "autocast": well(in_autocast, SMALL),
     "views": well(changes_a_view, SMALL),
     "whole numbers": well(whole_numbers, SMALL),
-    "two-pass variance": well(lambda x: (x - x.mean(-1, keepdim=True)) / x.std(-1, keepdim=True), SMALL + 5),
-    "logsumexp": well(lambda x: torch.logsumexp(x * 50, -1), SMALL),
     "batch norm": well(torch.nn.BatchNorm1d(32), SMALL),
     "gradients": well(lambda x: F.cross_entropy(x @ x.mT, torch.arange(16)), SMALL.clone().requires_grad_()),
-    "complex": well(lambda x: torch.fft.ifft(torch.fft.fft(x) * 2).real, SMALL),
-    "long sum": well(lambda x: (x.repeat(1, 500) + 1).sum(-1), SMALL),
     "NaN in both": well(lambda x: x.sqrt() + x.log().sum(), SMALL),
 }
 LOST = {f.__name__: Program(f, (NEAR_100,), "both") for f in LOSING}
 PROGRAMS = LOST | PLANTED | OTHERS | WELL
 #: these take long and have a sister: only `make test-all` runs them
-LONG = {*list(LOST)[2:], "a lowering, 1", "a pass, 1", "long sum", "autocast", "noise", "sums in float16"}
+LONG = {*list(LOST)[2:], "a lowering, 1", "a pass, 1", "autocast", "noise", "sums in float16"}
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, id=f"{'long: ' * (name in LONG)}{name}") for name in PROGRAMS])

@@ -73,17 +73,6 @@ def test_a_break_in_an_inlined_function_gets_a_row_below_the_deepest_frame() -> 
     assert rows(tree) == [(0, "outer"), (1, "middle"), (2, "helper")]
 
 
-def test_ignored_callers_are_passed_over_and_circles_end() -> None:
-    frames = [
-        Frame(id="f0", compile_id="0/0", name="a", code_name="a", file="m.py", line=1),
-        Frame(id="f1", compile_id="1/0", name="b", code_name="b", file="m.py", line=2, parent="f0", status="ignored"),
-        Frame(id="f2", compile_id="2/0", name="c", code_name="c", file="m.py", line=3, parent="f1"),
-        Frame(id="f3", compile_id="3/0", name="d", code_name="d", file="m.py", line=4, continues="f4"),
-        Frame(id="f4", compile_id="4/0", name="d", code_name="d", file="m.py", line=4, continues="f3"),
-    ]
-    assert rows(call_tree(ReportData(frames=frames)))[:2] == [(0, "a"), (1, "c")]
-
-
 def test_whose_file_it_is_shows_in_its_path() -> None:
     assert package("/opt/venv/lib/python3.12/site-packages/torchvision/ops/boxes.py") == "torchvision"
     assert package("C:\\Python\\Lib\\site-packages\\timm\\layers.py") == "timm"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import io
 import queue
 import random
@@ -20,7 +19,6 @@ from dynascope.compiler.capture import torch_private
 from dynascope.compiler.lab import check, inputs
 from dynascope.compiler.lab import profile as profiles
 from dynascope.compiler.report import Frame, Profile, Report, Summary
-from dynascope.compiler.retrace import retracing
 from dynascope.widgets.features.run_time import verdict_words
 
 LOG: list[int] = []
@@ -86,18 +84,6 @@ def test_calls_are_timed_as_in_a_loop_from_the_same_state(monkeypatch: pytest.Mo
     assert len({id(x) for x, _ in seen}) < len(seen) / 2
 
 
-def test_gradients_are_those_of_the_one_call() -> None:
-    weight = torch.nn.Parameter(torch.ones(3))
-
-    def step(x: torch.Tensor) -> None:
-        (weight * x).sum().backward()
-
-    report = dynascope.explain(step, backend="eager", profile=2)(torch.full((3,), 2.0))
-    assert report.profile is not None, report.notes
-    assert weight.grad is not None
-    assert weight.grad.tolist() == [2.0, 2.0, 2.0]
-
-
 def test_what_no_one_can_undo_is_said_before_the_call_which_is_repeated_few_times(tmp_path: Any) -> None:
     path = tmp_path / "log"
 
@@ -159,13 +145,6 @@ def test_a_fault_in_reading_the_profile_is_a_note(monkeypatch: pytest.MonkeyPatc
         assert f"{what}: ValueError: no call in the profiler's trace" in report.notes
 
 
-def test_without_profile_nothing_is_profiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.profiler, "profile", lambda *args, **options: pytest.fail("profiled"))
-    report = dynascope.explain(lambda x: x + 1, backend="eager")(torch.ones(2))
-    assert report.profile is None
-    assert report.to_dict()["profile"] is None
-
-
 class Tty(io.StringIO):
     """A stream that says it is a terminal."""
 
@@ -219,47 +198,6 @@ def test_no_wrapper_stays_around_a_graph() -> None:
     left = [v for k, v in f.__globals__.items() if k.startswith("__compiled_fn_")]
     assert not [v for v in left if "marked_graphs" in getattr(v, "__qualname__", "")]
     assert not torch.autograd.profiler._is_profiler_enabled
-
-
-def test_functions_that_a_run_makes_have_the_code_that_they_would_have_without_it() -> None:
-    made: list[Any] = []
-
-    def f(x: torch.Tensor) -> torch.Tensor:
-        made.append(lambda y: y + 1)
-        return x * 2
-
-    torch.compile(f, backend="eager")(torch.ones(2))  # Dynamo knows it: it gets another code object for a run
-    dynascope.explain(f, backend="eager", profile=1)(torch.ones(2))
-    codes = [c for c in f.__code__.co_consts if hasattr(c, "co_code")]
-    assert [function.__code__ is codes[0] for function in made] == [True, True]
-    assert made[1](1) == 2
-
-
-# inside: the code that a run has made new to Dynamo, with the functions made of it
-def test_only_functions_that_a_run_has_made_are_searched_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    made, searched = [], []
-    search = gc.get_referrers
-
-    def counted(*objects: Any) -> list[Any]:
-        searched.append(len(objects))
-        return search(*objects)
-
-    def f(keep: bool) -> None:
-        inner = lambda y: y + 1  # noqa: E731
-        if keep:
-            made.append(inner)
-
-    monkeypatch.setattr(gc, "get_referrers", counted)
-    monkeypatch.setattr(
-        sys, "getrefcount", lambda value: 1
-    )  # a count shows nothing: Python 3.14 leaves out borrowed references
-    own = [code for code in f.__code__.co_consts if hasattr(code, "co_code")]
-    for keep in (False, True):
-        with retracing() as trace_anew:
-            trace_anew(f)
-            f(keep=keep)
-    assert searched == [1]  # one code object, once
-    assert made[0].__code__ is own[0]
 
 
 def test_what_check_puts_around_a_call_is_not_measured() -> None:
@@ -319,12 +257,6 @@ def test_where_the_time_goes_is_unknown_if_the_profiled_calls_were_disturbed() -
     assert "under torch.profiler (4.5 ms a call): unknown" in str(report)
     measured.compiled = [2e-3] * 5
     assert profiled(measured).shares
-
-
-def test_the_time_under_the_profiler_is_that_of_the_call_whose_parts_are_shown() -> None:
-    calls = [profiles.Event(profiles.CALL, "cpu", start, end) for start, end in ((0, 1_000_000), (2_000_000, 9_000_000))]
-    found = profiled(profiles.Measurement(events=calls, compiled=[1e-3] * 3))
-    assert found.profiled_seconds == pytest.approx(sum(s.duration for s in found.segments))
 
 
 def test_which_is_faster_is_unclear_where_times_vary_by_more_than_they_differ() -> None:

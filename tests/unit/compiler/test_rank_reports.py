@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import itertools
 import json
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 import referencing
 
 from dynascope.compiler.ranks import Rank, RankRecord, RanksReport, merge
-from dynascope.compiler.ranks.structure import Normal, record_of
+from dynascope.compiler.ranks.structure import record_of
 from dynascope.compiler.report import Break, FailedGuard, Failure, Frame, Graph, Node, Recompile, Report, Summary
 from dynascope.compiler.report.comparison import ExpectationFailed
 from tools import generated
@@ -163,24 +162,6 @@ def test_a_planted_difference_is_found_where_it_is(name: str) -> None:
         report.expect("ranks=alike")
 
 
-def test_the_first_of_several_differences_is_named() -> None:
-    for first, second in itertools.combinations(PLANTED.values(), 2):
-        if {"function", "skip", "error"} & {first[1], second[1]} or first[2] == second[2]:
-            continue  # at one step, or with a change that hides the other
-
-        def both(report: Report, first: Any = first, second: Any = second) -> None:
-            second[0](report)
-            first[0](report)
-
-        try:
-            found = with_difference(both).differences[0]
-        except (AssertionError, IndexError):
-            continue  # the two changes exclude each other
-        kinds = {change[1]: change[2] for change in (second, first)}
-        if "collective" not in kinds:  # a later stage of a graph counts after what Dynamo did
-            assert found.step == min(first[2], second[2])
-
-
 def test_a_thousand_ranks_that_are_alike_are_one_group(monkeypatch: pytest.MonkeyPatch) -> None:
     """Times, ids, paths, addresses, devices, names of process groups and values of failed guards are each rank's own."""
     records = []
@@ -274,29 +255,6 @@ def test_settings_versions_and_variables_are_compared() -> None:
     assert not report.alike  # another torch compiles other code
 
 
-def test_a_recompile_of_the_other_ranks_has_their_place() -> None:
-    """Where the odd rank compiles another function instead."""
-
-    def other(report: Report) -> None:
-        no_recompile(report)
-        report.frames.append(Frame(id="f3", compile_id="3/0", name="last", code_name="last", file="/other.py", line=70, rank=2))
-
-    difference = with_difference(other).differences[0]
-    assert (difference.kind, difference.place_of, difference.file, difference.line) == ("recompile", "reference", FILE, 10)
-
-
-def test_a_variable_that_one_rank_alone_has_is_a_difference() -> None:
-    records = [record(made(rank), rank, environment={"NCCL_DEBUG": "INFO"} if rank == 0 else {}) for rank in range(3)]
-    records.append(record(made(3), 3))  # from a log: its environment is not known
-    [difference] = merge(records).differences
-    assert (difference.subject, difference.ranks, difference.value, difference.reference) == (
-        "NCCL_DEBUG",
-        [0],
-        "INFO",
-        "not set",
-    )
-
-
 def test_a_slow_rank_is_named_with_what_the_others_waited() -> None:
     records = [record(made(rank), rank) for rank in range(8)]
     records[5].rank.seconds[1] = 30.0
@@ -343,8 +301,3 @@ def test_expectations_hold_for_each_group() -> None:
         report.expect("")
     with pytest.raises(ValueError, match="cannot expect 'ranks=3'"):
         report.expect("ranks=3")
-
-
-def test_folders_with_numbers_are_removed_too() -> None:
-    texts = {Normal().text(f"skipped in /local/rank{rank}/123456789{rank}/x.py") for rank in range(2)}
-    assert texts == {"skipped in x.py"}

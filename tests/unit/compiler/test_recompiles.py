@@ -10,8 +10,6 @@ import pytest
 import torch
 import torch.utils.checkpoint
 
-from dynascope.compiler.builder.events import Event, Trace
-from dynascope.compiler.builder.report_builder import build_report
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.report import Report
 from dynascope.widgets.features.recompiles import recompile_words
@@ -84,14 +82,6 @@ class Counts(torch.nn.Module):
         return x * self.steps
 
 
-def test_the_compilers_hint_on_an_integer_of_a_module_is_shown() -> None:
-    module = Counts()
-    module.steps = 0
-    counts = torch.compile(module, backend="eager")
-    report = seen(lambda: (counts(torch.ones(2)), counts(torch.ones(2))))
-    assert "the compiler's hint: torch._dynamo.config.allow_unspec_int_on_nn_module = True" in " ".join(str(report).split())
-
-
 class CountsRows(Counts):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return super().forward(x) + self.steps
@@ -106,30 +96,6 @@ def test_the_compilers_hint_stands_below_the_integer_that_it_is_for() -> None:
     assert "x had another size" in size
     assert "the compiler's hint" not in size
     assert "the compiler's hint" in integer
-
-
-def test_a_version_without_a_graph_is_one_of_the_versions() -> None:
-    def prints(x: torch.Tensor, first: bool) -> torch.Tensor:
-        if first:
-            torch._dynamo.graph_break()
-        return x * 2
-
-    compiled = torch.compile(prints, backend="eager")
-    report = seen(lambda: (compiled(torch.ones(2), False), compiled(torch.ones(2), True)))
-    assert [r.entries for r in report.recompiles] == [2]
-
-
-def test_in_a_log_a_version_of_torchs_wrapper_is_one_of_the_versions() -> None:
-    """Torch's `inner` around a module has guards and no graph, if the module breaks in its own loop."""
-    code = {"co_name": "inner", "co_filename": torch._dynamo.external_utils.__file__, "co_firstlineno": 67, "guard_count": 5}
-    [recompile] = build_report([
-        Trace({"dynamo_start": {}}, None, compile_id="0/0"),
-        Trace({"compilation_metrics": {**code, "cache_size": 0}}, None, compile_id="0/0"),
-        Trace({"artifact": {"name": "recompile_reasons"}}, "0/0: L['k'] == 1", compile_id="0/1"),
-        Trace({"dynamo_start": {}}, None, compile_id="0/1"),
-        Trace({"compilation_metrics": {**code, "cache_size": 1}}, None, compile_id="0/1"),
-    ]).recompiles  # fmt: skip
-    assert recompile.entries == 2
 
 
 def test_a_changed_global_and_a_new_type_are_reasons_in_words() -> None:
@@ -175,93 +141,6 @@ def test_both_lengths_of_a_dict_and_of_a_list_are_in_the_words() -> None:
         assert [recompile_words(r) for r in report.recompiles] == [
             [f"items had length 1 when it was compiled, and has {len(two)} now"]
         ]
-
-
-def test_after_a_nested_call_a_recompile_belongs_to_the_call_in_progress() -> None:
-    inner = torch.compile(lambda x: x + 1, backend="eager")
-
-    @torch._dynamo.disable
-    def between(x: torch.Tensor) -> None:
-        for _ in range(3):
-            inner(x)
-
-    def top(x: torch.Tensor, n: int) -> torch.Tensor:
-        between(x)
-        return x * n
-
-    compiled = torch.compile(top, backend="eager")
-    report = seen(lambda: (compiled(torch.ones(2), 2), compiled(torch.ones(2), 3)))
-    assert [r.call for r in report.recompiles] == [2]
-
-
-def test_a_recompile_in_compiled_autograd_has_the_compile_whose_guard_failed() -> None:
-    factor = 3
-
-    def scale(grad: torch.Tensor) -> torch.Tensor:
-        return grad * factor
-
-    def call() -> None:
-        nonlocal factor
-        with torch._dynamo.compiled_autograd._enable(torch.compile(backend="eager")):
-            for number in (3, 4):
-                factor = number
-                x = torch.ones(2, requires_grad=True).sin()
-                x.register_hook(scale)
-                x.sum().backward()
-
-    report = seen(call)
-    (guard,) = report.recompiles[0].failed_guards
-    assert guard.compile_id == next(f.compile_id for f in report.frames if f.kind == "autograd")
-    assert "!" not in guard.text + str(guard.source)
-    assert guard.at is not None
-    assert "grad * factor" in guard.at.source
-
-
-@pytest.mark.parametrize("refused", [False, True])
-@pytest.mark.parametrize("reset", [False, True])
-def test_after_a_reset_no_version_from_before_it_is_taken(reset: bool, refused: bool) -> None:
-    """Made by hand: the first compile after the reset is not recorded, and had the same id as one before."""
-
-    def compiled(compile_id: str, function: str) -> list[Event]:
-        code = {"co_name": function, "co_filename": f"{function}.py", "co_firstlineno": 1}
-        guards = "| +- GuardManager: source=L['k']\n| | +- EQUALS_MATCH: L['k'] == 1  # return x * k  # first.py:2 in first"
-        records = {"dynamo_start": None, "dynamo_cpp_guards_str": guards, "compilation_metrics": None}
-        return [
-            Trace({name: code if name.startswith("comp") else {}}, text, compile_id=compile_id)
-            for name, text in records.items()
-        ]
-
-    reasons = Trace({"artifact": {"name": "recompile_reasons"}}, "0/0: L['k'] == 1", compile_id="0/1")
-    refusal = Trace({"compilation_metrics": {"fail_reason": "recompile_limit reached"}}, compile_id="0/1")
-    report = build_report([
-        *compiled("0/0", "first"), *compiled("1/0", "second"), *(compiled("1/0", "second") if reset else []),
-        reasons, *([refusal] if refused else compiled("0/1", "first")),
-    ])  # fmt: skip
-    places = [(report.frame(r.frame).name, r.failed_guards[0].at is not None) for r in report.recompiles]
-    assert places == ([] if reset and refused else [("first", not reset)])
-    cut = build_report([*compiled("0/0", "first"), reasons])  # a log that ends before the compile starts
-    assert [(cut.frame(r.frame).status, r.refused_by) for r in cut.recompiles] == [("unfinished", None)]
-
-
-@pytest.mark.parametrize(
-    ("words", "limit"),
-    [
-        ("accumulated_recompile_limit reached", 256),  # torch 2.9
-        ("recompile_limit reached with fullgraph=True", 8),
-        ("exceeding the accumulated_recompile_limit cache size limit (currently set to 300)", 300),
-    ],
-)
-def test_the_limit_that_refused_a_recompile_is_named(words: str, limit: int) -> None:
-    config = '{"recompile_limit": 8, "accumulated_recompile_limit": 256}'
-    metrics = {"fail_reason": words, "dynamo_config": config}
-    code = {"co_name": "f", "co_filename": "f.py", "co_firstlineno": 1}
-    first = [{"dynamo_start": {}}, {"compilation_metrics": code}]
-    [recompile] = build_report([
-        *(Trace(record, None, compile_id="0/0") for record in first),
-        Trace({"artifact": {"name": "recompile_reasons"}}, "0/0: L['k'] == 1", compile_id="0/1"),
-        Trace({"compilation_metrics": metrics}, compile_id="0/1"),
-    ]).recompiles  # fmt: skip
-    assert (recompile.refused_by, recompile.limit) == (words.replace("exceeding the ", "").split()[0], limit)
 
 
 class _Base(torch.nn.Module):

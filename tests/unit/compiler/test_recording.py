@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import gc
-import json
 import linecache
-import threading
 import weakref
 from pathlib import Path
 from typing import Any
@@ -16,13 +14,11 @@ import torch._dynamo
 import torch._logging._internal
 
 import dynascope
-from dynascope.compiler.builder import guards
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.capture.torch_private import caches, hook_installer, hooks
 from dynascope.compiler.compiling import compile as compile_with_flag
 from dynascope.compiler.driver import explain
 from dynascope.compiler.report import Report
-from dynascope.compiler.retrace import retracing
 
 
 @pytest.fixture(autouse=True)
@@ -114,20 +110,6 @@ def test_recordings_nest_and_end_in_any_order() -> None:
     assert second.report.summary.graphs == 4
 
 
-def test_each_of_nested_recordings_has_its_calls() -> None:
-    compiled = torch.compile(broken, backend="eager")
-    compiled(torch.ones(2))
-    with observe() as outer:
-        reports = []
-        for _ in range(2):
-            compiled(torch.ones(2))
-            with observe() as inner:
-                compiled(torch.ones(2))
-            reports.append(inner.report)
-    for report in (*reports, outer.report):
-        assert ([f.name for f in report.frames if f.status == "cached"], report.compiled) == (["broken", "broken"], ["broken"])
-
-
 def test_reset_in_the_users_code() -> None:
     with observe() as recording:
         torch.compile(broken, backend="eager")(torch.ones(2))
@@ -137,31 +119,6 @@ def test_reset_in_the_users_code() -> None:
     assert [f.compile_id for f in report.frames] == ["0/0", "1/0", "0/0", "1/0"]
     assert len({f.id for f in report.frames}) == 4
     assert [len(b.hits) for b in report.breaks] == [2]
-
-
-def test_frames_of_other_threads_are_foreign() -> None:
-    def work() -> None:
-        torch.compile(broken, backend="eager")(torch.ones(2))
-
-    with observe() as recording:
-        thread = threading.Thread(target=work)
-        thread.start()
-        thread.join()
-    assert recording.report.frames
-    assert all(f.foreign for f in recording.report.frames)
-
-
-def test_a_hook_that_does_not_fit_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    def gone(_: Any) -> Any:
-        raise AttributeError("no such thing in this torch")
-
-    monkeypatch.setitem(hooks.POINTS, "graph ends", gone)
-    with observe() as recording:
-        torch.compile(broken, backend="eager")(torch.ones(2))
-    report = recording.report
-    assert "no such thing" in str(report.hooks["graph ends"])
-    assert [(b.line, b.outcome) for b in report.breaks] == [(broken.__code__.co_firstlineno + 2, "resumed")]
-    assert report.breaks[0].error_on_graph_break is None  # only that hook knows
 
 
 @pytest.mark.parametrize("name", sorted(hooks.POINTS))
@@ -210,18 +167,6 @@ def test_code_compiled_before_is_cached_and_never_without_breaks() -> None:
     assert report.summary.graphs == 2
     assert "graph breaks unknown" in report.headline()
     assert "0 graph breaks" not in report.headline()
-
-
-def test_an_old_version_of_a_resume_function_counts_beside_a_new_one_which_is_the_same_function() -> None:
-    compiled = torch.compile(broken, backend="eager", dynamic=False)
-    compiled(torch.ones(2))
-    with observe() as recording:
-        compiled(torch.ones(2))
-        compiled(torch.ones(3))
-    report = recording.report
-    kinds = [(f.kind, f.status) for f in report.frames]
-    assert kinds == [(kind, status) for status in ("compiled", "cached") for kind in ("function", "resume")]
-    assert (report.summary.graphs, report.summary.resumes, report.summary.cached) == (4, 1, 2)
 
 
 def test_an_old_version_that_ran_counts_beside_a_new_one_and_its_breaks_are_unknown() -> None:
@@ -304,22 +249,6 @@ def test_an_unrolled_loop_is_told() -> None:
     ]
 
 
-def test_fresh_restores_under_exceptions() -> None:
-    torch.compile(broken, backend="eager")(torch.ones(2))
-    code = broken.__code__
-
-    def interrupted() -> None:
-        with retracing() as trace_anew:
-            trace_anew(broken)
-            assert broken.__code__ is not code
-            assert broken.__code__.co_code == code.co_code
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    assert broken.__code__ is code
-
-
 NET = """
 class Net(torch.nn.Module):
     def __init__(self):
@@ -382,34 +311,6 @@ def test_a_report_says_the_same_whenever_it_is_read(tmp_path: Path) -> None:
         _ = later.frames[0].guard_lines  # type: ignore[attr-defined]
 
 
-def test_a_text_summary_reads_no_guards_and_is_the_same_after_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    def f(x: torch.Tensor) -> torch.Tensor:
-        x = x + 1
-        torch._dynamo.graph_break()
-        return x.sin()
-
-    with observe() as recording:
-        torch.compile(f, backend="eager")(torch.ones(3))
-    report = recording.report
-    with monkeypatch.context() as patched:
-        patched.setattr(guards, "read_tree", lambda *_: pytest.fail("guards are read"))
-        text = str(report)
-    assert "torch._dynamo.graph_break()" in text
-    assert any(site.guards for site in report.frames[0].guard_sites)
-    assert str(report) == text
-
-
-def test_a_report_of_forty_breaks_is_small() -> None:
-    lines = ["def many(x):"]
-    for i in range(40):
-        lines += [f"    x = x + {i}", "    torch._dynamo.graph_break()"]
-    space: dict[str, Any] = {"torch": torch}
-    exec("\n".join([*lines, "    return x"]), space)
-    report = explain(space["many"], backend="eager")(torch.ones(2))
-    assert report.summary.breaks == 40
-    assert len(json.dumps(report.to_dict())) < 500_000
-
-
 def test_bytecode_is_kept_only_on_request() -> None:
     torch.compile(broken, backend="eager")(torch.ones(2))  # torch's own handler leaves at the first record
     assert [f.bytecode for f in explain(broken, backend="eager")(torch.ones(2)).frames] == [None, None]
@@ -440,23 +341,6 @@ def test_a_log_that_the_user_asked_for_gets_every_record() -> None:
     (size,) = recording.report.frames[0].symbols  # torch makes these records then, and interns the names of files
     assert size.at is not None
     assert (size.at.file, size.at.function) == (__file__, "broken")
-
-
-@pytest.mark.skipif(torch.__version__.startswith(("2.9", "2.11")), reason="there a reason can stand in the traceback alone")
-def test_dynamos_own_traceback_which_no_report_has_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    import traceback
-
-    made: list[str] = []
-
-    def format_exc() -> str:
-        made.append("Traceback (most recent call last): of Dynamo's own")
-        return made[-1]
-
-    monkeypatch.setattr(traceback, "format_exc", format_exc)
-    (found,) = explain(broken, backend="eager")(torch.ones(2)).breaks
-    assert made == []
-    assert found.text.startswith("Graph break in user code at ")
-    assert "User code traceback" not in found.text
 
 
 def test_progress_tells_what_is_compiled() -> None:
@@ -532,23 +416,6 @@ def test_a_backend_of_the_users_gets_mode_and_options() -> None:
     explain(lambda x: x + 2, backend=backend, mode="mine")(torch.ones(2))
     explain(lambda x: x + 3, backend="eager", options={"guard_filter_fn": keep_all})(torch.ones(2))
     assert got == [{"options": {"level": 3}}, {"mode": "mine"}]
-
-
-def test_each_resume_function_of_a_chain_knows_its_line_and_the_line_of_its_own_break() -> None:
-    def chain(x: torch.Tensor) -> torch.Tensor:
-        x = x + 1
-        torch._dynamo.graph_break()
-        x = x + 2
-        torch._dynamo.graph_break()
-        x = x + 3
-        torch._dynamo.graph_break()
-        return x + 4
-
-    report = explain(chain, backend="eager")(torch.ones(3))
-    lines = [b.line for b in report.breaks]
-    assert len(lines) == 3
-    assert [h.line for b in report.breaks for h in b.hits] == lines
-    assert [f.resume.line for f in report.frames if f.resume] == lines  # what is left of a break's own line comes first
 
 
 def test_a_frame_that_is_still_compiling_is_unfinished() -> None:

@@ -90,29 +90,6 @@ def test_a_call_that_cannot_be_repeated(setup: str, call: str, why: str) -> None
     world.get("file", file).close()
 
 
-def test_what_a_traceback_and_a_module_lead_to_is_not_followed() -> None:
-    def fails() -> None:
-        numbers = iter([1, 2])
-        raise ValueError(next(numbers))
-
-    class Named(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.input = torch.nn.Linear(1, 1)
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            input = self.input(x)
-            return input + 1
-
-    caught = []
-    try:
-        fails()
-    except ValueError as error:
-        caught.append(error)
-    assert refusal(lambda x: (x, caught)) == ""
-    assert refusal(Named()) == ""
-
-
 # -- what is said before the call, and after it --------------------------------------------------------------------------
 
 
@@ -222,18 +199,6 @@ def test_only_the_output_of_the_repeated_calls_is_held_back(capsys: pytest.Captu
     assert told.out.count("of it") == told.out.count("bytes") == 1
 
 
-def test_arrays_in_files_are_restored(tmp_path: Path) -> None:
-    written = np.memmap(tmp_path / "data.bin", np.float32, "w+", shape=(4,))
-    only_read = np.memmap(tmp_path / "data.bin", np.float32, "r")
-
-    def f(x: torch.Tensor, data: Any) -> torch.Tensor:
-        written[0] += 1
-        return x + float(data[0])
-
-    assert notes(f, torch.ones(1), only_read[1:]) == []
-    assert written[0] == 1
-
-
 # -- copies of arguments -------------------------------------------------------------------------------------------------
 
 
@@ -287,14 +252,6 @@ def test_an_argument_that_was_computed_can_be_changed_in_place_by_each_call() ->
     weight = torch.ones(3, requires_grad=True)
     report = dynascope.explain(lambda h: h.add_(1) * 2, backend="aot_eager", profile=2)(weight * 2)
     assert report.profile is not None, report.notes
-
-
-def test_an_inference_tensor_stays_one() -> None:
-    with torch.inference_mode():
-        of_inference = torch.ones(3)
-    report = dynascope.explain(lambda x: x * 2, backend="eager", profile=1)(of_inference)
-    assert report.profile is not None
-    assert [segment.graph for segment in report.profile.segments if segment.kind == "graph"] == ["g0"]
 
 
 def test_what_is_logged_in_a_repeated_call_reaches_nobody() -> None:

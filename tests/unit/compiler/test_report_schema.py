@@ -18,7 +18,6 @@ import dynascope
 from dynascope.cli import main
 from dynascope.compiler.report import InlinedFunction, Report
 from dynascope.runs.display import Display
-from dynascope.widgets.features.recompiles import guard_words
 from dynascope.widgets.model import view_model
 from tools import generated
 
@@ -109,33 +108,11 @@ def test_other_schemas_are_refused(number: Any) -> None:
         Report.from_dict({"schema": number})
 
 
-def test_deep_data_is_one_line() -> None:
-    deep: Any = []
-    for _ in range(100_000):
-        deep = [deep]
-    with pytest.raises(ValueError, match=r"Expected `object`, got `array` - at `\$\.frames\[0\]`$"):
-        Report.from_dict({"schema": 2, "frames": deep})
-
-
 def test_unknown_keys_are_passed_over() -> None:
     report = Report.from_dict(
         {"schema": 2, "weather": 3, "summary": {"graphs": 1, "moons": 2}, "previous": {}, "loaded": False}
     )
     assert (report.summary.graphs, report.previous, report.loaded) == (1, None, True)
-
-
-def test_a_recompiles_guards_are_facts() -> None:
-    def f(x: Any, n: int) -> Any:
-        return x * n
-
-    torch._dynamo.reset()
-    compiled = torch.compile(f, backend="eager", dynamic=False)
-    with dynascope.observe() as recording:
-        compiled(torch.ones(3), 2)
-        compiled(torch.ones(4), 2)
-    (guard,) = recording.report.recompiles[0].failed_guards
-    assert (guard.kind, guard.source, guard.dimension, guard.before, guard.now) == ("size", "x", 0, "3", "4")
-    assert guard_words(guard) == "x had another size in dimension 0: 3 before, 4 now"
 
 
 class Block(torch.nn.Module):

@@ -87,19 +87,6 @@ def test_a_call_that_cannot_be_repeated_says_nothing() -> None:
     assert any(note.startswith("second call: not traced: it can reach a generator") for note in report.notes)
 
 
-def test_a_call_that_raises_when_it_is_repeated_says_nothing() -> None:
-    def once(x: torch.Tensor, done: set[str] = set()) -> torch.Tensor:  # noqa: B006
-        torch._dynamo.graph_break()
-        if done:
-            raise RuntimeError("twice")
-        done.add("x")
-        return x + 1
-
-    report = dynascope.explain(once, backend="eager", second_call=True)(torch.ones(3))
-    assert first_only(report) == [None]
-    assert any("raised RuntimeError: twice" in note for note in report.notes)
-
-
 def test_an_interrupt_ends_the_second_call_and_leaves_the_report() -> None:
     def once(x: torch.Tensor, done: set[str] = set()) -> torch.Tensor:  # noqa: B006
         torch._dynamo.graph_break()

@@ -135,14 +135,6 @@ def test_a_step_of_training_shows_each_backward_with_its_graph() -> None:
     assert wrappers == [48, 48, None, None]
 
 
-def test_a_profile_goes_through_json() -> None:
-    events, report = recorded("eager_cpu")
-    assert report.to_dict()["profile"] is None
-    report.profile = profile_of(events, report)
-    again = Report.from_dict(json.loads(json.dumps(report.to_dict())))
-    assert again == report
-
-
 # -- made-up events ---------------------------------------------------------------------------------------------
 
 
@@ -200,12 +192,6 @@ def test_the_cost_is_the_gap_the_lookup_and_the_prologue_but_no_tensor_op() -> N
     assert "tensor ops in the gap" in cost_method(cost)
 
 
-def test_an_operation_inside_one_of_its_own_name_is_counted_once() -> None:
-    nested = [event("aten::where", 300, 400), event("aten::where", 310, 390), event("aten::where", 420, 440)]
-    (call,) = read_calls([*a_call(), *nested], one_break())
-    assert [p.ops["aten::where"][1] for p in call.slices if p.ops] == [2]
-
-
 def test_the_profilers_own_time_is_no_cost_and_costs_never_exceed_the_call() -> None:
     def cost(own: float, events: list[Event]) -> tuple[float, float]:
         (found,) = profile_of(events, one_break(), own).breaks
@@ -243,13 +229,6 @@ def test_a_skipped_frame_has_no_cost_that_is_known() -> None:
     assert cost.eager_seconds == pytest.approx(1000e-9)
     assert cost_method(cost).startswith("unknown")
     assert profile.segments[0].frame == "f0"
-
-
-def test_compiled_code_that_the_report_lacks_is_said() -> None:
-    events = [event(CALL, 0, 100), event("Torch-Compiled Region: 9/0", 10, 90), event("dynascope graph z", 20, 80)]
-    profile = profile_of(events, Report())
-    assert "9/0" in profile.notes[0]
-    assert [s.label for s in profile.segments if s.kind == "graph"] == ["compiled code the report lacks (9/0)"]
 
 
 def test_no_call_is_an_error() -> None:
@@ -408,22 +387,6 @@ def test_a_chrome_trace_of_a_gpu_is_read() -> None:
     assert [e.thread for e in trees(events)] == [5]
 
 
-def test_a_chrome_trace_of_an_xpu_is_read() -> None:
-    """Its kernels name a queue in place of a stream, and newer profilers tell of the driver's calls, too."""
-    common = {"ph": "X", "pid": 1, "tid": 5, "ts": 10, "dur": 2}
-    trace = {"traceEvents": [
-        {**common, "cat": "xpu_runtime", "name": "urEnqueueKernelLaunch", "args": {"correlation": 7}},
-        {**common, "cat": "xpu_driver", "name": "zeCommandListAppendLaunchKernel", "args": {"correlation": 7}},
-        {**common, "cat": "kernel", "name": "k", "tid": 2, "args": {"correlation": 7, "device": 0, "sycl queue": 2}},
-        {**common, "cat": "xpu_runtime", "name": "urQueueFinish", "ts": 20, "args": {"correlation": 8}},
-    ]}  # fmt: skip
-    events = plain_events(trace)
-    assert [(e.kind, e.thread) for e in events] == [
-        ("runtime", 5), ("runtime", 5), ("kernel", "stream 2"), ("runtime", 5),
-    ]  # fmt: skip
-    assert [e.is_wait for e in trees(events)] == [False, True]
-
-
 # -- compiled code that the report lacks -----------------------------------------------------------------------------------
 
 
@@ -453,14 +416,6 @@ def test_the_backward_of_a_graph_that_the_report_lacks() -> None:
     (call, *_) = read_calls(renamed(events, frame.compile_id, f"{frame.compile_id.split('/')[0]}/7"), report)
     labels = [p.label for p in call.slices if p.kind == "graph" and p.graph is None]
     assert labels == [f"{what}compiled code the report lacks (1/7)" for what in ("", "backward of ")]
-
-
-def test_in_compiled_autograd_a_version_that_the_report_lacks_is_of_its_own_function() -> None:
-    events, report = recorded("training_cpu")
-    for frame in report.frames:
-        frame.compile_id = frame.compile_id and f"!0/{frame.compile_id}"
-    (call, *_) = read_calls(renamed(events, "1/0", "!0/1/7"), report)
-    assert {p.frame for p in call.slices if p.label == "compiled code the report lacks (!0/1/7)"} == {"f1"}
 
 
 @pytest.mark.skipif(not NOTICES_ATTRIBUTES, reason="plain torch runs the old code; see torch_versions.md")

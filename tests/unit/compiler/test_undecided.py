@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import torch
 
-from dynascope.compiler.builder.dynamo_texts import undecided_in
 from dynascope.compiler.driver import explain
 from dynascope.compiler.report import Report, Undecided
 
@@ -41,12 +40,6 @@ def loop(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return x
 
 
-def on_tensor(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    if y.sum() > 3:
-        return x + 1
-    return x * 2
-
-
 def recorded(function: Callable[..., Any], **settings: Any) -> Report:
     return explain(function, backend="eager", **settings)(torch.ones(3), torch.tensor(4))
 
@@ -73,24 +66,3 @@ def test_a_loop_says_which_number_it_needs() -> None:
     report = recorded(loop)
     assert report.breaks[0].undecided == Undecided(expression="u0", needed="integer")
     assert "Tracing needed to know the value of u0" in str(report)
-
-
-def test_other_breaks_have_none() -> None:
-    report = recorded(on_tensor)
-    assert [b.undecided for b in report.breaks] == [None]
-    assert report.breaks[0].undecided is None
-
-
-def test_the_checks_are_those_that_torch_suggests() -> None:
-    from collections import defaultdict
-
-    import sympy
-    from torch.fx.experimental import symbolic_shapes
-
-    condition = sympy.Symbol("u0", integer=True) > 3
-    said = "Could not guard on data-dependent expression u0 > 3 (unhinted: u0 > 3).  (Size-like symbols: none)"
-    error = symbolic_shapes.GuardOnDataDependentSymNode(condition, said)
-    symbolic_shapes._suggest_torch_checks(error, defaultdict(list, {"u0": ["n"]}))  # as torch.export does
-    found = undecided_in(str(error))
-    assert found is not None
-    assert found.checks == ["torch._check(n > 3)", "torch._check(n <= 3)"]
