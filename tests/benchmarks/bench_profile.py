@@ -4,8 +4,8 @@
    carry clocks of their own, read in the very calls that are profiled; segments must agree within 10 %, and less than
    5 % may be unaccounted for.
 2. Promises: the break that is ranked first is removed in a copy of the code; what the call gains must be what the
-   ranking promised, within 25 %.  Three programs with made-up breaks, and BERT with one put in.  The program and its copy
-   are called in turns, because the machine's load changes.
+   ranking promised, within 25 %.  Three programs with made-up breaks.  The program and its copy are called in turns, because
+   the machine's load changes.
 3. Afterwards: what a call takes before it was profiled, and after.
 """
 
@@ -240,45 +240,6 @@ def counting(x: torch.Tensor, first: bool) -> torch.Tensor:
     return x.relu() @ x
 
 
-class Watching(torch.nn.Module):
-    """A layer whose output somebody looks at."""
-
-    def __init__(self, inner: torch.nn.Module) -> None:
-        super().__init__()
-        self.inner = inner
-
-    def forward(self, x: torch.Tensor, first: bool = False) -> torch.Tensor:
-        x = self.inner(x)
-        if WATCHING[0]:
-            describe(x)
-        return x
-
-
-WATCHING = [True]
-SEEN: list[str] = []
-
-
-@torch.compiler.disable
-def describe(x: torch.Tensor) -> None:
-    SEEN[:] = [f"{value:.2e}" for row in x[0, :16].tolist() for value in row]
-
-
-def bert() -> Callable[[torch.Tensor, bool], Any]:
-    """A small BERT of random weights; what its second layer gives is written down."""
-    from transformers import BertConfig, BertModel
-
-    config = BertConfig(
-        hidden_size=128, num_hidden_layers=4, num_attention_heads=4, intermediate_size=256, attn_implementation="eager"
-    )
-    model = BertModel(config).eval()
-    model.encoder.layer[1].output.dense = Watching(model.encoder.layer[1].output.dense)
-
-    def run_bert(ids: torch.Tensor, first: bool) -> Any:
-        return model(ids).last_hidden_state
-
-    return run_bert
-
-
 def copied(program: Callable[..., Any]) -> Callable[..., Any]:
     """The same function to Python, another one to the compiler."""
     assert isinstance(program, types.FunctionType)
@@ -288,7 +249,6 @@ def copied(program: Callable[..., Any]) -> Callable[..., Any]:
 
 def one_call(compiled: Callable[..., Any], x: torch.Tensor, first: bool) -> float:
     """Seconds of a call, the caches warm."""
-    WATCHING[0] = first
     for _ in range(WARM):
         compiled(x, first)
     start = time.perf_counter()
@@ -314,7 +274,6 @@ def promise(name: str, program: Callable[..., Any], x: torch.Tensor, backend: st
     and compares; the median of the turns' ratios counts.
     """
     torch._dynamo.reset()
-    WATCHING[0] = True
     settings = Settings(backend=backend)
     fixed = torch.compile(copied(program), backend=backend)
     measured, gains = [], []
@@ -327,7 +286,6 @@ def promise(name: str, program: Callable[..., Any], x: torch.Tensor, backend: st
         gained(broken, fixed, x)  # compiles
         for _ in range(TURNS):
             gains.append(gained(broken, fixed, x))
-            WATCHING[0] = True
             measured.append(profile.measure(recorded, 5))
     report = run.report
     promised = []
@@ -395,13 +353,12 @@ def main() -> None:
         failed += sum(not r.passes for r in rows) + (unaccounted >= 0.05)
         out += [f"## Known parts, {backend}", "", *table(rows, "stopwatch", "profile"), ""]
         out += [f"Unaccounted for: {unaccounted:.1%} of the call (limit 5 %).", ""]
-    x, ids = torch.rand(64, 64), torch.randint(0, 1000, (2, 32))
+    x = torch.rand(64, 64)
     for backend in ("inductor", "eager"):
         rows = [
             promise("a nap", napping, x, backend, "sleep"),
             promise("16 layers", many_layers, x, backend, "graph_break"),
             promise("Python between", counting, x, backend, "spend"),
-            promise("BERT", bert(), ids, backend, "describe"),
         ]
         failed += sum(not r.passes for r in rows)
         out += [f"## Removing the break ranked first, {backend}", "", *table(rows, "promised", "gained"), ""]

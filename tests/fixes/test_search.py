@@ -514,7 +514,7 @@ def holds(report: Report) -> None:
             pass
 
 
-@pytest.mark.parametrize("seconds", [0.05, 0.2, 0.4, 0.8, 1.6])
+@pytest.mark.parametrize("seconds", [0.05, 0.4, 1.6])
 def test_an_interrupt_at_any_moment_leaves_nothing(make: Make, seconds: float) -> None:
     """As in a cell, whose run sends an interrupt again that Python would discard, as in a weak reference's callback."""
     made = make(BRANCH)
@@ -533,7 +533,7 @@ def test_an_interrupt_at_any_moment_leaves_nothing(make: Make, seconds: float) -
     assert torch._dynamo.config.suppress_errors is False
 
 
-@pytest.mark.parametrize("seconds", [0, 0.2, 0.5, 1, 2])
+@pytest.mark.parametrize("seconds", [0, 0.5, 2])
 def test_what_was_found_until_the_time_was_over(make: Make, seconds: float) -> None:
     """A step that only uncovers other breaks is no fix, and nothing is chosen that was not confirmed."""
     f = make("""

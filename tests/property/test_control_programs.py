@@ -31,7 +31,7 @@ from dynascope.compiler import driver
 
 #: a program compiles up to some dozen frames
 FEW = settings(
-    max_examples=examples(10), deadline=None, print_blob=True, suppress_health_check=list(HealthCheck),
+    max_examples=examples(6), deadline=None, print_blob=True, suppress_health_check=list(HealthCheck),
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
 )  # fmt: skip
 

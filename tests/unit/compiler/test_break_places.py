@@ -4,30 +4,19 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 import torch.utils.checkpoint
+from observed import seen
 
 from dynascope.compiler.builder.dynamo_texts import read_break, stack_of, undecided_in
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.driver import explain
-from dynascope.compiler.report import Report, Undecided
+from dynascope.compiler.report import Undecided
 from dynascope.compiler.source.lines import caret_columns, function_at
-
-
-@pytest.fixture(autouse=True)
-def _new_dynamo() -> None:
-    torch._dynamo.reset()
-
-
-def seen(call: Callable[[], Any]) -> Report:
-    with observe() as recording:
-        call()
-    return recording.report
 
 
 def breaking(x: torch.Tensor) -> torch.Tensor:

@@ -20,11 +20,6 @@ from dynascope.compiler.lab.recorded_call import RecordedCall
 INDUCTORS_OWN = "a backend may draw other numbers than eager code"
 
 
-@pytest.fixture(autouse=True)
-def fresh_torch() -> None:
-    torch._dynamo.reset()
-
-
 def checked(function: Callable[..., Any], *args: Any, backend: Any = "eager") -> dict[str, Any]:
     report = dynascope.explain(function, backend=backend, check=True)(*args)
     assert report.check is not None

@@ -30,7 +30,6 @@ def found(line: int, source: str, outcome: str = "resumed", allowed: bool | None
 
 
 def test_an_unedited_second_run_has_an_empty_diff() -> None:
-    torch._dynamo.reset()
     first, second = (explain(one, backend="eager")(torch.ones(2)) for _ in range(2))
     difference = second.diff(first)
     assert not difference
@@ -139,8 +138,6 @@ def test_a_line_that_is_gone_from_the_source_is_fixed_also_in_a_stopped_run() ->
 
 
 def test_breaks_of_code_that_was_compiled_before_a_run_are_neither_fixed_nor_new() -> None:
-    torch._dynamo.reset()
-
     @torch.compile(backend="eager")
     def f(x: torch.Tensor) -> torch.Tensor:
         x = x + 1
@@ -161,7 +158,6 @@ def test_breaks_of_code_that_was_compiled_before_a_run_are_neither_fixed_nor_new
 
 
 def test_merged_and_split_graphs_and_the_times() -> None:
-    torch._dynamo.reset()
     split = explain(one, backend="eager")(torch.ones(2))
     whole = explain(whole_one, backend="eager")(torch.ones(2))
     assert "1 graph (before: 2; merged)" in whole.diff(split).lines
@@ -174,7 +170,6 @@ def whole_one(x: torch.Tensor) -> torch.Tensor:
 
 
 def test_sizes_seen_by_earlier_runs_are_named_as_a_cause() -> None:
-    torch._dynamo.reset()
     compiled = torch.compile(one, backend="eager")
     reports = []
     for size in (3, 4, 5):
@@ -202,7 +197,6 @@ def test_two_equal_breaks_are_paired_in_order() -> None:
 
 
 def test_expectations_tell_what_was_found_and_where() -> None:
-    torch._dynamo.reset()
     report = explain(one, backend="eager")(torch.ones(2))
     report.expect("graphs=2,breaks<=1", resumes=1, skipped=0, recompiles=0, ops=">=2")
     with pytest.raises(ExpectationFailed) as caught:

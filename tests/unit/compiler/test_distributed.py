@@ -115,7 +115,6 @@ def test_collectives_are_nodes_of_their_own_kind(process_group: None) -> None:
 
 
 def test_cuda_graphs_that_were_skipped_are_told_with_the_reason() -> None:
-    torch._dynamo.reset()
     report = explain(broken, backend="cudagraphs")(torch.ones(2))
     for graph in report.graphs:
         assert [note for note in graph.notes if "CUDA graphs were skipped: cpu device" in note] == graph.notes

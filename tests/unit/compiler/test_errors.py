@@ -10,21 +10,10 @@ from typing import Any
 import pytest
 import torch
 import torch.utils.checkpoint
+from observed import seen
 
 from dynascope.compiler.capture.recording import observe
-from dynascope.compiler.report import Report
 from dynascope.widgets.features.breaks import reasons
-
-
-@pytest.fixture(autouse=True)
-def _new_dynamo() -> None:
-    torch._dynamo.reset()
-
-
-def seen(call: Callable[[], Any]) -> Report:
-    with observe() as recording:
-        call()
-    return recording.report
 
 
 def breaking(x: torch.Tensor) -> torch.Tensor:

@@ -16,11 +16,6 @@ from dynascope.compiler.patching import ABSENT, own, patched, put
 from dynascope.compiler.settings import Settings
 
 
-@pytest.fixture(autouse=True)
-def afresh() -> None:
-    torch._dynamo.reset()
-
-
 def broken(x: torch.Tensor) -> torch.Tensor:
     x = x + 1
     torch._dynamo.graph_break()

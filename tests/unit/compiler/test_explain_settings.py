@@ -10,11 +10,6 @@ from dynascope.compiler.capture.torch_private import config
 from dynascope.compiler.driver import explain
 
 
-@pytest.fixture(autouse=True)
-def _new_dynamo() -> None:
-    torch._dynamo.reset()
-
-
 def test_settings_from_python_are_honoured_or_refused() -> None:
     def f(x: torch.Tensor) -> torch.Tensor:
         return x + 1

@@ -13,11 +13,6 @@ import dynascope
 from dynascope.compiler.report import Report, time_text
 
 
-@pytest.fixture(autouse=True)
-def fresh_torch() -> None:
-    torch._dynamo.reset()
-
-
 def fix(function: Any, *args: Any, **settings: Any) -> Report:
     return dynascope.explain(function, backend="eager", fix=True, **{"fix_seconds": 600, **settings})(*args)
 
@@ -120,7 +115,7 @@ def chooses(x: torch.Tensor) -> torch.Tensor:
     return x * 3
 
 
-@pytest.mark.parametrize("end", [0, 1, 4, 12, 40])
+@pytest.mark.parametrize("end", [0, 1, 12])
 def test_each_change_that_is_not_taken_says_truly_why(monkeypatch: pytest.MonkeyPatch, end: int) -> None:
     monkeypatch.setitem(vars(sys), "ticks of the test", {"now": 0, "end": end})
     report = fix(chooses, torch.ones(3))

@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import dis
 import weakref
-from collections.abc import Callable
 from typing import Any
 
-import pytest
 import torch
 import torch.utils.checkpoint
+from observed import seen
 from programs import COLUMNS
 
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.driver import explain
-from dynascope.compiler.report import Report
-
-
-@pytest.fixture(autouse=True)
-def _new_dynamo() -> None:
-    torch._dynamo.reset()
 
 
 class Breaks(torch.nn.Module):
@@ -48,12 +41,6 @@ class Skips(torch.nn.Module):
 
 def line_of(method: Any, further: int) -> int:
     return int(method.__code__.co_firstlineno) + further
-
-
-def seen(call: Callable[[], Any]) -> Report:
-    with observe() as recording:
-        call()
-    return recording.report
 
 
 @torch._dynamo.error_on_graph_break(False)

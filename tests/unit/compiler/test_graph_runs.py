@@ -34,13 +34,6 @@ from dynascope.compiler.report import Graph, GraphRun, Node, Report
 X, W = torch.linspace(-1, 1, 12).reshape(3, 4), torch.linspace(0, 1, 16).reshape(4, 4)
 
 
-@pytest.fixture(autouse=True)
-def _new_dynamo() -> Iterator[None]:
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
-
-
 class Kept:
     """A backend that keeps what it is given: the witness for what the text gives back."""
 

@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-import pytest
 import torch
 import torch.utils.checkpoint
+from observed import seen
 
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.driver import explain
-from dynascope.compiler.report import Report
-
-
-@pytest.fixture(autouse=True)
-def _new_dynamo() -> None:
-    torch._dynamo.reset()
 
 
 def grows(x: torch.Tensor) -> torch.Tensor:
     return (x @ x).sin().sum()
-
-
-def seen(call: Callable[[], Any]) -> Report:
-    with observe() as recording:
-        call()
-    return recording.report
 
 
 def test_a_backward_is_pending_until_it_is_compiled() -> None:

@@ -17,11 +17,6 @@ from dynascope.widgets.features.recompiles import guard_words
 from dynascope.widgets.features.run_time import input_words, inputs_summary
 
 
-@pytest.fixture(autouse=True)
-def fresh_torch() -> None:
-    torch._dynamo.reset()
-
-
 def scaled(x: torch.Tensor, scale: int = 1) -> torch.Tensor:
     x.mul_(2)
     return (x @ x.mT) * scale

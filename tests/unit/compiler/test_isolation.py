@@ -16,11 +16,6 @@ from dynascope.compiler.driver import explain
 from dynascope.compiler.lab.fix.trial import TookTooLong, time_limit
 
 
-@pytest.fixture(autouse=True)
-def _new_dynamo() -> None:
-    torch._dynamo.reset()
-
-
 def grows(x: torch.Tensor) -> torch.Tensor:
     return (x @ x).sin().sum()
 

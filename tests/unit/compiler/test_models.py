@@ -45,18 +45,6 @@ def bert() -> Callable[[], Any]:
     return lambda: compiled(x)
 
 
-def t5() -> Callable[[], Any]:
-    config = transformers.T5Config(d_model=32, d_ff=64, num_layers=1, num_heads=2, d_kv=16, vocab_size=50)
-    compiled, x = torch.compile(transformers.T5Model(config).eval(), backend="eager"), ids()
-    return lambda: compiled(input_ids=x, decoder_input_ids=x)
-
-
-def vit() -> Callable[[], Any]:
-    model = transformers.ViTModel(transformers.ViTConfig(image_size=16, patch_size=8, **SMALL)).eval()
-    compiled, x = torch.compile(model, backend="eager"), torch.randn(1, 3, 16, 16)
-    return lambda: compiled(x)
-
-
 def llama() -> Callable[[], Any]:
     model = transformers.LlamaModel(transformers.LlamaConfig(vocab_size=50, num_key_value_heads=2, **SMALL)).eval()
     compiled, x = torch.compile(model, backend="eager"), ids()
@@ -96,14 +84,9 @@ def recorded(call: Callable[[], Any]) -> tuple[Report, set[tuple[str, int]]]:
     return report, told
 
 
-@pytest.mark.parametrize("model", [bert, t5, vit, llama], ids=lambda m: m.__name__)
+@pytest.mark.parametrize("model", [bert, llama], ids=lambda m: m.__name__)
 def test_one_graph(model: Callable[[], Callable[[], Any]]) -> None:
     report, told = recorded(model())
-    if model is t5 and torch.__version__.startswith(("2.9", "2.11")):  # it cannot copy the configuration of a decoder
-        breaks = [b for b in report.breaks if (b.file, b.line) in told]
-        assert {(b.file, b.line) for b in breaks} == told
-        assert "copy.deepcopy()" in [b.type for b in breaks]
-        return
     assert told == set()
     assert (report.summary.graphs, report.summary.breaks, report.summary.skipped) == (1, 0, 0)
     assert report.compiled[0].endswith("Model")
@@ -175,24 +158,6 @@ def test_everyday_python_tells_every_place_once() -> None:
     report, told = recorded(lambda: compiled(torch.eye(3)))
     assert {(b.file, b.line) for b in report.breaks} == told
     assert len(told) > 2
-
-
-def test_an_optimizer_step() -> None:
-    layer = torch.nn.Linear(4, 4)
-    optimizer = torch.optim.Adam(layer.parameters(), lr=0.1)
-
-    @torch.compile(backend="eager")
-    def step() -> None:
-        optimizer.step()
-
-    def call() -> None:
-        layer(torch.randn(2, 4)).sum().backward()
-        step()
-
-    report, told = recorded(call)
-    assert {(b.file, b.line) for b in report.breaks} == told
-    assert report.compiled == ["step"]
-    assert report.summary.graphs >= 1
 
 
 def test_a_training_loop() -> None:

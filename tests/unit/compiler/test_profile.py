@@ -26,11 +26,6 @@ COUNT = 0
 model = torch.nn.BatchNorm1d(4)
 
 
-@pytest.fixture(autouse=True)
-def fresh_torch() -> None:
-    torch._dynamo.reset()
-
-
 def changes_everything(x: torch.Tensor, state: dict[str, Any]) -> torch.Tensor:
     global COUNT
     COUNT = COUNT + 1

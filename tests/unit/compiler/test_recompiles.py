@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 import torch.utils.checkpoint
+from observed import seen
 
 from dynascope.compiler.capture.recording import observe
-from dynascope.compiler.report import Report
 from dynascope.widgets.features.recompiles import recompile_words
-
-
-@pytest.fixture(autouse=True)
-def _new_dynamo() -> None:
-    torch._dynamo.reset()
-
-
-def seen(call: Callable[[], Any]) -> Report:
-    with observe() as recording:
-        call()
-    return recording.report
 
 
 def test_the_recompile_limit_is_told_and_counts_no_recompile() -> None:

@@ -21,11 +21,6 @@ from dynascope.compiler.driver import explain
 from dynascope.compiler.report import Report
 
 
-@pytest.fixture(autouse=True)
-def _new_dynamo() -> None:
-    torch._dynamo.reset()
-
-
 def broken(x: torch.Tensor) -> torch.Tensor:
     x = x + 1
     torch._dynamo.graph_break()
@@ -347,7 +342,6 @@ def test_progress_tells_what_is_compiled() -> None:
     told: list[dict[str, Any]] = []
     explain(broken, on_progress=told.append, backend="eager")(torch.ones(2))
     assert told[-1]["graphs"] == 2
-    assert told[-1]["breaks"] == 1
     assert {t["now"] for t in told} == {"broken"}
 
 

@@ -63,11 +63,6 @@ def first_line(function: Any) -> int:
     return int(function.__code__.co_firstlineno)
 
 
-@pytest.fixture(autouse=True)
-def _new_dynamo() -> None:
-    torch._dynamo.reset()
-
-
 @pytest.mark.parametrize("nested_graph_breaks", [False, True])
 @pytest.mark.parametrize("flag", [True, False, None])
 @pytest.mark.parametrize(

@@ -30,11 +30,6 @@ import dynascope
 from dynascope.compiler.report import Report
 
 
-@pytest.fixture(autouse=True)
-def fresh_torch() -> None:
-    torch._dynamo.reset()
-
-
 def again(function: Callable[..., Any], *args: Any, **settings: Any) -> tuple[Report, list[str]]:
     """Call a function that is not compiled, and repeat the call; returns the report, and what was said before the call."""
     plain = torch.compiler.disable(function)

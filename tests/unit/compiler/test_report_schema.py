@@ -68,7 +68,6 @@ def test_a_report_with_every_part_is_valid_and_comes_back_as_it_was(schema: json
 
 @pytest.mark.parametrize("program", PROGRAMS[::6], ids=lambda p: p.name)
 def test_reports_of_programs_are_valid(program: Any, schema: jsonschema.Draft202012Validator) -> None:
-    torch._dynamo.reset()
     space: dict[str, Any] = {"torch": torch, "compiled": dynascope.compile(backend="eager", **program.options)}
     with dynascope.observe() as recording:
         try:
@@ -121,7 +120,6 @@ class Block(torch.nn.Module):
 
 
 def test_inlined_functions_bear_their_names_and_those_of_their_classes() -> None:
-    torch._dynamo.reset()
     block = Block()
     report = dynascope.explain(lambda x: block(x) + 1, backend="eager")(torch.ones(3))
     line = Block.forward.__code__.co_firstlineno
