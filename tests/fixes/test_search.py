@@ -357,6 +357,23 @@ def test_what_there_was_no_time_to_compare_is_a_condition_unless_there_is_time_a
     assert bool(report.patch()) == (verdict == "verified")
 
 
+def test_what_is_wrong_on_inputs_that_were_compared_only_at_the_end_is_refused(make: Make) -> None:
+    f = make("""
+        import torch
+
+        def f(x):
+            x = x * 2
+            torch._dynamo.graph_break()
+            return x + 1
+        """).f
+    wrong = planting.Planted("Right for positive numbers", "torch._dynamo.graph_break()", "x = x.abs()")
+    with planting.only(wrong), planting.time_for_one_input(2):
+        report = fix(f, torch.ones(3))
+    [refused] = [x for x in report.fixes or () if x.title == wrong.title]
+    assert (refused.verdict, chosen(report)) == ("refused", [])
+    assert "values differ" in refused.reason
+
+
 # -- the patch -----------------------------------------------------------------------------------------------------------
 
 BEFORE = "    if x.sum() > 0:\n        y = x * 2\n    else:\n        y = x * 3\n"

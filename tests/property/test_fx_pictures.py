@@ -127,7 +127,7 @@ def test_any_few_nodes(nodes: list[Node]) -> None:
 
 
 @given(large_graphs(), st.booleans())
-@settings(max_examples=15)
+@settings(max_examples=8)
 def test_any_many_nodes(nodes: list[Node], measured: bool) -> None:
     ops = [OpTime(node=n.name, seconds=1e-6 * (i % 7)) for i, n in enumerate(nodes) if n.op.startswith("call_")]
     run = GraphRun(device="cpu", device_name="CPU", backend="inductor", calls=3, eager_seconds=0.1, ops=ops)

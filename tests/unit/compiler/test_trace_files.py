@@ -6,6 +6,7 @@ import copy
 import gzip
 import importlib
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
