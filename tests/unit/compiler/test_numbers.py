@@ -23,6 +23,7 @@ from test_numbers_programs import (
     overflows,
     replaces,
     reported,
+    softmax_of_a_wrong_variance,
     wrong_gradient,
 )
 from torch.nn import functional as F
