@@ -45,17 +45,10 @@ BY_DESIGN = f"This break is by design. {TRAINING}"
 _FALSE = "AssertionError: the assertion is false"
 #: the beginning of a hint that a run answers: the code around the break ran eagerly, with this error or without
 _MAY_FAIL = "Your code may result in an error when running in eager"
-#: matches what the compiler says where an object is made that it cannot make: a parameter of a module, a dataset
-_MAKING = re.compile(r"`torch\.nn\.Parameter\(\)` (?:constructor|outside)|the function `\w+\.__init__`")
 _UNKNOWN_NAME = "failed to find name in frame builtins"
 #: what the compiler says where it would have to step through an iterator that comes from outside of the traced function, as
 #: that of a comprehension does where the function around it runs eagerly
 _ITERATOR = "Missing tp_iternext"
-#: words that carry no meaning in the compiler's titles
-_PLAIN = {
-    "a", "an", "by", "call", "calling", "failed", "for", "from", "in", "of", "on", "the", "to", "trace", "tracing",
-    "unsupported", "with",
-}  # fmt: skip
 _RANK = {"raised": 0, "skipped": 1, "resumed": 2}
 
 
@@ -125,8 +118,7 @@ def reasons(b: Break) -> list[str]:
     if b.type == _ITERATOR:
         return [kind_words(b)]
     texts = [t.strip() for t in dict.fromkeys((b.type or "", b.reason, b.explanation)) if t and t.strip()]
-    kept = [t for i, t in enumerate(texts) if not any(_says(other, t) for other in texts[i + 1 :])]
-    kept = [t for i, t in enumerate(kept) if not any(t in other for other in kept[:i])]
+    kept = [t for t in texts if not any(t is not other and t.lower() in other.lower() for other in texts)]
     if package(b.file) == "torch":
         kept = [t.replace("User-inserted graph break.", "torch's own code asks for it.") for t in kept]
     return [b.error, *kept] if b.error else kept
@@ -142,23 +134,12 @@ def kind_words(b: Break) -> str:
     return f"{what} an iterator{kind} that Dynamo cannot step through."
 
 
-def _says(text: str, title: str) -> bool:
-    """Whether `text` contains `title`, or most of the words of `title`."""
-    words = set(_words(title)) - _PLAIN
-    return title in text or (len(words) > 1 and len(words & set(_words(text))) >= 0.7 * len(words))
-
-
-def _words(text: str) -> list[str]:
-    return re.findall(r"[^\W_]+", text.lower())
-
-
 def advice(report: Report, b: Break) -> list[str]:
     """What the user can do about a break, the most promising first; what was tried and refused is told as such."""
     by_design, is_false = is_by_design(b), b.error.startswith(_FALSE)
     is_unknown = b.type == _UNKNOWN_NAME  # the compiler takes it for a bug of its own
     is_sparse = "sparse tensor" in b.type.lower()  # torch advises to make it outside, or fullgraph=False: neither helps
-    is_made = any(_MAKING.search(text) for text in (b.explanation, *b.hints))
-    told = not (by_design or is_false or is_unknown or is_made or is_sparse)
+    told = not (by_design or is_false or is_unknown or is_sparse)
     ran = bool(report.hooks) and b.outcome != "raised"  # in a live run
     caller = own_caller(b) if b.error else None
     at = {(b.file, b.line), *([(caller.file, caller.line)] if caller is not None else [])}
@@ -186,18 +167,18 @@ def advice(report: Report, b: Break) -> list[str]:
     elif fails:
         what = "line" if caller is None else "call that leads here"
         steps.insert(0, f"The {what} raised an error when it ran uncompiled: correct it, or what compiled code gives to it.")
-    elif b.error.endswith("must be bool, not SymBool"):
-        steps.insert(0, "Decide it while tracing, `True if ... else False`: sizes for which it differs are then compiled anew.")
     elif "does not know how to trace the builtin" in b.explanation:
         steps.insert(0, "Call it outside of the compiled code, and pass its result in.")
     elif is_sparse:
         steps.append("No graph can have a sparse tensor: move what uses it out of the compiled code, or make it dense.")
-    elif is_made:
-        steps.append("Make it outside of the compiled code: a function that makes modules or data has little to compile.")
     elif by_design:
         steps.append(BY_DESIGN if b.outcome == "resumed" else TRAINING)
     if b.outcome == "skipped" and not (b.allowed or is_unknown or fails):
-        steps.append(f"Other code of the function runs eagerly because of this break.{_how_to_capture_the_rest(b)}")
+        steps.append("Other code of the function runs eagerly because of this break.")
+        if b.type != "Observed exception":  # which passes through every function
+            steps[-1] += (
+                " Move the line, with any loop, `with` or `try` around it, into a function of its own to capture the rest."
+            )
     if b.outcome == "raised":
         if b.fullgraph:
             steps.append("fullgraph allows no graph break at all: fix it, or compile without fullgraph.")
@@ -217,20 +198,6 @@ def advice(report: Report, b: Break) -> list[str]:
     does = ("removes", "moves")
     ways = [f"{words[f.verdict]} {does[is_only_moved(f)]} it: {compiler_text(f.title, 200)}." for f in chosen]
     return list(dict.fromkeys([*ways, *steps]))
-
-
-def _how_to_capture_the_rest(b: Break) -> str:
-    """How code around a break that skips a frame can be captured, as one more sentence; "" if nothing is known to help."""
-    block = next((h.block for h in b.hits if h.block is not None), None)
-    if block is not None:
-        keyword = re.findall("[a-z]+", block.source.removeprefix("async "))[0]
-        at = f"the `{keyword}` in {block.function} (line {block.line})"
-        return f" Move the line, or the call that leads to it, out of {at}, or that `{keyword}` into a function of its own."
-    if b.type == "Observed exception":  # it passes through every function
-        return ""
-    return (
-        " Move the line, with any loop, `with` or `try` around it, into a function of its own: then the rest can be captured."
-    )
 
 
 def _as_tried(report: Report, b: Break, hint: str) -> str:

@@ -5,20 +5,15 @@ Promises: each frame that is not ignored has a detail; what the report does not 
 
 from __future__ import annotations
 
-import re
-
 from dynascope.compiler.report import Break, Frame, plural, seconds
 from dynascope.widgets.detail import Detail, Part, SourceBody, code_part, facts, list_part, prose, tab
 from dynascope.widgets.features.breaks import advice, cause_of, frame_words
 from dynascope.widgets.features.fixes import fix_parts
-from dynascope.widgets.features.graphs import value_text
 from dynascope.widgets.features.places import Places, break_code, ops_text
-from dynascope.widgets.features.recompiles import guard_part, symbol_part, version_part, why_part
+from dynascope.widgets.features.recompiles import guard_part, symbol_part, why_part
 from dynascope.widgets.terminal import Terminal
 from dynascope.widgets.words import compiler_text, printable, shorten
 
-#: what Dynamo replaces in the name of a graph's input
-_INPUT = re.compile(r"[^a-zA-Z0-9]+")
 #: status -> the first sentence on a frame that was not compiled
 _STORIES = {
     "skipped": "Dynamo skipped this frame: all of it runs eagerly, as plain Python.",
@@ -88,9 +83,8 @@ def _parts(f: Frame, places: Places) -> list[Part]:
         *fix_parts(same, f.file, places),
         *prose("about", "What happened", _story(f, places), advice(places.report, cause) if cause else []),
         *_source(f, places),
-        *tab("receives", "Receives", "list", _receives(f, places)),
+        *tab("receives", "Receives", "list", _receives(f)),
         *list_part("calls", "Calls", called),
-        *version_part(places.versions[f.id], places),
         *symbol_part(f, places),
         *guard_part(f, places),
         *list_part("inlined", "Traced into", inlined),
@@ -133,16 +127,10 @@ def _source(f: Frame, places: Places) -> list[Part]:
     return tab("source", name, "source", body)
 
 
-def _receives(f: Frame, places: Places) -> list[list[str]]:
+def _receives(f: Frame) -> list[list[str]]:
     if f.kind != "resume" or f.resume is None:
         return []
-    nodes = places.graphs[f.graph][1].nodes if f.graph in places.graphs else []
-    values = {node.target: value_text(node) for node in nodes if node.op == "placeholder"}
-    inputs = [_INPUT.sub("_", f"L['{name}']") for name in f.resume.locals]  # as Dynamo names the graph's input for it
-    rows = [
-        [shorten(name, 120), values.get(input, "") if inputs.count(input) == 1 else "", "local", ""]
-        for name, input in zip(f.resume.locals, inputs, strict=True)
-    ]
+    rows = [[shorten(name, 120), "", "local", ""] for name in f.resume.locals]
     if f.resume.stack:
         rows.append([plural(f.resume.stack, "value"), "", "on the stack", ""])
     return rows or [["nothing", "", "", ""]]

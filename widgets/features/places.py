@@ -6,17 +6,13 @@ text of the excerpts is read.
 
 from __future__ import annotations
 
-import ast
 import functools
 import re
 from collections import defaultdict
 
-from dynascope.compiler.parsing import no_syntax_warnings
 from dynascope.compiler.report import Break, Frame, Graph, Recompile, Report, Source, plural
 from dynascope.widgets.words import indent_of, printable
 
-#: a break's expression has at most this many lines, if the report does not know where it ends
-MOST_CONTINUED = 40
 #: graphs have this many different colors
 TONES = 6
 
@@ -42,14 +38,9 @@ class Places:
         self.recompiled: dict[str, list[Recompile]] = defaultdict(list)
         for r in report.recompiles:
             self.recompiled[r.frame].append(r)
-        #: for each frame, the frames that are versions of the same code in this recording, in order
-        self.versions: dict[str, list[Frame]] = {}
         #: the frames that each frame called
         self.called: dict[str, list[Frame]] = defaultdict(list)
         for f in report.frames:
-            row = self.versions.setdefault(f.id, self.versions.get(f.recompile_of or "", []))
-            if not row or row[-1].id == f.recompile_of:
-                row.append(f)
             if f.parent is not None and f.status != "ignored":
                 self.called[f.parent].append(f)
         make = report.brief_sources if brief else None
@@ -101,9 +92,7 @@ class Places:
             last = lines[b.end_line]
             rows = [text[start:], *inner, last[: b.end_column if b.end_column is not None else len(last)]]
         else:
-            rows, number = [text[start:end]], b.line
-            while known and len(rows) < MOST_CONTINUED and _is_open(rows) and (number := number + 1) in lines:
-                rows.append(lines[number])
+            rows = [text[start:end]]
         return " ".join(" ".join(rows).split())
 
     def of_break(self, b: Break) -> str:
@@ -179,24 +168,17 @@ def graph_tone(number: int) -> int:
     return number % TONES
 
 
-def _is_open(rows: list[str]) -> bool:
-    """Whether a bracket is open at the end of these lines of code, as far as counting brackets shows."""
-    text = "".join(rows)
-    return sum(map(text.count, "([{")) > sum(map(text.count, ")]}"))
-
-
 @functools.lru_cache(maxsize=4096)
 def span(text: str, start: int | None, end: int | None) -> tuple[int, int] | None:
     """The columns (start, end) of an expression in the text of a line; None if they are unknown or do not fit the text.
 
     Code may have been compiled from text with another indentation; its columns would then cut words in two.  If `end` is None,
-    the longest expression that begins at `start` is taken, or else the rest of the line.
+    it is the end of the line.
     """
     length = len(text.rstrip())
     if start is None or not 0 <= start < length or text[start].isspace() or _cuts_a_word(text, start):
         return None
-    if end is None:
-        end = next((n for n in range(length, start, -1) if _is_expression(text[start:n])), length)
+    end = length if end is None else end
     fits = start < end <= length and not text[end - 1].isspace() and not _cuts_a_word(text, end)
     return (start, end) if fits else None
 
@@ -204,11 +186,3 @@ def span(text: str, start: int | None, end: int | None) -> tuple[int, int] | Non
 def _cuts_a_word(text: str, at: int) -> bool:
     around = text[max(0, at - 1) : at + 1]
     return len(around) == 2 and all(c.isalnum() or c == "_" for c in around)
-
-
-def _is_expression(text: str) -> bool:
-    try:
-        with no_syntax_warnings():
-            return len(text) < 1000 and ast.parse(text, mode="eval").body.end_col_offset == len(text.encode())
-    except (SyntaxError, ValueError, RecursionError, MemoryError, SystemError):
-        return False

@@ -15,11 +15,9 @@ from msgspec.structs import asdict
 
 from dynascope.compiler.report import (
     Break,
-    Constraint,
     FailedGuard,
     FailedGuardKind,
     Frame,
-    Guard,
     Recompile,
     Report,
     StackEntry,
@@ -52,12 +50,12 @@ _GUARDS: dict[FailedGuardKind, str] = {
     "not a tensor": "{source} was no longer a tensor, but {now}",
     "type": "{source} had another type",
     "object": "{source} was another object",
-    "length": "{source} had length {before} when it was compiled, and has another length now",
+    "length": "{source} had length {before} when it was compiled, and has {length} now",
     "not empty": "{source} was empty when it was compiled, and is not now",
     "missing": "{source} was there when it was compiled, and is not now",
-    "value": "{source} was {before} when it was compiled, and is not now",
-    "range": "{source} was between {before} and {now} when it was compiled, and is not now",
-    "minimum": "{source} was at least {before} when it was compiled, and is not now",
+    "value": "{source} was {before} when it was compiled, and {then} now",
+    "range": "{source} was between {before} and {now} when it was compiled, and {then} now",
+    "minimum": "{source} was at least {before} when it was compiled, and {then} now",
     "none": "{source} was None when it was compiled, and is not now",
     "new attribute": "{source} had no attribute {now} of its own when it was compiled, and has one now",
     "none found": "no reason found: all guards held when Dynamo looked for it (as when threads compile at the same time)",
@@ -65,22 +63,11 @@ _GUARDS: dict[FailedGuardKind, str] = {
     "expression": "this no longer held: {text}",
     "unknown": "a guard failed",
 }
-#: words for failed guards whose value in the call is known
-_KNOWN_NOW: dict[FailedGuardKind, str] = {
-    "type": "{source} was {before} when it was compiled, and is {now} now",
-    "length": "{source} had length {before} when it was compiled, and has {actual} now",
-    "value": "{source} was {before} when it was compiled, and is {actual} now",
-    "range": "{source} was between {before} and {now} when it was compiled, and is {actual} now",
-    "minimum": "{source} was at least {before} when it was compiled, and is {actual} now",
-    "expression": "this no longer held: {text} ({actual})",
-}
 #: what the compiler says beside a guard on an integer of a module
 _INTEGER_HINT = (
     "the compiler's hint: torch._dynamo.config.allow_unspec_int_on_nn_module = True makes this integer dynamic; or convert it "
     "into a tensor"
 )
-#: what needed a guard, by the guard's origin; if that is "code", the program itself, the line says enough
-_ORIGINS = {"operation": "the rule of an operation on shapes", "compiler": "the compiler itself"}
 _DYNAMIC = {
     "automatic": "its value changed between calls (automatic dynamic shapes)", "marked": "marked by the program (mark_dynamic)",
     "setting": "dynamic=True", "data": "depends on data, or marked (mark_unbacked)", "unknown": "unknown",
@@ -104,11 +91,6 @@ class RecompileRow(TypedDict):
     refused: bool
 
 
-def _keys(words: str | None) -> set[str]:
-    """The dispatch keys in `DispatchKeySet(CPU, AutogradCPU)`."""
-    return set(re.findall(r"\w+", words or "")) - {"DispatchKeySet"}
-
-
 def guard_words(guard: FailedGuard) -> str:
     """Why compiled code could not be used again, in words for readers who do not know guards."""
     if guard.kind == "requires_grad":
@@ -116,20 +98,15 @@ def guard_words(guard: FailedGuard) -> str:
         return f"{guard.source} {wanted} before, and does{' not' if guard.before == 'True' else ''} now"
     if guard.kind == "global state":
         return "a global setting of torch changed" + (f": {guard.source}" if guard.source else " (grad mode, autocast, ...)")
-    if guard.kind == "tensor class" and _keys(guard.before) ^ _keys(guard.now) == {"ADInplaceOrView"}:
-        kinds = ("an ordinary one", "one made under torch.inference_mode")
-        before, now = kinds if "ADInplaceOrView" in _keys(guard.before) else reversed(kinds)
-        words = f"{guard.source}, a tensor, was treated as {before} before, and as {now} now"
-        return f"{words}: make it in the same mode for all calls"
     words = _GUARDS[guard.kind]
-    known = (guard.before, guard.now) if guard.kind == "type" else (guard.actual,)
-    if guard.kind in _KNOWN_NOW and len({*known, None}) > len(known):  # two classes can have one name
-        words = _KNOWN_NOW[guard.kind]
+    if guard.kind == "type" and len({guard.before, guard.now, None}) == 3:  # two classes can have one name
+        words = "{source} was {before} when it was compiled, and is {now} now"
     if guard.kind == "object" and guard.before:
         words += " of type {before}: each object that is used there gets a version of its own"
-    if guard.kind == "value" and (guard.source or "").endswith("['lr']"):
-        words += "; a learning rate that is a tensor, lr=torch.tensor({before}), may change without a recompile"
-    return words.format(**asdict(guard))
+    if guard.kind == "expression" and guard.actual:
+        words += " ({actual})"
+    then, length = f"is {guard.actual}" if guard.actual else "is not", guard.actual or "another length"
+    return words.format(**asdict(guard), then=then, length=length)
 
 
 def recompile_words(recompile: Recompile) -> list[str]:
@@ -145,18 +122,6 @@ def line_words(at: StackEntry | None, places: Places) -> str:
     return f"{places.at(at.file, at.line, at.cell)} {text}".rstrip()
 
 
-def _because(part: FailedGuard | Constraint, places: Places) -> str:
-    """The line that made a guard, and what else needed it: `model.py:12 return x * y (the compiler itself)`; "" if unknown."""
-    line, who = line_words(part.at, places), wanted_by(part)
-    return f"{line} ({who})" if line and who else line or who
-
-
-def wanted_by(part: FailedGuard | Guard | Constraint) -> str:
-    """What needed a guard, `the rule of an operation on shapes (infer_size)`; empty for the program itself, or if unknown."""
-    who = _ORIGINS.get(part.origin, "")
-    return f"{who} ({part.asked_by})" if who and part.asked_by else who
-
-
 def failures(recompile: Recompile, places: Places) -> list[str]:
     """A sentence for each guard that failed, with the line that made it, without repetitions; else the compiler's reasons.
 
@@ -164,7 +129,7 @@ def failures(recompile: Recompile, places: Places) -> list[str]:
     """
     words: dict[str, None] = {}
     for guard, reason in zip(recompile.failed_guards, chain(recompile.reasons, repeat("")), strict=False):
-        because = _because(guard, places)
+        because = line_words(guard.at, places)
         words[f"{guard_words(guard)} \N{RIGHTWARDS ARROW} {because}" if because else guard_words(guard)] = None
         if "allow_unspec_int_on_nn_module" in reason:
             words.setdefault(_INTEGER_HINT)
@@ -253,18 +218,6 @@ def why_part(frame: Frame, places: Places) -> list[Part]:
     return prose("recompile", "Why recompiled", text, code=[printable(x, 2000) for r in again for x in r.reasons])
 
 
-def version_part(row: list[Frame], places: Places) -> list[Part]:
-    """The versions of a frame's code: the guard that failed before each was compiled, and how long compiling took."""
-    rows = []
-    for frame in row:
-        again = next((r for r in reversed(places.recompiled.get(frame.id, [])) if r.refused_by is None), None)
-        why = failures(again, places)[0] if again is not None else "the first version"
-        took = seconds(frame.compile_seconds) if frame.compile_seconds is not None else ""
-        id = printable(frame.compile_id or frame.id, 40)
-        rows.append([id, printable(why, 400), took.replace(" ", "\N{NO-BREAK SPACE}"), frame.id])
-    return list_part("versions", "Versions", rows if len(row) > 1 else [])
-
-
 def symbol_part(frame: Frame, places: Places) -> list[Part]:
     """The symbols of a frame, each followed by the conditions on it."""
     rows = [row for symbol in frame.symbols for row in _symbol(symbol, places)]
@@ -285,7 +238,7 @@ def _symbol(symbol: Symbol, places: Places) -> Iterator[list[str]]:
     for c in symbol.constraints[:50]:
         words = f"{c.text} ({c.expression})" if c.text != c.expression else c.text
         pins = "one value" if c.value is not None else ""
-        yield ["    " + printable(words, 300), pins, printable(_because(c, places), 400), ""]
+        yield ["    " + printable(words, 300), pins, printable(line_words(c.at, places), 400), ""]
 
 
 def guard_part(frame: Frame, places: Places) -> list[Part]:
@@ -296,7 +249,7 @@ def guard_part(frame: Frame, places: Places) -> list[Part]:
         words, place = printable(line_words(at, places), 300), (at is None, at.file if at else "", at.line if at else 0)
         for guard in site.guards:
             times = f" ({guard.count} of this kind)" if guard.count > 1 else ""
-            row = [shorten(guard.text, 300) + times, words, printable(wanted_by(guard), 120), ""]
+            row = [shorten(guard.text, 300) + times, words, "", ""]
             found.append(((guard.kind not in VALUES, *place), row))
     rows = [row for _, row in sorted(found, key=lambda entry: entry[0])]
     return list_part("guards", "Guards", rows, frame.guard_count)

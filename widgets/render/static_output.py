@@ -112,15 +112,12 @@ def _table(model: ViewModel) -> str:
     cell = 'style="text-align:left;vertical-align:top;padding:2px 12px 2px 0"'
     head = "".join(f"<th {cell}>{name}</th>" for name in ("place", "graph break", "outcome", "why"))
     rows = []
-    given_steps = set()
     for row in model["breaks"][:ROWS]:
         outcome = row["outcome_text"] + (" (allowed)" if row["allowed"] else "")
         if row["hits"] > 1:
             outcome += f", {row['hits']} hits"
-        why, step = escape(row["type"]), _first_step(model, row["id"])
-        if step and step not in given_steps:  # each step once: many breaks have the same fix
-            why += f"<br>→ {escape(step)}"
-            given_steps.add(step)
+        step = _first_step(model, row["id"])
+        why = escape(row["type"]) + (f"<br>→ {escape(step)}" if step else "")
         rows.append(
             f"<tr><td {cell}><code>{escape(row['place'])}</code></td><td {cell}><code>{escape(row['code'])}</code></td>"
             f"<td {cell}>{escape(outcome)}</td><td {cell}>{why}</td></tr>"

@@ -42,8 +42,8 @@ from dynascope.widgets.features.recompiles import guard_words
         (
             "0/0: tensor 'x' dispatch key set mismatch. expected DispatchKeySet(CPU, BackendSelect, ADInplaceOrView), "
             "actual DispatchKeySet(CPU, BackendSelect)",
-            "x, a tensor, was treated as an ordinary one before, and as one made under torch.inference_mode now: make it "
-            "in the same mode for all calls",
+            "x was another kind of tensor: DispatchKeySet(CPU, BackendSelect, ADInplaceOrView) before, "
+            "DispatchKeySet(CPU, BackendSelect) now",
         ),
         (
             "0/0: ___check_obj_id(L['mode'], 139812407854736), type=<class '__main__.Mode'>  # return x if mode is A",

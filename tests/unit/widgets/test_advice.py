@@ -32,26 +32,11 @@ def test_a_loop_is_not_advised_to_be_branchless() -> None:
     assert list(first.values()) == ["Use", "For"]
 
 
-def test_what_makes_modules_or_datasets_is_to_be_left_out_of_compiled_code() -> None:
-    skipped = "Dynamo developers have intentionally marked that the function `TensorDataset.__init__` should not be traced."
-    made = Break(
-        id="b0", file="f.py", line=3, explanation=skipped, hints=["Avoid calling the function `TensorDataset.__init__`."]
-    )
-    parameter = Break(
-        id="b1", file="f.py", line=4, explanation="Attempted to use `torch.nn.Parameter()` constructor with Dynamo."
-    )
-    for b in (made, parameter):
-        assert advice(Report(), b)[0].startswith("Make it outside of the compiled code")
-        assert "Avoid calling" not in " ".join(advice(Report(), b))
-
-
 @pytest.mark.parametrize(
     ("type", "explanation"),
     [
         ("Data-dependent branching", "Detected data-dependent branching (e.g. `if x.sum() > 0:`). Dynamo does not support it."),
-        ("Failed to trace builtin operator", "Dynamo does not know how to trace builtin operator `print` with some arguments"),
-        ("Unsupported Tensor.item() call with capture_scalar_outputs=False",
-         "Dynamo does not support tracing `Tensor.item()` with config.capture_scalar_outputs=False."),
+        ("Builtin operator `print`", "Dynamo does not know how to trace builtin operator `print` with some arguments"),
     ],
 )  # fmt: skip
 def test_a_title_that_its_explanation_repeats_is_left_out(type: str, explanation: str) -> None:
@@ -211,15 +196,12 @@ def test_methods_of_one_name_are_told_apart_by_their_class() -> None:
     assert "in Two.forward" in to_text(report(METHODS, "f", frames=frames, breaks=[b]), colour=False, width=100)
 
 
-def test_the_static_table_says_what_to_do_once_for_each_kind() -> None:
+def test_the_static_table_says_what_to_do() -> None:
     r = loop()
     for b in r.breaks:
         b.hints = ["Use `torch.cond` <here>."]
     html = static_html(r)
-    assert html.count("→ Use torch.cond &lt;here&gt;.") == 1
-    r.breaks[0].hints = ["Remove the call."]
-    html = static_html(r)
-    assert html.count("→ Use torch.cond &lt;here&gt;.") == html.count("→ Remove the call.") == 1
+    assert html.count("→ Use torch.cond &lt;here&gt;.") == len(r.breaks)
 
 
 @pytest.mark.parametrize(

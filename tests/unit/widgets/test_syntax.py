@@ -19,8 +19,7 @@ LINE = "    y = f(g(x).item()).mean()  # why"
     ("start", "end", "found"),
     [
         (10, 21, "g(x).item()"),
-        (10, None, "g(x).item()"),  # the end is unknown: the longest expression that begins there
-        (8, None, "f(g(x).item()).mean()"),
+        (8, None, "f(g(x).item()).mean()  # why"),  # the end is unknown
         (None, None, None),
         (2, 9, None),  # begins with a blank: columns of another text
         (10, 9, None),
