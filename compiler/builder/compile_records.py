@@ -33,7 +33,7 @@ from dynascope.compiler.builder.events import (
     Timed,
     Trace,
 )
-from dynascope.compiler.builder.trace_records import CACHE_LOOKUPS, IGNORED, SHAPES, STAGES, USED, record_name, timed
+from dynascope.compiler.builder.trace_records import CACHE_LOOKUPS, IGNORED, SHAPES, USED, record_name, timed
 from dynascope.compiler.report import FrameStatus, GraphSplit, Node
 from dynascope.compiler.source.origin import is_plumbing, is_used_by_compiler
 
@@ -86,8 +86,6 @@ class CompileRecord:
     #: the graphs into which DDP's optimizer split the graph, one for each bucket of gradients
     splits: list[GraphSplit] = field(default_factory=list)
     output_codes: list[str] = field(default_factory=list)
-    #: name of an artifact -> its texts, one for each graph that the backend compiled (forward, backward)
-    stage_texts: dict[str, list[str]] = field(default_factory=dict)
     #: "original" or "modified" -> the text of the bytecode
     bytecode: dict[str, str] = field(default_factory=dict)
     #: stage -> the different answers of its cache: {"aot" | "fx": ["hit" | "miss" | "bypass"]}
@@ -307,8 +305,6 @@ def _add_artifact(record: CompileRecord, name: str, text: str) -> None:
         record.break_texts.append(text)
     elif name == "dynamo_error":
         record.error_text = text
-    elif name in STAGES:
-        record.stage_texts.setdefault(name, []).append(text)
     elif name.startswith(CACHE_LOOKUPS):
         stage, _, answer = name.replace("aotautograd", "aot").replace("fx_graph", "fx").partition("_cache_")
         answers = record.caches.setdefault(stage, [])

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 
 from dynascope.compiler.builder.compile_records import CompileRecord
 from dynascope.compiler.parsing import syntax_tree
-from dynascope.compiler.report import Break, Graph, Kernel, Node, Report, label, plural
+from dynascope.compiler.report import Break, Graph, Node, Report, label, plural
 from dynascope.compiler.source.lines import CellResolver
 from dynascope.compiler.source.origin import in_torch
 
@@ -271,15 +271,6 @@ def _sizes(text: str | None) -> _Sizes:
     return [int(p) if p.lstrip("-").isdigit() else p for p in parts]
 
 
-_SOURCE_NODES = re.compile(
-    r"^\s*(?:#|//) (?:Topologically Sorted|Unsorted) Source Nodes: \[(?P<nodes>[^\]]*)\], Original ATen: \[(?P<ops>[^\]]*)\]"
-)
-_DEFINED = re.compile(r"^(?P<name>\w+) = async_compile\.\w+\(")
-_LISTED = re.compile(r"[^\s,]+")
-_CALLED = re.compile(
-    r"^\s+(?:\w+ = )?(?P<name>extern_kernels\.\w+|torch\.ops\.[\w.]+|(?:cpp|triton|halide|mps|cutlass)_\w+)(?:\.run)?\("
-)
-
 #: a line with at least this many calls of one function in a graph was most likely in a loop
 _OFTEN = 8
 
@@ -291,7 +282,6 @@ def add_stages(record: CompileRecord, graph: Graph) -> None:
     graph.aot_backward = aot.get("aot_backward_graph")
     graph.splits = record.splits
     graph.backend_code = "\n\n".join(record.output_codes) or None
-    graph.kernels = kernels(graph.backend_code or "")
     graph.caches = {stage: ", ".join(answers) for stage, answers in record.caches.items()}
     if graph.caches:
         graph.from_cache = "hit" in graph.caches.values()
@@ -301,29 +291,6 @@ def add_stages(record: CompileRecord, graph: Graph) -> None:
         graph.backward = "compiled" if compiled else "pending"
         if graph.from_cache and graph.backward != "pending":
             graph.backward = "from cache"
-
-
-def kernels(code: str) -> list[Kernel]:
-    """The kernels that Inductor's code calls, with what comments in the code say about each (nothing about C++ kernels)."""
-    defined: dict[str, re.Match[str]] = {}
-    found: dict[tuple[str, str], Kernel] = {}
-    comment: re.Match[str] | None = None
-    for line in code.splitlines():
-        if (source := _SOURCE_NODES.match(line)) is not None:
-            comment = source
-        elif (made := _DEFINED.match(line)) is not None:
-            if comment is not None:
-                defined[made["name"]] = comment
-            comment = None
-        elif (called := _CALLED.match(line)) is not None:
-            said, comment = comment or defined.get(called["name"]), None
-            ops, nodes = (said["ops"], said["nodes"]) if said is not None else ("", "")
-            kernel = found.get((called["name"], nodes))
-            if kernel is None:
-                kernel = Kernel(name=called["name"], count=0, ops=_LISTED.findall(ops), nodes=_LISTED.findall(nodes))
-                found[called["name"], nodes] = kernel
-            kernel.count += 1
-    return list(found.values())
 
 
 def stage_notes(record: CompileRecord) -> list[str]:

@@ -313,8 +313,6 @@ class _ReportBuilder:
         graph.ops = len(calls)
         graph.sizes = record.sizes
         graphs.add_stages(record, graph)
-        if record.stage_texts:
-            self.result.stage_texts[graph.id] = record.stage_texts
         graph.notes = graphs.stage_notes(record)
         if frame.kind != "autograd":  # a backward has several operations for a line of the forward, without any loop
             graph.notes += graphs.unrolled(graph.nodes, self.cell_of)

@@ -1,8 +1,7 @@
 """The records of torch's structured trace: which kinds are read, the types of their fields, and the compiler's phases in them.
 
 To read another record, add its name to `USED` (and remove it from `IGNORED` or `NOT_MADE_LIVE`).  An artifact's name goes into
-`_ARTIFACTS`; if it is the text of one of a graph's later stages, into `STAGES`, and its title into `_STAGES` of
-`widgets/features/graphs.py`.  Declare its fields in `_FIELDS`, keep its content in `builder.compile_records`, and add it to the
+`_ARTIFACTS`.  Declare its fields in `_FIELDS`, keep its content in `builder.compile_records`, and add it to the
 Report in `builder.report_builder` or `builder.graphs`.
 
 `ranks.folder` treats ranks as alike if their records have the same hash.  It hashes every kind of record that is not ignored,
@@ -52,9 +51,7 @@ IGNORED = NOT_MADE_LIVE | {
     "inductor_runtime_and_tensor_meta",
 }  # fmt: skip
 
-#: artifacts that are texts of a graph's later stages; they are large, so they are kept beside the report's data, not in it
-STAGES = frozenset({"after_pre_grad_graph", "inductor_post_grad_graph", "fx_graph_runnable"})
-#: names of other artifacts whose text is read; bytecode (names that end with _BYTECODE) and `CACHE_LOOKUPS` are read, too
+#: names of artifacts whose text is read; bytecode (names that end with _BYTECODE) and `CACHE_LOOKUPS` are read, too
 _ARTIFACTS = frozenset({"recompile_reasons", "dynamo_graph_break_reason", "dynamo_error", "torch_version"})
 #: beginnings of the names of artifacts with the answer of a cache
 CACHE_LOOKUPS = ("fx_graph_cache_", "aotautograd_cache_")
@@ -83,8 +80,12 @@ def needs_payload(metadata: dict[str, Any]) -> bool:
     """Whether a report needs the payload of this record of a log."""
     if record_name(metadata) != "artifact":
         return is_read(metadata) and "compilation_metrics" not in metadata
-    name = str(metadata["artifact"].get("name"))
-    return name in _ARTIFACTS or name in STAGES or name.endswith("_BYTECODE") or name.startswith(CACHE_LOOKUPS)
+    return reads_artifact(str(metadata["artifact"].get("name")))
+
+
+def reads_artifact(name: str) -> bool:
+    """Whether a report needs the artifacts of this name."""
+    return name in _ARTIFACTS or name.endswith("_BYTECODE") or name.startswith(CACHE_LOOKUPS)
 
 
 def record_compile_id(metadata: dict[str, Any]) -> str | None:

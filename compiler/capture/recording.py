@@ -35,7 +35,6 @@ from dynascope.compiler.builder.events import (
     Sizes,
     Trace,
 )
-from dynascope.compiler.builder.graphs import kernels
 from dynascope.compiler.builder.report_builder import build_report
 from dynascope.compiler.capture import torch_private
 from dynascope.compiler.capture.torch_private import caches, config, hook_installer, hooks, marks, translators
@@ -73,7 +72,6 @@ def _complete_earlier(report: Report) -> None:
         graph = earlier.graph(graph_id)
         graph.backward = "from cache" if backward.from_cache else "compiled"
         graph.backend_code = "\n\n".join(filter(None, [graph.backend_code, backward.code])) or None
-        graph.kernels = kernels(graph.backend_code or "")
         known += 1
     if late:
         seconds = sum(backward.seconds or 0.0 for backward in late)

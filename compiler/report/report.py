@@ -37,10 +37,6 @@ class Report(ReportData, kw_only=True, weakref=True):
         # these belong to the session: they are neither saved nor compared
         #: the report of the previous run of the same cell
         self.previous: Report | None = None
-        #: graph id -> name of a later stage's artifact -> the texts of the artifact, one for each graph that the backend
-        #: compiled (forward, backward); the artifacts are "fx_graph_runnable" (a script), "after_pre_grad_graph" and
-        #: "inductor_post_grad_graph"
-        self.stage_texts: dict[str, dict[str, list[str]]] = {}
         #: the verified fixes, and a weak reference to the function that was compiled, for `fixed()`
         self.live_fixes: Any = None
         #: what gives or applies the patch of the fixes

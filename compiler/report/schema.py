@@ -153,18 +153,6 @@ class GraphSplit(Part, kw_only=True):
     code: str = ""
 
 
-class Kernel(Part, kw_only=True):
-    """A kernel, or a function of a library, that Inductor's code for a graph calls."""
-
-    name: str
-    #: how often the code calls the kernel for these nodes
-    count: int = 1
-    #: the ATen ops that the kernel computes, as far as comments in the code name them
-    ops: list[str] = []
-    #: the nodes of the graph that these ops come from
-    nodes: list[str] = []
-
-
 class Graph(Part, kw_only=True):
     """An FX graph captured from one frame, with the results of later stages."""
 
@@ -185,8 +173,6 @@ class Graph(Part, kw_only=True):
     aot_forward: str | None = None
     aot_backward: str | None = None
     backend_code: str | None = None
-    #: the kernels that `backend_code` calls, in order; [] if the backend is not Inductor
-    kernels: list[Kernel] = []
     backward: Backward = "none"
     from_cache: bool | None = None
     #: cache of the compiler -> its different answers ("hit", "miss", "bypass"), as in {"aot": "bypass", "fx": "miss, hit"}

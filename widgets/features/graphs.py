@@ -17,7 +17,6 @@ from dynascope.compiler.report import (
     ONLY_WHERE_RECORDED,
     Graph,
     GraphRun,
-    Kernel,
     Node,
     Report,
     plural,
@@ -30,17 +29,11 @@ from dynascope.widgets.features.places import Places, break_code
 from dynascope.widgets.terminal import Terminal
 from dynascope.widgets.words import printable, shorten
 
-#: the model includes the texts of a report if they have at most this many characters together
-WHOLE = 100_000
 _GRAPH_FROM_BEFORE = "The graph was compiled before this recording, so its operations are unknown."
 _ALONE = (
     "This graph alone, on made-up data of the recorded shapes: eager against what the backend makes of it, the time of each "
     "operation, and the memory it needs. Your tensors and modules take no part in it."
 )
-_STAGES = {
-    "after_pre_grad_graph": "Pre-grad graph", "inductor_post_grad_graph": "Post-grad graph",
-    "fx_graph_runnable": "Runnable script",
-}  # fmt: skip
 _DTYPES = {
     "float": "f", "bfloat": "bf", "int": "i", "uint": "u", "complex": "c", "double": "f64", "half": "f16", "long": "i64",
 }  # fmt: skip
@@ -106,7 +99,6 @@ def _facts(g: Graph, places: Places) -> list[list[str]]:
 
 
 def _parts(g: Graph, places: Places) -> list[Part]:
-    at = {n.name: places.at(n.file, n.line) for n in g.nodes if n.file is not None and n.line is not None}
     values = {n.name: value_text(n) for n in g.nodes}
     ends = [*((x, "input") for x in g.inputs[:ROWS]), *((x, "output") for x in g.outputs[:ROWS])]
     found = [[printable(describe(c), 300), "backward" if c.backward else "forward", "", ""] for c in collectives(g)]
@@ -120,8 +112,6 @@ def _parts(g: Graph, places: Places) -> list[Part]:
         *code_part("aot", "AOT forward", g.aot_forward, "python"),
         *code_part("aotb", "AOT backward", g.aot_backward, "python"),
         *code_part("backend", "Backend code", g.backend_code, "python"),
-        *list_part("kernels", "Kernels", [_kernel(kernel, at) for kernel in g.kernels]),
-        *_stages(places.report, g),
         *tab("ends", "Inputs, outputs", "list", [[shorten(x, 200), values.get(x, ""), end, ""] for x, end in ends]),
         *list_part("collectives", "Collectives", found),
         *prose("notes", "Notes", [printable(n, 2000) for n in g.notes]),
@@ -243,32 +233,6 @@ def heat(run: GraphRun | None) -> dict[str, tuple[int, str]]:
     most, shares = max(op.seconds for op in run.ops), {op.node: op.seconds / total for op in run.ops}
     words = {node: f"{100 * share:.0f}%" if share >= 0.01 else "< 1%" for node, share in shares.items()}
     return {op.node: (round(100 * op.seconds / most), f"{time_text(op.seconds)} · {words[op.node]}") for op in run.ops}
-
-
-# -- later stages -----------------------------------------------------------------------------------
-
-
-def _stages(report: Report, graph: Graph) -> list[Part]:
-    """The tabs on the texts of a graph's later stages."""
-    parts: list[Part] = []
-    total = sum(len(t) for texts in report.stage_texts.values() for several in texts.values() for t in several)
-    stages = report.stage_texts.get(graph.id, {})
-    for stage, name in _STAGES.items():
-        for number, text in enumerate(stages.get(stage, ())):
-            key, title = f"{stage}{number or ''}", name + (f" {number + 1}" if number else "")
-            known = f'The text is in `report.stage_texts["{graph.id}"]["{stage}"][{number}]`.'
-            parts += code_part(key, title, text, "python") if total <= WHOLE else prose(key, title, [known])
-    return parts
-
-
-def _kernel(kernel: Kernel, at: dict[str, str]) -> list[str]:
-    """The row of a kernel: its name, its source lines, and the ops that it computes."""
-    lines = list(dict.fromkeys(at[node] for node in kernel.nodes if node in at))
-    words = ", ".join(lines[:6]) + (f" and {plural(len(lines) - 6, 'more line')}" if len(lines) > 6 else "")
-    ops = ", ".join(kernel.ops)
-    times = f" ({kernel.count} times)" if kernel.count > 1 else ""
-    fused = f"fuses {ops}" if ops and "_fused_" in kernel.name else ops
-    return [shorten(kernel.name, 120) + times, printable(words, 400), printable(fused, 400), ""]
 
 
 def splits(report: Report) -> list[str]:

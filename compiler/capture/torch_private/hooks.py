@@ -25,7 +25,7 @@ from dynascope.compiler.builder.events import (
     Stop,
     Trace,
 )
-from dynascope.compiler.builder.trace_records import NOT_MADE_LIVE, SHAPES, record_compile_id, timed
+from dynascope.compiler.builder.trace_records import NOT_MADE_LIVE, SHAPES, reads_artifact, record_compile_id, timed
 from dynascope.compiler.capture.torch_private import if_present, translators
 from dynascope.compiler.capture.torch_private.hook_installer import Attempt, Hooks, Undo, watch
 from dynascope.compiler.capture.torch_private.translators import graph_nodes
@@ -97,10 +97,10 @@ def emit_timed(hooks: Hooks, event: Any) -> None:
 def _quiet_trace(hooks: Hooks) -> Undo:
     """Keep torch from making numerous or large trace records that are not read: they would be most of the cost of a recording.
 
-    Not made are the kinds in `NOT_MADE_LIVE`, bytecode that no recording keeps, and chromium events, which are read before
-    torch makes records of them.  Records of graphs, shapes and graph breaks are made, but smaller.  torch's modules import
-    `trace_structured` by name, so the function's code is replaced.  It stays as it is if another handler reads the trace, such
-    as that of the user's TORCH_TRACE log.
+    Not made are the kinds in `NOT_MADE_LIVE`, artifacts that no report needs, bytecode that no recording keeps, and chromium
+    events, which are read before torch makes records of them.  Records of graphs, shapes and graph breaks are made smaller.
+    torch's modules import `trace_structured` by name, so the function's code is replaced.  It stays as it is if another handler
+    reads the trace, such as that of the user's TORCH_TRACE log.
     """
     from torch._logging import _internal
 
@@ -126,7 +126,7 @@ def _quiet_trace(hooks: Hooks) -> Undo:
             return metadata_fn, payload_fn
         metadata = metadata_fn()
         label = str(metadata.get("name"))
-        if label.endswith("_BYTECODE") and not hooks.bytecode:
+        if not reads_artifact(label) or (label.endswith("_BYTECODE") and not hooks.bytecode):
             return None, payload_fn
         if label == "dynamo_graph_break_reason":
             payload_fn = functools.partial(translators.without_traceback, payload_fn)

@@ -11,7 +11,6 @@ import pytest
 import torch
 from torch._dynamo.utils import compilation_time_metrics
 
-from dynascope.compiler.builder.graphs import kernels
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.driver import explain
 
@@ -75,8 +74,6 @@ def test_stages_of_a_graph_are_there() -> None:
     for graph in report.graphs:
         assert "def call(" in (graph.backend_code or "")
         assert "def forward" in (graph.aot_forward or "")
-        assert graph.kernels
-        assert "import torch" in report.stage_texts[graph.id]["fx_graph_runnable"][0]
         assert "def forward" in (graph.aot_backward or "")
         assert graph.backward == "pending"
     frame = report.frames[0]
@@ -94,7 +91,6 @@ def test_a_backward_in_a_later_recording_belongs_to_its_forward() -> None:
         loss.backward()
     assert {g.backward for g in first.report.graphs} <= {"compiled", "from cache"}
     assert all((g.backend_code or "").count("def call(") == 2 for g in first.report.graphs)
-    assert [g.kernels for g in first.report.graphs] == [kernels(g.backend_code or "") for g in first.report.graphs]
     assert second.report.summary.graphs == 0
     assert "2 backward graphs compiled" in second.report.notes[0]
 
