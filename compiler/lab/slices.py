@@ -486,7 +486,7 @@ def profile_of(
         result.notes.append(
             f"the profiled calls ran compiled code that the report lacks ({', '.join(unknown[:5])}): compiled before it, or "
             "when the call was repeated; its time belongs to none of the report's graphs. To have it in the report, call the "
-            "function twice in the cell"
+            "function twice"
         )
     return result
 

@@ -32,8 +32,8 @@ COUNTS = ("graphs", "breaks", "resumes", "skipped", "recompiles")
 class Diff:
     """The changes from one report to a later one."""
 
-    #: breaks of the earlier report that are gone
-    fixed: list[Break] = field(default_factory=list)
+    #: breaks of the earlier report that are gone: fixed, or on a way that the later run did not take
+    gone: list[Break] = field(default_factory=list)
     #: breaks of the earlier report that may still be there: the later run may have stopped before it reached them, or have run
     #: code in which they are, but which was compiled before it
     not_seen: list[Break] = field(default_factory=list)
@@ -49,14 +49,14 @@ class Diff:
     compile_seconds: tuple[float, float] = (0.0, 0.0)
     #: sentences on why the same code was compiled differently, for other reasons than edits and settings
     causes: list[str] = field(default_factory=list)
-    #: which of the two runs do not show all of their breaks, and why; a break that such a report lacks is neither fixed nor new
+    #: which of the two runs do not show all of their breaks, and why; a break that such a report lacks is neither gone nor new
     partial: dict[Literal["now", "before"], str] = field(default_factory=dict)
     #: settings that differ: name -> (before, now)
     settings: dict[str, tuple[Setting, Setting]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         """Whether anything but times and settings differs."""
-        breaks = (self.fixed, self.not_seen, self.new, self.moved, self.changed)
+        breaks = (self.gone, self.not_seen, self.new, self.moved, self.changed)
         return any((*breaks, self.counts, self.causes, self.partial))
 
     @property
@@ -95,7 +95,7 @@ def diff(before: ReportData, now: ReportData) -> Diff:
     not_seen = gone if "now" in partial else _not_seen(gone, now)
     return Diff(
         partial=partial,
-        fixed=[b for b in gone if not any(b is other for other in not_seen)],
+        gone=[b for b in gone if not any(b is other for other in not_seen)],
         not_seen=not_seen,
         new=[] if "before" in partial else new,
         moved=moved,
@@ -121,7 +121,7 @@ def _causes(before: ReportData, now: ReportData) -> list[str]:
 
 
 def _not_seen(gone: list[Break], now: ReportData) -> list[Break]:
-    """The breaks in `gone` that a stopped run may not have reached: it fixed those alone whose lines its sources lack."""
+    """The breaks in `gone` that a stopped run may not have reached: those alone are gone whose lines its sources lack."""
     if now.error is None or now.error.caught:
         return []
     lines: set[tuple[str, str]] = set()
@@ -210,7 +210,8 @@ def parse_expectations(text: str) -> list[Expectation]:
         match = _TERM.match(term)
         if match is None or match["name"] not in EXPECTED:
             raise ValueError(
-                f"cannot expect {term.strip()!r}: write NAME=NUMBER, NAME<=NUMBER or NAME>=NUMBER with {', '.join(COUNTS)}"
+                f"cannot expect {term.strip()!r}: write {AGREES}, or NAME=NUMBER, NAME<=NUMBER or NAME>=NUMBER with "
+                f"{', '.join(EXPECTED)}"
             )
         expectations.append(Expectation(match["name"], match["sign"], int(match["number"])))
     if not expectations:

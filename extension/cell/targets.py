@@ -97,29 +97,25 @@ def names_in_decorators(defined: Iterable[Definition]) -> set[str]:
     return {n.id for d in defined for part in d.node.decorator_list for n in ast.walk(part) if isinstance(n, ast.Name)}
 
 
-def ran_eagerly(called: list[str]) -> str:
-    """A note on what the cell called that could be compiled, where nothing was."""
-    return f"{', '.join(called)} ran eagerly, and nothing was compiled: use {' '.join(f'-f {name}' for name in called)}."
-
-
 def why_nothing_ran(cell: Cell, defined: list[Definition], namespace: Namespace, called: list[str]) -> str | None:
-    """A note on why the cell called nothing compiled, and what to do, or None.
+    """A note on why the cell has no graph, and what to do, or None.
 
-    `namespace`: the user's, after the cell; `called`: the names of what the cell called that could be compiled.
+    `namespace`: the user's, after the cell; `called`: the names of what the cell called eagerly that could be compiled.
     """
+    if called:
+        return f"{', '.join(called)} ran eagerly, and no graph was compiled: use {' '.join(f'-f {name}' for name in called)}."
     users_own = next((d.name for d in defined if marks.is_compiled(namespace.get(d.name))), None)
     if users_own is not None:
         return (
             "the cell calls none of its compiled functions, so nothing was compiled: "
             f"add a call, {users_own}(...), to the cell."
         )
-    eager = ran_eagerly(called) if called else None
     uncalled = [d for d in defined if d.refused is None and d.name not in names_in_decorators(defined)]
     if not uncalled:
         nodes = [d.node for d in defined]
         if all(s in nodes or isinstance(s, (ast.Import, ast.ImportFrom)) for s in cell.statements):
             return None
-        return eager or (
+        return (
             "nothing was compiled: a cell with definitions compiles only what it defines; "
             "put the definitions into a cell of their own to have these statements compiled."
         )
@@ -131,7 +127,7 @@ def why_nothing_ran(cell: Cell, defined: list[Definition], namespace: Namespace,
             return f"none of the cell's own statements calls {d.name}, so nothing was compiled: use -f {target}."
     last = uncalled[-1]  # which may call those above
     call = last.name + ("(...)" if last.kind == "function" else "(...)(x)")
-    return eager or f"the cell calls none of its functions, so nothing was compiled: add a call, {call}, to the cell."
+    return f"the cell calls none of its functions, so nothing was compiled: add a call, {call}, to the cell."
 
 
 # -- objects of a name ----------------------------------------------------------------------------

@@ -37,7 +37,6 @@ from dynascope.cell.targets import (
     definitions,
     find_target,
     inputs_named,
-    ran_eagerly,
     why_nothing_ran,
 )
 from dynascope.compiler.capture.torch_private import marks
@@ -358,8 +357,7 @@ class CompiledCell:
     def _why_nothing(self, defined: list[Definition], entry_points: EntryPoints) -> list[str]:
         if entry_points.called and not entry_points.uncompiled:
             return []  # what was called has nothing to compile, or breaks that the report shows
-        names = list(entry_points.uncompiled)
-        note = why_nothing_ran(self.cell, defined, self.namespace, names) if not entry_points.called else ran_eagerly(names)
+        note = why_nothing_ran(self.cell, defined, self.namespace, list(entry_points.uncompiled))
         return [note] if note is not None else []
 
     def _note_refused(self, defined: list[Definition]) -> None:

@@ -321,6 +321,24 @@ def test_what_holds_under_a_condition_is_offered_when_the_time_is_over(make: Mak
     assert (done.before.graph_runs, done.after.graph_runs) == (3, 1)
 
 
+def test_code_that_the_program_compiles_with_its_own_backend_is_not_counted_as_run_outside_of_graphs(make: Make) -> None:
+    module = make("""
+        import torch
+
+        @torch.compile(backend="eager")
+        def clip(x):
+            if x.sum() > 1:
+                x = x / x.sum()
+            return x
+
+        def f(n):
+            return clip(torch.ones(n))
+        """)
+    [done] = [x for x in fix(module.f, 4).fixes or () if x.chosen]
+    assert (done.before.graphs, done.after.graphs) == (3, 1)
+    assert (done.before.eager_ops, done.before.graph_runs) == (None, None)
+
+
 def test_the_first_answer_is_there_as_soon_as_the_recorded_inputs_were_compared(make: Make) -> None:
     """What was not compared then is a condition; an interrupt does not lose it."""
     f = make(CHECKED_NUMBER).f

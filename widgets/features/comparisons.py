@@ -17,7 +17,7 @@ _COUNTS = {
 }  # fmt: skip
 #: how the notes of a check begin
 CHECK = "check: "
-_KINDS = ("fixed", "not_seen", "new", "moved", "changed")
+_KINDS = ("gone", "not_seen", "new", "moved", "changed")
 
 
 class CheckPart(TypedDict):
@@ -90,18 +90,18 @@ def _off_by(share: float) -> str:
 def diff_lines(diff: Diff) -> list[str]:
     """One sentence for each change, what matters most first."""
     sentences = [f"new: {_line(b)}" for b in diff.new]
-    sentences += [f"fixed: {_line(b)}" for b in diff.fixed]
+    sentences += [f"gone: {_line(b)}" for b in diff.gone]
     sentences += [f"not seen: {_line(b)}" for b in diff.not_seen]
     sentences += [f"now {_outcome(now)}: {_line(now)} (before: {_outcome(before)})" for before, now in diff.changed]
     sentences += [f"moved: {_line(now)} (before: line {before.line})" for before, now in diff.moved]
     for name, (before, now) in diff.counts.items():
         if name != "breaks":
-            sentences.append(f"{plural(now, _COUNTS[name])} (before: {before}{_why(diff, name, before, now)})")
+            sentences.append(f"{plural(now, _COUNTS[name])} (before: {before})")
     return [*sentences, *diff.causes, *_partial(diff)] or ["nothing changed"]
 
 
 def diff_summary(diff: Diff) -> str:
-    """What changed, in a few words: `1 fixed · 2 new`."""
+    """What changed, in a few words: `1 gone · 2 new`."""
     parts = [f"{len(changed)} {kind.replace('_', ' ')}" for kind in _KINDS if (changed := getattr(diff, kind))]
     counts = [f"{plural(now, _COUNTS[name])} (before: {before})" for name, (before, now) in diff.counts.items()]
     otherwise = "traced with other sizes" if diff.causes else "not all is known" if diff.partial else "nothing changed"
@@ -110,7 +110,7 @@ def diff_summary(diff: Diff) -> str:
 
 def _partial(diff: Diff) -> list[str]:
     """Sentences on what is unknown because one of the runs does not show all of its breaks."""
-    runs = {"now": ("this run", "fixed"), "before": ("the earlier run", "new")}
+    runs = {"now": ("this run", "gone"), "before": ("the earlier run", "new")}
     words = "{0} {why}: a break that it does not have is not known to be {1}"
     return [words.format(*runs[which], why=why) for which, why in diff.partial.items()]
 
@@ -134,13 +134,6 @@ def diff_dict(diff: Diff) -> dict[str, Any]:
         "summary": diff_summary(diff),
         "times": diff_times(diff),
     }
-
-
-def _why(diff: Diff, name: str, before: int, now: int) -> str:
-    """For graphs, why their number changed: a fixed break merges graphs, a new one splits them; "" if neither is the case."""
-    if name != "graphs":
-        return ""
-    return "; merged" if now < before and diff.fixed else "; split" if now > before and diff.new else ""
 
 
 def _outcome(broken: Break) -> str:
@@ -167,9 +160,10 @@ def unmet(report: Report, expected: Expectation) -> str:
         places = Places(report)
         lines = [f"{report.frame(r.frame).name}: {'; '.join(failures(r, places))}" for r in compiled_again(report)]
     elif name in ("graphs", "ops"):
-        frames = [(g, report.frame(g.frame)) for g in report.graphs]
-        ops = ("ops unknown" if g.ops is None else plural(g.ops, "op") for g, _ in frames)
-        lines = [f"{g.id} in {f.name} at {_at(f)}, {words}" for (g, f), words in zip(frames, ops, strict=True)]
+        places = Places(report)
+        for g in report.graphs:
+            at, ops = places.graph(g), "ops unknown" if g.ops is None else plural(g.ops, "op")
+            lines.append(f"{g.id} in {report.frame(g.frame).name}{' at ' * bool(at)}{at}, {ops}")
         statuses = {f.status for f in report.frames} - {"ignored"}
         if not lines and statuses <= {"empty"}:
             why = "nothing that ran has an operation to compile" if statuses else "nothing was compiled"

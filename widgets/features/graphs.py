@@ -72,7 +72,7 @@ def graph_detail(number: int, g: Graph, places: Places) -> Detail:
     """All that is known of a graph, without its drawing."""
     frame = places.frames.get(g.frame)
     first = next((n for n in g.nodes if n.op not in ("placeholder", "get_attr", "output") and n.line and n.file), None)
-    place = places.at(first.file, first.line) if first and first.file else places.frame(frame) if frame else ""
+    place = places.graph(g)
     detail: Detail = {
         "kind": "graph", "title": f"Graph {number}", "code": f"of {shorten(places.name(frame), 120)}" if frame else "",
         "place": place, "copy": place, "facts": _facts(g, places), "parts": _parts(g, places),

@@ -111,6 +111,15 @@ class Places:
         """The place of a frame's first line."""
         return self.at(frame.file, frame.line, frame.cell)
 
+    def graph(self, graph: Graph) -> str:
+        """The place of a graph's first operation, or else of its frame; "" if that is torch's wrapper around it."""
+        first = next((n for n in graph.nodes if n.op.startswith("call_") and n.line and n.file), None)
+        if first is not None and first.file:
+            return self.at(first.file, first.line)
+        frame = self.frames.get(graph.frame)
+        is_users = frame is not None and not re.search(r"torch[\\/]_dynamo[\\/]external_utils\.py$", frame.file)
+        return self.frame(frame) if frame is not None and is_users else ""
+
     def function(self, name: str, file: str, line: int | None) -> str:
         """`Attention.forward` if the class of the method around a line is known, else only the name."""
         key = (name, file, line)

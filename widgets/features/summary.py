@@ -208,7 +208,7 @@ def recommendation(places: Places) -> Recommendation | None:
         quoted = ", ".join(f"`{one.cause.setting} = True` for {one.count()}" for one in untried)
         said.append(f"the compiler hints at {quoted}: not tried here, and it can make things worse.")
     if profile is None and words:
-        said.append("what a call spends its time on is not known: `%%compile --profile` measures it.")
+        said.append("what a call spends its time on is not known: `--profile`, or profile=10, measures it.")
     return {
         "first": printable(said[0], 1000), "id": id, "left": left,
         "more": [printable(_capital(one), 600) for one in said[1:] if one],
@@ -300,7 +300,7 @@ def _first_words(words: CauseWords, report: Report) -> str:
     at = f"{words.places.at(b.file, b.line, b.cell)} in {words.places.function(b.function, b.file, b.line)}"
     more = f" and {plural(len(words.breaks) - 1, 'more place')}" if len(words.breaks) > 1 else ""
     library = ", also in a library" if package(b.file) else ""
-    tries = "" if report.fixes is not None else f"; `%%compile --fix` looks for a change that holds{library}"
+    tries = "" if report.fixes is not None else f"; `--fix`, or fix=True, looks for a change that holds{library}"
     cost = f" ({time_text(cause.seconds)} a call)" if cause.seconds else ""
     what = f"{words.title().removesuffix('.')}{cost}"
     return f"at {at} ({package(b.file) or 'your code'}){more}, {what}: {lower_first(fix)}{tries}."

@@ -116,12 +116,15 @@ class RunCounts:
     """Counts how often calls enter a graph of its `backend`, and how many operations they run outside of graphs."""
 
     def __init__(self) -> None:
+        #: graphs that this backend compiled; code that the program compiles itself, with a backend of its own, is not counted
+        self.graphs = 0
         self.graph_runs = self.eager_ops = 0
         self.is_counting = False
         self._inside = 0
 
     def backend(self, graph: Any, inputs: Any) -> Any:
         """The backend "eager", counted."""
+        self.graphs += 1
 
         def run(*args: Any) -> Any:
             self.graph_runs += self.is_counting

@@ -80,7 +80,7 @@ CANDIDATE_SOURCES: tuple[CandidateSource, ...] = (
 _NOT_FOR_ENTRIES = (wraps.of_the_function,)
 #: the share of the time for verified changes, if others hold under a condition
 _SURE_SHARE = 0.4
-_AS_OTHERS = "The same as for the other conditional changes: without them, it gains nothing"
+_AS_OTHERS = "The same as for the other conditional changes: it was verified only together with them"
 #: what ends a search before it is complete
 _ENDS = (OutOfTime, TookTooLong, KeyboardInterrupt)
 _Found = Verification | NotApplicable | Refused

@@ -177,11 +177,12 @@ class Trials:
                     observed.append(run(call, recorded()))
             ran = TrialResult(recording.report, observed)
             has_failed = any(seen.error for seen in observed)
-            counts.is_counting = backend == "eager" and not has_failed and is_counted(ran.report)
+            sees_all = backend == "eager" and counts.graphs == ran.report.summary.graphs
+            counts.is_counting = sees_all and not has_failed and is_counted(ran.report)
             if counts.is_counting:
                 for call in self.calls:
                     run(call, recorded())
-                if counts.graph_runs or not recording.report.summary.graphs:  # else this torch compiles nothing under the mode
+                if counts.graph_runs or not counts.graphs:  # else this torch compiles nothing under the mode
                     ran.graph_runs, ran.eager_ops = counts.graph_runs, counts.eager_ops
         return ran
 

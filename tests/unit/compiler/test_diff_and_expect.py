@@ -36,16 +36,16 @@ def test_an_unedited_second_run_has_an_empty_diff() -> None:
     assert difference.lines == ["nothing changed"]
 
 
-def test_fixed_new_and_moved_breaks_are_told_apart() -> None:
+def test_gone_new_and_moved_breaks_are_told_apart() -> None:
     before = Report(breaks=[found(2, "print(x)"), found(5, "log(x)"), found(9, "y.item()")])
     now = Report(breaks=[found(4, "print(x)"), found(5, "log(x)"), found(12, "save(x)")])
     difference = now.diff(before)
-    assert [b.source for b in difference.fixed] == ["y.item()"]
+    assert [b.source for b in difference.gone] == ["y.item()"]
     assert [b.source for b in difference.new] == ["save(x)"]
     assert [(a.line, b.line) for a, b in difference.moved] == [(2, 4)]
-    assert difference.summary == "1 fixed · 1 new · 1 moved"
+    assert difference.summary == "1 gone · 1 new · 1 moved"
     assert difference.to_dict()["lines"] == [
-        "new: In[1]:12 save(x)", "fixed: In[1]:9 y.item()", "moved: In[1]:4 print(x) (before: line 2)",
+        "new: In[1]:12 save(x)", "gone: In[1]:9 y.item()", "moved: In[1]:4 print(x) (before: line 2)",
     ]  # fmt: skip
 
 
@@ -58,10 +58,10 @@ def test_a_break_that_moved_only_within_its_line_is_not_worth_a_mention() -> Non
     assert now.diff(before).lines == ["moved: In[1]:7 log(x) (before: line 5)"]
 
 
-def test_of_two_breaks_on_one_line_the_one_whose_column_is_gone_is_fixed() -> None:
+def test_of_two_breaks_on_one_line_the_one_whose_column_is_gone_is_gone() -> None:
     before = Report(breaks=[found(2, "log(x); log(y)", column=c) for c in (4, 12)])
     now = Report(breaks=[found(2, "log(x); log(y)", column=12)])
-    assert now.diff(before).fixed == before.breaks[:1]
+    assert now.diff(before).gone == before.breaks[:1]
 
 
 def test_a_break_that_is_now_allowed_or_refused_has_changed() -> None:
@@ -104,40 +104,40 @@ def test_without_any_graph_an_expectation_says_that_nothing_was_compiled() -> No
         report.expect(graphs=1)
 
 
-def test_breaks_that_a_stopped_run_did_not_reach_are_not_fixed() -> None:
+def test_breaks_that_a_stopped_run_did_not_reach_are_not_gone() -> None:
     before = stopped_run(STOPPED)
     assert len(before.breaks) == 3
     stopped = stopped_run(STOPPED, error_on_graph_break=True)
     assert stopped.error is not None
     difference = stopped.diff(before)
-    assert (difference.fixed, [b.line for b in difference.not_seen]) == ([], [7, 10])
+    assert (difference.gone, [b.line for b in difference.not_seen]) == ([], [7, 10])
     assert difference.summary.startswith("2 not seen")
     assert "not seen: <stopped run>:10 torch._dynamo.graph_break()" in difference.lines
     assert difference.to_dict()["not_seen"][0] == '<stopped run>:7 print("second")'
 
 
-def test_what_a_stopped_run_does_not_show_to_be_fixed_is_not_seen() -> None:
+def test_what_a_stopped_run_does_not_show_to_be_gone_is_not_seen() -> None:
     """The first break is edited away; the run then stops at the second one, before the third."""
     before = stopped_run(STOPPED)
     edited = STOPPED.replace("torch._dynamo.graph_break()", "x = x - 1", 1)
     now = stopped_run(edited, error_on_graph_break=True)
     difference = now.diff(before)
     assert now.breaks[-1].outcome == "raised"
-    # its line is still there, further down: only where no such line is left, a stopped run shows that a break is fixed
-    assert ([b.line for b in difference.fixed], [b.line for b in difference.not_seen]) == ([], [5, 10])
+    # its line is still there, further down: only where no such line is left, a stopped run shows that a break is gone
+    assert ([b.line for b in difference.gone], [b.line for b in difference.not_seen]) == ([], [5, 10])
     whole = stopped_run(edited.replace('print("second")', "pass"))
-    assert len(whole.diff(before).fixed) == 2
+    assert len(whole.diff(before).gone) == 2
     assert whole.diff(before).not_seen == []
 
 
-def test_a_line_that_is_gone_from_the_source_is_fixed_also_in_a_stopped_run() -> None:
+def test_a_line_that_is_gone_from_the_source_is_gone_also_in_a_stopped_run() -> None:
     stopped = stopped_run(STOPPED.replace('    print("second")\n', ""), error_on_graph_break=True)
     difference = stopped.diff(stopped_run(STOPPED))
-    assert [b.source.strip() for b in difference.fixed] == ['print("second")']
+    assert [b.source.strip() for b in difference.gone] == ['print("second")']
     assert [b.line for b in difference.not_seen] == [10]
 
 
-def test_breaks_of_code_that_was_compiled_before_a_run_are_neither_fixed_nor_new() -> None:
+def test_breaks_of_code_that_was_compiled_before_a_run_are_neither_gone_nor_new() -> None:
     @torch.compile(backend="eager")
     def f(x: torch.Tensor) -> torch.Tensor:
         x = x + 1
@@ -151,17 +151,17 @@ def test_breaks_of_code_that_was_compiled_before_a_run_are_neither_fixed_nor_new
         reports.append(recording.report)
     first, again = reports
     difference = again.diff(first)
-    assert (difference.fixed, difference.not_seen) == ([], first.breaks)
-    known = "this run ran code that was compiled before it: a break that it does not have is not known to be fixed"
+    assert (difference.gone, difference.not_seen) == ([], first.breaks)
+    known = "this run ran code that was compiled before it: a break that it does not have is not known to be gone"
     assert difference.lines[-1] == known
-    assert (first.diff(again).new, first.diff(again).fixed) == ([], [])
+    assert (first.diff(again).new, first.diff(again).gone) == ([], [])
 
 
-def test_merged_and_split_graphs_and_the_times() -> None:
+def test_another_number_of_graphs_and_the_times() -> None:
     split = explain(one, backend="eager")(torch.ones(2))
     whole = explain(whole_one, backend="eager")(torch.ones(2))
-    assert "1 graph (before: 2; merged)" in whole.diff(split).lines
-    assert "2 graphs (before: 1; split)" in split.diff(whole).lines
+    assert "1 graph (before: 2)" in whole.diff(split).lines
+    assert "2 graphs (before: 1)" in split.diff(whole).lines
     assert whole.diff(split).to_dict()["times"].startswith("compiled in ")
 
 
@@ -192,7 +192,7 @@ def test_two_equal_breaks_are_paired_in_order() -> None:
     before = Report(breaks=[found(2, "log(x)"), found(3, "log(x)")])
     now = Report(breaks=[found(3, "log(x)")])
     difference = now.diff(before)
-    assert [b.line for b in difference.fixed] == [2]
+    assert [b.line for b in difference.gone] == [2]
     assert not difference.moved
 
 
@@ -205,7 +205,7 @@ def test_expectations_tell_what_was_found_and_where() -> None:
     message = str(caught.value)
     assert "expected breaks=0, found 1" in message
     assert f"test_diff_and_expect.py:{line} torch._dynamo.graph_break()" in message
-    assert "expected graphs=1, found 2" in message
+    assert f"expected graphs=1, found 2\n  g0 in one at test_diff_and_expect.py:{line - 1}, 1 op\n" in message
     report = Report.from_dict(report.to_dict())
     resumed = next(f for f in report.frames if f.kind == "resume")
     report.frames.append(replace(resumed, id="f9", recompile_of=resumed.id))
@@ -219,6 +219,19 @@ def test_what_cannot_be_expected_is_one_line(text: str) -> None:
     with pytest.raises(ValueError, match="expect") as caught:
         parse_expectations(text)
     assert "\n" not in str(caught.value)
+
+
+def test_a_term_that_cannot_be_expected_is_answered_with_all_that_can() -> None:
+    with pytest.raises(ValueError, match=r"check=agrees, or NAME=NUMBER.*graphs, ops, breaks.*unexpected"):
+        parse_expectations("graph=1")
+
+
+def test_a_line_of_torchs_wrapper_is_no_place_of_a_graph() -> None:
+    torch._dynamo.reset()
+    with observe() as recording:
+        torch.compile(torch.nn.Sequential(torch.nn.ReLU()), backend="eager")(torch.ones(2))
+    with pytest.raises(ExpectationFailed, match="g0 in Sequential, 1 op"):
+        recording.report.expect(graphs=2)
 
 
 def test_the_first_run_has_no_previous_report_to_compare_with() -> None:

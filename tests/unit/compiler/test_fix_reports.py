@@ -73,7 +73,7 @@ def test_a_change_that_moves_a_break_to_one_with_a_conditional_fix_is_a_fix_unde
     report = fix(moves_to_an_assert, torch.ones(3))
     first, second = (x for x in report.fixes or () if x.chosen)
     assert (first.title, first.verdict, second.verdict) == ("Run print() after the graph", "conditional", "conditional")
-    assert first.condition == "The same as for the other conditional changes: without them, it gains nothing"
+    assert first.condition == "The same as for the other conditional changes: it was verified only together with them"
     assert report.patch() == ""
     assert "reorderable_logging_functions.add(print)" in report.patch(conditional=True)
     titles = [x.title for x in report.fixes or ()]

@@ -329,15 +329,15 @@ def test_unfinished_frames_in_every_view(whole_log: bytes, tmp_path: Path) -> No
             report.expect(unfinished=0)
 
 
-def test_a_break_that_an_unfinished_run_lacks_is_not_fixed(whole_log: bytes, tmp_path: Path) -> None:
+def test_a_break_that_an_unfinished_run_lacks_is_not_gone(whole_log: bytes, tmp_path: Path) -> None:
     whole = cut_report(whole_log, len(whole_log), tmp_path)
     start = whole_log.index(b'{"dynamo_output_graph"')
     cut = cut_report(whole_log, next(e for e in record_ends(whole_log) if e > start), tmp_path)
     assert whole is not None
     assert cut is not None
     changed = cut.diff(whole)
-    assert (changed.fixed, changed.new) == ([], [])
-    assert changed.lines[-1] == "this run did not finish: a break that it does not have is not known to be fixed"
+    assert (changed.gone, changed.new) == ([], [])
+    assert changed.lines[-1] == "this run did not finish: a break that it does not have is not known to be gone"
     back = whole.diff(cut)
-    assert (back.fixed, back.new) == ([], [])
+    assert (back.gone, back.new) == ([], [])
     assert "not known to be new" in back.lines[-1]

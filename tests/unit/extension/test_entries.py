@@ -95,17 +95,14 @@ M = ["class M(torch.nn.Module):", "    def forward(self, x): return x + 1"]
     ("lines", "said"),
     [
         (["async def f(x): return x", "y = x * 2"], "put the definitions into a cell of their own"),
-        (
-            [*M, "m = torch.nn.Sequential(M(), M())", "m(x)"],
-            "statements calls M, so nothing was compiled: use -f with the name",
-        ),
+        ([*M, "m = torch.nn.Sequential(M(), M())", "m(x)"], "m ran eagerly, and no graph was compiled: use -f m."),
         ([*M, "m = M()"], "so nothing was compiled: use -f with the name of the module."),
         (M, "add a call, M(...)(x), to the cell."),
         (["def helper(x): return x * 2", "def f(x): return helper(x)"], "add a call, f(...), to the cell."),
         (["def f(x): return x + 1", "list(map(f, [x]))"], "statements calls f, so nothing was compiled: use -f f."),
         (
             ["def deco(f): return f", "@deco", "def f(x): return x + 1", "f(x)"],
-            "f ran eagerly, and nothing was compiled: use -f f.",
+            "f ran eagerly, and no graph was compiled: use -f f.",
         ),
     ],
 )
@@ -249,17 +246,17 @@ def test_a_partial_of_a_function_of_the_cell_is_compiled(shell):
 def test_what_ran_eagerly_is_named_with_the_option_that_compiles_it(shell):
     shell("import functools", "net = torch.nn.Sequential(torch.nn.ReLU())", "def earlier(t): return t + 1")
     report = shell.report("%%compile", "def log(t): print(t)", "y = earlier(net(x))")
-    assert report.notes == ["earlier, net ran eagerly, and nothing was compiled: use -f earlier -f net."]
+    assert report.notes == ["earlier, net ran eagerly, and no graph was compiled: use -f earlier -f net."]
     report = shell.report(
         "%%compile", "def hook(*_): pass", "h = net.register_forward_hook(hook)", "hook()", "net(x)", "h.remove()"
     )
-    assert report.notes == ["net ran eagerly, and nothing was compiled: use -f net."]
+    assert report.notes == ["net ran eagerly, and no graph was compiled: use -f net."]
     report = shell.report("%%compile -f earlier -f net", "def log(t): print(t)", "y = earlier(net(x))")
     assert report.summary.graphs == 2
     own = ("def own(f):", "    @functools.wraps(f)", "    def wrapper(t): return f(t)", "    return wrapper", "@own",
            "def f(t): return t + 1", "f(x)")  # fmt: skip
     notes = shell.report("%%compile", *own).notes
-    assert notes == ["f was left unchanged: it is decorated with @own.", "f ran eagerly, and nothing was compiled: use -f f."]
+    assert notes == ["f was left unchanged: it is decorated with @own.", "f ran eagerly, and no graph was compiled: use -f f."]
     assert shell.report("%%compile -f f", *own).summary.graphs == 1
 
 

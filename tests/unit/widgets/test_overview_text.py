@@ -67,7 +67,7 @@ def test_the_text_begins_with_what_to_do_and_names_whose_code_it_is() -> None:
     assert lines[2].startswith("Do this first: at model.py:8 in Block0.forward (zoo) and 8 more places, an")
     assert "Remaining" not in text, "nobody has tried it"
     assert "The compiler hints at `capture_scalar_outputs = True` for 3 graph breaks: not tried here" in text
-    assert "What a call spends its time on is not known: `%%compile --profile` measures it." in text
+    assert "What a call spends its time on is not known: `--profile`, or profile=10, measures it." in text
     assert " 1. 9 graph breaks: an `if` or `while` depends on a tensor's value" in text
     assert "set `torch._dynamo.config.capture_scalar_outputs = True` (the compiler's hint, not tried)" in text
     assert "5 recompiles: another size, such as x: 2, then 3" in text
