@@ -13,7 +13,7 @@ from typing import TypedDict
 
 from typing_extensions import NotRequired
 
-from dynascope.compiler.report import Frame, Graph, Profile, Report, Summary, first_line, plural, seconds, time_text
+from dynascope.compiler.report import Frame, Profile, Report, Summary, first_line, plural, seconds, time_text
 from dynascope.compiler.report.overview import causes, package
 from dynascope.widgets.features.breaks import helpful, instead_of, sorted_breaks
 from dynascope.widgets.features.comparisons import CHECK
@@ -157,21 +157,20 @@ def notes(report: Report) -> list[str]:
 class Recommendation(TypedDict):
     """What to do first, made of all that is known; `id`: what it is about, for a click.
 
-    `left`: what is left after it, "" if nobody has tried it; `more`: further sentences, the most important first; `hints`:
+    `more`: further sentences, the most important first; `hints`:
     whether the compiler's hints name settings that nobody has tried yet, though the calls could be traced again; `copies`: what
     buttons copy, by their labels.
     """
 
     first: str
     id: str
-    left: str
     more: list[str]
     hints: bool
     copies: dict[str, str]
 
 
-#: what to do, what is left after it ("" if that is not known), and the id of what it is about
-Step = tuple[str, str, str]
+#: what to do, with what is left after it if that was tried, and the id of what it is about
+Step = tuple[str, str]
 
 
 def recommendation(places: Places) -> Recommendation | None:
@@ -185,12 +184,11 @@ def recommendation(places: Places) -> Recommendation | None:
     hinted = [one for one in words if one.cause.setting is not None]
     untried = [one for one in hinted if one.outcome()[0] is None]
     tried = _fixes(report) or _trial(report)
-    action, left, id = tried or _cause(words, untried, report)
+    action, id = tried or _cause(words, untried, report)
     said = [action]
     dearer = _dearer(words, report) if tried and report.fix_set is None else None
     if dearer is not None and profile is not None and profile.is_worth_fixing:  # what was tried gains less
-        said = [_first_words(dearer, report), f"{_capital(action)}{f' Remaining: {left}.' if left else ''}"]
-        left, id = "", dearer.breaks[0].id
+        said, id = [_first_words(dearer, report), action], dearer.breaks[0].id
     if profile is not None:
         if report.breaks and profile.is_worth_fixing:
             said.append(f"removing all graph breaks {_gain(report, profile)}")
@@ -201,8 +199,6 @@ def recommendation(places: Places) -> Recommendation | None:
             said = [slower, *(said if words else said[1:])]
         elif slower:
             said[0] = f"{slower} {_capital(said[0])}"
-    if left and said[0] is not action:
-        said, left = [f"{one} Remaining: {left}." if one is action else one for one in said], ""
     said += [*_chosen(places), *(f"the compiler's hint {one.outcome()[1]}." for one in hinted if one.outcome()[0] is False)]
     if untried:
         quoted = ", ".join(f"`{one.cause.setting} = True` for {one.count()}" for one in untried)
@@ -210,7 +206,7 @@ def recommendation(places: Places) -> Recommendation | None:
     if profile is None and words:
         said.append("what a call spends its time on is not known: `--profile`, or profile=10, measures it.")
     return {
-        "first": printable(said[0], 1000), "id": id, "left": left,
+        "first": printable(said[0], 1000), "id": id,
         "more": [printable(_capital(one), 600) for one in said[1:] if one],
         "hints": bool(untried) and report.origin == "live" and not report.trials, "copies": copies(report),
     }  # fmt: skip
@@ -221,13 +217,17 @@ def _capital(sentence: str) -> str:
 
 
 def _fixes(report: Report) -> Step | None:
-    """What to do, what is left after it, and the id of what it is about: apply the fixes that hold."""
+    """Apply the fixes that hold."""
     fixes = report.fixes_to_apply(conditional=True)
     if fixes is None or not fixes.fixes:
         return None
     left = [plural(whole - count, what) for what, count, whole in fixed_counts(report) if whole > count]
     id = next((id for fix in report.fixes or () if fix.chosen for id in fix.removes), "")
-    return f"apply the fixes that were found: {fixes_summary(report)}. {how_to_apply(report)}.", ", ".join(left), id
+    return f"apply the fixes that were found: {fixes_summary(report)}. {how_to_apply(report)}.{_remaining(left)}", id
+
+
+def _remaining(left: list[str]) -> str:
+    return f" Remaining: {', '.join(left)}." if left else ""
 
 
 def _chosen(places: Places) -> list[str]:
@@ -260,7 +260,7 @@ def _trial(report: Report) -> Step | None:
     left = [plural(n, what) for n, what in ((best.breaks, "graph break"), (best.recompiles, "recompile")) if n]
     became = became if best.breaks else "no graph break is left"
     dearest = max(best.removes, key=lambda id: gains.get(id, 0.0))
-    return f"{', then '.join(steps)}: traced so, {became}{worth}.", ", ".join(left), dearest
+    return f"{', then '.join(steps)}: traced so, {became}{worth}.{_remaining(left)}", dearest
 
 
 def _gains(report: Report) -> dict[str, float]:
@@ -282,11 +282,11 @@ def _cause(words: list[CauseWords], untried: list[CauseWords], report: Report) -
     """What to do about the first cause; if nobody has tried the compiler's hint for it, that comes first."""
     again = report.trials or report.settings.get("second_call")
     if words and words[0] in untried and not again and report.origin == "live":
-        return _TRY, "", words[0].breaks[0].id
+        return _TRY, words[0].breaks[0].id
     cause = next((one for one in words if one not in untried), next(iter(words), None))
     if cause is None:
-        return _nothing(report), "", ""
-    return _first_words(cause, report), "", (cause.breaks or cause.frames)[0].id
+        return _nothing(report), ""
+    return _first_words(cause, report), (cause.breaks or cause.frames)[0].id
 
 
 def _first_words(words: CauseWords, report: Report) -> str:
@@ -382,34 +382,17 @@ def _dominant(places: Places, profile: Profile) -> str:
     whole = sum(s.duration for s in segments)
     for id, spent in _summed((s.graph, s.duration) for s in segments if s.graph in places.graphs)[:1]:
         number, graph = places.graphs[id]
-        frame = places.frames.get(graph.frame)
-        ran = [s for s in segments if s.graph == id]
-        ops = _summed((_kernel(s.label), s.duration) for s in ran) if busy >= _BUSY else _summed(
-            (op.name, op.seconds) for s in ran for op in s.ops
-        )  # fmt: skip
-        inside = [f"`{places.name(frame)}`{_instead(frame, graph)}"] if frame else []
-        if graph.ops:
-            inside.append(plural(graph.ops, "operation") + (" run one by one" if _only_captures(places.report) else ""))
-        words += f", graph {number} alone {part * spent / whole:.0%} ({', '.join(inside)})"
-        words += f"; dearest in it: {', '.join(f'`{op}` {time_text(seconds)}' for op, seconds in ops[:3])}" if ops else ""
+        ran, frame = [s for s in segments if s.graph == id], places.frames.get(graph.frame)
+        kernels, ops = ((_kernel(s.label), s.duration) for s in ran), ((o.name, o.seconds) for s in ran for o in s.ops)
+        words += f", graph {number} alone {part * spent / whole:.0%}" + (f" (`{places.name(frame)}`)" if frame else "")
+        dearest = [f"`{op}` {time_text(seconds)}" for op, seconds in _summed(kernels if busy >= _BUSY else ops)[:3]]
+        words += f"; dearest in it: {', '.join(dearest)}" if dearest else ""
     return f"{words}."
 
 
 def _kernel(name: str) -> str:
     """The name of a kernel without the types of its template, and without its end if it is long."""
     return shorten(name.removeprefix("void ").partition("<")[0], 40)
-
-
-def _instead(frame: Frame, graph: Graph) -> str:
-    """The first function that a graph has code of, if it has none of its frame's own lines, as that of a decorator."""
-    last = frame.end_line or frame.line
-    lines = [(n.file, n.line) for n in graph.nodes if n.file is not None and n.line is not None]
-    has_own = any(file == frame.file and frame.line <= line <= last for file, line in lines)
-    if "." in (frame.qualname or "") or has_own or not lines:
-        return ""
-    file, line = lines[0]
-    first = next((f.name for f in frame.inlined if f.file == file and f.line <= line <= (f.end_line or line)), "")
-    return f", which calls `{first}`" if first else ""
 
 
 def _summed(parts: Iterable[tuple[str | None, float]]) -> list[tuple[str, float]]:
@@ -432,11 +415,10 @@ def headline_lines(report: Report, terminal: Terminal) -> list[str]:
 
 
 def first_lines(found: Recommendation | None, terminal: Terminal) -> list[str]:
-    """The recommendation: what to do first, what is left after it, and what else is known."""
+    """The recommendation: what to do first, and what else is known."""
     if found is None:
         return []
-    out = terminal.labelled("Do this first: ", found["first"], 7, "green", "bold")
-    out += terminal.labelled("    Remaining: ", found["left"], 2)
+    out = terminal.labelled("Do this first: ", found["first"], 9, "green", "bold")
     return ["", *out, *(line for one in found["more"][:MOST_MORE] for line in terminal.wrap(one, " " * 15, 3))]
 
 

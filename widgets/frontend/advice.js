@@ -25,7 +25,7 @@ export function adviceView(ctx) {
     draw({ advice }) {
       node.hidden = !advice;
       if (!advice) return;
-      const { first, id, left, more, copies } = advice;
+      const { first, id, more, copies } = advice;
       node.replaceChildren(
         h("b", { text: "Do this first" }),
         id
@@ -33,7 +33,6 @@ export function adviceView(ctx) {
           : h("span", { cls: "dyn-first" }, ...withCode(first)),
         tryIt,
         ...Object.entries(copies).map(([label, text]) => copyButton(text, label)),
-        left ? h("p", { cls: "dyn-left" }, h("i", { text: "Remaining: " }), left) : "",
         ...more.map((sentence) => h("p", { cls: "dyn-left" }, ...withCode(sentence))),
       );
       drawButton();

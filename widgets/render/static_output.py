@@ -93,9 +93,8 @@ def _counts(model: ViewModel) -> str:
 
 
 def _advice(advice: Recommendation) -> str:
-    """What to do first, what is left after it, and what else is known."""
-    left = f" Remaining: {advice['left']}." if advice["left"] else ""
-    first = f"<strong>Do this first:</strong> {escape(advice['first'] + left)}"
+    """What to do first, and what else is known."""
+    first = f"<strong>Do this first:</strong> {escape(advice['first'])}"
     return "".join(f'<p style="margin:2px 0">{words}</p>' for words in [first, *map(escape, advice["more"])])
 
 

@@ -244,11 +244,10 @@ node.replaceChildren(heading(detail),h("div",{cls:"dyn-dbody"},main,factList(det
 set(kind,part)}}function adviceView(ctx){let node=h("section",{cls:"dyn-do","aria-label":"what to do first"}),tryIt=button("dyn-btn","Tr\
 y it",()=>ctx.request(ctx.pending.request({second_call:!0})),{title:"runs the cell again, then traces its calls with eac\
 h of the compiler's hints"});function drawButton(){tryIt.hidden=!ctx.canRun()||!ctx.content?.advice?.hints,tryIt.disabled=
-!!ctx.host.get("busy")}return{node,draw({advice}){if(node.hidden=!advice,!advice)return;let{first,id,left,more,copies}=advice;
+!!ctx.host.get("busy")}return{node,draw({advice}){if(node.hidden=!advice,!advice)return;let{first,id,more,copies}=advice;
 node.replaceChildren(h("b",{text:"Do this first"}),id?button("dyn-first","",()=>ctx.select(id),{},...withCode(first)):h(
 "span",{cls:"dyn-first"},...withCode(first)),tryIt,...Object.entries(copies).map(([label2,text])=>copyButton(text,label2)),
-left?h("p",{cls:"dyn-left"},h("i",{text:"Remaining: "}),left):"",...more.map(sentence=>h("p",{cls:"dyn-left"},...withCode(
-sentence)))),drawButton()},drawButton,highlight:()=>()=>{}}}function checkView(ctx){let node=h("section",{cls:"dyn-check","aria-label":"what the check found"}),search2=button("dyn-\
+...more.map(sentence=>h("p",{cls:"dyn-left"},...withCode(sentence)))),drawButton()},drawButton,highlight:()=>()=>{}}}function checkView(ctx){let node=h("section",{cls:"dyn-check","aria-label":"what the check found"}),search2=button("dyn-\
 btn","Where does it begin?",()=>ctx.request(ctx.pending.request({check:"where"})),{title:"runs the cell again, then sear\
 ches the line, what makes it, and what helps"});function drawButton(){search2.hidden=!ctx.canRun()||!ctx.content?.check?.
 searchable,search2.disabled=!!ctx.host.get("busy")}return{node,draw({check}){if(node.hidden=!check?.lines.length,!check)
