@@ -67,8 +67,6 @@ class CompileRecord:
     frame_end: FrameEnd | None = None
     #: copies of the nodes of the captured graph; in a log, they are read from its text
     nodes: list[Node] = field(default_factory=list)
-    #: node name -> path of the nn.Module that it ran in
-    modules: dict[str, str] = field(default_factory=dict)
     #: symbol of the graph -> its value in the traced call
     sizes: dict[str, int | float] = field(default_factory=dict)
     #: records about symbols in shapes, of the last attempt: (name, fields)
@@ -211,7 +209,7 @@ class CompileRecords:
             record.code = record.code or event.code  # torch.export traces without a frame
         elif isinstance(event, GraphCaptured):
             record = self.record(event)
-            record.nodes, record.modules, record.sizes = event.nodes, event.modules, event.sizes
+            record.nodes, record.sizes = event.nodes, event.sizes
         elif isinstance(event, GuardsMade):
             stacks = self.record(event).guard_stacks = {}
             for about, stack in event.stacks:

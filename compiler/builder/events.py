@@ -176,11 +176,10 @@ class GraphEnd(_Event):
 class GraphCaptured(_Event):
     """A graph goes to the backend.
 
-    `nodes`: copies of the graph's nodes; [] if they could not be copied.  `modules`: node name -> path of the nn.Module that
-    the node ran in; `sizes`: symbol -> its value in this call.
+    `nodes`: copies of the graph's nodes, with the compiler's paths of their modules; [] if they could not be copied.  `sizes`:
+    symbol -> its value in this call.
     """
 
-    modules: dict[str, str]
     sizes: dict[str, int | float]
     nodes: list[Node] = field(default_factory=list)
 

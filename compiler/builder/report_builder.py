@@ -305,7 +305,7 @@ class _ReportBuilder:
         graph.outputs = [name for n in graph.nodes if n.op == "output" for name in n.inputs]
         calls = [n for n in graph.nodes if n.op.startswith("call_")]
         for node in graph.nodes:
-            node.module = _module(record.modules.get(node.name))
+            node.module = _module(node.module)
         for node in calls:
             if node.file is not None and node.line is not None:
                 self.note_lines(node.file, node.line)

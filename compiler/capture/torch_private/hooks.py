@@ -303,19 +303,15 @@ def _resumes(hooks: Hooks) -> Undo:
     return watch(lookup, _observer(hooks, made=made), returned="observer.made(result, code, lineno, init_offset, *key)")
 
 
-def _node_modules(hooks: Hooks) -> Undo:
-    """Observe captured graphs: their nodes, each node's nn.Module, the values of symbols."""
+def _graphs(hooks: Hooks) -> Undo:
+    """Observe captured graphs: their nodes, the values of symbols."""
     from torch._dynamo import output_graph
 
     def captured(gm: Any) -> None:
-        paths = {n.name: translators.module_path(n.meta.get("nn_module_stack")) for n in gm.graph.nodes}
-        modules = {name: path for name, path in paths.items() if path}
         nodes: list[Node] = []
         with if_present("nodes of live graphs"):
             nodes = graph_nodes(gm.graph)
-        hooks.emit(GraphCaptured(
-            modules, translators.symbol_sizes(gm.graph), nodes, compile_id=translators.current_compile_id()
-        ))  # fmt: skip
+        hooks.emit(GraphCaptured(translators.symbol_sizes(gm.graph), nodes, compile_id=translators.current_compile_id()))
 
     call_user_compiler = output_graph.OutputGraph.call_user_compiler
     return watch(call_user_compiler, _observer(hooks, captured=captured), before="observer.captured(gm)")
@@ -378,7 +374,7 @@ POINTS: dict[str, Callable[[Hooks], Undo]] = {
     "stops": _stops,
     "graph ends": _graph_ends,
     "resume functions": _resumes,
-    "node modules": _node_modules,
+    "graphs": _graphs,
     "guards": _guards,
     "data-dependent errors": _undecided,
     "entries": _entries,

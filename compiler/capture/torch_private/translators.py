@@ -179,10 +179,6 @@ def user_stack() -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def module_path(stack: Any) -> str | None:
-    return str(list(stack.values())[-1][0]) if stack else None
-
-
 def symbol_sizes(graph: Any) -> dict[str, int | float]:
     """The values that the symbols among a graph's inputs had in the traced call; unknown values are left out."""
     values: dict[str, int | float] = {}
@@ -333,7 +329,10 @@ def graph_nodes(graph: Any) -> list[Node]:
         return places[trace]
 
     def copied(node: Any) -> Node:
-        made = Node(name=node.name, op=node.op, target=str(node.target))
+        stack = node.meta.get("nn_module_stack")
+        made = Node(
+            name=node.name, op=node.op, target=str(node.target), module=str(list(stack.values())[-1][0]) if stack else None
+        )
         if (text := type_text(node.meta.get("val", node.meta.get("example_value")))) is not None and node.op != "output":
             set_type(made, text)
         if node.op == "placeholder":

@@ -71,7 +71,7 @@ def test_nodes_are_those_of_the_graph_and_of_its_text(function: Callable[..., An
     torch._dynamo.reset()
     report = explain(function, backend=witness, dynamic=dynamic)(torch.ones(3))
     assert [[(n.op, n.name, n.inputs) for n in g.nodes] for g in report.graphs] == captured
-    assert report.hooks["node modules"] is True
+    assert report.hooks["graphs"] is True
     assert "nodes of live graphs" not in report.hooks
     for graph in report.graphs:  # the nodes are copied from the graph; a log has only the text
         assert graphs.read_graph(graph.code) == (graph.nodes, graph.outputs)
