@@ -20,21 +20,23 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dynascope.compiler import compiling
 from dynascope.compiler.capture.recording import Progress, Recording
 from dynascope.compiler.capture.torch_private import config
 from dynascope.compiler.compiling import RegionsInForce, is_refusal, target_name
-from dynascope.compiler.lab import check, inputs, profile
-from dynascope.compiler.lab.recorded_call import CallRecorder, RecordedCall
 from dynascope.compiler.report import Check, Report, plural
 from dynascope.compiler.retrace import retracing
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.code import user_name
 from dynascope.compiler.source.lines import CellResolver
 from dynascope.compiler.source.origin import origin
-from dynascope.compiler.validate import check_settings, settings_from_keywords, settings_notes
+from dynascope.compiler.validate import check_settings, settings_from_keywords, settings_notes, wrong_with
+
+if TYPE_CHECKING:
+    from dynascope.compiler.lab import inputs, profile
+    from dynascope.compiler.lab.recorded_call import RecordedCall
 
 #: without `fix_seconds`, a search may take at least so long
 LEAST_FIX_SECONDS = 60.0
@@ -79,6 +81,8 @@ class Run:
         fix_own: Settings | None = None,
         trace_again: str = "",
     ) -> None:
+        from dynascope.compiler.lab.recorded_call import CallRecorder
+
         self.settings = settings
         self.recording = Recording(settings, compiled, cells, on_progress)
         self.notes: list[str] = settings_notes(settings) if settings is not None else []
@@ -150,6 +154,8 @@ class Run:
 
     def _annotated(self, report: Report) -> Report:
         """Add the run's measurements and notes to the Report that was assembled from events; the run's notes come first."""
+        from dynascope.compiler.lab import check, inputs, profile
+
         if self._regions is not None:
             with _unless_fault("the regions are not shown", self.notes):
                 self._regions.annotate(report)
@@ -251,8 +257,10 @@ class Run:
 
         What the calls change is undone; the report's notes name what cannot be undone.
 
-        `given`: the list of inputs, checked by `inputs.wrong_with`; None without `--inputs`.
+        `given`: the list of inputs, checked by `wrong_with`; None without `--inputs`.
         """
+        from dynascope.compiler.lab import check, inputs, profile
+
         if not self._repeats or self.settings is None:
             return
         call, self._calls.last = self._calls.last, None
@@ -319,7 +327,7 @@ def explain(
         check_settings(chosen)
     except ValueError as error:  # it names the options of `%%compile`
         raise ValueError(re.sub("--([a-z-]+)", lambda flag: flag[1].replace("-", "_"), str(error))) from None
-    if chosen.inputs is not None and (wrong := inputs.wrong_with(chosen.inputs)) is not None:
+    if chosen.inputs is not None and (wrong := wrong_with(chosen.inputs)) is not None:
         raise ValueError(f"inputs: {wrong}")
     if not callable(function):
         raise TypeError(f"explain() takes a function, a method or a module, not {type(function).__name__}")

@@ -128,3 +128,10 @@ def with_suggestion(message: str, parser: argparse.ArgumentParser) -> str:
     commands = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
     parsers = [parser, *(inner for command in commands for inner in command.choices.values())]
     return message + did_you_mean(unknown, [flag for p in parsers for action in p._actions for flag in action.option_strings])
+
+
+def wrong_with(inputs: Any) -> str | None:
+    """Why this is not a list of inputs, as the end of a sentence; None if it is one."""
+    if not isinstance(inputs, (list, tuple)):
+        return f"expected a list of inputs, not {type(inputs).__name__}: write [x1, x2, ...]"
+    return None if inputs else "the list of inputs is empty"

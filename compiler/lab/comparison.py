@@ -14,6 +14,8 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
+import torch
+
 from dynascope.compiler.lab.objects import PLAIN, attributes_of, items_of, members_of, slots_of
 
 #: at most this many levels of nesting are compared
@@ -36,8 +38,6 @@ def parts_of(name: str, value: Any, opaque: dict[str, None] | None = None) -> It
 
 
 def _parts(name: str, value: Any, opaque: dict[str, None], around: tuple[int, ...]) -> Iterator[Part]:
-    import torch
-
     if isinstance(value, (torch.Tensor, *PLAIN)) or is_array(value):
         yield name, value
         return
@@ -87,8 +87,6 @@ class Rounding:
 
         In half precision or less, it is two units in the last place.
         """
-        import torch
-
         precision: Any = self.precision or getattr(expected, "dtype", None)
         if not is_low(precision):
             return None, None
@@ -98,8 +96,6 @@ class Rounding:
 
 def is_low(precision: Any) -> bool:
     """Whether this is a floating-point dtype of half precision or less."""
-    import torch
-
     known = isinstance(precision, torch.dtype) and precision.is_floating_point
     return known and torch.finfo(precision).eps >= torch.finfo(torch.float16).eps
 
@@ -109,8 +105,6 @@ OWN = Rounding()
 
 def largest(value: Any) -> float:
     """The largest finite magnitude in a tensor or number; 0 if there is none."""
-    import torch
-
     values = torch.as_tensor(value).detach().abs().double()
     values = values[values.isfinite()]
     return float(values.max()) if values.numel() else 0.0
@@ -118,8 +112,6 @@ def largest(value: Any) -> float:
 
 def difference(actual: Any, expected: Any, rounding: Rounding = OWN) -> str | None:
     """How two parts differ, mostly in the words of `torch.testing`; None if they are equal, or close enough."""
-    import torch
-
     exact = (str, bytes, bool)
     if isinstance(actual, exact) or isinstance(expected, exact):
         is_same = type(actual) is type(expected) and actual == expected

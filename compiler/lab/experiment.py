@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from types import BuiltinFunctionType, CellType, FunctionType, MethodType
 from typing import Any
 
+import torch
+
 from dynascope.compiler.capture.torch_private.float64 import Float64, followed_in_float64
 from dynascope.compiler.capture.torch_private.tensors import Precisions, followed_precisions, version_of
 from dynascope.compiler.lab.comparison import Part, Rounding, is_array, largest, parts_of
@@ -49,6 +51,8 @@ _TORCH_WARNINGS = ("torch.compile", "Converting a tensor with requires_grad=True
 _UNNAMED = "[...]"
 #: prefixes of attributes that torch sets on functions and classes, and that Python sets on classes
 _OWN = ("_dynamo_", "_torch", "__")
+#: attributes of each module: what `Experiment` compares, and hooks and submodules' names, which nothing compares
+_OF_EVERY_MODULE = frozenset(vars(torch.nn.Module()))
 #: inside a value, tuples, lists and dicts are compared down to this many levels, and only those of at most this many items
 _DEEPEST, _LONGEST = 3, 1000
 #: tensors and arrays with more elements are not compared
@@ -142,8 +146,6 @@ class Experiment:
 
     def run(self, variant: Variant) -> Observation:
         """Run the call once more and observe it; an exception is part of the Observation, unless it comes from outside."""
-        import torch
-
         observed, given, values = Observation(), list[Any](), list[Any]()
         with contextlib.ExitStack() as stack:
             if variant.is_eager:
@@ -220,8 +222,6 @@ class Experiment:
 
 
 def _copied(value: Any) -> Any:
-    import torch
-
     if isinstance(value, torch.Tensor):
         return Clones()(value.detach())
     return value if isinstance(value, PLAIN) else value.copy()
@@ -232,8 +232,6 @@ class _Before:
 
     def __init__(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], bound: dict[str, Any]) -> None:
         """`bound`: the values of the names that count as arguments of a cell's statements."""
-        import torch
-
         reached = Reachable([target, args, kwargs])
         self._given = [*((f"argument {i}", value) for i, value in enumerate(args)), *kwargs.items()]
         names = _names_of(target, dict(self._given))
@@ -260,8 +258,6 @@ class _Before:
 
     def _is_untouched(self, value: Any) -> bool:
         """Whether the value is a parameter that the call has not changed; such a parameter is left out."""
-        import torch
-
         return isinstance(value, torch.nn.Parameter) and self._fingerprints.get(id(value)) == fingerprint(value)
 
     def unchanged(self) -> set[str]:
@@ -305,8 +301,6 @@ def _gradient_of(tensor: Any) -> tuple[int, int | None]:
 
 def _names_of(target: Any, given: dict[str, Any]) -> dict[int, str]:
     """id -> name of the tensors in a module, in the closure and globals of a function, or in modules among its arguments."""
-    import torch
-
     function = getattr(target, "__func__", target)
     known = {"": getattr(target, "__self__", target)}
     if isinstance(function, FunctionType):
@@ -331,7 +325,6 @@ def _gradients(values: list[Part], leaves: list[Part]) -> list[Part]:
     The weights differ from element to element: the plain sum of a softmax or of a normalized value is constant, so that its
     gradient is nothing but rounding.
     """
-    import torch
 
     def weighted(t: Any) -> Any:
         if t.layout != torch.strided or t.is_nested:
@@ -351,8 +344,6 @@ def _gradients(values: list[Part], leaves: list[Part]) -> list[Part]:
 
 def _backward_fails(values: list[Any]) -> bool:
     """Whether `backward()` from the tensors among these values raises."""
-    import torch
-
     tensors = [t for _, t in parts_of("", values) if isinstance(t, torch.Tensor) and t.requires_grad and t.grad_fn is not None]
     if not tensors:
         return False
@@ -382,15 +373,13 @@ class SideState:
     """
 
     def __init__(self, target: Any, arguments: Any = ()) -> None:
-        import torch
-
         objects = Reachable([target, arguments]).objects
         left_out = {
             id(value)
             for module in objects
             if isinstance(module, torch.nn.Module)
             for name, value in vars(module).items()
-            if name in _of_every_module()
+            if name in _OF_EVERY_MODULE
         }
         parameters = [o for o in objects if isinstance(o, torch.nn.Parameter)]
         self._fingerprints = {id(p): fingerprint(p) for p in parameters}
@@ -418,8 +407,6 @@ class SideState:
 
         That is: the arguments, and the parameters, buffers, numbers and strings of modules.
         """
-        import torch
-
         parts = [*parts_of("argument 0 ", arguments)]
         for number, owner in enumerate(self._owners):
             if isinstance(owner, torch.nn.Module):
@@ -432,8 +419,6 @@ class SideState:
 
         Parameters that have not changed, what has more than `_LARGEST` elements, and meta and sparse tensors are left out.
         """
-        import torch
-
         if is_array(value):
             return value.copy() if value.size <= _LARGEST else None
         if not isinstance(value, torch.Tensor):
@@ -443,14 +428,6 @@ class SideState:
         before = self._fingerprints.get(id(value)) if isinstance(value, torch.nn.Parameter) else None
         is_unchanged = before is not None and before == fingerprint(value)
         return None if is_unchanged else value.detach().clone()
-
-
-@functools.cache
-def _of_every_module() -> frozenset[str]:
-    """Attributes of each module: what `Experiment` compares, and hooks and submodules' names, which nothing compares."""
-    import torch
-
-    return frozenset(vars(torch.nn.Module()))
 
 
 def _has_attributes(value: Any) -> bool:
@@ -470,11 +447,9 @@ def _entries(owner: Any) -> Iterator[tuple[str, Any]]:
     elif is_generator(owner):
         yield from ((".state", digest(kept.read())) for kept in library_states(owner))
     else:
-        import torch
-
         own = members_of(owner)
         if isinstance(owner, torch.nn.Module):
-            own = [(name, value) for name, value in own if not (isinstance(value, PLAIN) or name in _of_every_module())]
+            own = [(name, value) for name, value in own if not (isinstance(value, PLAIN) or name in _OF_EVERY_MODULE)]
         yield from ((f".{name}", value) for name, value in own if not name.startswith(_OWN))
 
 

@@ -29,7 +29,9 @@ import statistics
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
 
 from dynascope.compiler.builder.graphs import parse_graph
 from dynascope.compiler.capture.torch_private import config, hook_installer, running
@@ -40,10 +42,6 @@ from dynascope.compiler.lab.snapshot import held_back_output, random_states
 from dynascope.compiler.report import ONLY_WHERE_RECORDED, Graph, GraphRun, Node, OpTime, Report, first_line, plural
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.validate import check_settings
-
-if TYPE_CHECKING:
-    import torch
-    import torch.fx
 
 
 class NotRunnable(ValueError):
@@ -84,8 +82,6 @@ def rebuild(
 def _built(
     text: str | ast.ClassDef, attribute: Callable[[str], Any] | None, device: Callable[..., Any] | None
 ) -> torch.fx.GraphModule:
-    import torch.fx
-
     parsed, graph, attributes = parse_graph(text), torch.fx.Graph(), dict[str, Any]()
     #: names that arguments may use: FX's constants, and the nodes so far
     names: dict[str, Any] = {
@@ -134,8 +130,6 @@ def function(name: str) -> Callable[..., Any]:
         raise NotRunnable(f"it calls {name}, which waits for other processes")
     if last.startswith(_KERNELS):
         raise NotRunnable("it calls a Triton kernel of the program, which the report does not keep")
-    import torch
-
     target: Any = torch
     if name.startswith("torch."):
         for part in name.split(".")[1:]:
@@ -165,15 +159,11 @@ class SyntheticInputs:
 
     def __init__(self, sizes: Sizes, device: str | None = None) -> None:
         """`device`: in place of the recorded one."""
-        import torch
-
         self.sizes, self.device = sizes, device
         self.generator = torch.Generator().manual_seed(0)
 
     def __call__(self, node: Node) -> Any:
         """A value like the one that was recorded for this input; raises NotRunnable if that is impossible."""
-        import torch
-
         kind = node.subclass or node.dtype or "value that the report does not describe"
         if kind.startswith("Sym("):
             return size(kind.removeprefix("Sym(").removesuffix(")"), self.sizes, node.name)
@@ -224,8 +214,6 @@ def default_backend(settings: Mapping[str, Any]) -> str:
 
 def run_graph(graph: Graph, backend: str, calls: int = CALLS) -> GraphRun:
     """Run a graph that was recorded in this process; raises ValueError with one sentence if that is impossible."""
-    import torch
-
     if not isinstance(calls, int) or isinstance(calls, bool) or calls < 1:
         raise ValueError(f"calls must be a whole number of at least 1, not {calls!r}")
     check_settings(Settings(backend=backend))
@@ -276,8 +264,6 @@ class Case:
     """One graph with its inputs; `device`: in place of the one where it was recorded."""
 
     def __init__(self, graph: Graph, device: str | None = None) -> None:
-        import torch
-
         self.graph, self.notes = graph, list[str]()
         recorded_on = sorted({n.device for n in graph.nodes if n.device}, key=lambda name: name == "cpu")
         self.device = device or next(iter(recorded_on), "cpu")
@@ -313,8 +299,6 @@ class Case:
 
     def check(self) -> None:
         """Call the graph once, to see whether synthetic inputs work and which tensors it changes in place."""
-        import torch
-
         if self.device != "cpu" and _has_integers(self.inputs):
             try:
                 Case(self.graph, "cpu").check()
@@ -359,7 +343,9 @@ class Case:
             if compiled is not None:  # one warm-up call, because the CPU's caches hold data of the eager calls
                 compiled_times += self.timed_calls(compiled, count, warm_up=1)
             for _ in range(count):
-                for name, seconds in self.prepared(_operation_timer(self.module, self.wait))():
+                timed = _Timed(self.module, self.wait)
+                self.prepared(timed.run)()
+                for name, seconds in timed.operations:
                     ops.setdefault(name, []).append(seconds)
         result = GraphRun(
             device=self.device, device_name=profile.device_name(self.device), backend=backend, calls=len(eager_times),
@@ -390,35 +376,27 @@ class Case:
             yield "the figures do not include the backward: the graph runs without gradients"
 
 
-def _operation_timer(module: torch.fx.GraphModule, wait: Callable[[], None]) -> Callable[..., list[tuple[str, float]]]:
-    """A function that runs the graph, waiting for each operation, and returns the name and the seconds of each."""
-    import torch.fx
+class _Timed(torch.fx.Interpreter):
+    """Runs a graph, waiting for each operation; `operations` are the name and the seconds of each."""
 
-    class Interpreter(torch.fx.Interpreter):
-        def run_node(self, n: torch.fx.Node) -> Any:
-            if not n.op.startswith("call_"):
-                return super().run_node(n)
-            args, kwargs = self.fetch_args_kwargs_from_env(n)
-            function = getattr(self, n.op)
-            wait()
-            start = time.perf_counter()
-            result = function(n.target, args, kwargs)
-            wait()
-            operations.append((str(n.meta[RECORDED]), time.perf_counter() - start))
-            return result
+    def __init__(self, module: torch.fx.GraphModule, wait: Callable[[], None]) -> None:
+        super().__init__(module)
+        self.wait, self.operations = wait, list[tuple[str, float]]()
 
-    def run(*inputs: Any) -> list[tuple[str, float]]:
-        interpreter.run(*inputs)
-        return operations
-
-    operations: list[tuple[str, float]] = []
-    interpreter = Interpreter(module)
-    return run
+    def run_node(self, n: torch.fx.Node) -> Any:
+        if not n.op.startswith("call_"):
+            return super().run_node(n)
+        args, kwargs = self.fetch_args_kwargs_from_env(n)
+        call = functools.partial(getattr(self, n.op), n.target, args, kwargs)
+        self.wait()
+        start = time.perf_counter()
+        result = call()
+        self.wait()
+        self.operations.append((str(n.meta[RECORDED]), time.perf_counter() - start))
+        return result
 
 
 def _has_integers(values: list[Any]) -> bool:
-    import torch
-
     dtypes = {v.dtype for v in values if isinstance(v, torch.Tensor)} - {torch.bool}
     return any(not (dtype.is_floating_point or dtype.is_complex) for dtype in dtypes)
 

@@ -8,18 +8,19 @@ their effects are undone.  `annotate_inputs()` adds the results to the report.
 
 from __future__ import annotations
 
-import functools
 import reprlib
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from msgspec.structs import replace
 
 from dynascope.compiler.builder.report_builder import summary
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.capture.torch_private import config
+from dynascope.compiler.lab.experiment import Experiment
 from dynascope.compiler.lab.objects import is_array
 from dynascope.compiler.lab.profile import INTERRUPTED, Measurement, measure, nothing, payback, timed
 from dynascope.compiler.lab.recorded_call import RecordedCall
@@ -69,30 +70,21 @@ def arguments_of(value: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     return (value if type(value) is tuple else (value,)), {}
 
 
-def wrong_with(inputs: Any) -> str | None:
-    """Why this is not a list of inputs, as the end of a sentence; None if it is one."""
-    if not isinstance(inputs, (list, tuple)):
-        return f"expected a list of inputs, not {type(inputs).__name__}: write [x1, x2, ...]"
-    return None if inputs else "the list of inputs is empty"
-
-
 def _try(tried: InputResult, recorded: RecordedCall, calls: int) -> None:
     if recorded.refusal is not None:
         tried.error = f"not called: {recorded.refusal}"
         return
-    import torch
-
     recording = observe()
     try:
         # with suppress_errors, an input that fails would run eagerly, and so would all inputs after it
-        with config.dynamo_config(suppress_errors=False), recorded.replaying() as prepare:
-            args, kwargs = prepare()
+        with config.dynamo_config(suppress_errors=False), Experiment(recorded) as experiment:
+            again = experiment.calls(recorded.entry, fully=True)
             with torch.compiler.set_stance("force_eager"):
-                recorded.entry(*args, **kwargs)
-            args, kwargs = prepare()
+                next(again)()
+            call = next(again)
             with recording:
-                tried.first_seconds = timed(functools.partial(recorded.entry, *args, **kwargs), nothing)
-            del args, kwargs
+                tried.first_seconds = timed(call, nothing)
+            del call, again
         recorded.returned = True
     except Exception as error:
         tried.error = _first_lines(error)
@@ -135,8 +127,6 @@ class _Words(reprlib.Repr):
             return kind
 
     def repr_instance(self, x: Any, level: int) -> str:
-        import torch
-
         if isinstance(x, (bool, int, float, complex, bytes, type(None))):
             return f"{x!r:.52}"
         kind = type(x).__name__

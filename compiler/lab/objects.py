@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from types import CellType
 from typing import Any, NamedTuple
 
+import torch
+
 from dynascope.compiler.capture.torch_private import tensors
 from dynascope.compiler.patching import ABSENT, value_or_absent
 
@@ -77,8 +79,6 @@ class GlobalName(NamedTuple):
 
 def states_of(value: Any) -> Iterator[State]:
     """All state of one object that can be restored, except the bytes of tensors (`storage_state`)."""
-    import torch
-
     if isinstance(value, GlobalName):
         names = value.namespace
         yield _optional(
@@ -196,8 +196,6 @@ def size_of(value: Any) -> int:
 
 def library_states(value: Any) -> Iterator[State]:
     """State that is neither in attributes nor in items: of arrays, byte arrays and generators of random numbers."""
-    import torch
-
     if isinstance(value, bytearray):
         yield State(lambda: value, functools.partial(operator.setitem, value, slice(None)), operator.eq, bytes)
     elif isinstance(value, random.Random):
@@ -220,8 +218,6 @@ def library_states(value: Any) -> Iterator[State]:
 
 def is_generator(value: Any) -> bool:
     """Whether this is a generator of random numbers, of Python, NumPy or torch."""
-    import torch
-
     numpy = sys.modules.get("numpy")
     kinds = () if numpy is None else (numpy.random.RandomState, numpy.random.Generator, numpy.random.BitGenerator)
     return isinstance(value, (random.Random, torch.Generator, *kinds))
@@ -235,8 +231,6 @@ def digest(value: Any) -> str:
 def _numbers(value: Any) -> Any:
     if isinstance(value, int):
         return value
-    import torch
-
     if isinstance(value, dict):
         return tuple((key, _numbers(inner)) for key, inner in value.items())
     if isinstance(value, (list, tuple)):
@@ -254,8 +248,6 @@ def _same_array(now: Any, kept: Any) -> bool:
 
 def _tensor_states(tensor: Any) -> Iterator[State]:
     """A tensor's state except the bytes of its storage; the version is restored after everything that may change it."""
-    import torch
-
     if hasattr(type(tensor), "__tensor_flatten__"):
         return  # the state is that of its inner tensors
     if tensor.device.type != "meta":
@@ -294,8 +286,6 @@ def _clear_new_hooks(tensor: Any, before: tuple[dict[int, Any], ...]) -> None:
 
 
 def _set_values(tensor: Any, kept: Any) -> None:
-    import torch
-
     with torch.no_grad():
         tensor.copy_(kept)  # writing to `tensor.data` would change only a copy
 
@@ -312,8 +302,6 @@ def _set_history(tensor: Any, before: Any) -> None:
 
 def storage_of(tensor: Any) -> Any:
     """The tensor's storage; None for a tensor without a single storage or on the meta device, and if the storage is empty."""
-    import torch
-
     if hasattr(type(tensor), "__tensor_flatten__") or tensor.layout is not torch.strided or tensor.device.type == "meta":
         return None
     storage = tensor.untyped_storage()
@@ -338,14 +326,10 @@ def _set_bytes(storage: Any, kept: Any) -> None:
 
 
 def _same_bytes(storage: Any, kept: Any) -> bool:
-    import torch
-
     return storage.nbytes() == kept.nbytes() and torch.equal(_words(storage), _words(kept))
 
 
 def _words(storage: Any) -> Any:
-    import torch
-
     aligned = storage.nbytes() % 8 == 0 and storage.data_ptr() % 8 == 0
     dtype, size = (torch.int64, storage.nbytes() // 8) if aligned else (torch.uint8, storage.nbytes())
     with torch.no_grad():

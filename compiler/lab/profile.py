@@ -23,6 +23,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from dynascope.compiler.builder.dynamo_texts import COMPILE, split_comment, user_expression
 from dynascope.compiler.capture.torch_private import caches, hook_installer, marks, running
 from dynascope.compiler.lab.experiment import Experiment
@@ -100,8 +102,6 @@ def timed(call: Callable[[], Any], wait: Callable[[], None]) -> float:
 
 def waiter(device: str) -> Callable[[], None]:
     """A function that waits until the device (`cuda`: the current one) has finished; `nothing` for the CPU."""
-    import torch
-
     return nothing if torch.device(device).type == "cpu" else functools.partial(torch.accelerator.synchronize, device)
 
 
@@ -111,8 +111,6 @@ def nothing() -> None:
 
 def device_name(device: str) -> str:
     """`CPU, 8 threads`; for another device the name that it reports, or else `device`."""
-    import torch
-
     kind = torch.device(device).type
     if kind == "cpu":
         return f"CPU, {plural(torch.get_num_threads(), 'thread')}"
@@ -139,7 +137,6 @@ def profiled(kinds: Iterable[str] = ()) -> Iterator[dict[str, Any]]:
 
     `kinds`: kinds of devices to watch besides the CPU ("cuda", "xpu").
     """
-    import torch
     from torch.profiler import ProfilerActivity
 
     activities = [ProfilerActivity.CPU, *(getattr(ProfilerActivity, kind.upper()) for kind in kinds)]
@@ -188,10 +185,6 @@ class Measurement:
     compiled: list[float] = field(default_factory=list)
     #: seconds of each eager call
     eager: list[float] = field(default_factory=list)
-    #: number of turns in which the calls were made
-    turns: int = TURNS
-    #: number of calls that warm up each kind of call in a turn
-    warm_up: int = WARM_UP
     devices: list[str] = field(default_factory=list)
     #: ids of the compiles before anything was measured
     compiled_meanwhile: list[str] = field(default_factory=list)
@@ -265,14 +258,12 @@ def _told(
 
 
 def _measure(experiment: Experiment, calls: int, result: Measurement, on_progress: Callable[[str], None]) -> None:
-    import torch
-
     entry, wait = experiment.call.entry, _waiter()
     result.devices = _devices()
     before = caches.compiles()
     on_progress("measuring: repeating the call until nothing compiles")
-    turns, result.warm_up = pace(experiment, entry, wait, calls)
-    known, result.turns = caches.compiles(), len(turns)
+    turns, warm_up = pace(experiment, entry, wait, calls)
+    known = caches.compiles()
     if known > before:
         result.compiled_meanwhile = [compile_id for compile_id, _, _ in caches.latest_compiles(known - before)]
         result.notes.append(
@@ -283,14 +274,14 @@ def _measure(experiment: Experiment, calls: int, result: Measurement, on_progres
 
     def told(function: Callable[..., Any], what: str, count: int) -> Iterator[Callable[[], Any]]:
         at = f"{what}, step {next(steps)} of {3 * len(turns)}"
-        return _told(experiment.calls(function), on_progress, at, result.warm_up + count)
+        return _told(experiment.calls(function), on_progress, at, warm_up + count)
 
     for count in turns:
         gc.collect(0)
-        result.compiled += _loop(told(entry, "compiled calls", count), wait, count, result.warm_up)
-        _profiled(told(entry, "under the profiler", count), experiment, wait, count, result)
+        result.compiled += _loop(told(entry, "compiled calls", count), wait, count, warm_up)
+        _profiled(told(entry, "under the profiler", count), experiment, wait, count, warm_up, result)
         with torch.compiler.set_stance("force_eager"):  # what the function itself compiles runs eagerly, too
-            result.eager += _loop(told(experiment.call.target, "eager calls", count), wait, count, result.warm_up)
+            result.eager += _loop(told(experiment.call.target, "eager calls", count), wait, count, warm_up)
     compiled = caches.compiles() - known
     if compiled > 0:
         again = f"{plural(compiled, 'frame')} again{_why_compiled(compiled)}"
@@ -308,13 +299,14 @@ def _why_compiled(count: int) -> str:
 
 
 def _profiled(
-    calls: Iterator[Callable[[], Any]], experiment: Experiment, wait: Callable[[], None], count: int, result: Measurement
-) -> None:
+    calls: Iterator[Callable[[], Any]], experiment: Experiment, wait: Callable[[], None], count: int, warm_up: int,
+    result: Measurement,
+) -> None:  # fmt: skip
     """Make `count` calls under the profiler, after some to warm up, which are marked differently."""
     with running.marked_graphs(_namespaces(experiment.call.entry), GRAPH) as result.marked, profiled(_accelerators()) as trace:
-        for number, call in enumerate(itertools.islice(calls, result.warm_up + count)):
+        for number, call in enumerate(itertools.islice(calls, warm_up + count)):
             wait()
-            with running.profiler_mark(CALL if number >= result.warm_up else "dynascope warm-up"):
+            with running.profiler_mark(CALL if number >= warm_up else "dynascope warm-up"):
                 kept = call()  # its result is freed after the mark
                 if wait is not nothing:
                     with running.profiler_mark(DRAIN):
@@ -325,16 +317,12 @@ def _profiled(
 
 def _is_used(kind: str) -> bool:
     """Whether the program has used a device of this kind; initializing one that it does not use would take device memory."""
-    import torch
-
     module = getattr(torch, kind, None)
     return module is not None and module.is_available() and getattr(module, "is_initialized", lambda: True)()
 
 
 def _waiter() -> Callable[[], None]:
     """A function that waits until the current accelerator has finished all work; `nothing` if the program uses none."""
-    import torch
-
     accelerator = torch.accelerator.current_accelerator()
     return waiter(accelerator.type) if accelerator is not None and _is_used(accelerator.type) else nothing
 
@@ -345,8 +333,6 @@ def _accelerators() -> list[str]:
 
 
 def _devices() -> list[str]:
-    import torch
-
     devices = [f"{kind}:{i}" for kind in _accelerators() for i in range(getattr(torch, kind).device_count())]
     return [device_name(device) for device in ("cpu", *devices)]
 

@@ -23,6 +23,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from types import CodeType, FrameType, FunctionType, ModuleType, TracebackType
 from typing import Any
 
+import torch
+
 from dynascope.compiler.capture.torch_private import marks, tensors
 from dynascope.compiler.lab.objects import (
     CONTAINERS,
@@ -129,8 +131,6 @@ class Reachable:
 
     def _referents(self, value: Any) -> Iterable[Any]:
         """The objects that `value` leads to; adds `value` to `objects` unless it is library code, shared, or single-use."""
-        import torch
-
         if isinstance(value, GlobalName):
             self.objects.append(value)
             return [value.namespace.get(value.name)]

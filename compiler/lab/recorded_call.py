@@ -22,7 +22,9 @@ import io
 import types
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any
+
+import torch
 
 from dynascope.compiler.capture.torch_private import caches, hook_installer, marks
 from dynascope.compiler.capture.torch_private.running import present_modes
@@ -48,8 +50,6 @@ class Clones:
 
     def __call__(self, value: Any) -> Any:
         """Clone one value; raises NotRepeatable for a tensor whose copy is of another class."""
-        import torch
-
         if isinstance(value, (tuple, frozenset)):
             parts = [self(part) for part in value]
             if objects.identical(parts, tuple(value)):
@@ -74,8 +74,6 @@ class Clones:
         return [clone for _, clone in self._made.values()]
 
     def _tensor(self, value: Any) -> Any:
-        import torch
-
         with torch.no_grad(), torch.inference_mode(value.is_inference()):
             made = self._strided(value) if _is_plain(value) else value.detach().clone()
         if type(made) is not type(value):
@@ -91,8 +89,6 @@ class Clones:
 
     def _strided(self, value: Any) -> Any:
         """A tensor with the same view on a clone of the storage."""
-        import torch
-
         storage = copy.deepcopy(value.untyped_storage(), self._memo)
         made = torch.empty(0, dtype=value.dtype, device=value.device)
         return made.set_(storage, value.storage_offset(), value.size(), value.stride())
@@ -110,7 +106,6 @@ def _rebuilt(value: Any, parts: list[Any]) -> Any:
 
 def computed(tensor: Any) -> Any:
     """Make this tensor the result of an operation, so that it can be changed in place: a leaf that requires grad cannot be."""
-    import torch
 
     class Computed(torch.autograd.Function):
         @staticmethod
@@ -128,8 +123,6 @@ def computed(tensor: Any) -> Any:
 
 
 def _is_plain(value: Any) -> bool:
-    import torch
-
     if type(value) is not torch.Tensor or value.layout is not torch.strided:
         return False
     return not (value.is_quantized or value.is_neg() or value.is_conj())
@@ -138,19 +131,12 @@ def _is_plain(value: Any) -> bool:
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
+#: restores everything and returns the arguments of one more call; with `only_changed`, these are the same objects again, as in
+#: a loop, and only what earlier replays changed is checked and restored, which is fast
+Prepare = Callable[..., Arguments]
 #: makes other arguments from a call's arguments, possibly in place
 Vary = Callable[[tuple[Any, ...], dict[str, Any]], Arguments]
 _NUMBERS = (bool, int, float, str)
-
-
-class Prepare(Protocol):
-    """Restores everything and returns the arguments of one more call.
-
-    With `only_changed`, the arguments are the same objects again, as in a loop, and only what earlier replays changed is
-    checked and restored, which is fast.
-    """
-
-    def __call__(self, *, only_changed: bool = False) -> Arguments: ...
 
 
 class RecordedCall:
@@ -174,9 +160,6 @@ class RecordedCall:
         #: whether the call returned; False if it raised, or is still running
         self.returned = False
         self._refusal: str | None = None
-        self._fragile: list[tuple[Any, Any]] = []
-        self._globals: list[GlobalName] = []
-        self._numbers: list[tuple[dict[str, Any], str, Any]] = []
         self._arguments: _ArgumentState | None = None
         #: sentences on effects of a replay that are not undone; known before the first replay
         self.side_effects: list[str] = []
@@ -200,8 +183,8 @@ class RecordedCall:
         names = self.namespace or {}
         before = {name: names[name] for name in reached.names_in(names) if name in names}
         self._arguments = _ArgumentState(args, kwargs, before)
-        if self.namespace is None:  # the names of a cell's statements are restored in any case
-            self._numbers = list(_numbers(reached))
+        # the names of a cell's statements are restored in any case
+        self._numbers = list(_numbers(reached)) if self.namespace is None else []
 
     @property
     def refusal(self) -> str | None:
@@ -238,8 +221,6 @@ class RecordedCall:
         `numbers`: whether numbers and strings in modules and globals, too, are for each replay what they were before the
         recorded call, and not what it left.  Raises NotRepeatable if the call could not be recorded.
         """
-        import torch
-
         arguments = self._arguments
         if arguments is None:
             raise NotRepeatable(self.refusal)
@@ -287,8 +268,6 @@ class RecordedCall:
 
 def _numbers(reached: Reachable) -> Iterator[tuple[dict[str, Any], str, Any]]:
     """(namespace, name, value) of the numbers and strings in modules and globals that can be reached."""
-    import torch
-
     for value in reached.objects:
         if isinstance(value, torch.nn.Module):
             yield from ((vars(value), name, v) for name, v in vars(value).items() if type(v) in _NUMBERS)
@@ -328,8 +307,6 @@ class _ArgumentState:
 
     def changeable(self, clones: list[Any]) -> list[Any]:
         """The objects that a call with these clones can change in its arguments."""
-        import torch
-
         return [*self._objects, *Reachable(clones, lambda value: isinstance(value, torch.Tensor)).objects]
 
 
@@ -342,8 +319,6 @@ def _is_data(value: Any) -> bool:
     Those of code, modules, and objects of torch or dynascope do not: except for cloned tensors, they stay as the recorded call
     left them.
     """
-    import torch
-
     if isinstance(value, (*_CODE, torch.Tensor, torch.nn.Module)):
         return False
     return type(value).__module__.partition(".")[0] not in ("torch", "dynascope")
@@ -436,8 +411,6 @@ class CallRecorder:
             self._keep_latest()
 
     def _called(self, entered: Any, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        import torch
-
         target = target if isinstance(target, torch.nn.Module) else marks.undecorated(entered)
         self._keep_latest()
         key = id(getattr(target, "__func__", target))

@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TextIO, cast
 
+import torch
+
 from dynascope.compiler.lab import objects, reachable
 from dynascope.compiler.lab.objects import NotRestored, State, same_numbers
 from dynascope.compiler.patching import patched
@@ -28,8 +30,6 @@ _Setting = tuple[Callable[[], Any], Callable[[Any], Any]]
 
 def process_states() -> Iterator[State]:
     """All state of the process and the thread that is restored."""
-    import torch
-
     settings: list[_Setting] = [
         (torch.is_grad_enabled, torch.set_grad_enabled),
         (torch.get_default_dtype, torch.set_default_dtype),
@@ -63,8 +63,6 @@ def random_states() -> list[State]:
 
 def torch_random_states() -> list[State]:
     """The states of torch's default generators, on every device that was used."""
-    import torch
-
     pairs: list[_Setting] = [(torch.get_rng_state, torch.set_rng_state)]
     for module in (torch.cuda, torch.xpu):
         if module.is_available() and module.is_initialized():
@@ -76,8 +74,6 @@ def torch_random_states() -> list[State]:
 
 def _same_generators(now: Any, before: Any) -> bool:
     """Whether the states of a device's generator, or of all generators of a kind of devices, are equal."""
-    import torch
-
     one, other = (state if isinstance(state, list) else [state] for state in (now, before))
     return all(map(torch.equal, one, other))
 
@@ -154,8 +150,6 @@ class StateSnapshot:
             )
 
     def _states_of(self, value: Any) -> Iterator[State]:
-        import torch
-
         storage = objects.storage_of(value) if isinstance(value, torch.Tensor) else None
         if storage is not None:
             key = (storage.data_ptr(), storage.nbytes())

@@ -24,8 +24,7 @@ from IPython.core.error import UsageError
 from dynascope.cell.source import Cell, Namespace
 from dynascope.cell.syntax import FUNCTIONS, dotted_name, is_generator, own_statements
 from dynascope.compiler.capture.torch_private import marks
-from dynascope.compiler.lab.inputs import wrong_with
-from dynascope.compiler.validate import did_you_mean
+from dynascope.compiler.validate import did_you_mean, wrong_with
 
 _TORCHS_DECORATORS = (
     "error_on_graph_break", "region", "no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "autocast"

@@ -42,7 +42,6 @@ from dynascope.cell.targets import (
 from dynascope.compiler.capture.torch_private import marks
 from dynascope.compiler.driver import Run
 from dynascope.compiler.lab.fix.text_edits import NotApplicable, with_edits
-from dynascope.compiler.lab.recorded_call import unwatched
 from dynascope.compiler.report import FixSet, Report, comparison
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.code import STATEMENTS, user_name
@@ -374,10 +373,12 @@ class CompiledCell:
 
     def _bind(self, entry_of: Callable[[Any], Any]) -> None:
         """With `--keep`, bind the compiled entry points to the names of what they compile; a module is compiled in place."""
-        import torch
-
         if not self.keep:
             return
+        import torch
+
+        from dynascope.compiler.lab.recorded_call import unwatched
+
         for name, value in list(self.namespace.items()):
             entry = None if name.startswith("_") else entry_of(value)
             if entry is None:

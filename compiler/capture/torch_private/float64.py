@@ -12,6 +12,8 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+import torch
+
 from dynascope.compiler.capture.torch_private.tensors import Precisions, each_operation
 
 #: after so many new storages, those that no tensor uses any more are dropped
@@ -39,8 +41,6 @@ class Float64:
 
     def of(self, value: Any) -> Any:
         """The counterpart of a tensor or number of floating point: a view that later operations may change; None for others."""
-        import torch
-
         if isinstance(value, (float, complex)):
             return self._numbers.get(value) if isinstance(value, float) else None
         if not isinstance(value, torch.Tensor) or not _is_followed(value):
@@ -56,7 +56,6 @@ class Float64:
 
     def copy_of(self, value: Any) -> Any:
         """A copy of the counterpart of a tensor or number, made while operations may be followed; None if it has none."""
-        import torch
         from torch.utils._python_dispatch import _disable_current_modes
 
         with torch.no_grad(), _disable_current_modes():
@@ -65,7 +64,6 @@ class Float64:
 
     def follow(self, function: Any, args: Any, kwargs: Any) -> Any:
         """Run one operation, and compute what it makes in float64."""
-        import torch
         from torch.utils._pytree import tree_leaves, tree_map
 
         given = [value for value in tree_leaves((args, kwargs)) if isinstance(value, torch.Tensor)]
@@ -103,7 +101,6 @@ class Float64:
         return result
 
     def _compute(self, function: Any, args: Any, kwargs: Any, made: list[Any], changed: list[Any]) -> None:
-        import torch
         from torch.utils._pytree import tree_leaves
 
         known = [t for t in made if _is_followed(t) and _address(t) in self._storages]
@@ -154,8 +151,6 @@ class Float64:
 
     def _elements(self, tensor: Any, moved: float | None = None) -> Any:
         """The elements of a tensor's storage in float64; None if it has none, such as a sparse tensor."""
-        import torch
-
         storage, address = tensor.untyped_storage(), _address(tensor)
         real = torch.view_as_real(torch.empty(0, dtype=tensor.dtype)).dtype if tensor.is_complex() else tensor.dtype
         number = storage.nbytes() // real.itemsize
@@ -190,16 +185,12 @@ _HIGHER = {
 
 
 def _is_followed(tensor: Any) -> bool:
-    import torch
-
     is_plain = tensor.layout is torch.strided and tensor.device.type != "meta" and not tensor.is_quantized
     return bool(is_plain and (tensor.is_floating_point() or tensor.is_complex()) and tensor.dtype.itemsize > 1)
 
 
 def _drawn(given: list[Any]) -> list[Any]:
     """The states of the generators that an operation on these tensors can draw from."""
-    import torch
-
     others = {t.device for t in given if t.device.type == "cuda"} or (
         {torch.device("cuda")} if torch.cuda.is_available() and torch.cuda.is_initialized() else set()
     )

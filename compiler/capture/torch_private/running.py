@@ -13,6 +13,8 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import torch
+
 from dynascope.compiler.capture.torch_private import if_present
 from dynascope.compiler.patching import patched
 
@@ -21,23 +23,17 @@ Undo = Callable[[], None]
 
 def device_types() -> list[str]:
     """The types of the devices on which a graph can run here: the CPU, and the accelerator if one is available."""
-    import torch
-
     accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
     return ["cpu"] if accelerator is None else ["cpu", accelerator.type]
 
 
 def exit_autocast() -> Callable[..., None]:
     """The function that ends autocast in a graph."""
-    import torch
-
     return torch.amp.autocast_mode._exit_autocast
 
 
 def present_modes() -> Callable[[], contextlib.AbstractContextManager[None]]:
     """The present inference mode, gradient mode and autocast, to be entered again."""
-    import torch
-
     is_inference, has_gradients = torch.is_inference_mode_enabled(), torch.is_grad_enabled()
     casts = [(kind, torch.get_autocast_dtype(kind), torch.is_autocast_enabled(kind)) for kind in device_types()]
 
@@ -54,8 +50,6 @@ def present_modes() -> Callable[[], contextlib.AbstractContextManager[None]]:
 @contextlib.contextmanager
 def neutral() -> Iterator[None]:
     """Turn off modes, transforms, gradients and autocast; make the CPU the default device, and float32 the default dtype."""
-    import torch
-
     with contextlib.ExitStack() as stack:
         for name, remove in _REMOVED.items():
             with if_present(f"{name}, for a graph that is run alone"):
@@ -163,7 +157,6 @@ _REMOVED: dict[str, Callable[[], Undo]] = {
 
 def compiled_graph(backend: str, module: Any, inputs: list[Any]) -> Callable[..., Any]:
     """Compile an FX graph with a backend, as Dynamo does, but with static sizes; raises what the backend raises."""
-    import torch
     from torch._dynamo import lookup_backend
     from torch._guards import TracingContext, tracing
     from torch._subclasses import FakeTensorMode
@@ -179,8 +172,6 @@ def compiled_graph(backend: str, module: Any, inputs: list[Any]) -> Callable[...
 
 def profiler_mark(name: str) -> contextlib.AbstractContextManager[Any]:
     """A context manager that names a block in the profiler, if possible without the overhead of `record_function`."""
-    import torch
-
     fast = getattr(getattr(torch._C, "_profiler", None), "_RecordFunctionFast", None)
     return fast(name) if fast is not None else torch.profiler.record_function(name)
 
@@ -192,7 +183,6 @@ def marked_graphs(namespaces: Iterable[dict[str, Any]], mark: str) -> Iterator[b
     Compiled code looks up its graphs as globals `__compiled_fn_...`, so those in these namespaces are replaced by wrappers.
     Yields whether there are any.
     """
-    import torch
     import torch._dynamo.eval_frame as eval_frame
 
     def marked(name: str, graph: Any) -> Any:

@@ -11,6 +11,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import torch
+
 from dynascope.compiler.capture.torch_private import if_present, note_missing
 
 
@@ -39,8 +41,6 @@ def hooks_of(tensor: Any) -> tuple[dict[int, Any], ...]:
 
 def mark_dynamic(tensor: Any, dimension: int) -> None:
     """Mark a size of a copied tensor as dynamic; the marks that the copy shares with the original are copied first."""
-    import torch
-
     marks = {name: value for name, value in vars(tensor).items() if name.startswith(("_dynamo_", "_specialize_on"))}
     vars(tensor).update({name: value.copy() for name, value in marks.items() if isinstance(value, (set, dict))})
     with if_present("marks of dynamic sizes"):
@@ -58,8 +58,6 @@ class Precisions:
 
     def of(self, value: Any) -> Any:
         """The lowest precision on the way to a tensor, or, for any other value, to any tensor."""
-        import torch
-
         if isinstance(value, torch.Tensor):
             return _lower(value.dtype, self._lowest.get(_storage(value)))
         return self.lowest
@@ -153,8 +151,6 @@ class RunCounts:
 
 
 def _tensors(values: Any) -> Iterator[Any]:
-    import torch
-
     if isinstance(values, torch.Tensor):
         yield values
     elif isinstance(values, (tuple, list, dict)):
@@ -171,8 +167,6 @@ def _storage(tensor: Any) -> int:
 
 def _lower(*dtypes: Any) -> Any:
     """The dtype with the largest rounding error among those with floating point; None if there is none."""
-    import torch
-
     known = [dtype for dtype in dtypes if dtype is not None and (dtype.is_floating_point or dtype.is_complex)]
     return max(known, key=lambda dtype: torch.finfo(dtype).eps, default=None)
 

@@ -8,6 +8,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
+import torch
+
 from dynascope.compiler.lab.comparison import OWN, Rounding, difference, largest
 from dynascope.compiler.lab.experiment import Observation
 from dynascope.compiler.report import first_line, message_of
@@ -131,8 +133,6 @@ def own_rounding(actual: Any, expected: Any, exact: Any, moved: Any, rounding: R
     moved by one unit in the last place), and than 100 times the usual tolerance.  `exact` and `moved` are in float64.  Errors
     are relative to the largest number.
     """
-    import torch
-
     values = (exact, actual, expected, moved)
     if not all(isinstance(v, torch.Tensor) and v.is_floating_point() and v.shape == exact.shape for v in values):
         return None

@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import torch
+
 from dynascope.compiler import compiling
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.capture.torch_private import caches, config
@@ -194,8 +196,6 @@ class Trials:
 
         `helpers`: names that the edited text uses; the verification so forces a condition to be true or false.
         """
-        import torch
-
         edits = contextlib.nullcontext() if plan is None else plan.in_force(helpers)
         with caches.only_known_codes(), edits, torch.compiler.set_stance("force_eager"):
 
@@ -218,8 +218,6 @@ class Trials:
 
     def in_float64(self, call: RecordedCall, variation: Variation) -> tuple[Observation, Observation]:
         """A call in eager mode, followed in float64: as it is, and with its inputs moved by one unit in the last place."""
-        import torch
-
         with caches.only_known_codes(), torch.compiler.set_stance("force_eager"), self._experiment(call) as experiment:
             variant = self._variant(call.target, variation, self.deadline)
             exact = experiment.run(replace(variant, follows_float64=0.0))
@@ -261,8 +259,6 @@ def _with_marks(target: Any, entry: Callable[..., Any], marks: Sequence[str]) ->
     """
     if not marks:
         return entry
-    import torch
-
     signature = inspect.signature(getattr(target, "forward", target))
     wanted = [mark.split(", ") for mark in marks]
     for name, _ in wanted:

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
+import torch
+
 from dynascope.compiler.lab.comparison import parts_of
 from dynascope.compiler.lab.fix.plan import Plan
 from dynascope.compiler.lab.fix.text_edits import edits_between
@@ -116,8 +118,6 @@ def with_random_values(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any
 
 def tensors_held(target: Any) -> list[Any]:
     """Tensors that a function's globals and closure variables hold directly, not in containers; parameters are left out."""
-    import torch
-
     function = getattr(target, "__func__", target)
     if not isinstance(function, FunctionType):
         return []
@@ -128,8 +128,6 @@ def tensors_held(target: Any) -> list[Any]:
 
 
 def _tensors(args: tuple[Any, ...], kwargs: dict[str, Any], held: list[Any]) -> list[Any]:
-    import torch
-
     parts = [value for _, value in parts_of("", [*args, kwargs, *held])]
     found = {id(t): t for t in parts if isinstance(t, torch.Tensor) and not isinstance(t, torch.nn.Parameter)}
     few_operations = (torch.uint16, torch.uint32, torch.uint64)  # torch computes no minimum of these, for example
@@ -144,8 +142,6 @@ _Change = Callable[[Any, Any], Any]
 
 
 def _vary_values(held: list[Any], change: _Change, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
-    import torch
-
     generator = torch.Generator().manual_seed(20)
     done: set[int] = set()
     for tensor in _tensors(args, kwargs, held):
@@ -159,8 +155,6 @@ def _vary_values(held: list[Any], change: _Change, args: tuple[Any, ...], kwargs
 
 def _random(t: Any, generator: Any, low: float = -1.0, high: float = 1.0) -> Any:
     """Random values on the tensor's own scale; integers stay between its minimum and maximum, as they may be indices."""
-    import torch
-
     if t.numel() == 0:
         return t
     if t.dtype is torch.bool:
@@ -180,8 +174,6 @@ def _only_floats(change: Callable[[Any], Any], other: _Change) -> _Change:
 
 
 def _reordered(t: Any, generator: Any) -> Any:
-    import torch
-
     if t.dtype is torch.bool:
         return ~t
     return t.flip(list(range(t.dim())))
@@ -189,8 +181,6 @@ def _reordered(t: Any, generator: Any) -> Any:
 
 def _signed_zeros(t: Any) -> Any:
     """Zeros, every second one negative."""
-    import torch
-
     made = torch.zeros_like(t, memory_format=torch.contiguous_format)
     made.view(-1)[::2].neg_()
     return made
@@ -198,8 +188,6 @@ def _signed_zeros(t: Any) -> Any:
 
 def _is_positive(t: Any) -> bool:
     """Whether a tensor holds integers, all of them above 0."""
-    import torch
-
     return (
         bool(t.numel()) and t.dtype is not torch.bool and not t.is_floating_point() and not t.is_complex() and int(t.min()) > 0
     )
@@ -211,8 +199,6 @@ def _zero_integers(t: Any, generator: Any) -> Any:
 
 def _extreme(t: Any, generator: Any, lowest: bool) -> Any:
     """The tensor with all values set to its lowest, or its highest."""
-    import torch
-
     if t.numel() == 0:
         return t
     if t.dtype is torch.bool:
@@ -221,8 +207,6 @@ def _extreme(t: Any, generator: Any, lowest: bool) -> Any:
 
 
 def _first_nan(t: Any) -> Any:
-    import torch
-
     made = t.clone(memory_format=torch.contiguous_format)
     if made.numel():
         made.view(-1)[0] = math.nan
@@ -260,8 +244,6 @@ def _require_gradients(first: Vary, args: tuple[Any, ...], kwargs: dict[str, Any
 
 def _resize(size: int, other: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
     """Resize every dimension of length `size` to `other` in the leaf tensors, except parameters; values are repeated."""
-    import torch
-
     for tensor in _tensors(args, kwargs, []):
         if not tensor.is_leaf or size not in tensor.shape:
             continue

@@ -16,6 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import torch
+
 from dynascope.compiler.lab.comparison import difference
 from dynascope.compiler.lab.experiment import Observation
 from dynascope.compiler.lab.fix.candidate import Condition
@@ -464,8 +466,6 @@ class _Sides:
     """The side to which each condition is forced, by number.  Switching the side of a tensor condition needs no recompile."""
 
     def __init__(self, count: int) -> None:
-        import torch
-
         self._flags = [torch.zeros((), dtype=torch.bool) for _ in range(count)]
         self._values = [False] * count
         #: the helpers that forced texts call, by name
@@ -481,8 +481,6 @@ class _Sides:
 
 
 def _helper(flag: Any, values: list[bool], number: int) -> Callable[[Any], Any]:
-    import torch
-
     def force(value: Any) -> Any:
         if isinstance(value, torch.Tensor):
             return torch.zeros_like(value, dtype=torch.bool) | flag
@@ -561,8 +559,6 @@ class WrongFake(Exception):
 
 def _checking_backend(graph: Any, inputs: list[Any]) -> Callable[..., Any]:
     """A callable that runs the graph node by node; it raises WrongFake at the first mismatch."""
-    import torch
-
     # OpOverloadPacket and OpOverload
     operators = (type(torch.ops.aten.sin), type(torch.ops.aten.sin.default))
 
@@ -585,8 +581,6 @@ def _checking_backend(graph: Any, inputs: list[Any]) -> Callable[..., Any]:
 
 
 def _fake_difference(real: Any, fake: Any) -> str | None:
-    import torch
-
     if isinstance(real, (list, tuple)) and isinstance(fake, (list, tuple)):
         if len(real) != len(fake):
             return f"returned {len(real)} values, but its fake implementation says {len(fake)}"

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
+import torch
+
 from dynascope.compiler.capture.torch_private.float64 import followed_in_float64
 from dynascope.compiler.capture.torch_private.running import exit_autocast, present_modes
 from dynascope.compiler.lab.fix.plan import Plan
@@ -40,8 +42,6 @@ class Measured(NamedTuple):
 
         Where one of the two never stores an intermediate result, such as one that overflows, both lose it once it is returned.
         """
-        import torch
-
         if self.exact is None or self.eager is None or self.compiled is None:
             return False
         if self.compiled.dtype != self.eager.dtype:
@@ -73,7 +73,6 @@ class CapturedGraph:
 
     def tappable(self) -> list[Any]:
         """The nodes whose values are floating-point tensors, in order."""
-        import torch
 
         def has_digits(node: Any) -> bool:
             value = node.meta.get("example_value", node.meta.get("val"))
@@ -98,8 +97,6 @@ class CapturedGraph:
 
     def cut(self, node: Any, formula: Formula | None = None) -> CapturedGraph:
         """The part of the graph that computes the value of this node, or, with a formula, another one from the same nodes."""
-        import torch
-
         graph, copies, is_casting = torch.fx.Graph(), dict[Any, Any](), list[Any]()
         for other in self.module.graph.nodes:
             if other is node and formula is not None:
@@ -119,8 +116,6 @@ class CapturedGraph:
 
     def alone(self, node: Any) -> CapturedGraph:
         """A graph that computes this node's value from its inputs, as they are in eager mode; None for one that is unknown."""
-        import torch
-
         known = dict(zip((n for n in self.module.graph.nodes if n.op == "placeholder"), self.inputs, strict=True))
         inner = [other for other in self.tappable() if other in node.all_input_nodes]
         if inner:
@@ -131,8 +126,6 @@ class CapturedGraph:
         return replace(self, module=torch.fx.GraphModule({}, graph), inputs=tuple(map(known.get, copies)))
 
     def _values(self, function: Any, like: list[Any], is_tapped: bool) -> list[Any]:
-        import torch
-
         inputs, nodes = Clones()(self.inputs), self.module.graph.nodes
         probes = [torch.zeros_like(value, requires_grad=True) for value in like]
         with self.modes():
@@ -153,14 +146,10 @@ class CapturedGraph:
 
 def _plain(value: Any) -> Any:
     """The tensor of a parameter, which a graph may change in place: parameters are not cloned."""
-    import torch
-
     return value.detach().requires_grad_(value.requires_grad) if isinstance(value, torch.nn.Parameter) else value
 
 
 def _gets_gradient(value: Any) -> bool:
-    import torch
-
     return isinstance(value, torch.Tensor) and value.requires_grad and value.is_leaf
 
 
@@ -200,8 +189,6 @@ def _tapped(module: Any, nodes: Sequence[Any], asked: Asked, later: Any = None) 
 
     Gradients: further inputs are added to the values instead; if these are zeros, they get the gradients.
     """
-    import torch
-
     graph, copies, owners, taps = torch.fx.Graph(), dict[Any, Any](), dict[int, Any](), list[Any]()
     result = graph.graph_copy(module.graph, copies)
     first = next(node for node in graph.nodes if node.op != "placeholder")

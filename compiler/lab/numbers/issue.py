@@ -10,6 +10,8 @@ import io
 import re
 from typing import Any
 
+import torch
+
 from dynascope.compiler.lab.numbers.graphs import CapturedGraph, Measured
 from dynascope.compiler.lab.numbers.stage import stage_words
 from dynascope.compiler.report import Numbers
@@ -44,8 +46,6 @@ _BACKWARD = """    inputs = [x.requires_grad_() if torch.is_tensor(x) and x.is_f
 
 def issue_text(graph: CapturedGraph, found: Numbers, backend: str, unit: float) -> str:
     """The text; "" if no script shows it."""
-    import torch
-
     if found.origin is None or found.stage is None:
         return ""
     node = next(node for node in graph.module.graph.nodes if node.name == found.origin.node)
@@ -82,8 +82,6 @@ def _script(graph: CapturedGraph, backend: str, is_backward: bool) -> str:
 
 def _drawn(value: Any) -> str:
     """An expression that draws a tensor from the range of this one; "" if there is none."""
-    import torch
-
     if not isinstance(value, torch.Tensor):
         return repr(value) if isinstance(value, (int, float)) else ""
     if type(value) is not torch.Tensor or not value.numel() or not value.isfinite().all():

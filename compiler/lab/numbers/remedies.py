@@ -7,6 +7,8 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import torch
+
 from dynascope.compiler.capture.torch_private.bisector import inductor_config, inductor_setting
 from dynascope.compiler.lab import check
 from dynascope.compiler.lab.fix.plan import Plan
@@ -60,8 +62,6 @@ def formulas_that_help(graph: CapturedGraph, name: str, compile: Compile) -> Ite
 
 def _in_full_precision(node: Any) -> Iterator[Change]:
     """How to turn off, if it is on, that products of float32 are computed with less precision."""
-    import torch
-
     cudnn: Any = torch.backends.cudnn
     with contextlib.suppress(RuntimeError):  # torch does not tell where a program uses both its old and its new settings
         if "conv" in str(node.target) and cudnn.allow_tf32:
@@ -96,8 +96,6 @@ class _InFloat32:
         self.__name__ = str(getattr(target, "__name__", target))
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
-        import torch
-
         raised = [arg.float() if isinstance(arg, torch.Tensor) and arg.is_floating_point() else arg for arg in args]
         with torch.autocast(self._device, enabled=False):
             if isinstance(self._target, str):
@@ -126,8 +124,6 @@ def _squared(node: Any) -> Any:
 
 def _variance(node: Any) -> Formula | None:
     """E[x^2] - E[x]^2."""
-    import torch
-
     if not _called(node, "sub") or not _called(node.args[0], "mean"):
         return None
     squares, mean = node.args[0], _squared(node.args[1])
@@ -141,8 +137,6 @@ def _variance(node: Any) -> Formula | None:
 
 def _of_exponentials(node: Any) -> Formula | None:
     """Logarithms of a softmax, of a sum of exponentials and of 1 + x, and exp(x) - 1."""
-    import torch
-
     if _called(node, "sub") and _called(node.args[0], "exp") and node.args[1] == 1:
         return torch.expm1, node.args[0].args, {}
     inner: Any = node.args[0] if _called(node, "log") else None

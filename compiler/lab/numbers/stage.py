@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import torch
+
 from dynascope.compiler import compiling
 from dynascope.compiler.capture.torch_private.bisector import bisect
 from dynascope.compiler.report import NumbersStage
@@ -25,8 +27,6 @@ _PARTS = {
 
 def compiler_of(settings: Settings) -> Callable[[Any], Callable[..., Any]]:
     """A function that compiles a graph's module; always anew, as Dynamo keeps what it has compiled for a code object."""
-    import torch
-
     return lambda module: compiling.entry_point(torch.fx.GraphModule(module, module.graph), settings)
 
 

@@ -11,6 +11,8 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import torch
+
 from dynascope.compiler.lab.comparison import difference, largest
 from dynascope.compiler.lab.experiment import Observation
 from dynascope.compiler.report import NumberError, Numbers, NumbersOf, NumbersVerdict, first_line, listed, message_of
@@ -26,8 +28,6 @@ def error_of(actual: Any, exact: Any, scale: float | None = None, dtype: Any = N
 
     `scale`: what counts as large (None: the largest exact value); `dtype`: whose units in the last place (None: its own).
     """
-    import torch
-
     actual, exact = torch.as_tensor(actual).detach(), torch.as_tensor(exact).detach()
     dtype = dtype or (actual.dtype if actual.is_floating_point() or actual.is_complex() else torch.float64)
     if actual.is_complex():
@@ -73,8 +73,6 @@ def compare(compiled: Observation, eager: Observation, exact: Observation, again
 
 
 def _compared(compiled: Observation, eager: Observation, exact: Observation, again: Callable[[float], Observation]) -> Numbers:
-    import torch
-
     found = Numbers(precision=str(exact.lowest or "").removeprefix("torch."))
     if exact.error is not None:
         found.why_not = f"followed in float64, the call raised {exact.error_type}: {first_line(message_of(exact.error))}"

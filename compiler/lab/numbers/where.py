@@ -12,6 +12,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import torch
+
 from dynascope.compiler.capture.torch_private import hook_installer
 from dynascope.compiler.capture.torch_private.translators import graph_nodes
 from dynascope.compiler.lab.comparison import largest
@@ -58,8 +60,6 @@ def locate(
 
 class _Search:
     def __init__(self, found: Numbers, call: RecordedCall, settings: Settings, cells: CellResolver | None) -> None:
-        import torch
-
         self.found, self.call, self.settings, self.cells = found, call, settings, cells
         self.trials, self.compile = Trials([call], settings, cells), compiler_of(settings)
         self.unit = float(torch.finfo(getattr(torch, found.precision)).eps)

@@ -16,5 +16,9 @@ def test_import_loads_neither_torch_nor_ipython():
     assert not {"torch", "IPython", "anywidget"} & {*loaded_by("dynascope")}
 
 
+def test_the_magics_load_no_torch_before_a_cell_runs():
+    assert "torch" not in loaded_by("dynascope.magics")
+
+
 def test_torch_loads_nothing_of_ours():
     assert not [module for module in loaded_by("torch") if module.partition(".")[0] == "dynascope"]
