@@ -105,6 +105,8 @@ def guard_words(guard: FailedGuard) -> str:
         words += " of type {before}: each object that is used there gets a version of its own"
     if guard.kind == "expression" and guard.actual:
         words += " ({actual})"
+    if guard.kind == "value" and (guard.source or "").endswith("['lr']"):
+        words += "; a learning rate that is a tensor, lr=torch.tensor({before}), may change without a recompile"
     then, length = f"is {guard.actual}" if guard.actual else "is not", guard.actual or "another length"
     return words.format(**asdict(guard), then=then, length=length)
 
