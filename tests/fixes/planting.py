@@ -61,22 +61,6 @@ def counted_verifications() -> Iterator[list[Plan]]:
 
 
 @contextlib.contextmanager
-def no_time_for_rewrites() -> Iterator[None]:
-    """The time limit is reached after settings were tried."""
-
-    extended = search.Search._extend
-
-    def extend(self: search.Search) -> None:
-        if self.found.is_complete:
-            raise search.OutOfTime
-        extended(self)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search.Search, "_extend", extend)
-        yield
-
-
-@contextlib.contextmanager
 def interrupted_after_an_answer() -> Iterator[list[str]]:
     """The first trial after a verification has begun to compare is interrupted; yields what the search says."""
     said: list[str] = []

@@ -144,16 +144,6 @@ def test_functions_methods_closures_and_modules_are_fixed_for_the_time_of_a_bloc
     assert "+@torch._dynamo.nonstrict_trace" in report.patch()
 
 
-def test_breaks_in_two_files_and_their_conditions(make: Make) -> None:
-    other = make("import torch\n\ndef g(x):\n    if x.mean() > 0:\n        x = x * 5\n    return x\n")
-    made = make("import torch\n\ndef f(x):\n    if x.sum() > 0:\n        x = x * 2\n    return g(x)\n")
-    made.g = other.g
-    report = fix(made.f, torch.ones(3))
-    assert len(chosen(report)) == 2
-    assert report.patch().count("+++ b/") == 2
-    assert any("with a condition forced" in x.reason for x in report.fixes or ())
-
-
 def test_a_numpy_function_becomes_an_operator(make: Make) -> None:
     made = make("""
         import numpy as np
@@ -307,18 +297,6 @@ CHECKED_NUMBER = """
         assert n < 100
         return x * n * x.min().item()
     """
-
-
-def test_what_holds_under_a_condition_is_offered_when_the_time_is_over(make: Make) -> None:
-    """Also if verified changes took the time; a failed assert raises another exception when its number is captured."""
-    f = make(CHECKED_NUMBER).f
-    with planting.no_time_for_rewrites():
-        report = fix(f, torch.arange(4))
-    [done] = [x for x in report.fixes or () if x.chosen]
-    assert (done.title, done.verdict) == ("Capture numbers that come out of tensors", "conditional")
-    assert done.condition.endswith("A failed assert raises RuntimeError instead of AssertionError")
-    assert (report.fix_set.is_complete, report.fix_set.fixes) == (False, [])  # type: ignore[union-attr]
-    assert (done.before.graph_runs, done.after.graph_runs) == (3, 1)
 
 
 def test_code_that_the_program_compiles_with_its_own_backend_is_not_counted_as_run_outside_of_graphs(make: Make) -> None:
@@ -608,13 +586,6 @@ def test_a_kind_of_change_that_fails_is_left_out(make: Make) -> None:
     assert report.fix_set is not None
     assert report.fix_set.after.breaks == 0
     assert any(note.startswith("No change by ") and "RecursionError" in note for note in report.fix_set.notes)
-
-
-def test_a_profiled_call_is_timed_with_and_without_its_fixes(make: Make) -> None:
-    report = fix(make(BRANCH).f, torch.ones(3), profile=2)
-    assert report.fix_set is not None
-    assert 0 < (report.fix_set.before.seconds or 0) < 1
-    assert 0 < (report.fix_set.after.seconds or 0) < 1
 
 
 LOSSY = """

@@ -184,8 +184,8 @@ class Model:
                         self.eager([s, *rest], flag)
                     return
                 self.hit(stop.line, "resumed")
-            # after a branch the resume function starts with the branch's own statement
-            traced, first = int(s.kind == "branch"), False
+            # the resume function starts with the branch's own statement, or enters and leaves the `with` that it is in
+            traced, first = {"branch": 1, "no_grad": 2}.get(s.kind, 0), False
             if s.kind == "call":
                 self.frame(self.functions[s.value], self.functions[s.value].body, flag)
             elif s.kind in ("allow", "forbid", "no_grad"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import random
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
@@ -166,14 +165,6 @@ def test_random_numbers_that_the_backend_draws_itself_are_no_difference() -> Non
     assert "unknown whether compiled and eager agree" in found["words"]
     assert INDUCTORS_OWN in found["words"]
     assert checked(lambda x: torch.nn.functional.dropout(x, 0.5), torch.ones(100))["agrees"] is True
-
-
-def test_python_and_numpy_draw_the_same_numbers_both_times() -> None:
-    def draws(x: torch.Tensor) -> Any:
-        torch._dynamo.graph_break()
-        return x * random.random(), np.random.rand()
-
-    assert checked(draws, torch.ones(3))["agrees"] is True
 
 
 def test_gradients_of_a_computed_argument_are_compared() -> None:

@@ -87,11 +87,6 @@ class Helped(torch.nn.Module):
         return self.helper(x)
 
 
-class Doubling:
-    def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        return x * 2
-
-
 def test_the_caller_is_the_function_that_has_the_line() -> None:
     report = explain(Skips(), backend="eager")(torch.ones(2))
     outer = next(f for f in report.frames if f.status == "skipped")
@@ -211,17 +206,6 @@ def test_a_module_and_its_resume_functions_have_its_name_and_their_lines() -> No
     first = Helped.forward.__code__.co_firstlineno
     hits = [h.line for h in report.breaks[0].hits if "forward" in report.frame(h.frame).code_name]
     assert hits == [first + 1, first + 2]
-
-
-def test_the_call_of_an_object_that_is_no_module() -> None:
-    report = seen(lambda: torch.compile(Doubling().__call__, backend="eager")(torch.ones(2)))
-    assert report.compiled == ["Doubling"]
-    assert all(took is True for took in report.hooks.values()), report.hooks
-
-
-def test_what_export_traces_is_named() -> None:
-    report = seen(lambda: torch.export.export(Blocks(), (torch.ones(2, 2),), strict=True))
-    assert "?" not in {f.name for f in report.frames}
 
 
 def test_what_garbage_collection_calls_is_no_frame() -> None:

@@ -1,17 +1,8 @@
-"""Programs with a known answer: which line wants the guard that fails on which call.
-
-The same is read from the logs of a plain run, in another process: `TORCH_LOGS=dynamic,recompiles_verbose`.
-"""
+"""Programs with a known answer: which line wants the guard that fails on which call."""
 
 from __future__ import annotations
 
-import os
-import re
 import runpy
-import subprocess
-import sys
-from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 import torch
@@ -21,72 +12,15 @@ from recompile_programs import PROGRAMS
 from dynascope.compiler.builder import guards
 from dynascope.compiler.builder.guards import Places
 from dynascope.compiler.capture.recording import observe
-from dynascope.compiler.report import Report, StackEntry
-
-_DRIVER = """
-import runpy, sys, torch
-for path in sys.argv[1:]:
-    torch._dynamo.reset()
-    print(f"PROGRAM {path}", file=sys.stderr, flush=True)
-    runpy.run_path(path)
-"""
-_PREFIX = re.compile(r"^[VIWE]\d{4} \S+ \d+ \S+\] ")
-_VERSION = re.compile(r"^ *- (?P<version>\d+/\d+): (?P<text>.*)$")
-_BESIDE = re.compile(r"# [^#]*?(?P<file>[\w ]+\.py):(?P<line>\d+) in (?P<function>[^\s()]+)")
-_ADDRESS = re.compile(r"\b\d{9,}\b| at 0x\w+")
-_SYMBOL = re.compile(r"create_symbol (?P<name>\w+) = (?P<hint>\S+) for (?P<source>\S+) .*?# \S*?:(?P<line>\d+) in ")
-_ADDED = re.compile(r"eval (?P<text>.+?) \[guard added\] .*?# \S*?:(?P<line>\d+) in ")
-
-
-class Logged(NamedTuple):
-    """What the logs of a program say: by version, (condition, line, file); symbols and conditions on them with their lines."""
-
-    reasons: list[tuple[str, str, int | None]]
-    symbols: set[tuple[str, str, int]]
-    added: set[tuple[str, int]]
+from dynascope.compiler.report import Report
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    folder = tmp_path_factory.mktemp("programs")
-    files = {name: folder / f"{name.replace(' ', '_').replace(',', '')}.py" for name in PROGRAMS}
-    for name, file in files.items():
-        file.write_text(PROGRAMS[name].text, encoding="utf-8")
-    return files
-
-
-@pytest.fixture(scope="module")
-def logs(files: dict[str, Path]) -> dict[str, Logged]:
-    """What torch itself logs, without dynascope."""
-    environment = {**os.environ, "TORCH_LOGS": "dynamic,recompiles_verbose", "TORCHDYNAMO_EXTENDED_ADVICE": "0"}
-    run = subprocess.run(
-        [sys.executable, "-c", _DRIVER, *map(str, files.values())], capture_output=True, text=True, env=environment, timeout=500
-    )
-    assert run.returncode == 0, run.stderr[-2000:]
-    by_file = {part.split("\n", 1)[0].strip(): part for part in run.stderr.split("PROGRAM ")[1:]}
-    return {name: read_log(by_file[str(file)]) for name, file in files.items()}
-
-
-def read_log(text: str) -> Logged:
-    logged = Logged([], set(), set())
-    for line in text.splitlines():
-        said = re.sub(r"^\[[^\]]*\] (?:\[__\w+\] )?", "", _PREFIX.sub("", line))
-        reason, symbol, added = _VERSION.match(said), _SYMBOL.match(said), _ADDED.match(said)
-        if reason is not None:
-            places = _BESIDE.findall(reason["text"])
-            condition = re.split(r"\s{2,}# ", reason["text"])[0].strip()
-            logged.reasons.append((reason["version"], condition, int(places[-1][1]) if places else None))
-        elif symbol is not None:
-            logged.symbols.add((symbol["name"], symbol["hint"], int(symbol["line"])))
-        elif added is not None:
-            logged.added.add((added["text"], int(added["line"])))
-    return logged
-
-
-@pytest.fixture(scope="module")
-def reports(files: dict[str, Path]) -> dict[str, Report]:
-    made = {}
-    for name, file in files.items():
+def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Report]:
+    folder, made = tmp_path_factory.mktemp("programs"), {}
+    for name, program in PROGRAMS.items():
+        file = folder / f"{name.replace(' ', '_').replace(',', '')}.py"
+        file.write_text(program.text, encoding="utf-8")
         torch._dynamo.reset()
         with observe() as recording:
             runpy.run_path(str(file))
@@ -99,10 +33,6 @@ def marked(name: str, mark: str) -> int | None:
     return next((n for n, line in enumerate(lines, 1) if line.endswith(f"# {mark}")), None) if mark else None
 
 
-def innermost(at: StackEntry | None, stack: list[StackEntry]) -> int | None:
-    return stack[-1].line if stack else at.line if at is not None else None
-
-
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_line_that_caused_a_recompile(name: str, reports: dict[str, Report]) -> None:
     if name in ("an attribute of a module", "training and evaluation") and not NOTICES_ATTRIBUTES:
@@ -112,26 +42,6 @@ def test_the_line_that_caused_a_recompile(name: str, reports: dict[str, Report])
         guard = recompile.failed_guards[0]
         told.append((recompile.call, guard.kind, guard.source or guard.text, guard.at.line if guard.at else None))
     assert told == [(call, kind, about, marked(name, mark)) for call, kind, about, mark in PROGRAMS[name].expected]
-
-
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_the_logs_of_a_plain_run_say_the_same(name: str, reports: dict[str, Report], logs: dict[str, Logged]) -> None:
-    report, logged = reports[name], logs[name]
-    told = [
-        (g.compile_id.rpartition("/")[2] if g.compile_id else None, reason.split(": ", 1)[1], g)
-        for r in report.recompiles
-        for reason, g in zip(r.reasons, r.failed_guards, strict=True)
-    ]
-    assert len(told) == len(logged.reasons)
-    for (version, reason, guard), (their_version, condition, line) in zip(told, logged.reasons, strict=True):
-        mine = re.split(r"\s{2,}# ", reason)[0].strip()
-        assert (version, _ADDRESS.sub("", mine)) == (their_version.rpartition("/")[2], _ADDRESS.sub("", condition))
-        if line is not None:
-            assert innermost(guard.at, guard.stack) == line
-    symbols = {(s.name, s.hint, innermost(s.at, s.stack)) for f in report.frames for s in f.symbols}
-    assert symbols == logged.symbols
-    added = {(c.expression, innermost(c.at, c.stack)) for f in report.frames for s in f.symbols for c in s.constraints}
-    assert added >= logged.added
 
 
 #: program -> of the symbols in its last frame: what it stands for, why it is dynamic, its only value, and the mark of the line

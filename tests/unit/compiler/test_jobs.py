@@ -6,7 +6,6 @@ import gzip
 import hashlib
 import json
 import os
-import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -210,27 +209,6 @@ def test_of_ranks_that_were_started_again_the_last_attempt_counts(tmp_path: Path
     report = load(tmp_path / "ranks")
     assert report.rank(0).status == "finished"
     assert report.notes[0] == "left out: 1 earlier file of the same ranks"
-
-
-def test_a_reader_never_sees_half_a_file(tmp_path: Path) -> None:
-    path = rank_record(0, tmp_path)
-    record = read(path)
-    line = encoded(record.report().to_dict())
-    stop = threading.Event()
-
-    def keep_writing() -> None:
-        while not stop.is_set():
-            write(path.parent, record, line)
-
-    writer = threading.Thread(target=keep_writing)
-    writer.start()
-    try:
-        for _ in range(100):
-            assert read(path).report().summary.graphs == 3
-    finally:
-        stop.set()
-        writer.join()
-    assert [p.name for p in path.parent.iterdir()] == [path.name]
 
 
 # -- the recorder -----------------------------------------------------------------------------------

@@ -104,21 +104,10 @@ def gpt2_lm() -> Any:
     return transformers.GPT2LMHeadModel(config)
 
 
-def t5_lm() -> Any:
-    config = transformers.T5Config(
-        d_model=32, d_ff=64, num_layers=1, num_heads=2, d_kv=16, vocab_size=50, decoder_start_token_id=0
-    )  # fmt: skip
-    return transformers.T5ForConditionalGeneration(config)
-
-
-def llama_lm() -> Any:
-    return transformers.LlamaForCausalLM(transformers.LlamaConfig(vocab_size=50, num_key_value_heads=2, **SMALL))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "beams", "nested"),
-    [(gpt2_lm, 2, False), (t5_lm, 1, False), (llama_lm, 1, False), (gpt2_lm, 1, True)],
+    [(gpt2_lm, 2, False), (gpt2_lm, 1, True)],
 )
 def test_generate_tells_every_place_once(model: Callable[[], Any], beams: int, nested: bool) -> None:
     if nested and torch.__version__.startswith("2.11" if sys.version_info < (3, 12) else "2.9"):

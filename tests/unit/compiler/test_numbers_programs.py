@@ -370,7 +370,10 @@ WELL = {
 LOST = {f.__name__: Program(f, (NEAR_100,), "both") for f in LOSING}
 PROGRAMS = LOST | PLANTED | OTHERS | WELL
 #: these take long and have a sister: only `make test-all` runs them
-LONG = {*list(LOST)[2:], "a lowering, 1", "a pass, 1", "autocast", "noise", "sums in float16"}
+LONG = {
+    *list(LOST)[1:], "a lowering, 1", "a pass, 1", "autocast", "noise", "sums in float16", "overflow in eager", "layer norm",
+    "float16", "views", "whole numbers", "batch norm",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, id=f"{'long: ' * (name in LONG)}{name}") for name in PROGRAMS])

@@ -15,10 +15,9 @@ import pytest
 import torch
 
 import dynascope
-from dynascope.compiler.capture import torch_private
 from dynascope.compiler.lab import check, inputs
 from dynascope.compiler.lab import profile as profiles
-from dynascope.compiler.report import Frame, Profile, Report, Summary
+from dynascope.compiler.report import Profile, Report
 from dynascope.widgets.features.run_time import verdict_words
 
 LOG: list[int] = []
@@ -185,41 +184,6 @@ def test_a_profiler_that_is_running_goes_on() -> None:
     assert "aten::mul" in [e.name for e in running.events() or ()]
 
 
-def test_no_wrapper_stays_around_a_graph() -> None:
-    def f(x: torch.Tensor) -> torch.Tensor:
-        return x + 1
-
-    dynascope.explain(f, backend="eager", profile=2)(torch.ones(2))
-    left = [v for k, v in f.__globals__.items() if k.startswith("__compiled_fn_")]
-    assert not [v for v in left if "marked_graphs" in getattr(v, "__qualname__", "")]
-    assert not torch.autograd.profiler._is_profiler_enabled
-
-
-def test_what_check_puts_around_a_call_is_not_measured() -> None:
-    report = dynascope.explain(lambda x: (x @ x).relu(), backend="eager", profile=2, check=True)(torch.ones(8, 8))
-    assert report.profile is not None
-    assert report.check is not None
-    assert "gap" not in [s.kind for s in report.profile.segments]  # the copies that it makes
-
-
-# inside: times are made up
-@pytest.mark.parametrize(("compiled", "payback"), [(9.99e-6, "no gain"), (1.2e-5, "slower"), (5e-6, "calls")])
-def test_an_input_pays_back_as_the_call_does_only_if_the_gain_is_clear(compiled: float, payback: str) -> None:
-    frame = Frame(id="f0", compile_id="0/0", name="f", code_name="f", file="m.py", line=1, status="compiled")
-    seen = Report(frames=[frame], summary=Summary(compile_seconds=1.0))
-    inputs.annotate_inputs(
-        seen, [inputs.InputResult("x", seen, measured=profiles.Measurement(compiled=[compiled], eager=[1e-5]))]
-    )
-    assert [run.payback for run in seen.inputs or ()] == [payback]
-
-
-def test_a_verdict_in_words() -> None:
-    report = dynascope.explain(lambda x: (x @ x).relu(), backend="eager", profile=3)(torch.ones(8, 8))
-    assert report.profile is not None
-    assert verdict_words(report.profile).startswith("Compiled, it takes")
-    assert report.profile.devices[0].startswith("CPU")
-
-
 # inside: times are made up
 def profiled(measured: profiles.Measurement) -> Profile:
     report = Report()
@@ -263,16 +227,6 @@ def test_which_is_faster_is_unclear_where_times_vary_by_more_than_they_differ() 
     assert "times as fast" not in verdict_words(found)
     busy.eager = [second + 1 for second in busy.eager]
     assert "times as fast" in verdict_words(profiled(busy))
-
-
-def test_a_call_without_graphs_is_no_fault_of_torch() -> None:
-    """Whatever does not fit this torch would be named in every report from then on."""
-    before = dict(torch_private.missing)
-    report = dynascope.explain(lambda: time.sleep(0.0001), backend="eager", profile=1)()
-    assert report.summary.graphs == 0
-    assert torch_private.missing == before
-    assert all(took is True for took in report.hooks.values())
-    assert not any("not found" in note for note in report.notes)
 
 
 def test_what_repeating_the_call_compiles_is_measured_and_is_not_in_the_report() -> None:

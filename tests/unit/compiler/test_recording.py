@@ -15,7 +15,7 @@ import torch._logging._internal
 
 import dynascope
 from dynascope.compiler.capture.recording import observe
-from dynascope.compiler.capture.torch_private import caches, hook_installer, hooks
+from dynascope.compiler.capture.torch_private import caches, config, hook_installer, hooks
 from dynascope.compiler.compiling import compile as compile_with_flag
 from dynascope.compiler.driver import explain
 from dynascope.compiler.report import Report
@@ -220,17 +220,6 @@ def test_sizes_of_earlier_runs_are_known_again_unless_the_code_resets_dynamo(res
     assert any(any(names.values()) for names in caches.known_sizes().values()) is not resets
 
 
-def test_where_symbolic_sizes_come_from_is_told() -> None:
-    compiled = torch.compile(broken, backend="eager")
-    for n in (2, 3):
-        compiled(torch.ones(n))
-    with observe() as recording:  # another backend: compiled anew, and at once with a symbolic size
-        torch.compile(broken, backend=lambda gm, inputs: gm)(torch.ones(5))
-    assert recording.report.notes == [
-        "broken was traced with symbolic sizes because in earlier runs x had other sizes or values (automatic dynamic shapes)."
-    ]
-
-
 def test_an_unrolled_loop_is_told() -> None:
     def loop(x: torch.Tensor) -> torch.Tensor:
         for i in range(20):
@@ -388,6 +377,9 @@ def test_compile_takes_the_missing_argument() -> None:
         ({"expect": 5}, "^expect takes a string, not 5"),
         ({"fullgraph": "yes"}, "fullgraph takes True or False, not 'yes'"),
         ({"error_on_graph_break": 1}, "error_on_graph_break takes True or False, not 1"),
+        ({"expect": "brekas=0"}, "cannot expect 'brekas=0'"),
+        ({"save": "a.pdf"}, "the name must end in one of"),
+        ({"profile": "3"}, "profile takes a number, not '3'"),
     ],
 )
 def test_bad_settings_are_one_line_before_anything_runs(settings: dict[str, Any], words: str) -> None:
@@ -442,3 +434,16 @@ def test_an_interrupted_compile_is_unfinished() -> None:
     assert (frame.status, frame.reason) == ("unfinished", "interrupted before this compile had ended (its graph was captured)")
     assert "1 unfinished" in report.headline()
     assert "unfinished frame broken" in str(report)
+
+
+def test_an_expectation_from_python_is_held() -> None:
+    with pytest.raises(AssertionError, match="expected graphs=7, found 2"):
+        explain(broken, backend="eager", expect="graphs=7")(torch.ones(2))
+
+
+@pytest.mark.skipif(config.nested_graph_breaks() is None, reason="this torch has no nested graph breaks")
+@pytest.mark.parametrize(("default", "option", "in_force"), [(True, None, True), (False, None, False), (True, False, False)])
+def test_the_report_says_whether_nested_graph_breaks_are_in_force(default: bool, option: bool | None, in_force: bool) -> None:
+    with config.dynamo_config(nested_graph_breaks=default):
+        report = explain(torch.sin, backend="eager", nested_graph_breaks=option)(torch.ones(2))
+    assert report.settings["nested_graph_breaks"] is in_force

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import statistics
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -109,16 +108,6 @@ def test_breaks_are_ranked_by_what_they_cost(name: str) -> None:
     for cost in costs.values():
         assert cost.times == 1
         assert cost_method(cost).startswith(how)
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_guards_cost_what_the_profiler_says(name: str) -> None:
-    events, report = recorded(name)
-    costs = profile_of(events, report).guards
-    assert costs is not None
-    calls = [e for e in events if e.name == CALL]
-    inside = [sum(e.duration for e in events if e.name == GUARD_CHECK and c.start <= e.start < c.end) for c in calls]
-    assert costs.lookups == pytest.approx(statistics.median(inside) * 1e-9, rel=0.05)
 
 
 def test_a_step_of_training_shows_each_backward_with_its_graph() -> None:
@@ -236,44 +225,6 @@ def test_no_call_is_an_error() -> None:
         profile_of([], Report())
 
 
-def nested_and_trained() -> Report:
-    """`step` is broken by what `f` breaks: its region has no graph of its own."""
-    report = one_break()
-    report.frames.insert(0, Frame(id="f9", compile_id="9/0", name="step", code_name="step", file="x.py", line=9, break_="b0"))
-    report.breaks[0].hits.append(Hit(frame="f9", line=10, outcome="resumed"))
-    return report
-
-
-def test_a_backward_belongs_to_the_graph_with_its_sequence_number() -> None:
-    events = [
-        event(CALL, 0, 900),
-        event("TorchDynamo Cache Lookup", 0, 10), event("Torch-Compiled Region: 9/0", 10, 400),
-        event("Torch-Compiled Region: 0/0", 20, 400),
-        event("dynascope graph a", 40, 100), event("CompiledFunction", 45, 95, sequence=30),
-        event("Torch-Compiled Region: 1/0", 150, 400),
-        event("dynascope graph b", 160, 300), event("CompiledFunction", 170, 290, sequence=31),
-        event("## Call CompiledFxGraph b ##", 180, 280),
-        event("autograd::engine::evaluate_function: CompiledFunctionBackward", 500, 600, sequence=31),
-        event("CompiledFunctionBackward", 510, 590, sequence=31), event("## Call CompiledFxGraph c ##", 530, 580),
-        event("autograd::engine::evaluate_function: CompiledFunctionBackward", 600, 700, sequence=30),
-        event("CompiledFunctionBackward", 610, 690, sequence=30),
-        event("CompiledFunctionBackward", 800, 850, sequence=99),
-    ]  # fmt: skip
-    (call,) = read_calls(events, nested_and_trained())
-    graphs = [(p.graph, p.label, p.start, p.end) for p in call.slices if p.kind == "graph"]
-    assert graphs == [
-        ("g0", "", 40, 100),
-        ("g1", "", 180, 280),
-        ("g1", "backward of graph 1", 530, 580),
-        ("g0", "backward of graph 0", 610, 690),
-        (None, "compiled backward", 800, 850),
-    ]
-    # what wraps the second graph and its backward is the break's; the way to the first would be there without it
-    assert [(p.start, p.end, p.break_) for p in call.slices if p.kind == "prologue"] == [
-        (20, 40, None), (150, 180, "b0"), (280, 300, "b0"), (300, 400, "b0"), (510, 530, "b0"), (580, 590, "b0"),
-    ]  # fmt: skip
-
-
 def test_autograds_thread_for_a_device_stands_where_the_call_waits_for_it() -> None:
     """Made up: on a GPU the backward runs in a thread of its own."""
     other = {"thread": 2}
@@ -333,25 +284,6 @@ def test_kernels_stand_on_the_lane_of_their_device_with_the_graph_that_launched_
     assert profile.shares["device busy"] == pytest.approx((135 + 80) / 900)
 
 
-def test_the_kernels_of_a_cuda_graph_belong_to_the_graph_that_replays_it() -> None:
-    """One `cudaGraphLaunch`, and every kernel and copy of the replay has its correlation id."""
-    events = [
-        *a_call(),
-        event("cudaMemcpyAsync", 125, 130, "runtime", 1), kernel("Memcpy DtoD", 131, 140, 1, "copy"),
-        event("cudaGraphLaunch", 150, 170, "runtime", 2), kernel("triton_a", 160, 300, 2), kernel("triton_b", 300, 310, 2),
-        event("cudaGraphLaunch", 760, 780, "runtime", 3), kernel("triton_c", 790, 870, 3),
-        event("hipMemcpyWithStream", 871, 880, "runtime", 4),
-    ]  # fmt: skip
-    profile = profile_of(events, one_break())
-    found = [(s.kind, s.label, s.graph) for s in profile.segments if s.lane != "CPU"]
-    assert found == [
-        ("copy", "Memcpy DtoD", "g0"), ("kernel", "triton_a", "g0"), ("kernel", "triton_b", "g0"), ("kernel", "triton_c", "g1"),
-    ]  # fmt: skip
-    (cost,) = profile.breaks
-    assert cost.seconds == pytest.approx((790 - 310) * 1e-9)
-    assert profile.shares["waiting"] == pytest.approx(9 / 900)
-
-
 def test_waiting_inside_a_graph_is_waiting() -> None:
     events = [*a_call(), event("cudaStreamSynchronize", 130, 150, "runtime", 5)]
     (call,) = read_calls(events, one_break())
@@ -407,15 +339,6 @@ def test_a_version_that_the_report_lacks_is_no_graph_of_the_report() -> None:
     assert any("(0/7)" in note for note in profile.notes)
     # the resume function that it calls tells which break ended it
     assert [c.break_ for c in profile.breaks] == [c.break_ for c in before.breaks]
-
-
-def test_the_backward_of_a_graph_that_the_report_lacks() -> None:
-    events, report = recorded("training_cpu")
-    frame = next(f for f in report.frames if f.graph == "g0")
-    assert frame.compile_id is not None
-    (call, *_) = read_calls(renamed(events, frame.compile_id, f"{frame.compile_id.split('/')[0]}/7"), report)
-    labels = [p.label for p in call.slices if p.kind == "graph" and p.graph is None]
-    assert labels == [f"{what}compiled code the report lacks (1/7)" for what in ("", "backward of ")]
 
 
 @pytest.mark.skipif(not NOTICES_ATTRIBUTES, reason="plain torch runs the old code; see torch_versions.md")

@@ -303,17 +303,6 @@ def test_a_cut_log_never_looks_finished(whole_log: bytes, tmp_path: Path) -> Non
     assert seen >= {told, f"{told} (its graph was captured)", f"{told} (its guards were built)"}
 
 
-def test_lost_metrics_of_a_compile_that_another_one_follows(whole_log: bytes, tmp_path: Path) -> None:
-    """Guards are a compile's last step: where the thread has begun another compile since, it has ended, in unknown time."""
-    lines = [n for n in whole_log.splitlines(keepends=True) if b'{"compilation_metrics"' not in n]
-    assert len(lines) < len(whole_log.splitlines())
-    report = cut_report(b"".join(lines), len(whole_log), tmp_path)
-    assert report is not None
-    last = report.frames[-1]
-    assert (last.name, last.status) == ("strict", "unfinished")
-    assert {(f.status, f.compile_seconds) for f in report.frames[:2]} == {("compiled", None), ("empty", None)}
-
-
 def test_unfinished_frames_in_every_view(whole_log: bytes, tmp_path: Path) -> None:
     starts = [whole_log.index(b'{"dynamo_output_graph"'), whole_log.index(b'{"dynamo_start"')]
     for start in starts:
