@@ -20,14 +20,13 @@ import ast
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from dynascope.compiler.builder import compile_records, dynamo_texts
 from dynascope.compiler.builder.compile_records import CompileRecord, same_line
-from dynascope.compiler.builder.dynamo_texts import BreakText, in_python
+from dynascope.compiler.builder.dynamo_texts import BreakText
 from dynascope.compiler.builder.events import FrameEnd, GraphEnd, Location, Region, ResumeMade, TracedCall
 from dynascope.compiler.builder.guards import callers
-from dynascope.compiler.report import Break, FlagOrigin, Frame, Hit, Outcome, Resume, StackEntry, Undecided
+from dynascope.compiler.report import Break, FlagOrigin, Frame, Hit, Outcome, Resume, StackEntry
 from dynascope.compiler.source import lines
 from dynascope.compiler.source.code import is_resume, user_name
 from dynascope.compiler.source.lines import CellResolver, character_column
@@ -156,12 +155,6 @@ class BreakTable:
 
     def get(self, id: str | None) -> Break | None:
         return next((b for b in self.breaks if b.id == id), None) if id else None
-
-    def note_undecided(self, frame: str, records: list[dict[str, Any]]) -> None:
-        """Add to the frame's breaks the conditions on data that were recorded there, where their texts name none."""
-        for broken in self.breaks:
-            if records and any(h.frame == frame for h in broken.hits):
-                broken.undecided = broken.undecided or _undecided_at(broken, records)
 
     def stack_of(self, frame: str) -> list[StackEntry]:
         latest = self._by_frame.get(frame)
@@ -408,20 +401,6 @@ def _branches_on_item(source: str) -> bool:
         return any(map(reads, ast.iter_child_nodes(node)))
 
     return any(reads(n.test) for n in ast.walk(tree) if isinstance(n, (ast.If, ast.While)))
-
-
-def _undecided_at(broken: Break, records: list[dict[str, Any]]) -> Undecided | None:
-    """The condition that was recorded at the line of a break, for a branch whose break text does not name it.
-
-    None in a trace file: torch's own records have no `user_stack`.
-    """
-    if "SymNodeVariable" not in broken.text:  # the branch is on something else, such as a tensor
-        return None
-    for record in records:
-        stack = record.get("user_stack") or [{}]
-        if (stack[-1].get("filename"), stack[-1].get("line")) == (broken.file, broken.line):
-            return Undecided(expression=in_python(str(record["expr"])))
-    return None
 
 
 def _failed_line(record: CompileRecord) -> list[Location]:

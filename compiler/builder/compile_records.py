@@ -71,8 +71,6 @@ class CompileRecord:
     sizes: dict[str, int | float] = field(default_factory=dict)
     #: records about symbols in shapes, of the last attempt: (name, fields)
     shapes: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
-    #: the conditions and numbers that tracing needed and that depend on data, as fields of records, of all attempts
-    undecided: list[dict[str, Any]] = field(default_factory=list)
     #: guarded expression -> the stacks at which guards on it were made, as lists of `traceback.FrameSummary`
     guard_stacks: dict[str, list[list[Any]]] = field(default_factory=dict)
     #: the Python stack around the compile, and the number of the call that needed the compile (see `Trace`)
@@ -260,8 +258,6 @@ class CompileRecords:
             record.stack = [Location(s["filename"], s["line"], s["name"]) for s in self._stack(fields.get("stack"))]
             record.callers = record.callers or record.stack[:-1]
             record.shapes.clear()  # they are from an earlier attempt
-        elif name == "guard_on_data_dependent_error":
-            record.undecided.append(fields)
         elif name in SHAPES:
             stacks = {which: self._stack(fields.get(which)) for which in ("stack", "user_stack")}
             record.shapes.append((name, {**fields, **stacks}))

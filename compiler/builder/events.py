@@ -243,10 +243,6 @@ class Paused(_Event):
 
 Event = Trace | Timed | FrameEnd | GraphEnd | GraphCaptured | GuardsMade | ResumeMade | CompiledCall | CacheHit | Paused
 
-#: (file, first line, name) of a code object -> {input that Dynamo has recorded: whether its value, or one of its sizes, is
-#: dynamic}
-Sizes = dict[tuple[str, int, str], dict[str, bool]]
-
 
 @dataclass(slots=True)
 class RecordingFacts:
@@ -267,9 +263,6 @@ class RecordingFacts:
     notes: list[str] = field(default_factory=list)
     hooks: dict[str, bool | str] = field(default_factory=dict)
     versions: dict[str, str | None] = field(default_factory=dict)
-    #: what Dynamo had recorded about the sizes of inputs when the recording began, and when it ended
-    sizes_before: Sizes = field(default_factory=dict)
-    sizes_after: Sizes = field(default_factory=dict)
     #: functions whose lines their files no longer have; more may be added
     old_functions: list[OldFunction] = field(default_factory=list)
     #: uid of code -> number of calls of the compiled function

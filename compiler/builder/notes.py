@@ -10,9 +10,8 @@ import re
 import traceback
 
 from dynascope.compiler.builder import dynamo_texts
-from dynascope.compiler.builder.dynamo_texts import user_expression
-from dynascope.compiler.builder.events import Location, RecordingFacts, Sizes
-from dynascope.compiler.report import Failure, FlagOrigin, Report, StackEntry, dynamic_words, label, message_of
+from dynascope.compiler.builder.events import Location, RecordingFacts
+from dynascope.compiler.report import Failure, FlagOrigin, Report, StackEntry, label, message_of
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.code import user_name
 from dynascope.compiler.source.lines import (
@@ -37,7 +36,6 @@ def annotate(report: Report, facts: RecordingFacts) -> None:
     annotate_backend_failures(report)
     annotate_foreign(report)
     annotate_overruled_regions(report)
-    annotate_dynamic_sizes(report, facts.sizes_before, facts.sizes_after)
     annotate_changed_files(report, facts.old_functions)
     annotate_unknown_breaks(report)
     if facts.settings is not None:
@@ -69,22 +67,6 @@ def annotate_overruled_regions(report: Report) -> None:
     names = (str(r.name) if r.file is None else label(r.file, r.cell) + (f":{r.line}" if r.line else "") for r in regions)
     for name in dict.fromkeys(names):
         report.notes.append(f"error_on_graph_break(False) at {name} has no effect here: fullgraph=True wins over it.")
-
-
-def annotate_dynamic_sizes(report: Report, before: Sizes, now: Sizes) -> None:
-    """Note the frames traced with symbolic sizes from the start, because earlier runs had other ones."""
-    notes = []
-    for frame in report.frames:
-        code = (frame.file, frame.line, frame.code_name)
-        known = before.get(code, {})
-        names = [user_expression(name) for name, dynamic in now.get(code, {}).items() if dynamic and name in known]
-        if not names or frame.recompile_of is not None or frame.graph is None:
-            continue
-        sizes = [size for node in report.graph(frame.graph).nodes for size in node.shape or () if node.op == "placeholder"]
-        if any(isinstance(size, str) for size in sizes):
-            frame.dynamic_before = names
-            notes.append(f"{dynamic_words(frame)}.")
-    report.notes += dict.fromkeys(notes)
 
 
 def annotate_changed_files(report: Report, old_functions: list[OldFunction]) -> None:

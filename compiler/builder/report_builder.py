@@ -366,7 +366,6 @@ class _ReportBuilder:
                     )
         if frame.kind != "resume":
             frame.break_ = frame.stopped_by
-        self.breaks.note_undecided(frame.id, record.undecided)
         for entry in self.breaks.stack_of(frame.id):
             self.note_lines(entry.file, entry.line)
 

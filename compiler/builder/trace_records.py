@@ -29,7 +29,6 @@ USED = frozenset({
     "artifact", "aot_forward_graph", "aot_backward_graph", "aot_joint_graph", "aot_inference_graph",
     "inductor_output_code", "compiled_autograd_graph", "optimize_ddp_split_child",
     "create_symbol", "create_unbacked_symbol", "guard_added_fast", "symbolic_shape_specialization", "chromium_event",
-    "guard_on_data_dependent_error",
 })  # fmt: skip
 #: about symbols in shapes; a live recording makes these records itself, with only the innermost entries of the compiler's
 #: stack, because collecting the whole stack is most of what they cost
@@ -48,7 +47,7 @@ IGNORED = NOT_MADE_LIVE | {
     "inductor_pre_grad_graph", "inductor_post_grad_graph", "graph_dump", "aot_joint_graph_fw_metadata", "rank", "stack",
     "missing_fake_kernel", "mismatched_fake_kernel", "inductor_provenance_tracking_node_mappings", "inductor_tlparse_runtime",
     "is_pure_callback", "aotautograd_cache_hit", "autotuning", "fake_kernel", "export", "ddp_splits",
-    "inductor_runtime_and_tensor_meta",
+    "inductor_runtime_and_tensor_meta", "guard_on_data_dependent_error",
 }  # fmt: skip
 
 #: names of artifacts whose text is read; bytecode (names that end with _BYTECODE) and `CACHE_LOOKUPS` are read, too

@@ -32,7 +32,6 @@ from dynascope.compiler.builder.events import (
     FrameEnd,
     Paused,
     RecordingFacts,
-    Sizes,
     Trace,
 )
 from dynascope.compiler.builder.report_builder import build_report
@@ -163,12 +162,10 @@ class Recording:
         self._thread: int | None = None
         self._report: Report | None = None
         self._ended = False
-        self._sizes_before: Sizes = {}
         self._compiles_before: dict[Any, int] = {}
         #: functions whose lines their files no longer have, once the recording has ended
         self._old_functions: list[OldFunction] = []
         self._call_counts: dict[int, int] = {}
-        self._times_forgotten = 0
         self._at_end = contextlib.ExitStack()
 
     # -- beginning and end ------------------------------------------------------------------------------------
@@ -182,7 +179,6 @@ class Recording:
         hook_installer.HOOKS.bytecode += self._keeps_bytecode
         try:
             self._at_end.enter_context(caches.fx_restored())
-            self._sizes_before, self._times_forgotten = caches.known_sizes(), caches.times_forgotten
             self._compiles_before = dict(caches.compile_counts())
         except BaseException:  # an interrupt
             hook_installer.HOOKS.bytecode -= self._keeps_bytecode
@@ -317,8 +313,6 @@ class Recording:
                     f"{', '.join(self._torchs_own)}: nothing was compiled, because Dynamo leaves a module of torch's own alone "
                     "where `model.compile()` compiles it: use torch.compile(model)."
                 )
-        # if Dynamo was made to forget the known sizes meanwhile, the run was traced as if there had been no earlier run
-        sizes_before = self._sizes_before if caches.times_forgotten == self._times_forgotten else {}
         facts = RecordingFacts(
             strings=caches.interned_strings(),
             cell_of=self._cells,
@@ -329,8 +323,6 @@ class Recording:
             notes=self.notes,
             hooks={**self.hooks, **torch_private.missing},
             versions=versions(),
-            sizes_before=sizes_before,
-            sizes_after=caches.known_sizes(),
             old_functions=list(self._old_functions),
             calls=self._call_counts,
             error=error,

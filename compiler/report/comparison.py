@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from dynascope.compiler.formats import make
-from dynascope.compiler.report.formatting import dynamic_words, encodable
+from dynascope.compiler.report.formatting import encodable
 from dynascope.compiler.report.schema import Break, ReportData, Setting, Source, Summary
 
 _DEFINED = re.compile(r"^\s*(?:async\s+)?def\s+(\w+)")
@@ -47,8 +47,6 @@ class Diff:
     counts: dict[str, tuple[int, int]] = field(default_factory=dict)
     #: compile time in seconds, before and now
     compile_seconds: tuple[float, float] = (0.0, 0.0)
-    #: sentences on why the same code was compiled differently, for other reasons than edits and settings
-    causes: list[str] = field(default_factory=list)
     #: which of the two runs do not show all of their breaks, and why; a break that such a report lacks is neither gone nor new
     partial: dict[Literal["now", "before"], str] = field(default_factory=dict)
     #: settings that differ: name -> (before, now)
@@ -57,7 +55,7 @@ class Diff:
     def __bool__(self) -> bool:
         """Whether anything but times and settings differs."""
         breaks = (self.gone, self.not_seen, self.new, self.moved, self.changed)
-        return any((*breaks, self.counts, self.causes, self.partial))
+        return any((*breaks, self.counts, self.partial))
 
     @property
     def lines(self) -> list[str]:
@@ -102,7 +100,6 @@ def diff(before: ReportData, now: ReportData) -> Diff:
         changed=[(a, b) for a, b in [*same, *moved] if (a.outcome, a.allowed) != (b.outcome, b.allowed)],
         counts={name: pair for name, pair in counts.items() if pair[0] != pair[1]},
         compile_seconds=(before.summary.compile_seconds, now.summary.compile_seconds),
-        causes=_causes(before, now),
         settings={name: pair for name, pair in settings.items() if pair[0] != pair[1]},
     )
 
@@ -112,12 +109,6 @@ def _why_partial(run: ReportData) -> str:
     if run.origin == "partial" or run.summary.unfinished:
         return "did not finish"
     return "ran code that was compiled before it" if run.summary.cached else ""
-
-
-def _causes(before: ReportData, now: ReportData) -> list[str]:
-    """Sentences on frames that earlier runs caused to be traced with symbolic sizes in `now`, but not in `before`."""
-    known = {dynamic_words(f) for f in before.frames if f.dynamic_before}
-    return [w for w in dict.fromkeys(dynamic_words(f) for f in now.frames if f.dynamic_before) if w not in known]
 
 
 def _not_seen(gone: list[Break], now: ReportData) -> list[Break]:

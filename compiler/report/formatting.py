@@ -9,7 +9,7 @@ import sys
 from collections.abc import Collection
 from typing import Any
 
-from dynascope.compiler.report.schema import Break, Frame
+from dynascope.compiler.report.schema import Break
 
 #: why the graphs of a report from a file cannot be run
 ONLY_WHERE_RECORDED = "graphs can be run only where they were recorded, and this report was read from a file"
@@ -105,12 +105,3 @@ def label(file: str, cell: int | None) -> str:
 def place(broken: Break) -> str:
     """The place of a graph break: `In[3]:4`, `model.py:12`."""
     return f"{label(broken.file, broken.cell)}:{broken.line}"
-
-
-def dynamic_words(frame: Frame) -> str:
-    """A sentence on why a frame was traced with symbolic sizes from the start, for a report's notes and for diffs."""
-    names = ", ".join(frame.dynamic_before)
-    return (
-        f"{frame.name} was traced with symbolic sizes because in earlier runs {names} had other sizes or values "
-        "(automatic dynamic shapes)"
-    )

@@ -108,8 +108,6 @@ class Frame(LazyPart, kw_only=True):
     guard_sites: list[GuardSite] = []
     #: the symbols in the frame's shapes
     symbols: list[Symbol] = []
-    #: inputs that were traced with symbolic sizes from the start, because runs before the recording had other sizes or values
-    dynamic_before: list[str] = []
     #: functions that were traced into this frame's graph; only those with an operation on their own lines are known
     inlined: list[InlinedFunction] = []
     fullgraph: bool | None = None

@@ -97,14 +97,14 @@ def diff_lines(diff: Diff) -> list[str]:
     for name, (before, now) in diff.counts.items():
         if name != "breaks":
             sentences.append(f"{plural(now, _COUNTS[name])} (before: {before})")
-    return [*sentences, *diff.causes, *_partial(diff)] or ["nothing changed"]
+    return [*sentences, *_partial(diff)] or ["nothing changed"]
 
 
 def diff_summary(diff: Diff) -> str:
     """What changed, in a few words: `1 gone · 2 new`."""
     parts = [f"{len(changed)} {kind.replace('_', ' ')}" for kind in _KINDS if (changed := getattr(diff, kind))]
     counts = [f"{plural(now, _COUNTS[name])} (before: {before})" for name, (before, now) in diff.counts.items()]
-    otherwise = "traced with other sizes" if diff.causes else "not all is known" if diff.partial else "nothing changed"
+    otherwise = "not all is known" if diff.partial else "nothing changed"
     return " · ".join(parts or counts) or otherwise
 
 
@@ -128,7 +128,6 @@ def diff_dict(diff: Diff) -> dict[str, Any]:
         "counts": {name: list(pair) for name, pair in diff.counts.items()},
         "compile_seconds": list(diff.compile_seconds),
         "settings": {name: list(pair) for name, pair in diff.settings.items()},
-        "causes": diff.causes,
         "partial": _partial(diff),
         "lines": diff_lines(diff),
         "summary": diff_summary(diff),

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import CodeType
 from typing import Any, cast
 
-from dynascope.compiler.builder.events import Sizes
 from dynascope.compiler.capture.torch_private import if_present, note_missing
 from dynascope.compiler.source.origin import in_torch
 
@@ -139,9 +138,6 @@ def _graph_module() -> Any:
 
 # -- sizes ---------------------------------------------------------------------------------------------
 
-#: how many times `forgotten_shapes` was entered
-times_forgotten = 0
-
 
 @contextlib.contextmanager
 def forgotten_shapes() -> Iterator[None]:
@@ -150,8 +146,6 @@ def forgotten_shapes() -> Iterator[None]:
     Dynamo keys the sizes by file, line and name of the code: without this, a cell that runs again with other sizes would be
     traced with dynamic sizes because of its earlier runs.
     """
-    global times_forgotten
-    times_forgotten += 1
     saved, table = _take_sizes(), generation()
     try:
         yield
@@ -169,23 +163,6 @@ def _take_sizes() -> dict[Any, Any] | None:
             state = pgo.get_code_state()
             return None if state is None else {key: state.pop(key) for key in [k for k in state if not in_torch(k.filename)]}
     return None
-
-
-def known_sizes() -> Sizes:
-    """Which of the sizes that Dynamo has recorded for the user's code are dynamic."""
-    pgo = sys.modules.get("torch._dynamo.pgo")
-    sizes: Sizes = {}
-    with if_present("automatic dynamic shapes"):
-        for code, known in list((getattr(pgo, "_CODE_STATE", None) or {}).items()):
-            if not in_torch(code.filename):
-                names = {n: _is_dynamic(pgo, entry) for n, entry in known.automatic_dynamic.items()}
-                sizes[(code.filename, code.firstlineno, code.name)] = names
-    return sizes
-
-
-def _is_dynamic(pgo: Any, entry: Any) -> bool:
-    dynamic = pgo.auto_dynamic
-    return entry.scalar is dynamic or (isinstance(entry.size, tuple) and any(size is dynamic for size in entry.size))
 
 
 # -- resume functions ----------------------------------------------------------------------------------

@@ -329,21 +329,6 @@ def _guards(hooks: Hooks) -> Undo:
     return watch(guards.CheckFunctionManager.build_guards, observer, before="observer.built(sorted_guards)")
 
 
-def _undecided(hooks: Hooks) -> Undo:
-    """Observe the conditions on data that tracing needed to know.
-
-    For a branch, Dynamo drops the error that names the condition.
-    """
-    from torch.fx.experimental import symbolic_shapes
-
-    def made(expression: Any) -> None:
-        fields = {"expr": str(expression), "user_stack": translators.user_stack()}
-        hooks.emit(Trace({"guard_on_data_dependent_error": fields}, None, compile_id=translators.current_compile_id()))
-
-    make = symbolic_shapes.ShapeEnv._make_data_dependent_error
-    return watch(make, _observer(hooks, made=made), before="observer.made(expr)")
-
-
 def _entries(hooks: Hooks) -> Undo:
     """Observe calls of compiled functions; nothing else shows that compiled code was used again."""
     from torch._dynamo import eval_frame
@@ -376,6 +361,5 @@ POINTS: dict[str, Callable[[Hooks], Undo]] = {
     "resume functions": _resumes,
     "graphs": _graphs,
     "guards": _guards,
-    "data-dependent errors": _undecided,
     "entries": _entries,
 }

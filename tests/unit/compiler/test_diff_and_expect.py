@@ -169,25 +169,6 @@ def whole_one(x: torch.Tensor) -> torch.Tensor:
     return (x + 1) * 2
 
 
-def test_sizes_seen_by_earlier_runs_are_named_as_a_cause() -> None:
-    compiled = torch.compile(one, backend="eager")
-    reports = []
-    for size in (3, 4, 5):
-        with observe() as recording:
-            compiled(torch.ones(size))
-        reports.append(recording.report)
-    cause = "one was traced with symbolic sizes because in earlier runs x had other sizes or values (automatic dynamic shapes)"
-    assert reports[0].notes == []
-    assert f"{cause}." in reports[1].notes
-    difference = reports[1].diff(reports[0])
-    assert difference.causes == [cause]
-    assert cause in difference.lines
-    assert difference.to_dict()["causes"] == [cause]
-    assert not reports[2].diff(reports[1]).causes  # a cache hit
-    again = Report.from_dict(reports[1].to_dict())
-    assert again.diff(reports[0]).causes == [cause]
-
-
 def test_two_equal_breaks_are_paired_in_order() -> None:
     before = Report(breaks=[found(2, "log(x)"), found(3, "log(x)")])
     now = Report(breaks=[found(3, "log(x)")])
