@@ -206,7 +206,7 @@ def recommendation(places: Places) -> Recommendation | None:
     if profile is None and words:
         said.append("what a call spends its time on is not known: `--profile`, or profile=10, measures it.")
     return {
-        "first": printable(said[0], 1000), "id": id,
+        "first": printable(said[0], 1500), "id": id,
         "more": [printable(_capital(one), 600) for one in said[1:] if one],
         "hints": bool(untried) and report.origin == "live" and not report.trials, "copies": copies(report),
     }  # fmt: skip
