@@ -19,7 +19,7 @@ from dynascope.widgets.features.fixes import considered, fix_parts, is_only_move
 from dynascope.widgets.features.places import Places, break_code
 from dynascope.widgets.features.recompiles import undecided_words
 from dynascope.widgets.features.regions import allowed_by, flag_words, forbidden_by
-from dynascope.widgets.features.run_time import cost_facts, cost_method, cost_words
+from dynascope.widgets.features.run_time import cost_facts, cost_words
 from dynascope.widgets.terminal import Terminal
 from dynascope.widgets.words import capped, compiler_text, indent_of, printable, shorten
 
@@ -343,7 +343,6 @@ def break_detail(b: Break, places: Places) -> Detail:
         "parts": [
             *prose("reason", "Reason", why(b, places), advice(places.report, b)),
             *fix_parts([b.id], b.file, places),
-            *prose("cost", "Cost", [printable(cost_method(cost) + ".", 2000)] if cost is not None else []),
             *list_part("hits", "Frames", hits),
             *tab("stack", f"Stack ({len(b.stack)})", "stack", stack),
             *code_part("text", "Compiler's text", places.with_cell_names(b.text), "prose"),

@@ -110,18 +110,12 @@ def _most_expensive(time: CompileTime, names: dict[str, str]) -> list[PhaseRow]:
 
 def repeat_words(block: RepeatedBlock, places: Places) -> str:
     """What repeats, how often, and how to compile it only once."""
-    known = [places.graphs[g] for g in block.graphs if g in places.graphs]
-    graphs = [number for number, _ in known]
-    about = [f"{block.modules[0]} … {block.modules[-1]}"] if block.modules else []
-    about += [", ".join(block.functions[:3])] if block.functions else []
-    about += [places.at(block.file, block.line, block.cell)] if block.file is not None and block.line is not None else []
-    where = f" ({'; '.join(about)})" if about else ""
+    graphs = [places.graphs[g][0] for g in block.graphs if g in places.graphs]
+    about = f"{block.modules[0]} … {block.modules[-1]}" if block.modules else ", ".join(block.functions[:3])
+    where = f" ({about})" if about else ""
     if len(graphs) > 1:
-        frames = {g.frame for _, g in known if g.id in block.graphs[1:]}
-        later = [places.frames[id].compile_seconds for id in frames if id in places.frames]
-        took = f": the compiles after the first took {seconds(sum(s or 0.0 for s in later))}" if None not in later else ""
         listed = ", ".join(map(str, graphs[:8])) + (", …" if len(graphs) > 8 else "")
-        return f"Graphs {listed} are equal: {plural(block.ops, 'operation')}{where} compiled {block.count} times{took}."
+        return f"Graphs {listed} are equal: {plural(block.ops, 'operation')}{where} compiled {block.count} times."
     number = graphs[0] if graphs else "?"
     return (
         f"The same block of {plural(block.ops, 'operation')}{where} was compiled {block.count} times in graph {number}: "

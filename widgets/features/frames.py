@@ -55,6 +55,7 @@ def _facts(f: Frame, places: Places) -> list[list[str]]:
     number, graph = places.graphs.get(f.graph or "", (0, None))
     others = (("continues", f.continues), ("called by", f.parent), ("compiled before as", f.recompile_of))
     called_from = f", line {f.called_from}" if f.called_from else ""
+    received = shorten(", ".join(f.resume.locals), 200) if f.resume else ""
     broken = (("after break", _before(f, places)), ("because of", _cause(f, places)))
     return facts(
         ("status", f.status, ""),
@@ -63,6 +64,7 @@ def _facts(f: Frame, places: Places) -> list[list[str]]:
           for label, id in others if id in places.frames),
         ("graph", graph and f"graph {number} · {ops_text(graph.ops)}", f.graph or ""),
         *((label, "✂ " + shorten(break_code(b, places), 60), b.id) for label, b in broken if b is not None),
+        ("receives", received if f.kind == "resume" else "", ""),
         ("compiled in", None if f.compile_seconds is None else seconds(f.compile_seconds), ""),
         ("guards", f.guard_count, ""),
         ("error_on_graph_break", f.error_on_graph_break, ""),
@@ -83,7 +85,6 @@ def _parts(f: Frame, places: Places) -> list[Part]:
         *fix_parts(same, f.file, places),
         *prose("about", "What happened", _story(f, places), advice(places.report, cause) if cause else []),
         *_source(f, places),
-        *tab("receives", "Receives", "list", _receives(f)),
         *list_part("calls", "Calls", called),
         *symbol_part(f, places),
         *guard_part(f, places),
@@ -125,15 +126,6 @@ def _source(f: Frame, places: Places) -> list[Part]:
     # the text is in the source view: with a copy for each resume function, the model would grow quadratically
     body: SourceBody = {"file": printable(f.file, 1000), "start": numbers[0], "end": numbers[-1]}
     return tab("source", name, "source", body)
-
-
-def _receives(f: Frame) -> list[list[str]]:
-    if f.kind != "resume" or f.resume is None:
-        return []
-    rows = [[shorten(name, 120), "", "local", ""] for name in f.resume.locals]
-    if f.resume.stack:
-        rows.append([plural(f.resume.stack, "value"), "", "on the stack", ""])
-    return rows or [["nothing", "", "", ""]]
 
 
 def skipped_lines(places: Places, terminal: Terminal, most: int) -> list[str]:

@@ -28,20 +28,6 @@ SHARES = {
     "unaccounted": ("unaccounted", "unaccounted", "no event of the profiler explains this time"),
     "device busy": ("device busy", "kernel", "at least one kernel or copy runs on the device; it overlaps with the others"),
 }
-_GAP = (
-    "the time from the end of the graph before the break to the start of the graph after it: lookups of guards, prologues of "
-    "the code entered after it, and the eager Python in between, without the profiler's own time. Median of {calls}"
-)
-_DEVICE_IDLE = (
-    "how long the device had nothing to do because of the break: between the last kernel launched before it and the first "
-    "launched after it, but no more than the processor's own time in the gap. Median of {calls}"
-)
-_OPS = "; tensor ops in the gap ({time} a call) are not counted: in a graph they would still have to run"
-_LOST = "; what fusing the two graphs would gain is unknown and not counted"
-_EAGER_FRAME = (
-    "unknown: the break makes Dynamo skip the whole frame, which runs eagerly for {time} a call; how long it would take "
-    "compiled is not known"
-)
 #: torch's documented switches; those whose names end in "_unsafe" leave out guards that may fail later
 _SWITCHES = (
     "torch has switches for guards: torch._dynamo.config.use_recursive_dict_tags_for_guards = True; and, which can give wrong "
@@ -171,14 +157,6 @@ def cost_words(cost: BreakCost) -> str:
         return f"cost unknown; {time_text(cost.eager_seconds or 0)} a call runs eagerly"
     share = f", {100 * cost.share:.0f}%" if cost.share is not None else ""
     return f"costs {time_text(cost.seconds)} a call{share}"
-
-
-def cost_method(cost: BreakCost) -> str:
-    """How the cost of a break was computed, and what it leaves out."""
-    if cost.method == "eager frame":
-        return _EAGER_FRAME.format(time=time_text(cost.eager_seconds or 0))
-    words = (_DEVICE_IDLE if cost.method == "device idle" else _GAP).format(calls=plural(cost.calls, "call"))
-    return words + (_OPS.format(time=time_text(cost.ops_seconds)) if cost.ops_seconds > 0 else "") + _LOST
 
 
 def cost_facts(cost: BreakCost) -> list[list[str]]:

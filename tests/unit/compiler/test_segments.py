@@ -32,7 +32,6 @@ from dynascope.compiler.lab.slices import (
     trees,
 )
 from dynascope.compiler.report import Break, Frame, Graph, Hit, Report
-from dynascope.widgets.features.run_time import cost_method
 
 TRACES = Path(__file__).parent / "profiler_traces"
 BACKENDS = ["inductor_cpu", "eager_cpu"]
@@ -104,10 +103,10 @@ def test_breaks_are_ranked_by_what_they_cost(name: str) -> None:
     assert next(iter(costs)) == "sleep"
     assert costs["sleep"].seconds is not None
     assert costs["sleep"].seconds > 0.002
-    how = "how long the device had nothing to do" if name.endswith("cuda") else "the time from the end of the graph before"
+    how = "device idle" if name.endswith("cuda") else "gap"
     for cost in costs.values():
         assert cost.times == 1
-        assert cost_method(cost).startswith(how)
+        assert cost.method == how
 
 
 def test_a_step_of_training_shows_each_backward_with_its_graph() -> None:
@@ -178,7 +177,6 @@ def test_the_cost_is_the_gap_the_lookup_and_the_prologue_but_no_tensor_op() -> N
     (cost,) = profile_of(events, one_break()).breaks
     assert cost.seconds == pytest.approx((500 - 100 + 20 + 30) * 1e-9)
     assert cost.ops_seconds == pytest.approx(100e-9)
-    assert "tensor ops in the gap" in cost_method(cost)
 
 
 def test_the_profilers_own_time_is_no_cost_and_costs_never_exceed_the_call() -> None:
@@ -216,7 +214,7 @@ def test_a_skipped_frame_has_no_cost_that_is_known() -> None:
     (cost,) = profile.breaks
     assert cost.seconds is None
     assert cost.eager_seconds == pytest.approx(1000e-9)
-    assert cost_method(cost).startswith("unknown")
+    assert cost.method == "eager frame"
     assert profile.segments[0].frame == "f0"
 
 
@@ -299,7 +297,7 @@ def test_on_a_device_a_break_costs_what_the_device_stands_idle() -> None:
     assert cost.seconds == pytest.approx((780 - 300) * 1e-9)  # less than the 550 of the processor
     (hidden,) = profile_of(launched(775), one_break()).breaks
     assert hidden.seconds == pytest.approx(5e-9)  # the device still had work
-    assert "device had nothing to do" in cost_method(cost)
+    assert cost.method == "device idle"
 
 
 def test_a_chrome_trace_of_a_gpu_is_read() -> None:

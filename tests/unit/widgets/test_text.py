@@ -9,12 +9,12 @@ import pytest
 from msgspec.structs import replace
 from samples import SAMPLES, frame, loop, one_break, recompiled, refused
 
-from dynascope.compiler.report import BreakCost, InputRun, Profile, Recompile, Report, Verdict
+from dynascope.compiler.report import InputRun, Profile, Recompile, Report, Verdict
 from dynascope.compiler.report.comparison import parse_expectations
 from dynascope.widgets.features.comparisons import unmet
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.recompiles import recompile_row
-from dynascope.widgets.features.run_time import cost_method, input_words, verdict_words
+from dynascope.widgets.features.run_time import input_words, verdict_words
 from dynascope.widgets.features.summary import headline
 from dynascope.widgets.render.text import to_text
 
@@ -95,7 +95,6 @@ def test_counts_agree_with_their_nouns(n: int, s: str) -> None:
     report.summary.unknown_breaks, report.graphs[0].ops = n, n
     assert f"1 graph break and {n} at {'an unknown place' if n == 1 else 'unknown places'} ·" in headline(report)
     assert f", {n} op{s}\n" in unmet(report, parse_expectations("ops=0")[0])
-    assert f"Median of {n} call{s};" in cost_method(BreakCost(break_="b0", seconds=1.0, calls=n))
     verdict = Verdict(eager_seconds=2.0, compiled_seconds=1.0, payback="calls", payback_calls=n)
     assert verdict_words(Profile(calls=n, median_seconds=1.0, verdict=verdict)).endswith(f"pays for itself after {n} call{s}")
     run = InputRun(arguments="x", outcome="reused", seconds=1.0, payback="calls", payback_calls=n)
