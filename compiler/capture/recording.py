@@ -273,8 +273,8 @@ class Recording:
     def _named(self, event: CompiledCall) -> CompiledCall:
         """The event with the name to show; adds this name to `called`, and to `users_own` if `compiles` did not announce it."""
         name, code = self._targets.get(event.target) or event.name, event.code
-        # leave out functions of torch that torch compiles, but not its wrappers and modules, which call the user's code
-        if in_torch(code.file) and code.name not in ("inner", "forward"):
+        # leave out functions of torch that torch compiles, but not its wrappers (an optimizer's step has one) and modules
+        if in_torch(code.file) and code.name not in ("inner", "wrapper", "forward"):
             return event
         announced = event.target in self._targets or code.name == STATEMENTS
         self._called_as[event.target] = user_name(name)

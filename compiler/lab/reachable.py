@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextvars
 import functools
 import gc
+import inspect
 import io
 import operator
 import sys
@@ -73,6 +74,7 @@ _NOTHING_HIDDEN = (
     *CONTAINERS, *DESCRIPTORS, tuple, frozenset, memoryview, property, staticmethod, classmethod,
     type, types.FunctionType, types.CellType, types.MethodType, types.BuiltinFunctionType,
     types.MappingProxyType, types.MethodWrapperType, functools.partial, type(...), type(NotImplemented),
+    type(inspect.FullArgSpec.args),  # a field of a named tuple's class
 )  # fmt: skip
 
 

@@ -190,7 +190,7 @@ class _Tree:
         return self.calls[key]
 
 
-_SETTING = re.compile(r"torch\._dynamo\.(?:config\.)?(\w+) ?= ?True")
+_SETTING = re.compile(r"torch\._dynamo\.(?:config\.)?(\w+)(?: ?= ?|` to `)True")
 #: matches torch's files for training, or what the compiler says of their functions
 _TRAINING = re.compile(
     r"[\\/]torch[\\/](?:optim|amp)[\\/]|`(?:Optimizer|LRScheduler|GradScaler)\.\w+`|torch\.optim\.|Tensor\.backward\(\)"

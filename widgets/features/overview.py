@@ -257,7 +257,7 @@ class CauseWords:
             return "; ".join(map(lower_first, titles[:2]))
         _, step, *instead = self.meaning()
         if is_refused(self.considered()) and (self.cause.kind == "recompile" or instead):
-            return f"{(instead or [step])[0]} (other changes were tried and refused)"
+            return f"{(instead or [step])[0]} (what was tried was refused)"
         return step
 
     def considered(self) -> list[Fix]:

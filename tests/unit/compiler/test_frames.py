@@ -152,6 +152,17 @@ def test_a_sequential_of_torchs_own_class_is_named_and_its_wrapper_is_not_counte
     assert all("external_utils" not in f.file for f in report.frames if f.status != "ignored")
 
 
+def test_an_optimizers_step_that_the_program_compiles_is_named() -> None:
+    model = torch.nn.Linear(2, 2)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+
+    def program() -> None:
+        torch.compile(model, backend="eager")(torch.ones(1, 2)).sum().backward()
+        torch.compile(optimizer.step, backend="eager")()
+
+    assert seen(program).compiled == ["Linear", "SGD.step"]
+
+
 def test_each_branch_has_a_break_and_a_resume_function_of_its_own() -> None:
     def f(x: torch.Tensor, n: int) -> torch.Tensor:
         x = x + 1
