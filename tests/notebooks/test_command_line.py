@@ -14,35 +14,27 @@ from notebook_making import REPORT, Maker, cell, edit
 
 from dynascope.cli import main
 
-COMMAND = [sys.executable, "-m", "dynascope"]
 
-
-def dynascope(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=600)
-
-
-def test_a_folder_of_pages(make: Maker, tmp_path: Path) -> None:
+def test_a_folder_of_pages(make: Maker, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     make("x = 1", name="a.ipynb")
     bad = make("x = 1", "y = x +", name="b.ipynb")
     make("1", name="c.ipynb", tags=["skip-execution"])
-    done = dynascope("test", tmp_path)
-    assert done.returncode == 1
-    assert "1 failed, 1 passed, 1 skipped in " in done.stdout.splitlines()[-1]
-    assert f"{bad}, code cell 2, line 1: a new error: SyntaxError" in done.stdout
-    assert done.stderr == ""
-    assert dynascope("test", tmp_path / "a.ipynb").returncode == 0
+    assert main(["test", str(tmp_path)]) == 1
+    done = capsys.readouterr()
+    assert "1 failed, 1 passed, 1 skipped in " in done.out.splitlines()[-1]
+    assert f"{bad}, code cell 2, line 1: a new error: SyntaxError" in done.out
+    assert done.err == ""
 
 
-def test_update(make: Maker) -> None:
+def test_update(make: Maker, capsys: pytest.CaptureFixture[str]) -> None:
     path = make(REPORT, "report([('print', 1, 'resumed')])")
-    done = dynascope("test", "--update", path)
-    assert done.returncode == 0
-    assert "1 passed, 1 updated in" in done.stdout
+    assert main(["test", "--update", str(path)]) == 0
+    assert "1 passed, 1 updated in" in capsys.readouterr().out
     edit(path, 1, "report([])")
-    done = dynascope("test", path)
-    assert done.returncode == 1
-    assert "code cell 2: a lost graph break" in done.stdout
-    assert f"dynascope test --update {path}" in done.stdout
+    assert main(["test", str(path)]) == 1
+    told = capsys.readouterr().out
+    assert "code cell 2: a lost graph break" in told
+    assert f"dynascope test --update {path}" in told
 
 
 @pytest.mark.parametrize(
@@ -50,6 +42,7 @@ def test_update(make: Maker) -> None:
     [
         (["test", "nowhere.ipynb"], "dynascope: nowhere.ipynb: no such file or folder"),
         (["run", "nowhere.py"], "dynascope: nowhere.py: no such file"),
+        (["fix", "nowhere.py"], "dynascope: nowhere.py: no such file"),
         (["report", "nowhere"], "dynascope: nowhere: no such file or folder"),
         (["report", ".", "-o", "x.pdf"], "dynascope: -o x.pdf: the name must end in one of .html .json .svg .dot .txt"),
         (
@@ -69,14 +62,13 @@ def test_bad_usage_is_one_line(arguments: list[str], expected: str, capsys: pyte
     assert done.out == ""
 
 
-def test_a_script_is_needed_and_arguments_are_not() -> None:
-    assert dynascope("run").stderr.endswith("error: the following arguments are required: SCRIPT\n")
-
-
-def test_a_folder_without_pages_is_bad_usage(tmp_path: Path) -> None:
-    done = dynascope("test", tmp_path)
-    assert done.returncode == 2
-    assert "no .ipynb and no MyST page" in done.stderr
+@pytest.mark.parametrize(("command", "words"), [("test", "no .ipynb and no MyST page"), ("report", "no trace logs")])
+def test_a_folder_without_what_is_read_is_bad_usage(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, words: str
+) -> None:
+    assert main([command, str(tmp_path)]) == 2
+    assert words in (said := capsys.readouterr().err)
+    assert len(said.splitlines()) == 1
 
 
 @pytest.mark.skipif(os.name != "posix", reason="POSIX signals")
@@ -84,9 +76,8 @@ def test_interrupting_stops_everything(make: Maker, tmp_path: Path) -> None:
     source = "import os, pathlib, time\npathlib.Path(f'pid{os.getpid()}').touch()\ntime.sleep(100)"
     make(cell(source), name="a.ipynb")
     make(cell(source), name="b.ipynb")
-    running = subprocess.Popen(
-        [*COMMAND, "test", str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )  # fmt: skip
+    command = [sys.executable, "-m", "dynascope", "test", str(tmp_path)]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 60
     while not list(tmp_path.glob("pid*")):
         assert time.monotonic() < deadline
