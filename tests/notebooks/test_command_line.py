@@ -45,10 +45,7 @@ def test_update(make: Maker, capsys: pytest.CaptureFixture[str]) -> None:
         (["fix", "nowhere.py"], "dynascope: nowhere.py: no such file"),
         (["report", "nowhere"], "dynascope: nowhere: no such file or folder"),
         (["report", ".", "-o", "x.pdf"], "dynascope: -o x.pdf: the name must end in one of .html .json .svg .dot .txt"),
-        (
-            ["run", "-o", "/dev/null/a.html", __file__],
-            "dynascope: -o /dev/null/a.html: /dev/null is not a writable folder",
-        ),
+        (["run", "-o", "/dev/null/a.html", __file__], "dynascope: -o /dev/null/a.html: /dev/null is not a writable folder"),
         (
             ["run", "--expect", "check=agrees", __file__],
             "dynascope: --expect check=agrees: a run compares nothing; use dynascope.explain(f, check=True)(x) in the script",

@@ -26,11 +26,6 @@ def test_a_myst_page_has_its_cells_tags_and_limit(myst: Path) -> None:
     assert not page.stores_outputs
 
 
-def test_a_front_matter_without_display_name_is_fine(myst: Path) -> None:
-    assert "display_name" not in MYST
-    assert read(myst).notebook.cells[0].source == "import header_code"
-
-
 def test_find_takes_pages_and_leaves_the_rest(tmp_path: Path, make: Maker, myst: Path) -> None:
     make("1", name="b/two.ipynb")
     make("1", name=".ipynb_checkpoints/two.ipynb")

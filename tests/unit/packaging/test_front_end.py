@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -43,54 +42,6 @@ def test_the_lock_file_pins_everything_and_names_no_registry(root: Path) -> None
     assert all("integrity" in package for name, package in lock["packages"].items() if name)
 
 
-def write_lock(folder: Path, version: str) -> None:
-    lock = {
-        "packages": {
-            "": {},
-            "node_modules/tool": {"version": version},
-            "node_modules/other": {"version": "1", "optional": True},
-        }
-    }
-    (folder / "package-lock.json").write_text(json.dumps(lock))
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> tuple[Path, dict[str, str]]:
-    """A folder with a lock file, and an npm that records its calls and succeeds unless `fail` is there."""
-    write_lock(tmp_path, "1.0.0")
-    npm = tmp_path / "bin" / "npm"
-    npm.parent.mkdir()
-    npm.write_text(
-        f"#!/bin/sh\necho $@ >> {tmp_path}/calls\n"
-        f"[ -e {tmp_path}/fail ] && echo 'npm error code ENOTFOUND' >&2 && exit 1\n"
-        f"mkdir -p node_modules && cp package-lock.json {frontend.INSTALLED}\n"
-    )
-    npm.chmod(0o755)
-    return tmp_path, {"PATH": f"{npm.parent}{os.pathsep}{os.environ['PATH']}"}
-
-
-def test_tools_are_installed_once_and_again_when_a_version_changes(project: tuple[Path, dict[str, str]]) -> None:
-    folder, environ = project
-    for _ in range(2):
-        assert frontend.ensure(environ, folder) is None
-        assert (folder / "calls").read_text() == "ci\n"
-    write_lock(folder, "1.0.1")
-    assert not frontend.is_installed(folder)
-    assert frontend.ensure(environ, folder) is None
-    assert (folder / "calls").read_text() == "ci\nci\n"
-
-
-def test_a_failed_installation_is_named_and_repeated(project: tuple[Path, dict[str, str]]) -> None:
-    folder, environ = project
-    (folder / "fail").touch()
-    assert frontend.ensure(environ, folder) == "npm ci failed: error code ENOTFOUND"
-    assert not frontend.is_installed(folder)
-    assert frontend.ensure({"PATH": "/nowhere"}, folder) == "npm is missing"
-    (folder / "fail").unlink()
-    assert frontend.ensure(environ, folder) is None
-    assert frontend.ensure({"PATH": "/nowhere"}, folder) is None, "installed: npm is not asked"
-
-
 @pytest.mark.parametrize("ci", ["", "1"])
 def test_checks_that_cannot_run_are_a_failure_under_ci_only(
     ci: str, root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -103,14 +54,3 @@ def test_checks_that_cannot_run_are_a_failure_under_ci_only(
     checks = ["front end, tests", "front end, types and format"]
     assert tasks.frontend_checks(work) == (checks if ci else [])
     assert ("FAILED" if ci else "left out") + " (npm is missing)" in capsys.readouterr().out
-
-
-def test_under_another_python_the_tools_are_installed_too(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """There the checks of the front end do not run, but a test builds the bundle."""
-    done: list[str] = []
-    monkeypatch.setattr(frontend, "ensure", lambda environ: done.append("npm"))
-    monkeypatch.setattr(tasks.browser, "ensure", lambda python, environ: "/chromium")
-    monkeypatch.setattr(tasks, "pytest", lambda work, folders, arguments: done.append("pytest") or 0)
-    tasks.BUILD.mkdir(exist_ok=True)
-    assert tasks.test(tasks.Work("test-python", root / ".venv"), []) == 0
-    assert done == ["npm", "pytest"]

@@ -8,14 +8,12 @@ import re
 import shutil
 import subprocess
 import sys
-import sysconfig
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from tools import browser, environment, generated, preflight, tasks
+from tools import environment, generated, preflight, tasks
 
 BEFORE_THE_ENVIRONMENT = ("preflight", "environment", "browser", "frontend", "tasks")
 
@@ -48,32 +46,6 @@ def one_cure(finding: preflight.Finding | None) -> str:
     return str(finding)
 
 
-def test_too_little_space_is_named(tmp_path: Path) -> None:
-    assert preflight.disk_finding(tmp_path, needed=0.000001) is None
-    assert "GB of free disk space" in one_cure(preflight.disk_finding(tmp_path, needed=1e9))
-
-
-def test_a_cuda_build_needs_more_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preflight.shutil, "disk_usage", lambda folder: SimpleNamespace(free=5e9))
-    monkeypatch.setattr(preflight.sys, "platform", "linux")
-    monkeypatch.delenv("TORCH_INDEX", raising=False)
-    assert "TORCH_INDEX" in one_cure(preflight.disk_finding(tmp_path))
-    monkeypatch.setenv("TORCH_INDEX", "https://example.org/cpu")
-    assert preflight.disk_finding(tmp_path) is None
-
-
-def test_sudo_is_recommended_only_where_it_exists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("apt-get", "sudo"):
-        program = tmp_path / name
-        program.write_text("#!/bin/sh\n")
-        program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(preflight.os, "geteuid", lambda: 1000)
-    assert preflight.system_cure("g++", "", "") == "sudo apt-get install g++"
-    (tmp_path / "sudo").unlink()
-    assert preflight.system_cure("g++", "", "") == "as root: apt-get install g++"
-
-
 @pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
 def test_a_python_that_does_not_exist_is_named(root: Path) -> None:
     done = subprocess.run(["make", "PYTHON=python3.99", "check"], cwd=root, capture_output=True, text=True)
@@ -90,44 +62,6 @@ def test_without_a_compiler_the_demo_goes_on_and_the_tests_do_not(monkeypatch: p
     missing = [f for f in preflight.check("test", installed=True) if f.fatal]
     assert "a C++ compiler for Inductor" in one_cure(missing[0])
     assert not preflight.can_compile()
-
-
-def test_without_headers_or_with_a_broken_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    broken = tmp_path / "g++"
-    broken.write_text("#!/bin/sh\necho 'cannot execute cc1plus' >&2\nexit 1\n")
-    broken.chmod(0o755)
-    monkeypatch.setenv("CXX", str(broken))
-    if (Path(sysconfig.get_paths()["include"]) / "Python.h").exists():
-        assert "cannot execute cc1plus" in one_cure(preflight.compiler_finding(fatal=True))
-    monkeypatch.setattr(sysconfig, "get_paths", lambda: {"include": str(tmp_path)})
-    assert f"Python.h for Inductor (looked in {tmp_path})" in one_cure(preflight.compiler_finding(fatal=True))
-
-
-def test_a_python_without_ensurepip_is_named(tmp_path: Path) -> None:
-    python = tmp_path / "python"
-    python.write_text("#!/bin/sh\nexit 1\n")
-    python.chmod(0o755)
-    assert "ensurepip" in one_cure(preflight.venv_finding(str(python)))
-
-
-def test_node_may_be_missing_but_not_under_ci(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    for under_ci in (False, True):
-        finding = preflight.node_finding(under_ci)
-        assert "node" in one_cure(finding)
-        assert finding is not None
-        assert finding.fatal == under_ci
-
-
-def test_a_browser_that_does_not_start_is_not_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    stub = tmp_path / "chromium"
-    stub.write_text("#!/bin/sh\necho 'run: snap install chromium' >&2\nexit 1\n")
-    stub.chmod(0o755)
-    monkeypatch.setattr(browser, "playwrights_own", lambda python, environ: None)
-    assert browser.find(sys.executable, {"PATH": str(tmp_path)}) is None
-    stub.write_text("#!/bin/sh\necho Chromium 140\n")
-    assert browser.find(sys.executable, {"PATH": str(tmp_path)}) == str(stub)
-    assert "\n" not in browser.cure()
 
 
 def test_nothing_of_other_installations_leaks_in(tmp_path: Path) -> None:
@@ -197,42 +131,6 @@ def test_an_interrupted_installation_is_resumed(project: tuple[Path, list[str]],
     assert environment.is_ready(venv, "2.13.0", root)
 
 
-def test_a_half_made_environment_is_made_anew(project: tuple[Path, list[str]]) -> None:
-    root, done = project
-    venv = root / ".venv"
-    (venv / "bin").mkdir(parents=True)
-    (venv / "leftover").touch()
-    environment.ensure(venv, "2.13.0", root)
-    assert done[0] == "venv"
-    assert not (venv / "leftover").exists()
-
-
-def test_a_checkout_that_bears_the_packages_name_is_pointed_out(
-    project: tuple[Path, list[str]], capsys: pytest.CaptureFixture[str]
-) -> None:
-    root, _ = project
-    environment.ensure(root / ".venv", "2.13.0", root)
-    assert "import dynascope" not in capsys.readouterr().out
-    named = root.rename(root.parent / "dynascope")
-    environment.ensure(named / ".venv", "2.13.0", named)
-    assert f"run Python elsewhere than in {root.parent}: " in capsys.readouterr().out
-
-
-def test_a_failed_step_says_how_to_go_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        environment.run([sys.executable, "-c", "raise SystemExit(3)"], tmp_path, dict(os.environ))
-    assert "run the same make command again to continue" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("refuses", [True, False])
-def test_a_torch_that_refuses_this_python_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refuses: bool) -> None:
-    body = 'raise RuntimeError("not supported on Python 3.14+")' if refuses else "pass"
-    (tmp_path / "torch.py").write_text(f"def compile(): {body}\n")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    said = tasks.torch_refusal(sys.executable)
-    assert said == ("RuntimeError: not supported on Python 3.14+" if refuses else None)
-
-
 def test_every_dependency_is_pinned_and_nothing_of_one_machine_is_in_the_pins(root: Path) -> None:
     lines = [n for n in (root / environment.CONSTRAINTS).read_text().splitlines() if not n.startswith("#")]
     shape = re.compile(r'[a-z0-9.-]+==[0-9a-z.]+( ; python_version (<|>=) "3\.11")?')
@@ -258,26 +156,8 @@ def test_make_has_every_task(root: Path) -> None:
     assert all(f"make {task}" in text for task in tasks.TASKS)
 
 
-def test_make_without_any_python_says_so(root: Path, tmp_path: Path) -> None:
-    make = subprocess.run(["sh", "-c", "command -v make"], capture_output=True, text=True).stdout.strip()
-    done = subprocess.run([make, "test", "PYTHON="], cwd=root, capture_output=True, text=True)
-    assert done.returncode != 0
-    assert "No Python found: install Python 3.10" in done.stderr
-
-
 def test_ci_runs_make_test(root: Path) -> None:
     script = root / ".ci" / "run"
     assert os.access(script, os.X_OK)
     assert "set -euo pipefail" in script.read_text()
     assert "make --no-print-directory test" in script.read_text()
-
-
-def test_an_unknown_generated_file_is_bad_usage(capsys: pytest.CaptureFixture[str]) -> None:
-    assert [generated.main(given) for given in ([], ["optoins"])] == [2, 2]
-    assert capsys.readouterr().out.count("usage: ") == 2
-
-
-@pytest.mark.parametrize(("given", "spread"), [(["-k", "my-name"], True), (["-n", "1"], False), (["-n2"], False)])
-def test_pytest_runs_in_three_processes_unless_told_otherwise(given: list[str], spread: bool) -> None:
-    work = SimpleNamespace(environ={}, py=lambda *arguments: arguments)
-    assert ("--dist" in tasks.pytest(work, [], given)) is spread  # type: ignore[arg-type, operator]
