@@ -12,7 +12,7 @@ from typing import Literal, TypedDict
 
 from typing_extensions import NotRequired
 
-from dynascope.compiler.report import Break, Frame, Graph, Report
+from dynascope.compiler.report import Break, Frame, Graph
 from dynascope.widgets.features.places import Places, break_code, graph_tone, ops_text
 from dynascope.widgets.features.recompiles import recompile_words
 from dynascope.widgets.features.regions import region_name
@@ -86,14 +86,7 @@ def blank(id: str, kind: str, title: str, note: str, full: str) -> Shape:
     return {"id": id, "kind": kind, "x": 0, "y": 0, "w": 0, "h": 0, "title": title, "note": note, "full": full}
 
 
-def frame_shape(
-    report: Report,
-    places: Places,
-    frame: Frame,
-    graphs: dict[str, tuple[int, Graph]],
-    breaks: list[Break],
-    again: Sequence[Frame] = (),
-) -> Shape:
+def frame_shape(places: Places, frame: Frame, breaks: list[Break], again: Sequence[Frame] = ()) -> Shape:
     """The group of a frame; `again`: its later versions, drawn in it."""
     place = places.frame(frame)
     known = frame.status in ("compiled", "failed") and frame.compile_id
@@ -104,25 +97,20 @@ def frame_shape(
     title, note = title_with_note(name, notes, room)
     full = f"{places.name(frame)}, {frame.status}, at {place}" + (f": {frame.reason}" if frame.reason else "")
     shape = blank(frame.id, frame.status, title, note, printable(full, 600))
-    shape["lines"] = _frame_lines(report, frame, graphs, breaks)
-    if again:
-        shape["lines"] = [*_again_line(report, again), *shape["lines"]]
-    if again:
-        shape["badge"] = "recompile"
     flag = frame.error_on_graph_break
-    if flag is not None and flag != bool(report.settings.get("error_on_graph_break")):
+    is_other = flag is not None and flag != bool(places.report.settings.get("error_on_graph_break"))
+    if is_other:
         shape["region"] = "error" if flag else "allow"
+    lines = [FLAGS[bool(flag)]] * is_other + _frame_lines(places, frame, breaks)
+    shape["lines"] = [row for line in lines[:3] for row in wrapped(line.split("\n")[0], BOX_WIDTH, 11, most=3)]
+    if again:
+        words = [words for r in places.recompiled.get(again[0].id, ()) for words in recompile_words(r)] or ["a guard failed"]
+        shape["lines"] = wrapped(f"compiled {len(again) + 1} times: {words[0]}", BOX_WIDTH, 11, most=2) + shape["lines"]
+        shape["badge"] = "recompile"
     return shape
 
 
-def _again_line(report: Report, again: Sequence[Frame]) -> list[str]:
-    """`compiled 3 times: x had another size ...`, in at most two lines."""
-    reason = next((r for r in report.recompiles if r.frame == again[0].id), None)
-    words = (recompile_words(reason) if reason else []) or ["a guard failed"]
-    return wrapped(f"compiled {len(again) + 1} times: {words[0]}", BOX_WIDTH, 11, most=2)
-
-
-def version_shapes(places: Places, again: Sequence[Frame], graphs: dict[str, tuple[int, Graph]]) -> list[Shape]:
+def version_shapes(places: Places, again: Sequence[Frame]) -> list[Shape]:
     """The small boxes of a frame's later versions: `v2`, `v3`, ...; the last one stands for all for which there is no room."""
     shapes: list[Shape] = []
     for number, frame in enumerate(again, 2):
@@ -134,8 +122,8 @@ def version_shapes(places: Places, again: Sequence[Frame], graphs: dict[str, tup
             continue
         full = f"version {number} of {places.name(frame)}, {frame.status}"
         shape = blank(frame.id, "version", f"v{number}", "", full)
-        if frame.graph in graphs:
-            number_of_graph, graph = graphs[frame.graph]
+        if frame.graph in places.graphs:
+            number_of_graph, graph = places.graphs[frame.graph]
             shape["tone"], shape["contents"] = graph_tone(number_of_graph), [graph.id]
             shape["full"] += f": graph {number_of_graph}, {ops_text(graph.ops)}"
         shapes.append(shape)
@@ -150,13 +138,13 @@ def place_row(shapes: list[Shape], rect: Rect) -> None:
         shape["w"], shape["h"] = round(width, 1), rect.height
 
 
-def _frame_lines(report: Report, frame: Frame, graphs: dict[str, tuple[int, Graph]], breaks: list[Break]) -> list[str]:
-    """The lines below a frame's title: at most three, each wrapped to at most three rows."""
+def _frame_lines(places: Places, frame: Frame, breaks: list[Break]) -> list[str]:
+    """The lines below a frame's title."""
     lines: list[str] = []
     if frame.kind == "resume" and frame.resume and frame.status == "compiled" and frame.resume.locals:
         lines.append("receives " + ", ".join(frame.resume.locals))
     if frame.status == "empty":
-        lines.append("nothing to compile before the break" if breaks else _why_empty(frame))
+        lines.append("nothing to compile before the break" if breaks else "nothing to compile in it")
     elif frame.status == "skipped":
         lines.append("runs eagerly: " + _brief(frame.reason))
     elif frame.status == "failed" and not breaks:
@@ -167,28 +155,17 @@ def _frame_lines(report: Report, frame: Frame, graphs: dict[str, tuple[int, Grap
         lines.append("compiled before this recording")
     elif frame.status == "compiled" and frame.reason:
         lines.append(compiler_text(frame.reason, 400))
-    elif frame.status == "compiled" and frame.graph not in graphs and not breaks:
+    elif frame.status == "compiled" and frame.graph not in places.graphs and not breaks:
         lines.append("no graph: nothing to compute")
     if frame.foreign:
         lines.append("compiled by another thread")
-    flag = frame.error_on_graph_break
-    if flag is not None and flag != bool(report.settings.get("error_on_graph_break")):
-        lines.insert(0, FLAGS[flag])
-    if frame.rank is not None:
-        lines.append(f"rank {frame.rank}")
-    return [row for line in lines[:3] for row in wrapped(line.split("\n")[0], BOX_WIDTH, 11, most=3)]
+    return lines
 
 
 def _brief(reason: str | None) -> str:
     """The compiler's reason up to its colon, `graph break in loop`; all of it if fewer than three words precede the colon."""
     head, _, _ = compiler_text(reason or "reason unknown", 400).partition(": ")
     return head if head.count(" ") > 1 else compiler_text(reason or "reason unknown", 400)
-
-
-def _why_empty(frame: Frame) -> str:
-    """The frame's reason if it is short; the compiler's long ones all mean that there is nothing to compile."""
-    reason = compiler_text(frame.reason or "", 400)
-    return reason if 0 < len(reason) < 50 else "nothing to compile in it"
 
 
 def graph_shape(places: Places, number: int, graph: Graph, frame: Frame) -> Shape:
@@ -213,8 +190,9 @@ def break_shape(places: Places, b: Break) -> Shape:
     rest += ["allowed"] if b.allowed and not region else []
     notes = [" · ".join([f"line {b.line}", *rest]), " · ".join([f":{b.line}", *rest]), " · ".join(rest), *rest[:1]]
     code, place = break_code(b, places), places.at(b.file, b.line, b.cell)
+    call = re.sub(r"^(?:torch|numpy|np)\.(?:\w+\.)*(?=\w+\()", "", code)  # of torch or NumPy, without its module
     why = shorten(compiler_text(b.reason or b.type, 1000), 300)
-    title, note = title_with_note("✂ " + _short_call(code), [n for n in notes if n] or [""], BOX_WIDTH - 34, 12, mono=False)
+    title, note = title_with_note("✂ " + call, [n for n in notes if n] or [""], BOX_WIDTH - 34, 12, mono=False)
     full = f"graph break at {shorten(code, 200)}, {place}, {b.outcome}: {why}"
     shape = blank(b.id, "break", title, note, full)
     if region:
@@ -225,11 +203,6 @@ def break_shape(places: Places, b: Break) -> Shape:
     if b.allowed:
         shape["badge"] = "allowed"
     return shape
-
-
-def _short_call(code: str) -> str:
-    """`graph_break()` for `torch._dynamo.graph_break()`: a call of a function of torch or NumPy, without its module."""
-    return re.sub(r"^(?:torch|numpy|np)\.(?:\w+\.)*(?=\w+\()", "", code)
 
 
 def _notes(word: str, place: str, line: int) -> list[str]:

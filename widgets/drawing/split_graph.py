@@ -41,11 +41,10 @@ def split_picture(report: Report, places: Places, most: int | None = MOST) -> Pi
     Failed, skipped and unfinished frames are chosen first, then all others but resume functions, then resume functions, the
     empty ones last.  The later versions of a frame are a row in the first one.
     """
-    known = {f.id: f for f in report.frames}
     first: dict[str, str] = {}
     for f in report.frames:
         before = f.recompile_of
-        if before in known and "ignored" not in (f.status, known[before].status):
+        if before in places.frames and "ignored" not in (f.status, places.frames[before].status):
             first[f.id] = first.get(before, before)
     visible = [f for f in report.frames if f.status != "ignored" and f.id not in first]
     chosen = {f.id for f in sorted(visible, key=_weight)[:most]}
@@ -67,14 +66,11 @@ class _Drawing:
         #: id of a frame -> its later versions; id of their row -> the shapes in it
         self.versions: dict[str, list[Frame]] = defaultdict(list)
         self.rows: dict[str, list[Shape]] = {}
-        self.by_id = {f.id: f for f in report.frames}
-        self.graphs = {g.id: (n, g) for n, g in enumerate(report.graphs)}
-        self.breaks = {b.id: b for b in report.breaks}
         self.drawn = {f.id for f in frames}
         unseen = (f for f in report.frames if f.status != "ignored" and first.get(f.id, f.id) not in self.drawn)
         self.unseen = {f.id for f in unseen}
         for id, version in self.first.items():
-            self.versions[version].append(self.by_id[id])
+            self.versions[version].append(self.places.frames[id])
         #: id of a break -> the drawn frames that were skipped or failed because of it, and those with a graph that it ended
         self.stopped: dict[str | None, list[str]] = defaultdict(list)
         for f in frames:
@@ -116,7 +112,7 @@ class _Drawing:
         """The frame in which a break is drawn: the one that contains its line, or else one that ran into it or ended there."""
         hits = [(self._drawn_in(h.frame), h.line) for h in b.hits if self._drawn_in(h.frame) in self.drawn]
         for id, line in hits:
-            if line == b.line and self.by_id[id].file == b.file:
+            if line == b.line and self.places.frames[id].file == b.file:
                 return id
         if hits:
             return hits[-1][0]
@@ -124,23 +120,23 @@ class _Drawing:
 
     def _frame(self, frame: Frame, breaks: list[Break]) -> None:
         again = self.versions.get(frame.id, [])
-        shape = frame_shape(self.report, self.places, frame, self.graphs, breaks, again)
+        shape = frame_shape(self.places, frame, breaks, again)
         header = TITLE_HEIGHT + LINE_HEIGHT * len(shape.get("lines", []))
         self.groups.append(frame.id)
         self.boxes.append(Box(frame.id, COLUMN, header))
         self.shapes[frame.id] = shape
         if again:
             row = f"{frame.id} again"
-            self.rows[row] = version_shapes(self.places, again, self.graphs)
+            self.rows[row] = version_shapes(self.places, again)
             for version in self.rows[row]:
                 version["group"] = frame.id
             self.boxes.append(Box(row, BOX_WIDTH, VERSION_HEIGHT, frame.id))
-        if frame.graph in self.graphs:
-            self._box(graph_shape(self.places, *self.graphs[frame.graph], frame), frame.id)
+        if frame.graph in self.places.graphs:
+            self._box(graph_shape(self.places, *self.places.graphs[frame.graph], frame), frame.id)
         for b in breaks:
             self._box(break_shape(self.places, b), frame.id)
-        if frame.graph in self.graphs and breaks:
-            own = self.graphs[frame.graph][1].break_
+        if frame.graph in self.places.graphs and breaks:
+            own = self.places.graphs[frame.graph][1].break_
             stop = next((b.id for b in breaks if b.id == own), breaks[0].id)
             self._arrow(frame.graph, stop, "within", "down", "", "stops at")
 
@@ -158,9 +154,9 @@ class _Drawing:
 
     def _shown_as(self, id: str | None) -> str | None:
         """Id of the frame in which a frame is drawn; if it is ignored, that of the frame it continues, or of its caller."""
-        for _ in range(len(self.by_id) + 1):
+        for _ in range(len(self.places.frames) + 1):
             id = self.first.get(id, id) if id is not None else None
-            frame = self.by_id.get(id or "")
+            frame = self.places.frames.get(id or "")
             if frame is None or frame.status != "ignored":
                 break
             id = frame.continues or frame.parent
@@ -177,7 +173,7 @@ class _Drawing:
             if frame.break_ is not None and self.owners.get(frame.break_) == before:
                 source = frame.break_
             line = frame.resume.line if frame.resume else frame.line
-            broken = self.breaks.get(frame.break_ or "")
+            broken = self.places.breaks.get(frame.break_ or "")
             within = broken is not None and any(h.frame == frame.continues and h.line == line for h in broken.hits)
             word = "within" if within else "at"  # `y = f(x) * 2` continues in the same line, after the call
             self._arrow(source, me, "continues", "down", f"resumes {word} line {line}", "continues as")

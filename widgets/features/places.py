@@ -146,20 +146,9 @@ class Places:
         return self._lines[file]
 
     def end_of(self, frame: Frame) -> int:
-        """The last line of a frame's code; if the report does not know it, derived from the lines of the source."""
-        if frame.end_line is not None:
-            return max(frame.line, frame.end_line)
-        lines = self.lines(frame.file)
-        if frame.line not in lines or frame.kind == "statements":
-            return max([frame.line, *lines]) if frame.kind == "statements" else frame.line
-        least = indent_of(lines[frame.line]) + (frame.kind != "resume")
-        number = last = frame.line
-        while (number := number + 1) in lines:
-            if lines[number].strip():
-                if indent_of(lines[number]) < least:
-                    break
-                last = number
-        return last
+        """The last line of a frame's code that is known."""
+        own = self.lines(frame.file) if frame.kind == "statements" and frame.end_line is None else ()
+        return max(frame.line, frame.end_line or 0, *own)
 
 
 def break_code(b: Break, places: Places) -> str:

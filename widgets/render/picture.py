@@ -108,9 +108,8 @@ def _digraph(picture: Picture) -> Any:
 
 def _dot_node(graph: Any, name: str, b: Shape) -> None:
     line, fill = (LIGHT["break"], LIGHT["break-tint"]) if b["kind"] == "break" else (LIGHT["skip"], LIGHT["panel"])
-    if "tone" in b:
-        line, fill = GRAPHS_LIGHT[b["tone"]]
-    style = "filled,rounded" if b["kind"] == "break" else "filled,dashed" if line == LIGHT["skip"] else "filled"
+    line, fill = GRAPHS_LIGHT[b["tone"]] if "tone" in b else (line, fill)
+    style = "filled,rounded" if b["kind"] == "break" else "filled"
     graph.node(name, label=_plain(f"{b['title']}\n{b['note']}"), shape="box", style=style, color=line, fillcolor=fill)
 
 
