@@ -360,6 +360,7 @@ def annotate_profile(report: Report, measured: Measurement) -> None:
     profile = report.profile = profile_of(measured.events, report, measured.overhead(), measured.compiled_meanwhile)
     if measured.compiled:
         profile.median_seconds, profile.spread = statistics.median(measured.compiled), quartiles(measured.compiled)
+    _fit(profile)
     profile.devices = measured.devices
     profile.verdict = verdict(measured, profile, report)
     profile.notes = [*measured.notes, *profile.notes]
@@ -372,6 +373,16 @@ def annotate_profile(report: Report, measured: Measurement) -> None:
         profile.notes.append("captured graphs were not found among the globals: only Inductor's are distinguished from gaps")
     profile.notes += _doubts(measured)
     report.notes.extend(n for n in profile.notes if n not in report.notes)
+
+
+def _fit(profile: Profile) -> None:
+    """Make what breaks cost add up to no more than a call spends outside of graphs: medians of calls that differ may not."""
+    spent, most = profile.seconds_of_breaks, profile.call_seconds * (1 - profile.shares.get("graphs", 0.0))
+    part = most / spent if spent > most else 1.0
+    for cost in profile.breaks:
+        cost.seconds, cost.share = (None if value is None else value * part for value in (cost.seconds, cost.share))
+        cost.eager_seconds = None if cost.eager_seconds is None else cost.eager_seconds * part
+        cost.spread, cost.ops_seconds = [value * part for value in cost.spread], cost.ops_seconds * part
 
 
 def _doubts(measured: Measurement) -> Iterator[str]:

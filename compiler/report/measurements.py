@@ -196,8 +196,7 @@ class Profile(Part, kw_only=True):
     @property
     def seconds_of_breaks(self) -> float:
         """All that a call spends between graphs because of breaks, with the eager ops: the most that removing them can gain."""
-        spent = sum((c.seconds or 0.0) + c.ops_seconds + (c.eager_seconds or 0.0) for c in self.breaks)
-        return min(spent, self.call_seconds * (1 - self.shares.get("graphs", 0.0)))  # medians may add up to more than the whole
+        return sum((c.seconds or 0.0) + c.ops_seconds + (c.eager_seconds or 0.0) for c in self.breaks)
 
     @property
     def call_seconds(self) -> float:

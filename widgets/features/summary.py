@@ -254,7 +254,6 @@ def _trial(report: Report) -> Step | None:
     steps += [" and ".join(f"set `{name} = {value}`" for name, value in best.settings.items())] if best.settings else []
     gains = _gains(report)
     gain = sum(gains.get(id, 0.0) for id in best.removes)
-    gain = min(gain, report.profile.seconds_of_breaks) if report.profile else gain
     worth = f", which gains at most {time_text(gain)} a call" if gain else ""
     became = f"{plural(len(report.breaks), 'graph break')} {'becomes' if len(report.breaks) == 1 else 'become'} {best.breaks}"
     left = [plural(n, what) for n, what in ((best.breaks, "graph break"), (best.recompiles, "recompile")) if n]

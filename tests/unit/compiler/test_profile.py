@@ -17,7 +17,7 @@ import torch
 import dynascope
 from dynascope.compiler.lab import check, inputs
 from dynascope.compiler.lab import profile as profiles
-from dynascope.compiler.report import Profile, Report
+from dynascope.compiler.report import BreakCost, Profile, Report
 from dynascope.widgets.features.run_time import verdict_words
 
 LOG: list[int] = []
@@ -202,6 +202,20 @@ def test_calls_that_take_very_different_times_make_rough_figures() -> None:
     assert (found.median_seconds, found.profiled_seconds, found.notes) == (0.5e-3, 1e-3, [])
     measured.compiled, measured.eager = [1e-3] * 5, [1e-3, 1e-3, 1e-3, 9e-3, 9e-3]
     assert [note.partition(",")[0] for note in profiles._doubts(measured)] == ["the eager calls took very different times"]
+
+
+def test_breaks_cost_no_more_than_a_call_spends_outside_of_graphs() -> None:
+    costs = [
+        BreakCost(break_="b0", seconds=3.0, share=0.6, ops_seconds=1.0),
+        BreakCost(break_="b1", seconds=None, eager_seconds=1.0),
+    ]
+    found = Profile(calls=3, median_seconds=5.0, shares={"graphs": 0.5}, breaks=costs)
+    profiles._fit(found)
+    assert found.seconds_of_breaks == 2.5
+    assert [(c.seconds, c.share, c.ops_seconds, c.eager_seconds) for c in found.breaks] == [
+        (1.5, 0.3, 0.5, None),
+        (None, None, 0, 0.5),
+    ]
 
 
 def test_where_the_time_goes_is_unknown_if_the_profiled_calls_were_disturbed() -> None:

@@ -389,16 +389,6 @@ def test_what_disturbs_the_loop_does_not_make_breaks_cheap() -> None:
     assert "emoving all graph breaks gains at most 0.40 s of the 1.00 s that a call takes, 40%." in said
 
 
-def test_breaks_cost_no_more_than_what_is_outside_of_graphs() -> None:
-    report = profiled(model(breaks=12), 0.4)
-    assert report.profile is not None
-    report.profile.shares = {"graphs": 0.8, "gaps": 0.2}
-    report.trials = [Trial(breaks=11, removes=["b0"])]
-    found = advice(report)
-    assert "which gains at most 0.20 s a call" in found["first"]
-    assert "Removing all graph breaks gains at most 0.20 s of the 1.00 s that a call takes, 20%." in found["more"]
-
-
 def test_breaks_that_cost_much_are_fixed_and_the_advice_says_what_that_gains() -> None:
     found = advice(profiled(model(breaks=12), 0.4))
     assert found["first"].startswith("at model.py:8 in Block0.forward (zoo)")
