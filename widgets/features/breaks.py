@@ -240,7 +240,8 @@ def outcome(report: Report, setting: str, ids: Container[str | None]) -> tuple[b
         more = (trial.skipped or 0) > (best.skipped or 0)
         eager = [f" and {plural(t.skipped or 0, 'eager frame')}" if more else "" for t in (trial, best)]
         return False, f"`{setting} = True` was tried: {after}{eager[0]} with it, {best.breaks}{eager[1]} without"
-    return True, f"tried: {best.breaks} {'becomes' if best.breaks == 1 else 'become'} {after}"
+    became = "becomes" if best.breaks == 1 else "become"
+    return True, f"tried when the calls are repeated: {best.breaks} {became} {after}"
 
 
 def helpful(trials: list[Trial]) -> list[Trial]:

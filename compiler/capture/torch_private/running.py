@@ -193,7 +193,8 @@ def marked_graphs(namespaces: Iterable[dict[str, Any]], mark: str) -> Iterator[b
         skip = getattr(eval_frame, "skip_code", None)
         if skip is None:
             return torch.compiler.disable(run)
-        skip(run.__code__)  # otherwise Dynamo would compile `run`, because compiled code calls it
+        for function in (run, profiler_mark):  # otherwise Dynamo would compile them, because compiled code calls `run`
+            skip(function.__code__)
         return run
 
     with contextlib.ExitStack() as patches:

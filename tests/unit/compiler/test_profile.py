@@ -35,6 +35,14 @@ def changes_everything(x: torch.Tensor, state: dict[str, Any]) -> torch.Tensor:
     return model(x) * torch.rand(1)
 
 
+def test_measuring_compiles_nothing_of_its_own() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return x + 1
+
+    report = dynascope.explain(f, backend="eager", profile=2)(torch.ones(2))
+    assert not [note for note in report.notes if "compiled" in note]
+
+
 def test_the_extra_calls_leave_no_trace(capsys: pytest.CaptureFixture[str]) -> None:
     global COUNT
     COUNT = 0
