@@ -154,10 +154,8 @@ def test_where_the_numbers_begin_to_differ_is_searched_at_a_click(open_lab: Call
     check = root.get_by_role("region", name="what the check found")
     expect(check).to_contain_text("Against float64, compiled is wrong and eager is right")
     expect(check.get_by_role("button", name="Text for an issue")).to_have_count(0)
-    lab.shot("check_found", ".dyn-widget")
     click(check, "Where does it begin?")
     expect(root.locator(".dyn-progress")).to_contain_text("searching", timeout=30_000)
-    lab.shot("check_searching", ".dyn-widget")
     expect(check).to_contain_text("They differ from In[3]:4 on: b = torch.tanh(a)", timeout=60_000)
     expect(check).to_contain_text("It comes from Inductor's lowering of tanh")
     expect(root.locator(".dyn-command")).to_contain_text("--check=where")
@@ -165,15 +163,9 @@ def test_where_the_numbers_begin_to_differ_is_searched_at_a_click(open_lab: Call
     expect(root.locator(".dyn-no.dyn-off")).to_have_count(3)
     expect(root.locator(".dyn-ln", has_text="begins here: off by ≥ 100 %")).to_contain_text("b = torch.tanh(a)")
     assert lab.execution_count(2) == count
-    for theme in ("light", "dark"):
-        lab.theme(theme)
-        lab.shot(f"check_where_{theme}", ".dyn-widget")
-    lab.theme("light")
+    lab.shot("check_where", ".dyn-widget")
     click(check, "Show the errors in the graph")
     expect(root.locator(".dyn-detail")).to_contain_text("off by ≥ 100 %")
-    for theme in ("light", "dark"):
-        lab.theme(theme)
-        lab.shot(f"check_graph_{theme}", ".dyn-widget")
     lab.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     click(check, "Text for an issue")
     expect(check.get_by_role("button", name="copied")).to_be_visible()

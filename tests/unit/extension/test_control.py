@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import linecache
 import sys
 from collections.abc import Iterator
@@ -16,9 +15,9 @@ from clicks import Clicks, clicks
 from IPython.display import clear_output
 from msgspec import structs
 
-from dynascope.compiler.report import Break, FlagOrigin, Frame, Report
+from dynascope.compiler.report import FlagOrigin
 from dynascope.compiler.source.origin import origin
-from dynascope.runs.rerun import Output, region_target
+from dynascope.runs.rerun import Output
 from dynascope.widgets.features.breaks import break_target
 
 INNER = ["def inner(x):", "    x = x + 1", "    torch._dynamo.graph_break()", "    return x + 2"]
@@ -204,16 +203,6 @@ def test_expectations(shell: Any) -> None:
     assert shell("%%compile --check --expect check=agrees", *CELL).error is None
 
 
-def test_previous_and_diff(shell: Any) -> None:
-    first = shell.report("%%compile", *CELL)
-    second = shell.report("%%compile", *CELL)
-    assert second.previous is first
-    assert not second.diff(first)
-    third = shell.report("%%compile --error-on-graph-break --region inner=allow", *CELL)
-    assert third.previous is second
-    assert third.diff(second).changed
-
-
 # -- run again -------------------------------------------------------------------------------------------------
 
 
@@ -379,12 +368,25 @@ def test_check_finds_wrong_gradients_of_a_global_module(shell: Any) -> None:
     assert [d.partition(" (")[0] for d in report.check.differences] == ["gradient of net.weight", "gradient of net.bias"]
 
 
+def test_where_numbers_begin_to_differ_is_searched_at_a_click(shell: Any, kernel: Clicks) -> None:
+    def wrong(module: Any, inputs: Any) -> Any:
+        for node in module.graph.nodes:
+            node.target = torch.cos if node.target is torch.tanh else node.target
+        module.recompile()
+        return module.forward
+
+    torch._dynamo.register_backend(wrong, name="cos_for_tanh")
+    shell("%%compile --check --backend cos_for_tanh", "def f(x):", "    a = torch.sin(x)", "    return torch.tanh(a)", "f(x)")
+    assert kernel.view().content["check"]["searchable"]
+    kernel.again({"check": "where"})
+    assert any("They differ from" in line for line in kernel.view().content["check"]["lines"])
+    assert kernel.view().command.endswith("--check=where")
+
+
 # -- among other tools -----------------------------------------------------------------------------------------
 
 
-def test_under_time_autoreload_run_and_a_tracing_debugger(shell: Any, tmp_path: Any) -> None:
-    import sys
-
+def test_under_time_autoreload_and_run(shell: Any, tmp_path: Any) -> None:
     report = shell.report("%%time", "%%compile --error-on-graph-break --region 5=allow", *CELL)
     assert report.summary.unexpected == 0
     shell("%load_ext autoreload", "%autoreload 2")
@@ -394,47 +396,6 @@ def test_under_time_autoreload_run_and_a_tracing_debugger(shell: Any, tmp_path: 
     script.write_text("\n".join(["import torch", "x = torch.ones(3)", *CELL]))
     shell(f"%run {script}")
     assert shell.report("%compile --error-on-graph-break --region inner=allow fn(x)").summary.unexpected == 0
-    before, seen = sys.gettrace(), []
-
-    def trace(frame: Any, event: str, argument: Any) -> Any:
-        seen.append(event)
-        return trace if frame.f_code.co_filename.startswith("<ipython-input") else None
-
-    sys.settrace(trace)
-    try:
-        done = shell("%%compile --error-on-graph-break --region inner=allow", *CELL)
-    finally:
-        sys.settrace(before)
-    assert done.error is None
-    assert seen
-
-
-CLICKED = """class Net:
-    @staticmethod
-    def one(x):
-        return x
-
-    @classmethod
-    def two(cls, x):
-        return x
-
-    def forward(self, x):
-        return x
-"""
-
-
-def test_a_click_names_methods_of_every_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A frame of `forward` has the name of its module."""
-    file = tmp_path / "clicked_models.py"
-    file.write_text(CLICKED)
-    monkeypatch.syspath_prepend(tmp_path)
-    importlib.import_module("clicked_models")
-    report = Report()
-    for line, function in ((4, "one"), (8, "two")):
-        report.breaks.append(Break(id=function, file=str(file), line=line, function=function))
-    report.frames.append(Frame(id="f0", compile_id="0/0", name="Net", code_name="forward", file=str(file), line=10))
-    found = [region_target(target, report, "<cell>", {}) for target in ("one:4", "two:8", "Net:10")]
-    assert found == ["clicked_models.Net.one", "clicked_models.Net.two", "clicked_models.Net.forward"]
 
 
 def test_the_output_of_a_run_from_the_view_is_as_in_a_cell(shell: Any, capsys: pytest.CaptureFixture[str]) -> None:

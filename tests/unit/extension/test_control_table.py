@@ -143,43 +143,24 @@ def test_lines(shell: Any, buttons: Clicks, row: str, way: str) -> None:
 # -- third-party code, and functions that are compiled themselves --------------------------------------------
 
 
-@pytest.fixture
-def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("to", ["allow", "error"])
+def test_third_party_code_by_run_again(
+    shell: Any, buttons: Clicks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, to: str
+) -> None:
+    """The view names a break in a library by its function and line; test_control.py has all names of such code."""
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "third_table.py").write_text(
         "import torch\n\n\nclass Block(torch.nn.Module):\n    def forward(self, x):\n"
-        "        torch._dynamo.graph_break()\n        return x + 2\n\n\n"
-        "class Other(torch.nn.Module):\n    def forward(self, x):\n"
         "        torch._dynamo.graph_break()\n        return x + 2\n\n\nblock = Block()\n"
     )
-
-
-@pytest.mark.parametrize(
-    ("way", "to", "flag", "fullgraph"),
-    some([*product(("magic", "run again"), (None, False, True), (None, True), (False, True))], 5),
-)
-@pytest.mark.usefixtures("library")
-def test_third_party_code_by_patching(
-    shell: Any, buttons: Clicks, way: str, to: bool | None, flag: bool | None, fullgraph: bool
-) -> None:
-    row: Row = (fullgraph, flag, to, None)
     shell("import third_table")
     block = shell.ns["third_table"].block
     before = dict(vars(block)), type(block).forward, type(block).forward.__code__
-    body = ["def fn(x):", "    return third_table.block(x) * 2", "fn(x)"]
-    target = {"third_table.Block.forward": WORDS[to]} if to is not None else {}
-    if way == "magic":
-        shell(line(row, target), *body)
-    else:  # the view names a break in a library by its function and line
-        shell("%%compile", *body)
-        buttons.again(flags(row), {"forward:6": WORDS[to]} if to is not None else {})
-        if to is not None:
-            assert f"--region third_table.Block.forward={WORDS[to]}" in buttons.view().command
-    report = dynascope.last()
-    raises = fullgraph or bool(flag if to is None else to)
-    assert [(b.line, b.outcome, b.allowed) for b in report.breaks] == [
-        (6, "raised" if raises else "resumed", not raises and to is not None)
-    ]
+    shell("%%compile", "def fn(x):", "    return third_table.block(x) * 2", "fn(x)")
+    report = buttons.again({"error_on_graph_break": True} if to == "allow" else {}, {"forward:6": to})
+    assert f"--region third_table.Block.forward={to}" in buttons.view().command
+    outcome = "raised" if to == "error" else "resumed"
+    assert [(b.line, b.outcome, b.allowed) for b in report.breaks] == [(6, outcome, to == "allow")]
     assert (dict(vars(block)), type(block).forward, type(block).forward.__code__) == before
 
 

@@ -234,34 +234,6 @@ def test_a_script_is_fixed(tmp_path: Path) -> None:
     assert script.read_text() == fixed
 
 
-MODES = (
-    "class M(torch.nn.Module):",
-    "    mode = 'a'",
-    "    def forward(self, x):",
-    "        return x + 1 if self.mode == 'b' else x - 1",
-    "def loss(x, factor):",
-    "    return (x * factor).sum()",
-    "m = M()",
-    "for i in range(3):",
-    "    m.mode = 'abc'[i]",
-    "    y = loss(m(torch.ones(3)), i / 2)",
-)
-
-
-def test_a_fix_is_credited_with_the_recompiles_that_it_removes(shell: Any) -> None:
-    """The change is tried for a recompile of M, and removes that of the other function."""
-    shell("import torch")
-    report = shell.report("%%compile --fix --fix-seconds 600 --backend eager", *MODES)
-    names = {r.frame: report.frame(r.frame).name for r in report.recompiles}
-    assert sorted(names.values()) == ["M", "M", "loss"]
-    [chosen] = [x for x in report.fixes if x.chosen]
-    assert (chosen.settings, [names[id] for id in chosen.removes]) == ({"dynamic": True}, ["loss"])
-    text = str(report)
-    assert "1 of 3 recompiles can be fixed" in text
-    assert "✓ recompile of loss: Compile for all sizes and numbers at once: verified" in text
-    assert "recompile of M: " in text.partition("✓")[2]
-
-
 def test_a_recompile_is_credited_to_the_change_that_removes_it_not_to_one_that_moves_it(shell: Any) -> None:
     """Without its break, the function itself is compiled again for other sizes, and no longer its resume function."""
     shell("import torch")

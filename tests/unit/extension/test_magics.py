@@ -79,15 +79,6 @@ def test_syntax_error_looks_like_a_plain_cells(shell):
     assert "showsyntaxerror" not in vars(shell.ip)
 
 
-@pytest.mark.parametrize("then", ["pass", "%unload_ext dynascope"])
-def test_syntax_error_that_the_cell_catches_leaves_the_shell_as_it_was(shell, then):
-    assert (
-        shell("try:", "    get_ipython().run_cell_magic('compile', '', 'x = (')", "except SyntaxError:", f"    {then}").error
-        is None
-    )
-    assert "showsyntaxerror" not in vars(shell.ip)
-
-
 def test_traceback_has_the_users_frames_only(shell):
     done = shell("%%compile", "def g(x):", "    y = x + 1", "    torch._dynamo.graph_break()", "    return y.nope", "g(x)")
     assert type(done.error) is AttributeError

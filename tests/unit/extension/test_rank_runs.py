@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import sys
 from pathlib import Path
 
@@ -81,22 +79,6 @@ def test_the_first_rank_that_fails_reports_and_an_attempt_later_is_another(
     report = ranks_of(monkeypatch, tmp_path, 0, **again).end(Report(), 0)
     assert report is not None
     assert report.alike
-
-
-def test_a_folder_that_takes_no_mark_is_reported_all_the_same(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    def full(path: object, *args: object) -> int:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    runs = [ranks_of(monkeypatch, folder, 0) for folder in (tmp_path, Path("/dev/null/ranks"))]
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "open", full)
-        reports = [run.end(Report(), 3) for run in runs]
-    assert reports[0] is not None
-    assert reports[0].rank(0).error == "exit status 3"
-    assert reports[1] is None
-    assert capsys.readouterr().err.splitlines()[-1].startswith("dynascope: no report: no ranks in /dev/null/ranks: ")
 
 
 def test_paths_hold_in_a_program_that_changes_the_directory(

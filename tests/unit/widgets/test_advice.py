@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from samples import frame, helper_five_times, loop, one_break, report, split
+from samples import helper_five_times, loop, one_break
 
 from dynascope.compiler.report import Break, Counts, Fix, Hit, Report, Trial
 from dynascope.compiler.report.measurements import FixSettings
@@ -156,44 +156,6 @@ def test_of_many_frames_that_run_eagerly_some_are_named_and_the_others_counted()
         hit.outcome = eager.status = "skipped"
         eager.stopped_by, eager.name = b.id, f"caller{min(n, 3)}"
     assert "(caller1, caller0 and 2 more run eagerly" in to_text(r, colour=False, width=100)
-
-
-METHODS = """class One:
-    def forward(self, x):
-        return x
-
-    @staticmethod
-    def loose(x):
-        return x
-
-class Two:
-    def forward(self, x):
-        print(x)
-        return x + 1
-
-def forward(x):
-    return x
-"""
-
-
-def test_methods_of_one_name_are_told_apart_by_their_class() -> None:
-    frames = [
-        frame("f0", "0/0", "forward", 2, qualname="One.forward"), frame("f2", "2/0", "forward", 14, qualname="forward"),
-        frame("f1", "1/0", "forward", 10, end_line=12, qualname="Two.forward"),
-        frame("f3", "3/0", "forward", 12, kind="resume", code_name="torch_dynamo_resume_in_forward_at_11",
-              qualname="Two.forward"),
-        frame("f4", "4/0", "loose", 5, qualname="One.loose"),
-    ]  # fmt: skip
-    b = one_break().breaks[0]
-    b.line, b.function, b.hits = 11, "forward", [Hit(frame="f1", line=11, outcome="resumed")]
-    made = report(METHODS, "f", frames=frames, breaks=[b])
-    model = view_model(made)
-    titles = {g["id"]: g["title"] for g in split(made)["groups"]}
-    assert titles == {
-        "f0": "One.forward", "f1": "Two.forward", "f2": "forward", "f3": "resume in Two.forward", "f4": "One.loose",
-    }  # fmt: skip
-    assert model["details"]["b0"]["place"].endswith("in Two.forward")
-    assert "in Two.forward" in to_text(report(METHODS, "f", frames=frames, breaks=[b]), colour=False, width=100)
 
 
 def test_the_static_table_says_what_to_do() -> None:

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from samples import SAMPLES, many, one_break, refused
 
-from dynascope.widgets.drawing.palette import DARK, GRAPHS_DARK, GRAPHS_LIGHT, LIGHT
 from dynascope.widgets.model import view_model
 from dynascope.widgets.render.page import to_html
 from dynascope.widgets.view import View, checked_request
@@ -57,30 +56,6 @@ def test_one_function_of_the_front_end_parses_text_as_html(root: Path) -> None:
 def test_the_front_end_has_the_types_of_what_python_sends(root: Path) -> None:
     text = (root / "widgets" / "frontend" / "wire.d.ts").read_text("utf-8")
     assert text == generated.wire_types(), "run `python -m tools.generated wire`"
-
-
-def contrast(one: str, other: str) -> float:
-    def light(colour: str) -> float:
-        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-        r, g, b = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
-        return 0.2126 * r + 0.7152 * g + 0.0722 * b
-
-    high, low = sorted((light(one), light(other)), reverse=True)
-    return (high + 0.05) / (low + 0.05)
-
-
-@pytest.mark.parametrize(("colours", "graphs"), [(LIGHT, GRAPHS_LIGHT), (DARK, GRAPHS_DARK)])
-def test_colours_can_be_read(colours: dict[str, str], graphs: tuple[tuple[str, str], ...]) -> None:
-    for ground in ("bg", "panel", "break-tint", "skip-tint", "open-tint"):
-        assert contrast(colours["ink"], colours[ground]) >= 7
-        assert contrast(colours["soft"], colours[ground]) >= 4.5, ground
-    assert contrast(colours["break"], colours["break-tint"]) >= 4.5
-    assert contrast(colours["error"], colours["error-tint"]) >= 4.5
-    assert contrast(colours["open"], colours["open-tint"]) >= 4.5
-    assert contrast(colours["ink"], colours["heat"]) >= 4.5
-    for line, tint in graphs:
-        assert contrast(line, colours["bg"]) >= 4.5
-        assert contrast(colours["soft"], tint) >= 4.5
 
 
 def test_the_view_shows_grows_and_tells() -> None:
