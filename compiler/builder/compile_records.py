@@ -48,7 +48,6 @@ class CompileRecord:
     #: index among the records
     order: int = 0
     thread: int | None = None
-    rank: int | None = None
     #: how often compile ids had restarted (`torch._dynamo.reset()`): they are unique between two resets, and compiled code
     #: calls only code of the same period
     reset_period: int = 0
@@ -229,8 +228,6 @@ class CompileRecords:
             record = self.record(event, opens=opens)
             if event.callers is not None:
                 record.callers, record.call = event.callers, event.call
-            if record.rank is None:  # torch knows the rank once there is a process group
-                record.rank = event.metadata.get("rank")
             if artifact:
                 _add_artifact(record, artifact, text)
             else:

@@ -267,7 +267,6 @@ class _ReportBuilder:
             fullgraph=end.fullgraph if end else None,
             error_on_graph_break=end.error_on_graph_break if end else None,
             thread=record.thread,
-            rank=record.rank,
             foreign=self.owner is not None and record.thread is not None and record.thread != self.owner,
             compile_seconds=metrics.get("entire_frame_compile_time_s"),
             guard_count=metrics.get("guard_count"),
@@ -482,4 +481,4 @@ def _unknown_breaks(report: Report) -> int:
     """
     cached = {f.id for f in report.frames if f.status == "cached"}
     resumes = (f for f in report.frames if f.kind == "resume" and f.status != "cached" and f.continues not in cached)
-    return len({(f.rank, f.file, f.code_name) for f in resumes if f.break_ is None})
+    return len({(f.file, f.code_name) for f in resumes if f.break_ is None})

@@ -51,7 +51,6 @@ _GZIP_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
 #: once there are this many kinds of problems, further unknown kinds of records are counted together
 _MAX_KINDS = 100
 _EXPORT = re.compile(r"[/\\]torch[/\\]_?export[/\\]")
-_FILE_RANK = re.compile(r"rank_(\d+)")
 #: suffixes of logs; torch names them `dedicated_log_torch_trace_rank_0_x.log`
 _SUFFIXES = (".log", ".txt", "", ".gz")
 
@@ -97,7 +96,6 @@ def _saved(path: Path) -> Report:
 def load_trace(file: Path, read: list[Trace] | None = None) -> Report:
     """The Report of one log; raises ValueError if it has no record.  `read`: gets the records that the report is made of."""
     problems, versions, strings, count = Counter[str](), dict[str, None](), dict[int, str](), 0
-    named = _FILE_RANK.search(file.name)
 
     def events() -> Iterator[Trace]:
         nonlocal count
@@ -105,8 +103,6 @@ def load_trace(file: Path, read: list[Trace] | None = None) -> Report:
             count += 1
             versions.update(dict.fromkeys(_torch_version(record)))
             if record.is_read:
-                if named is not None:
-                    record.metadata.setdefault("rank", int(named[1]))
                 event = Trace(record.metadata, record.payload, compile_id=record_compile_id(record.metadata))
                 if read is not None:
                     read.append(event)

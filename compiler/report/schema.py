@@ -115,7 +115,6 @@ class Frame(LazyPart, kw_only=True):
     thread: int | None = None
     #: whether a thread other than the recording's compiled the frame
     foreign: bool = False
-    rank: int | None = None
     bytecode: str | None = None
     modified_bytecode: str | None = None
 

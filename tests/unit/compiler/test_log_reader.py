@@ -172,8 +172,9 @@ def test_of_the_logs_in_a_folder_the_newest_is_shown(tmp_path: Path) -> None:
         load(tmp_path)
 
 
-def test_a_file_beside_a_log_is_no_rank(tmp_path: Path) -> None:
+def test_a_file_beside_a_log_is_no_log(tmp_path: Path) -> None:
     Log().compile().write(tmp_path / "a.log")
     (tmp_path / "notes.txt").write_text("hello\n", encoding="utf-8")
     report = load(tmp_path)
-    assert [f.rank for f in report.frames] == [None]
+    assert len(report.frames) == 1
+    assert report.notes == []

@@ -34,7 +34,7 @@ def made(rank: int = 0) -> Report:
     for n, (name, line, kind) in enumerate(COMPILES):
         frame = Frame(
             id=f"f{n}", compile_id=f"{n}/0", name=name, code_name=name, file=FILE, line=line, kind=kind, graph=f"g{n}",  # type: ignore[arg-type]
-            compile_seconds=1.0, rank=rank,
+            compile_seconds=1.0,
         )  # fmt: skip
         graph = Graph(
             id=f"g{n}", frame=frame.id, ops=2, end="return",
