@@ -34,35 +34,25 @@ _SETTINGS = {
     "trace_autograd_ops": "`backward()` in the compiled code",
     "allow_rnn": "an RNN, GRU or LSTM",
 }
-#: torch's type of a break -> what happens, what to do, and what to do if `--fix` has tried that in vain
+#: torch's type of a break -> what happens, and what to do
 _TYPES = {
     "Data-dependent branching": (
         "an `if` or `while` depends on a tensor's value",
         "use `torch.where` or `torch.cond`, or move the check out of the compiled code",
-        "move the check out of the compiled code",
     ),
     "Attempted to call function marked as skipped": (
         "a call into code that Dynamo does not trace",
         "move the call out of the compiled code, or wrap it with `torch.library.custom_op`",
-        "move the call out of the compiled code",
     ),
     "Uninitialized nn.Module": (
         "a module is made in the compiled code",
         "make the module outside of the compiled code, before it runs",
     ),
 }
-#: the kind of a guard that failed -> what changed, what to do, and what to do if `--fix` has tried that in vain
+#: the kind of a guard that failed -> what changed, and what to do
 _GUARDS = {
-    "size": (
-        "another size",
-        "where sizes vary between calls, try `dynamic=True` or `mark_dynamic`",
-        "give it few sizes, for example by padding",
-    ),
-    "value": (
-        "another number or flag",
-        "pass it as a tensor, or keep it the same between calls",
-        "keep it the same between calls",
-    ),
+    "size": ("another size", "where sizes vary between calls, try `dynamic=True` or `mark_dynamic`"),
+    "value": ("another number or flag", "pass it as a tensor, or keep it the same between calls"),
     "rank": ("another number of dimensions", "give it the same number of dimensions in each call"),
     "dtype": ("another dtype", "give it the same dtype in each call"),
     "stride": ("another memory layout", "give it the same layout in each call, for example with `.contiguous()`"),
@@ -209,15 +199,15 @@ class CauseWords:
         """What happens at each place of the cause."""
         return self.meaning()[0]
 
-    def meaning(self) -> tuple[str, ...]:
-        """What happens, what to do and, if that is something else, what to do where other changes were tried in vain."""
+    def meaning(self) -> tuple[str, str]:
+        """What happens, and what to do."""
         cause = self.cause
         if cause.kind == "recompile":
             otherwise = ((recompile_words(self.recompiles[0]) or ["a guard failed"])[0], _SAME)
             known = _GUARDS.get(cause.guard or "")
             if cause.guard == "expression" and ".size()" not in self.recompiles[0].failed_guards[0].text:
                 known = None
-            return (known[0] + self.example(), *known[1:]) if known else otherwise
+            return (known[0] + self.example(), known[1]) if known else otherwise
         if cause.first_call:
             return "only the first time", f"make the recorded calls in eager mode first ({_TRACED_AGAIN})"
         steps = advice(self.report, self.breaks[0])
@@ -236,13 +226,10 @@ class CauseWords:
         guard = self.recompiles[0].failed_guards[0] if self.recompiles and self.recompiles[0].failed_guards else None
         if guard is None or not guard.source:
             return ""
-        before, now = guard.before, guard.now
-        if guard.kind == "type" and before and now:  # without the modules of the classes, unless these tell them apart
-            names = [name.rpartition(".")[2] for name in (before, now)]
-            before, now = names if names[0] != names[1] else (before, now)
-            if before == now:
-                before, now = names[0], "another class of this name"
-        values = f": {before}, then {now}" if before and now else ""
+        before, now = guard.before or "", guard.now or ""
+        if guard.kind == "type":  # without the modules of the classes
+            before, now = before.rpartition(".")[2], now.rpartition(".")[2]
+        values = f": {before}, then {now}" if before and now and before != now else ""
         return f", such as {compiler_text(guard.source, 60)}{compiler_text(values, 60)}"
 
     def fix(self) -> str:
@@ -255,10 +242,10 @@ class CauseWords:
         titles = list(dict.fromkeys(f"{fix.title} (tried: {fix.verdict})" for fix in self.considered() if fix.chosen))
         if titles:
             return "; ".join(map(lower_first, titles[:2]))
-        _, step, *instead = self.meaning()
-        if is_refused(self.considered()) and (self.cause.kind == "recompile" or instead):
-            return f"{(instead or [step])[0]} (what was tried was refused)"
-        return step
+        if is_refused(self.considered()) and (self.cause.kind == "recompile" or self.cause.type in _TYPES):
+            step = _SAME if self.cause.kind == "recompile" else lower_first(instead_of(""))
+            return f"{step} (what was tried was refused)"
+        return self.meaning()[1]
 
     def considered(self) -> list[Fix]:
         """The changes considered for the cause; if it has a setting, those with this setting."""
@@ -436,20 +423,10 @@ def _placed(row: CauseRow, library: str, owners: set[str], terminal: Terminal) -
     for owner, group in groupby(row["places"], lambda place: place["owner"]):
         whose = {"own": "your code: ", "model": f"{library}: "}.get(owner, "other libraries: ")
         whose = whose if len(owners) > 1 or owner == "own" else ""
-        out += terminal.wrap(whose + ", ".join(_by_function(list(group))), "      ", 2)
+        at = (f"{p['place']} {p['function']}" + (f" ({p['times']}×)" if p["times"] > 1 else "") for p in group)
+        out += terminal.wrap(whose + ", ".join(at), "      ", 2)
     if row["eager"]:
         words = "runs eagerly: " if row["kind"] == "break" else "runs eagerly, compiled too often: "
         names = listing(row["eager"][:FUNCTIONS], terminal.width - 6 - len(words))
         out.append(terminal.paint("      " + words + names, "soft"))
     return out
-
-
-def _by_function(places: list[CausePlace]) -> list[str]:
-    """The places by function: `poolers.py:104 _infer_scale (5×)`, `poolers.py:122 :125 _setup`."""
-    parts = []
-    for (file, function), group in groupby(places, lambda p: (p["place"].rpartition(":")[0], p["function"])):
-        own = list(group)
-        lines = " ".join(f":{p['place'].rpartition(':')[2]}" for p in own[:6]) + (" …" if len(own) > 6 else "")
-        times = sum(p["times"] for p in own)
-        parts.append(f"{file}{lines} {function}" + (f" ({times}×)" if times > len(own) else ""))
-    return parts

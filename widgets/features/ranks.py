@@ -103,12 +103,12 @@ def difference_title(report: RanksReport, difference: Difference) -> str:
     if d.kind in _ANOTHER:
         return f"{who}: another {_ANOTHER[d.kind]} {d.subject}"
     from_whom = _reference(report, d)
+    words = f"{who} {'differs' if who.startswith('rank ') else 'differ'} from {from_whom}"
     if d.step is None:
-        return f"{who} differs from {from_whom}" if who.startswith("rank ") else f"{who} differ from {from_whom}"
-    verb = "differs" if who.startswith("rank ") else "differ"
+        return words
     steps = max(len(report.groups[g].steps) for g in (d.group, d.reference_group) if g is not None)
     function = f": {d.function} at {_at(d)}" if d.file is not None else ""
-    return f"{who} {verb} from {from_whom} in compile {d.step + 1} of {steps}{function}"
+    return f"{words} in compile {d.step + 1} of {steps}{function}"
 
 
 def _reference(report: RanksReport, difference: Difference) -> str:
@@ -175,18 +175,11 @@ def _what(d: Difference, who: str, others: str) -> list[str]:
         having, without = (who, others) if mine else (others, who)
         instead = f"compiled {first} instead" if first else "compiled nothing more"
         return [f"recompiled on {having}: {again}; {without} {instead}", *reason]
-    if d.kind == "function":
-        return [f"{who} compiled {d.value}; {others} compiled {d.reference}"]
-    if d.kind == "ends":
-        if d.value is None:
-            return [f"{who} compiled nothing more; {others} compiled {d.reference}"]
-        return [f"{who} compiled {d.value}; {others} compiled nothing more"]
+    if d.kind in ("function", "ends"):
+        return [f"{who} compiled {d.value or 'nothing more'}; {others} compiled {d.reference or 'nothing more'}"]
     if d.kind == "collective":
         number = f"collective {d.position + 1}" if d.position is not None else "a collective"
-        return [
-            f"{number}: {d.value or 'none'} on {who}; {d.reference or 'none'} on {others}",
-            _HANG,
-        ]
+        return [f"{number}: {d.value or 'none'} on {who}; {d.reference or 'none'} on {others}", _HANG]
     if d.step is None:
         return [f"what differs is unknown: no report of {who} was read"]
     about = "" if d.kind in ("constant", "graph") else f"{d.kind} of "

@@ -221,16 +221,10 @@ def input_words(run: InputRun) -> str:
 def inputs_summary(runs: Sequence[InputRun]) -> str:
     """All inputs in one line: `5 inputs: 2 need another compile (1.30 s), 1 runs eagerly`."""
     many = [r for r in runs if r.outcome in ("recompiled", "compiled")]
-    parts = []
-    if many:
-        cost = seconds(sum(r.compile_seconds for r in many))
-        parts.append(f"{len(many)} {'needs' if len(many) == 1 else 'need'} another compile ({cost})")
-    eager = sum(r.outcome == "eager" for r in runs)
-    if eager:
-        parts.append(f"{eager} {'runs' if eager == 1 else 'run'} eagerly")
-    failed = sum(r.outcome == "failed" for r in runs)
-    if failed:
-        parts.append(f"{failed} could not be measured")
+    compiled = f"another compile ({seconds(sum(r.compile_seconds for r in many))})"
+    counts = [(len(many), "needs", "need", compiled), (sum(r.outcome == "eager" for r in runs), "runs", "run", "eagerly")]
+    counts.append((sum(r.outcome == "failed" for r in runs), "could", "could", "not be measured"))
+    parts = [f"{n} {one if n == 1 else more} {what}" for n, one, more, what in counts if n]
     return f"{plural(len(runs), 'input')}: {', '.join(parts) or 'none needs another compile'}"
 
 

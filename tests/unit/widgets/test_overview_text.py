@@ -186,7 +186,7 @@ def test_what_else_was_tried_in_vain_is_not_advised() -> None:
     assert "use `torch.where` or `torch.cond`, or move" in shown(report)["causes"][0]["fix"]
     report.fixes = [replace(tried(branch.id, "refused"), settings={}, edits=[FixEdit("model.py", 1, 1)])]
     found = shown(report)["causes"][0]["fix"]
-    assert found == "move the check out of the compiled code (what was tried was refused)"
+    assert found == "move it out of the compiled code (what was tried was refused)"
     again = next(cause for cause in shown(report)["causes"] if cause["kind"] == "recompile")
     assert again["fix"].startswith("where sizes vary between calls, try `dynamic=True` or `mark_dynamic`")  # one serves for all
     report.fixes = [Fix(id="x0", recompile=report.recompiles[0].frame, settings={"dynamic": True}, verdict="refused")]
