@@ -26,6 +26,7 @@ from dynascope.compiler.lab.objects import (
     CONTAINERS,
     PLAIN,
     GlobalName,
+    Reachable,
     attributes_of,
     contents_of,
     digest,
@@ -37,7 +38,6 @@ from dynascope.compiler.lab.objects import (
     members_of,
     slots_of,
 )
-from dynascope.compiler.lab.reachable import Reachable
 from dynascope.compiler.lab.recorded_call import Clones, RecordedCall, Vary
 from dynascope.compiler.lab.snapshot import held_back_output, random_states, torch_random_states
 from dynascope.compiler.patching import value_or_absent

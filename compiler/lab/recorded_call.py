@@ -29,8 +29,7 @@ import torch
 from dynascope.compiler.capture.torch_private import caches, hook_installer, marks
 from dynascope.compiler.capture.torch_private.running import present_modes
 from dynascope.compiler.lab import objects
-from dynascope.compiler.lab.objects import GlobalName, states_of
-from dynascope.compiler.lab.reachable import Reachable, is_spoiled
+from dynascope.compiler.lab.objects import GlobalName, Reachable, is_spoiled, states_of
 from dynascope.compiler.lab.snapshot import StateSnapshot, held_back_output
 from dynascope.compiler.patching import interrupts_deferred
 from dynascope.compiler.source.code import globals_used

@@ -21,7 +21,7 @@ from typing import Any, TextIO, cast
 
 import torch
 
-from dynascope.compiler.lab import objects, reachable
+from dynascope.compiler.lab import objects
 from dynascope.compiler.lab.objects import NotRestored, State, same_numbers
 from dynascope.compiler.patching import patched
 
@@ -157,7 +157,7 @@ class StateSnapshot:
             self._storages.add(key)
             if not known and self._fits(storage.nbytes()):
                 yield objects.storage_state(storage)
-        watched = reachable.watched(value)
+        watched = objects.watched(value)
         if watched is not None:
             yield watched
         elif self._fits(objects.size_of(value)):

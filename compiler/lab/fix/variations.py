@@ -23,8 +23,7 @@ import torch
 from dynascope.compiler.lab.comparison import parts_of
 from dynascope.compiler.lab.fix.plan import Plan
 from dynascope.compiler.lab.fix.text_edits import edits_between
-from dynascope.compiler.lab.objects import GlobalName, attributes_of
-from dynascope.compiler.lab.reachable import Reachable
+from dynascope.compiler.lab.objects import GlobalName, Reachable, attributes_of
 from dynascope.compiler.lab.recorded_call import Arguments, RecordedCall, Vary, computed
 from dynascope.compiler.patching import value_or_absent
 from dynascope.compiler.source.code import globals_used

@@ -18,10 +18,8 @@ from dynascope.compiler.capture.torch_private import hook_installer
 from dynascope.compiler.capture.torch_private.translators import graph_nodes
 from dynascope.compiler.lab.comparison import largest
 from dynascope.compiler.lab.fix.trial import TookTooLong, Trials, time_limit
+from dynascope.compiler.lab.numbers import cause
 from dynascope.compiler.lab.numbers.graphs import Asked, CapturedGraph, Compile, Measured, changes_in_place, first_wrong
-from dynascope.compiler.lab.numbers.issue import issue_text
-from dynascope.compiler.lab.numbers.remedies import formulas_that_help, settings_that_help
-from dynascope.compiler.lab.numbers.stage import compiler_of, stage_of, stage_words
 from dynascope.compiler.lab.numbers.verdict import DRAWS, error_of, factor, share_of, size_text
 from dynascope.compiler.lab.recorded_call import RecordedCall
 from dynascope.compiler.report import NodeNumbers, Numbers, NumbersOrigin, NumbersRemedy, input_name, label
@@ -51,7 +49,7 @@ def locate(
                 search.explain()
         except TookTooLong:
             found.origin_unknown = found.origin_unknown or f"the search took more than {SECONDS:.0f} seconds"
-    stage = "" if found.stage is None else f"It comes from {stage_words(found.stage)}"
+    stage = "" if found.stage is None else f"It comes from {cause.stage_words(found.stage)}"
     if found.origin is not None and found.origin_unknown:
         stage = stage or f"What makes it is unknown: {found.origin_unknown}"
     helps = [_remedy_words(remedy) for remedy in found.remedies]
@@ -61,7 +59,7 @@ def locate(
 class _Search:
     def __init__(self, found: Numbers, call: RecordedCall, settings: Settings, cells: CellResolver | None) -> None:
         self.found, self.call, self.settings, self.cells = found, call, settings, cells
-        self.trials, self.compile = Trials([call], settings, cells), compiler_of(settings)
+        self.trials, self.compile = Trials([call], settings, cells), cause.compiler_of(settings)
         self.unit = float(torch.finfo(getattr(torch, found.precision)).eps)
         #: the graph in which it begins
         self.graph: CapturedGraph | None = None
@@ -91,16 +89,16 @@ class _Search:
         found, graph, settings = self.found, self.graph, self.settings
         # a setting with which compiled code is as wrong as eager code does not help
         if found.verdict == "compiled" or all(share_of(part.eager) <= math.sqrt(self.unit) for part in found.parts):
-            found.remedies += settings_that_help(self.call, self.trials, settings.backend)
+            found.remedies += cause.settings_that_help(self.call, self.trials, settings.backend)
         if graph is None:
             return
         with self.trials.anew():
             if found.verdict == "compiled" and not found.remedies:
-                found.stage = stage_of(lambda compile: not self._is_wrong(graph, compile), settings)
+                found.stage = cause.stage_of(lambda compile: not self._is_wrong(graph, compile), settings)
                 if isinstance(settings.backend, str):
-                    found.issue = issue_text(graph, found, settings.backend, self.unit)
+                    found.issue = cause.issue_text(graph, found, settings.backend, self.unit)
             if found.origin is not None and not found.origin.is_backward:
-                found.remedies += formulas_that_help(graph, found.origin.node, self.compile)
+                found.remedies += cause.formulas_that_help(graph, found.origin.node, self.compile)
 
     def _is_wrong(self, graph: CapturedGraph, compile: Compile) -> bool:
         return any(measured.is_wrong(self.found.verdict, self.unit) for measured in graph.measure(compile))

@@ -32,7 +32,7 @@ import dynascope
 from dynascope.compiler.capture.torch_private import float64
 from dynascope.compiler.capture.torch_private.bisector import bisect
 from dynascope.compiler.lab.fix.trial import TookTooLong
-from dynascope.compiler.lab.numbers import where
+from dynascope.compiler.lab.numbers import cause
 
 pytestmark = pytest.mark.slow
 
@@ -215,7 +215,7 @@ def test_a_search_that_takes_too_long_says_what_it_did_not_find(monkeypatch: pyt
     def takes_long(*_: Any) -> Any:
         raise TookTooLong
 
-    monkeypatch.setattr(where, "stage_of", takes_long)
+    monkeypatch.setattr(cause, "stage_of", takes_long)
     report = reported(Program(chain, (SMALL,), "", edited(replaces(torch.sin, torch.cos))))
     assert report.notes[-1] == "check: What makes it is unknown: the search took more than 120 seconds"
     assert "They differ from" in report.notes[-2]

@@ -1,0 +1,287 @@
+"""`--check=where`: what makes numbers wrong, and what helps.
+
+It finds the stage of the compiler that makes a graph's results wrong; tries what could help, a setting of Inductor or another
+formula, and offers only what does; and writes the text of an issue, with a script that shows on its own what the compiler makes
+wrong.  Each trial compiles anew, without the caches on disk; nothing of it stays.  Each script is run before it is offered; it
+draws its inputs from the range of the recorded ones.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import io
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from dynascope.compiler import compiling
+from dynascope.compiler.capture.torch_private.bisector import bisect, inductor_config, inductor_setting
+from dynascope.compiler.lab import check
+from dynascope.compiler.lab.fix.plan import Plan
+from dynascope.compiler.lab.fix.trial import Trials
+from dynascope.compiler.lab.fix.variations import recorded
+from dynascope.compiler.lab.numbers.graphs import CapturedGraph, Compile, Formula, Measured
+from dynascope.compiler.lab.numbers.verdict import WORSE, error_of, share_of
+from dynascope.compiler.lab.recorded_call import RecordedCall
+from dynascope.compiler.report import Numbers, NumbersRemedy, NumbersStage, input_name
+from dynascope.compiler.settings import Settings
+
+_STAGES = {
+    "eager": "Dynamo's capture of the program", "aot_eager": "AOTAutograd's tracing",
+    "aot_eager_decomp_partition": "decompositions and the partitioner", "inductor": "Inductor",
+}  # fmt: skip
+_PARTS = {
+    "decomposition": "decomposition", "pre_grad_passes": "pre-grad pass", "joint_graph_passes": "joint pass",
+    "post_grad_passes": "post-grad pass", "lowerings": "lowering", "cudagraphs": "CUDA graph",
+}  # fmt: skip
+
+
+def compiler_of(settings: Settings) -> Callable[[Any], Callable[..., Any]]:
+    """A function that compiles a graph's module; always anew, as Dynamo keeps what it has compiled for a code object."""
+    return lambda module: compiling.entry_point(torch.fx.GraphModule(module, module.graph), settings)
+
+
+def stage_of(is_right: Callable[[Callable[[Any], Callable[..., Any]]], bool], settings: Settings) -> NumbersStage | None:
+    """The stage that makes it wrong; `is_right`: whether the result is right if modules are compiled with this function."""
+
+    if settings.backend not in _STAGES:
+        is_captured = is_right(compiler_of(settings.replace(backend="eager", mode=None, options={})))
+        return NumbersStage(backend=str(settings.to_dict()["backend"])) if is_captured else NumbersStage(backend="eager")
+    found = bisect(lambda: is_right(compiler_of(settings)), str(settings.backend))
+    if found is None:
+        return None
+    backend, part, number, detail = found
+    return NumbersStage(backend=backend, part=part.removeprefix(f"{backend}_"), number=number, detail=detail)
+
+
+def stage_words(stage: NumbersStage) -> str:
+    """The stage, as the end of a sentence."""
+    name = _STAGES.get(stage.backend, f"the backend {stage.backend}")
+    if stage.part in _PARTS:
+        part, number = _PARTS[stage.part], (stage.number or 0) + 1
+        if stage.part == "lowerings":
+            return f"{name}'s lowering of `{stage.detail or number}`"
+        detail = f" ({stage.detail})" if stage.detail else ""
+        return f"the {number}{_ENDINGS.get(number if number < 20 else number % 10, 'th')} {part} of {name}{detail}"
+    if stage.part:
+        return f"{name}; setting {stage.part} differently removes it"
+    return name
+
+
+_ENDINGS = {1: "st", 2: "nd", 3: "rd"}
+
+
+# -- what helps ----------------------------------------------------------------------------------------------------------
+
+
+#: the settings of Inductor to try, one after the other; the last one keeps a product and a sum from becoming one operation
+_SETTINGS = {
+    "fallback_random": True, "emulate_precision_casts": True, "cpp.enable_floating_point_contract_flag": "off",
+}  # fmt: skip
+#: a change in words, the formula in place of a node's, and what is set meanwhile
+Change = tuple[str, Formula | None, contextlib.AbstractContextManager[None]]
+
+
+def settings_that_help(call: RecordedCall, trials: Trials, backend: Any) -> Iterator[NumbersRemedy]:
+    """The settings with which compiled and eager code agree."""
+    if backend != "inductor":
+        return
+    with trials.eagerly() as run:
+        eager = run(call, recorded())
+    for name, value in _SETTINGS.items():
+        if inductor_setting(name) in (None, value):
+            continue
+        with trials.anew(), inductor_config(**{name: value}), trials.compiled(Plan(), backend, strict=False) as run:
+            compiled = run(call, recorded())
+        if compiled.error is None and eager.error is None and check.outcome(compiled, eager).agrees:
+            yield NumbersRemedy(change=f"torch._inductor.config.{name} = {value!r}")
+            return
+
+
+def formulas_that_help(graph: CapturedGraph, name: str, compile: Compile) -> Iterator[NumbersRemedy]:
+    """The formula or the precision with which this node has far smaller errors, compiled and in eager mode."""
+    node = next((node for node in graph.module.graph.nodes if node.name == name), None)
+    if node is None:
+        return
+    before = graph.cut(node).measure(lambda module: module)[0]
+    formulas = [formula for matches in (_variance, _of_exponentials, _in_float32) if (formula := matches(node)) is not None]
+    changes: list[Change] = [(_written(*formula), formula, contextlib.nullcontext()) for formula in formulas]
+    for change, formula, setting in [*changes, *_in_full_precision(node)]:
+        with setting:
+            after = graph.cut(node, formula).measure(compile)[0]
+        errors = [error_of(value, before.exact) for value in (after.eager, after.compiled)]
+        if max(map(share_of, errors)) * WORSE < share_of(error_of(before.eager, before.exact)):
+            yield NumbersRemedy(change=change, eager=errors[0], compiled=errors[1])
+            return
+
+
+def _in_full_precision(node: Any) -> Iterator[Change]:
+    """How to turn off, if it is on, that products of float32 are computed with less precision."""
+    cudnn: Any = torch.backends.cudnn
+    with contextlib.suppress(RuntimeError):  # torch does not tell where a program uses both its old and its new settings
+        if "conv" in str(node.target) and cudnn.allow_tf32:
+            allow = functools.partial(setattr, cudnn, "allow_tf32")
+            yield "torch.backends.cudnn.allow_tf32 = False", None, _set_to(allow, False, True)
+        precision, change = torch.get_float32_matmul_precision(), torch.set_float32_matmul_precision
+        if precision != "highest":
+            yield "torch.set_float32_matmul_precision('highest')", None, _set_to(change, "highest", precision)
+
+
+@contextlib.contextmanager
+def _set_to(change: Callable[[Any], None], value: Any, before: Any) -> Iterator[None]:
+    change(value)
+    try:
+        yield
+    finally:
+        change(before)
+
+
+def _written(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> str:
+    if isinstance(function, _InFloat32):
+        return f"{function.__name__} in float32"
+    named = [input_name(str(arg)) for arg in args]
+    return f"torch.{function.__name__}({', '.join([*named, *(f'{k}={v}' for k, v in keywords.items())])})"
+
+
+class _InFloat32:
+    """Runs an operation in float32, also under autocast."""
+
+    def __init__(self, target: Any, device: str) -> None:
+        self._target, self._device = target, device
+        self.__name__ = str(getattr(target, "__name__", target))
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        raised = [arg.float() if isinstance(arg, torch.Tensor) and arg.is_floating_point() else arg for arg in args]
+        with torch.autocast(self._device, enabled=False):
+            if isinstance(self._target, str):
+                return getattr(raised[0], self._target)(*raised[1:], **keywords)
+            return self._target(*raised, **keywords)
+
+
+def _in_float32(node: Any) -> Formula | None:
+    value = node.meta.get("example_value")
+    if value is None or value.dtype.itemsize > 2 or node.op not in ("call_function", "call_method"):
+        return None
+    return _InFloat32(node.target, value.device.type), node.args, node.kwargs
+
+
+def _called(node: Any, *names: str) -> bool:
+    """Whether a node calls an operation with one of these names."""
+    return str(getattr(getattr(node, "target", None), "__name__", getattr(node, "target", ""))) in names
+
+
+def _squared(node: Any) -> Any:
+    """What a node squares; None if it squares nothing."""
+    if _called(node, "mul") and node.args[0] is node.args[1]:
+        return node.args[0]
+    return node.args[0] if _called(node, "square") or (_called(node, "pow") and node.args[1] == 2) else None
+
+
+def _variance(node: Any) -> Formula | None:
+    """E[x^2] - E[x]^2."""
+    if not _called(node, "sub") or not _called(node.args[0], "mean"):
+        return None
+    squares, mean = node.args[0], _squared(node.args[1])
+    x = _squared(squares.args[0])
+    if x is None or not _called(mean, "mean") or mean.args[0] is not x:
+        return None
+    if (mean.args[1:], mean.kwargs) != (squares.args[1:], squares.kwargs):
+        return None
+    return torch.var, (x, *mean.args[1:2]), {**mean.kwargs, "correction": 0}
+
+
+def _of_exponentials(node: Any) -> Formula | None:
+    """Logarithms of a softmax, of a sum of exponentials and of 1 + x, and exp(x) - 1."""
+    if _called(node, "sub") and _called(node.args[0], "exp") and node.args[1] == 1:
+        return torch.expm1, node.args[0].args, {}
+    inner: Any = node.args[0] if _called(node, "log") else None
+    if _called(inner, "softmax"):
+        return torch.log_softmax, inner.args, {k: v for k, v in inner.kwargs.items() if k in ("dim", "dtype") and v is not None}
+    if _called(inner, "sum") and len(inner.args) > 1 and _called(inner.args[0], "exp"):
+        return torch.logsumexp, (*inner.args[0].args, *inner.args[1:]), dict(inner.kwargs)
+    if _called(inner, "add") and 1 in inner.args:
+        return torch.log1p, tuple(arg for arg in inner.args if isinstance(arg, torch.fx.Node)), {}
+    return None
+
+
+# -- the text of an issue ------------------------------------------------------------------------------------------------
+
+
+_SCRIPT = """import torch
+{imports}
+
+{function}
+
+
+def run(function, dtype=None):
+    torch.manual_seed(0)
+    inputs = [
+        {inputs}
+    ]
+    inputs = [x.to(dtype or x.dtype) if torch.is_tensor(x) and x.is_floating_point() else x for x in inputs]
+{run}
+
+exact, eager = run(f, torch.float64), run(f)
+compiled = run(torch.compile(f, backend={backend!r}))
+for name, values in (("eager", eager), ("compiled", compiled)):
+    errors = [((x - e).abs().max() / e.abs().max()).item() for x, e in zip(values, exact)]
+    print(f"{{name}} is off by {{max(errors):.1e}} of the largest value in float64")
+"""
+#: names that FX uses in code -> their modules
+_IMPORTS = {"inf": "math", "nan": "math", "device": "torch"}
+_FORWARD = "    return function(*inputs)[:1]"
+_BACKWARD = """    inputs = [x.requires_grad_() if torch.is_tensor(x) and x.is_floating_point() else x for x in inputs]
+    leaves = [x for x in inputs if torch.is_tensor(x) and x.requires_grad]
+    return torch.autograd.grad(function(*inputs)[0].sum(), leaves)"""
+
+
+def issue_text(graph: CapturedGraph, found: Numbers, backend: str, unit: float) -> str:
+    """The text; "" if no script shows it."""
+    if found.origin is None or found.stage is None:
+        return ""
+    node = next(node for node in graph.module.graph.nodes if node.name == found.origin.node)
+    for smaller in (graph.alone(node), graph.cut(node)):
+        script = _script(smaller, backend, found.origin.is_backward)
+        namespace, printed = dict[str, Any](), io.StringIO()
+        try:
+            with contextlib.redirect_stdout(printed):
+                exec(compile(script, "<script of an issue>", "exec"), namespace)
+            shown = map(Measured, *(namespace[who] for who in ("eager", "compiled", "exact")))
+            if any(values.is_wrong(found.verdict, unit) for values in shown):
+                said = f"**Compiled code gives a wrong result**; it comes from {stage_words(found.stage)}."
+                versions = f"Versions: torch {torch.__version__}"
+                return "\n\n".join([said, f"```python\n{script}```", f"It prints:\n\n```\n{printed.getvalue()}```", versions])
+        except Exception:  # this one does not show it
+            continue
+    return ""
+
+
+def _script(graph: CapturedGraph, backend: str, is_backward: bool) -> str:
+    """The script; "" if the graph holds parameters or constants, or has inputs that cannot be drawn."""
+    made = graph.module.graph.python_code("self", verbose=False)
+    names = [name for name in made.globals if name != "torch" and re.search(rf"\b{name}\b", made.src)]
+    inputs = [*map(_drawn, graph.inputs)]
+    if re.search(r"\bself\.", made.src) or not all(inputs) or not _IMPORTS.keys() >= set(names):
+        return ""
+    function = re.sub(r";  \w+ = None(  #.*)?$", "", made.src.strip(), flags=re.M).replace("def forward(self, ", "def f(")
+    return _SCRIPT.format(
+        imports="".join(f"from {_IMPORTS[name]} import {name}\n" for name in names),
+        function=function, inputs=",\n        ".join(inputs), backend=backend,
+        run=_BACKWARD if is_backward else _FORWARD,
+    )  # fmt: skip
+
+
+def _drawn(value: Any) -> str:
+    """An expression that draws a tensor from the range of this one; "" if there is none."""
+    if not isinstance(value, torch.Tensor):
+        return repr(value) if isinstance(value, (int, float)) else ""
+    if type(value) is not torch.Tensor or not value.numel() or not value.isfinite().all():
+        return ""
+    shape, device = tuple(value.shape), "" if value.device.type == "cpu" else f", device={value.device.type!r}"
+    low, high = value.min().item(), value.max().item()
+    if value.is_floating_point():
+        return f"torch.empty({shape}, dtype={value.dtype}{device}).uniform_({low:.6g}, {high:.6g})"
+    return f"torch.randint({int(low)}, {int(high) + 1}, {shape}{device}).to({value.dtype})"
