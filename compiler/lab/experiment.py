@@ -38,8 +38,14 @@ from dynascope.compiler.lab.objects import (
     members_of,
     slots_of,
 )
-from dynascope.compiler.lab.recorded_call import Clones, RecordedCall, Vary
-from dynascope.compiler.lab.snapshot import held_back_output, random_states, torch_random_states
+from dynascope.compiler.lab.recorded_call import (
+    Clones,
+    RecordedCall,
+    Vary,
+    held_back_output,
+    random_states,
+    torch_random_states,
+)
 from dynascope.compiler.patching import value_or_absent
 from dynascope.compiler.source.code import globals_used
 

@@ -37,8 +37,8 @@ from dynascope.compiler.builder.graphs import parse_graph
 from dynascope.compiler.capture.torch_private import config, hook_installer, running
 from dynascope.compiler.capture.torch_private.tensors import OF_TORCH
 from dynascope.compiler.lab import profile
+from dynascope.compiler.lab.recorded_call import held_back_output, random_states
 from dynascope.compiler.lab.slices import quartiles
-from dynascope.compiler.lab.snapshot import held_back_output, random_states
 from dynascope.compiler.report import ONLY_WHERE_RECORDED, Graph, GraphRun, Node, OpTime, Report, first_line, plural
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.validate import check_settings

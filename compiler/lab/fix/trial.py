@@ -28,8 +28,7 @@ from dynascope.compiler.lab.fix.plan import Plan
 from dynascope.compiler.lab.fix.text_edits import NotApplicable
 from dynascope.compiler.lab.fix.variations import Variation, recorded
 from dynascope.compiler.lab.profile import seconds_of
-from dynascope.compiler.lab.recorded_call import RecordedCall
-from dynascope.compiler.lab.snapshot import held_back_output
+from dynascope.compiler.lab.recorded_call import RecordedCall, held_back_output
 from dynascope.compiler.patching import patched
 from dynascope.compiler.report import Counts, Report, plural
 from dynascope.compiler.retrace import retracing
