@@ -41,8 +41,8 @@ FULL = (
     "test_invisible_hooks.py::test_logs_and", "test_the_answer_is_known[long: ", "test_a_cut_log_never_looks_finished",
     "of_text[GPT2", "of_text[MambaFor", "of_text[Bert", "of_text[Mixtral", "of_text[ModernBert",
     "test_search.py::test_functions_methods_closures_and_modules",
-    "test_control_programs.py::test_by_run_again", "test_control_programs.py::test_with_functions",
-    "test_control_programs.py::test_an_unedited", "test_what_is_chosen_holds_on_new_inputs", "trying-inductor]",
+    "test_control_programs.py::test_by_run_again", "test_control_programs.py::test_an_unedited",
+    "test_what_is_chosen_holds_on_new_inputs", "trying-inductor]",
     "test_products_and_sums_that", "first_gradient_that_differs_is_named[1]", "test_a_parameter_that_a_graph_changes",
     "tests/real/",
 )  # fmt: skip

@@ -16,7 +16,6 @@ import io
 import linecache
 import os
 import platform
-import shutil
 import statistics
 import subprocess
 import sys
@@ -258,39 +257,6 @@ def replay(functions: tuple[int, ...]) -> list[tuple[int, float]]:
     return list(zip(breaks, least, strict=True))
 
 
-def _bytes(path: Path) -> int:
-    return path.stat().st_size if path.is_file() else sum(f.stat().st_size for f in path.rglob("*") if f.is_file())
-
-
-def readers(make: Callable[[], Work]) -> list[str]:
-    """Seconds and bytes of what reads the same TORCH_TRACE log: this package, and tlparse where it is installed."""
-    beside = Path(sys.executable).with_name("tlparse")
-    tlparse = str(beside) if beside.exists() else shutil.which("tlparse")
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "trace").mkdir()
-        first_call("TORCH_TRACE", make, folder / "trace")
-        (log,) = (folder / "trace").iterdir()
-        own = [sys.executable, "-m", "dynascope", "report", str(folder / "trace"), "-o"]
-        commands = {
-            "dynascope, page": ([*own, str(folder / "report.html")], folder / "report.html"),
-            "dynascope, data": ([*own, str(folder / "report.json")], folder / "report.json"),
-        }
-        if tlparse is not None:
-            commands["tlparse"] = ([tlparse, str(log), "-o", str(folder / "out"), "--no-browser"], folder / "out")
-        lines = [
-            f"The same log of BERT ({_bytes(log):,} bytes), read by:",
-            "",
-            "| reader | seconds | bytes |",
-            "| --- | --- | --- |",
-        ]
-        for reader, (command, result) in commands.items():
-            start = time.perf_counter()
-            subprocess.run(command, check=True, capture_output=True)
-            lines.append(f"| {reader} | {time.perf_counter() - start:.2f} | {_bytes(result):,} |")
-        return lines if tlparse is not None else [*lines, "| tlparse | not installed | |"]
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
@@ -313,7 +279,6 @@ def main() -> None:
         (HERE / "results_models.md").write_text("\n".join(told), encoding="utf-8")
         return
     table = costs(chosen.rounds, chosen.quick)
-    read = readers(works(quick=True)["BERT, 2 layers"])
     few, many = replay((10, 30))
     told = [
         "# What recording costs",
@@ -325,8 +290,6 @@ def main() -> None:
         *table,
         "",
         steady(),
-        "",
-        *read,
         "",
         f"Events to Report: {few[0]} breaks in {few[1]:.3f} s, {many[0]} breaks in {many[1]:.3f} s: "
         f"{many[1] / few[1]:.2f} times.",

@@ -1,21 +1,16 @@
 """Generated programs with regions, and what must become of each break: the innermost setting wins, fullgraph over all.
 
 A program is drawn as data, with flags for the whole run and regions on functions and on statements.  It can be written in
-three ways that must come to the same: `--region` targets beside the plain text, `region()` in the text, and both applied to
-functions of a library.  `expected` walks the data, and knows nothing of torch or dynascope.
+two ways that must come to the same: `--region` targets beside the plain text, and `region()` in the text.  `expected` walks
+the data, and knows nothing of torch or dynascope.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 from made_programs import Function, Statement, text
-
-#: name of the library's module
-LIBRARY = "made_library"
-_CALL = re.compile(r"x = f(\d+)\(x\)")
 
 
 @dataclass
@@ -96,11 +91,11 @@ class Program:
         given = {"fullgraph": self.fullgraph or None, "error_on_graph_break": self.flag}
         return {name: value for name, value in given.items() if value is not None}
 
-    def regions(self, above: int, library: int = 0) -> dict[str, str]:
-        """--region targets; `above` lines stand above the text; the first `library` functions are in the library."""
+    def regions(self, above: int) -> dict[str, str]:
+        """--region targets; `above` lines stand above the text."""
         targets = {}
         for index, flag in self.on_functions.items():
-            targets[f"{LIBRARY}.f{index}" if index < library else f"f{index}"] = flag
+            targets[f"f{index}"] = flag
         every = self.statements()
         for index, flag in self.on_statements.items():
             first, last = every[index].line, _last_line(every[index])
@@ -127,16 +122,6 @@ class Program:
     def region_source(self) -> str:
         """The text of a program whose regions are in the code, with dynascope's own `region`."""
         return text(self.functions).replace("torch._dynamo.error_on_graph_break(", "dynascope.region(error_on_graph_break=")
-
-    # -- with the first functions in a library -----------------------------------------------------------
-
-    def split(self, count: int) -> tuple[str, str]:
-        """(text of the library, text of the cell): the first `count` functions, and the rest; lines stay as they are."""
-        lines = self.source().splitlines()
-        border = self.functions[count].line - 1
-        cell = [_CALL.sub(lambda m: f"x = {LIBRARY}.f{m[1]}(x)" if int(m[1]) < count else m[0], line) for line in lines]
-        head = [f"import torch, {LIBRARY}"]
-        return "\n".join(lines[:border]) + "\n", "\n".join(head + ["#"] * (border - 1) + cell[border:]) + "\n"
 
 
 def _all(body: list[Statement]) -> list[Statement]:

@@ -1,25 +1,23 @@
 """The rules of fullgraph and error_on_graph_break on generated programs, in all three ways of steering.
 
 The same program with the same regions: by `--region` of the magic, by `region()` in traced code, and by Run again from a
-view whose cell was run plainly before; also with functions in a library, which is patched and put back.
+view whose cell was run plainly before.
 """
 
 from __future__ import annotations
 
 import contextlib
-import importlib
 import io
 import linecache
 import sys
 import types
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from clicks import Clicks, clicks
-from control_programs import LIBRARY, Expected, Program, controlled
+from control_programs import Expected, Program, controlled
 from example_counts import examples
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -53,19 +51,9 @@ def buttons(ip: Any) -> Iterator[Clicks]:
         yield made
 
 
-@pytest.fixture
-def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.syspath_prepend(tmp_path)
-    return tmp_path / f"{LIBRARY}.py"
-
-
-def agrees(report: Any, expected: Expected, shown: str, cell: int = 1, border: int = 0) -> None:
-    """Compare; lines from `border` on are the cell's, which has `cell` lines above them."""
-
-    def line(number: int, is_library: bool) -> int:
-        return number if is_library else number - cell
-
-    met = {line(b.line, b.line < border and b.cell is None): b for b in report.breaks}
+def agrees(report: Any, expected: Expected, shown: str, cell: int = 1) -> None:
+    """Compare; `cell`: lines above the program in its cell."""
+    met = {b.line - cell: b for b in report.breaks}
     assert met.keys() == expected.breaks.keys(), shown
     assert {n: met[n].allowed for n in expected.sure} == expected.sure, shown
     assert [n for n, b in met.items() if b.outcome == "raised"] == [expected.refused] * (expected.refused is not None), shown
@@ -136,32 +124,6 @@ def test_by_run_again_on_warm_code(ip: Any, buttons: Clicks, program: Program) -
     plain = run(ip, f"%%compile\n{source}")
     assert plain.previous is report or plain.previous is None
     assert not plain.diff(first), source
-
-
-@FEW
-@given(program=controlled(), data=st.data())
-def test_with_functions_of_a_library(ip: Any, buttons: Clicks, library: Path, program: Program, data: st.DataObject) -> None:
-    count = data.draw(st.integers(0, len(program.functions) - 1))
-    theirs, ours = program.split(count)
-    inside = set(map(id, program.statements())) - {id(s) for s in Program(program.functions[count:]).statements()}
-    every = program.statements()
-    program.on_statements = {i: to for i, to in program.on_statements.items() if id(every[i]) not in inside}
-    library.write_text(theirs)
-    ip.user_ns.pop(LIBRARY, None)
-    sys.modules.pop(LIBRARY, None)
-    importlib.invalidate_caches()
-    linecache.checkcache()
-    module = importlib.import_module(LIBRARY)
-    functions = {name: value for name, value in vars(module).items() if name.startswith("f")}
-    codes = {name: value.__code__ for name, value in functions.items()}
-    source = with_call(program, ours)
-    border = program.functions[count].line
-    cell = line_of(program, program.regions(1, count), source)
-    agrees(run(ip, cell), program.expected(), theirs + cell, border=border)
-    run(ip, f"%%compile\n{source}")
-    agrees(buttons.again(program.settings(), program.regions(1, count)), program.expected(), theirs + cell, border=border)
-    assert {name: vars(module)[name] for name in functions} == functions
-    assert all(functions[name].__code__ is code for name, code in codes.items())
 
 
 @FEW

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +16,6 @@ from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.driver import explain
 from dynascope.compiler.report import Undecided
 from dynascope.compiler.source.lines import caret_columns, function_at
-
-
-def breaking(x: torch.Tensor) -> torch.Tensor:
-    x = x + 1
-    torch._dynamo.graph_break()
-    return x * 2
 
 
 def test_a_message_after_the_stack_and_the_traceback_is_part_of_the_text() -> None:
@@ -50,22 +43,6 @@ def test_a_hint_names_a_setting_where_it_is() -> None:
     assert hint.format("") in found.text
     others = ["Use `torch._dynamo.graph_break()`.", "Set torch._dynamo.config.capture_scalar_outputs = True", "Set x=True"]
     assert [read_break(f"A reason\n  Hint: {other}").parts[0].hints for other in others] == [[other] for other in others]
-
-
-def calls_nested(x: torch.Tensor) -> torch.Tensor:
-    return breaking(x.sin()).cos()
-
-
-class Counter:
-    """A method that breaks, and a closure around a tensor."""
-
-    def __init__(self) -> None:
-        self.calls = 0
-
-    def step(self, x: torch.Tensor) -> torch.Tensor:
-        self.calls += 1
-        print(end="")
-        return x + self.calls
 
 
 @torch.compiler.disable
@@ -128,47 +105,6 @@ def test_a_break_in_a_generator_is_told_beside_what_it_led_to() -> None:
     assert (report.breaks[0].line - first, report.breaks[0].gb_ids, report.breaks[0].outcome) == (3, ["GB0025"], "skipped")
     assert [(b.line - first, b.gb_ids, b.outcome) for b in report.breaks[1:]] in ([], [(2, ["GB0091"], "skipped")])
     assert [f.name for f in report.frames if f.status == "skipped"] == ["f"]
-
-
-def test_a_nested_graph_break_is_the_outermost_frames() -> None:
-    nested = explain(calls_nested, backend="eager", nested_graph_breaks=True)(torch.ones(2))
-    assert [(f.name, f.graph) for f in nested.frames if f.status != "ignored"] == [
-        ("calls_nested", "g0"),
-        ("calls_nested", "g1"),
-    ]
-    assert [[h.frame for h in b.hits] for b in nested.breaks] == [["f0"]]
-
-
-def test_a_break_in_a_comprehension_skips_only_that() -> None:
-    """Up to Python 3.11 a comprehension is a function of its own, which is skipped; later Dynamo resumes after it.
-
-    torch 2.9 skips the whole function instead.
-    """
-
-    def f(x: torch.Tensor) -> torch.Tensor:
-        y = x + 1
-        z = [torch._dynamo.graph_break() or y + i for i in range(2)]
-        return z[0] * z[1]
-
-    report = explain(f, backend="eager")(torch.ones(2))
-    line = f.__code__.co_firstlineno + 2
-    skips = sys.version_info < (3, 12) or torch.__version__.startswith("2.9")
-    assert {(b.line, b.outcome) for b in report.breaks} == {(line, "skipped" if skips else "resumed")}
-    assert report.frames[0].name == "f"
-    assert report.summary.skipped == (1 if skips else 0)
-
-
-def test_methods_and_closures_break_where_they_stand() -> None:
-    counter, offset = Counter(), torch.ones(2)
-
-    def f(x: torch.Tensor) -> torch.Tensor:
-        return counter.step(x + offset) * offset
-
-    report = explain(f, backend="eager")(torch.ones(2))
-    (found,) = report.breaks
-    assert (found.line, found.function) == (Counter.step.__code__.co_firstlineno + 2, "step")
-    assert [f.name for f in report.frames if f.kind == "resume" and f.status != "ignored"] == ["step", "f"]
-    assert counter.calls == 1
 
 
 def test_a_break_over_several_lines_ends_where_it_ends() -> None:

@@ -169,14 +169,6 @@ def whole_one(x: torch.Tensor) -> torch.Tensor:
     return (x + 1) * 2
 
 
-def test_two_equal_breaks_are_paired_in_order() -> None:
-    before = Report(breaks=[found(2, "log(x)"), found(3, "log(x)")])
-    now = Report(breaks=[found(3, "log(x)")])
-    difference = now.diff(before)
-    assert [b.line for b in difference.gone] == [2]
-    assert not difference.moved
-
-
 def test_expectations_tell_what_was_found_and_where() -> None:
     report = explain(one, backend="eager")(torch.ones(2))
     report.expect("graphs=2,breaks<=1", resumes=1, skipped=0, recompiles=0, ops=">=2")

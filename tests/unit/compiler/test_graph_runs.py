@@ -8,7 +8,7 @@ import json
 import sys
 import types
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -298,31 +298,11 @@ def settings_now() -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-@contextlib.contextmanager
-def default_dtype() -> Iterator[None]:
-    torch.set_default_dtype(torch.float64)
-    try:
-        yield
-    finally:
-        torch.set_default_dtype(torch.float32)
-
-
-class Noting(torch.overrides.TorchFunctionMode):
-    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if function is torch.cos:
-            raise AssertionError("the caller's mode saw an operation of the graph")
-        return function(*args, **(kwargs or {}))
-
-
 SURROUNDINGS: dict[str, Callable[[], contextlib.AbstractContextManager[Any]]] = {
     "inference mode": torch.inference_mode,
     "default device": lambda: torch.device("meta"),
     "fake tensors": lambda: torch._subclasses.FakeTensorMode(),
-    "default dtype": default_dtype,
-    "function mode": Noting,
     "autocast": lambda: torch.autocast("cpu", dtype=torch.bfloat16),
-    "dual level": lambda: torch.autograd.forward_ad.dual_level(),
-    "no hooks": lambda: torch.autograd.graph.disable_saved_tensors_hooks("not here"),
 }
 
 

@@ -149,23 +149,6 @@ def test_functions_of_no_module_are_traced_again(source: str) -> None:
     assert [(f.name, f.status) for f in recording.report.frames] == [("f", "compiled")]
 
 
-def test_a_function_that_is_made_during_a_retraced_run_keeps_its_own_code() -> None:
-    from dynascope.compiler.retrace import retracing
-
-    def make(k: int) -> Any:
-        def inner(x: torch.Tensor) -> torch.Tensor:
-            return x + k
-
-        return inner
-
-    first = make(1)
-    with retracing() as trace_anew:
-        trace_anew(first)
-        trace_anew(make)
-        second = make(2)
-    assert second.__code__ is first.__code__ is make(3).__code__
-
-
 def test_an_interrupt_while_hooks_are_removed_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     removed: list[str] = []
 

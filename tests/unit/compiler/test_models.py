@@ -147,20 +147,3 @@ def test_everyday_python_tells_every_place_once() -> None:
     report, told = recorded(lambda: compiled(torch.eye(3)))
     assert {(b.file, b.line) for b in report.breaks} == told
     assert len(told) > 2
-
-
-def test_a_training_loop() -> None:
-    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    compiled = torch.compile(model, backend="aot_eager")
-
-    def call() -> None:
-        for _ in range(2):
-            compiled(torch.randn(3, 4)).sum().backward()
-            optimizer.step()
-            optimizer.zero_grad()
-
-    report, _ = recorded(call)
-    assert report.compiled == ["Sequential"]
-    assert [g.backward for g in report.graphs] == ["compiled"]
-    assert report.graphs[0].aot_backward is not None

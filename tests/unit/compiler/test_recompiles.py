@@ -48,20 +48,6 @@ def test_what_the_recompile_limit_refuses_is_no_recompile(config: dict[str, bool
     assert report.frames[-1].recompile_of is None
 
 
-def test_a_recompile_that_ends_in_a_skip_is_one_with_its_reasons() -> None:
-    def f(x: torch.Tensor, often: bool) -> torch.Tensor:
-        if often:
-            for _ in range(2):
-                x = x + 1
-                torch._dynamo.graph_break()
-        return x * 2
-
-    compiled = torch.compile(f, backend="eager")
-    report = seen(lambda: (compiled(torch.ones(2), False), compiled(torch.ones(2), True)))
-    assert [(f.status, f.recompile_of) for f in report.frames] == [("compiled", None), ("skipped", "f0")]
-    assert [recompile_words(r) for r in report.recompiles] == [["often was False when it was compiled, and is not now"]]
-
-
 class Counts(torch.nn.Module):
     steps = 0
 

@@ -90,39 +90,3 @@ def test_every_break_names_its_region(
     ]
     assert all(b.region.file in (None, __file__) for b in report.breaks)
     assert report.summary.unexpected == 0
-
-
-def half_allowed(x: Any) -> Any:
-    with dynascope.region(error_on_graph_break=False):
-        x = between(x)
-    return other(x)
-
-
-def other(x: Any) -> Any:
-    torch._dynamo.graph_break()
-    x = x.cos()
-    torch._dynamo.graph_break()
-    return x
-
-
-def inside_out(x: Any) -> Any:
-    return mixed(x)
-
-
-def mixed(x: Any) -> Any:
-    with dynascope.region(error_on_graph_break=False):
-        torch._dynamo.graph_break()
-    x = x + 1
-    torch._dynamo.graph_break()
-    return x
-
-
-def test_a_region_ends_where_it_ends() -> None:
-    report = explain(half_allowed, backend="eager")(torch.ones(3))
-    assert [(b.function, b.allowed) for b in report.breaks] == [("twice", True)] * 2 + [("other", False)] * 2
-    assert report.summary.unexpected == 2
-    report = explain(inside_out, backend="eager")(torch.ones(3))
-    assert [(b.line - first_line(mixed), b.allowed) for b in report.breaks] == [(2, True), (4, False)]
-    report = explain(inside_out, backend="eager", error_on_graph_break=True)(torch.ones(3))
-    assert report.error is not None
-    assert [(b.allowed, b.outcome) for b in report.breaks] == [(True, "resumed"), (False, "raised")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 import json
 import re
@@ -22,6 +23,11 @@ LOGS = sorted(TRACES.glob("*.log.gz"))
 OUTSIDE = ("aotinductor", "export")
 
 
+@functools.cache
+def report_of(log: Path) -> Report:
+    return load(log, strict=True)
+
+
 def program(log: Path) -> str:
     return log.name.partition("-")[0]
 
@@ -33,7 +39,7 @@ def heads(log: bytes) -> list[dict[str, object]]:
 
 @pytest.mark.parametrize("log", LOGS, ids=lambda log: log.name.removesuffix(".log.gz"))
 def test_a_log_of_the_corpus(log: Path) -> None:
-    report = load(log, strict=True)
+    report = report_of(log)
     assert report.unread == {}
     assert report.summary.unfinished == 0
     assert report.summary.unknown_breaks == 0
@@ -60,7 +66,7 @@ def test_what_kind_of_log_it_is(name: str, words: str) -> None:
     logs = [log for log in LOGS if program(log) == name]
     assert logs
     for log in logs:
-        assert words in str(load(log)), log.name
+        assert words in str(report_of(log)), log.name
 
 
 @pytest.fixture(scope="session")
@@ -79,7 +85,7 @@ def test_tlparse_finds_the_same(log: Path, tlparse: str, tmp_path: Path) -> None
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=600)
     assert not re.search(r"fail_\w+: [1-9]", done.stderr), "tlparse finds no damage either"
     written = [p.relative_to(tmp_path / "out") for p in (tmp_path / "out").rglob("*") if p.is_file()]
-    report = load(log)
+    report = report_of(log)
 
     def count(name: str) -> int:
         return sum(p.name.startswith(name) for p in written)
@@ -100,7 +106,7 @@ def codes(report: Report) -> list[str]:
 @pytest.mark.parametrize("log", [log for log in LOGS if program(log) not in OUTSIDE], ids=lambda log: log.name[:-7])
 def test_what_a_torch_does_not_log_about_guards_is_unknown(log: Path) -> None:
     """A fact is one that the log's own records have; a torch that writes no such records gives none."""
-    report = load(log)
+    report = report_of(log)
     text = gzip.decompress(log.read_bytes()).decode()
     created = set(re.findall(r'"create_(?:unbacked_)?symbol": \{"symbol": "(\w+)"', text))
     assert {s.name for f in report.frames for s in f.symbols} <= created
