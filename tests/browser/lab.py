@@ -56,9 +56,6 @@ RUN_UNSEEN = """async ([i, times]) => {
   for (let n = 0; n < times; n++)
     await kernel.requestExecute({ code: model.sharedModel.getSource() }, true, { cellId: model.id }).done; }"""
 EXECUTION_COUNT = "i => jupyterapp.shell.currentWidget.content.widgets[i].model.executionCount"
-OVERFLOWING = """([selector]) => [...document.querySelectorAll(selector)].filter(e =>
-    e.clientWidth && e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).overflowX === 'visible'
-  ).map(e => `${e.tagName} ${e.className}: ${(e.textContent || '').trim().slice(0, 60)}`)"""
 
 
 def find_chromium() -> str | None:
@@ -248,11 +245,6 @@ class LabPage:
     def focus(self) -> None:
         """Leave the notebook as alone as it goes, for pictures: no side bars."""
         self.page.evaluate("() => { const s = jupyterapp.shell; s.collapseLeft(); s.collapseRight(); }")
-
-    def overflowing(self, selector: str) -> list[str]:
-        """The elements whose text is wider than their box and shows outside of it."""
-        found: list[str] = self.page.evaluate(OVERFLOWING, [selector])
-        return found
 
     def shot(self, name: str, selector: str | None = None) -> Path:
         """A screenshot, of the page or of one element, in build/shots."""

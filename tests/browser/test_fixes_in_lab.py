@@ -67,20 +67,3 @@ def test_try_all_fixes_then_copy_and_run_the_fixed_cell(open_lab: Callable[..., 
     lab.wait_idle()
     assert lab.python("import dynascope; print(dynascope.last().summary.breaks, dynascope.last().summary.graphs)") == "0 1\n"
     lab.shot("fixes_fixed", ".dyn-widget")
-
-
-def test_stop_ends_the_search_and_keeps_the_report(open_lab: Callable[..., Any]) -> None:
-    lab: LabPage = open_lab([START, CELL])
-    lab.run(0)
-    lab.run(1)
-    constants = lab.python("print(f.__code__.co_consts)")
-    root = view(lab, 1)
-    root.get_by_role("button", name="Try all fixes").first.click()
-    expect(root.locator(".dyn-progress")).to_contain_text("trying change", timeout=30_000)
-    root.get_by_role("button", name="Stop", exact=True).click()
-    expect(root.locator(".dyn-notes")).to_contain_text("search was interrupted", timeout=30_000)
-    expect(root.get_by_role("button", name="Try all fixes").first).to_be_enabled(timeout=30_000)
-    expect(root.locator(".dyn-brow")).to_have_count(3)
-    lab.wait_idle()
-    assert lab.python("print(f.__code__.co_consts)") == constants
-    lab.shot("fixes_stopped", ".dyn-widget")

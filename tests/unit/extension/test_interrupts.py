@@ -172,25 +172,3 @@ def test_where_python_would_discard_it_an_interrupt_comes_again(capsys: pytest.C
     assert done == []
     assert sys.unraisablehook is hook
     assert capsys.readouterr().err == ""
-
-
-def test_other_errors_in_callbacks_go_where_they_went() -> None:
-    seen: list[object] = []
-    before, sys.unraisablehook = sys.unraisablehook, lambda unraisable: seen.append(unraisable.exc_type)
-
-    def failing(reference: object) -> None:
-        raise KeyboardInterrupt if seen else ValueError
-
-    def user() -> None:
-        for _ in range(2):
-            node = Node()
-            reference = weakref.ref(node, failing)
-            del node
-            assert reference() is None
-
-    try:
-        with Interrupts():
-            interruptible(user)
-    finally:
-        sys.unraisablehook = before
-    assert seen == [ValueError, KeyboardInterrupt]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from samples import CELL, broken, frame, regions, report, split
+from samples import CELL, broken, regions, report, split
 
 from dynascope.compiler.report import FlagOrigin, RegionLines, Report
 from dynascope.widgets.features.places import Places
@@ -92,15 +92,6 @@ def test_what_the_run_asked_for_is_a_region_also_without_a_break() -> None:
     ]
     found = bands(Places(Report.from_dict(r.to_dict())))
     assert [found[CELL, n].who for n in (8, 9, 10)] == ["set by --region 8-9=allow"] * 2 + ["set by --region plain=error"]
-
-
-def test_a_frame_traced_under_another_flag_than_the_runs_is_a_region() -> None:
-    r = report(SOURCE, "plain", frames=[frame("f0", "0/0", "plain", 7, end_line=14, error_on_graph_break=True)])
-    found = bands(Places(r))
-    assert sorted(line for _, line in found) == list(range(7, 15))
-    assert (found[CELL, 9].flag, found[CELL, 9].who) == (True, "in force when plain was traced")
-    r.settings = {**r.settings, "error_on_graph_break": True}
-    assert bands(Places(r)) == {}
 
 
 def test_the_source_view_says_the_innermost_region_of_a_line() -> None:

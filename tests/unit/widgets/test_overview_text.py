@@ -8,17 +8,14 @@ from samples import frame, graph, huge, loop, many, model
 from samples import report as sample
 
 from dynascope.compiler.report import (
-    Break,
     BreakCost,
     EagerOp,
-    Excerpt,
     Fix,
     FixEdit,
     FixSet,
     Profile,
     Report,
     Segment,
-    Source,
     Trial,
     Verdict,
 )
@@ -96,15 +93,6 @@ def test_the_page_of_a_huge_report_stays_small() -> None:
     report = huge()
     assert (len(report.frames), len(report.breaks), len(report.recompiles)) == (1000, 300, 500)
     assert len(report.to_html().encode()) < 3_000_000
-
-
-def test_the_code_of_a_break_is_the_whole_expression() -> None:
-    text = "def f(x):\n    y = [\n        g(a)\n        for a in x\n    ]\n    return {  # all\n        k: v\n    }\n"
-    report = Report(sources=[Source(file="m.py", label="m.py", excerpts=[Excerpt(line=1, text=text)])])
-    places = Places(report)
-    known = Break(id="b0", file="m.py", line=2, column=8, end_line=5, end_column=5)
-    assert places.code(known) == "[ g(a) for a in x ]"
-    assert places.code(Break(id="b2", file="m.py", line=4, column=12, end_line=4, end_column=13)) == "a"
 
 
 def test_versions_of_a_frame_are_drawn_as_one() -> None:

@@ -41,11 +41,6 @@ TEXT: list[tuple[str, str, dict[str, Any]]] = [
     ),
     ("RecurrentGemmaForCausalLM", "RecurrentGemmaConfig", SMALL | {"num_hidden_layers": 3, "lru_width": 32}),
     ("RwkvForCausalLM", "RwkvConfig", {"vocab_size": 99, "hidden_size": 32, "num_hidden_layers": 2, "context_length": 32}),
-    ("MambaForCausalLM", "MambaConfig", MAMBA),
-    ("BertForMaskedLM", "BertConfig", SMALL),
-    ("MixtralForCausalLM", "MixtralConfig", SMALL | {"num_local_experts": 2}),
-    ("ModernBertModel", "ModernBertConfig", SMALL),
-    ("GPT2LMHeadModel", "GPT2Config", {"n_embd": 32, "n_layer": 8, "n_head": 2, "vocab_size": 99}),
 ]
 
 
