@@ -19,7 +19,6 @@ from dynascope.compiler.ranks.structure import (
     basename,
     break_facts,
     collective_facts,
-    hash_of,
     recompile_facts,
     sizes,
     steps_of,
@@ -61,19 +60,6 @@ class Side:
         if mine >= len(a.steps) or theirs >= len(b.steps) or a.loose[mine] != b.loose[theirs]:
             return False
         return self.same_constants(a.constants[mine], reference, b.constants[theirs])
-
-
-def step_hashes(side: Side, reference: Side) -> list[str]:
-    """A hash of each step of `side`; a step of `reference` that is equal up to the number of the rank has the same hash."""
-    mine, theirs = side.structure, reference.structure
-    by_loose: dict[str, list[int]] = {}
-    for number, loose in enumerate(theirs.loose):
-        by_loose.setdefault(loose, []).append(number)
-    hashes = []
-    for number, own in enumerate(mine.steps):
-        same = (theirs.steps[n] for n in by_loose.get(mine.loose[number], ()) if side.is_like(number, reference, n))
-        hashes.append(hash_of([next(same, own), mine.forward[number], mine.backward[number]]))
-    return hashes
 
 
 def compare(side: Side, reference: Side) -> Difference | None:

@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Any
 
 from dynascope.compiler.ranks import structure
-from dynascope.compiler.ranks.compare import Side, compare, step_hashes
+from dynascope.compiler.ranks.compare import Side, compare
 from dynascope.compiler.ranks.report import Difference, DifferenceKind, Rank, RankGroup, RanksReport, StepSummary, StepTime
 from dynascope.compiler.ranks.structure import RankRecord
 from dynascope.compiler.report import Report
@@ -65,7 +65,7 @@ def merge(records: Iterable[RankRecord], *, world_size: int | None = None, notes
     for index, group in enumerate(groups):
         for record in group.records:
             record.rank.group = index
-        result.groups.append(_shown(group, groups[0]))
+        result.groups.append(_shown(group))
     result.ranks = [r.rank for r in known]
     present = {r.rank.rank for r in known}
     result.ranks += [Rank(rank=n, status="missing") for n in range(result.world_size) if n not in present]
@@ -154,17 +154,18 @@ def _read_reports(groups: list[_Group]) -> list[str]:
     return damaged
 
 
-def _shown(group: _Group, reference: _Group) -> RankGroup:
+def _shown(group: _Group) -> RankGroup:
     shown = RankGroup(ranks=group.ranks, report=group.report)
     if group.report is None:
         return shown
     side = group.side
-    for step, hashed in zip(side.steps, step_hashes(side, reference.side), strict=False):
+    own = group.first.structure
+    for step, *hashes in zip(side.steps, own.loose, own.forward, own.backward, strict=False):
         frame, graph = step.frame, step.graph
         shown.steps.append(
             StepSummary(
                 frame=frame.id, name=frame.name, file=frame.file, line=frame.line, cell=frame.cell, kind=frame.kind,
-                status=frame.status, recompile=frame.recompile_of is not None, hash=hashed,
+                status=frame.status, recompile=frame.recompile_of is not None, hash=structure.hash_of(hashes),
                 splits=len(graph.splits) if graph else 0,
                 collectives=structure.collectives(graph, group.first.names) if graph else [],
             )

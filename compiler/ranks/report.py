@@ -103,7 +103,7 @@ class StepSummary(Part, kw_only=True):
     kind: str = "function"
     status: str = "compiled"
     recompile: bool = False
-    #: hash of what was compiled; equal for the steps, in any group, that compiled the same code
+    #: hash of what was compiled; equal for the steps, in any group, that compiled the same code up to integers in graphs
     hash: str = ""
     #: number of graphs into which DDPOptimizer split the step's graph, one for each bucket of gradients; 0: not split
     splits: int = 0
