@@ -94,20 +94,11 @@ class Places:
     def __init__(self, cell_of: CellResolver) -> None:
         self.cell_of = cell_of
         self._entries: dict[tuple[Any, ...], StackEntry] = {}
-        #: (line, function) of a stack's innermost entry -> such stacks
-        self._ending: dict[tuple[int, str], list[tuple[StackEntry, ...]]] = {}
         self._files: set[str] = set()
 
     def know_files(self, files: Iterable[str]) -> None:
         """Add files whose full paths are known."""
         self._files.update(files)
-
-    def know(self, stack: tuple[StackEntry, ...]) -> None:
-        """Add a stack that is known as a whole."""
-        if stack:
-            known = self._ending.setdefault((stack[-1].line, stack[-1].function), [])
-            if stack not in known:
-                known.append(stack)
 
     def entry(self, file: str, line: int, function: str, column: int | None = None, end: int | None = None) -> StackEntry:
         key = (file, line, function, column, end)
@@ -168,12 +159,7 @@ class Places:
                 s = summaries[end - 1]
                 if s.lineno == line and s.name == function and s.filename.endswith(short):
                     return self.objects(summaries[:end])
-        known = [s for s in self._ending.get((line, function), ()) if s[-1].file.endswith(short)]
-        if len(known) == 1:
-            return known[0]
-        if known and len({s[:-1] for s in known}) == 1:  # they differ only in the columns of the last entry
-            return (*known[0][:-1], self.entry(known[0][-1].file, line, function))
-        files = {s[-1].file for s in known} or {f for f in self._files if f.endswith(short)}
+        files = {f for f in self._files if f.endswith(short)}
         torch_file = os.path.join(torch_folder(), short)
         file = files.pop() if len(files) == 1 else torch_file if not files and os.path.isfile(torch_file) else short
         return (self.entry(file, line, function),)
@@ -212,7 +198,6 @@ class Symbols:
         self._constraints: list[Constraint] = []
         for name, fields in records:
             place = places.record(fields)
-            places.know(place.stack)
             if name.startswith("create_"):
                 self._create(fields, place)
             elif name == "guard_added_fast":
@@ -397,7 +382,7 @@ class _TreeReader:
         if range_ is not None and len(places) == 2:
             parts = [f"{range_['low']} <= {range_['about']}", f"{range_['about']} <= {range_['high']}"]
         else:
-            parts, places = [code], places[:1] or [self.shapes.get(code, Place())]
+            parts, places = [code], [self.shapes.get(code) or (places[0] if places else Place())]
         for part, place in zip(parts, places, strict=True):
             self.version.made.setdefault("", []).append(("SHAPE", part, place))
             about = _ABOUT.match(part)
