@@ -42,7 +42,7 @@ def try_hints(
     if why_not is not None:
         report.notes.append(f"second call: not traced: {why_not}")
         return
-    trials = Trials(calls.kept, settings, cells)
+    trials = Trials(calls.kept, settings, cells, numbers=False)
     least, times = _ASKED if settings.second_call else _UNASKED
     trials.deadline = time.perf_counter() + max(least, times * report.summary.compile_seconds)
     try:
@@ -98,7 +98,8 @@ def annotate_second_call(report: Report, second: Report, calls: CallRecorder) ->
         report.notes.append(f"second call: {first} of {breaks} {come} back when the calls are repeated")
     if others:
         report.notes.append(f"second call: {plural(others, 'graph break')} at places where the recorded calls had none")
-    if not first and not others and report.settings.get("second_call"):
+    # a search for fixes repeats the calls with the numbers and flags of modules as they were before them
+    if not first and not others and report.settings.get("second_call") and report.fixes is None:
         report.notes.append("second call: it has the same graph breaks")
 
 

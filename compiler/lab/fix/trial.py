@@ -72,10 +72,15 @@ class TrialResult:
 
 
 class Trials:
-    """Repeats the kept calls of a run: compiled under a plan, in eager mode, or with the edits but uncompiled."""
+    """Repeats the kept calls of a run: compiled under a plan, in eager mode, or with the edits but uncompiled.
 
-    def __init__(self, calls: list[RecordedCall], settings: Settings, cells: CellResolver | None) -> None:
-        self.calls = calls
+    `numbers`: with the numbers in modules as they were before each recorded call, and not as the program has left them.
+    """
+
+    def __init__(
+        self, calls: list[RecordedCall], settings: Settings, cells: CellResolver | None, *, numbers: bool = True
+    ) -> None:
+        self.calls, self._numbers = calls, numbers
         #: the value of time.perf_counter() at which a call is ended
         self.deadline = math.inf
         self._recorded_seconds = 0.0
@@ -238,7 +243,7 @@ class Trials:
             yield run
 
     def _experiment(self, call: RecordedCall) -> Experiment:
-        return Experiment(call, numbers=True, state=self._states[id(call)])
+        return Experiment(call, numbers=self._numbers, state=self._states[id(call)])
 
     def _variant(self, entry: Callable[..., Any], variation: Variation, deadline: float) -> Variant:
         """The variation of a call through `entry`, which raises TookTooLong at the deadline."""

@@ -42,6 +42,20 @@ def test_a_break_that_the_second_call_does_not_meet() -> None:
     assert "second call: it has the same graph breaks" in again.notes
 
 
+def test_a_flag_of_a_module_is_as_the_first_call_left_it() -> None:
+    class Flagged(torch.nn.Module):
+        ready = False
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            if not self.ready:
+                torch._dynamo.graph_break()
+                self.ready = True
+            return x + 1
+
+    report = dynascope.explain(Flagged(), backend="eager", second_call=True)(torch.ones(3))
+    assert first_only(report) == [True]
+
+
 def test_a_break_that_only_the_second_call_meets_is_noted() -> None:
     seen: list[int] = []
 
