@@ -112,6 +112,8 @@ class _Stream:
 class HeldBack:
     """What a thread has written in a block."""
 
+    #: 0 after the block: where blocks of several threads overlap, `logging` may still be patched
+    thread: int = field(default_factory=threading.get_ident)
     printed: str = ""
     #: log records
     logged: list[str] = field(default_factory=list)
@@ -123,13 +125,13 @@ def held_back_output() -> Iterator[HeldBack]:
 
     What is printed is known at the end of the block.  Torch's own log records are not kept back.
     """
-    held, thread, handle = HeldBack(), threading.get_ident(), logging.Logger.callHandlers
+    held, handle = HeldBack(), logging.Logger.callHandlers
     written = io.BytesIO()
     kept = io.TextIOWrapper(written, encoding="utf-8", errors="replace", newline="", write_through=True)
     out, err = [cast(TextIO, kept if stream is None else _Stream(stream, kept)) for stream in (sys.stdout, sys.stderr)]
 
     def collect(logger: logging.Logger, record: logging.LogRecord) -> None:
-        if threading.get_ident() != thread or record.name.partition(".")[0] == "torch":
+        if threading.get_ident() != held.thread or record.name.partition(".")[0] == "torch":
             handle(logger, record)
             return
         try:
@@ -143,7 +145,7 @@ def held_back_output() -> Iterator[HeldBack]:
             yield held
         finally:
             kept.flush()
-            held.printed = written.getvalue().decode()
+            held.thread, held.printed = 0, written.getvalue().decode()
 
 
 #: at most this many bytes of tensors and arrays are copied in all; the values of the rest are not restored
