@@ -22,7 +22,7 @@ def test_what_to_do_first_and_the_causes_lead_to_their_places(open_page: OpenPag
     shown = open_page("model", width=1200)
     expect(shown.root.locator(".dyn-brow")).to_have_count(0)
     expect(shown.root.locator(".dyn-do")).to_contain_text("Do this first")
-    expect(shown.root.locator(".dyn-do")).to_contain_text("--profile measures it")
+    expect(shown.root.locator(".dyn-do")).to_contain_text("or profile=10, measures it")
     expect(shown.root.locator(".dyn-shared")).to_have_count(2)
     expect(shown.root.locator(".dyn-shared[open]")).to_have_count(1)
     shown.root.locator(".dyn-spot[data-id='b3']").click()

@@ -173,10 +173,7 @@ class _Drawing:
             if frame.break_ is not None and self.owners.get(frame.break_) == before:
                 source = frame.break_
             line = frame.resume.line if frame.resume else frame.line
-            broken = self.places.breaks.get(frame.break_ or "")
-            within = broken is not None and any(h.frame == frame.continues and h.line == line for h in broken.hits)
-            word = "within" if within else "at"  # `y = f(x) * 2` continues in the same line, after the call
-            self._arrow(source, me, "continues", "down", f"resumes {word} line {line}", "continues as")
+            self._arrow(source, me, "continues", "down", f"resumes at line {line}", "continues as")
         elif caller is not None and caller != me:
             words = f"calls from line {frame.called_from}" if frame.called_from else "calls"
             self._arrow(caller, me, "calls", "right", "calls", words)

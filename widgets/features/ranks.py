@@ -202,10 +202,6 @@ def rank_failure(report: RanksReport, rank: Rank) -> str:
         words += f": {_one_line(rank.error)}"
     if rank.compiling:
         words += f"; it was compiling {rank.compiling}"
-    if rank.group is not None and rank.status == "no end":
-        total = len(report.groups[rank.group].steps)
-        if rank.seconds and len(rank.seconds) < total:
-            words += f"; its file ends after compile {len(rank.seconds)} of {total}"
     return words + (f"; {where(rank)}" if rank.at and rank.status == "no end" else "")
 
 

@@ -245,12 +245,7 @@ def run_time_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
         out += terminal.wrap(f"{places.at(b.file, b.line, b.cell)} {cost_words(cost)}", "    ")
     out += [f"    … and {len(profile.breaks) - most} more"] if len(profile.breaks) > most else []
     if profile.guards is not None and (switches := guard_switches(profile)):
-        costs = profile.guards
-        out += terminal.wrap(
-            f"guards take {time_text(costs.lookups)} a call, the code around graphs {time_text(costs.prologue)} "
-            f"(together {100 * costs.share:.0f}%)", "    ", 3,
-        )  # fmt: skip
-        out += terminal.wrap(switches, "      ", 6)
+        out += terminal.wrap(f"guards take {time_text(profile.guards.lookups)} a call: {switches}", "    ", 7)
     return out
 
 
