@@ -1,7 +1,6 @@
-"""The rules of fullgraph and error_on_graph_break on generated programs, in all three ways of steering.
+"""The rules of fullgraph and error_on_graph_break on generated programs, in both ways of steering.
 
-The same program with the same regions: by `--region` of the magic, by `region()` in traced code, and by Run again from a
-view whose cell was run plainly before.
+The same program with the same regions: by `--region` of the magic, and by `region()` in traced code.
 """
 
 from __future__ import annotations
@@ -16,13 +15,11 @@ from typing import Any
 
 import pytest
 import torch
-from clicks import Clicks, clicks
 from control_programs import Expected, Program, controlled
 from example_counts import examples
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from IPython.core.interactiveshell import InteractiveShell
-from made_programs import Function, programs, text
 
 import dynascope
 from dynascope.compiler import driver
@@ -43,12 +40,6 @@ def ip() -> Iterator[Any]:
     made.user_ns["dynascope"] = dynascope
     yield made
     made.run_line_magic("unload_ext", "dynascope")
-
-
-@pytest.fixture(scope="module")
-def buttons(ip: Any) -> Iterator[Clicks]:
-    with clicks(ip) as made:
-        yield made
 
 
 def agrees(report: Any, expected: Expected, shown: str, cell: int = 1) -> None:
@@ -109,28 +100,3 @@ def test_by_region_from_python(program: Program, on_call: bool | None) -> None:
     if written.on_call is not None:
         expected.breaks = {line: {found for found in met if not found} for line, met in expected.breaks.items()}
     agrees(report, expected, source, cell=0)
-
-
-@FEW
-@given(controlled())
-def test_by_run_again_on_warm_code(ip: Any, buttons: Clicks, program: Program) -> None:
-    source = with_call(program, program.source())
-    first = run(ip, f"%%compile\n{source}")
-    agrees(first, Program(program.functions).expected(), source)
-    regions = program.regions(1)
-    report = buttons.again(program.settings(), regions)
-    agrees(report, program.expected(), f"{program.settings()} {regions}\n{source}")
-    assert report.previous is first
-    plain = run(ip, f"%%compile\n{source}")
-    assert plain.previous is report or plain.previous is None
-    assert not plain.diff(first), source
-
-
-@FEW
-@given(programs())
-def test_an_unedited_second_run_has_an_empty_diff(ip: Any, functions: list[Function]) -> None:
-    """Whatever the program: loops, `try` and `with` that make frames be skipped, breaks, refusals."""
-    cell = f"%%compile\n{text(functions)}{functions[-1].name}(torch.arange(4.0))"
-    first, second = run(ip, cell), run(ip, cell)
-    assert not second.diff(first), f"{second.diff(first)}\n{cell}"
-    assert [(f.name, f.status) for f in second.frames] == [(f.name, f.status) for f in first.frames], cell

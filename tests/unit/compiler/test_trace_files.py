@@ -272,37 +272,6 @@ def cut_report(log: bytes, end: int, folder: Path) -> Report | None:
         return None
 
 
-def test_a_cut_log_never_looks_finished(whole_log: bytes, tmp_path: Path) -> None:
-    whole = cut_report(whole_log, len(whole_log), tmp_path)
-    assert whole is not None
-    assert whole.summary.unfinished == 0
-    assert "unfinished" not in whole.headline()
-    final = {f.compile_id: f.status for f in whole.frames}
-    before: dict[str | None, str] = {}
-    graphs, seen = 0, set()
-    for end in record_ends(whole_log):
-        for cut in (end, end - 7):  # and inside the record's last line
-            report = cut_report(whole_log, cut, tmp_path)
-            if report is None:
-                continue
-            now = {f.compile_id: f.status for f in report.frames}
-            open_ones = [f for f in report.frames if f.status == "unfinished"]
-            assert all(status in ("unfinished", final[cid]) for cid, status in now.items())
-            assert all((f.compile_seconds is None) == (f.status == "unfinished") for f in report.frames)
-            assert len(open_ones) == report.summary.unfinished <= 1, "one thread compiles one frame at a time"
-            for frame in open_ones:
-                seen.add(frame.reason)
-                assert "1 unfinished" in report.headline()
-                assert "compiled in 0 ms" not in report.headline()
-                assert f"unfinished frame {frame.name}" in str(report) or "resume in" in str(report)
-            if cut == end:
-                assert not [cid for cid, status in before.items() if now[cid] != status != "unfinished"], "an end is final"
-                assert report.summary.graphs >= graphs
-                before, graphs = now, report.summary.graphs
-    told = "the log does not hold the end of this compile"
-    assert seen >= {told, f"{told} (its graph was captured)", f"{told} (its guards were built)"}
-
-
 def test_unfinished_frames_in_every_view(whole_log: bytes, tmp_path: Path) -> None:
     starts = [whole_log.index(b'{"dynamo_output_graph"'), whole_log.index(b'{"dynamo_start"')]
     for start in starts:
