@@ -96,37 +96,21 @@ def names_in_decorators(defined: Iterable[Definition]) -> set[str]:
     return {n.id for d in defined for part in d.node.decorator_list for n in ast.walk(part) if isinstance(n, ast.Name)}
 
 
-def why_nothing_ran(cell: Cell, defined: list[Definition], namespace: Namespace, called: list[str]) -> str | None:
-    """A note on why the cell has no graph, and what to do, or None.
-
-    `namespace`: the user's, after the cell; `called`: the names of what the cell called eagerly that could be compiled.
-    """
-    if called:
-        return f"{', '.join(called)} ran eagerly, and no graph was compiled: use {' '.join(f'-f {name}' for name in called)}."
-    users_own = next((d.name for d in defined if marks.is_compiled(namespace.get(d.name))), None)
-    if users_own is not None:
+def why_nothing_ran(defined: list[Definition], namespace: Namespace) -> str:
+    """A note on a cell that called nothing that could be compiled, and what to do.  `namespace`: the user's, after the cell."""
+    decorators = names_in_decorators(defined)
+    found = [d for d in defined if d.refused is None and d.name not in decorators]
+    found += [d for d in defined if marks.is_compiled(namespace.get(d.name))]
+    if not found:
         return (
-            "the cell calls none of its compiled functions, so nothing was compiled: "
-            f"add a call, {users_own}(...), to the cell."
+            "nothing was compiled: a cell with definitions compiles only what it defines; put these into a cell of their own."
         )
-    uncalled = [d for d in defined if d.refused is None and d.name not in names_in_decorators(defined)]
-    if not uncalled:
-        nodes = [d.node for d in defined]
-        if all(s in nodes or isinstance(s, (ast.Import, ast.ImportFrom)) for s in cell.statements):
-            return None
-        return (
-            "nothing was compiled: a cell with definitions compiles only what it defines; "
-            "put the definitions into a cell of their own to have these statements compiled."
-        )
-    nodes = [d.node for d in uncalled]
-    others = [s for s in cell.statements if s not in nodes]  # a definition that calls another one may itself never be called
-    for d in uncalled:
-        if any(isinstance(n, ast.Name) and n.id == d.name for s in others for n in ast.walk(s)):
-            target = d.name if d.kind == "function" else "with the name of the module"
-            return f"none of the cell's own statements calls {d.name}, so nothing was compiled: use -f {target}."
-    last = uncalled[-1]  # which may call those above
-    call = last.name + ("(...)" if last.kind == "function" else "(...)(x)")
-    return f"the cell calls none of its functions, so nothing was compiled: add a call, {call}, to the cell."
+    last = found[-1]  # which may call those above
+    is_function = last.kind == "function"
+    return (
+        "the cell's own statements call none of its functions, so nothing was compiled: add a call, "
+        f"{last.name}{'(...)' if is_function else '(...)(x)'}, or use -f {last.name if is_function else 'with the module'}."
+    )
 
 
 # -- objects of a name ----------------------------------------------------------------------------

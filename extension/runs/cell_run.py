@@ -91,7 +91,6 @@ class CellRun:
         if display.view is not None and self.compiles:  # before any content: the details have switches only if this is set
             display.view.can_run_again = event_loop(self.shell) is not None
         run = self._pipeline(display)
-        display.so_far = lambda: run.report
         try:
             with Interrupts(), run:
                 return self._run(run)
@@ -99,7 +98,6 @@ class CellRun:
             tracebacks.show_trimmed(self.shell, error)
             raise
         finally:
-            display.so_far = None  # it holds the run, which may hold recorded calls with their tensors
             self._publish(run.report, display)
             self._save(run.report)
             if self._expected and not isinstance(sys.exc_info()[1], KeyboardInterrupt):
@@ -283,9 +281,6 @@ class CompiledCell:
         return value
 
     def _note_uncalled(self, targets: NamedTargets) -> None:
-        note = "was not called in this run: call it in the cell to compile it."
-        if self.run.recording.called:  # which may have called it: that is not seen
-            note = "was not called from uncompiled code in this run: call it in the cell to compile it by itself."
         for name in self.functions:
             if name not in targets.resolved:
                 try:
@@ -293,13 +288,9 @@ class CompiledCell:
                 except LookupError as error:
                     self.run.notes.append(f"{name} was not compiled: {error}.")
             elif name not in targets.called:
-                self.run.notes.append(f"{name} {note}")
-            elif not self.run.recording.has_graphs:
-                inner = f"{getattr(targets.resolved[name], '__qualname__', name)}.<locals>."
-                made = [
-                    n for n, v in self.namespace.items() if getattr(v, "__qualname__", "").startswith(inner) and n[0] != "_"
-                ]
-                self.run.notes += [f"{n}, which {name} made, was not compiled: use -f {n}." for n in made]
+                self.run.notes.append(
+                    f"{name} was not called from uncompiled code in this run: call it in the cell to compile it by itself."
+                )
 
     # -- statements ------------------------------------------------------------------------------------
 
@@ -336,28 +327,20 @@ class CompiledCell:
                 value = cells.run_statements(self.shell, self.cell, entry_points.compile, register)
             finally:
                 self._note_refused(defined)
-            if not self.run.recording.users_own and not self.run.recording.has_graphs:
-                self.run.notes.extend(self._why_nothing(defined, entry_points))
-            elif not self.run.recording.users_own:
-                self._note_eager_modules(entry_points)
+            if not self.run.recording.users_own:
+                self._note_eager(defined, entry_points)
             self._bind_kept(entry_points)
         return value
 
-    def _note_eager_modules(self, entry_points: EntryPoints) -> None:
-        """Name the modules that the cell's own statements ran eagerly beside what was compiled, such as a loop's model."""
-        names = [n for n in entry_points.uncompiled if is_module(self.namespace.get(n.partition(".")[0]))]
+    def _note_eager(self, defined: list[Definition], entry_points: EntryPoints) -> None:
+        """Name what the cell's own statements ran eagerly and `-f` compiles; beside compiled code, only modules."""
+        is_some, called = self.run.recording.has_graphs, entry_points.called
+        names = [n for n in entry_points.uncompiled if not is_some or is_module(self.namespace.get(n.partition(".")[0]))]
         if names:
-            self.run.notes.append(
-                f"{', '.join(names)} ran eagerly where the cell's own statements call {'it' if len(names) == 1 else 'them'}: a "
-                "cell with definitions compiles only what it defines. To compile all, use "
-                f"{' '.join(f'-f {name}' for name in [*entry_points.called, *names])}."
-            )
-
-    def _why_nothing(self, defined: list[Definition], entry_points: EntryPoints) -> list[str]:
-        if entry_points.called and not entry_points.uncompiled:
-            return []  # what was called has nothing to compile, or breaks that the report shows
-        note = why_nothing_ran(self.cell, defined, self.namespace, list(entry_points.uncompiled))
-        return [note] if note is not None else []
+            options = " ".join(f"-f {name}" for name in (*(called if is_some else ()), *names))
+            self.run.notes.append(f"{', '.join(names)} ran eagerly: to compile all that the cell calls, use {options}.")
+        elif not is_some and not called:  # else what was called has nothing to compile, or breaks that the report shows
+            self.run.notes.append(why_nothing_ran(defined, self.namespace))
 
     def _note_refused(self, defined: list[Definition]) -> None:
         """Add notes on definitions that are no entry points; those that the cell compiled itself have a note of their own."""

@@ -94,15 +94,13 @@ M = ["class M(torch.nn.Module):", "    def forward(self, x): return x + 1"]
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        (["async def f(x): return x", "y = x * 2"], "put the definitions into a cell of their own"),
-        ([*M, "m = torch.nn.Sequential(M(), M())", "m(x)"], "m ran eagerly, and no graph was compiled: use -f m."),
-        ([*M, "m = M()"], "so nothing was compiled: use -f with the name of the module."),
-        (M, "add a call, M(...)(x), to the cell."),
-        (["def helper(x): return x * 2", "def f(x): return helper(x)"], "add a call, f(...), to the cell."),
-        (["def f(x): return x + 1", "list(map(f, [x]))"], "statements calls f, so nothing was compiled: use -f f."),
+        (["async def f(x): return x", "y = x * 2"], "put these into a cell of their own"),
+        ([*M, "m = M()"], "so nothing was compiled: add a call, M(...)(x), or use -f with the module."),
+        (["def helper(x): return x * 2", "def f(x): return helper(x)"], "add a call, f(...), or use -f f."),
+        (["def f(x): return x + 1", "list(map(f, [x]))"], "add a call, f(...), or use -f f."),
         (
             ["def deco(f): return f", "@deco", "def f(x): return x + 1", "f(x)"],
-            "f ran eagerly, and no graph was compiled: use -f f.",
+            "f ran eagerly: to compile all that the cell calls, use -f f.",
         ),
     ],
 )
@@ -199,7 +197,7 @@ def test_compiled_function_that_is_not_called(shell):
     assert report.headline().startswith("nothing compiled: 0 graphs")
     assert report.notes == [
         "fn was left unchanged: it is decorated with @torch.compile.",
-        "the cell calls none of its compiled functions, so nothing was compiled: add a call, fn(...), to the cell.",
+        "the cell's own statements call none of its functions, so nothing was compiled: add a call, fn(...), or use -f fn.",
     ]
 
 
@@ -209,7 +207,7 @@ def test_a_class_of_the_cell_that_bears_a_module_classs_name_is_no_module(shell)
     for _ in range(2):
         report = shell.report("%%compile", *cell)
         assert report.summary.graphs == 1
-        assert not any("Neuron, so nothing" in note for note in report.notes)
+        assert not any("nothing was compiled" in note for note in report.notes)
 
 
 @pytest.mark.parametrize("made", [["    def inner(t): return t * k", "    return inner"], ["    return lambda t: t * k"]])
@@ -246,25 +244,25 @@ def test_a_partial_of_a_function_of_the_cell_is_compiled(shell):
 def test_what_ran_eagerly_is_named_with_the_option_that_compiles_it(shell):
     shell("import functools", "net = torch.nn.Sequential(torch.nn.ReLU())", "def earlier(t): return t + 1")
     report = shell.report("%%compile", "def log(t): print(t)", "y = earlier(net(x))")
-    assert report.notes == ["earlier, net ran eagerly, and no graph was compiled: use -f earlier -f net."]
+    assert report.notes == ["earlier, net ran eagerly: to compile all that the cell calls, use -f earlier -f net."]
     report = shell.report(
         "%%compile", "def hook(*_): pass", "h = net.register_forward_hook(hook)", "hook()", "net(x)", "h.remove()"
     )
-    assert report.notes == ["net ran eagerly, and no graph was compiled: use -f net."]
+    assert report.notes == ["net ran eagerly: to compile all that the cell calls, use -f net."]
     report = shell.report("%%compile -f earlier -f net", "def log(t): print(t)", "y = earlier(net(x))")
     assert report.summary.graphs == 2
     own = ("def own(f):", "    @functools.wraps(f)", "    def wrapper(t): return f(t)", "    return wrapper", "@own",
            "def f(t): return t + 1", "f(x)")  # fmt: skip
     notes = shell.report("%%compile", *own).notes
-    assert notes == ["f was left unchanged: it is decorated with @own.", "f ran eagerly, and no graph was compiled: use -f f."]
+    assert notes == [
+        "f was left unchanged: it is decorated with @own.",
+        "f ran eagerly: to compile all that the cell calls, use -f f.",
+    ]
     assert shell.report("%%compile -f f", *own).summary.graphs == 1
 
 
 def test_a_model_beside_a_compiled_loss_is_said_to_run_eagerly(shell):
     shell("net = torch.nn.Linear(3, 2)", "def show(y): return y")
     report = shell.report("%%compile", "def loss(y): return (y * y).sum()", "show(loss(net(x)))")
-    assert report.notes == [
-        "net ran eagerly where the cell's own statements call it: a cell with definitions compiles only what it defines. "
-        "To compile all, use -f loss -f net."
-    ]
+    assert report.notes == ["net ran eagerly: to compile all that the cell calls, use -f loss -f net."]
     assert shell.report("%%compile -f loss -f net", "loss(net(x)).backward()").notes == []

@@ -16,8 +16,6 @@ import dynascope
 from dynascope import options
 from dynascope.compiler.settings import Settings, option_flag
 from dynascope.options import command_line
-from dynascope.runs import cell_run
-from dynascope.runs.display import Display
 
 
 @pytest.mark.parametrize(
@@ -265,16 +263,6 @@ def test_completion(shell):
     with provisionalcompleter():
         found = [c.text for c in shell.ip.Completer.completions("%%compile --error-on-gr", 23)]
     assert "--error-on-graph-break" in found
-
-
-def test_the_view_holds_no_run_after_the_run(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run may hold recorded calls with their tensors."""
-    displays: list[Any] = []
-    monkeypatch.setattr(cell_run, "Display", lambda *args: displays.append(Display(*args)) or displays[-1])
-    shell("import torch", "x = torch.ones(3)")
-    shell("%%compile --second-call", "y = x + 1")
-    shell("%%compile", "raise ValueError")
-    assert [display.so_far for display in displays] == [None, None]
 
 
 def test_what_each_new_argument_does_once_is_not_said_to_be_of_the_first_call(shell: Any) -> None:

@@ -118,7 +118,6 @@ def test_a_thread_that_leaves_compiled_code_does_not_disturb_another(shell):
 
 def test_uncalled_target_is_told(shell):
     shell(*BREAKS)
-    assert shell.report("%%compile -f f", "1").notes == ["f was not called in this run: call it in the cell to compile it."]
     shell("def caller(x): return f(x)", "net = torch.nn.Sequential(torch.nn.ReLU())")
     report = shell.report("%%compile -f caller -f f -f net -f net.0", "caller(net(x))")
     assert report.notes == [
@@ -160,12 +159,6 @@ def test_source_of_a_target_is_its_own(shell):
     done = shell("%%compile -f f", "f(None)")
     assert done.text.endswith("ValueError: 3\n")
     assert done.text.count("Cell In[") == 2, done.text  # the cell's statement and the function's own, no jump
-
-
-def test_a_function_that_a_target_makes_is_named(shell):
-    report = shell.report("%%compile -f make", "def make(n):", "    def inner(x):", "        return x * n", "    return inner",
-                          "h = make(3)", "h(x)")  # fmt: skip
-    assert "h, which make made, was not compiled: use -f h." in report.notes
 
 
 def test_two_modules_of_one_class_are_named_as_f_names_them(shell):
