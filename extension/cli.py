@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
 from dynascope.compiler import __version__
+from dynascope.compiler.formats import make
 from dynascope.compiler.ranks import RanksReport
 from dynascope.compiler.ranks.folder import is_job
 from dynascope.compiler.ranks.recorder import process_rank, world_size
@@ -58,29 +59,17 @@ def build_parser() -> argparse.ArgumentParser:
     summary = "Run a script as python does, then report on what was compiled."
     torchrun = "Under torchrun, there is one report of all ranks: torchrun --nproc-per-node 4 -m dynascope run SCRIPT."
     run = commands.add_parser("run", help=summary, description=f"{summary} {torchrun}")
-    run.add_argument("-o", "--output", metavar="PATH", help=f"Save the report too: {_SUFFIXES}.")
-    run.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module.")
     run.add_argument("--expect", metavar="TERMS", help="Fail unless these terms hold: breaks<=1, ranks=alike, ...")
     run.add_argument("--ranks-dir", metavar="DIR", help="Under torchrun: the folder in which each rank writes its file.")
-    run.set_defaults(execute=_run)
-    run.add_argument("script", metavar="SCRIPT")
-    run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGS").required = False
+    _add_script(run, _run)
 
     summary = "Run a script, look for fixes for its graph breaks, and print those that are verified as a patch."
     fix = commands.add_parser("fix", help=summary, description=f"{summary} What the script prints goes to the error stream.")
     fix.add_argument("--apply", action="store_true", help="Write the fixes into the files instead of printing the patch.")
     fix.add_argument("--conditional", action="store_true", help="With the fixes that hold only under a condition, too.")
-    fix.add_argument("-o", "--output", metavar="PATH", help="Save the report: .html, .json, .svg, .dot or .txt.")
-    fix.add_argument(
-        "--fix-seconds",
-        type=float,
-        metavar="SECONDS",
-        help="Time limit (default: ten times the time that compiling took, at least 60).",
-    )
-    fix.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module.")
-    fix.set_defaults(execute=_fix)
-    fix.add_argument("script", metavar="SCRIPT")
-    fix.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGS").required = False
+    limit = "Time limit (default: ten times the time that compiling took, at least 60)."
+    fix.add_argument("--fix-seconds", type=float, metavar="SECONDS", help=limit)
+    _add_script(fix, _fix)
 
     report = commands.add_parser("report", help="Report on a folder of TORCH_TRACE logs or ranks, or a saved report.")
     report.set_defaults(execute=_report)
@@ -92,15 +81,24 @@ def build_parser() -> argparse.ArgumentParser:
     report.add_argument("-o", "--output", metavar="PATH", help=f"Save the report instead of printing it: {_SUFFIXES}.")
     report.add_argument("--expect", metavar="TERMS", help="Fail unless these terms hold: ranks=alike, breaks<=1, ...")
 
-    test = commands.add_parser("test", help="Run notebooks and MyST pages as tests.")
+    test = commands.add_parser("test", help="Run notebooks as tests.")
     test.set_defaults(execute=_test)
     test.add_argument("paths", nargs="*", default=["."], metavar="PATH", help="Pages and folders of pages (default: here).")
     test.add_argument("--update", action="store_true", help="Store the new outputs of notebooks instead of comparing.")
     test.add_argument(
         "--timeout", type=float, default=DEFAULT_TIMEOUT, metavar="SECONDS",
-        help="Limit of a cell where its page gives none (default: %(default)g; 0: none).",
+        help="Limit of a cell (default: %(default)g; 0: none).",
     )  # fmt: skip
     return parser
+
+
+def _add_script(command: argparse.ArgumentParser, execute: Callable[[argparse.Namespace], int]) -> None:
+    """Add the arguments of a command that runs a script."""
+    command.set_defaults(execute=execute)
+    command.add_argument("-o", "--output", metavar="PATH", help=f"Save the report too: {_SUFFIXES}.")
+    command.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module.")
+    command.add_argument("script", metavar="SCRIPT")
+    command.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGS").required = False
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -144,7 +142,7 @@ def _run(chosen: argparse.Namespace) -> int:
     if is_rank:
         return _run_rank(chosen)
     report, status = run_script(chosen.script, chosen.arguments, module=chosen.module)
-    return _finish(report, status, chosen)
+    return _finish(report, status, chosen, chosen.out)
 
 
 def _run_rank(chosen: argparse.Namespace) -> int:
@@ -152,7 +150,7 @@ def _run_rank(chosen: argparse.Namespace) -> int:
     rank = RankRun(chosen.ranks_dir)
     report, status = run_script(chosen.script, chosen.arguments, module=chosen.module, started=rank.start)
     whole = rank.end(report, status)
-    return status if whole is None else _finish(whole, status, chosen)
+    return status if whole is None else _finish(whole, status, chosen, chosen.out)
 
 
 @contextlib.contextmanager
@@ -175,29 +173,28 @@ def _check_script(chosen: argparse.Namespace, *, of_ranks: bool = False) -> None
         raise UsageError(f"{chosen.script}: no such file")
 
 
-def _finish(report: Any, status: int, chosen: argparse.Namespace) -> int:
+def _finish(report: Any, status: int, chosen: argparse.Namespace, stream: TextIO) -> int:
     """Print the report of a run, save it for `-o` and check `--expect`; returns the exit status."""
-    _print(_text(report, chosen.out), chosen.out)
+    _print(_text(report, stream), stream)
     if chosen.save_as:
         wrong = save(report, chosen.save_as)
         if wrong is not None:
             _print(f"-o {chosen.output}: {wrong}", chosen.err)
             return status or FAILED
-        _print(f"report: {chosen.output}", chosen.out)
+        _print(f"report: {chosen.output}", stream)
     return status or _expected(report, chosen)
 
 
 def _text(report: Any, stream: TextIO) -> str:
     """The report as the terminal shows it."""
-    from dynascope.widgets.features.ranks import to_text as ranks_text
-    from dynascope.widgets.render.text import takes_colours, to_text
+    from dynascope.widgets.render.text import takes_colours
 
-    return (ranks_text if isinstance(report, RanksReport) else to_text)(report, colour=takes_colours(stream))
+    return str(make("ranks txt" if isinstance(report, RanksReport) else "txt", report, colour=takes_colours(stream)))
 
 
 def _expected(report: Any, chosen: argparse.Namespace) -> int:
     """The exit status of `--expect`: 0 if the terms hold; otherwise print what differs, and return FAILED."""
-    expected = chosen.expect
+    expected = getattr(chosen, "expect", None)
     if isinstance(report, Report) and expected is not None:  # one process has no ranks that could differ
         expected = ",".join(term for term in expected.replace(" ", "").split(",") if term and term not in ALIKE)
     if not expected:
@@ -232,10 +229,7 @@ def _fix(chosen: argparse.Namespace) -> int:
     searching = Settings(backend="eager", fix=True, fix_seconds=chosen.fix_seconds)
     report, status = run_script(chosen.script, chosen.arguments, module=chosen.module, fix=searching)
     report.patched_by = "dynascope fix --apply"
-    _print(_text(report, chosen.err), chosen.err)
-    if chosen.save_as and (wrong := save(report, chosen.save_as)) is not None:
-        _print(f"-o {chosen.output}: {wrong}", chosen.err)
-        status = status or FAILED
+    status = _finish(report, status, chosen, chosen.err)
     fixes = report.fixes_to_apply(conditional=chosen.conditional)
     if fixes is not None and fixes.patch:
         _deliver(fixes, chosen)
@@ -265,13 +259,9 @@ def _deliver(fixes: Any, chosen: argparse.Namespace) -> None:
 
 
 def run_script(
-    script: str,
-    arguments: list[str],
-    *,
-    module: bool = False,
-    fix: Settings | None = None,
+    script: str, arguments: list[str], *, module: bool = False, fix: Settings | None = None,
     started: Callable[[Any], None] = lambda recording: None,
-) -> tuple[Any, int]:
+) -> tuple[Any, int]:  # fmt: skip
     """Run a script or module; returns (report, exit status).  `started` is called with the recording before the script runs.
 
     The status is 0, that of `sys.exit`, 1 after an exception, or 130 after Ctrl-C.  There is a report in every case.
@@ -290,7 +280,7 @@ def run_script(
     except KeyboardInterrupt:
         status = 130
     except BaseException as error:
-        status = _show(error.with_traceback(_own_frames(error, file)))
+        status = _show(error.with_traceback(_own_frames(error)))
     report = recording.report
     if not report.frames and not report.notes and report.error is None:
         report.notes.append(
@@ -344,33 +334,20 @@ def _set_first_path(folder: str) -> None:
 
 def _show(error: BaseException) -> int:
     """Show an exception as Python does when it ends a script; returns the exit status."""
-    with contextlib.suppress(Exception):  # the script may have replaced or closed it
-        sys.stdout.flush()
-    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__  # for `pdb.pm()` in a hook
-    if sys.version_info >= (3, 12):
-        sys.last_exc = error
     try:
         sys.excepthook(type(error), error, error.__traceback__)
-    except SystemExit as ended:
-        return _exit_status(ended.code)
     except BaseException:  # raised by a hook of the script
         traceback.print_exc()  # prints the error, too: it is the context
     return 1
 
 
-def _own_frames(error: BaseException, file: Path | None) -> types.TracebackType | None:
+def _own_frames(error: BaseException) -> types.TracebackType | None:
     """The traceback from the script's first frame on.
 
     If no frame is the script's, this is the whole traceback, or None for a SyntaxError, whose message has the place.
     """
-
-    def is_own(frame: types.FrameType) -> bool:
-        if file is None:
-            return frame.f_globals.get("__name__") == "__main__"
-        return frame.f_code.co_filename == str(file)
-
     trace = error.__traceback__
-    while trace is not None and not is_own(trace.tb_frame):
+    while trace is not None and trace.tb_frame.f_globals.get("__name__") != "__main__":
         trace = trace.tb_next
     if trace is None and isinstance(error, SyntaxError):
         return None

@@ -25,14 +25,7 @@ from dynascope.compiler.report import encodable
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source import edited
 from dynascope.compiler.validate import with_suggestion
-from dynascope.options import (
-    OBSERVE,
-    command_line,
-    config_traits,
-    matcher_for,
-    settings_from,
-    with_arguments,
-)
+from dynascope.options import OBSERVE, command_line, config_traits, matcher_for, settings_from, with_arguments
 from dynascope.runs import rerun
 from dynascope.runs.cell_run import CellRun, forget_history, latest_fixed_cell
 from dynascope.shell import raw_cell

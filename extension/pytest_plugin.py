@@ -1,4 +1,4 @@
-"""`pytest --dynascope examples/` runs every notebook and MyST page as a test (`dynascope.docs_tests.runner`).
+"""`pytest --dynascope examples/` runs every notebook as a test (`dynascope.docs_tests.runner`).
 
 A project's own tests can use the fixture `dynascope_expect`:
 
@@ -12,7 +12,7 @@ uses the fixture.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -21,21 +21,18 @@ import pytest
 
 if TYPE_CHECKING:
     from dynascope.compiler.driver import Run
-    from dynascope.compiler.report.comparison import Expectation
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("dynascope", "notebooks as tests")
-    group.addoption("--dynascope", action="store_true", help="Run .ipynb and MyST .md pages as tests.")
+    group.addoption("--dynascope", action="store_true", help="Run notebooks as tests.")
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     config = parent.config
     if not config.getoption("--dynascope"):
         return None
-    from dynascope.docs_tests.pages import is_page
-
-    if ".ipynb_checkpoints" in file_path.parts or not is_page(file_path):
+    if ".ipynb_checkpoints" in file_path.parts or file_path.suffix != ".ipynb":
         return None
     return PageFile.from_parent(parent, path=file_path)
 
@@ -73,17 +70,16 @@ class ExpectingBlock:
     It yields the run.  If the code raises, the expectations are not checked.
     """
 
-    def __init__(self, expected: list[Expectation]) -> None:
-        self.expected = expected
-        self.entered = False
+    def __init__(self, expected: str = "", /, **counts: int | str) -> None:
+        """The counts that the report must have; raises ValueError for an expectation that cannot be read."""
+        __tracebackhide__ = True  # pytest shows the test's own line
+        from dynascope.compiler.report import comparison
 
-    def __str__(self) -> str:
-        return ",".join(map(str, self.expected))
+        self.expected = comparison.read_expectations(expected, **counts)
 
     def __enter__(self) -> Run:
         from dynascope.compiler.driver import Run
 
-        self.entered = True
         self._run = Run()  # traces again what an earlier test has compiled
         return self._run.__enter__()
 
@@ -98,28 +94,12 @@ class ExpectingBlock:
         nothing = all(f.status == "ignored" for f in report.frames)
         if nothing and all(e.name != "graphs" for e in self.expected):
             raise comparison.ExpectationFailed(
-                f"expected {self}, but nothing was compiled: call a compiled function in the block"
+                f"expected {','.join(map(str, self.expected))}, but nothing was compiled: call a compiled function in the block"
             )
         comparison.check_expectations(report, self.expected)
 
 
 @pytest.fixture
-def dynascope_expect() -> Iterator[Callable[..., ExpectingBlock]]:
+def dynascope_expect() -> type[ExpectingBlock]:
     """`with dynascope_expect("graphs=1,breaks=0"): compiled(x)` fails if the counts are different."""
-    blocks: list[ExpectingBlock] = []
-
-    def expecting(expected: str = "", /, **counts: int | str) -> ExpectingBlock:
-        """A block whose report must have these counts; raises ValueError for an expectation that cannot be read."""
-        __tracebackhide__ = True  # pytest shows the test's own line
-        from dynascope.compiler.report import comparison
-
-        try:
-            blocks.append(ExpectingBlock(comparison.read_expectations(expected, **counts)))
-        except ValueError as error:
-            raise ValueError(str(error)) from None
-        return blocks[-1]
-
-    yield expecting
-    unused = [str(block) for block in blocks if not block.entered]
-    if unused:
-        pytest.fail(f"dynascope_expect({unused[0]!r}) was never entered: write it as `with ...:`", pytrace=False)
+    return ExpectingBlock

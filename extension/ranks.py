@@ -39,6 +39,12 @@ class RankRun:
         self.folder = Path(ranks_dir).absolute() if ranks_dir else _default_folder()
         self.folder_is_default = not ranks_dir
         self._recorder: RankRecorder | None = None
+        attempt = f"{recorder.job()} {os.environ.get('TORCHELASTIC_RESTART_COUNT', '')}"
+        #: the file that says that this attempt of the job has been reported
+        self._mark = self.folder / f".reported-{hashlib.sha256(attempt.encode()).hexdigest()[:12]}"
+        local = os.environ.get("LOCAL_WORLD_SIZE", "")
+        #: how many ranks write into the folder: all, or those of this machine
+        self._expected = int(local) if self.folder_is_default and local.isdigit() else recorder.world_size() or 1
 
     def start(self, recording: Any) -> None:
         """Begin to write the rank's file from `recording`, which records this process."""
@@ -74,7 +80,7 @@ class RankRun:
 
         If all ranks are alike, the default folder is removed.
         """
-        count = self._expected()
+        count = self._expected
         report = job_folder.read_job(self.folder, world_size=count)
         total = recorder.world_size() or count
         if total > count:
@@ -88,12 +94,6 @@ class RankRun:
             report.notes.append(f"the files of the ranks are in {self.folder}")
         return report
 
-    def _expected(self) -> int:
-        """How many ranks write into the folder: all, or those of this machine."""
-        total = recorder.world_size() or 1
-        local = os.environ.get("LOCAL_WORLD_SIZE", "")
-        return int(local) if self.folder_is_default and local.isdigit() else total
-
     def _all_have_ended(self) -> bool:
         ended: set[int] = set()
         rank = recorder.process_rank()
@@ -103,13 +103,7 @@ class RankRun:
                 record = read_rank(file)
                 if record.job == job and record.rank.restarts == restarts and record.rank.status in ("finished", "failed"):
                     ended.add(record.rank.rank)
-        return len(ended) >= self._expected()
-
-    @property
-    def _mark(self) -> Path:
-        """The file that says that this attempt of the job has been reported."""
-        attempt = f"{recorder.job()} {os.environ.get('TORCHELASTIC_RESTART_COUNT', '')}"
-        return self.folder / f".reported-{hashlib.sha256(attempt.encode()).hexdigest()[:12]}"
+        return len(ended) >= self._expected
 
     def _claim_report(self) -> bool:
         """Claim the right to report on this attempt of the job; False if another rank has claimed it.

@@ -18,7 +18,7 @@ from typing import Any
 
 from dynascope.cell.source import Cell, compile_tree
 from dynascope.cell.syntax import SCOPES
-from dynascope.cell.targets import Definition, names_in_decorators, underlying, why_not_compilable
+from dynascope.cell.targets import Definition, underlying, why_not_compilable
 from dynascope.compiler.capture.torch_private import marks
 from dynascope.compiler.compiling import target_name
 from dynascope.compiler.source.code import code_key, first_line, map_constants, nested_code
@@ -44,11 +44,7 @@ class EntryPoints:
         """
         self._shell, self._cell = shell, cell
         accepted = [d for d in definitions if d.refused is None]
-        decorators = names_in_decorators(definitions)
         self._functions = {(d.name, first_line(d.node)) for d in accepted if d.kind == "function"}
-        self._makers = {(d.name, first_line(d.node)) for d in accepted if d.name not in decorators}
-        #: name and first line of each function that one of these functions makes
-        self._made: set[tuple[str, int]] = set()
         self._classes = {(d.name, first_line(d.node)) for d in accepted if d.kind == "module"}
         self._compiles_others = others
         self._make_entry = make_entry
@@ -74,8 +70,6 @@ class EntryPoints:
         for inner in nested_code(code):
             if code_key(inner) in self._functions:
                 self._function_codes[id(inner)] = (inner, inner.co_name)
-                if code_key(inner) in self._makers:
-                    self._made |= {code_key(c) for c in nested_code(inner) if c is not inner}
             elif code_key(inner) in self._classes:
                 methods = [c for c in inner.co_consts if isinstance(c, CodeType)]
                 self._method_codes.update({id(method): (method, inner.co_name) for method in methods})
@@ -136,8 +130,6 @@ class EntryPoints:
     def _for_function(self, callee: FunctionType) -> Any:
         inner = marks.undecorated(callee)
         name = self._register_function(inner, self._function_codes)
-        if name is None and inner.__code__.co_filename == self._cell.file and code_key(inner.__code__) in self._made:
-            name = inner.__name__ if why_not_compilable(inner) is None else None
         if name is None:
             return callee
         if inner is not callee and id(callee) not in self._registered:

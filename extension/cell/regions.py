@@ -301,27 +301,18 @@ def rewritten(tree: Any, spans: list[RegionSpan]) -> Any:
 def _rewrite(block: list[ast.stmt], span: RegionSpan, *, is_traced: bool) -> None:
     """Put the statements of the span into its region, in place; `is_traced`: whether the block is a function's."""
     out: list[ast.stmt] = []
-    covered: list[ast.stmt] = []
-
-    def flush() -> None:
-        if covered:
-            out.append(_with(covered.copy(), span))
-            covered.clear()
-
     for index, statement in enumerate(block):
         is_definition = isinstance(statement, DEFINITIONS)
         is_docstring = index == 0 and is_string(statement)
         if is_traced and not (is_definition or is_docstring or _is_declaration(statement)) and span.covers(statement):
             _rewrite_definitions(blocks(statement), span)
-            covered.append(statement)
+            out.append(_with([statement], span))
             continue
-        flush()
         if is_definition:
             _rewrite_definition(statement, span)
         for inner in blocks(statement):
             _rewrite(inner, span, is_traced=is_traced)
         out.append(statement)
-    flush()
     block[:] = out
 
 

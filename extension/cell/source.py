@@ -3,8 +3,8 @@
 A line number in a traceback, a report, `inspect` or the debugger is the line of the cell as its editor shows it: the
 `%%compile` line is line 1, or further down if there are lines above it.  To this end, the `%%compile` line and the lines above
 it stay in the text that is parsed and registered with IPython, as comments.  Statements are compiled and run one by one, as
-IPython does it.  So `__doc__`, the names bound before an error, and the errors that only compiling finds are the same with and
-without a magic.
+IPython does it.  So `__doc__` and the names bound before an error are the same with and without a magic; but a cell that Python
+refuses as a whole, such as one with a `return` outside a function, fails before any of it runs.
 """
 
 from __future__ import annotations
@@ -77,15 +77,7 @@ def read_expression(shell: Any, expression: str, magic: str) -> Cell:
     lines = raw_cell(shell).split("\n")
     same = [i for i, text in enumerate(lines) if magic in text and expression.strip() in text]
     index = min(same, key=lambda i: abs(i - _running_line(shell, lines)), default=0)
-    cell = _parse(shell, f"{_as_comments(lines[:index])}{expression.strip()}\n", None, nothing)
-    # what tracebacks and reports show of it, where Python can read that: the lines above as they are, not as comments
-    read = shell.transform_cell("\n".join(["0", *lines[:index], expression.strip()]))  # IPython drops blank lines at the start
-    shown = read.partition("\n")[2]
-    with contextlib.suppress(SyntaxError):
-        ast.parse(shown)
-        if shown.count("\n") == cell.text.count("\n"):
-            return replace(cell, file=shell.compile.cache(shown, cell.number))
-    return cell
+    return _parse(shell, f"{_as_comments(lines[:index])}{expression.strip()}\n", None, nothing)
 
 
 def _running_line(shell: Any, lines: list[str]) -> int:
@@ -108,8 +100,14 @@ def _parse(shell: Any, text: str, raw: str | None, nothing: str) -> Cell:
     if not tree.body:
         raise UsageError(nothing)
     cell = Cell(file=file, number=number, text=text, statements=tree.body)
-    if not is_accepted(shell, cell) and is_accepted(shell, cell, ast.PyCF_ALLOW_TOP_LEVEL_AWAIT):
-        raise UsageError("top-level await is not supported here: put it in a cell of its own, or use asyncio in a function")
+    try:
+        _compile_whole(shell, cell)
+    except SyntaxError:
+        with contextlib.suppress(SyntaxError):
+            _compile_whole(shell, cell, ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+            wrong = "top-level await is not supported here: put it in a cell of its own, or use asyncio in a function"
+            raise UsageError(wrong) from None
+        raise
     return cell
 
 
@@ -128,15 +126,10 @@ def _lines_above(shell: Any, body: str, magic_line: str) -> tuple[str | None, li
     return (None, [magic_line] + [""] * blank) if above is None else (raw, above + [""] * blank)
 
 
-def is_accepted(shell: Any, cell: Cell, flags: int = 0) -> bool:
-    """Whether Python accepts the cell as a module; it refuses `return` outside a function, for example."""
-    module = ast.Module(body=cell.statements, type_ignores=[])
-    try:
-        with shell.compile.extra_flags(flags):
-            compile(module, cell.file, "exec", shell.compile.flags, dont_inherit=True)
-    except SyntaxError:
-        return False
-    return True
+def _compile_whole(shell: Any, cell: Cell, flags: int = 0) -> None:
+    """Raise SyntaxError if Python refuses the cell as a module: for `return` outside a function, for example."""
+    with shell.compile.extra_flags(flags):
+        compile(ast.Module(body=cell.statements, type_ignores=[]), cell.file, "exec", shell.compile.flags, dont_inherit=True)
 
 
 def run_statements(

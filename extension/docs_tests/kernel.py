@@ -50,24 +50,12 @@ class _ThisPython(KernelSpecManager):  # type: ignore[misc, unused-ignore]
         )
 
 
-class KernelDied(Exception):
-    """The kernel's process ended by itself: its signal or exit status, and the end of what it wrote."""
-
-    def __init__(self, status: int | None, written: str) -> None:
-        signals = {-number: number.name for number in signal.Signals}
-        self.how = signals.get(status, f"exit status {status}") if status is not None else "exit status unknown"
-        self.written = written
-        super().__init__(self.how)
-
-
 class Client(NotebookClient):  # type: ignore[misc, unused-ignore]
     """nbclient's client for our kernel; it remembers the kernel's process group."""
 
     group: int | None = None
     #: whether `kill` was called, perhaps before the kernel had started
     killed = False
-    #: exit status of a kernel that died, as `subprocess` has it
-    exit_status: int | None = None
     #: a folder for the connection file and the sockets
     scratch: str = ""
 
@@ -85,14 +73,6 @@ class Client(NotebookClient):  # type: ignore[misc, unused-ignore]
         self.group = getattr(getattr(self.km, "provisioner", None), "pid", None)
         if self.killed:
             self.kill()
-
-    async def _async_check_alive(self) -> None:
-        try:
-            await super()._async_check_alive()
-        except DeadKernelError:
-            provisioner: Any = getattr(self.km, "provisioner", None)
-            self.exit_status = await provisioner.poll() if provisioner is not None else None
-            raise
 
     async def _async_handle_timeout(self, timeout: int, cell: Any = None) -> Any:
         """Interrupt the cell, so that it can clean up and its traceback shows where it hung; then raise CellTimeoutError."""
@@ -149,8 +129,8 @@ def execute(notebook: Any, folder: str, *, timeout: float | None, on_cell: Calla
         on_cell: called with the index of each cell before it runs.
         before: code that IPython runs when it starts.
 
-    Raises nbclient's CellExecutionError and CellTimeoutError; KernelDied; RuntimeError if no kernel starts;
-    KeyboardInterrupt after Ctrl-C.
+    Raises nbclient's CellExecutionError, CellTimeoutError and DeadKernelError, whose message is the end of what the kernel's
+    process wrote; RuntimeError if no kernel starts; KeyboardInterrupt after Ctrl-C.
     """
     failures: list[BaseException] = []
     with tempfile.TemporaryDirectory(prefix="dynascope-", ignore_cleanup_errors=True) as scratch:
@@ -187,6 +167,6 @@ def execute(notebook: Any, folder: str, *, timeout: float | None, on_cell: Calla
             thread.join(5)
         if failures and isinstance(failures[0], DeadKernelError):
             with open(log_path, encoding="utf-8", errors="replace") as log:
-                raise KernelDied(client.exit_status, "".join(log.readlines()[-20:])) from None
+                raise DeadKernelError("".join(log.readlines()[-20:])) from None
     if failures:
         raise failures[0]

@@ -1,9 +1,8 @@
 """Runs pages, each in a fresh kernel, and reports what differs from the outputs that the page stores.
 
 `dynascope test` and the pytest plugin both call `run_page`.  It honours the tags `raises-exception` (may raise),
-`expect-exception` (must raise), `skip-execution`, `requires-cuda` and `remove-*`, and MyST-NB's `execution_timeout` and
-`execution_mode` of a page.  If the file stores outputs, the new ones are compared with them (`docs_tests.outputs`); with
-`update`, the new outputs are written instead.
+`expect-exception` (must raise), `skip-execution`, `requires-cuda` and `remove-*`.  If the file stores outputs, the new ones are
+compared with them (`docs_tests.outputs`); with `update`, the new outputs are written instead.
 """
 
 from __future__ import annotations
@@ -95,10 +94,10 @@ def run_page(
 
     Args:
         path: the page.
-        update: instead of comparing, write the new outputs of a notebook, unless there is a problem.
+        update: instead of comparing, write the new outputs, unless there is a problem.
         compare_stored: if False, stored outputs are not compared; unexpected and missing errors, time-outs, and a kernel
             that dies or does not start are still problems.
-        timeout: seconds for a cell if the page gives no limit.
+        timeout: seconds for a cell; 0: no limit.
         before: code that the kernel runs when it starts.
     """
     path = Path(path)
@@ -106,8 +105,8 @@ def run_page(
     result = Result(path)
     try:
         page = read(path)
-        limit = page.timeout(timeout)
-        result.skipped = page.skip_reason() or _cuda_reason(tags_of(page.notebook))
+        tags = tags_of(page.notebook)
+        result.skipped = "the page is marked as not to be run" if "skip-execution" in tags else _cuda_reason(tags)
     except PageError as error:
         result.problems.append(Problem(str(path), str(error).removeprefix(f"{path}: ")))
         return result
@@ -119,16 +118,16 @@ def run_page(
 
     work = copy.deepcopy(page.notebook)
     _prepare(work)
-    started, stopped = _execute(page, work, limit, before)
+    started, stopped = _execute(page, work, timeout if timeout > 0 else None, before)
     for index, cell in page.code_cells():
         work.cells[index].metadata = copy.deepcopy(cell.metadata)
     result.problems += stopped
     result.notebook = work
     result.cells = len(started)
     result.problems += _compare(page, work, started, not result.problems, compare_stored and not update)
-    if compare_stored and not update and path.suffix == ".ipynb" and not page.stores_outputs:
+    if compare_stored and not update and not page.stores_outputs:
         result.notes.append(f"nothing was compared: it has no stored outputs (dynascope test --update {path} stores them)")
-    if update and not result.problems and path.suffix == ".ipynb":
+    if update and not result.problems:
         try:
             result.updated = _update(page, work)
         except OSError as error:
@@ -143,9 +142,9 @@ def _cuda_reason(tags: set[str]) -> str | None:
 
 def _execute(page: Page, work: Any, limit: float | None, before: str) -> tuple[list[int], list[Problem]]:
     """Execute the cells of `work`; returns the indexes of those that started, and what stopped the run."""
-    from nbclient.exceptions import CellExecutionError, CellTimeoutError
+    from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
-    from dynascope.docs_tests.kernel import KernelDied, execute
+    from dynascope.docs_tests.kernel import execute
 
     started: list[int] = []
     try:
@@ -155,9 +154,8 @@ def _execute(page: Page, work: Any, limit: float | None, before: str) -> tuple[l
     except CellTimeoutError:
         what = f"timed out after {limit:g} s; the kernel was killed, and the rest of the page was not run"
         return started, [_problem(page, started[-1], what, _line_of_error(work.cells[started[-1]], len(started)))]
-    except KernelDied as error:
-        what = f"the kernel died ({error.how})"
-        return started, [_problem(page, started[-1] if started else None, what, detail=error.written)]
+    except DeadKernelError as error:
+        return started, [_problem(page, started[-1] if started else None, "the kernel died", detail=str(error))]
     except RuntimeError as error:
         return started, [Problem(str(page.path), f"the page was not run: {(str(error).splitlines() or ['no kernel'])[0]}")]
     return started, []
@@ -261,7 +259,7 @@ def run_pages(paths: Sequence[str], *, update: bool = False, timeout: float) -> 
     """
     pages = find(paths)
     if not pages:
-        raise PageError(f"no .ipynb and no MyST page in {', '.join(map(str, paths))}")
+        raise PageError(f"no .ipynb in {', '.join(map(str, paths))}")
     if find_spec("ipykernel") is None:
         raise PageError("running pages needs a kernel: pip install ipykernel")
     start = time.monotonic()

@@ -31,21 +31,14 @@ from dynascope.cell.regions import ActiveRegions
 from dynascope.cell.source import Cell
 from dynascope.cell.statements import CellStatements
 from dynascope.cell.syntax import bound_names, own_statements
-from dynascope.cell.targets import (
-    Definition,
-    check_inputs,
-    definitions,
-    find_target,
-    inputs_named,
-    why_nothing_ran,
-)
+from dynascope.cell.targets import Definition, check_inputs, definitions, find_target, inputs_named, why_nothing_ran
 from dynascope.compiler.capture.torch_private import marks
 from dynascope.compiler.driver import Run
 from dynascope.compiler.lab.fix.text_edits import NotApplicable, with_edits
 from dynascope.compiler.report import FixSet, Report, comparison
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.code import STATEMENTS, user_name
-from dynascope.compiler.validate import check_settings, save, why_not_savable
+from dynascope.compiler.validate import check_settings, save
 from dynascope.runs.display import Display
 from dynascope.shell import cell_id, cell_number, event_loop, raw_cell
 from dynascope.widgets.words import guarded
@@ -84,8 +77,6 @@ class CellRun:
     def __call__(self) -> Any:
         """Run the cell; returns the value of its last expression, or raises its own error."""
         self._check()
-        if not cells.is_accepted(self.shell, self.cell):
-            return self._run_invalid()
         display = self.display or Display(self.shell, self.settings.view)
         display.start()
         if display.view is not None and self.compiles:  # before any content: the details have switches only if this is set
@@ -116,16 +107,12 @@ class CellRun:
         settings = self.settings
         if settings.output is not None and (not settings.output.isidentifier() or keyword.iskeyword(settings.output)):
             raise UsageError(f"--output {settings.output}: not a name")
-        if settings.save is not None:
-            reason = why_not_savable(settings.save)
-            if reason is not None:
-                raise UsageError(f"--save {settings.save}: {reason}")
-        if not self.compiles:
-            return
         try:
             check_settings(settings)
         except ValueError as error:
             raise UsageError(str(error)) from None
+        if not self.compiles:
+            return
         if settings.expect is not None:
             self._expected = comparison.parse_expectations(settings.expect)
         if settings.region:
@@ -147,14 +134,6 @@ class CellRun:
             find_target(name, self.shell.user_ns)
         except LookupError as error:
             raise UsageError(f"cannot compile {name}: {error}") from None
-
-    def _run_invalid(self) -> Any:
-        """Run a cell that Python refuses (`return` outside a function): it fails exactly as the plain cell does."""
-        try:
-            return cells.run_statements(self.shell, self.cell)
-        except BaseException as error:
-            tracebacks.show_trimmed(self.shell, error)
-            raise
 
     # -- running --------------------------------------------------------------------------------------
 
@@ -229,17 +208,12 @@ class CompiledCell:
     def __call__(self) -> Any:
         """Run the cell; returns the value of its last expression."""
         try:
-            return self._run()
+            if self.functions:
+                return self._run_named()
+            defined = definitions(self.cell, self.namespace)
+            return self._run_entry_points(defined) if defined else self._run_statements()
         finally:  # also after an error: where the compiler refuses a function, it raises in the user's code
             self._note_users_own()
-
-    def _run(self) -> Any:
-        if self.functions:
-            return self._run_named()
-        defined = definitions(self.cell, self.namespace)
-        if defined:
-            return self._run_entry_points(defined)
-        return self._run_statements()
 
     def _make_entry(self, target: Any, name: str | None = None) -> Any:
         if getattr(target, "__name__", "") != STATEMENTS:
@@ -384,11 +358,8 @@ _latest: dict[Hashable, Report] = {}
 
 def history_key(cell_id: str | None, report: Report, text: str) -> Hashable:
     """What identifies the cell of this report."""
-    if cell_id is not None:
-        return ("id", cell_id)
-    if not report.compiled or report.compiled == [user_name(STATEMENTS)]:
-        return ("text", text)
-    return ("names", *report.compiled)
+    are_statements = report.compiled in ([], [user_name(STATEMENTS)])
+    return cell_id or (text if are_statements else tuple(report.compiled))
 
 
 def add_to_history(cell: Hashable, report: Report) -> Report | None:

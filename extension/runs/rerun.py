@@ -38,17 +38,9 @@ from dynascope.widgets.words import as_overwritten
 
 #: settings that a view may change
 CHANGEABLE = (
-    "fullgraph",
-    "error_on_graph_break",
-    "backend",
-    "dynamic",
-    "device",
-    "mode",
-    "nested_graph_breaks",
-    "check",
-    "second_call",
+    "fullgraph", "error_on_graph_break", "backend", "dynamic", "device", "mode", "nested_graph_breaks", "check", "second_call",
     "fix",
-)
+)  # fmt: skip
 
 #: every view with buttons that work
 _views: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -126,11 +118,7 @@ class Controller:
             _queued = self, work
         self.view.busy = True
         self.view.message("queued: runs when the kernel is free")
-        try:
-            event_loop(self.run.shell).add_callback(lambda: _context.run(self._start, work))
-        except BaseException:
-            _queued = None
-            raise
+        event_loop(self.run.shell).add_callback(lambda: _context.run(self._start, work))
 
     def _stop(self) -> None:
         global _queued
@@ -202,9 +190,6 @@ class Controller:
 @contextlib.contextmanager
 def _interrupts() -> Iterator[None]:
     """Let interrupts raise KeyboardInterrupt, as in a cell: between cells, the kernel ignores them."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield

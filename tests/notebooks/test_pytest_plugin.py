@@ -8,7 +8,7 @@ import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
-from notebook_making import MYST, Maker
+from notebook_making import Maker
 
 
 def pytest_in(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -22,24 +22,15 @@ def test_pages_are_tests_and_failures_name_the_place(make: Maker, tmp_path: Path
     make("x = 1", "assert x == 1", name="docs/good.ipynb")
     make("x = 1", "assert x == 2", name="docs/bad.ipynb")
     make("1 / 0", name="docs/gpu.ipynb", tags=["skip-execution"])
-    (tmp_path / "docs" / "page.md").write_text(MYST)
-    (tmp_path / "docs" / "header_code.py").write_text("def half(x):\n    return x / 2\n")
     (tmp_path / "docs" / "README.md").write_text("# No page\n")
     done = pytest_in(tmp_path, "--dynascope", "docs", "--junitxml=out.xml")
     assert done.returncode == 1, done.stdout
-    assert "1 failed, 2 passed, 1 skipped" in done.stdout.splitlines()[-1]
+    assert "1 failed, 1 passed, 1 skipped" in done.stdout.splitlines()[-1]
     assert "docs/bad.ipynb, code cell 2, line 1: a new error: AssertionError" in done.stdout
     assert "  >   1  assert x == 2" in done.stdout
     assert "runtest" not in done.stdout, "no frame of ours"
     cases = ElementTree.parse(tmp_path / "out.xml").getroot().iter("testcase")
     assert sum(1 for case in cases if case.find("failure") is not None) == 1
-
-
-def test_time_limit(make: Maker, tmp_path: Path) -> None:
-    make("import time; time.sleep(60)", mystnb={"execution_timeout": 1})
-    done = pytest_in(tmp_path, "--dynascope")
-    assert done.returncode == 1
-    assert "timed out after 1 s" in done.stdout
 
 
 MODELS = """
@@ -94,17 +85,13 @@ def test_own_error(dynascope_expect):
     with dynascope_expect("breaks=7"):
         raise ValueError("mine")
 
-def test_forgotten(dynascope_expect):
-    dynascope_expect("breaks=0")
-    one_compiled(torch.ones(3))
-
 def test_no_count(dynascope_expect):
     with dynascope_expect("nonsense=0"):
         one_compiled(torch.ones(3))
 """
     )
     out = pytest_in(tmp_path, "-p", "no:logging").stdout  # pytest shows torch's trace as logs
-    assert "5 failed, 3 passed, 1 error" in out.splitlines()[-1], out
+    assert "5 failed, 3 passed" in out.splitlines()[-1], out
     errors = [line for line in out.splitlines() if line.startswith("E  ")]  # the summary below repeats them
     assert sum("ExpectationFailed: expected breaks=0, found 1" in line for line in errors) == 2, out
     assert "test_models.py:10 torch._dynamo.graph_break()" in out
@@ -112,7 +99,6 @@ def test_no_count(dynascope_expect):
     assert "pytest_plugin.py" not in out, "no frame of ours"
     assert "expected breaks=0, but nothing was compiled: call a compiled function in the block" in out
     assert "ValueError: mine" in out
-    assert "dynascope_expect('breaks=0') was never entered" in out
     assert "cannot expect 'nonsense=0'" in out
 
 

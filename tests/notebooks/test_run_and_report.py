@@ -174,18 +174,6 @@ def test_a_script_has_the_names_that_python_gives_it_and_its_own_hook_for_errors
     assert (done.returncode, done.stderr) == (plain.returncode, plain.stderr)
 
 
-def test_a_hook_that_exits_gives_the_status_and_there_is_a_report(tmp_path: Path) -> None:
-    (tmp_path / "script.py").write_text(
-        "import sys\n"
-        "def hook(kind, error, trace):\n    print('hook', repr(sys.last_value))\n    sys.exit(3)\n"
-        "sys.excepthook = hook\n1 / 0\n"
-    )
-    done = call("run", "-o", "report.json", "script.py", folder=tmp_path)
-    assert (done.returncode, done.stderr.splitlines()[:1]) == (3, [])
-    assert done.stdout.startswith("hook ZeroDivisionError('division by zero')\n")
-    assert (tmp_path / "report.json").is_file()
-
-
 def test_a_script_that_compiles_nothing_is_told_how_to(tmp_path: Path) -> None:
     (tmp_path / "plain.py").write_text("import torch\nprint(torch.nn.Linear(2, 1)(torch.ones(2)).shape)\n")
     done = call("run", "plain.py", folder=tmp_path)

@@ -363,7 +363,7 @@ def test_compile_takes_the_missing_argument() -> None:
     [
         ({"backend": "no_such"}, "unknown backend 'no_such'"),
         ({"device": "cuda:99"}, "not available"),
-        ({"device": "nonsense"}, "unknown device"),
+        ({"device": "nonsense"}, "cannot be used here"),
         ({"mode": "max-autotune", "options": {"a": 1}}, "not both"),
         ({"mode": "max-autotune", "backend": "eager"}, "backend 'eager' ignores mode and options"),
         ({"mode": "nonsense"}, "unknown mode 'nonsense': use one of default, "),
