@@ -21,14 +21,11 @@ from dynascope.cell.syntax import SCOPES
 from dynascope.cell.targets import Definition, underlying, why_not_compilable
 from dynascope.compiler.capture.torch_private import marks
 from dynascope.compiler.compiling import target_name
-from dynascope.compiler.source.code import code_key, first_line, map_constants, nested_code
+from dynascope.compiler.source.code import code_key, first_line, map_constants
 from dynascope.compiler.source.origin import origin
 
 #: constant of rewritten code that the EntryPoints object replaces
 _PLACEHOLDER = "\0dynascope.entry_points"
-
-#: id of each code object -> (the code, the name of its definition); the code is kept alive, so that no other object gets its id
-_Names = dict[int, tuple[CodeType, str]]
 
 
 class EntryPoints:
@@ -45,15 +42,10 @@ class EntryPoints:
         self._shell, self._cell = shell, cell
         accepted = [d for d in definitions if d.refused is None]
         self._functions = {(d.name, first_line(d.node)) for d in accepted if d.kind == "function"}
-        self._classes = {(d.name, first_line(d.node)) for d in accepted if d.kind == "module"}
+        self._classes = {d.name for d in accepted if d.kind == "module"}
         self._compiles_others = others
         self._make_entry = make_entry
         self._retrace = retrace
-        self._function_codes: _Names = {}
-        self._method_codes: _Names = {}
-        #: id of each registered function or class -> (the object, the name of its definition); needed because `retrace`
-        #: replaces the code objects of functions, which are the keys of `_function_codes`
-        self._registered: dict[int, tuple[Any, str]] = {}
         #: (id of a bound method's object, id of its function), or (id, id) of another callee -> (these objects, entry point)
         self._entries: dict[tuple[int, int], tuple[tuple[Any, ...], Any]] = {}
         #: names of the entry points that the cell has called
@@ -66,41 +58,15 @@ class EntryPoints:
     def compile(self, tree: ast.AST, mode: str) -> CodeType:
         """Compile a tree of the cell with every call of its own statements going through `self`."""
         code = compile_tree(self._shell, self._cell, _CallRewriter().visit(tree), mode)
-        code = map_constants(code, lambda c: self if isinstance(c, str) and c == _PLACEHOLDER else c)
-        for inner in nested_code(code):
-            if code_key(inner) in self._functions:
-                self._function_codes[id(inner)] = (inner, inner.co_name)
-            elif code_key(inner) in self._classes:
-                methods = [c for c in inner.co_consts if isinstance(c, CodeType)]
-                self._method_codes.update({id(method): (method, inner.co_name) for method in methods})
-        return code
+        return map_constants(code, lambda c: self if isinstance(c, str) and c == _PLACEHOLDER else c)
 
     # -- at run time ------------------------------------------------------------------------------
 
     def register(self, value: Any) -> None:
-        """Make the compiler forget, once, what it knows of a function or class that the cell has just defined."""
-        if isinstance(value, type):
-            self._registered[id(value)] = (value, value.__name__)  # it may have no methods of its own
-            self._register_methods(value)
-        else:
-            self._register_function(marks.undecorated(value), self._function_codes)
-
-    def _register_methods(self, kind: type) -> None:
-        for member in list(vars(kind).values()):
-            self._register_function(member, self._method_codes)
-
-    def _register_function(self, function: Any, names: _Names) -> str | None:
-        """Register the function, once; returns the name of the definition that it comes from, or None if it comes from none."""
-        if type(function) is not FunctionType:
-            return None
-        if id(function) in self._registered:
-            return self._registered[id(function)][1]
-        if id(function.__code__) not in names:
-            return None
-        name = names[id(function.__code__)][1]
-        self._registered[id(function)] = (function, name)
-        self._retrace(function)
-        return name
+        """Make the compiler forget what it knows of a function or class that the cell has just defined."""
+        for function in vars(value).values() if isinstance(value, type) else (marks.undecorated(value),):
+            if type(function) is FunctionType:
+                self._retrace(function)
 
     def __matmul__(self, callee: Any) -> Any:
         """What to call in place of `callee`: its compiled entry point, or `callee` itself."""
@@ -111,32 +77,20 @@ class EntryPoints:
         return entry if entry is not callee else self._of_other(callee)
 
     def _of_definition(self, callee: Any) -> Any:
-        kind = type(callee)
-        if kind is FunctionType:
-            return self._for_function(callee)
-        if kind is MethodType:
-            name = self._register_function(callee.__func__, self._method_codes)
-            if name is None or not is_module(callee.__self__):
-                return callee
-            return self._entry(name, callee, callee.__self__, callee.__func__)
-        if isinstance(callee, type) or not is_module(callee) or marks.is_compiled_in_place(callee):
-            return callee  # the user's own `model.compile()` keeps its own settings
-        self._register_methods(kind)
-        # a class that is bound to no name is recognized by its methods, one of which may be an inherited `forward`
-        parts = [kind, getattr(kind, "forward", None), *vars(kind).values()]
-        name = next((self._registered[id(part)][1] for part in parts if id(part) in self._registered), None)
-        return callee if name is None else self._entry(name, callee, callee)
-
-    def _for_function(self, callee: FunctionType) -> Any:
         inner = marks.undecorated(callee)
-        name = self._register_function(inner, self._function_codes)
-        if name is None:
+        if type(inner) is FunctionType:
+            code = inner.__code__
+            is_own = code.co_filename == self._cell.file and code_key(code) in self._functions
+            return self._entry(code.co_name, callee, callee) if is_own else callee
+        owner, function = (callee.__self__, callee.__func__) if type(callee) is MethodType else (callee, callee)
+        kind = type(owner)
+        if not is_module(owner) or kind.__name__ not in self._classes or kind.__module__ != self._shell.user_ns.get("__name__"):
             return callee
-        if inner is not callee and id(callee) not in self._registered:
-            # all wrappers of a decorator share one code object: without a copy of it, runs would fill its cache
-            self._registered[id(callee)] = (callee, name)
-            self._retrace(callee)
-        return self._entry(name, callee, callee)
+        if owner is callee:
+            # the user's own `model.compile()` keeps its own settings
+            return callee if marks.is_compiled_in_place(callee) else self._entry(kind.__name__, callee, callee)
+        is_own = isinstance(function, FunctionType) and function.__code__.co_filename == self._cell.file
+        return self._entry(kind.__name__, callee, owner, function) if is_own else callee
 
     def _of_other(self, callee: Any) -> Any:
         target = underlying(callee)
@@ -146,7 +100,6 @@ class EntryPoints:
             return self._entries[key][1]
         name = self._name_of_other(target, parts[0], parts[-1])
         if name is not None and self._compiles_others:
-            self._retrace(target)
             return self._entry(name, target, *parts)
         if name is not None and name.partition(".")[0] in self._shell.user_ns and name not in self.uncompiled:
             self.uncompiled.append(name)
@@ -168,6 +121,9 @@ class EntryPoints:
             self.called.append(name)
         key = (id(parts[0]), id(parts[-1]))
         if key not in self._entries:
+            # also the wrapper of a decorator: all of these share one code object, and runs would fill its cache
+            for target in (callee, marks.undecorated(callee)):
+                self._retrace(target)
             self._entries[key] = (parts, self._make_entry(callee, name))
         return self._entries[key][1]
 
@@ -181,8 +137,7 @@ class EntryPoints:
 
     def close(self) -> None:
         """Release the user's objects; code that still holds `self` (a generator expression) makes plain calls afterwards."""
-        for table in (self._function_codes, self._method_codes, self._registered, self._entries):
-            table.clear()
+        self._entries.clear()
         # these refer to the run and its report, and Dynamo keeps the cell's code, which refers to `self`
         self._make_entry, self._retrace = lambda target, name: target, lambda target: None
 

@@ -288,12 +288,11 @@ class CompiledCell:
     def _run_entry_points(self, defined: list[Definition]) -> Any:
         entry_points = EntryPoints(self.shell, self.cell, defined, self._make_entry, self.run.retrace)
         name_of = {id(d.node): d.name for d in defined if d.refused is None}
-        before = {name: self.namespace.get(name) for name in name_of.values()}
 
         def register(statement: Any) -> None:
-            for name in [name_of[id(s)] for s in own_statements([statement]) if id(s) in name_of]:
-                if self.namespace.get(name) is not before[name]:  # else it is in an `if` that did not run
-                    entry_points.register(self.namespace.get(name))
+            for node in own_statements([statement]):
+                if id(node) in name_of:
+                    entry_points.register(self.namespace.get(name_of[id(node)]))
 
         with contextlib.ExitStack() as stack:
             stack.callback(entry_points.close)
