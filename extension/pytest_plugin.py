@@ -75,7 +75,10 @@ class ExpectingBlock:
         __tracebackhide__ = True  # pytest shows the test's own line
         from dynascope.compiler.report import comparison
 
-        self.expected = comparison.read_expectations(expected, **counts)
+        try:
+            self.expected = comparison.read_expectations(expected, **counts)
+        except ValueError as error:
+            raise ValueError(str(error)) from None
 
     def __enter__(self) -> Run:
         from dynascope.compiler.driver import Run

@@ -137,7 +137,8 @@ class EntryPoints:
 
     def close(self) -> None:
         """Release the user's objects; code that still holds `self` (a generator expression) makes plain calls afterwards."""
-        self._entries.clear()
+        for table in (self._functions, self._classes, self._entries):
+            table.clear()
         # these refer to the run and its report, and Dynamo keeps the cell's code, which refers to `self`
         self._make_entry, self._retrace = lambda target, name: target, lambda target: None
 

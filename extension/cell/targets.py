@@ -12,7 +12,6 @@ import ast
 import builtins
 import functools
 import inspect
-import keyword
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -203,8 +202,6 @@ def check_inputs(name: str, namespace: dict[str, Any], bound: list[str], *, take
     `bound`: the names that the cell itself binds; their values are not known yet.  `takes_inputs`: whether the cell compiles
     something that can be called.
     """
-    if not name.isidentifier() or keyword.iskeyword(name):
-        raise UsageError(f"--inputs {name}: not a name; bind the list of inputs to one")
     if not takes_inputs:
         raise UsageError("--inputs: statements take no inputs; define a function in the cell, or name one with -f")
     if name in bound:

@@ -126,8 +126,6 @@ class CellRun:
             self._check_function(name, bound)
 
     def _check_function(self, name: str, bound: list[str]) -> None:
-        if not all(part.isidentifier() or part.isdigit() for part in name.split(".")):
-            raise UsageError(f"--function {name}: not a name; write it like f, model or model.encoder.forward")
         if name.split(".")[0] in bound:
             return  # its value may come from the cell itself
         try:

@@ -76,7 +76,7 @@ def test_inputs_that_cannot_work_are_one_line_before_anything_runs(shell):
     for options, cell, words in (
         ("--profile 1 --inputs sizes", function, "--inputs sizes: expected a list of inputs, not int"),
         ("--profile 1 --inputs nothing", function, "--inputs nothing: no 'nothing' in the notebook"),
-        ("--profile 1 --inputs a.b", function, "--inputs a.b: not a name"),
+        ("--profile 1 --inputs a.b", function, "--inputs a.b: no 'a.b' in the notebook"),
         ("--inputs sizes", function, "--inputs requires --profile"),
         ("--profile 1 --inputs sizes", ("print('ran')", "x + 1"), "--inputs: statements take no inputs"),
     ):

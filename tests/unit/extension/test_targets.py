@@ -132,7 +132,7 @@ def test_uncalled_target_is_told(shell):
         ("blok", "cannot compile blok: no 'blok' in the notebook (did you mean block?)"),
         ("x", "cannot compile x: it is a Tensor, not a function, method or nn.Module"),
         ("block.nope", "cannot compile block.nope: block has no 'nope'"),
-        ("a-b", "--function a-b: not a name; write it like f, model or model.encoder.forward"),
+        ("a-b", "cannot compile a-b: no 'a-b' in the notebook"),
         ("len", "cannot compile len: no 'len' in the notebook"),
         ("opem", "cannot compile opem: no 'opem' in the notebook"),  # IPython's `open` is no name of the user's
         ("torch.add", "cannot compile torch.add: it is a builtin_function_or_method: "
