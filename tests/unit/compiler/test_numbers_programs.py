@@ -69,23 +69,13 @@ def softmax_of_a_wrong_variance(x: torch.Tensor) -> torch.Tensor:
     return torch.softmax(30 * (x - m) / (v + 1e-12).sqrt(), -1)
 
 
-def covariance_from_products(x: torch.Tensor) -> torch.Tensor:
-    y = x.flip(0)
-    return (x * y).mean(-1) - x.mean(-1) * y.mean(-1)  # here
-
-
-def sine_of_a_large_sum(x: torch.Tensor) -> torch.Tensor:
-    angle = x.sum(-1) * 1e3
-    return torch.sin(angle)  # here
-
-
 def chosen_by_a_wrong_variance(x: torch.Tensor) -> torch.Tensor:
     v = (x * x).mean(-1) - x.mean(-1) ** 2  # here
     return v * (v > 1e-6)  # in float64, others are chosen
 
 
 NEAR_100 = numbers(64, 1000) * 1e-3 + 100
-LOSING = [softmax_of_a_wrong_variance, covariance_from_products, sine_of_a_large_sum, chosen_by_a_wrong_variance]
+LOSING = [softmax_of_a_wrong_variance, chosen_by_a_wrong_variance]
 
 
 # -- a compiler that is wrong -----------------------------------------------------------------------------------------------
