@@ -44,10 +44,6 @@ _TYPES = {
         "a call into code that Dynamo does not trace",
         "move the call out of the compiled code, or wrap it with `torch.library.custom_op`",
     ),
-    "Uninitialized nn.Module": (
-        "a module is made in the compiled code",
-        "make the module outside of the compiled code, before it runs",
-    ),
 }
 #: the kind of a guard that failed -> what changed, and what to do
 _GUARDS = {
@@ -59,7 +55,6 @@ _GUARDS = {
     "type": ("another type or module", "pass the same class in each call: each class gets a version of its own"),
     "global state": ("a global setting of torch changed", "keep grad mode, autocast and the like the same around calls"),
     "freed": ("a new object each time", "make it once, and use it in each call: each new object gets a version of its own"),
-    "expression": ("sizes are related in another way", "keep the sizes in the same relation in each call"),
     "range": (
         "a size outside the range that was compiled for",
         "mark the size with `torch._dynamo.mark_dynamic(x, dim, min=..., max=...)`",
@@ -203,11 +198,9 @@ class CauseWords:
         """What happens, and what to do."""
         cause = self.cause
         if cause.kind == "recompile":
-            otherwise = ((recompile_words(self.recompiles[0]) or ["a guard failed"])[0], _SAME)
+            words = (recompile_words(self.recompiles[0]) or ["a guard failed"])[0]
             known = _GUARDS.get(cause.guard or "")
-            if cause.guard == "expression" and ".size()" not in self.recompiles[0].failed_guards[0].text:
-                known = None
-            return (known[0] + self.example(), known[1]) if known else otherwise
+            return (known[0] + self.example(), known[1]) if known else (words, _SAME)
         if cause.first_call:
             return "only the first time", f"make the recorded calls in eager mode first ({_TRACED_AGAIN})"
         steps = advice(self.report, self.breaks[0])

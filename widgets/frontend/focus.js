@@ -164,7 +164,7 @@ function placed(focus, kept, whole) {
     const [[ax, ay], [bx, by]] = points.slice(-2);
     const x = leadsDown(arrow) ? bx + 8 : (ax + bx) / 2 - 3 * arrow.label.length - 2;
     labels.push(
-      s("text", { cls: "dyn-label", x, y: Math.min(leadsDown(arrow) ? by - 3 : ay, by) - 6, text: arrow.label }),
+      s("text", { cls: "dyn-label", x, y: leadsDown(arrow) ? to.y - 9 : Math.min(ay, by) - 6, text: arrow.label }),
     );
     right = Math.max(right, x + 6.5 * arrow.label.length);
   };

@@ -432,7 +432,7 @@ shape.h+ROW_GAP,copy(shape,left(col),top)},join=arrow=>{let[from,to]=[at.get(arr
 !to)return;let points=route(from,to,at.get(to.group)||to),path=arrow.path.cloneNode(!0);if(path.setAttribute("d",rounded(
 points,7)),Object.assign(path.dataset,{s:arrow.source,t:arrow.target}),arrows.push({...arrow,path}),!arrow.label)return;
 let[[ax,ay],[bx,by]]=points.slice(-2),x=leadsDown(arrow)?bx+8:(ax+bx)/2-3*arrow.label.length-2;labels.push(s("text",{cls:"\
-dyn-label",x,y:Math.min(leadsDown(arrow)?by-3:ay,by)-6,text:arrow.label})),right=Math.max(right,x+6.5*arrow.label.length)},
+dyn-label",x,y:leadsDown(arrow)?to.y-9:Math.min(ay,by)-6,text:arrow.label})),right=Math.max(right,x+6.5*arrow.label.length)},
 plain=(source,target)=>{let path=whole.querySelector(".dyn-arrow")?.cloneNode();path.setAttribute("class","dyn-arrow"),join(
 {path,source,target,kind:"",label:""})},standIn=(frame,id,title,col,y)=>{put(moreBox(id,frame.id,title),col,y),plain(frame.
 id,id)},place=(frame,col,y)=>{let{shape}=frame,{x,y:top}=put(shape,col,y);for(let box of frame.boxes)copy(box,box.x+x-shape.
