@@ -28,13 +28,13 @@ from dynascope.compiler.report import (
     Frame,
     Graph,
     InlinedFunction,
-    LateBackward,
     Later,
     Report,
     Source,
     Summary,
     label,
     plural,
+    seconds,
 )
 from dynascope.compiler.source.code import STATEMENTS, is_resume, user_name
 from dynascope.compiler.source.lines import (
@@ -92,11 +92,12 @@ class _ReportBuilder:
         self.checked: set[str] = set()
 
     def report(self) -> Report:
+        late: list[CompileRecord] = []  # of backward graphs alone
         for record in self.records.records:
             if record.recompile_text is not None and record.code is None:  # refused at the recompile limit, or cut off
                 record.code = self.records.code_like(record)
             if not (record.code or record.stack or record.graph_text):
-                self.late(record)
+                late += [record] if record.compile_id is not None and (record.output_codes or record.backward_metrics) else []
             elif record.code is None or not is_weakref_callback(record.code.name, record.code.file):
                 try:
                     self.add(record)
@@ -110,6 +111,7 @@ class _ReportBuilder:
         result.compile_time = self.compile_time()
         result.breaks = graphs.take_wrapper_breaks(result, self.breaks.breaks, self.wrappers)
         result.summary = summary(result)
+        self.late(late)
         for file in {f for record, _ in self.made for f in record.files | record.guarded_files}:
             file_lines(file)  # read now, so that it does not matter when somebody looks
             self.cell_of(file)
@@ -204,15 +206,16 @@ class _ReportBuilder:
         elif frame.parent is None and frame.name == "forward" and frame.qualname is not None:
             frame.name = frame.qualname.removesuffix(".forward")
 
-    def late(self, record: CompileRecord) -> None:
-        """Add a backward graph whose forward was compiled before the recording."""
-        if record.compile_id is not None and (record.output_codes or record.backward_metrics):
-            seconds = record.backward_metrics.get("inductor_compile_time_s")
-            hit = any("hit" in answers for answers in record.caches.values())
-            code = "\n\n".join(record.output_codes)
-            self.result.late_backwards.append(
-                LateBackward(compile_id=str(record.compile_id), seconds=seconds, code=code, from_cache=hit)
-            )
+    def late(self, records: list[CompileRecord]) -> None:
+        """Note the backward graphs whose forward was compiled before the recording, and count their time."""
+        if records:
+            times = [record.backward_metrics.get("inductor_compile_time_s") for record in records]
+            took = "" if None in times else f" in {seconds(sum(times))}"
+            graphs = plural(len(records), "backward graph")
+            self.result.notes.append(f"{graphs} compiled{took}: of code compiled before this recording.")
+            if self.result.compile_time is None:
+                total = self.result.summary.compile_seconds + sum(time or 0.0 for time in times)
+                self.result.summary.compile_seconds = round(total, 6)
 
     def add_cache_hit(self, event: CacheHit, by_code: dict[int | None, Frame]) -> None:
         """Add the frame of a version that was compiled before the recording, or of a function that ran eagerly.

@@ -6,9 +6,6 @@ the user's code, and leave nothing behind.
 Dynamo does not report cache hits, so a recording notes which compiled functions were called.  At its end, it looks up the code
 that Dynamo holds for those that it did not see compiled.  This code shows how many graphs and which resume functions there are,
 but not the reasons for graph breaks.
-
-Inductor compiles a backward graph at the first `.backward()`, perhaps in a later cell.  The recording that sees this compile
-adds the backward graph to the report of the forward, which is referenced only weakly.
 """
 
 from __future__ import annotations
@@ -19,7 +16,6 @@ import platform
 import sys
 import threading
 import time
-import weakref
 from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType, MethodType, TracebackType
 from typing import Any
@@ -38,48 +34,12 @@ from dynascope.compiler.builder.report_builder import build_report
 from dynascope.compiler.capture import torch_private
 from dynascope.compiler.capture.torch_private import caches, config, hook_installer, hooks, marks, translators
 from dynascope.compiler.capture.torch_private.hook_installer import code_info
-from dynascope.compiler.report import Report, plural
-from dynascope.compiler.report import seconds as seconds_text
+from dynascope.compiler.report import Report
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source import edited
 from dynascope.compiler.source.code import STATEMENTS, user_name
 from dynascope.compiler.source.lines import CellResolver, OldFunction
 from dynascope.compiler.source.origin import in_torch
-
-#: compile id -> (its generation, as in `caches.generation`; the report; id of the graph that waits for its backward)
-_pending: dict[str, tuple[object, weakref.ref[Report], str]] = {}
-
-
-def _remember_pending(report: Report) -> None:
-    """Remember which of a report's graphs wait for their backward."""
-    for graph in report.graphs:
-        if graph.backward == "pending":
-            compile_id = report.frame(graph.frame).compile_id
-            if compile_id is not None:
-                _pending[compile_id] = (caches.generation(), weakref.ref(report), graph.id)
-
-
-def _complete_earlier(report: Report) -> None:
-    """Add the late backward graphs of `report` to the reports of their forwards, and their time and a note to `report`."""
-    late, known = report.late_backwards, 0
-    for backward in late:
-        generation, reference, graph_id = _pending.pop(backward.compile_id, (None, None, ""))
-        # compile ids restart with torch._dynamo.reset(), so the same id in another generation is another graph
-        earlier = reference() if reference is not None and generation is caches.generation() else None
-        if earlier is None:
-            continue
-        graph = earlier.graph(graph_id)
-        graph.backward = "from cache" if backward.from_cache else "compiled"
-        graph.backend_code = "\n\n".join(filter(None, [graph.backend_code, backward.code])) or None
-        known += 1
-    if late:
-        seconds = sum(backward.seconds or 0.0 for backward in late)
-        took = "" if None in [backward.seconds for backward in late] else f" in {seconds_text(seconds)}"
-        whose = "now shown in an earlier report" if known == len(late) else "of code compiled before this recording"
-        whose += f", {known} of them now shown in an earlier report" if 0 < known < len(late) else ""
-        report.notes.append(f"{plural(len(late), 'backward graph')} compiled{took}: {whose}.")
-        if report.compile_time is None:
-            report.summary.compile_seconds = round(report.summary.compile_seconds + seconds, 6)
 
 
 def _cache_hits(
@@ -198,8 +158,6 @@ class Recording:
             self._at_end.close()
         self._ended = True
         self._report = self._build_report(error)
-        _complete_earlier(self._report)
-        _remember_pending(self._report)
         self.events = []  # frees their large texts
 
     def _cached(self) -> list[Event]:

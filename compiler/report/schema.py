@@ -323,15 +323,6 @@ class Source(Part, kw_only=True):
     regions: list[RegionLines] = []
 
 
-class LateBackward(Part, kw_only=True):
-    """A backward graph that was compiled in the recording, while its forward was compiled before the recording."""
-
-    compile_id: str
-    seconds: float | None = None
-    code: str = ""
-    from_cache: bool = False
-
-
 class Summary(Part, kw_only=True):
     """The counts of a report; `ignored` frames are not counted."""
 
@@ -393,7 +384,6 @@ class ReportData(LazyPart, kw_only=True):
     conditional_fix_set: FixSet | None = None
     #: remarks for the user, one sentence each
     notes: list[str] = []
-    late_backwards: list[LateBackward] = []
     #: number of log records that are unknown or damaged, by kind
     unread: dict[str, int] = {}
     #: source of the events: "live": a recording; "trace": TORCH_TRACE logs; "partial": a recording that was interrupted

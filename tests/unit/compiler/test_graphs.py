@@ -23,19 +23,8 @@ def test_a_backward_is_pending_until_it_is_compiled() -> None:
     assert [g.backward for g in first.report.graphs] == ["pending"]
     with observe() as second:
         loss.backward()
-    assert [g.backward for g in first.report.graphs] == ["compiled"]
-    assert "now shown in an earlier report" in second.report.notes[0]
-    torch._dynamo.reset()
-    unseen = compiled(torch.ones(3, 3, requires_grad=True))
-    recorded = torch.compile(lambda x: grows(x).tan(), backend="aot_eager")
-    with observe() as third:
-        loss = recorded(torch.ones(3, 3, requires_grad=True))
-    with observe() as fourth:
-        unseen.backward()
-        loss.backward()
-    assert [g.backward for g in third.report.graphs] == ["compiled"]
-    note = "2 backward graphs compiled: of code compiled before this recording, 1 of them now shown in an earlier report."
-    assert fourth.report.notes[0] == note  # the time of a backward that Inductor does not compile is unknown
+    # the time of a backward that Inductor does not compile is unknown
+    assert second.report.notes[0] == "1 backward graph compiled: of code compiled before this recording."
 
 
 def test_an_inner_compile_is_part_of_the_outer_graph() -> None:

@@ -82,15 +82,13 @@ def test_stages_of_a_graph_are_there() -> None:
     assert frame.compile_seconds is not None
 
 
-def test_a_backward_in_a_later_recording_belongs_to_its_forward() -> None:
+def test_a_backward_in_a_later_recording_is_noted_there() -> None:
     compiled = torch.compile(pieces)
     with observe() as first:
         loss = compiled(*arguments())
     assert {g.backward for g in first.report.graphs} == {"pending"}
     with observe() as second:
         loss.backward()
-    assert {g.backward for g in first.report.graphs} <= {"compiled", "from cache"}
-    assert all((g.backend_code or "").count("def call(") == 2 for g in first.report.graphs)
     assert second.report.summary.graphs == 0
     assert "2 backward graphs compiled" in second.report.notes[0]
 
@@ -99,7 +97,7 @@ def test_a_backward_in_the_same_recording() -> None:
     with observe() as recording:
         torch.compile(pieces)(*arguments()).backward()
     assert [g.backward for g in recording.report.graphs] == ["compiled", "compiled"]
-    assert recording.report.late_backwards == []
+    assert recording.report.notes == []
 
 
 def test_no_backend_stage_with_eager() -> None:
