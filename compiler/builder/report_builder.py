@@ -210,12 +210,12 @@ class _ReportBuilder:
         """Note the backward graphs whose forward was compiled before the recording, and count their time."""
         if records:
             times = [record.backward_metrics.get("inductor_compile_time_s") for record in records]
-            took = "" if None in times else f" in {seconds(sum(times))}"
+            total = sum(time or 0.0 for time in times)
+            took = "" if None in times else f" in {seconds(total)}"
             graphs = plural(len(records), "backward graph")
             self.result.notes.append(f"{graphs} compiled{took}: of code compiled before this recording.")
             if self.result.compile_time is None:
-                total = self.result.summary.compile_seconds + sum(time or 0.0 for time in times)
-                self.result.summary.compile_seconds = round(total, 6)
+                self.result.summary.compile_seconds = round(self.result.summary.compile_seconds + total, 6)
 
     def add_cache_hit(self, event: CacheHit, by_code: dict[int | None, Frame]) -> None:
         """Add the frame of a version that was compiled before the recording, or of a function that ran eagerly.
