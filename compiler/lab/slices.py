@@ -46,6 +46,7 @@ from dynascope.compiler.report import (
     Segment,
     SegmentKind,
 )
+from dynascope.compiler.report.overview import is_by_design
 
 #: names of the marks that `measure` puts around each call, each captured graph, and the final wait for the device
 CALL, GRAPH, DRAIN = "dynascope call", "dynascope graph", "dynascope wait"
@@ -588,6 +589,8 @@ def break_costs(calls: list[Call], report: Report, overhead: float = 0.0) -> lis
             continue
         skips = b.outcome == "skipped" and not any(h.outcome == "resumed" for h in b.hits)
         costs.append(_skipped(b.id, slices) if skips else _resumed(b.id, calls, slices, unprofiled))
+        if is_by_design(b):
+            costs[-1].ops_seconds = 0.0
     return sorted(costs, key=lambda c: (c.seconds is None, -(c.seconds or 0), -(c.eager_seconds or 0)))
 
 

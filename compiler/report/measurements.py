@@ -140,7 +140,8 @@ class BreakCost(Part, kw_only=True):
     method: CostMethod = "gap"
     #: number of calls that `seconds` is the median of
     calls: int = 0
-    #: time of the gap's eager ops: without the break they would still run, in a graph, at an unknown speed
+    #: time of the gap's eager ops: without the break they would still run, in a graph, at an unknown speed; 0 where torch
+    #: breaks on purpose, as at `backward`: they run eagerly all the same
     ops_seconds: float = 0.0
     #: if the break makes Dynamo skip a frame: how long this frame runs eagerly
     eager_seconds: float | None = None

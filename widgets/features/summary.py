@@ -14,7 +14,7 @@ from typing import TypedDict
 from typing_extensions import NotRequired
 
 from dynascope.compiler.report import Frame, Profile, Report, Summary, first_line, plural, seconds, time_text
-from dynascope.compiler.report.overview import causes, package
+from dynascope.compiler.report.overview import causes, is_by_design, package
 from dynascope.widgets.features.breaks import helpful, instead_of, sorted_breaks
 from dynascope.widgets.features.comparisons import CHECK
 from dynascope.widgets.features.fixes import copies, fix_row, fixed_counts, fixes_summary, how_to_apply
@@ -191,9 +191,9 @@ def recommendation(places: Places) -> Recommendation | None:
         said, id = [_first_words(dearer, report), action], dearer.breaks[0].id
     if profile is not None:
         if report.breaks and profile.is_worth_fixing:
-            said.append(f"removing all graph breaks {_gain(report, profile)}")
+            said.append(_gain(report, profile, "removing all graph breaks"))
         elif report.breaks and profile.shares:
-            said = [f"leave the graph breaks: removing all of them {_gain(report, profile)}", action if tried else ""]
+            said = [_gain(report, profile, "leave the graph breaks: removing all of them"), action if tried else ""]
         said.insert(2 if profile.is_worth_fixing else 1, _dominant(places, profile))
         if slower and _only_captures(report):
             said = [slower, *(said if words else said[1:])]
@@ -344,16 +344,21 @@ def _busy(profile: Profile) -> float:
     return min(1.0, profile.shares.get("device busy", 0.0) * max(1.0, slowed))
 
 
-def _gain(report: Report, profile: Profile) -> str:
-    """The most that removing all breaks gains, eager operations included.
+def _gain(report: Report, profile: Profile, words: str) -> str:
+    """The most that removing all breaks gains, eager operations included, but for torch's own, which are to stay.
 
-    If functions run eagerly because of them, what these call is entered one by one, and all time outside of graphs may go.
+    If functions run eagerly because of them, what these call is entered one by one, and all other time outside of graphs may
+    go.
     """
     spent, whole = profile.seconds_of_breaks, profile.call_seconds
+    own = {b.id for b in report.breaks if is_by_design(b)}
     if profile.is_worth_fixing and any(f.status == "skipped" and f.stopped_by for f in report.frames):
-        spent = max(spent, whole * sum(profile.shares.get(name, 0.0) for name in ("gaps", "lookups", "prologue")))
+        around = sum(profile.shares.get(name, 0.0) for name in ("gaps", "lookups", "prologue"))
+        stays = sum(s.duration for s in profile.segments if s.break_ in own) / (profile.profiled_seconds or whole)
+        spent = max(spent, whole * (around - stays))
     share = f"{spent / whole:.0%}" if spent >= 0.005 * whole else "under 1%" if spent else "nothing"
-    return f"gains at most {time_text(spent)} of the {time_text(whole)} that a call takes, {share}."
+    words += " but torch's own" if own else ""
+    return f"{words} gains at most {time_text(spent)} of the {time_text(whole)} that a call takes, {share}."
 
 
 def _dominant(places: Places, profile: Profile) -> str:

@@ -385,6 +385,16 @@ def test_breaks_that_cost_much_are_fixed_and_the_advice_says_what_that_gains() -
     assert found["more"][1].startswith("Compiled graphs take 60% of a call (gaps 40%)")
 
 
+def test_what_torch_runs_eagerly_on_purpose_is_no_gain() -> None:
+    report = profiled(model(breaks=12), 0.4)
+    assert report.profile is not None
+    report.frames[0].status, report.frames[0].stopped_by = "skipped", "b1"
+    report.breaks[0].explanation = "Dynamo does not support `Tensor.backward()`"
+    report.profile.segments[1].duration = 0.3  # of the break b0; 0.4 s are outside of graphs
+    report.profile.breaks = [BreakCost(break_="b1", seconds=0.06)]
+    assert "Removing all graph breaks but torch's own gains at most 0.10 s of the 1.00 s" in " ".join(advice(report)["more"])
+
+
 def test_what_was_tried_comes_after_a_cause_that_costs_more_than_it_gains() -> None:
     report = profiled(model(breaks=12), 0.4)
     scalars = [b.id for b in report.breaks if setting_in(b.hints)]
