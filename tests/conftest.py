@@ -23,7 +23,7 @@ FULL = (
     "graph.ipynb::", "break.ipynb::", "functions.ipynb::", "hatches.ipynb::", "recompiles.ipynb::", "time.ipynb::",
     "model.ipynb::", "ci.ipynb::", "ranks.ipynb::", "none.ipynb::", "go.ipynb::", "differ.ipynb::",
     "at_any_width[live", *(f"at_any_width[page-{name}" for name in (
-        "nested", "branch", "recompile", "helper", "big", "layers", "cached", "unfinished", "empty", "compile_time")),
+        "nested", "recompile", "big", "layers", "cached", "unfinished", "empty", "compile_time")),
     "test_graph_alone.py", "test_readme_pictures.py", "test_view_saved.py", "test_fixes_in_lab.py", "test_a_hundred_runs",
     "test_a_kernel_that_dies_while", "test_after_a_kernel_restart",
     "test_where_the_numbers_begin", "axe_finds_nothing_grave[dark]", "can_be_read[dark", "can_be_read[high-contrast-light",

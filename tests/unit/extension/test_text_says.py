@@ -178,31 +178,6 @@ def test_a_break_in_a_package_has_the_users_line_and_no_error_that_did_not_come(
     assert ["reached from", f"test_text_says.py:{line}", ""] in facts
 
 
-@pytest.mark.parametrize("fullgraph", [False, True])
-def test_no_place_to_make_it_and_no_flag_is_advised_for_a_sparse_tensor(fullgraph: bool) -> None:
-    said = text(sparse, fullgraph=fullgraph)
-    report = dynascope.last()
-    assert report is not None
-    steps = advice(report, report.breaks[0])
-    assert steps[0] == "No graph can have a sparse tensor: move what uses it out of the compiled code, or make it dense."
-    assert steps[0] in said
-    assert not any("fullgraph=False" in step or "creation" in step for step in steps)
-
-
-def test_a_wrong_name_of_a_setting_is_said_nowhere_but_in_the_compilers_own_text() -> None:
-    def step(x: torch.Tensor) -> torch.Tensor:
-        loss = (x * 2).sum()
-        loss.backward()  # type: ignore[no-untyped-call]
-        return loss
-
-    report = dynascope.explain(step, backend="eager")(torch.ones(3, requires_grad=True))
-    own = [part["body"] for part in view_model(report)["details"][report.breaks[0].id]["parts"] if part["key"] != "text"]
-    shown = " ".join([str(report), report.details(), *report.breaks[0].hints, str(own)])
-    assert "torch._dynamo.trace_autograd_ops" not in shown
-    if "trace_autograd_ops" in report.breaks[0].text:  # else this torch gives another hint
-        assert "torch._dynamo.config.trace_autograd_ops" in shown
-
-
 def test_what_made_a_break_an_error() -> None:
     assert "(stopped here, because of fullgraph=True)" in text(trying, fullgraph=True)
     assert "(stopped here, because of error_on_graph_break=True of this run)" in text(trying, error_on_graph_break=True)

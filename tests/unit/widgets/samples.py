@@ -238,30 +238,6 @@ def loop() -> Report:
     return report(LOOP, "block", breaks=[log, prints], frames=frames, graphs=graphs)
 
 
-BRANCH = (
-    "def f(x):\n    y = x * 2\n    if y.sum() > 0:\n        y = y.exp()\n    else:\n        y = y.neg()\n    return y + 1\n"
-)
-
-
-def branch() -> Report:
-    """A data-dependent `if`: one break, two resume functions."""
-    b = broken(
-        "b0", 3, "y.sum() > 0", "    if y.sum() > 0:", type="Data-dependent branching", gb_ids=["GB0170"],
-        explanation="Detected data-dependent branching (e.g. `if my_tensor.sum() > 0:`). "
-        "Dynamo does not support tracing dynamic control flow.",
-        hints=["Use `torch.cond` to express dynamic control flow."],
-        hits=[Hit(frame="f0", line=3, outcome="resumed", resumes=["f1", "f2"])],
-    )  # fmt: skip
-    frames = [frame("f0", "0/0", "f", 1, end_line=7, graph="g0")]
-    frames += [resumed(f"f{n}", "f0", "b0", 3, Resume(line=2 + 2 * n, locals=["y"]), end_line=7, graph=f"g{n}") for n in (1, 2)]
-    graphs = [
-        graph("g0", "f0", [("y", "operator.mul", 2), ("sum_1", "torch.sum", 3), ("gt", "operator.gt", 3)], break_="b0"),
-        graph("g1", "f1", [("y_1", "torch.exp", 4), ("add", "operator.add", 7)]),
-        graph("g2", "f2", [("y_1", "torch.neg", 6), ("add", "operator.add", 7)]),
-    ]
-    return report(BRANCH, "f", breaks=[b], frames=frames, graphs=graphs)
-
-
 def recompiled() -> Report:
     """The same function compiled again for another shape."""
     first = frame("f0", "0/0", "f", 1, end_line=2, graph="g0")
@@ -364,35 +340,6 @@ def alone() -> Report:
     assert second is not None
     second.compiled_seconds = second.speed_up = None
     return r
-
-
-def layers_alone() -> Report:
-    """A graph that is drawn folded, run on its own."""
-    r = layers()
-    r.graphs[0].run = alone_run(r.graphs[0])
-    for i, op in enumerate(r.graphs[0].run.ops):
-        op.seconds = 1e-6 * (1 + i % 12)
-    return r
-
-
-def helper_five_times() -> Report:
-    """A helper with one break, called five times: one break, six hits."""
-    text = f"def help(x):\n    {BREAK}\n    return x + 1\n\ndef f(x):\n" + "    x = help(x * 2)\n" * 5 + "    return x\n"
-    frames = [
-        frame("f0", "0/0", "f", 5, end_line=11, graph="g0"),
-        frame("f1", "1/0", "help", 1, end_line=3, parent="f0", called_from=6),
-        resumed("f2", "f1", "b0", 2, Resume(line=3, locals=["x"]), "help", code_name="help", graph="g1"),
-    ]
-    graphs = [graph("g0", "f0", [("mul", "operator.mul", 6)], break_="b0"), graph("g1", "f2", [("add", "operator.add", 3)])]
-    hits = [Hit(frame="f1", line=2, outcome="resumed", resumes=["f2"])]
-    for i in range(5):
-        id, after = "f0" if i == 0 else f"f{2 + i}", f"f{3 + i}"
-        hits.append(Hit(frame=id, line=6 + i, outcome="resumed", resumes=[after]))
-        end: dict[str, Any] = {"graph": f"g{2 + i}"} if i < 4 else {"status": "empty", "reason": "only returns"}
-        frames.append(resumed(after, id, "b0", 6 + i, Resume(line=6 + i, locals=[], stack=1), code_name="f", **end))
-        if i < 4:
-            graphs.append(graph(f"g{2 + i}", after, [("mul", "operator.mul", 7 + i)], break_="b0"))
-    return report(text, "f", frames=frames, graphs=graphs, breaks=[broken("b0", 2, function="help", hits=hits)])
 
 
 def big_graph(count: int = 10_000, source: str = "def f(x):\n    return deep(x)\n") -> Report:
@@ -583,8 +530,8 @@ def huge() -> Report:
 
 
 SAMPLES: dict[str, Callable[[], Report]] = {
-    "one": one_break, "fixed": fixed, "nested": nested, "loop": loop, "branch": branch, "recompile": recompiled,
-    "refused": refused, "many": many, "hostile": hostile, "helper": helper_five_times, "big": big_graph, "layers": layers,
-    "alone": alone, "layers_alone": layers_alone, "regions": regions, "cached": cached, "unfinished": unfinished,
+    "one": one_break, "fixed": fixed, "nested": nested, "loop": loop, "recompile": recompiled,
+    "refused": refused, "many": many, "hostile": hostile, "big": big_graph, "layers": layers,
+    "alone": alone, "regions": regions, "cached": cached, "unfinished": unfinished,
     "empty": empty, "model": model, "long_names": long_names,
 }  # fmt: skip

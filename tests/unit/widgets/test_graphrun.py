@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from samples import alone, layers_alone, one_break
+from samples import alone, one_break
 
 from dynascope.compiler.report import Graph, GraphRun, OpTime, Report
 from dynascope.widgets import view
@@ -58,17 +58,6 @@ def test_the_drawing_and_the_list_bear_the_times() -> None:
     assert all("time" not in n and "heat" not in n for n in plain["nodes"])
     assert [box[3] for box in body["picture"]["boxes"]] == [28, 40, 40, 28]
     assert "8 µs · 67%" in body["nodes"][2]["full"]
-
-
-def test_a_fold_is_as_hot_as_what_it_holds() -> None:
-    report = layers_alone()
-    body = part(report, "g0", "graph")
-    taken = {op.node: op.seconds for op in report.graphs[0].run.ops}  # type: ignore[union-attr]
-    folds = body["picture"]["folds"]
-    sums = [sum(taken.get(n["name"], 0) for n in body["nodes"][f["first"] : f["first"] + f["count"]]) for f in folds]
-    assert [f.get("heat", 0) for f in folds] == [round(100 * s / max(sums)) for s in sums]
-    assert "heat" not in folds[0]  # the inputs
-    assert body["picture"]["notes"][1] == "12 nodes · 78 µs"
 
 
 def test_the_part_before_and_after() -> None:

@@ -9,7 +9,6 @@ import torch
 from msgspec.structs import replace
 from samples import CELL, recompiled
 
-from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.report import (
     Constraint,
     Guard,
@@ -96,18 +95,6 @@ def test_the_tabs_of_a_frame() -> None:
     why = "its value changed between calls (automatic dynamic shapes); first used at In[3]:2 return x * n"
     assert again["symbols"][0] == ["s0 = n, 3 in this call", "only 3", why, ""]
     assert again["symbols"][1] == ["    n == 3 (Eq(s0, 3))", "one value", "In[3]:2 return x * n", ""]
-
-
-def test_a_symbol_of_mark_unbacked_is_not_said_to_depend_on_data_alone() -> None:
-    size = torch.ones(4)
-    torch._dynamo.decorators.mark_unbacked(size, 0)
-    with observe() as recording:
-        torch.compile(lambda x: x * 2, backend="eager")(size)
-    (symbol,) = recording.report.frames[0].symbols
-    assert symbol.dynamic == "data"
-    detail = view_model(recording.report)["details"]["f0"]
-    (row,) = next(part["body"] for part in detail["parts"] if part["key"] == "symbols")
-    assert row[2].startswith("depends on data, or marked (mark_unbacked)")
 
 
 def costly(lookups: float) -> Report:

@@ -97,11 +97,6 @@ def test_a_nested_break_is_drawn_once_where_it_stands() -> None:
     assert model["breaks"][0]["hits"] == 4
 
 
-def test_both_continuations_of_a_data_dependent_if_hang_from_its_break() -> None:
-    after = {a["target"] for a in split(SAMPLES["branch"]())["arrows"] if a["source"] == "b0"}
-    assert after == {"f1", "f2"}
-
-
 def test_what_stops_or_skips_comes_before_what_resumes_and_allowed_breaks_come_last() -> None:
     report = loop()
     assert [row["id"] for row in view_model(report)["breaks"]] == ["b1", "b0"]
