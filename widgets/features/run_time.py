@@ -168,15 +168,6 @@ def cost_facts(cost: BreakCost) -> list[list[str]]:
     )
 
 
-# -- what guards cost -------------------------------------------------------------------------------
-
-
-def guard_switches(profile: Profile) -> str:
-    """What torch documents against expensive guards; empty where they take at most a tenth of the call."""
-    costs = profile.guards
-    return _SWITCHES if costs is not None and costs.lookups > 0.1 * profile.median_seconds else ""
-
-
 # -- inputs -----------------------------------------------------------------------------------------
 
 
@@ -244,8 +235,9 @@ def run_time_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
         b = places.breaks[cost.break_]
         out += terminal.wrap(f"{places.at(b.file, b.line, b.cell)} {cost_words(cost)}", "    ")
     out += [f"    … and {len(profile.breaks) - most} more"] if len(profile.breaks) > most else []
-    if profile.guards is not None and (switches := guard_switches(profile)):
-        out += terminal.wrap(f"guards take {time_text(profile.guards.lookups)} a call: {switches}", "    ", 7)
+    costs = profile.guards
+    if costs is not None and costs.lookups > 0.1 * profile.median_seconds:
+        out += terminal.wrap(f"guards take {time_text(costs.lookups)} a call: {_SWITCHES}", "    ", 7)
     return out
 
 
