@@ -34,7 +34,7 @@ from dynascope.compiler.lab.fix.text_edits import edits_between
 from dynascope.compiler.lab.fix.trial import TookTooLong, Trials
 from dynascope.compiler.lab.fix.variations import Variation, recorded, tested_variations, variations
 from dynascope.compiler.lab.recorded_call import RecordedCall
-from dynascope.compiler.report import listed
+from dynascope.compiler.report import listed, plural
 from dynascope.compiler.source.lines import split_lines
 
 #: the backends with which `search` looks for breaks, and with which the changed program is verified
@@ -86,7 +86,7 @@ class Verification:
         """One sentence for the report, and one more if the unchanged program differs from eager."""
         others = " (or with the unchanged compiled program, where that differs from eager)" if self.differs else ""
         text = f"agrees with eager{others} on the recorded inputs"
-        text += f" and {self.variations} others" if self.variations else ""
+        text += f" and {plural(self.variations, 'other')}" if self.variations else ""
         text += f", {self.forced} of them with a condition forced" if self.forced else ""
         if self.rounding is not None:
             name, ours, eager = self.rounding

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import dynascope
+from dynascope.compiler.lab.fix.verification import Verification
 from dynascope.compiler.report import Report, time_text
 
 
@@ -130,3 +131,7 @@ def test_each_change_that_is_not_taken_says_truly_why(monkeypatch: pytest.Monkey
             taken = [f"not needed: “{title}” holds" for title in chosen]
             assert x.reason in (taken or ["the search was interrupted", "not verified: the search was interrupted"])
     assert ("is verified" in str(report)) <= bool(chosen)
+
+
+def test_one_other_input_is_one_other() -> None:
+    assert Verification(variations=1).words() == "agrees with eager on the recorded inputs and 1 other"
