@@ -151,12 +151,7 @@ class _ReportBuilder:
     def compile_time(self) -> CompileTime | None:
         """Where the time of the compiles went; None if it is unknown."""
         frames = {record.order: frame.id for record, frame in self.made}
-        unread = self.records.unread if self.result.origin == "trace" else Counter[str]()
-        found = compile_time(self.records, frames, unread)
-        if found is not None and found.unfinished and self.result.origin == "trace":
-            count, whose = plural(len(found.unfinished), "phase"), "its" if len(found.unfinished) == 1 else "their"
-            self.result.notes.append(f"{count} of the compiler began and did not end: {whose} time is not in the compile time")
-        return found
+        return compile_time(self.records, frames, self.records.unread if self.result.origin == "trace" else Counter[str]())
 
     def ignore_wrappers(self) -> None:
         """Mark the frames of wrappers around the user's functions as ignored, if nothing was compiled in them.

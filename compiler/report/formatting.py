@@ -74,14 +74,6 @@ def time_text(value: float) -> str:
     return f"{value * 1e3:.1f} ms" if value < 0.1 else seconds(value)
 
 
-def byte_text(count: int) -> str:
-    """A number of bytes as text: `512 bytes`, `2.1 KiB`, `25.0 MiB`."""
-    if count < 1024:
-        return plural(count, "byte")
-    power = min(4, (count.bit_length() - 1) // 10)
-    return f"{count / 1024**power:.1f} {'KMGT'[power - 1]}iB"
-
-
 def input_name(name: str) -> str:
     """The program's name of a graph's input: `layers.1.weight` for `l_self_modules_layers_modules_1_parameters_weight_`."""
     name = re.sub(r"^[lLgG]_(?:self_(?:modules_|parameters_|buffers_)?)?(\w+?)_$", r"\1", name)
