@@ -9,17 +9,13 @@ from __future__ import annotations
 
 import math
 import re
-import sys
-from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import Phase, example, given, note, settings
-from hypothesis import strategies as st
-
-sys.path.insert(0, str(Path(__file__).parent))
 from cell_maker import SETUP, CellMaker
 from example_counts import examples, some
+from hypothesis import Phase, example, given, note, settings
+from hypothesis import strategies as st
 from notebook import Notebook
 
 

@@ -89,24 +89,6 @@ def test_a_break_in_a_module_hook_is_told_at_the_hook() -> None:
     assert [(b.function, b.line) for b in report.breaks] == [("hook", hook.__code__.co_firstlineno + 1)]
 
 
-@pytest.mark.skipif(torch.__version__.startswith("2.9"), reason="2.9 names the caller's line only; see torch_versions.md")
-def test_a_break_in_a_generator_is_told_beside_what_it_led_to() -> None:
-    def f(x: torch.Tensor) -> Any:
-        def turns() -> Any:
-            yield x + 1
-            torch._dynamo.graph_break()
-            yield x + 2
-
-        return sum(turns())
-
-    report = explain(f, backend="eager")(torch.ones(2))
-    first = f.__code__.co_firstlineno
-    # what going on led to is another break in 2.13
-    assert (report.breaks[0].line - first, report.breaks[0].gb_ids, report.breaks[0].outcome) == (3, ["GB0025"], "skipped")
-    assert [(b.line - first, b.gb_ids, b.outcome) for b in report.breaks[1:]] in ([], [(2, ["GB0091"], "skipped")])
-    assert [f.name for f in report.frames if f.status == "skipped"] == ["f"]
-
-
 def test_a_break_over_several_lines_ends_where_it_ends() -> None:
     def f(x: torch.Tensor) -> torch.Tensor:
         x = x + 1

@@ -50,13 +50,6 @@ def decorated(x: torch.Tensor) -> torch.Tensor:
     return x * 2
 
 
-def recursive(x: torch.Tensor, n: int) -> torch.Tensor:
-    if n == 0:
-        torch._dynamo.graph_break()
-        return x
-    return recursive(x + n, n - 1) * 2
-
-
 class Block(torch.nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -141,17 +134,6 @@ def test_torchs_own_wrappers_are_nobodys_frames() -> None:
     assert [len(b.hits) for b in report.breaks] == [1]
 
 
-def test_a_sequential_of_torchs_own_class_is_named_and_its_wrapper_is_not_counted() -> None:
-    class Breaks(torch.nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            torch._dynamo.graph_break()
-            return x + 1
-
-    report = explain(torch.nn.Sequential(Breaks(), torch.nn.ReLU()), backend="eager")(torch.ones(2))
-    assert report.compiled == ["Sequential"]
-    assert all("external_utils" not in f.file for f in report.frames if f.status != "ignored")
-
-
 def test_an_optimizers_step_that_the_program_compiles_is_named() -> None:
     model = torch.nn.Linear(2, 2)
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
@@ -194,13 +176,6 @@ def test_branches_that_join_continue_the_frame_they_come_from() -> None:
     assert [(f.continues, f.break_) for f in report.frames] == [(None, None), ("f0", "b0"), ("f1", second), ("f0", "b0")]
     resumes = [[h.resumes for h in b.hits] for b in report.breaks]
     assert resumes == ([[["f1", "f3"]], [["f2"]]] if COLUMNS else [[["f1", "f3"], ["f2"]]])
-
-
-def test_of_a_function_that_calls_itself_the_frame_at_that_line_is_meant() -> None:
-    report = seen(lambda: torch.compile(recursive, backend="eager")(torch.ones(2), 2))
-    callers = [(f.kind, f.parent, f.continues) for f in report.frames]
-    assert callers[1:3] == [("function", "f0", None), ("function", "f1", None)]
-    assert callers[-1] == ("resume", "f1", "f1")
 
 
 def test_blocks_that_are_compiled_each_for_itself_do_not_call_each_other() -> None:

@@ -444,14 +444,3 @@ def test_a_mode_of_the_run_that_is_not_taken_over_is_told() -> None:
     report.settings["mode"] = "max-autotune"
     notes = report.run_graph("g0", calls=1).notes
     assert notes == ["compiled with the backend's default mode and options, not with those of the run"]
-
-
-@pytest.mark.parametrize(
-    ("function", "inputs"),
-    [
-        (lambda p, q: torch.nn.functional.binary_cross_entropy(p, q), (torch.rand(3), torch.rand(3))),
-        (lambda p: torch.multinomial(p, 2), (torch.rand(4),)),
-    ],
-)
-def test_probabilities_are_made_up(function: Any, inputs: tuple[Any, ...]) -> None:
-    assert explain(function, backend="eager")(*inputs).run_graph("g0", calls=1).notes == []

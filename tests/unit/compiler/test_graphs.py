@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 import torch.utils.checkpoint
 from observed import seen
@@ -34,25 +32,6 @@ def test_an_inner_compile_is_part_of_the_outer_graph() -> None:
 
     report = explain(lambda x: inner(x) + 1, backend="eager")(torch.ones(2))
     assert [g.ops for g in report.graphs] == [2]
-
-
-def test_checkpoint_and_cond_are_nodes_of_one_graph() -> None:
-    def inner(x: torch.Tensor) -> torch.Tensor:
-        return x.sin().cos()
-
-    def f(x: torch.Tensor) -> Any:
-        return torch.utils.checkpoint.checkpoint(inner, x, use_reentrant=False).sum()
-
-    report = seen(lambda: torch.compile(f, backend="aot_eager")(torch.ones(3, requires_grad=True)).backward())
-    assert [g.backward for g in report.graphs] == ["compiled"]
-    assert any("checkpoint" in n.target for n in report.graphs[0].nodes)
-
-    def choose(x: torch.Tensor) -> Any:
-        return torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x - 1, (x,))
-
-    report = explain(choose, backend="eager")(torch.ones(3))
-    assert (report.summary.graphs, report.summary.breaks) == (1, 0)
-    assert any(n.target.endswith("cond") for n in report.graphs[0].nodes)
 
 
 def test_a_stance_that_forces_eager_compiles_nothing() -> None:

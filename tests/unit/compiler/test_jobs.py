@@ -149,17 +149,6 @@ def test_compressed_logs_are_equal_whatever_their_names_and_damaged_ones_are_not
     assert [r.unread for r in report.ranks] == [{}, *[{"compressed file cut off or damaged": 1}] * 2, {}]
 
 
-def test_two_jobs_in_one_folder(tmp_path: Path) -> None:
-    folder = write_logs(tmp_path / "job", {rank: log(rank) for rank in range(3)})
-    newer = write_logs(folder / "again", {rank: log(rank, size=6) for rank in range(3)})
-    for file in newer.iterdir():
-        os.utime(file, (time.time() + 60, time.time() + 60))
-    report = load(folder)
-    assert report.alike
-    assert report.report_of(0).graphs[1].nodes[0].shape == [6, 8]
-    assert "several logs of the same rank" in report.notes[0]
-
-
 def test_a_folder_of_one_rank_is_an_ordinary_report(tmp_path: Path) -> None:
     folder = write_logs(tmp_path / "job", {0: log(0)})
     for other in ("rank_notes", "train_rank_1.log"):

@@ -52,15 +52,6 @@ def test_private_names_of_torch_stand_in_one_folder(root: Path) -> None:
     assert {name: names for name, names in using.items() if name not in inside} == {}
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["import torch._dynamo", "from torch._dynamo import exc", "torch._C.x", "f(torch.nn._x)", "getattr(f, '_torchdynamo_x')",
-     "from torch import _dynamo", "m.__dict__['_compiled_call_impl']"],
-)  # fmt: skip
-def test_the_search_finds_them(text: str) -> None:
-    assert list(private_names(ast.parse(text)))
-
-
 def test_what_this_torch_lacks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch_private, "missing", {})
     monkeypatch.delattr(torch._dynamo, "error_on_graph_break")

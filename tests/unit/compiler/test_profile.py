@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import queue
 import random
 import re
 import sys
@@ -94,24 +93,6 @@ def test_the_warning_names_the_line_of_the_call(more: dict[str, Any]) -> None:
         dynascope.explain(writes, backend="eager", check=True, **more)(torch.ones(2))
     found = [(w.filename, w.lineno) for w in warned if "open()" in str(w.message)]
     assert found == [(__file__, line)]
-
-
-def test_a_failure_of_the_repeated_call_is_said() -> None:
-    calls = queue.SimpleQueue[int]()
-
-    @torch.compiler.disable
-    def once() -> None:
-        calls.put(1)
-        if calls.qsize() > 1:
-            raise ValueError("only once")
-
-    def f(x: torch.Tensor) -> torch.Tensor:
-        once()
-        return x + 1
-
-    with pytest.warns(UserWarning, match="SimpleQueue"):
-        report = dynascope.explain(f, backend="eager", profile=2)(torch.ones(2))
-    assert "the call was not profiled: when repeated, it raised ValueError: only once" in report.notes
 
 
 # inside: these three must be reached where a note can be made of them

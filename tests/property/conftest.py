@@ -1,6 +1,0 @@
-"""Property tests import their generators from this folder."""
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))
