@@ -82,6 +82,7 @@ class CellRun:
         if display.view is not None and self.compiles:  # before any content: the details have switches only if this is set
             display.view.can_run_again = event_loop(self.shell) is not None
         run = self._pipeline(display)
+        display.so_far = lambda: run.report
         try:
             with Interrupts(), run:
                 return self._run(run)
@@ -89,6 +90,7 @@ class CellRun:
             tracebacks.show_trimmed(self.shell, error)
             raise
         finally:
+            display.so_far = None  # it holds the run, which may hold recorded calls with their tensors
             self._publish(run.report, display)
             self._save(run.report)
             if self._expected and not isinstance(sys.exc_info()[1], KeyboardInterrupt):

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -21,6 +23,8 @@ from dynascope.widgets.words import guarded
 
 #: seconds between two progress messages to the browser
 _PROGRESS_EVERY = 0.1
+#: seconds between two drawings of the report so far, and the share of the run's time that drawing may take
+_DRAW_EVERY, _DRAW_SHARE = 0.7, 0.05
 
 #: the live views of each cell, by its id, with the request that made them: the next request closes them
 _views: dict[str, tuple[str, list[Any]]] = {}
@@ -36,7 +40,10 @@ class Display:
         #: the displayed report: a rerun from the view replaces it
         self._shown: Any = None
         self._last_progress = 0.0
+        self._next_drawing = 0.0
         self._line = ProgressLine()
+        #: returns the report so far; set by the code that records the run
+        self.so_far: Callable[[], Report] | None = None
 
     def start(self) -> None:
         """Display the live view, before the code runs.  A rerun uses that of the first run."""
@@ -51,9 +58,10 @@ class Display:
         if self.view is not None:
             self.view.busy = True
             self.view.progress({"frames": 0, "graphs": 0, "seconds": 0.0})
+            self._next_drawing = time.monotonic() + _DRAW_EVERY
 
     def progress(self, state: dict[str, Any]) -> None:
-        """Send the progress to the browser, not too often; each stage after the run is sent.
+        """Send the progress to the browser and draw the report so far, neither too often; each stage after the run is sent.
 
         Without a view, a terminal shows the stages.
         """
@@ -64,6 +72,18 @@ class Display:
             return
         self._last_progress = now
         self.view.progress(state)
+        if self.so_far is not None and (now >= self._next_drawing or state.get("stage")):
+            guarded("The report so far", partial(self._draw, self.so_far), self._stop_drawing)
+            took = time.monotonic() - now
+            self._next_drawing = now + took + max(_DRAW_EVERY, took / _DRAW_SHARE)
+            self.so_far = None if state.get("stage") else self.so_far  # the code has run: its report grows no more
+
+    def _draw(self, so_far: Callable[[], Report]) -> None:
+        self.view.show(so_far())
+
+    def _stop_drawing(self, why: str) -> None:
+        """Stop drawing the report so far after an error; `finish` shows the whole report, or the error."""
+        self.so_far = None
 
     def finish(self, report: Report) -> None:
         """Show the finished report."""

@@ -1,4 +1,4 @@
-"""The live view over time: it counts while things compile, is interrupted, replaced, and left by its kernel."""
+"""The live view over time: it grows while things compile, is interrupted, replaced, and left by its kernel."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ long(torch.ones(4))"""
 OpenLab = Callable[..., LabPage]
 
 
-def test_the_view_counts_and_an_interrupt_leaves_a_correct_partial_report(open_lab: OpenLab) -> None:
+def test_the_view_grows_and_an_interrupt_leaves_a_correct_partial_report(open_lab: OpenLab) -> None:
     lab = open_lab([START, SLOW, LONG], width=1200, height=1000)
     lab.run(0)
     lab.run(1)
@@ -40,6 +40,13 @@ def test_the_view_counts_and_an_interrupt_leaves_a_correct_partial_report(open_l
     progress = root.locator(".dyn-progress")
     expect(progress).to_contain_text("compiling long")
     expect(progress).to_contain_text(re.compile(r"[1-9]\d* graph"), timeout=15_000)
+    # still running, and there is something to click already
+    root.locator(".dyn-split .dyn-k-break").first.click(timeout=15_000)
+    expect(root.locator(".dyn-detail")).to_contain_text("Graph break torch._dynamo.graph_break()")
+    assert progress.is_visible()
+    root.screenshot(path=lab.shot_path("lab-growing"))
+    before = root.locator(".dyn-brow").count()
+    expect(root.locator(".dyn-brow").nth(before)).to_be_visible(timeout=10_000)
     lab.interrupt()
     expect(progress).to_be_hidden(timeout=15_000)
     lab.wait_idle()
