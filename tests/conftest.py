@@ -25,7 +25,7 @@ FULL = (
     "at_any_width[live", *(f"at_any_width[page-{name}" for name in (
         "nested", "recompile", "big", "layers", "cached", "unfinished", "empty", "compile_time")),
     "test_graph_alone.py", "test_readme_pictures.py", "test_view_saved.py", "test_fixes_in_lab.py", "test_a_hundred_runs",
-    "test_a_kernel_that_dies_while", "test_after_a_kernel_restart",
+    "test_after_a_kernel_restart",
     "test_where_the_numbers_begin", "axe_finds_nothing_grave[dark]", "can_be_read[dark", "can_be_read[high-contrast-light",
     "what_is_around_it", "print_shows_all_of_it[r", "print_shows_all_of_it[l",
     "test_rank_children.py", "test_sharded_ranks", "under_the_users_own_torchrun",

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
-from pathlib import Path
 
 import nbformat
 import pytest
@@ -68,10 +67,3 @@ def test_run_time_picture(shown: LabPage) -> None:
     assert path.stat().st_size > 20_000
     if os.environ.get("DYNASCOPE_PICTURES"):
         shutil.copyfile(path, IMAGES / "run-time.png")
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_the_readme_shows_them(theme: str) -> None:
-    name = f"examples/images/view-{theme}.png"
-    assert name in Path(ROOT / "README.md").read_text(encoding="utf-8")
-    assert (ROOT / name).stat().st_size < 400_000

@@ -16,7 +16,6 @@ from browser.view_pages import Shown, grave_faults, sample
 from dynascope.widgets.model import view_model
 from dynascope.widgets.render.page import es_module, style_sheet, to_html
 from dynascope.widgets.render.static_output import static_html
-from dynascope.widgets.view import packed
 
 OpenPage = Callable[..., Shown]
 
@@ -169,31 +168,6 @@ def mount(page: Page | Frame, name: str, into: str = "body", names: str = "", **
     script = base64.b64encode(es_module().encode()).decode()
     content = json.loads(json.dumps(view_model(sample(name))))
     page.evaluate(MOUNT, [script, style_sheet(), content, traits, into, names])
-
-
-PACKED = """async ([script, packs]) => {
-  const module = await import('data:text/javascript;base64,' + script), heard = {};
-  const unpacked = text => ({ gzip: new DataView(Uint8Array.from(atob(text), c => c.charCodeAt(0)).buffer) });
-  const values = { content: unpacked(packs[0]), settings: {}, selected: '', busy: false, now: {}, status: {}, printed: [] };
-  const model = { get: k => values[k], set() {}, save_changes() {}, send() {}, off() {},
-    on: (k, f) => { (heard[k] ||= []).push(f); } };
-  const root = document.createElement('div'); document.body.append(root);
-  module.default.render({ model, el: root });
-  for (const pack of packs.slice(1)) {
-    values.content = unpacked(pack);
-    for (const act of heard['change:content']) act();
-  } }"""
-
-
-def test_a_compressed_model_is_drawn_and_the_newest_wins(chromium: Browser) -> None:
-    script = base64.b64encode(es_module().encode()).decode()
-    packs = [base64.b64encode(packed(view_model(sample(name)))["gzip"]).decode() for name in ("big", "many")]
-    page = chromium.new_page()
-    page.evaluate(PACKED, [script, packs])
-    expect(page.locator(".dyn-counts")).to_contain_text("100 graph breaks")
-    page.wait_for_timeout(300)  # the older one, which takes longer, would be drawn by now
-    expect(page.locator(".dyn-counts")).to_contain_text("100 graph breaks")
-    page.close()
 
 
 GROWS = """() => { const box = s => document.querySelector(s), places = { '.dyn-src': 300, '.dyn-pane': 200 };

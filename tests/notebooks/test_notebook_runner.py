@@ -12,7 +12,6 @@ import pytest
 from notebook_making import MIME, REPORT, Maker, cell, edit, make_notebook
 
 from dynascope.docs_tests import runner
-from dynascope.docs_tests.pages import Page
 from dynascope.docs_tests.runner import run_page
 
 
@@ -176,22 +175,6 @@ def test_update_stores_the_new_structure_and_no_times_addresses_or_widgets(store
     assert '"execution"' not in text
     notebook = nbformat.read(stored, as_version=4)
     assert notebook.cells[1].outputs[0].data[MIME]["breaks"][0]["type"] == "print"
-
-
-def test_a_display_that_a_later_cell_updates(make: Maker) -> None:
-    """nbclient remembers its index among the outputs, of which each text is one until they are merged."""
-    texts = [f"print({n}, file=sys.{stream}, flush=True)" for n, stream in enumerate(["stdout", "stderr"] * 3)]
-    first = "\n".join(["import sys", "from IPython.display import display", *texts, "shown = display('a', display_id=True)"])
-    assert run_page(make(first, "shown.update('b')")).ok
-
-
-def test_a_page_that_cannot_be_written_is_a_problem(stored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(page: Page) -> None:
-        raise PermissionError(13, "Permission denied", str(page.path))
-
-    monkeypatch.setattr(Page, "write", refuse)
-    [problem] = run_page(stored, update=True).problems
-    assert "cannot be written: Permission denied" in str(problem)
 
 
 def test_update_refuses_a_page_that_fails(stored: Path) -> None:

@@ -82,15 +82,6 @@ def test_a_function_that_autoreload_leaves_alone_stands_where_it_stands_now(shel
         assert module.f.__code__ is code
 
 
-def test_methods_of_one_name_are_not_confused(shell: Any, write: Write) -> None:
-    module = write(MODULE)
-    shell("net = edited_module.Net()")
-    shell.report("%compile net.forward(x)")
-    write(WITHOUT_A_LINE.replace("class Other:", "class Added:\n    def forward(self, x):\n        return x\n\nclass Other:"))
-    assert places(shell.report("%compile net.forward(x)")) == [(13, 'print("here", flush=True)')]
-    assert module.Net.forward.__code__.co_firstlineno == 9
-
-
 def test_a_function_that_was_edited_and_not_loaded_again_is_not_shown_with_other_lines(shell: Any, write: Write) -> None:
     module = write(MODULE)
     shell.report("%compile edited_module.g(x)")

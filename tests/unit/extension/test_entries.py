@@ -185,12 +185,6 @@ def test_own_and_magics_functions_come_in_the_order_of_their_calls(shell):
     assert inlined.notes == ["helper was left unchanged: it is decorated with @torch.compile."]
 
 
-def test_statements_beside_own_compiled_functions(shell):
-    sin = "y = torch.compile(torch.sin, backend='eager')(x)"
-    assert shell.report("%%compile", sin, "z = y + 1").compiled == ["sin", "the cell's statements"]
-    assert shell.report("%%compile", sin).compiled == ["sin"]
-
-
 def test_compiled_function_that_is_not_called(shell):
     report = shell.report("%%compile", *HELPER, *OWN)
     assert report.headline().startswith("nothing compiled: 0 graphs")

@@ -125,15 +125,6 @@ def test_the_statements_of_a_cell_are_fixed(shell: Any, monkeypatch: pytest.Monk
     assert shell.ns["z"].tolist() == [0, 8, 16]
 
 
-def test_statements_that_cannot_be_fixed(shell: Any) -> None:
-    """A function in the cell would be compiled instead of its statements."""
-    shell("import torch", "x = torch.ones(3)")
-    report = shell.report("%%compile --fix --backend eager", "y = x + 1", "while y.sum() < 100:", "    y = y * 2")
-    assert report.patch() == ""
-    [tried] = [x for x in report.fixes if x.title == "Loop with torch.while_loop"]
-    assert (tried.verdict, tried.reason[:35]) == ("refused", "the change defines a function, and ")
-
-
 def test_a_change_that_only_holds_for_the_recorded_values_of_a_cells_names(shell: Any) -> None:
     """It reads one name less, which is restored with the others."""
     shell("import torch", "x, n = torch.ones(3), torch.ones(3)")
@@ -231,18 +222,6 @@ def test_a_script_is_fixed(tmp_path: Path) -> None:
     script.write_text(SCRIPT)
     assert command("fix", "--apply", "script.py", cwd=tmp_path).returncode == 0
     assert script.read_text() == fixed
-
-
-def test_a_recompile_is_credited_to_the_change_that_removes_it_not_to_one_that_moves_it(shell: Any) -> None:
-    """Without its break, the function itself is compiled again for other sizes, and no longer its resume function."""
-    shell("import torch")
-    cell = ("def f(x):", "    print('start')", "    return x + 1", "for n in (3, 4, 5):", "    y = f(torch.ones(n))")
-    report = shell.report("%%compile --fix --fix-seconds 600 --backend eager", *cell)
-    assert {x.title: x.removes for x in report.fixes if x.chosen} == {
-        "Run print() after the graph": [report.breaks[0].id],
-        "Compile for all sizes and numbers at once": [r.frame for r in report.recompiles],
-    }
-    assert "1 of 1 graph break and 1 of 1 recompile can be fixed" in str(report)
 
 
 def test_what_was_not_tried_is_not_said_to_be_impossible(shell: Any) -> None:

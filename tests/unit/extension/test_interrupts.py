@@ -72,16 +72,6 @@ def test_nested_runs_and_an_error_of_the_users() -> None:
             interrupt()
             interruptible(done.append, "went on")
 
-    def inner_puts_back() -> None:
-        with Interrupts():
-            interruptible(inner)
-
-    def inner() -> None:
-        with Interrupts():
-            interrupt()
-            done.append("put back")
-        done.append("went on")
-
     def failing() -> None:
         with Interrupts():
             interrupt()
@@ -92,9 +82,6 @@ def test_nested_runs_and_an_error_of_the_users() -> None:
     with pytest.raises(ValueError, match="mine"):
         failing()
     assert done == []
-    with pytest.raises(KeyboardInterrupt):
-        inner_puts_back()
-    assert done == ["put back"]
     interruptible(lambda: None)
 
 

@@ -84,15 +84,6 @@ def test_traceback_has_the_users_frames_only(shell):
     assert shown == [f"Cell In[{shell.number}], line 5"]
 
 
-def test_chained_exceptions_are_trimmed_too(shell):
-    done = shell("%%compile", "def g(x):", "    try:", "        1 / 0", "    except ZeroDivisionError as e:",
-                 "        raise ValueError('no') from e", "g(x)")  # fmt: skip
-    assert "direct cause" in done.text
-    assert "dynascope" not in done.text
-    assert "magics.py" not in done.text
-    assert isinstance(done.error.__cause__, ZeroDivisionError)
-
-
 def test_compilers_error_keeps_its_type_and_the_report_is_there(shell):
     done = shell("%%compile --fullgraph", "def f(x):", "    torch._dynamo.graph_break()", "    return x", "f(x)")
     assert type(done.error).__module__ == "torch._dynamo.exc"

@@ -124,16 +124,6 @@ def test_no_part_of_a_large_text_takes_the_rest_with_it(
     assert ("Causes: " if fault != "overview" else "✂ graph break at model.py:8") in text
 
 
-def test_one_detail_takes_no_other_with_it(monkeypatch: pytest.MonkeyPatch, as_users_have_it: None) -> None:
-    monkeypatch.setattr("dynascope.widgets.model.FxDrawing", fail)
-    details = view_model(one_break())["details"]
-    parts = {part["key"]: part for part in details["g0"]["parts"]}
-    assert parts["graph"]["kind"] == "prose"
-    assert "RuntimeError: <script>" in parts["graph"]["body"]["text"][0]
-    assert parts["code"]["kind"] == "code"
-    assert details["b0"]["facts"]
-
-
 def test_where_nothing_can_be_drawn_the_view_says_so(monkeypatch: pytest.MonkeyPatch, as_users_have_it: None) -> None:
     monkeypatch.setattr("dynascope.widgets.model.Places", fail)
     model = view_model(one_break())

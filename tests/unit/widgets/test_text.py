@@ -7,7 +7,7 @@ import sys
 
 import pytest
 from msgspec.structs import replace
-from samples import SAMPLES, frame, loop, one_break, recompiled, refused
+from samples import SAMPLES, loop, one_break, recompiled, refused
 
 from dynascope.compiler.report import InputRun, Profile, Recompile, Report, Verdict
 from dynascope.compiler.report.comparison import parse_expectations
@@ -108,14 +108,6 @@ def test_the_details_have_the_whole_of_a_long_note() -> None:
     report = Report(notes=[note])
     assert "The eager one is right." not in str(report)
     assert "The eager one is right." in " ".join(report.details().split())
-
-
-def test_frames_and_limits_that_are_not_shown_are_counted() -> None:
-    frames = [frame(f"f{i}", f"{i}/0", f"f{i}", i + 1, status="skipped") for i in range(15)]
-    again = [Recompile(frame=f.id, of=None, refused_by="recompile_limit") for f in frames[:14]]
-    lines = Report(frames=frames, recompiles=again).details().splitlines()
-    assert "… and 3 more frames" in lines
-    assert "… and 2 more functions at the limit" in lines
 
 
 def test_records_and_hooks_that_gave_nothing_are_in_the_text_however_many_notes_there_are() -> None:
