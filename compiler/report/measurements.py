@@ -148,6 +148,11 @@ class BreakCost(Part, kw_only=True):
     #: how often a call runs into the break; 0 if the method is "eager frame"
     times: float = 0.0
 
+    @property
+    def most(self) -> float:
+        """The most that removing the break can gain: with the eager ops."""
+        return (self.seconds or 0.0) + self.ops_seconds + (self.eager_seconds or 0.0)
+
 
 class GuardCosts(Part, kw_only=True):
     """What guards cost a call."""
@@ -197,7 +202,7 @@ class Profile(Part, kw_only=True):
     @property
     def seconds_of_breaks(self) -> float:
         """All that a call spends between graphs because of breaks, with the eager ops: the most that removing them can gain."""
-        return sum((c.seconds or 0.0) + c.ops_seconds + (c.eager_seconds or 0.0) for c in self.breaks)
+        return sum(c.most for c in self.breaks)
 
     @property
     def call_seconds(self) -> float:

@@ -350,8 +350,8 @@ def _gain(report: Report, profile: Profile, words: str) -> str:
     If functions run eagerly because of them, what these call is entered one by one, and all other time outside of graphs may
     go.
     """
-    spent, whole = profile.seconds_of_breaks, profile.call_seconds
     own = {b.id for b in report.breaks if is_by_design(b)}
+    spent, whole = sum(c.most for c in profile.breaks if c.break_ not in own), profile.call_seconds
     if profile.is_worth_fixing and any(f.status == "skipped" and f.stopped_by for f in report.frames):
         around = sum(profile.shares.get(name, 0.0) for name in ("gaps", "lookups", "prologue"))
         stays = sum(s.duration for s in profile.segments if s.break_ in own) / (profile.profiled_seconds or whole)

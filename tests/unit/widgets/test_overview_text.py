@@ -393,6 +393,8 @@ def test_what_torch_runs_eagerly_on_purpose_is_no_gain() -> None:
     report.profile.segments[1].duration = 0.3  # of the break b0; 0.4 s are outside of graphs
     report.profile.breaks = [BreakCost(break_="b1", seconds=0.06)]
     assert "Removing all graph breaks but torch's own gains at most 0.10 s of the 1.00 s" in " ".join(advice(report)["more"])
+    report.frames[0].status, report.profile.breaks = "compiled", [BreakCost(break_="b0", seconds=0.3), *report.profile.breaks]
+    assert "Removing all graph breaks but torch's own gains at most 60.0 ms of the 1.00 s" in " ".join(advice(report)["more"])
 
 
 def test_what_was_tried_comes_after_a_cause_that_costs_more_than_it_gains() -> None:
