@@ -430,15 +430,6 @@ def test_what_the_backend_cannot_compile_is_told_and_the_rest_is_there() -> None
     assert run.ops
 
 
-@pytest.mark.parametrize(
-    ("asked", "expected"),
-    [("inductor", "inductor"), ("cudagraphs", "cudagraphs"), ("eager", "inductor"), ("aot_eager", "inductor"),
-     ("<function f>", "inductor"), (None, "inductor")],
-)  # fmt: skip
-def test_the_backend_of_the_run_unless_it_only_traces(asked: str | None, expected: str) -> None:
-    assert graph_run.default_backend({"backend": asked}) == expected
-
-
 def test_a_mode_of_the_run_that_is_not_taken_over_is_told() -> None:
     report = explain(mapped, backend="eager")(X)
     report.settings["mode"] = "max-autotune"

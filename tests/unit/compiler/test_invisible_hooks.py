@@ -6,7 +6,6 @@ That programs and backends see no difference is a property test (`tests/property
 from __future__ import annotations
 
 import contextlib
-import linecache
 import re
 import subprocess
 import sys
@@ -172,11 +171,6 @@ def test_what_cannot_be_watched_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="source"):
         hook_installer.watch(space["g"], None, before="observer(x)")
     assert space["f"](1) == 2
-    path.write_text("f = lambda x: x; g = f\n")
-    exec(compile("def f(x): return x + 1", str(path), "exec"), space)
-    linecache.checkcache(str(path))
-    with pytest.raises(ValueError, match="the source of f is not its definition"):
-        hook_installer.watch(space["f"], None, before="observer(x)")
 
 
 def test_a_changed_source_of_torch_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,34 +92,6 @@ def test_explaining_a_module_leaves_no_mark_on_it() -> None:
     assert set(vars(module)) == before
 
 
-def test_a_recording_knows_that_another_threads_measuring_left_it_blind() -> None:
-    entered, done = threading.Event(), threading.Event()
-
-    def measure() -> None:
-        with hook_installer.HOOKS.paused():
-            entered.set()
-            done.wait(20)
-
-    thread = threading.Thread(target=measure)
-    with observe() as before:
-        thread.start()
-        entered.wait(20)
-        with observe() as during:
-            torch.compile(grows, backend="eager")(torch.ones(3, 3))
-        with hook_installer.HOOKS.paused():  # another one; the hooks come back after the last
-            pass
-        assert not hook_installer.HOOKS._undo
-        done.set()
-        thread.join()
-        torch.compile(lambda x: grows(x) + 1, backend="eager")(torch.ones(3, 3))
-    assert [g.ops for g in before.report.graphs] == [4]
-    for recording in (before, during):
-        assert any("while another thread repeated calls" in note for note in recording.report.notes)
-    with observe() as after:
-        pass
-    assert after.report.notes == []
-
-
 def test_compiles_of_other_threads_are_named() -> None:
     def other() -> None:
         torch.compile(grows, backend="eager")(torch.ones(3, 3))

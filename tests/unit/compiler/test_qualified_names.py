@@ -5,9 +5,7 @@ from __future__ import annotations
 import torch
 
 import dynascope
-from dynascope.compiler.report import Frame, Report
 from dynascope.compiler.report.overview import call_tree
-from dynascope.widgets.features.places import Places
 
 
 class Block(torch.nn.Module):
@@ -27,13 +25,3 @@ def test_methods_are_named_with_their_class() -> None:
     assert {("function", "outer", "outer"), ("function", "forward", "Block.forward")} <= names
     assert ("resume", "forward", "Block.forward") in names
     assert [call.name for root in call_tree(report) for _, call in root.walk()] == ["outer", "Block.forward"]
-
-
-def test_a_view_without_the_class_in_its_source_takes_the_name_from_the_frame() -> None:
-    frame = Frame(
-        id="f0", compile_id="0/0", name="forward", code_name="forward", qualname="A.B.forward", file="m.py", line=3, end_line=9
-    )
-    places = Places(Report(frames=[frame]))
-    assert places.name(frame) == "A.B.forward"
-    assert places.function("forward", "m.py", 7) == "A.B.forward"
-    assert places.function("forward", "m.py", 10) == "forward"

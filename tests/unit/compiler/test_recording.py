@@ -307,28 +307,6 @@ def test_bytecode_is_kept_only_on_request() -> None:
     assert "RETURN_VALUE" in (report.frames[1].modified_bytecode or "")
 
 
-def test_a_log_that_the_user_asked_for_gets_every_record() -> None:
-    import logging
-
-    told: list[str] = []
-
-    class Log(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            told.append(next(iter(record.metadata)))  # type: ignore[attr-defined]
-
-    log = Log(logging.DEBUG)
-    torch._logging._internal.trace_log.addHandler(log)
-    try:
-        with observe() as recording:
-            torch.compile(broken, backend="eager", dynamic=True)(torch.ones(2))
-    finally:
-        torch._logging._internal.trace_log.removeHandler(log)
-    assert "chromium_event" in told
-    (size,) = recording.report.frames[0].symbols  # torch makes these records then, and interns the names of files
-    assert size.at is not None
-    assert (size.at.file, size.at.function) == (__file__, "broken")
-
-
 def test_progress_tells_what_is_compiled() -> None:
     told: list[dict[str, Any]] = []
     explain(broken, on_progress=told.append, backend="eager")(torch.ones(2))

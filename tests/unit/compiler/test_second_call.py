@@ -72,12 +72,6 @@ def test_a_break_that_only_the_second_call_meets_is_noted() -> None:
     ]
 
 
-def test_not_asked_for_is_unknown() -> None:
-    report = dynascope.explain(Cached(), backend="eager")(torch.ones(3))
-    assert first_only(report) == [None, None]
-    assert not any(note.startswith("second call") for note in report.notes)
-
-
 def test_looking_for_fixes_traces_the_calls_again() -> None:
     def f(x: torch.Tensor, seen: set[str] = set()) -> torch.Tensor:  # noqa: B006
         if not seen:

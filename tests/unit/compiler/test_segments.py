@@ -282,16 +282,6 @@ def test_kernels_stand_on_the_lane_of_their_device_with_the_graph_that_launched_
     assert profile.shares["device busy"] == pytest.approx((135 + 80) / 900)
 
 
-def test_waiting_inside_a_graph_is_waiting() -> None:
-    events = [*a_call(), event("cudaStreamSynchronize", 130, 150, "runtime", 5)]
-    (call,) = read_calls(events, one_break())
-    assert [(p.kind, p.start, p.end) for p in call.slices[3:6]] == [
-        ("graph", 120, 130),
-        ("wait", 130, 150),
-        ("graph", 150, 200),
-    ]
-
-
 def test_on_a_device_a_break_costs_what_the_device_stands_idle() -> None:
     (cost,) = profile_of(launched(300), one_break()).breaks
     assert cost.seconds == pytest.approx((780 - 300) * 1e-9)  # less than the 550 of the processor
