@@ -29,7 +29,7 @@ from IPython.core.error import UsageError
 
 from dynascope.cell.source import Cell
 from dynascope.cell.syntax import DEFINITIONS, FUNCTIONS, blocks, is_generator, is_string, located, own_statements
-from dynascope.cell.targets import NEVER_CALLED, is_never_called, resolve
+from dynascope.cell.targets import find_target, underlying
 from dynascope.compiler.capture.torch_private import caches, config, marks
 from dynascope.compiler.compiling import Region, parse_regions
 from dynascope.compiler.parsing import syntax_tree
@@ -91,7 +91,7 @@ class ActiveRegions:
             raise UsageError(f"{requested}: the cell has several definitions of this name: write one of {names}, or give lines")
         if not definitions:
             try:
-                value = resolve(requested.target, self.shell.user_ns)
+                value = find_target(requested.target, self.shell.user_ns)
             except LookupError as error:
                 raise UsageError(f"{requested}: {error}") from None
             self._add_object(requested, value)
@@ -106,17 +106,11 @@ class ActiveRegions:
     def _add_object(self, requested: Region, value: Any) -> None:
         import torch
 
-        value = marks.inner_function(value)
-        if isinstance(value, torch.nn.Module) or (isinstance(value, type) and issubclass(value, torch.nn.Module)):
-            if is_never_called(value):
-                raise UsageError(f"{requested}: it {NEVER_CALLED}")
-            value = value.forward
-        if isinstance(value, type):
-            raise UsageError(f"{requested}: it is a class; name one of its methods, {requested.target}.NAME")
+        value = underlying(marks.inner_function(value))
+        has_forward = isinstance(value, (torch.nn.Module, type))
+        value = value.forward if has_forward else value
         function = inspect.unwrap(value.__func__ if isinstance(value, MethodType) else value)
-        if not isinstance(function, FunctionType):
-            raise UsageError(f"{requested}: it is a {type(value).__name__}, not a Python function, method or nn.Module")
-        if not self._exchange_code(requested, function):
+        if not isinstance(function, FunctionType) or not self._exchange_code(requested, function):
             raise UsageError(f"{requested}: its source was not found; use dynascope.region in the code")
 
     def _exchange_code(self, requested: Region, function: FunctionType) -> bool:

@@ -401,19 +401,12 @@ def _use_raw_texts(shell: Any, fixes: FixSet, ran: str) -> None:
             raw = raw.rstrip("\n") + "\n"
             try:
                 text = with_edits(raw, edits)
-                text = _with_options(text, fixes) if file == ran else text
+                if file in with_dynamic and text.startswith("%%compile"):
+                    text = text.replace("\n", " --dynamic true\n", 1)
                 texts |= {file: text.rstrip("\n")} if text != raw else {}
             except NotApplicable:
                 continue
     fixes.cells = texts
-
-
-def _with_options(text: str, fixes: FixSet) -> str:
-    """The text of a cell; if the fixes need `dynamic=True`, with `--dynamic true` added to a `%%compile` on its first line."""
-    first, end, rest = text.partition("\n")
-    if fixes.settings.get("dynamic") is True and first.startswith("%%compile"):
-        first += " --dynamic true"
-    return first + end + rest
 
 
 def latest_fixed_cell(fixes: FixSet) -> tuple[str, list[str]] | None:

@@ -176,10 +176,6 @@ class Controller:
         try:
             with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
                 report.run_graph(id)
-        except KeyError:
-            view.message(f"there is no graph {id} in this report", "error")
-        except ValueError as error:
-            view.message(str(error), "error")
         except Exception as error:
             view.message(f"{id} could not be run on its own: {type(error).__name__}: {error}", "error")
         else:

@@ -71,7 +71,7 @@ def test_a_click_only_queues_and_can_be_taken_back(kernel: Clicks) -> None:
 def test_what_cannot_be_is_said(kernel: Clicks) -> None:
     view = click(kernel, "g9")
     kernel.loop.run()
-    assert "there is no graph g9" in view.status["text"]
+    assert "g9 could not be run on its own: KeyError" in view.status["text"]
     assert (view.status["kind"], view.busy) == ("error", False)
 
 
