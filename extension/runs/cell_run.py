@@ -32,6 +32,7 @@ from dynascope.cell.source import Cell
 from dynascope.cell.statements import CellStatements
 from dynascope.cell.syntax import bound_names, own_statements
 from dynascope.cell.targets import Definition, check_inputs, definitions, find_target, inputs_named, why_nothing_ran
+from dynascope.compiler import compiling
 from dynascope.compiler.capture.torch_private import marks
 from dynascope.compiler.driver import Run
 from dynascope.compiler.lab.fix.text_edits import NotApplicable, with_edits
@@ -251,7 +252,8 @@ class CompiledCell:
             look_up()
             value = cells.run_statements(self.shell, self.cell, after=look_up)
             self._note_uncalled(targets)
-            self._bind(targets.entry)
+            kept = {id(value): targets.entry(value) for value in self.namespace.values()}
+        self._bind(lambda value: kept.get(id(value)))  # after the targets have their own calls back
         return value
 
     def _note_uncalled(self, targets: NamedTargets) -> None:
@@ -329,7 +331,8 @@ class CompiledCell:
 
     def _bind(self, entry_of: Callable[[Any], Any]) -> None:
         """With `--keep`, bind the compiled entry points to the names of what they compile; a module is compiled in place."""
-        if not self.keep:
+        settings = self.run.settings
+        if not self.keep or settings is None:
             return
         import torch
 
@@ -339,11 +342,10 @@ class CompiledCell:
             entry = None if name.startswith("_") else entry_of(value)
             if entry is None:
                 continue
-            entry = unwatched(entry)
             if isinstance(value, torch.nn.Module):
-                marks.compiled_call(value)(entry)
+                marks.compile_in_place(value, lambda call: compiling.entry_point(call, settings))
             else:
-                self.namespace[name] = entry
+                self.namespace[name] = unwatched(entry)
 
 
 # -- earlier runs of the cell ----------------------------------------------------------------------

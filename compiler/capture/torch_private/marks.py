@@ -67,6 +67,15 @@ def compiled_call(module: Any) -> Callable[[Any], None]:
     return lambda call: put(attributes, _COMPILED_CALL, before if call is None else call)
 
 
+def compile_in_place(module: Any, compile: Callable[[Any], Any]) -> None:
+    """Compile the module's call as `nn.Module.compile` does: what is compiled must not itself go to the compiled call."""
+    call = getattr(module, "_call_impl", None)
+    if call is None:
+        note_missing("compiled modules", "no _call_impl: a module is not compiled in place")
+    else:
+        compiled_call(module)(compile(call))
+
+
 def mark_of(module: Any) -> Callable[[], None]:
     """A function that restores the present state of the attribute with which torch.compile marks a module."""
     attributes, name = getattr(module, "__dict__", {}), "_is_torch_compile"

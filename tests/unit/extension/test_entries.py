@@ -112,6 +112,14 @@ def test_keep_leaves_compiled_entry_points(shell):
     assert hasattr(shell.ns["f"], "_torchdynamo_orig_callable")
 
 
+@pytest.mark.parametrize("options", ["", " -f m"])
+def test_a_kept_module_is_compiled_in_place(shell, options):
+    shell.report(f"%%compile --keep{options}", *M, "m = M()", "m(x)")
+    with dynascope.observe() as run:
+        assert torch.equal(shell.ns["m"](torch.ones(5, 2)), torch.full((5, 2), 2.0))
+    assert run.report.summary.graphs == 1
+
+
 def test_users_objects_are_not_kept_alive(shell):
     import gc
     import weakref
