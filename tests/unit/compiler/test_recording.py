@@ -340,7 +340,7 @@ def test_compile_takes_the_missing_argument() -> None:
     ("settings", "words"),
     [
         ({"backend": "no_such"}, "unknown backend 'no_such'"),
-        ({"device": "cuda:99"}, "not available"),
+        ({"device": "cuda:99"}, "device 'cuda:99' cannot be used here: "),
         ({"device": "nonsense"}, "cannot be used here"),
         ({"mode": "max-autotune", "options": {"a": 1}}, "not both"),
         ({"mode": "max-autotune", "backend": "eager"}, "backend 'eager' ignores mode and options"),
