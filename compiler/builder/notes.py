@@ -20,11 +20,16 @@ from dynascope.compiler.source.lines import (
     file_lines,
     function_at,
     source_line,
+    try_around,
 )
-from dynascope.compiler.source.origin import in_torch, is_plumbing
+from dynascope.compiler.source.origin import in_torch, is_plumbing, is_users
 
 #: matches the line of Inductor's code that names the nodes of the graph that the next lines compute
 _SOURCE_NODES = re.compile(r"# Topologically Sorted Source Nodes: \[([^\]]*)\]")
+_NO_TRY = (
+    "compiled code runs a graph without it. Move the whole `try` into a function under torch.compiler.disable if it has to "
+    "catch such errors"
+)
 
 
 def annotate(report: Report, facts: RecordingFacts) -> None:
@@ -45,6 +50,7 @@ def annotate(report: Report, facts: RecordingFacts) -> None:
         annotate_error(report, facts.error, facts.cell_of, dynamo_texts.entries(facts.failed_operation))
     elif report.error is not None and facts.origin == "live":
         report.error.caught = True
+    annotate_tries(report, facts.cell_of)
 
 
 def annotate_backend_failures(report: Report) -> None:
@@ -83,6 +89,20 @@ def annotate_unknown_breaks(report: Report) -> None:
     if unknown:
         were = "1 graph break is" if unknown == 1 else f"{unknown} graph breaks are"
         report.notes.append(f"{were} known only from a resume function: no record gives the place and the reason")
+
+
+def annotate_tries(report: Report, cell_of: CellResolver) -> None:
+    """Note each `try` around operations of a graph: its `except` does not catch what they raise when the graph runs."""
+    error = report.error
+    escaped = _try_of(error.calls) if error is not None and error.in_graph else None
+    if error is not None and escaped is not None:
+        report.notes.insert(0, f"the `try` at {escaped} did not catch the {error.type}: {_NO_TRY}.")
+    nodes = (n for g in report.graphs for n in g.nodes if n.op.startswith("call_"))
+    places = dict.fromkeys((n.file, n.line) for n in nodes)
+    calls = (_entry(Location(file, line, ""), cell_of) for file, line in places if file is not None and line is not None)
+    for found in dict.fromkeys(_try_of([call]) for call in calls):
+        if found not in (None, escaped):
+            report.notes.append(f"the `try` at {found} does not catch errors of its operations in a graph: {_NO_TRY}.")
 
 
 def annotate_default_region(report: Report, settings: Settings) -> None:
@@ -162,3 +182,12 @@ def _of_inductor(report: Report, at: Location, within: Location) -> list[Locatio
     [(file, line)] = places
     name = (function_at(file, line) or ("", 0, 0))[0]
     return [Location(file, line, name.rpartition(".")[2])]
+
+
+def _try_of(calls: list[StackEntry]) -> str | None:
+    """The place of the innermost `try` around these calls, of the user's, that may catch what a running graph raises."""
+    for call in reversed(calls):
+        line = try_around(call.file, call.line) if is_users(call.file) else None
+        if line is not None:
+            return f"{label(call.file, call.cell)}:{line}"
+    return None

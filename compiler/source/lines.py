@@ -129,6 +129,8 @@ class _Parsed:
     lines: list[str]
     #: functions and classes as (name, first line, last line); a method's name includes its class
     functions: list[tuple[str, int, int]]
+    #: first and last line in each `try` whose `except` may catch what a running graph raises, outer ones first
+    tries: list[tuple[int, int]]
     #: expressions and statements of several lines: (line, column, end column) -> end line; columns are bytes
     ends: dict[tuple[int, int, int], int]
     #: loops, `with` and `try` statements as (keyword, first line, first line of the body, last line), outer ones first
@@ -141,6 +143,11 @@ _BLOCKS: dict[Any, str] = {
     (ast.Try, getattr(ast, "TryStar", ast.Try)): "try",
 }  # fmt: skip
 
+#: names of the errors that operations raise when they run, and of their bases
+_RAISED_BY_GRAPHS = frozenset(
+    ("BaseException", "Exception", "RuntimeError", "LinAlgError", "_LinAlgError", "IndexError", "AssertionError",
+     "OutOfMemoryError", "AcceleratorError")
+)  # fmt: skip
 _parsed_files: dict[str, _Parsed] = {}
 _MOST_PARSED = 256
 
@@ -156,7 +163,7 @@ def _parsed(file: str) -> _Parsed:
 
 
 def _parse(lines: list[str]) -> _Parsed:
-    parsed = _Parsed(lines, [], {}, [])
+    parsed = _Parsed(lines, [], [], {}, [])
     try:
         nodes = [n for n in ast.walk(syntax_tree("".join(lines))) if isinstance(n, (ast.expr, ast.stmt))]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -172,9 +179,22 @@ def _parse(lines: list[str]) -> _Parsed:
         for kind, keyword in _BLOCKS.items():
             if isinstance(n, kind):
                 parsed.blocks.append((keyword, n.lineno, n.body[0].lineno, end))
+        if isinstance(n, ast.Try) and any(map(_catches_running, n.handlers)):
+            parsed.tries.append((n.lineno, n.body[-1].end_lineno or n.lineno))
         if end > n.lineno:
             parsed.ends[n.lineno, n.col_offset, n.end_col_offset or 0] = end
     return parsed
+
+
+def _catches_running(handler: ast.ExceptHandler) -> bool:
+    """Whether the handler may catch what operations raise when they run; other errors are found in tracing."""
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return any(kind is None or ast.unparse(kind).rpartition(".")[2] in _RAISED_BY_GRAPHS for kind in kinds)
+
+
+def try_around(file: str, line: int) -> int | None:
+    """The line of the innermost `try` around a line that may catch what a running graph raises; None if there is none."""
+    return max((first for first, last in _parsed(file).tries if first < line <= last), default=None)
 
 
 def function_at(file: str, line: int) -> tuple[str, int, int] | None:

@@ -138,3 +138,35 @@ def test_an_error_of_a_running_graph_has_the_line_of_its_operation(function: Cal
     error, at = recording.report.error, line_of("# FAILS")
     assert error is not None
     assert (error.file, error.line, error.in_graph, error.calls[-1].function) == (__file__, at, True, "trying")
+    assert recording.report.notes[0].startswith(
+        f"the `try` at test_errors.py:{at - 1} did not catch the _LinAlgError: compiled"
+    )
+    assert len([note for note in recording.report.notes if "`try`" in note]) == 1
+
+
+def test_a_try_around_operations_of_a_graph_is_noted_before_it_is_missed() -> None:
+    def imports(x: torch.Tensor) -> torch.Tensor:
+        try:
+            import math
+
+            return x * math.pi
+        except ImportError:
+            return x
+
+    def ends(x: torch.Tensor) -> torch.Tensor:
+        try:
+            x = x + 1
+        finally:
+            x = x * 2
+        return x
+
+    def index(x: torch.Tensor) -> torch.Tensor:
+        try:
+            return x[x.long()]
+        except (KeyError, IndexError):
+            return x
+
+    for function, noted in ((imports, False), (ends, False), (breaking, False), (index, True), (trying, True)):
+        report = seen(lambda function=function: torch.compile(function, backend="eager")(torch.eye(2)))  # type: ignore[misc]
+        assert any("does not catch errors of its operations in a graph" in n for n in report.notes) is noted
+        assert report.error is None
