@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 import textwrap
@@ -11,6 +12,7 @@ from typing import Any, TextIO
 from dynascope.widgets.words import compiler_text, guarded
 
 _CODES = {"bold": "1", "soft": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
+_SENTENCES = re.compile(r"(?<=[.!?]) (?=[A-Z])")
 
 
 def is_open(stream: TextIO | None) -> bool:
@@ -63,10 +65,20 @@ class Terminal:
         return [self.paint(label, *styles) + first.lstrip(), *more] if first else []
 
     def wrap(self, text: str, indent: str, most: int = 2, *styles: str, under: str = "") -> list[str]:
-        """`text`, painted, wrapped and cut to `most` lines; `under`: the indent of all lines but the first, if different."""
+        """`text`, painted and wrapped to at most `most` lines; `under`: the indent of all lines but the first, if different.
+
+        If it is too long, whole sentences are dropped from the end; if what remains would fill no more than half the lines, the
+        text is cut instead.
+        """
+        sentences = _SENTENCES.split(" ".join(compiler_text(text, 2000).split()))
         under = under or indent or "  "  # if the first line is at the margin, the others are indented
-        lines = textwrap.wrap(
-            " ".join(compiler_text(text, 2000).split()), self.width, initial_indent=indent, subsequent_indent=under,
-            break_on_hyphens=False, max_lines=most, placeholder=" …",
-        )  # fmt: skip
+        wrapper = textwrap.TextWrapper(self.width, initial_indent=indent, subsequent_indent=under, break_on_hyphens=False)
+        for count in range(len(sentences), 0, -1):
+            whole = count == len(sentences)
+            lines = wrapper.wrap(" ".join(sentences[:count]) + ("" if whole else " …"))
+            if len(lines) <= most and (whole or 2 * len(lines) > most):
+                break
+        else:
+            wrapper.max_lines, wrapper.placeholder = most, " …"
+            lines = wrapper.wrap(" ".join(sentences))
         return [self.paint(line, *styles) for line in lines]
