@@ -234,12 +234,13 @@ def outcome(report: Report, setting: str, ids: Container[str | None]) -> tuple[b
         reason = next((fix.reason for fix in fixes if fix.reason), "")
         return None, "the compiler's hint, not tried" + (f": {reason.removeprefix('not verified: ')}" if reason else "")
     if trial.error is not None:
-        return False, f"`{setting} = True` was tried: it ends in {compiler_text(trial.error, 160)}"
+        return False, f"`{setting} = True` was tried, and is no help: it ends in {compiler_text(trial.error, 160)}"
     best, after = helpful(trials[: trials.index(trial)])[-1], plural(trial.breaks or 0, "graph break")
     if not trial.is_better_than(best) or (trial.breaks or 0) >= (best.breaks or 0):  # breaks that only move are no help
         more = (trial.skipped or 0) > (best.skipped or 0)
-        eager = [f" and {plural(t.skipped or 0, 'eager frame')}" if more else "" for t in (trial, best)]
-        return False, f"`{setting} = True` was tried: {after}{eager[0]} with it, {best.breaks}{eager[1]} without"
+        ran = f"{trial.skipped} {'frame that runs' if trial.skipped == 1 else 'frames that run'} eagerly"
+        with_it, without = (f" and {ran}", f" and {best.skipped or 0}") if more else ("", "")
+        return False, f"`{setting} = True` was tried, and is no help: {after}{with_it} with it, {best.breaks}{without} without"
     became = "becomes" if best.breaks == 1 else "become"
     return True, f"tried when the calls are repeated: {best.breaks} {became} {after}"
 

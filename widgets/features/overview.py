@@ -202,7 +202,7 @@ class CauseWords:
             known = _GUARDS.get(cause.guard or "")
             return (known[0] + self.example(), known[1]) if known else (words, _SAME)
         if cause.first_call:
-            return "only the first time", f"make the recorded calls in eager mode first ({_TRACED_AGAIN})"
+            return "only when first traced", f"make the recorded calls in eager mode first ({_TRACED_AGAIN})"
         steps = advice(self.report, self.breaks[0])
         if cause.by_design:
             return "torch's own breaks, for training", steps[0]

@@ -119,7 +119,7 @@ def verdict_words(profile: Profile) -> str:
     elif v.payback == "no gain":
         words += "compiling changes next to nothing"
     elif v.payback == "unclear":
-        words += "which is faster is unclear, as the times of both vary by more than that"
+        words += "which is faster is unclear, as the times vary by more than that"
     else:
         words += f"{v.eager_seconds / v.compiled_seconds:.2f} times as fast"
     if v.payback_calls is not None:
@@ -203,7 +203,7 @@ def input_words(run: InputRun) -> str:
     elif run.payback == "compile time unknown":
         words += ": after how many calls it pays back is unknown"
     elif run.payback == "unclear":
-        words += ": whether it pays back is unclear, as the times of both vary by more than that"
+        words += ": whether it pays back is unclear, as the times vary by more than that"
     elif run.payback is not None:
         words += ": never pays back"
     return words

@@ -183,7 +183,8 @@ def recommendation(places: Places) -> Recommendation | None:
         return None
     hinted = [one for one in words if one.cause.setting is not None]
     untried = [one for one in hinted if one.outcome()[0] is None]
-    tried = _fixes(report) or _trial(report)
+    fixes = _fixes(report)
+    tried = fixes or _trial(report)
     action, id = tried or _cause(words, untried, report)
     said = [action]
     dearer = _dearer(words, report) if tried and report.fix_set is None else None
@@ -193,7 +194,8 @@ def recommendation(places: Places) -> Recommendation | None:
         if report.breaks and profile.is_worth_fixing:
             said.append(_gain(report, profile, "removing all graph breaks"))
         elif report.breaks and profile.shares:
-            said = [_gain(report, profile, "leave the graph breaks: removing all of them"), action if tried else ""]
+            said = [_gain(report, profile, "leave the graph breaks: removing all of them"), fixes[0] if fixes else ""]
+            id = id if fixes else words[0].breaks[0].id
         said.insert(2 if profile.is_worth_fixing else 1, _dominant(places, profile))
         if slower and _only_captures(report):
             said = [slower, *(said if words else said[1:])]
@@ -325,7 +327,8 @@ def _only_captures(report: Report) -> bool:
 def _slower(report: Report, profile: Profile) -> str:
     """That compiled code is slower than eager code, and why if that is known; "" if it is not slower."""
     v, times = profile.verdict, verdict_words(profile)
-    if v.payback != "slower" or v.eager_seconds is None or v.compiled_seconds is None:
+    told = ("slower", "unclear", "no gain") if _only_captures(report) else ("slower",)
+    if v.payback not in told or v.eager_seconds is None or v.compiled_seconds is None:
         return ""
     if _only_captures(report):
         backend = report.settings["backend"]
@@ -350,15 +353,17 @@ def _gain(report: Report, profile: Profile, words: str) -> str:
     If functions run eagerly because of them, what these call is entered one by one, and all other time outside of graphs may
     go.
     """
-    own = {b.id for b in report.breaks if is_by_design(b)}
+    own = {b.id: b.source.strip() for b in report.breaks if is_by_design(b)}
+    at_most = ""
     spent, whole = sum(c.most for c in profile.breaks if c.break_ not in own), profile.call_seconds
     if profile.is_worth_fixing and any(f.status == "skipped" and f.stopped_by for f in report.frames):
         around = sum(profile.shares.get(name, 0.0) for name in ("gaps", "lookups", "prologue"))
         stays = sum(s.duration for s in profile.segments if s.break_ in own) / (profile.profiled_seconds or whole)
-        spent = max(spent, whole * (around - stays))
+        if whole * (around - stays) > spent:
+            spent, at_most = whole * (around - stays), ": all that is not in graphs"
     share = f"{spent / whole:.0%}" if spent >= 0.005 * whole else "under 1%" if spent else "nothing"
-    words += " but torch's own" if own else ""
-    return f"{words} gains at most {time_text(spent)} of the {time_text(whole)} that a call takes, {share}."
+    words += f" but torch's own (`{shorten(next(iter(own.values())), 40)}`)" if own else ""
+    return f"{words} gains at most {time_text(spent)} of the {time_text(whole)} that a call takes, {share}{at_most}."
 
 
 def _dominant(places: Places, profile: Profile) -> str:
@@ -390,7 +395,7 @@ def _dominant(places: Places, profile: Profile) -> str:
         kernels, ops = ((_kernel(s.label), s.duration) for s in ran), ((o.name, o.seconds) for s in ran for o in s.ops)
         words += f", graph {number} alone {part * spent / whole:.0%}" + (f" (`{places.name(frame)}`)" if frame else "")
         dearest = [f"`{op}` {time_text(seconds)}" for op, seconds in _summed(kernels if busy >= _BUSY else ops)[:3]]
-        words += f"; dearest in it: {', '.join(dearest)}" if dearest else ""
+        words += f"; its slowest operations: {', '.join(dearest)}" if dearest else ""
     return f"{words}."
 
 

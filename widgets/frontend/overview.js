@@ -218,7 +218,7 @@ export function overviewView(select, enter) {
     causesTitle.title = shown.measured ? "the most costly first; recompiles last" : "";
     causes.replaceChildren(...shown.causes.map((cause, n) => causeNode(cause, n + 1, n < OPEN, select)));
     if (!shown.causes.length) causes.replaceChildren(h("p", { cls: "dyn-eager", text: "none" }));
-    key.textContent = measured ? "bar: share of a call's time" : "bar: share of the captured operations";
+    key.textContent = measured ? "bar: time of a call, the longest full" : "bar: share of the captured operations";
     drawCalls();
   }
 

@@ -392,24 +392,24 @@ n-mixed",owners.size>1&&owners.has("own"));let[one,another]=new Set(places.map((
 {own:" · all in your code",model:` · all in ${shown.library}`}[one]||"";causesTitle.textContent=`Causes · ${shown.causes.
 length}${where}`,causesTitle.title=shown.measured?"the most costly first; recompiles last":"",causes.replaceChildren(...shown.
 causes.map((cause,n)=>causeNode(cause,n+1,n<OPEN,select))),shown.causes.length||causes.replaceChildren(h("p",{cls:"dyn-e\
-ager",text:"none"})),key.textContent=measured?"bar: share of a call's time":"bar: share of the captured operations",drawCalls()}
-function highlight(id){if(selected=id,!shown)return()=>{};let{calls}=shown,at=calls.findIndex(row3=>row3.ids.includes(id)&&
-!(row3.folded&&row3.ids.length>40));for(let n=at,depth=calls[at]?.depth;n>=0&&depth>0;n--)calls[n].depth>=depth||(depth=
-calls[n].depth,open.has(n)||(open.add(n),rows.delete(at)));at>=0&&!rows.has(at)&&drawCalls();let row2=rows.get(at);markSelected(
-row2?[row2]:[]),row2&&stop!==at&&!grid.contains(document.activeElement)&&(rows.get(stop)?.setAttribute("tabindex","-1"),
-row2.setAttribute("tabindex","0"),stop=at);let chosen=shown.causes.flatMap(cause=>cause.places).filter(place=>place.ids.
-includes(id)),ids=new Set(chosen.map(place=>place.id)),pressed=[...causes.querySelectorAll(".dyn-spot")].filter(place=>ids.
-has(place.dataset.id||""));return markPressed(pressed),()=>{reveal(grid,row2,!0);let top=grid.getBoundingClientRect().top,
-cut=[...grid.children].find(other=>other.getBoundingClientRect().bottom>top+1);row2&&cut&&(grid.scrollTop+=Math.min(0,cut.
-getBoundingClientRect().top-top))}}return grid.addEventListener("click",event=>{let row2=closest(event,".dyn-call");if(!shown||
-!row2)return;let at=Number(row2.dataset.at);go(at),closest(event,".dyn-twist")||!shown.calls[at].place?hasBelow(at)&&toggle(
-at,!open.has(at)):select(shown.calls[at].id)}),grid.addEventListener("keydown",event=>{let row2=closest(event,".dyn-call");
-if(!shown||!row2||event.altKey||event.ctrlKey||event.metaKey)return;let{calls}=shown,at=Number(row2.dataset.at),all=[...rows.
-keys()],place=all.indexOf(at),moves={ArrowDown:all[place+1],ArrowUp:all[place-1],Home:all[0],End:all[all.length-1]};if(event.
-key in moves)go(moves[event.key]??at);else if(event.key==="ArrowRight"&&hasBelow(at))open.has(at)?go(all[place+1]):toggle(
-at,!0);else if(event.key==="ArrowLeft")open.has(at)&&hasBelow(at)?toggle(at,!1):go(all.slice(0,place).findLast(n=>calls[n].
-depth<calls[at].depth)??at);else if(event.key==="Enter"||event.key===" ")select(calls[at].id),event.key==="Enter"&&enter();else if(event.
-key!=="ArrowRight")return;handled(event)}),{node,draw,highlight:(_,id)=>highlight(id)}}var AFTER=3,MOST=14,NEIGHBOURS=5,COLUMN_GAP=50,ROW_GAP=46,MARGIN=14,TURN=20,MORE={w:172,h:30};function framesOf(picture2){
+ager",text:"none"})),key.textContent=measured?"bar: time of a call, the longest full":"bar: share of the captured operat\
+ions",drawCalls()}function highlight(id){if(selected=id,!shown)return()=>{};let{calls}=shown,at=calls.findIndex(row3=>row3.
+ids.includes(id)&&!(row3.folded&&row3.ids.length>40));for(let n=at,depth=calls[at]?.depth;n>=0&&depth>0;n--)calls[n].depth>=
+depth||(depth=calls[n].depth,open.has(n)||(open.add(n),rows.delete(at)));at>=0&&!rows.has(at)&&drawCalls();let row2=rows.
+get(at);markSelected(row2?[row2]:[]),row2&&stop!==at&&!grid.contains(document.activeElement)&&(rows.get(stop)?.setAttribute(
+"tabindex","-1"),row2.setAttribute("tabindex","0"),stop=at);let chosen=shown.causes.flatMap(cause=>cause.places).filter(
+place=>place.ids.includes(id)),ids=new Set(chosen.map(place=>place.id)),pressed=[...causes.querySelectorAll(".dyn-spot")].
+filter(place=>ids.has(place.dataset.id||""));return markPressed(pressed),()=>{reveal(grid,row2,!0);let top=grid.getBoundingClientRect().
+top,cut=[...grid.children].find(other=>other.getBoundingClientRect().bottom>top+1);row2&&cut&&(grid.scrollTop+=Math.min(
+0,cut.getBoundingClientRect().top-top))}}return grid.addEventListener("click",event=>{let row2=closest(event,".dyn-call");
+if(!shown||!row2)return;let at=Number(row2.dataset.at);go(at),closest(event,".dyn-twist")||!shown.calls[at].place?hasBelow(
+at)&&toggle(at,!open.has(at)):select(shown.calls[at].id)}),grid.addEventListener("keydown",event=>{let row2=closest(event,
+".dyn-call");if(!shown||!row2||event.altKey||event.ctrlKey||event.metaKey)return;let{calls}=shown,at=Number(row2.dataset.
+at),all=[...rows.keys()],place=all.indexOf(at),moves={ArrowDown:all[place+1],ArrowUp:all[place-1],Home:all[0],End:all[all.
+length-1]};if(event.key in moves)go(moves[event.key]??at);else if(event.key==="ArrowRight"&&hasBelow(at))open.has(at)?go(
+all[place+1]):toggle(at,!0);else if(event.key==="ArrowLeft")open.has(at)&&hasBelow(at)?toggle(at,!1):go(all.slice(0,place).
+findLast(n=>calls[n].depth<calls[at].depth)??at);else if(event.key==="Enter"||event.key===" ")select(calls[at].id),event.
+key==="Enter"&&enter();else if(event.key!=="ArrowRight")return;handled(event)}),{node,draw,highlight:(_,id)=>highlight(id)}}var AFTER=3,MOST=14,NEIGHBOURS=5,COLUMN_GAP=50,ROW_GAP=46,MARGIN=14,TURN=20,MORE={w:172,h:30};function framesOf(picture2){
 let frames=new Map,frameOf=shape=>({id:shape.id,shape,boxes:[],into:[],out:[]}),stand=picture2.shapes.filter(({group})=>!group);
 for(let shape of stand)frames.set(shape.id,frameOf(shape));let owner=new Map;for(let shape of picture2.shapes){let frame=frames.
 get(shape.group||shape.id);shape.group&&frame.boxes.push(shape);for(let id of[shape.id,...shape.contents])owner.set(id,frame)}

@@ -248,11 +248,11 @@ def test_what_only_the_first_call_has_is_a_cause_of_its_own() -> None:
     for b in report.breaks[:2]:
         b.first_call_only = True
     first, rest = shown(report)["causes"][1], shown(report)["causes"][0]
-    assert (first["title"], len(first["places"]), len(rest["places"])) == ("only the first time", 2, 4)
+    assert (first["title"], len(first["places"]), len(rest["places"])) == ("only when first traced", 2, 4)
     assert first["fix"] == "make the recorded calls in eager mode first (tried: gone when the calls are repeated)"
     for b in report.breaks:
         b.first_call_only = True
-    assert "only the first time: make the recorded calls in eager mode first" in advice(report)["first"]
+    assert "only when first traced: make the recorded calls in eager mode first" in advice(report)["first"]
 
 
 @pytest.mark.parametrize("width", [60, 100])
@@ -293,11 +293,11 @@ def test_what_a_trace_has_tried_is_first_with_what_is_left_after_it() -> None:
         (Trial(settings={SCALARS: True}, breaks=13), "13 graph breaks with it, 12 without"),
         (
             Trial(settings={SCALARS: True}, breaks=11, skipped=4),
-            "11 graph breaks and 4 eager frames with it, 12 and 2 eager frames without",
+            "11 graph breaks and 4 frames that run eagerly with it, 12 and 2 without",
         ),
         (
             Trial(settings={SCALARS: True}, breaks=11, skipped=3, graphs=18),
-            "11 graph breaks and 3 eager frames with it, 12 and 2 eager frames without",
+            "11 graph breaks and 3 frames that run eagerly with it, 12 and 2 without",
         ),
         (Trial(settings={SCALARS: True}, breaks=12, removes=["b9"]), "12 graph breaks with it, 12 without"),
     ],
@@ -307,7 +307,7 @@ def test_a_hint_that_did_harm_when_it_was_tried_is_not_followed(trial: Trial, wo
     report.trials = [Trial(breaks=12, skipped=2, graphs=20), trial]
     found = advice(report)
     assert found["first"].startswith("at model.py:8 in Block0.forward (zoo)")
-    assert f"The compiler's hint `capture_scalar_outputs = True` was tried: {words}." in found["more"]
+    assert f"The compiler's hint `capture_scalar_outputs = True` was tried, and is no help: {words}." in found["more"]
     assert "Keep the value" not in found["first"]
     (cause,) = [cause for cause in shown(report)["causes"] if "capture_scalar_outputs" in cause["fix"]]
     assert cause["fix"].startswith("keep the value in a tensor, or read it outside")
@@ -333,7 +333,7 @@ def test_breaks_that_cost_next_to_nothing_are_left_and_what_takes_the_time_is_na
         "leave the graph breaks: removing all of them gains at most 10.0 ms of the 1.00 s that a call takes, 1%."
     )
     assert found["more"][0] == (
-        "Compiled graphs take 90% of a call, graph 1 alone 90% (`Block0.forward`); dearest in it: `aten::mm` 0.50"
+        "Compiled graphs take 90% of a call, graph 1 alone 90% (`Block0.forward`); its slowest operations: `aten::mm` 0.50"
         " s, `aten::add` 0.10 s."
     )
     assert not any("--profile" in sentence for sentence in found["more"])
@@ -352,7 +352,7 @@ def test_a_busy_device_decides_what_a_call_takes(slowed: float) -> None:
     report.profile.profiled_seconds = slowed
     report.profile.shares |= {"graphs": 0.1, "waiting": 0.9, "device busy": 0.8 / slowed}
     assert advice(report)["more"][0] == (
-        "The device is busy for 80% of a call, graph 1 alone 60% (`Block0.forward`); dearest in it: "
+        "The device is busy for 80% of a call, graph 1 alone 60% (`Block0.forward`); its slowest operations: "
         "`cudnn::engines::convolve_kernel` 0.60 s."
     )
 
@@ -389,12 +389,13 @@ def test_what_torch_runs_eagerly_on_purpose_is_no_gain() -> None:
     report = profiled(model(breaks=12), 0.4)
     assert report.profile is not None
     report.frames[0].status, report.frames[0].stopped_by = "skipped", "b1"
-    report.breaks[0].explanation = "Dynamo does not support `Tensor.backward()`"
+    report.breaks[0].explanation, report.breaks[0].source = "Dynamo does not support `Tensor.backward()`", " loss.backward()"
     report.profile.segments[1].duration = 0.3  # of the break b0; 0.4 s are outside of graphs
     report.profile.breaks = [BreakCost(break_="b1", seconds=0.06)]
-    assert "Removing all graph breaks but torch's own gains at most 0.10 s of the 1.00 s" in " ".join(advice(report)["more"])
+    said = "Removing all graph breaks but torch's own (`loss.backward()`) gains at most"
+    assert f"{said} 0.10 s of the 1.00 s that a call takes, 10%: all that is not in graphs." in advice(report)["more"]
     report.frames[0].status, report.profile.breaks = "compiled", [BreakCost(break_="b0", seconds=0.3), *report.profile.breaks]
-    assert "Removing all graph breaks but torch's own gains at most 60.0 ms of the 1.00 s" in " ".join(advice(report)["more"])
+    assert f"{said} 60.0 ms of the 1.00 s that a call takes, 6%." in advice(report)["more"]
 
 
 def test_what_was_tried_comes_after_a_cause_that_costs_more_than_it_gains() -> None:
