@@ -186,6 +186,15 @@ class RanksRecording:
             if self._given is None:
                 shutil.rmtree(self._folder, ignore_errors=True)
 
+    def __str__(self) -> str:
+        try:
+            return str(self.report)
+        except LookupError as error:
+            return str(error)
+
+    def __repr__(self) -> str:
+        return f"<recording of ranks: {str(self).partition(chr(10))[0]}>"
+
     @property
     def report(self) -> RanksReport:
         """The RanksReport of the processes; raises LookupError inside the block, and if none of the processes was a rank."""

@@ -8,11 +8,12 @@ exception such a hook, which leaves out the frames of torch, of dynascope and of
 from __future__ import annotations
 
 import contextlib
+import inspect
 import os
 import re
 import traceback
 from collections.abc import Callable
-from types import TracebackType
+from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import Any
 
 from dynascope.compiler.patching import patched
@@ -20,10 +21,6 @@ from dynascope.compiler.source.code import STATEMENTS, is_jump, is_resume, user_
 from dynascope.compiler.source.origin import in_torch, is_plumbing, origin
 
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
-#: the name and arguments of a function that holds the cell's statements, which a plain cell has not, and the arguments that
-#: Dynamo gives its resume functions
-_STATEMENTS_NAME = re.compile(rf", in (?:{_ESCAPE.pattern})*{STATEMENTS}(?:{_ESCAPE.pattern})*(?:\([^\n)]*\))?")
-_RESUME_ARGUMENTS = re.compile(r"\((?:__nested_|___stack)[^\n)]*\)")
 _RESUME_NAME = re.compile(r"(?:torch_dynamo_resume_in_)+(.+?)(?:_at_\d+)+(?=\W|$)")
 _FILE = re.compile(r'File "(?P<file>[^"\n]+)", line (?P<line>\d+)')
 _RENDER_HOOK = "_render_traceback_"
@@ -97,10 +94,10 @@ def as_text(shell: Any, error: BaseException) -> str:
 def trimmed(trace: TracebackType | None) -> TracebackType | None:
     """The traceback without the frames of torch, dynascope and the notebook's machinery; None if no frame is left.
 
-    If a frame of dynascope is in it, all frames that led to the first such frame are left out, too.  Of a resume function and
-    the frame that it continues, one is left.
+    If a frame of dynascope is in it, all frames that led to the first such frame are left out, too.  A resume function and the
+    frame that it continues become one entry, in the code of that frame.
     """
-    entries: list[TracebackType] = []
+    entries: list[tuple[TracebackType, CodeType]] = []
     in_dynascope = False
     while trace is not None:
         code = trace.tb_frame.f_code
@@ -109,17 +106,17 @@ def trimmed(trace: TracebackType | None) -> TracebackType | None:
                 entries.clear()  # the frames outside: the notebook's machinery, and the cell's call of the magic
             in_dynascope = True
         elif not _is_library(code.co_filename):
-            if (
-                entries
-                and is_resume(code.co_name)
-                and user_name(entries[-1].tb_frame.f_code.co_name) == user_name(code.co_name)
-            ):
-                entries.pop()
-            entries.append(trace)
+            if entries and is_resume(code.co_name) and user_name(entries[-1][1].co_name) == user_name(code.co_name):
+                code = entries.pop()[1]
+            entries.append((trace, code))
         trace = trace.tb_next
     result: TracebackType | None = None
-    for entry in reversed(entries):
-        result = TracebackType(result, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    for entry, code in reversed(entries):
+        frame, last_instruction = entry.tb_frame, entry.tb_lasti
+        if code is not frame.f_code or code.co_name == STATEMENTS:
+            frame = _frame_in_source(frame, code, entry.tb_lineno)
+            last_instruction = frame.f_lasti
+        result = TracebackType(result, frame, last_instruction, entry.tb_lineno)
     return result
 
 
@@ -131,6 +128,34 @@ def _is_generated(file: str) -> bool:
     """Whether Inductor wrote the file: into a folder `torchinductor_USER`, or the one that its variable names."""
     folder = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
     return f"{os.sep}torchinductor_" in file or bool(folder and file.startswith(os.path.join(folder, "")))
+
+
+def _frame_in_source(frame: FrameType, code: CodeType, line: int) -> FrameType:
+    """A frame that fails at `line` of the source, for IPython to show in place of `frame`.
+
+    In the source, the cell's statements are no function, so their frame is one of a module.  A resume function is a part of
+    another function; its frame has the first line, the name and the arguments of that function's `code`.
+    """
+    if code.co_name == STATEMENTS:
+        failing = compile("\n" * (line - 1) + "1/0", code.co_filename, "exec")
+    else:
+        first = code.co_firstlineno
+        text = "\n" * (first - 1) + "def f():" + "\n" * (line - first) + " 1/0"
+        failing = next(c for c in compile(text, code.co_filename, "exec").co_consts if isinstance(c, CodeType))
+        same = ("co_name", "co_qualname", "co_argcount", "co_posonlyargcount", "co_kwonlyargcount")
+        names, star, stars = inspect.getargs(code)
+        names += filter(None, (star, stars))
+        failing = failing.replace(
+            **{name: getattr(code, name) for name in same if hasattr(code, name)},
+            co_flags=failing.co_flags | code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS),
+            co_varnames=tuple(names), co_nlocals=len(names),
+        )  # fmt: skip
+    keywords = failing.co_varnames[failing.co_argcount :][: failing.co_kwonlyargcount]
+    try:
+        FunctionType(failing, frame.f_globals)(*[...] * failing.co_argcount, **dict.fromkeys(keywords, ...))
+    except ZeroDivisionError as error:
+        frame = list(traceback.walk_tb(error.__traceback__))[-1][0]
+    return frame
 
 
 def _render(shell: Any, error: BaseException) -> list[str]:
@@ -180,8 +205,7 @@ def _with_source_names(shell: Any, text: str) -> str:
         label = shell.compile.format_code_name(match["file"])
         return match[0] if label is None else f"{label[0]} {label[1]}, line {match['line']}"
 
-    text = _RESUME_NAME.sub(r"\1", _FILE.sub(cell_label, text))
-    return _STATEMENTS_NAME.sub("", _RESUME_ARGUMENTS.sub("(...)", text))
+    return _RESUME_NAME.sub(r"\1", _FILE.sub(cell_label, text)).replace(f", in {STATEMENTS}", "")
 
 
 def _show_syntax_error(shell: Any, error: SyntaxError) -> None:
