@@ -118,10 +118,17 @@ def reasons(b: Break) -> list[str]:
     if b.type == _ITERATOR:
         return [kind_words(b)]
     texts = [t.strip() for t in dict.fromkeys((b.type or "", b.reason, b.explanation)) if t and t.strip()]
-    kept = [t for t in texts if not any(t is not other and t.lower() in other.lower() for other in texts)]
+    kept = [t for i, t in enumerate(texts) if not any(_says(other, t) for other in texts[i + 1 :])]
+    kept = [t for i, t in enumerate(kept) if not any(t in other for other in kept[:i])]
     if package(b.file) == "torch":
         kept = [t.replace("User-inserted graph break.", "torch's own code asks for it.") for t in kept]
     return [b.error, *kept] if b.error else kept
+
+
+def _says(text: str, title: str) -> bool:
+    """Whether `text` contains `title`, or most of the words of `title`."""
+    words, said = (set(re.findall(r"[^\W_]{3,}", t.lower())) - {"call", "failed", "trace"} for t in (title, text))
+    return title in text or (len(words) > 1 and len(words & said) >= 0.7 * len(words))
 
 
 def kind_words(b: Break) -> str:

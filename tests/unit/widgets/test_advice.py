@@ -36,6 +36,9 @@ def test_a_loop_is_not_advised_to_be_branchless() -> None:
     ("type", "explanation"),
     [
         ("Data-dependent branching", "Detected data-dependent branching (e.g. `if x.sum() > 0:`). Dynamo does not support it."),
+        ("Failed to trace builtin operator", "Dynamo does not know how to trace builtin operator `print` with some arguments"),
+        ("Unsupported Tensor.item() call with capture_scalar_outputs=False",
+         "Dynamo does not support tracing `Tensor.item()` with config.capture_scalar_outputs=False."),
         ("Builtin operator `print`", "Dynamo does not know how to trace builtin operator `print` with some arguments"),
     ],
 )  # fmt: skip
