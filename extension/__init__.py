@@ -1,9 +1,9 @@
-"""dynascope: see and steer what torch.compile does, inside the notebook.
+"""dynascope: see and steer what torch.compile does, inside the notebook.  `compiler` and `widgets` are its subpackages.
 
 Importing this package loads neither torch nor IPython; the API is loaded on first use.
 
 `api` is the Python API; `magics` has the magics, with the flags of `options`; `cli` is the command line, which also
-runs scripts.  `ranks` records each rank of a job.  `pytest_plugin` runs pages as tests and has a fixture
+runs scripts.  `ranks` records each rank of a job.  `pytest_plugin` runs notebooks as tests and has a fixture
 for expectations.  `shell` gets the ids, counts and texts of cells from IPython.
 """
 

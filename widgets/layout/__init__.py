@@ -1,1 +1,1 @@
-"""Positions of boxes and lines of edges: `split_graph`, and `fx_graph` with `wrap` for tall graphs; both use `geometry`."""
+"""Positions of boxes and lines of edges: `split_graph`, and `fx_graph`; both use `geometry`, which also wraps tall graphs."""
