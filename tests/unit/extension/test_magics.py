@@ -78,7 +78,7 @@ def test_traceback_has_the_users_frames_only(shell):
     assert type(done.error) is AttributeError
     shown = [line.strip() for line in done.text.splitlines() if line.startswith(("Cell", "File"))]
     number = shell.number
-    assert shown == [f"Cell In[{number}], line 6", f"Cell In[{number}], line 5, in g(...)"]
+    assert shown == [f"Cell In[{number}], line 6", f"Cell In[{number}], line 5, in g(x)"]
     done = shell("%%compile", "y = x + 1", "torch._dynamo.graph_break()", "z = y / 2", "1 / 0")
     shown = [line.strip() for line in done.text.splitlines() if line.startswith(("Cell", "File"))]
     assert shown == [f"Cell In[{shell.number}], line 5"]
