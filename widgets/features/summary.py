@@ -195,7 +195,7 @@ def recommendation(places: Places) -> Recommendation | None:
             said.append(_gain(report, profile, "removing all graph breaks"))
         elif report.breaks and profile.shares:
             said = [_gain(report, profile, "leave the graph breaks: removing all of them"), fixes[0] if fixes else ""]
-            id = id if fixes else words[0].breaks[0].id
+            id = id if fixes else next((b.id for one in words for b in one.breaks), "")
         said.insert(2 if profile.is_worth_fixing else 1, _dominant(places, profile))
         if slower and _only_captures(report):
             said = [slower, *(said if words else said[1:])]
@@ -353,7 +353,7 @@ def _gain(report: Report, profile: Profile, words: str) -> str:
     If functions run eagerly because of them, what these call is entered one by one, and all other time outside of graphs may
     go.
     """
-    own = {b.id: b.source.strip() for b in report.breaks if is_by_design(b)}
+    own = {b.id: shorten(b.source.strip(), 40) for b in report.breaks if is_by_design(b)}
     at_most = ""
     spent, whole = sum(c.most for c in profile.breaks if c.break_ not in own), profile.call_seconds
     if profile.is_worth_fixing and any(f.status == "skipped" and f.stopped_by for f in report.frames):
@@ -362,7 +362,7 @@ def _gain(report: Report, profile: Profile, words: str) -> str:
         if whole * (around - stays) > spent:
             spent, at_most = whole * (around - stays), ": all that is not in graphs"
     share = f"{spent / whole:.0%}" if spent >= 0.005 * whole else "under 1%" if spent else "nothing"
-    words += f" but torch's own (`{shorten(next(iter(own.values())), 40)}`)" if own else ""
+    words += " but torch's own" * bool(own) + next((f" (`{source}`)" for source in own.values() if source), "")
     return f"{words} gains at most {time_text(spent)} of the {time_text(whole)} that a call takes, {share}{at_most}."
 
 

@@ -396,6 +396,8 @@ def test_what_torch_runs_eagerly_on_purpose_is_no_gain() -> None:
     assert f"{said} 0.10 s of the 1.00 s that a call takes, 10%: all that is not in graphs." in advice(report)["more"]
     report.frames[0].status, report.profile.breaks = "compiled", [BreakCost(break_="b0", seconds=0.3), *report.profile.breaks]
     assert f"{said} 60.0 ms of the 1.00 s that a call takes, 6%." in advice(report)["more"]
+    report.breaks[0].source = ""  # the file cannot be read
+    assert "but torch's own gains at most" in " ".join(advice(report)["more"])
 
 
 def test_what_was_tried_comes_after_a_cause_that_costs_more_than_it_gains() -> None:
