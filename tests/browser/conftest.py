@@ -16,7 +16,7 @@ import pytest
 
 pytest.importorskip("playwright", reason="the browser tests need playwright: pip install playwright")
 
-from playwright.sync_api import Browser, BrowserContext, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 
 from browser.lab import CHROMIUM_FLAGS, LabPage, Server, find_chromium
 from browser.view_pages import Shown, sample
@@ -36,6 +36,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 def chromium() -> Iterator[Browser]:
     """The browser.  Without one the tests are skipped, saying how to get it; never under CI."""
     path = find_chromium()
+    expect.set_options(timeout=20_000)  # a busy machine is slow, and a test must not depend on that
     with sync_playwright() as playwright:
         if path is None and not Path(playwright.chromium.executable_path).exists():
             message = "no Chromium: apt-get install chromium, or: python -m playwright install --with-deps chromium"
