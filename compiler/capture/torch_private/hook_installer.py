@@ -63,12 +63,13 @@ def watch(function: Any, observer: Any, *, before: str = "", returned: str = "",
 
 def _rewrite(function: Any, before: str, returned: str, failed: str) -> CodeType:
     original = function.__code__
-    for imports in (False, True):  # finding the imports takes long, and only newer Pythons need them
-        module, definition = _parse(function, imports)
-        if _plain(_compile(module, original)) == _plain(original):
-            break
-    else:
-        raise ValueError(f"the source of {function.__qualname__} is not the code that runs")
+    module, definition = _parse(function)
+    if _plain(_compile(module, original)) != _plain(original):
+        # newer Pythons compile a call of an imported module's function differently; only now, as finding imports takes long
+        called = _called(definition) & _imported(original.co_filename)
+        module.body[:0] = ast.parse(f"import {', '.join(sorted(called))}" if called else "").body
+        if _plain(_compile(module, original)) != _plain(original):
+            raise ValueError(f"the source of {function.__qualname__} is not the code that runs")
     parameters = {node.arg for node in ast.walk(definition.args) if isinstance(node, ast.arg)}
     for text in (before, returned, failed):
         names = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
@@ -89,17 +90,16 @@ def _rewrite(function: Any, before: str, returned: str, failed: str) -> CodeType
     return _compile(module, original)
 
 
-def _parse(function: Any, imports: bool) -> tuple[ast.Module, Any]:
-    """A module that contains the function's definition, with the file's `imports` that it calls, and the definition.
+def _parse(function: Any) -> tuple[ast.Module, Any]:
+    """A module that contains the function's definition, and the definition.
 
     Lines and columns are those of the file.  The definition is inside its classes, because of name mangling.
     """
     code = function.__code__
     lines, _ = inspect.getsourcelines(code)
     *around, name = function.__qualname__.split(".")
-    text = "".join(f"{' ' * depth}class {outer}:\n" for depth, outer in enumerate(around)) + "".join(lines)
-    module = ast.parse(text)
-    ast.increment_lineno(module, code.co_firstlineno - 1 - len(around))
+    classes = [f"{' ' * depth}class {outer}:\n" for depth, outer in enumerate(around)]
+    module = ast.parse("".join(["\n" * (code.co_firstlineno - 1 - len(around)), *classes, *lines]))
     definition: Any = module
     for _ in (*around, name):
         definition = definition.body[0] if len(definition.body) == 1 else None
@@ -107,9 +107,6 @@ def _parse(function: Any, imports: bool) -> tuple[ast.Module, Any]:
             break
     if not isinstance(definition, ast.FunctionDef) or definition.name != name:
         raise ValueError(f"the source of {function.__qualname__} is not its definition")
-    called = _called(definition) & _imported(code.co_filename) if imports else set()
-    if called:  # Python compiles a call of an imported module's function differently
-        module.body[:0] = ast.parse(f"import {', '.join(sorted(called))}").body
     return module, definition
 
 
