@@ -27,25 +27,16 @@ most the time in which the devices were idle.  The cost of a break that only mak
 
 from __future__ import annotations
 
-import bisect
 import re
 import statistics
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Any
 
-from dynascope.compiler.report import (
-    BreakCost,
-    EagerOp,
-    Frame,
-    GuardCosts,
-    Profile,
-    Report,
-    Segment,
-    SegmentKind,
-)
+from dynascope.compiler.report import BreakCost, EagerOp, Frame, GuardCosts, Profile, Report, Segment, SegmentKind
 from dynascope.compiler.report.overview import is_by_design
 
 #: names of the marks that `measure` puts around each call, each captured graph, and the final wait for the device
@@ -75,8 +66,17 @@ _KINDS = {
 }  # fmt: skip
 
 
+class _Timed:
+    start: int
+    end: int
+
+    @property
+    def duration(self) -> int:
+        return self.end - self.start
+
+
 @dataclass
-class Event:
+class Event(_Timed):
     """One event; times are whole nanoseconds, so that sums are exact."""
 
     name: str
@@ -94,13 +94,14 @@ class Event:
     inside: list[Event] = field(default_factory=list)
 
     @property
-    def duration(self) -> int:
-        return self.end - self.start
-
-    @property
     def region(self) -> str | None:
         """The compile id if this is a compiled region, else None."""
         return self.name.removeprefix(REGION).split(" ", 1)[0] if self.name.startswith(REGION) else None
+
+    @property
+    def is_graph(self) -> bool:
+        """Whether this is a graph, forward or backward: dynascope's mark, or Inductor's for the code that it generated."""
+        return self.name.startswith((GRAPH, BACKEND))
 
     @property
     def is_wait(self) -> bool:
@@ -155,55 +156,54 @@ def trees(events: Iterable[Event]) -> list[Event]:
     return roots
 
 
-def adopt(root: Event, event: Event) -> None:
-    """Insert an event of another thread below `root`, at the place where root's thread waited for it.
+def adopt(host: Event, event: Event) -> None:
+    """Insert an event of another thread below `host`, at the place where the host's thread waited for it.
 
-    The event is not inserted if root's thread was busy at that time.
+    The event is not inserted if the host's thread was busy at that time.
     """
-    host: Event | None = root
-    while host is not None:
+    while host.start <= event.start and event.end <= host.end:
         meanwhile = [e for e in host.inside if e.start < event.end and event.start < e.end]
         if not meanwhile:
             host.inside = sorted([*host.inside, event], key=_order)
             return
-        around = meanwhile[0]
-        host = around if around.start <= event.start and event.end <= around.end else None
+        host = meanwhile[0]
 
 
-#: prefixes of the events of a graph, forward or backward: dynascope's mark, and Inductor's for the code that it generated
-_GRAPH_OR_BACKEND = (GRAPH, BACKEND)
+def _outermost(span: Event, matches: Callable[[Event], bool]) -> list[Event]:
+    """The outermost events that match: the event itself, or events inside it."""
+    return [span] if matches(span) else [found for inner in span.inside for found in _outermost(inner, matches)]
 
 
 @dataclass
-class Slice:
+class Slice(_Timed):
     """A part of a call on the calling thread; times are the trace's, in nanoseconds."""
 
     kind: SegmentKind
-    start: int
-    end: int
+    label: str
     frame: str | None = None
     graph: str | None = None
     break_: str | None = None
     #: number of the entry into a region or a backward, from the start of the call; 0: outside.  Slices of different entries are
     #: never merged
     entry: int = 0
-    label: str = ""
+    start: int = 0
+    end: int = 0
     #: operations in a gap or a graph, without kernels of the backend: name -> [nanoseconds, count]
     ops: dict[str, list[int]] = field(default_factory=dict)
     #: number of starts and ends of events in the slice: recording each of them takes the profiler a moment
     edges: int = 0
 
     @property
-    def duration(self) -> int:
-        return self.end - self.start
-
-    @property
     def key(self) -> tuple[Any, ...]:
         return (self.kind, self.frame, self.graph, self.break_, self.entry, self.label)
 
+    def add_op(self, name: str, spent: int, count: int) -> None:
+        before = self.ops.get(name, [0, 0])
+        self.ops[name] = [before[0] + spent, before[1] + count]
+
 
 @dataclass
-class Call:
+class Call(_Timed):
     """One call: its slices in order, and the work that it launched on devices."""
 
     start: int
@@ -211,12 +211,6 @@ class Call:
     slices: list[Slice]
     #: kernels and copies, each with the time of its launch (None: unknown)
     device: list[tuple[Event, int | None]] = field(default_factory=list)
-    #: compile ids of regions that the report lacks
-    unknown: set[str] = field(default_factory=set)
-
-    @property
-    def duration(self) -> int:
-        return self.end - self.start
 
     @property
     def path(self) -> tuple[Any, ...]:
@@ -232,161 +226,153 @@ def read_calls(events: list[Event], report: Report, compiled_meanwhile: Collecti
 
     `compiled_meanwhile`: ids of compiles that are not in the report because repeating the call needed them.
     """
-    calls = []
     roots = trees(events)
-    engines = [event for event in roots if event.name.startswith(ENGINE)]
-    for root in roots:
-        if root.name == CALL:
-            for engine in engines:
-                if root.start <= engine.start and engine.end <= root.end:
-                    adopt(root, engine)
-            cutter = _Cutter(report, compiled_meanwhile)
-            calls.append(Call(root.start, root.end, cutter.cut(root), unknown=cutter.unknown))
+    calls = []
+    for root in (root for root in roots if root.name == CALL):
+        for event in roots:
+            if event.name.startswith(ENGINE):
+                adopt(root, event)
+        calls.append(Call(root.start, root.end, _Cutter(report, compiled_meanwhile).cut(root)))
     calls.sort(key=lambda c: c.start)
-    launches: dict[int | None, int] = {e.correlation: e.start for e in events if e.kind == "runtime"}
-    launches.pop(None, None)
+    launches = {e.correlation: e.start for e in events if e.kind == "runtime" and e.correlation is not None}
     for event in events:
         if event.kind in ("kernel", "copy"):
-            launched = launches.get(event.correlation)
+            launched = launches.get(event.correlation) if event.correlation is not None else None
             at = event.start if launched is None else launched
-            call = next((c for c in calls if c.start <= at < c.end), None)
-            if call is not None:
-                call.device.append((event, launched))
+            for call in calls:
+                if call.start <= at < call.end:
+                    call.device.append((event, launched))
     return calls
 
 
 class _Cutter:
-    """Cuts one call into slices."""
+    """Cuts one call into slices.
+
+    What surrounds an event is given to the methods as slices without times, from which `_add` makes those with times.
+    """
 
     def __init__(self, report: Report, compiled_meanwhile: Collection[str]) -> None:
-        self.compiled_meanwhile = compiled_meanwhile
         self.frames = {f.compile_id: f for f in report.frames if f.compile_id is not None}
         # a compile id without its last number -> frame: gives the function, though not the graph, of a region whose compile the
         # report lacks
         self.numbers = {id.rpartition("/")[0]: f for id, f in self.frames.items()}
-        self.unknown: set[str] = set()
         #: frame -> the break that ended it
         self.ended = {h.frame: b.id for b in report.breaks for h in b.hits if h.outcome == "resumed"}
         self.ended |= {g.frame: g.break_ for g in report.graphs if g.break_ is not None}
         #: frame of a resume function -> the break after which it continues
         self.resumed = {frame: b.id for b in report.breaks for h in b.hits for frame in h.resumes}
-        self.outer = _skipped_root(report)
-        self.order = {g.id: number for number, g in enumerate(report.graphs)}
-        #: sequence number of a graph's forward -> (fields of the graph's slices, the break after which it was entered)
-        self.forwards: dict[int, tuple[dict[str, Any], str | None]] = {}
+        self.lines = {b.id: b.line for b in report.breaks}
+        # the frame that the call enters, if Dynamo skipped it: the frame's code then runs eagerly, outside all regions
+        roots = [f for f in report.frames if f.parent is None and f.continues is None and f.status not in ("ignored", "empty")]
+        self.skipped = roots[0] if roots and all(f.status == "skipped" for f in roots) else None
+        labels: dict[str | None, str] = {g.id: f"graph {number}" for number, g in enumerate(report.graphs)}
+        #: region -> id and label of its graph
+        self.graphs = {region: (None, f"compiled while measuring ({region})") for region in compiled_meanwhile} | {
+            region: (f.graph, labels.get(f.graph, "compiled code")) for region, f in self.frames.items()
+        }
+        #: sequence number of a graph's forward -> the graph's slice, the break after which it was entered
+        self.forwards: dict[int | None, tuple[Slice, str | None]] = {}
         self.slices: list[Slice] = []
         self.entries = 0
         self.has_graph = False
-        #: the event that follows the current one at the same depth
-        self.following: Event | None = None
 
     def cut(self, call: Event) -> list[Slice]:
-        if (skipped := self.outer) is None:
-            self._inside(call, {"kind": "gap", "label": "eager code"}, {"kind": "unaccounted"})
-        else:
-            eager = {"kind": "gap", "label": f"{skipped.name}, skipped", "frame": skipped.id, "break_": skipped.stopped_by}
-            self._inside(call, eager, eager)
-        self._count_edges(call)
+        eager, own = Slice("gap", "eager code"), Slice("unaccounted", "unaccounted")
+        if (skipped := self.skipped) is not None:
+            eager = own = Slice("gap", f"{skipped.name}, skipped", frame=skipped.id, break_=skipped.stopped_by)
+        self._inside(call.start, call.end, call.inside, eager, own)
+        self._count_edges(call.inside)
         return self.slices
 
-    def _count_edges(self, call: Event) -> None:
+    def _count_edges(self, events: list[Event]) -> None:
         """Count the starts and ends of events in each slice.
 
         The profiler works before the start that it records and after the end that it records.  So where two slices meet, a
         start belongs to the earlier slice, and an end to the later one.
         """
-        ends = [s.end for s in self.slices]
-        last = len(ends) - 1
-        todo = list(call.inside)
+        inner_ends = [s.end for s in self.slices[:-1]]
+        todo = list(events)
         while todo:
             span = todo.pop()
             todo.extend(span.inside)
-            self.slices[min(last, bisect.bisect_left(ends, span.start))].edges += 1
-            self.slices[min(last, bisect.bisect_right(ends, span.end))].edges += 1
+            self.slices[bisect_left(inner_ends, span.start)].edges += 1
+            self.slices[bisect_right(inner_ends, span.end)].edges += 1
 
-    def _add(self, start: int, end: int, fields: dict[str, Any], op: str | None = None) -> None:
-        """Append a slice, or extend the last one if it has the same key and ends at `start`."""
+    def _add(self, start: int, end: int, like: Slice, op: str | None = None) -> None:
+        """Append a slice like this one, or extend the last one if it has the same key and ends at `start`."""
         if end <= start:
             return
-        added = Slice(start=start, end=end, **fields)
-        last = self.slices[-1] if self.slices else None
-        if last is not None and last.key == added.key and last.end == start:
-            last.end, added = end, last
+        if self.slices and self.slices[-1].key == like.key and self.slices[-1].end == start:
+            self.slices[-1].end = end
         else:
-            self.slices.append(added)
+            self.slices.append(replace(like, start=start, end=end, ops={}))
         if op is not None:
-            added.ops.setdefault(op, [0, 0])[0] += end - start
+            self.slices[-1].add_op(op, end - start, 0)
 
-    def _stretches(self, span: Event) -> Iterator[tuple[int, int, Event | None]]:
-        """(start, end, event) of the events inside this one, and of the stretches around them, which have no event."""
-        at = span.start
-        for child, self.following in zip_longest(span.inside, span.inside[1:]):
-            yield at, child.start, None
-            yield child.start, child.end, child
-            at = child.end
-        yield at, span.end, None
+    def _inside(
+        self, start: int, end: int, events: list[Event], eager: Slice, own: Slice, op: str | None = None,
+        prologue: Slice | None = None,
+    ) -> None:  # fmt: skip
+        """Add the slices of these events, which run in code like `eager`, and around them slices like `own`, up to `end`.
 
-    # -- outside all compiled regions ------------------------------------------------------------------------
-
-    def _inside(self, span: Event, eager: dict[str, Any], own: dict[str, Any], op: str | None = None) -> None:
-        """Add the slices of an event: those of the events inside it, and `own` around them."""
-        for start, end, inner in self._stretches(span):
-            if inner is None:
-                self._add(start, end, own, op)
+        `op`: the outermost op that the events are in; `prologue`: of the region that they are in.
+        """
+        for event, following in zip_longest(events, events[1:]):
+            self._add(start, event.start, own, op)
+            if prologue is not None and event.name in (PREGRAPH, WRAPPER):
+                self._add(event.start, event.end, prologue)
             else:
-                self._event(inner, eager, op)
+                self._event(event, following, eager, op)
+            start = event.end
+        self._add(start, end, own, op)
 
-    def _event(self, span: Event, eager: dict[str, Any], op: str | None = None) -> None:
+    def _event(self, span: Event, following: Event | None, eager: Slice, op: str | None) -> None:
         """Add the slices of one event in eager code: a check of guards, a compiled region, a wait, a backward, or an op."""
-        cause = {"break_": eager.get("break_")}
         if span.name == GUARD_CHECK:
-            found = self.following.region if self.following is not None else None  # a region follows its guards
-            frame = self._frame(found) if found is not None else None
-            fields = {"kind": "lookup", "entry": eager.get("entry", 0), "frame": frame.id if frame else None}
-            self._add(span.start, span.end, fields | cause)
+            frame = self._frame(following)  # a region follows its guards
+            self._add(span.start, span.end, replace(eager, kind="lookup", label="guards", frame=frame.id if frame else None))
         elif span.region is not None:
-            self._region(span, span.region, cause["break_"])
+            self._region(span, eager.break_)
         elif span.is_wait:
-            self._add(span.start, span.end, {"kind": "wait", "label": "" if span.name == DRAIN else span.name, **cause})
-        elif span.name == BACKWARD or span.name.startswith(_GRAPH_OR_BACKEND):
-            self._backward(span, cause["break_"])
+            label = "waiting for the device" if span.name == DRAIN else span.name
+            self._add(span.start, span.end, replace(eager, kind="wait", label=label))
+        elif span.name == BACKWARD or span.is_graph:
+            self._backward(span, eager.break_)
         else:
             outermost = op or (span.name if span.kind == "cpu" else None)
-            self._inside(span, eager, eager, outermost)
+            self._inside(span.start, span.end, span.inside, eager, eager, outermost)
             if op is None and outermost is not None and self.slices and outermost in self.slices[-1].ops:
-                self.slices[-1].ops[outermost][1] += 1
+                self.slices[-1].add_op(outermost, 0, 1)
 
-    # -- a compiled region -----------------------------------------------------------------------------------
-
-    def _region(self, span: Event, region: str, cause: str | None) -> None:
+    def _region(self, span: Event, cause: str | None) -> None:
         """Add the slices of a compiled region; `cause`: the break after which the region was entered."""
-        frame = self._frame(region)
-        if region not in self.frames:
-            self.unknown.add(region)
+        frame, ended, start = self._frame(span), self._ended(span), span.start
         self.entries += 1
-        entry: dict[str, Any] = {"frame": frame.id if frame else None, "entry": self.entries}
-        ended = self._ended(span)
-        # True until the region's graph has run; a region without a graph is past that point from the start
-        entering = any(s.name.startswith(_GRAPH_OR_BACKEND) for s in span.inside)
-        after = {"kind": "gap", **entry, "break_": ended or cause}
+        first = next((event for event in span.inside if event.is_graph), None)
         # one graph remains even without any break, so entering the first graph has no cause
-        before = {"kind": "prologue", **entry, "break_": cause if self.has_graph or not entering else None}
-        self.has_graph |= entering
+        entered = cause if self.has_graph or first is None else None
+        before = Slice("prologue", "prologue", frame.id if frame else None, break_=entered, entry=self.entries)
+        if first is not None:
+            self.has_graph = True
+            self._add(start, first.start, before)
+            unknown = None, f"compiled code the report lacks ({span.region})"
+            id, label = self.graphs.get(span.region or "", unknown)
+            graph = replace(before, kind="graph", graph=id, label=label, break_=None)
+            for forward in _outermost(first, lambda s: s.name == FORWARD and s.sequence is not None):
+                self.forwards[forward.sequence] = (graph, entered)
+            self._backend(first, graph, before)
+            start = first.end
+        broken = ended or cause
+        label = f"after the break in line {self.lines[broken]}" if broken in self.lines else "eager code"
+        after = own = replace(before, kind="gap", label=label, break_=broken)
         # if the region calls compiled code, a break ended its graph, even if the report does not know which one
-        broken = ended is not None or any(s.name == GUARD_CHECK or s.region is not None for s in span.inside)
-        at_the_end = after if broken else before | {"label": "return"}
-        for start, end, inner in self._stretches(span):
-            if inner is None:
-                self._add(start, end, before if entering else at_the_end)
-            elif entering and inner.name.startswith(_GRAPH_OR_BACKEND):
-                self._graph(inner, frame, region, before)
-                entering = False
-            elif entering or inner.name in (PREGRAPH, WRAPPER):
-                self._add(start, end, before)
-            else:
-                self._event(inner, after)
+        if ended is None and not any(event.name == GUARD_CHECK or event.region is not None for event in span.inside):
+            own = replace(before, label="return")
+        self._inside(start, span.end, [event for event in span.inside if event.start >= start], after, own, None, before)
 
-    def _frame(self, region: str) -> Frame | None:
+    def _frame(self, span: Event | None) -> Frame | None:
+        """The frame of a region; None for another event."""
+        region = (span.region if span is not None else None) or ""
         return self.frames.get(region) or self.numbers.get(region.rpartition("/")[0])
 
     def _ended(self, span: Event) -> str | None:
@@ -394,59 +380,28 @@ class _Cutter:
         frame = self.frames.get(span.region or "")
         if frame is not None:
             return self.ended.get(frame.id)
-        called = [self._frame(inner.region) for inner in span.inside if inner.region is not None]
-        return next((self.resumed[f.id] for f in called if f is not None and f.id in self.resumed), None)
-
-    def _graph(self, span: Event, frame: Frame | None, region: str, before: dict[str, Any]) -> None:
-        """Add the slices of a captured graph; `before`: the fields of the prologue's slices."""
-        graph: dict[str, Any] = {"kind": "graph", "frame": before["frame"], "entry": before["entry"]}
-        if region in self.frames:
-            graph["graph"] = frame.graph if frame else None
-        else:
-            meanwhile = region in self.compiled_meanwhile
-            graph["label"] = f"{'compiled while measuring' if meanwhile else 'compiled code the report lacks'} ({region})"
-        for forward in _outermost(span, lambda s: s.name.startswith(FORWARD)):
-            if forward.name == FORWARD and forward.sequence is not None:
-                self.forwards[forward.sequence] = (graph, before["break_"])
-        self._backend(span, graph, before)
+        called = filter(None, map(self._frame, span.inside))
+        return next((self.resumed[f.id] for f in called if f.id in self.resumed), None)
 
     def _backward(self, span: Event, cause: str | None) -> None:
         """Add the slices of a backward; its graph and cause are those of the forward with the same sequence number."""
-        forward, because = self.forwards.get(span.sequence, ({}, cause)) if span.sequence is not None else ({}, cause)
-        graph, label = forward.get("graph"), forward.get("label")
-        if graph in self.order:
-            label = f"graph {self.order[graph]}"
         self.entries += 1
-        entry = {"frame": forward.get("frame"), "entry": self.entries}
-        label = f"backward of {label}" if label else "compiled backward"
-        backward = {"kind": "graph", **entry, "graph": graph, "label": label}
-        self._backend(span, backward, {"kind": "prologue", **entry, "break_": because})
+        forward, cause = self.forwards.get(span.sequence, (None, cause))
+        graph = Slice("graph", "compiled backward", entry=self.entries)
+        if forward is not None:
+            graph = replace(forward, label=f"backward of {forward.label}", entry=self.entries)
+        self._backend(span, graph, replace(graph, kind="prologue", label="prologue", graph=None, break_=cause))
 
-    def _backend(self, span: Event, graph: dict[str, Any], prologue: dict[str, Any]) -> None:
+    def _backend(self, span: Event, graph: Slice, prologue: Slice) -> None:
         """Add the backend's code (all of `span` if the backend does not mark it) as graph and waits, the rest as prologue."""
         backend = _outermost(span, lambda s: s.name.startswith(BACKEND)) or [span]
         start, end = backend[0].start, backend[-1].end
         self._add(span.start, start, prologue)
-        waits = [wait for s in backend for wait in _outermost(s, lambda s: s.is_wait)]
-        for at, until, wait in self._stretches(Event("", "cpu", start, end, inside=waits)):
-            self._add(at, until, graph if wait is None else graph | {"kind": "wait", "label": wait.name})
+        self._inside(start, end, [w for s in backend for w in _outermost(s, lambda s: s.is_wait)], graph, graph)
         if self.slices and self.slices[-1].kind == "graph":
             for op in _outermost(span, lambda s: s.kind == "cpu" and bool(_OPERATION.fullmatch(s.name))):
-                spent = self.slices[-1].ops.setdefault(op.name, [0, 0])
-                spent[0] += op.end - op.start
-                spent[1] += 1
+                self.slices[-1].add_op(op.name, op.duration, 1)
         self._add(end, span.end, prologue)
-
-
-def _skipped_root(report: Report) -> Frame | None:
-    """The frame that the call enters, if Dynamo skipped it: the frame's code then runs eagerly, outside all regions."""
-    roots = [f for f in report.frames if f.parent is None and f.continues is None and f.status not in ("ignored", "empty")]
-    return roots[0] if roots and all(f.status == "skipped" for f in roots) else None
-
-
-def _outermost(span: Event, matches: Callable[[Event], bool]) -> list[Event]:
-    """The outermost events that match: the event itself, or events inside it."""
-    return [span] if matches(span) else [found for inner in span.inside for found in _outermost(inner, matches)]
 
 
 _SECOND = 1e-9
@@ -466,7 +421,8 @@ def profile_of(
     `overhead`: seconds by which the profiler makes a call longer; subtracted from what breaks cost, and from nothing else.
     `compiled_meanwhile`: ids of compiles that the repeated calls needed.  Raises ValueError if no call is marked in the events.
     """
-    calls = read_calls(list(events), report, compiled_meanwhile)
+    events = list(events)
+    calls = read_calls(events, report, compiled_meanwhile)
     if not calls:
         raise ValueError("no call in the profiler's trace")
     path, same = Counter(c.path for c in calls).most_common(1)[0]
@@ -475,14 +431,24 @@ def profile_of(
     median = statistics.median_low(totals)  # that of a call, as the parts of one call are shown beside it
     drawn = min(chosen, key=lambda c: abs(c.duration * _SECOND - median))
     result = Profile(calls=len(calls), median_seconds=median, spread=quartiles(totals), profiled_seconds=median)
-    result.segments = [*_segments(drawn, report), *_device_segments(drawn)]
+    result.segments = [*_segments(drawn), *_device_segments(drawn)]
     result.lanes = list(dict.fromkeys(s.lane for s in result.segments))
-    result.shares = _shares(chosen)
+    spent = {kind: _median(sum(s.duration for s in call.slices if s.kind == kind) for call in chosen) for kind in _SHARES}
+    whole = sum(spent.values())  # of medians: the shares add up to 1
+    result.shares = {name: spent[kind] / whole if whole else 0.0 for kind, name in _SHARES.items()}
+    busy = [_busy(call) / call.duration for call in chosen if call.device and call.duration]
+    if busy:  # it overlaps with the others
+        result.shares["device busy"] = statistics.median(busy)
     result.breaks = break_costs(chosen, report, overhead)
-    result.guards = guard_costs(chosen)
+    if spent["lookup"]:  # else torch does not mark the checks of guards, or no compiled code ran
+        lookups, prologue = spent["lookup"], spent["prologue"]
+        share = (lookups + prologue) / _median(c.duration for c in chosen)
+        result.guards = GuardCosts(lookups=lookups, prologue=prologue, share=share)
     if same < len(calls):
         result.notes.append(f"{same} of {len(calls)} calls went the same way through the compiled code; the figures are theirs")
-    unknown = sorted(set().union(*(c.unknown for c in chosen)).difference(compiled_meanwhile))
+    known = {*compiled_meanwhile, *(f.compile_id for f in report.frames)}
+    strange = [e for e in events if e.region is not None and e.region not in known]
+    unknown = sorted({str(e.region) for e in strange if any(c.start <= e.start < c.end for c in chosen)})
     if unknown:
         result.notes.append(
             f"the profiled calls ran compiled code that the report lacks ({', '.join(unknown[:5])}): compiled before it, or "
@@ -498,57 +464,27 @@ def graphs_in(events: Iterable[Event], report: Report) -> list[str | None]:
     return list(dict.fromkeys(s.graph for s in slices if s.kind == "graph"))
 
 
-def _segments(drawn: Call, report: Report) -> list[Segment]:
-    return [
-        Segment(
-            kind=s.kind, lane="CPU", start=(s.start - drawn.start) * _SECOND, duration=s.duration * _SECOND,
-            label=s.label or _label(s, report), frame=s.frame, graph=s.graph, break_=s.break_, ops=_ops(s),
+def _segments(drawn: Call) -> Iterator[Segment]:
+    for s in drawn.slices:
+        ops = sorted(s.ops.items(), key=lambda item: -item[1][0])
+        yield Segment(
+            kind=s.kind, lane="CPU", start=(s.start - drawn.start) * _SECOND, duration=s.duration * _SECOND, label=s.label,
+            frame=s.frame, graph=s.graph, break_=s.break_,
+            ops=[EagerOp(name=name, seconds=time * _SECOND, count=count) for name, (time, count) in ops[:20]],
             op_count=sum(count for _, count in s.ops.values()) if s.kind == "gap" else None,
-        )
-        for s in drawn.slices
-    ]  # fmt: skip
+        )  # fmt: skip
 
 
-def _device_segments(drawn: Call) -> list[Segment]:
-    segments = []
+def _device_segments(drawn: Call) -> Iterator[Segment]:
     lanes = [(f"GPU {event.device} {event.thread}", event, launched) for event, launched in drawn.device]
     for lane, event, launched in sorted(lanes, key=lambda item: (item[0], item[1].start)):
-        owner = next((s for s in drawn.slices if launched is not None and s.start <= launched < s.end), None)
-        segments.append(Segment(
+        owners = [s for s in drawn.slices if launched is not None and s.start <= launched < s.end]
+        owner = owners[0] if owners else Slice("unaccounted", "")
+        yield Segment(
             kind="kernel" if event.kind == "kernel" else "copy", lane=lane, start=(event.start - drawn.start) * _SECOND,
-            duration=(event.end - event.start) * _SECOND, label=event.name, frame=owner.frame if owner else None,
-            graph=owner.graph if owner else None, break_=owner.break_ if owner and owner.kind == "gap" else None,
-        ))  # fmt: skip
-    return segments
-
-
-def _ops(slice_: Slice) -> list[EagerOp]:
-    ops = sorted(slice_.ops.items(), key=lambda item: -item[1][0])
-    return [EagerOp(name=name, seconds=time * _SECOND, count=count) for name, (time, count) in ops[:20]]
-
-
-def _label(slice_: Slice, report: Report) -> str:
-    if slice_.kind == "graph":
-        number = next((n for n, g in enumerate(report.graphs) if g.id == slice_.graph), None)
-        return "compiled code" if number is None else f"graph {number}"
-    if slice_.kind == "gap":
-        cause = next((b for b in report.breaks if b.id == slice_.break_), None)
-        return "eager code" if cause is None else f"after the break in line {cause.line}"
-    return {"lookup": "guards", "prologue": "prologue", "wait": "waiting for the device"}.get(slice_.kind, "unaccounted")
-
-
-def _shares(calls: list[Call]) -> dict[str, float]:
-    """The share of each kind of slice, from medians over the calls: they add up to 1.  "device busy" overlaps with them."""
-    medians = {
-        name: statistics.median(sum(s.duration for s in call.slices if s.kind == kind) for call in calls)
-        for kind, name in _SHARES.items()
-    }
-    whole = sum(medians.values())
-    shares = {name: value / whole if whole else 0.0 for name, value in medians.items()}
-    devices = [_busy(call) / call.duration for call in calls if call.device and call.duration]
-    if devices:
-        shares["device busy"] = statistics.median(devices)
-    return shares
+            duration=event.duration * _SECOND, label=event.name, frame=owner.frame, graph=owner.graph,
+            break_=owner.break_ if owner.kind == "gap" else None,
+        )  # fmt: skip
 
 
 def _busy(call: Call) -> int:
@@ -581,86 +517,57 @@ def break_costs(calls: list[Call], report: Report, overhead: float = 0.0) -> lis
     `overhead`: seconds by which the profiler makes each call longer; they are subtracted, so that the rest adds up to the call
     without a profiler.
     """
+    # each start or end of an event takes `edge` nanoseconds away, the rest of the overhead is a factor
+    duration = statistics.median(call.duration for call in calls)
+    edges = statistics.median(sum(s.edges for s in call.slices) for call in calls)
+    whole = duration - min(max(0.0, overhead) / _SECOND, duration)
+    edge = min(_MOST_EDGE, (duration - whole) / edges) if edges else 0.0
+    left = duration - edge * edges
+    scale = whole / left if left else 0.0
+
+    def cost_in(call: Call, caused: list[Slice]) -> tuple[float, int]:
+        """Nanoseconds of one call that would be saved without a break, and those of ops that would still have to run."""
+        total, still_runs = 0.0, 0
+        for s in caused:
+            if s.kind != "wait":
+                in_ops = sum(time for time, _ in s.ops.values())
+                gone = sum(time for name, (time, _) in s.ops.items() if name in _TO_PYTHON)
+                total += max(0.0, max(0.0, s.duration - s.edges * edge) * scale - in_ops) + gone
+                still_runs += in_ops - gone
+        return min(total, whole, _idle(call, caused) if call.device else whole), still_runs
+
     costs = []
-    unprofiled = _Unprofiled.of(calls, overhead)
     for b in report.breaks:
-        slices = [[s for s in call.slices if s.break_ == b.id] for call in calls]
-        if not any(slices):
+        caused = [[s for s in call.slices if s.break_ == b.id] for call in calls]
+        gaps = [[s for s in of_call if s.kind == "gap"] for of_call in caused]
+        if not any(caused):
             continue
-        skips = b.outcome == "skipped" and not any(h.outcome == "resumed" for h in b.hits)
-        costs.append(_skipped(b.id, slices) if skips else _resumed(b.id, calls, slices, unprofiled))
-        if is_by_design(b):
-            costs[-1].ops_seconds = 0.0
+        if b.outcome == "skipped" and not any(h.outcome == "resumed" for h in b.hits):
+            cost = BreakCost(break_=b.id, seconds=None, method="eager frame", calls=len(calls))
+            cost.eager_seconds = _median(sum(s.duration for s in of_call) for of_call in gaps)
+        else:
+            totals, ops = zip(*map(cost_in, calls, caused), strict=True)
+            cost = BreakCost(break_=b.id, seconds=_median(totals), calls=len(calls))
+            cost.share = statistics.median(totals) / whole if whole else None
+            cost.spread = quartiles([total * _SECOND for total in totals])
+            cost.method = "device idle" if any(call.device for call in calls) else "gap"
+            cost.ops_seconds = 0.0 if is_by_design(b) else _median(ops)
+            cost.times = statistics.median(map(_times, gaps))
+        costs.append(cost)
     return sorted(costs, key=lambda c: (c.seconds is None, -(c.seconds or 0), -(c.eager_seconds or 0)))
 
 
-@dataclass
-class _Unprofiled:
-    """Estimates how long slices take without the profiler."""
-
-    #: nanoseconds of the whole call without the profiler
-    call: float
-    #: nanoseconds to subtract for each start or end of an event
-    edge: float
-    #: factor for what is left
-    factor: float
-
-    @classmethod
-    def of(cls, calls: list[Call], overhead: float) -> _Unprofiled:
-        duration = statistics.median(call.duration for call in calls)
-        edges = statistics.median(sum(s.edges for s in call.slices) for call in calls)
-        excess = min(max(0.0, overhead) * 1e9, duration)
-        edge = min(_MOST_EDGE, excess / edges) if edges else 0.0
-        left = duration - edge * edges
-        return cls(duration - excess, edge, (duration - excess) / left if left else 0.0)
-
-    def length(self, slice_: Slice) -> float:
-        return max(0.0, slice_.duration - slice_.edges * self.edge) * self.factor
-
-
-def _skipped(break_: str, slices: list[list[Slice]]) -> BreakCost:
-    eager = _median([sum(s.duration for s in of_call if s.kind == "gap") for of_call in slices])
-    return BreakCost(break_=break_, seconds=None, eager_seconds=eager, method="eager frame", calls=len(slices))
-
-
-def _resumed(break_: str, calls: list[Call], slices: list[list[Slice]], unprofiled: _Unprofiled) -> BreakCost:
-    ops, totals = [], []
-    for call, of_call in zip(calls, slices, strict=True):
-        total = still_runs = 0.0
-        for s in of_call:
-            length = unprofiled.length(s)
-            if s.kind in ("lookup", "prologue"):
-                total += length
-            elif s.kind == "gap":
-                in_ops = sum(t for t, _ in s.ops.values())
-                gone = sum(t for name, (t, _) in s.ops.items() if name in _TO_PYTHON)
-                total += max(0, length - in_ops) + gone
-                still_runs += in_ops - gone
-        total = min(total, unprofiled.call)
-        totals.append(min(total, _idle(call, of_call)) if call.device else total)
-        ops.append(still_runs)
-    return BreakCost(
-        break_=break_, seconds=_median(totals), share=statistics.median(totals) / unprofiled.call if unprofiled.call else None,
-        spread=quartiles([t * 1e-9 for t in totals]),
-        method="device idle" if any(call.device for call in calls) else "gap", calls=len(calls),
-        ops_seconds=_median(ops), times=statistics.median(map(_times, slices)),
-    )  # fmt: skip
-
-
-def _times(slices: list[Slice]) -> int:
+def _times(gaps: list[Slice]) -> int:
     """How often the call ran into the break: entries of the frame that was entered most often in the break's gaps."""
-    entries: dict[str | None, set[int]] = {}
-    for s in slices:
-        if s.kind == "gap":
-            entries.setdefault(s.frame, set()).add(s.entry)
-    return max(map(len, entries.values()), default=0)
+    return max(Counter(frame for frame, _ in {(s.frame, s.entry) for s in gaps}).values(), default=0)
 
 
 def _idle(call: Call, slices: list[Slice]) -> int:
     """Nanoseconds in which the devices were idle because of these slices; adjacent slices count as one."""
     total = 0
-    for start, end in _runs(slices):
-        launched = [(d.start if launch is None else launch, d) for d, launch in call.device]
+    launched = [(d.start if launch is None else launch, d) for d, launch in call.device]
+    bounds = sorted({s.start for s in slices} ^ {s.end for s in slices})  # where two meet is none
+    for start, end in zip(bounds[::2], bounds[1::2], strict=True):
         free = max([start, *(d.end for at, d in launched if at < start)])
         until = min((d.start for at, d in launched if at >= end), default=end)
         busy = sum(max(0, d.end - max(d.start, free)) for at, d in launched if start <= at < end)
@@ -668,26 +575,5 @@ def _idle(call: Call, slices: list[Slice]) -> int:
     return total
 
 
-def _runs(slices: list[Slice]) -> list[tuple[int, int]]:
-    runs: list[tuple[int, int]] = []
-    for s in slices:
-        if runs and runs[-1][1] == s.start:
-            runs[-1] = (runs[-1][0], s.end)
-        else:
-            runs.append((s.start, s.end))
-    return runs
-
-
-def _median(nanoseconds: Sequence[float]) -> float:
-    return statistics.median(nanoseconds) * 1e-9
-
-
-def guard_costs(calls: list[Call]) -> GuardCosts | None:
-    """Medians over the calls; None if most of them check no guards: torch does not mark that, or no compiled code ran."""
-    lookups, prologue = (
-        _median([sum(s.duration for s in call.slices if s.kind == kind) for call in calls]) for kind in ("lookup", "prologue")
-    )
-    if not lookups:
-        return None
-    whole = _median([call.duration for call in calls])
-    return GuardCosts(lookups=lookups, prologue=prologue, share=(lookups + prologue) / whole)
+def _median(nanoseconds: Iterable[float]) -> float:
+    return statistics.median(nanoseconds) * _SECOND
