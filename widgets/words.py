@@ -13,6 +13,7 @@ import os
 import re
 import unicodedata
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import TypeVar
@@ -21,6 +22,7 @@ from dynascope.compiler.report import plural
 
 VARIABLE = "DYNASCOPE_DRAWING_ERRORS"
 T = TypeVar("T")
+Key = TypeVar("Key")
 
 #: control characters (except tab and newline), surrogates, U+FFFE and U+FFFF, and marks that break lines, reorder or hide text
 _UNSAFE = re.compile(
@@ -144,6 +146,14 @@ def capped(lines: Sequence[str], most: int, what: str = "") -> list[str]:
     """The first `most` lines, and one that counts the others: `… and 3 more notes`."""
     more = len(lines) - most
     return [*lines[:most], "… and " + (plural(more, f"more {what}") if what else f"{more} more")] if more > 0 else [*lines]
+
+
+def grouped(pairs: Iterable[tuple[Key, T]]) -> defaultdict[Key, list[T]]:
+    """The values of each key, in order; [] for a key that has none."""
+    groups = defaultdict[Key, list[T]](list)
+    for key, value in pairs:
+        groups[key].append(value)
+    return groups
 
 
 def consecutive(numbers: list[int]) -> list[list[int]]:

@@ -12,6 +12,7 @@ from html import escape
 from typing import TypedDict
 
 from dynascope.widgets.drawing.shapes import LINE_HEIGHT, REGION_HEIGHT, TITLE_HEIGHT, Arrow, Picture, Shape
+from dynascope.widgets.layout.geometry import Point
 
 #: pixels: from the border of a frame or graph to its text; the radius of a frame's corners
 INSET, CORNER = 12.0, 8.0
@@ -38,26 +39,18 @@ class Drawn(TypedDict):
 
 
 def drawn(picture: Picture, large: bool = False) -> Drawn:
-    """A picture as it is shown; `large`: the view shows the part of it around what is selected."""
-    return {
-        "width": picture["width"], "height": picture["height"], "large": large, "left_out": picture["left_out"],
-        "svg": _svg(picture),
-    }  # fmt: skip
-
-
-def _svg(picture: Picture) -> str:
-    """The picture: frames first, then arrows, boxes and labels above them."""
-    size = f"{picture['width']:g} {picture['height']:g}"
+    """A picture as it is shown: frames first, then arrows, boxes and labels above them."""
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="dyn-picture" viewBox="0 0 {size}">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="dyn-picture" viewBox="0 0 {picture.width:g} {picture.height:g}">',
         _DEFINITIONS,
-        *(_group(g) for g in picture["groups"]),
-        *(_arrow(a) for a in picture["arrows"]),
-        *(_box(b) for b in picture["boxes"]),
-        *(text("dyn-label", a["at"][0], a["at"][1], a.get("label", "")) for a in picture["arrows"] if "at" in a),
+        *map(_group, picture.groups),
+        *map(_arrow, picture.arrows),
+        *map(_box, picture.boxes),
+        *(text("dyn-label", *a.at, a.label) for a in picture.arrows),
         "</svg>",
     ]
-    return "".join(parts)
+    svg = "".join(parts)
+    return {"width": picture.width, "height": picture.height, "large": large, "left_out": picture.left_out, "svg": svg}
 
 
 def text(classes: str, x: float, y: float, words: str, anchor: str = "") -> str:
@@ -71,64 +64,54 @@ def rect(classes: str, x: float, y: float, w: float, h: float, radius: float, mo
     return f'<rect class="{classes}" x="{x:g}" y="{y:g}" width="{w:g}" height="{h:g}" rx="{radius:g}"{more}/>'
 
 
+def _data(**values: str) -> str:
+    """The values as `data-` attributes; one that is empty is left out."""
+    return " ".join(f'data-{name}="{escape(value)}"' for name, value in values.items() if value)
+
+
 def node(shape: Shape, parts: str) -> str:
     """A shape that can be selected, with its parts, whose coordinates begin at its corner."""
-    classes = f"dyn-node dyn-k-{shape['kind']}"
-    classes += f" dyn-g{shape['tone']}" if "tone" in shape else ""
-    classes += f" dyn-is-{shape['badge']}" if "badge" in shape else ""
-    classes += f" dyn-r-{shape['region']}" if "region" in shape else ""
-    data = f'data-id="{escape(shape["id"])}" data-kind="{shape["kind"]}" '
-    data += f'data-box="{shape["x"]:g} {shape["y"]:g} {shape["w"]:g} {shape["h"]:g}"'
-    data += f' data-group="{escape(shape["group"])}"' if "group" in shape else ""
-    data += f' data-contents="{escape(" ".join(shape["contents"]))}"' if "contents" in shape else ""
+    x, y, w, h = shape.at
+    classes = f"dyn-node dyn-k-{shape.kind}" + (f" dyn-g{shape.tone}" if shape.tone is not None else "")
+    classes += (f" dyn-is-{shape.badge}" if shape.badge else "") + (f" dyn-r-{shape.region}" if shape.region else "")
+    contents = " ".join(shape.contents)
+    data = _data(id=shape.id, kind=shape.kind, box=f"{x:g} {y:g} {w:g} {h:g}", group=shape.group, contents=contents)
     return (
-        f'<g class="{classes}" {data} transform="translate({shape["x"]:g} {shape["y"]:g})" role="button" aria-pressed="false" '
-        f'tabindex="-1"><title>{escape(shape["full"])}</title>{parts}</g>'
+        f'<g class="{classes}" {data} transform="translate({x:g} {y:g})" role="button" aria-pressed="false" '
+        f'tabindex="-1"><title>{escape(shape.full)}</title>{parts}</g>'
     )
 
 
 def _group(g: Shape) -> str:
     """A frame with its name and the lines below it."""
-    w, h, lines = g["w"], g["h"], g.get("lines", [])
-    parts = rect("dyn-frame", 4, -4, w, h, CORNER) if g.get("badge") == "recompile" else ""
-    skipped = g["kind"] == "skipped"
+    w, h, skipped = g.at.width, g.at.height, g.kind == "skipped"
+    parts = rect("dyn-frame", 4, -4, w, h, CORNER) if g.badge == "recompile" else ""
     parts += rect("dyn-frame dyn-main", 0, 0, w, h, CORNER, ' style="fill:url(#dyn-hatch)"' if skipped else "")
-    if skipped:
-        parts += rect("dyn-under", 5, 5, w - 10, TITLE_HEIGHT + LINE_HEIGHT * len(lines) - 8, 5)
-    parts += text("dyn-name", INSET, 22, g["title"])
-    parts += text("dyn-soft dyn-mono", w - INSET, 22, g["note"], "end")
-    for i, line in enumerate(lines):
-        parts += text("dyn-soft", INSET, 40 + LINE_HEIGHT * i, line)
-    return node(g, parts)
+    parts += rect("dyn-under", 5, 5, w - 10, TITLE_HEIGHT + LINE_HEIGHT * len(g.lines) - 8, 5) if skipped else ""
+    parts += text("dyn-name", INSET, 22, g.title) + text("dyn-soft dyn-mono", w - INSET, 22, g.note, "end")
+    return node(g, parts + "".join(text("dyn-soft", INSET, 40 + LINE_HEIGHT * i, line) for i, line in enumerate(g.lines)))
 
 
 def _box(b: Shape) -> str:
     """A graph, a version, or a break, which may have a region around it."""
-    w, h, top, is_break, parts = b["w"], b["h"], 0.0, b["kind"] == "break", ""
-    if is_break and "region" in b:
-        top = REGION_HEIGHT
-        parts = rect("dyn-area", -6, 0, w + 12, h + 6, CORNER) + text("dyn-soft", 6, 14, b.get("lines", [""])[0])
-    high = h - top
-    middle = top + high / 2 + 4
-    inset = INSET + 2 * is_break  # the ends of a break are round
-    parts += rect("dyn-main", 0, top, w, high, high / 2 if is_break else 5)
-    if b["kind"] == "version":
-        parts += text("dyn-strong", w / 2, middle, b["title"], "middle")
-    else:
-        parts += text("dyn-strong", inset, middle, b["title"])
-    return node(b, parts + text("dyn-soft", w - inset, middle, b["note"], "end"))
+    w, h, is_break, parts = b.at.width, b.at.height, b.kind == "break", ""
+    top = REGION_HEIGHT if b.region else 0.0
+    if b.region:
+        parts = rect("dyn-area", -6, 0, w + 12, h + 6, CORNER) + text("dyn-soft", 6, 14, b.lines[0])
+    middle, inset = top + (h - top) / 2 + 4, INSET + 2 * is_break  # the ends of a break are round
+    parts += rect("dyn-main", 0, top, w, h - top, (h - top) / 2 if is_break else 5)
+    title = (w / 2, middle, b.title, "middle") if b.kind == "version" else (inset, middle, b.title)
+    return node(b, parts + text("dyn-strong", *title) + text("dyn-soft", w - inset, middle, b.note, "end"))
 
 
 def _arrow(a: Arrow) -> str:
-    label = f' data-label="{escape(a["label"])}"' if "label" in a else ""
     return (
-        f'<path class="dyn-arrow dyn-a-{a["kind"]}" d="{rounded(a["points"])}" marker-end="url(#dyn-tip)" '
-        f'data-s="{escape(a["source"])}" data-t="{escape(a["target"])}" data-kind="{a["kind"]}"{label}>'
-        f"<title>{escape(a['full'])}</title></path>"
+        f'<path class="dyn-arrow dyn-a-{a.kind}" d="{rounded(a.points)}" marker-end="url(#dyn-tip)" '
+        f"{_data(s=a.source, t=a.target, kind=a.kind, label=a.label)}><title>{escape(a.full)}</title></path>"
     )
 
 
-def rounded(points: list[list[float]], radius: float = 7) -> str:
+def rounded(points: list[Point], radius: float = 7) -> str:
     """SVG path data of a polyline with rounded corners."""
     path = f"M{points[0][0]:g} {points[0][1]:g}"
     for (ax, ay), (x, y), (bx, by) in zip(points, points[1:], points[2:], strict=False):

@@ -10,8 +10,8 @@ import functools
 import re
 from collections import defaultdict
 
-from dynascope.compiler.report import Break, Frame, Graph, Recompile, Report, Source, plural
-from dynascope.widgets.words import indent_of, printable
+from dynascope.compiler.report import Break, Frame, Graph, Report, Source, plural
+from dynascope.widgets.words import grouped, indent_of, printable
 
 #: graphs have this many different colors
 TONES = 6
@@ -31,18 +31,11 @@ class Places:
         self.graphs = {g.id: (number, g) for number, g in enumerate(report.graphs)}
         self.costs = {c.break_: c for c in report.profile.breaks} if report.profile else {}
         #: the graphs that ended at each break, with their numbers
-        self.ended: dict[str, list[tuple[int, Graph]]] = defaultdict(list)
-        for number, g in self.graphs.values():
-            self.ended[g.break_ or ""].append((number, g))
+        self.ended = grouped((g.break_, (number, g)) for number, g in self.graphs.values())
         #: the recompiles of each frame: the one that made it, and one that the limit refused
-        self.recompiled: dict[str, list[Recompile]] = defaultdict(list)
-        for r in report.recompiles:
-            self.recompiled[r.frame].append(r)
+        self.recompiled = grouped((r.frame, r) for r in report.recompiles)
         #: the frames that each frame called
-        self.called: dict[str, list[Frame]] = defaultdict(list)
-        for f in report.frames:
-            if f.parent is not None and f.status != "ignored":
-                self.called[f.parent].append(f)
+        self.called = grouped((f.parent, f) for f in report.frames if f.status != "ignored")
         make = report.brief_sources if brief else None
         self._sources: dict[str, Source] = {s.file: s for s in (report.sources if make is None else make())}
         self._lines: dict[str, dict[int, str]] = {}

@@ -8,9 +8,10 @@ parts are cut into columns (`geometry.wrapped`).
 from __future__ import annotations
 
 import functools
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
-from dynascope.widgets.layout.geometry import MARGIN, ROW_GAP, Part, Placement, Point, Rect, Size, placement, shelves, wrapped
+from dynascope.widgets.layout.geometry import ROW_GAP, Part, Placement, Point, Rect, Size, extent, placement, shelves, wrapped
+from dynascope.widgets.words import grouped
 
 COLUMN_GAP = 16.0
 Arc = tuple[int, int]
@@ -23,28 +24,28 @@ def layout(sizes: tuple[Size, ...], arcs: tuple[Arc, ...], room: float, tall: fl
 
     Unconnected parts are placed side by side, up to `room` wide; a part higher than `tall` is cut into columns.
     """
+    leaders = _leaders(len(sizes), arcs)
+    joined = grouped((leaders[source], number) for number, (source, _) in enumerate(arcs))
+    parts = grouped(zip(leaders, range(len(sizes)), strict=True))
+    drawings: list[tuple[list[Rect], list[list[Point]]]] = []
+    for leader, nodes in parts.items():
+        at = {node: n for n, node in enumerate(nodes)}
+        own = [(at[arcs[number][0]], at[arcs[number][1]]) for number in joined[leader]]
+        drawings.append(wrapped(_Rows([sizes[node] for node in nodes], own).part(), room, tall))
+    extents = [extent(*drawing) for drawing in drawings]
+    corners = shelves([(around.width, around.height) for around in extents], room, ROW_GAP, COLUMN_GAP)
     rects: dict[int, Rect] = {}
     routes: list[list[Point]] = [[] for _ in arcs]
-    parts = _parts(len(sizes), arcs)
-    numbers = {node: n for part in parts for n, node in enumerate(part)}
-    joined: dict[int, list[int]] = {part[0]: [] for part in parts}
-    first = {node: part[0] for part in parts for node in part}
-    for number, (source, _) in enumerate(arcs):
-        joined[first[source]].append(number)
-    placed = []
-    for part in parts:
-        own = [(numbers[arcs[i][0]], numbers[arcs[i][1]]) for i in joined[part[0]]]
-        placed.append(wrapped(_Rows([sizes[node] for node in part], own).part(), room, tall))
-    corners = shelves([(p.width - 2 * MARGIN, p.height - 2 * MARGIN) for p in placed], room, ROW_GAP, COLUMN_GAP)
-    for part, drawing, (x, y) in zip(parts, placed, corners, strict=True):
-        rects |= {node: drawing.rects[n].moved(x, y) for n, node in enumerate(part)}
-        for i, route in zip(joined[part[0]], drawing.routes, strict=True):
-            routes[i] = [(px + x, py + y) for px, py in route]
+    for (leader, nodes), (boxes, lines), around, (x, y) in zip(parts.items(), drawings, extents, corners, strict=True):
+        dx, dy = x - around.x, y - around.y
+        rects |= {node: box.moved(dx, dy) for node, box in zip(nodes, boxes, strict=True)}
+        for number, line in zip(joined[leader], lines, strict=True):
+            routes[number] = [(px + dx, py + dy) for px, py in line]
     return placement(rects, routes)
 
 
-def _parts(count: int, arcs: tuple[Arc, ...]) -> list[list[int]]:
-    """The connected parts, in the order of their first boxes."""
+def _leaders(count: int, arcs: tuple[Arc, ...]) -> list[int]:
+    """For each box, one that stands for its connected part."""
     leader = list(range(count))
 
     def find(node: int) -> int:
@@ -55,10 +56,7 @@ def _parts(count: int, arcs: tuple[Arc, ...]) -> list[list[int]]:
 
     for source, target in arcs:
         leader[find(source)] = find(target)
-    parts: dict[int, list[int]] = {}
-    for node in range(count):
-        parts.setdefault(find(node), []).append(node)
-    return list(parts.values())
+    return [find(node) for node in range(count)]
 
 
 def _ranks(count: int, arcs: list[Arc]) -> list[int]:
@@ -67,12 +65,9 @@ def _ranks(count: int, arcs: list[Arc]) -> list[int]:
     for source, target in sorted(arcs):
         ranks[target] = max(ranks[target], ranks[source] + 1)
     reached = {target for _, target in arcs}
-    first: dict[int, int] = {}
-    for source, target in arcs:
-        if source not in reached:
-            first[source] = min(first.get(source, ranks[target]), ranks[target])
-    for node, rank in first.items():
-        ranks[node] = rank - 1
+    below = grouped((source, ranks[target]) for source, target in arcs if source not in reached)
+    for node, targets in below.items():
+        ranks[node] = min(targets) - 1
     return ranks
 
 
@@ -85,15 +80,11 @@ class _Rows:
         self.width = [width for width, _ in sizes]
         self.up: list[list[int]] = [[] for _ in sizes]
         self.down: list[list[int]] = [[] for _ in sizes]
-        self.height = [0.0] * (max(self.ranks) + 1)
-        for rank, (_, height) in zip(self.ranks, sizes, strict=True):
-            self.height[rank] = max(self.height[rank], height)
+        self.rows = [nodes for _, nodes in sorted(grouped(zip(self.ranks, range(len(sizes)), strict=True)).items())]
+        self.height = [max(sizes[node][1] for node in row) for row in self.rows]
         self.top = list(accumulate((height + ROW_GAP for height in self.height), initial=0.0))
         #: for each arc: its points in the rows that it passes, or None if it runs along a lane beside the drawing
         self.passes = self._passes()
-        self.rows: list[list[int]] = [[] for _ in self.height]
-        for node, rank in enumerate(self.ranks):
-            self.rows[rank].append(node)
         self.x = [0.0] * len(self.ranks)
         self._order()
         self._spread()
@@ -110,13 +101,15 @@ class _Rows:
         return passes
 
     def _chain(self, source: int, target: int) -> list[int]:
-        points = list(range(len(self.ranks), len(self.ranks) + self.ranks[target] - self.ranks[source] - 1))
-        for rank, _ in enumerate(points, self.ranks[source] + 1):
-            self.ranks.append(rank)
-            self.width.append(2.0)
-            self.up.append([])
-            self.down.append([])
-        for above, below in zip([source, *points], [*points, target], strict=True):
+        between = range(self.ranks[source] + 1, self.ranks[target])
+        points = [*range(len(self.ranks), len(self.ranks) + len(between))]
+        for point, rank in zip(points, between, strict=True):
+            self.rows[rank].append(point)
+        self.ranks += between
+        self.width += [2.0] * len(points)
+        self.up += [[] for _ in points]
+        self.down += [[] for _ in points]
+        for above, below in pairwise([source, *points, target]):
             self.down[above].append(below)
             self.up[below].append(above)
         return points
@@ -124,24 +117,26 @@ class _Rows:
     def _order(self) -> None:
         """Sort each row by the positions of its nodes' neighbors, down and up a few times."""
         place = [0.0] * len(self.ranks)
+
+        def number(row: list[int]) -> None:
+            for position, node in enumerate(row):
+                place[node] = position
+
         for row in self.rows:
-            _number(row, place)
+            number(row)
         for sweep in range(6 if len(self.ranks) < 2000 else 2):
             neighbours = self.down if sweep % 2 else self.up
             for row in reversed(self.rows) if sweep % 2 else self.rows:
-                if len(row) > 1:
-                    keys = {node: _mean(neighbours[node], place) if neighbours[node] else place[node] for node in row}
-                    row.sort(key=keys.__getitem__)
-                    _number(row, place)
+                keys = {node: _mean(neighbours[node], place) if neighbours[node] else place[node] for node in row}
+                row.sort(key=keys.__getitem__)
+                number(row)
 
     def _spread(self) -> None:
         """Give each node an x near its neighbors; the nodes of a row keep their order, and at least the gap between them."""
         starts = []
         for row in self.rows:
-            centres, right = [], -COLUMN_GAP
-            for node in row:
-                centres.append(right + COLUMN_GAP + self.width[node] / 2)
-                right += COLUMN_GAP + self.width[node]
+            lefts = accumulate((self.width[node] + COLUMN_GAP for node in row), initial=0.0)
+            centres = [left + self.width[node] / 2 for node, left in zip(row, lefts, strict=False)]
             starts.append(centres)
             for node, x in zip(row, centres, strict=True):
                 self.x[node] = x - centres[0]
@@ -155,8 +150,9 @@ class _Rows:
         blocks: list[tuple[float, float, int]] = []  # sum of the desired shifts, weight, number of nodes
         for node, start in zip(row, starts, strict=True):
             near, weight, count = neighbours[node], 1.0, 1
-            total = _mean(near, self.x) - start if near else 0.0
-            if not near:
+            if near:
+                total = _mean(near, self.x) - start
+            else:
                 total, weight = (self.x[node] - start) * 0.1, 0.1
             while blocks and blocks[-1][0] * weight > total * blocks[-1][1]:
                 before = blocks.pop()
@@ -192,9 +188,4 @@ class _Rows:
 
 
 def _mean(nodes: list[int], values: list[float]) -> float:
-    return sum([values[n] for n in nodes]) / len(nodes)
-
-
-def _number(row: list[int], place: list[float]) -> None:
-    for position, node in enumerate(row):
-        place[node] = position
+    return sum([values[n] for n in nodes]) / len(nodes) if len(nodes) > 1 else values[nodes[0]]

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from itertools import accumulate, chain, pairwise
 from typing import Generic, NamedTuple, TypeVar
+
+from dynascope.widgets.words import grouped
 
 Point = tuple[float, float]
 Size = tuple[float, float]
@@ -43,8 +46,8 @@ class Rect(NamedTuple):
         return self.x + self.width / 2
 
     def moved(self, dx: float, dy: float) -> Rect:
-        """The box moved by (dx, dy), rounded to a tenth of a pixel."""
-        return Rect(round(self.x + dx, 1), round(self.y + dy, 1), self.width, self.height)
+        """The box moved by (dx, dy)."""
+        return Rect(self.x + dx, self.y + dy, self.width, self.height)
 
 
 @dataclass(frozen=True)
@@ -57,17 +60,20 @@ class Placement(Generic[Key]):
     routes: list[list[Point]]
 
 
+def extent(rects: Iterable[Rect], routes: Iterable[list[Point]]) -> Rect:
+    """The smallest box around all of these."""
+    xs, ys = zip(*chain(*((r[:2], (r.right, r.bottom)) for r in rects), *routes), strict=True)
+    return Rect(min(xs), min(ys), max(xs) - min(xs), max(ys) - min(ys))
+
+
 def placement(rects: dict[Key, Rect], routes: list[list[Point]]) -> Placement[Key]:
     """The boxes and routes, moved so that the smallest coordinate is the margin, and rounded to a tenth of a pixel."""
-    if not rects:
-        return Placement(2 * MARGIN, 2 * MARGIN, {}, [[] for _ in routes])
-    corners = [(r.x, r.y) for r in rects.values()] + [(r.right, r.bottom) for r in rects.values()]
-    xs, ys = zip(*chain(corners, *routes), strict=True)
-    dx, dy = MARGIN - min(xs), MARGIN - min(ys)
+    around = extent(rects.values(), routes) if rects else Rect(0.0, 0.0, 0.0, 0.0)
+    dx, dy = MARGIN - around.x, MARGIN - around.y
     return Placement(
-        round(max(xs) + dx + MARGIN, 1),
-        round(max(ys) + dy + MARGIN, 1),
-        {key: rect.moved(dx, dy) for key, rect in rects.items()},
+        round(around.width + 2 * MARGIN, 1),
+        round(around.height + 2 * MARGIN, 1),
+        {key: Rect(round(r.x + dx, 1), round(r.y + dy, 1), r.width, r.height) for key, r in rects.items()},
         [[(round(x + dx, 1), round(y + dy, 1)) for x, y in route] for route in routes],
     )
 
@@ -93,8 +99,7 @@ ROW_GAP, COLUMN_GAP = 30.0, 50.0
 BEND = 13.0
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """A drawing in rows: `spans` has each route's first and last row, `tops` the top of each row and of one more below."""
 
     rects: list[Rect]
@@ -103,22 +108,24 @@ class Part:
     tops: list[float]
 
 
-def wrapped(part: Part, room: float, tall: float) -> Placement[int]:
+def wrapped(part: Part, room: float, tall: float) -> tuple[list[Rect], list[list[Point]]]:
     """`part` in as many columns of about `tall` pixels as there is room for; in one if it is not tall or cannot be cut."""
     high, cuts = part.tops[-1], _cuts(part)
     most = int((room + COLUMN_GAP) // (min(r.width for r in part.rects) + COLUMN_GAP))
     for count in range(min(math.ceil(high / tall), most) if cuts else 0, 1, -1):
         begins = sorted({min(cuts, key=lambda top: abs(top - n * high / count)) for n in range(1, count)})
-        across: list[list[float]] = [[] for _ in range(len(begins) + 1)]
-        for x, y in chain(((x, r.y) for r in part.rects for x in (r.x, r.right)), *part.routes):
-            across[bisect_right(begins, y)].append(x)
-        lefts = list(accumulate((max(xs) - min(xs) + COLUMN_GAP for xs in across), initial=0.0))
+        sides = ((x, r.y) for r in part.rects for x in (r.x, r.right))
+        across = grouped((bisect_right(begins, y), x) for x, y in chain(sides, *part.routes))
+        before = [min(across[n]) for n in range(len(begins) + 1)]
+        lefts = [*accumulate((max(across[n]) - x + COLUMN_GAP for n, x in enumerate(before)), initial=0.0)]
         if lefts[-1] - COLUMN_GAP <= room:
-            return _in_columns(part, begins, lefts, [min(xs) for xs in across])
-    return placement(dict(enumerate(part.rects)), part.routes)
+            return _in_columns(part, begins, lefts, before)
+    return part.rects, part.routes
 
 
-def _in_columns(part: Part, begins: list[float], lefts: list[float], before: list[float]) -> Placement[int]:
+def _in_columns(
+    part: Part, begins: list[float], lefts: list[float], before: list[float]
+) -> tuple[list[Rect], list[list[Point]]]:
     """`part` cut at `begins`; `lefts`: the left side of each column and of one more, `before`: where it was."""
     tops = [0.0, *begins]
 
@@ -137,15 +144,12 @@ def _in_columns(part: Part, begins: list[float], lefts: list[float], before: lis
             out.append((bx, by))
         return out
 
-    boxes = {n: Rect(*moved((r.x, r.y)), r.width, r.height) for n, r in enumerate(part.rects)}
-    return placement(boxes, [carried(route) for route in part.routes])
+    return [Rect(*moved((r.x, r.y)), r.width, r.height) for r in part.rects], [carried(route) for route in part.routes]
 
 
 def _cuts(part: Part) -> list[float]:
     """The tops of the rows above which exactly one route runs."""
-    changes = [0] * (len(part.tops) + 1)
-    for first, last in part.spans:
-        changes[first + 1] += 1
-        changes[last + 1] -= 1
-    counts = list(accumulate(changes))
-    return [part.tops[row] for row in range(1, len(part.tops) - 1) if counts[row] == 1]
+    changes = Counter(first + 1 for first, _ in part.spans)
+    changes.subtract(last + 1 for _, last in part.spans)
+    counts = accumulate(changes[row] for row in range(len(part.tops) - 1))
+    return [top for top, count in zip(part.tops, counts, strict=False) if count == 1]

@@ -83,34 +83,34 @@ def to_graphviz(report: Report) -> Any:
 def _digraph(picture: Picture) -> Any:
     import graphviz
 
-    names = {s["id"]: f"n{i}" for i, s in enumerate([*picture["groups"], *picture["boxes"]])}
+    names = {s.id: f"n{i}" for i, s in enumerate([*picture.groups, *picture.boxes])}
     graph = graphviz.Digraph("split", graph_attr={"compound": "true", "fontname": "Helvetica"},
                              node_attr={"fontname": "Helvetica", "fontsize": "11"},
                              edge_attr={"fontname": "Helvetica", "fontsize": "10"})  # fmt: skip
-    for g in picture["groups"]:
-        inside = [b for b in picture["boxes"] if b.get("group") == g["id"]]
-        label = _plain("\n".join([g["title"], g["note"], *g.get("lines", [])]))
-        style = "dashed,rounded" if g["kind"] in ("skipped", "empty", "unfinished") else "rounded"
-        with graph.subgraph(name=f"cluster_{names[g['id']]}") as cluster:
-            cluster.attr(label=label, style=style)
-            cluster.node(names[g["id"]], label="", shape="point", style="invis")
-            for b in inside:
-                _dot_node(cluster, names[b["id"]], b)
-    for b in (b for b in picture["boxes"] if "group" not in b):
-        _dot_node(graph, names[b["id"]], b)
-    frames = {g["id"] for g in picture["groups"]}
-    for a in picture["arrows"]:
+    for g in picture.groups:
+        style = "dashed,rounded" if g.kind in ("skipped", "empty", "unfinished") else "rounded"
+        with graph.subgraph(name=f"cluster_{names[g.id]}") as cluster:
+            cluster.attr(label=_plain("\n".join([g.title, g.note, *g.lines])), style=style)
+            cluster.node(names[g.id], label="", shape="point", style="invis")
+            for b in picture.boxes:
+                if b.group == g.id:
+                    _dot_node(cluster, names[b.id], b)
+    for b in picture.boxes:
+        if not b.group:
+            _dot_node(graph, names[b.id], b)
+    frames = {g.id for g in picture.groups}
+    for a in picture.arrows:
         # Graphviz joins only nodes: those inside; it clips the edge at the cluster's border
-        clipped = {end: f"cluster_{names[id]}" for end, id in (("ltail", a["source"]), ("lhead", a["target"])) if id in frames}
-        graph.edge(names[a["source"]], names[a["target"]], label=_plain(a.get("label", "")), **clipped)
+        clipped = {end: f"cluster_{names[id]}" for end, id in (("ltail", a.source), ("lhead", a.target)) if id in frames}
+        graph.edge(names[a.source], names[a.target], label=_plain(a.label), **clipped)
     return graph
 
 
 def _dot_node(graph: Any, name: str, b: Shape) -> None:
-    line, fill = (LIGHT["break"], LIGHT["break-tint"]) if b["kind"] == "break" else (LIGHT["skip"], LIGHT["panel"])
-    line, fill = GRAPHS_LIGHT[b["tone"]] if "tone" in b else (line, fill)
-    style = "filled,rounded" if b["kind"] == "break" else "filled"
-    graph.node(name, label=_plain(f"{b['title']}\n{b['note']}"), shape="box", style=style, color=line, fillcolor=fill)
+    line, fill = (LIGHT["break"], LIGHT["break-tint"]) if b.kind == "break" else (LIGHT["skip"], LIGHT["panel"])
+    line, fill = GRAPHS_LIGHT[b.tone] if b.tone is not None else (line, fill)
+    style = "filled,rounded" if b.kind == "break" else "filled"
+    graph.node(name, label=_plain(f"{b.title}\n{b.note}"), shape="box", style=style, color=line, fillcolor=fill)
 
 
 def _plain(text: str) -> str:

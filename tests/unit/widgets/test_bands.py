@@ -77,7 +77,7 @@ def test_a_region_that_a_resume_function_enters_again_has_the_place_of_its_with(
     r = made(13, block(13))
     assert region_name(r.breaks[0], Places(r)) == "In[3]:10"
     model = view_model(r)
-    assert split(r)["boxes"][0]["lines"] == ["In[3]:10: breaks allowed"]
+    assert split(r).boxes[0].lines == ["In[3]:10: breaks allowed"]
     assert ["error_on_graph_break", "False (region In[3]:10)", ""] in model["details"]["b0"]["facts"]
     assert "allowed by region In[3]:10" in to_text(r, colour=False, width=200)
     elsewhere = made(13, block(9, "model.py"))

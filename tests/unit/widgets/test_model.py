@@ -29,7 +29,7 @@ from dynascope.widgets.model import ViewModel, view_model
 
 
 def kinds(report: Report) -> list[str]:
-    return [a["kind"] for a in split(report)["arrows"]]
+    return [a.kind for a in split(report).arrows]
 
 
 def drawn_ids(svg: str) -> set[str]:
@@ -75,9 +75,9 @@ def test_lines_know_their_graphs_breaks_and_states() -> None:
 
 def test_an_unfinished_frame_says_so_wherever_it_is_shown() -> None:
     model = view_model(unfinished())
-    (group,) = split(unfinished())["groups"]
-    assert (group["kind"], group["note"].split(" ")[0]) == ("unfinished", "unfinished")
-    assert "does not hold the end" in " ".join(group["lines"])
+    (group,) = split(unfinished()).groups
+    assert (group.kind, group.note.split(" ")[0]) == ("unfinished", "unfinished")
+    assert "does not hold the end" in " ".join(group.lines)
     assert [c["text"] for c in model["chips"]] == ["unfinished: f"]
     assert ["1", "unfinished"] in model["counts"]
     assert not any("compiled in" in words for _, words in model["counts"])
@@ -90,9 +90,9 @@ def test_an_unfinished_frame_says_so_wherever_it_is_shown() -> None:
 
 def test_a_nested_break_is_drawn_once_where_it_stands() -> None:
     model = view_model(nested())
-    breaks = [b for b in split(nested())["boxes"] if b["kind"] == "break"]
-    assert [(b["id"], b.get("group")) for b in breaks] == [("b0", "f3")]
-    assert "4 hits" in breaks[0]["note"]
+    breaks = [b for b in split(nested()).boxes if b.kind == "break"]
+    assert [(b.id, b.group) for b in breaks] == [("b0", "f3")]
+    assert "4 hits" in breaks[0].note
     assert kinds(nested()).count("continues") == 4
     assert model["breaks"][0]["hits"] == 4
 
@@ -109,7 +109,7 @@ def test_a_recompile_says_why() -> None:
     assert model["first"] == "f1"
     words = ["n was 2 when it was compiled, and is not now", "recompile 0/1 of f (0.21 s)"]
     assert model["details"]["f1"]["parts"][0]["body"]["text"] == words
-    assert [box["title"] for box in split(recompiled())["boxes"] if box["kind"] == "version"] == ["v2"]
+    assert [box.title for box in split(recompiled()).boxes if box.kind == "version"] == ["v2"]
 
 
 def test_an_error_is_the_first_thing_to_see() -> None:
@@ -126,11 +126,11 @@ def test_of_many_frames_the_view_has_all_and_a_picture_counts_those_that_it_lack
     assert len(model["breaks"]) == 100
     assert not view_model(one_break())["split"]["large"]
     few = split(many(), 20)
-    assert len(few["groups"]) == 20
-    assert few["left_out"] == "81 more frames"
-    assert {box["group"] for box in few["boxes"]} == {group["id"] for group in few["groups"]}
-    assert {end for arrow in few["arrows"] for end in (arrow["source"], arrow["target"])} <= {
-        shape["id"] for shape in (*few["groups"], *few["boxes"])
+    assert len(few.groups) == 20
+    assert few.left_out == "81 more frames"
+    assert {box.group for box in few.boxes} == {group.id for group in few.groups}
+    assert {end for arrow in few.arrows for end in (arrow.source, arrow.target)} <= {
+        shape.id for shape in (*few.groups, *few.boxes)
     }
 
 
@@ -163,12 +163,12 @@ def test_a_large_fx_graph_folds_by_module() -> None:
 
 
 def test_regions_are_named_where_their_breaks_stand() -> None:
-    shapes = {s["id"]: s for s in (*split(regions())["boxes"], *split(regions())["groups"])}
-    assert (shapes["b0"]["region"], shapes["b0"]["lines"]) == ("allow", ["In[3]:7: breaks allowed"])
-    assert (shapes["b2"]["region"], shapes["b2"]["lines"]) == ("error", ["In[3]:10: breaks are errors"])
-    assert shapes["f3"]["region"] == "error"
-    assert "region" not in shapes["f2"]  # the run's own flag is off, too
-    assert "region" not in shapes["f0"]
+    shapes = {s.id: s for s in (*split(regions()).boxes, *split(regions()).groups)}
+    assert (shapes["b0"].region, shapes["b0"].lines) == ("allow", ["In[3]:7: breaks allowed"])
+    assert (shapes["b2"].region, shapes["b2"].lines) == ("error", ["In[3]:10: breaks are errors"])
+    assert shapes["f3"].region == "error"
+    assert not shapes["f2"].region  # the run's own flag is off, too
+    assert not shapes["f0"].region
 
 
 def test_an_error_that_the_users_code_caught_is_said_to_be_caught() -> None:
@@ -190,8 +190,8 @@ def test_a_compiled_frame_with_a_reason_says_what_is_not_compiled() -> None:
     report = one_break()
     report.frames[0].reason = "the rest of the function runs eagerly"
     model = view_model(report)
-    group = next(g for g in split(report)["groups"] if g["id"] == "f0")
-    assert group["lines"] == ["the rest of the function runs eagerly"]
+    group = next(g for g in split(report).groups if g.id == "f0")
+    assert group.lines == ["the rest of the function runs eagerly"]
     about = next(p for p in model["details"]["f0"]["parts"] if p["key"] == "about")
     assert about["body"]["text"] == ["Not all of it is compiled: the rest of the function runs eagerly"]
 
@@ -220,4 +220,4 @@ def test_partial_reports_with_missing_parts_are_drawn() -> None:
         part.graphs = part.graphs[: len(part.graphs) - gone]
         view_model(part)
     report.frames, report.graphs = [], []
-    assert [b["id"] for b in split(report)["boxes"]] == ["b0"]
+    assert [b.id for b in split(report).boxes] == ["b0"]

@@ -98,12 +98,12 @@ def test_the_page_of_a_huge_report_stays_small() -> None:
 def test_versions_of_a_frame_are_drawn_as_one() -> None:
     report = huge()
     picture = split_picture(report, Places(report), None)
-    assert len(picture["groups"]) == 500
-    shown = {s["id"] for s in [*picture["groups"], *picture["boxes"]]}
-    held = {id for s in picture["boxes"] for id in s.get("contents", [])}
+    assert len(picture.groups) == 500
+    shown = {s.id for s in [*picture.groups, *picture.boxes]}
+    held = {id for s in picture.boxes for id in s.contents}
     every = {f.id for f in report.frames} | {g.id for g in report.graphs} | {b.id for b in report.breaks}
     assert every <= shown | held
-    assert {end for a in picture["arrows"] for end in (a["source"], a["target"])} <= shown, "no arrow to nowhere"
+    assert {end for a in picture.arrows for end in (a.source, a.target)} <= shown, "no arrow to nowhere"
 
 
 def test_a_row_of_versions_has_seven_boxes_at_most() -> None:
@@ -112,11 +112,11 @@ def test_a_row_of_versions_has_seven_boxes_at_most() -> None:
     graphs = [graph(f.graph, f.id, [("mul", "operator.mul", 2)]) for f in frames if f.graph]
     report = sample("def f(x): ...\n", "f", frames=frames, graphs=graphs)
     picture = split_picture(report, Places(report), None)
-    row = [s for s in picture["boxes"] if s["kind"] == "version"]
-    assert [s["title"] for s in row] == ["v2", "v3", "v4", "v5", "v6", "v7", "+4"]
-    assert row[-1]["full"] == "versions 8 to 11 of f"
-    assert ["tone" in s for s in row] == [True] * 6 + [False]
-    assert row[-1]["contents"] == ["g8", "f9", "g9", "f10", "g10", "f11", "g11"]
+    row = [s for s in picture.boxes if s.kind == "version"]
+    assert [s.title for s in row] == ["v2", "v3", "v4", "v5", "v6", "v7", "+4"]
+    assert row[-1].full == "versions 8 to 11 of f"
+    assert [s.tone is not None for s in row] == [True] * 6 + [False]
+    assert row[-1].contents == ["g8", "f9", "g9", "f10", "g10", "f11", "g11"]
 
 
 def test_measured_times_rank_the_causes_and_fill_the_bars() -> None:

@@ -79,8 +79,8 @@ def test_a_break_before_a_skipped_resume_function_is_not_drawn_in_it() -> None:
     report = many()
     report.frames[60].status, report.frames[60].graph = "skipped", None  # drawn for that; the frame that it continues is not
     picture = split_picture(report, Places(report))
-    assert "f60" in [shape["id"] for shape in picture["groups"]]
-    assert [shape["id"] for shape in picture["boxes"] if shape.get("group") == "f60"] == ["b60"]
+    assert "f60" in [shape.id for shape in picture.groups]
+    assert [shape.id for shape in picture.boxes if shape.group == "f60"] == ["b60"]
 
 
 def test_a_picture_depends_on_no_program_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:

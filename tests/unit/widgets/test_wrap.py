@@ -21,8 +21,8 @@ def overlapping(rects: dict[str, Rect]) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("name", SAMPLES)
 def test_no_frame_of_a_picture_is_over_another(name: str) -> None:
     picture = split(SAMPLES[name]())
-    outer = [*picture["groups"], *(b for b in picture["boxes"] if "group" not in b)]
-    assert overlapping({s["id"]: Rect(s["x"], s["y"], s["w"], s["h"]) for s in outer}) == []
+    outer = [*picture.groups, *(b for b in picture.boxes if not b.group)]
+    assert overlapping({s.id: s.at for s in outer}) == []
 
 
 def test_the_layers_of_a_model_have_columns_too() -> None:
@@ -35,4 +35,4 @@ def test_the_layers_of_a_model_have_columns_too() -> None:
 
 def test_a_picture_of_thirty_breaks_is_no_tall_thin_column() -> None:
     picture = split(many(30))
-    assert picture["height"] < 6 * picture["width"]
+    assert picture.height < 6 * picture.width
