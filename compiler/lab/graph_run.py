@@ -27,6 +27,7 @@ import operator
 import re
 import statistics
 import time
+import types
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -54,8 +55,10 @@ RECORDED = "recorded"
 _KERNELS = "triton_kernel_wrapper"
 #: operators that wait for other processes
 _DISTRIBUTED = re.compile(r"c10d|\bfsdp\b|symm_mem|\.distributed\.")
-#: prefix of a function's printed name -> its module: `math_sqrt`, where FX prints an underscore for the dot, or `operator.add`
-_PREFIXES = {"math_": math, "_operator_": operator, "operator.": operator, "": builtins}
+#: the modules after whose names FX prints an underscore for the dot, as in `math_sqrt`
+_UNDERSCORED = re.compile(r"^_?(math|operator)_")
+#: what a function's printed name is looked up in
+_NAMES = types.SimpleNamespace(**vars(builtins) | {"torch": torch, "math": math, "operator": operator})
 
 
 class _Key:
@@ -63,30 +66,25 @@ class _Key:
         return key
 
 
-def rebuild(
-    text: str, attribute: Callable[[str], Any] | None = None, device: Callable[..., Any] | None = None
-) -> torch.fx.GraphModule:
+def rebuild(text: str | ast.ClassDef, attributes: Mapping[str, Any] = {}, device: str | None = None) -> torch.fx.GraphModule:
     """Build a callable module from the text of a graph in a report (`Graph.code`); raises NotRunnable if that is impossible.
 
-    `attribute`: makes a tensor that is an attribute of the graph, given its name.  `device`: called where the text makes a
-    `torch.device`.
+    `attributes`: the tensors that are attributes of the graph; `device`: in place of each one that the text names.
     """
     try:
-        return _built(text, attribute, device)
+        return _built(text, attributes, device)
     except NotRunnable:
         raise
     except Exception as error:
         raise NotRunnable(f"no graph can be built from its text: {_one_line(error)}") from None
 
 
-def _built(
-    text: str | ast.ClassDef, attribute: Callable[[str], Any] | None, device: Callable[..., Any] | None
-) -> torch.fx.GraphModule:
-    parsed, graph, attributes = parse_graph(text), torch.fx.Graph(), dict[str, Any]()
+def _built(text: str | ast.ClassDef, attributes: Mapping[str, Any], device: str | None) -> torch.fx.GraphModule:
+    parsed, graph, held = parse_graph(text), torch.fx.Graph(), dict[str, Any]()
     #: names that arguments may use: FX's constants, and the nodes so far
     names: dict[str, Any] = {
         "torch": torch, "inf": math.inf, "nan": math.nan, "NoneType": type(None), "Ellipsis": ..., "slice": slice,
-        "device": device or torch.device, "_key": _Key(), "__builtins__": {},
+        "device": torch.device if device is None else lambda *_, **__: torch.device(device), "_key": _Key(), "__builtins__": {},
     }  # fmt: skip
 
     def value(expression: ast.expr) -> Any:
@@ -98,57 +96,38 @@ def _built(
         except Exception:
             raise NotRunnable(f"it has an argument that only the program could create: {ast.unparse(expression):.80}") from None
 
-    def made(name: str, op: str) -> Any:
-        """The module's attribute with this name, an inner graph or a tensor."""
-        if name in parsed.inner:
-            return _built(parsed.inner[name], None, device)
-        if op == "call_module":
-            raise NotRunnable(f"it calls the module {name}, whose parameters the report does not keep")
-        if attribute is None:
-            raise NotRunnable(f"a graph inside it uses the attribute {name}, which the report does not describe")
-        return attribute(name)
-
     for statement in parsed.statements:
         node, target = statement.node, statement.node.target
-        args = tuple(map(value, statement.args))
-        kwargs = {name: value(expression) for name, expression in statement.kwargs.items()}
-        if node.op in ("get_attr", "call_module") and target not in attributes:
-            attributes[target] = made(target, node.op)
+        args, kwargs = tuple(map(value, statement.args)), {name: value(given) for name, given in statement.kwargs.items()}
+        if node.op in ("get_attr", "call_module") and target in parsed.inner:
+            held[target] = _built(parsed.inner[target], {}, device)
+        elif node.op == "call_module":
+            raise NotRunnable(f"it calls the module {target}, whose parameters the report does not keep")
+        elif node.op == "get_attr":
+            if target not in attributes:
+                raise NotRunnable(f"it uses the attribute {target}, which the report does not describe")
+            held[target] = attributes[target]
         called = function(target) if node.op == "call_function" else target
         new = graph.create_node(node.op, called, args, kwargs, name=None if node.op == "output" else node.name)
         new.meta[RECORDED] = node.name
         names[node.name] = new
         if node.op == "placeholder":  # `l_x_ = L_x_`: the text uses the argument's name as well as the node's
             names[target] = new
-    return torch.fx.GraphModule(attributes, graph)
+    return torch.fx.GraphModule(held, graph)
 
 
 def function(name: str) -> Callable[..., Any]:
     """The function that torch prints under this name; raises NotRunnable if it cannot be called."""
-    last = name.rpartition(".")[2]
     if _DISTRIBUTED.search(name):
         raise NotRunnable(f"it calls {name}, which waits for other processes")
-    if last.startswith(_KERNELS):
+    if name.rpartition(".")[2].startswith(_KERNELS):
         raise NotRunnable("it calls a Triton kernel of the program, which the report does not keep")
-    target: Any = torch
-    if name.startswith("torch."):
-        for part in name.split(".")[1:]:
-            target = getattr(target, part, None)
-    else:
-        prefix, module = next((p, m) for p, m in _PREFIXES.items() if name.startswith(p))
-        target = getattr(module, name.removeprefix(prefix), None)
-    if not callable(target):
-        raise NotRunnable(f"it calls {name}, which cannot be found by this name")
-    return target  # type: ignore[no-any-return]
+    with contextlib.suppress(AttributeError):
+        target = operator.attrgetter(_UNDERSCORED.sub(r"\1.", name))(_NAMES)
+        if callable(target):
+            return target  # type: ignore[no-any-return]
+    raise NotRunnable(f"it calls {name}, which cannot be found by this name")
 
-
-def is_from_outside_torch(name: str) -> bool:
-    """Whether the name is that of an operator that does not come with torch."""
-    parts = name.split(".")
-    return parts[:2] == ["torch", "ops"] and len(parts) > 3 and parts[2] not in OF_TORCH
-
-
-Sizes = Mapping[str, int | float]
 
 #: functions in the text of a size (sympy's names)
 _FUNCTIONS: dict[str, Callable[..., Any]] = {"Max": max, "Min": min, "Mod": operator.mod, "FloorDiv": operator.floordiv}
@@ -157,7 +136,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {"Max": max, "Min": min, "Mod": oper
 class SyntheticInputs:
     """Creates the inputs of one graph, always the same ones; `sizes`: the values of the symbols in its shapes."""
 
-    def __init__(self, sizes: Sizes, device: str | None = None) -> None:
+    def __init__(self, sizes: Mapping[str, int | float], device: str | None = None) -> None:
         """`device`: in place of the recorded one."""
         self.sizes, self.device = sizes, device
         self.generator = torch.Generator().manual_seed(0)
@@ -183,7 +162,7 @@ class SyntheticInputs:
             raise NotRunnable(f"its input {node.name} cannot be synthesized: {first_line(str(error))}"[:300]) from None
 
 
-def size(text: int | str, sizes: Sizes, name: str) -> int | float:
+def size(text: int | str, sizes: Mapping[str, int | float], name: str) -> int | float:
     """The value of a size (`12`, `2*s0**2 + 1`, `Max(1, u0)`); raises NotRunnable if it is unknown."""
     if isinstance(text, (int, float)):
         return text
@@ -204,12 +183,6 @@ BUDGET = 10.0
 #: number of calls that are timed even if they take longer, unless fewer are requested
 FEWEST = 3
 _BRANCHES = frozenset({"cond", "while_loop"})
-
-
-def default_backend(settings: Mapping[str, Any]) -> str:
-    """The backend of the recorded run; "inductor" if that backend runs graphs eagerly, is a callable, or is not known here."""
-    name = settings.get("backend")
-    return name if isinstance(name, str) and name in config.backends() and "eager" not in name else "inductor"
 
 
 def run_graph(graph: Graph, backend: str, calls: int = CALLS) -> GraphRun:
@@ -233,7 +206,10 @@ def run_in_report(report: Report, id: str, *, backend: str | None, calls: int) -
     graph = report.graph(id)
     if report.from_file:
         raise ValueError(ONLY_WHERE_RECORDED)
-    run = run_graph(graph, backend or default_backend(report.settings), calls)
+    own = report.settings.get("backend")
+    # not one that runs graphs eagerly, is a callable, or is not known here
+    is_known = isinstance(own, str) and own in config.backends() and "eager" not in own
+    run = run_graph(graph, backend or (own if is_known else "inductor"), calls)
     if backend is None and (report.settings.get("mode") or report.settings.get("options")):
         run.notes.append("compiled with the backend's default mode and options, not with those of the run")
     graph.run = run
@@ -267,18 +243,9 @@ class Case:
         self.graph, self.notes = graph, list[str]()
         recorded_on = sorted({n.device for n in graph.nodes if n.device}, key=lambda name: name == "cpu")
         self.device = device or next(iter(recorded_on), "cpu")
-        self.attributes: dict[str, Any] = {}
-        recorded = {n.name: n for n in graph.nodes}
-        make = SyntheticInputs(graph.sizes, device)
-
-        def attribute(name: str) -> Any:
-            node = next((n for n in graph.nodes if n.op == "get_attr" and n.target == name), None)
-            if node is None or node.dtype is None:
-                raise NotRunnable(f"it uses the attribute {name}, which the report does not describe")
-            return self.attributes.setdefault(name, make(node))
-
-        made_on = None if device is None else lambda *_, **__: torch.device(device)
-        self.rebuild: Callable[[], torch.fx.GraphModule] = lambda: rebuild(graph.code, attribute, made_on)
+        make, recorded = SyntheticInputs(graph.sizes, device), {n.name: n for n in graph.nodes}
+        self.attributes = {n.target: make(n) for n in graph.nodes if n.op == "get_attr" and n.dtype is not None}
+        self.rebuild = functools.partial(rebuild, graph.code, self.attributes, device)
         self.module = self.rebuild()
         self.inputs = [make(recorded[n.meta[RECORDED]]) for n in self.module.graph.nodes if n.op == "placeholder"]
         #: the tensors that the graph changes in place, each with a copy of its original values
@@ -333,28 +300,25 @@ class Case:
 
     def measure(self, backend: str, compiled: Callable[..., Any] | None, calls: int) -> GraphRun:
         """Time the eager calls, the compiled ones and each operation in turns."""
-        eager_times: list[float] = []
-        compiled_times: list[float] = []
-        ops: dict[str, list[float]] = {}
         kinds = [kind for kind in (self.module, compiled) if kind is not None]
+        eager, fast = times = list[float](), list[float]()
+        ops: dict[str, list[float]] = {}
         slowest = max(seconds for kind in kinds for seconds in self.timed_calls(kind, WARM_UP))
         for count in profile.turns(min(calls, max(FEWEST, int(BUDGET / max(slowest, 1e-9))))):
-            eager_times += self.timed_calls(self.module, count)
-            if compiled is not None:  # one warm-up call, because the CPU's caches hold data of the eager calls
-                compiled_times += self.timed_calls(compiled, count, warm_up=1)
+            for number, kind in enumerate(kinds):  # compiled calls are warmed up, as the CPU's caches hold data of eager calls
+                times[number].extend(self.timed_calls(kind, count, warm_up=number))
             for _ in range(count):
                 timed = _Timed(self.module, self.wait)
                 self.prepared(timed.run)()
                 for name, seconds in timed.operations:
                     ops.setdefault(name, []).append(seconds)
         result = GraphRun(
-            device=self.device, device_name=profile.device_name(self.device), backend=backend, calls=len(eager_times),
-            eager_seconds=statistics.median(eager_times), eager_spread=quartiles(eager_times),
-            ops=[OpTime(node=name, seconds=statistics.median(times)) for name, times in ops.items()],
+            device=self.device, device_name=profile.device_name(self.device), backend=backend, calls=len(eager),
+            eager_seconds=statistics.median(eager), eager_spread=quartiles(eager),
+            ops=[OpTime(node=name, seconds=statistics.median(seconds)) for name, seconds in ops.items()],
         )  # fmt: skip
         if compiled is not None:
-            result.compiled_seconds = statistics.median(compiled_times)
-            result.compiled_spread = quartiles(compiled_times)
+            result.compiled_seconds, result.compiled_spread = statistics.median(fast), quartiles(fast)
             result.speed_up = result.eager_seconds / result.compiled_seconds
         return result
 
@@ -369,7 +333,8 @@ class Case:
             yield f"the graph changes {plural(len(self.changed), 'tensor')} in place, restored before each call"
         if _calls(self.graph, _BRANCHES):
             yield "which branch the graph takes, or how often it loops, depends on the synthetic data"
-        foreign = sorted({str(n.target) for n in self.graph.nodes if is_from_outside_torch(str(n.target))})
+        operators = [n.target for n in self.graph.nodes if n.target.startswith("torch.ops.") and n.target.count(".") > 2]
+        foreign = sorted({name for name in operators if name.split(".")[2] not in OF_TORCH})
         if foreign:
             yield f"operators from outside torch ran again, with all their side effects: {', '.join(foreign)}"
         if self.graph.backward != "none":

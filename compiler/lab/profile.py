@@ -37,8 +37,9 @@ from dynascope.compiler.source.code import user_name
 DEFAULT_CALLS = 10
 #: smallest share of the eager time by which eager and compiled must differ for one of them to count as faster
 _CLEAR = 0.03
+_NOT_PROFILED = "the call was not profiled: "
 #: the note of a run that Ctrl-C ended
-INTERRUPTED = "the call was not profiled: interrupted"
+INTERRUPTED = f"{_NOT_PROFILED}interrupted"
 #: number of turns in which calls of several kinds alternate, because the load of the machine changes
 TURNS = 5
 #: at most this many calls warm up each kind of call in a turn: the first calls after those of another kind, after state was
@@ -85,8 +86,8 @@ def pace(experiment: Experiment, entry: Callable[..., Any], wait: Callable[[], N
 
 
 def timed_calls(calls: Iterator[Callable[[], Any]], wait: Callable[[], None], count: int, warm_up: int = 0) -> list[float]:
-    """Seconds of each of `count` calls, after some to warm up; preparing them is not timed."""
-    return [timed(call, wait) for call in itertools.islice(calls, warm_up + count)][warm_up:]
+    """Seconds of each of `count` warm calls in a loop, or of `warm_up` if that is more; preparing them is not timed."""
+    return [timed(call, wait) for call in itertools.islice(calls, warm_up + max(count, warm_up))][warm_up:]
 
 
 def timed(call: Callable[[], Any], wait: Callable[[], None]) -> float:
@@ -197,7 +198,7 @@ class Measurement:
     def overhead(self) -> float:
         """Seconds by which the profiler makes a call longer."""
         profiled = [e.duration * 1e-9 for e in self.events if e.name == CALL]
-        return statistics.median(profiled) - statistics.median(self.compiled) if profiled and self.compiled else 0.0
+        return statistics.median(profiled) - statistics.median(self.compiled) if profiled else 0.0
 
 
 def measure(
@@ -207,22 +208,20 @@ def measure(
     if call is None:
         return Measurement(failed="nothing was profiled: nothing that this run compiles was called")
     result = Measurement(notes=list(call.side_effects))
-    refusal = call.refusal if call.returned else "it raised"
-    if refusal is not None:
-        result.failed = f"the call was not profiled: {refusal}"
-        return result
-    if running.profiler_is_on():
-        result.failed = "the call was not profiled: another profiler is running, and torch runs only one at a time"
-        return result
+    why = call.refusal if call.returned else "it raised"
+    if why is None and running.profiler_is_on():
+        why = "another profiler is running, and torch runs only one at a time"
     try:
-        with hook_installer.HOOKS.paused(), Experiment(call) as experiment, no_collection():
-            _measure(experiment, calls, result, on_progress)
+        if why is None:
+            with hook_installer.HOOKS.paused(), Experiment(call) as experiment, no_collection():
+                _measure(experiment, calls, result, on_progress)
     except KeyboardInterrupt:
-        result.failed = INTERRUPTED
+        why = "interrupted"
     except NeverSettles as error:
-        result.failed = f"the call was not profiled: {error}"
+        why = str(error)
     except Exception as error:
-        result.failed = f"the call was not profiled: when repeated, it raised {type(error).__name__}: {message_of(error)}"
+        why = f"when repeated, it raised {type(error).__name__}: {message_of(error)}"
+    result.failed = why and _NOT_PROFILED + why
     result.notes.extend(call.notes)
     return result
 
@@ -232,29 +231,7 @@ def seconds_of(entry: Callable[..., Any], call: RecordedCall, calls: int) -> flo
     with hook_installer.HOOKS.paused(), Experiment(call) as experiment, no_collection():
         wait = _waiter()
         turns, warm_up = pace(experiment, entry, wait, calls)
-        taken = [seconds for count in turns for seconds in _loop(experiment.calls(entry), wait, count, warm_up)]
-    return statistics.median(taken)
-
-
-def _loop(calls: Iterator[Callable[[], Any]], wait: Callable[[], None], count: int, warm_up: int) -> list[float]:
-    """Seconds of each of `count` warm calls in a loop, or of `warm_up` if that is more."""
-    return timed_calls(calls, wait, max(count, warm_up), warm_up)
-
-
-def _told(
-    calls: Iterator[Callable[[], Any]], on_progress: Callable[[str], None], what: str, least: int
-) -> Iterator[Callable[[], Any]]:
-    """The calls; between two of them, `on_progress` is told how far they are, but not so often that times change.
-
-    At least `least` calls are made; short ones may be more.
-    """
-    on_progress(f"measuring: {what}")
-    said = time.perf_counter()
-    for number, call in enumerate(calls, 1):
-        if time.perf_counter() - said > _TELL_EVERY:
-            said = time.perf_counter()
-            on_progress(f"measuring: {what}, call {number} of {max(number, least)}")
-        yield call
+        return statistics.median(s for count in turns for s in timed_calls(experiment.calls(entry), wait, count, warm_up))
 
 
 def _measure(experiment: Experiment, calls: int, result: Measurement, on_progress: Callable[[str], None]) -> None:
@@ -272,16 +249,23 @@ def _measure(experiment: Experiment, calls: int, result: Measurement, on_progres
         )
     steps = itertools.count(1)
 
-    def told(function: Callable[..., Any], what: str, count: int) -> Iterator[Callable[[], Any]]:
-        at = f"{what}, step {next(steps)} of {3 * len(turns)}"
-        return _told(experiment.calls(function), on_progress, at, warm_up + count)
+    def told(function: Callable[..., Any], what: str) -> Iterator[Callable[[], Any]]:
+        """The calls; between two of them, `on_progress` is told how far they are, but not so often that times change."""
+        what = f"measuring: {what}, step {next(steps)} of {3 * len(turns)}"
+        on_progress(what)
+        said = time.perf_counter()
+        for number, call in enumerate(experiment.calls(function), 1):
+            if time.perf_counter() - said > _TELL_EVERY:
+                said = time.perf_counter()
+                on_progress(f"{what}, call {number} of {max(number, warm_up + count)}")  # short ones may be more
+            yield call
 
     for count in turns:
         gc.collect(0)
-        result.compiled += _loop(told(entry, "compiled calls", count), wait, count, warm_up)
-        _profiled(told(entry, "under the profiler", count), experiment, wait, count, warm_up, result)
+        result.compiled += timed_calls(told(entry, "compiled calls"), wait, count, warm_up)
+        _profiled(told(entry, "under the profiler"), entry, wait, count, warm_up, result)
         with torch.compiler.set_stance("force_eager"):  # what the function itself compiles runs eagerly, too
-            result.eager += _loop(told(experiment.call.target, "eager calls", count), wait, count, warm_up)
+            result.eager += timed_calls(told(experiment.call.target, "eager calls"), wait, count, warm_up)
     compiled = caches.compiles() - known
     if compiled > 0:
         again = f"{plural(compiled, 'frame')} again{_why_compiled(compiled)}"
@@ -299,11 +283,10 @@ def _why_compiled(count: int) -> str:
 
 
 def _profiled(
-    calls: Iterator[Callable[[], Any]], experiment: Experiment, wait: Callable[[], None], count: int, warm_up: int,
-    result: Measurement,
-) -> None:  # fmt: skip
+    calls: Iterator[Callable[[], Any]], entry: Any, wait: Callable[[], None], count: int, warm_up: int, result: Measurement
+) -> None:
     """Make `count` calls under the profiler, after some to warm up, which are marked differently."""
-    with running.marked_graphs(_namespaces(experiment.call.entry), GRAPH) as result.marked, profiled(_accelerators()) as trace:
+    with running.marked_graphs(_namespaces(entry), GRAPH) as result.marked, profiled(_accelerators()) as trace:
         for number, call in enumerate(itertools.islice(calls, warm_up + count)):
             wait()
             with running.profiler_mark(CALL if number >= warm_up else "dynascope warm-up"):
@@ -358,8 +341,7 @@ def annotate_profile(report: Report, measured: Measurement) -> None:
         report.notes.append(measured.failed)
         return
     profile = report.profile = profile_of(measured.events, report, measured.overhead(), measured.compiled_meanwhile)
-    if measured.compiled:
-        profile.median_seconds, profile.spread = statistics.median(measured.compiled), quartiles(measured.compiled)
+    profile.median_seconds, profile.spread = statistics.median(measured.compiled), quartiles(measured.compiled)
     _fit(profile)
     profile.devices = measured.devices
     profile.verdict = verdict(measured, profile, report)
@@ -387,10 +369,8 @@ def _fit(profile: Profile) -> None:
 
 def _doubts(measured: Measurement) -> Iterator[str]:
     """Sentences on what makes the figures uncertain."""
-    if not measured.compiled:
-        return
     for calls, seconds in (("calls", measured.compiled), ("eager calls", measured.eager)):
-        low, high = quartiles(seconds) or (0.0, 0.0)
+        low, high = quartiles(seconds)
         if high > 1.5 * low:
             yield (
                 f"the {calls} took very different times, half of them {time_text(low)} to {time_text(high)}: something else "
@@ -401,15 +381,12 @@ def _doubts(measured: Measurement) -> Iterator[str]:
 def verdict(measured: Measurement, profile: Profile, report: Report) -> Verdict:
     """Compare eager with compiled, and compute after how many calls compiling has paid off."""
     for_inputs = sum(run.compile_seconds for run in report.inputs or ())
-    result = Verdict(compile_seconds=max(0.0, report.summary.compile_seconds - for_inputs) or None)
+    compile_seconds = max(0.0, report.summary.compile_seconds - for_inputs) or None
     if any(s.kind == "graph" and s.graph is None for s in profile.segments):
-        result.compile_seconds = None  # other code than the report's was compiled, too
-    if measured.compiled:
-        result.compiled_seconds = statistics.median(measured.compiled)
-    if measured.eager:
-        result.eager_seconds = statistics.median(measured.eager)
-    if measured.eager and measured.compiled:
-        result.payback, result.payback_calls = payback(measured, result.compile_seconds)
+        compile_seconds = None  # other code than the report's was compiled, too
+    eager, compiled = statistics.median(measured.eager), statistics.median(measured.compiled)
+    result = Verdict(eager_seconds=eager, compiled_seconds=compiled, compile_seconds=compile_seconds)
+    result.payback, result.payback_calls = payback(measured, compile_seconds)
     return result
 
 

@@ -164,7 +164,7 @@ def profiled(measured: profiles.Measurement) -> Profile:
 
 def test_calls_that_take_very_different_times_make_rough_figures() -> None:
     call = profiles.Event(profiles.CALL, "cpu", 0, 1_000_000)
-    measured = profiles.Measurement(events=[call], compiled=[1e-3, 1e-3, 1e-3, 9e-3, 9e-3])
+    measured = profiles.Measurement(events=[call], compiled=[1e-3, 1e-3, 1e-3, 9e-3, 9e-3], eager=[1e-3] * 5)
     found = profiled(measured)
     assert [note.partition(",")[0] for note in found.notes] == ["the calls took very different times"]
     measured.compiled = [0.5e-3] * 5
