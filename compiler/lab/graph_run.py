@@ -207,9 +207,9 @@ def run_in_report(report: Report, id: str, *, backend: str | None, calls: int) -
     if report.from_file:
         raise ValueError(ONLY_WHERE_RECORDED)
     own = report.settings.get("backend")
-    # not one that runs graphs eagerly, is a callable, or is not known here
-    is_known = isinstance(own, str) and own in config.backends() and "eager" not in own
-    run = run_graph(graph, backend or (own if is_known else "inductor"), calls)
+    # Inductor if that one runs graphs eagerly, is a callable, or is not known here
+    own = own if isinstance(own, str) and own in config.backends() and "eager" not in own else "inductor"
+    run = run_graph(graph, backend or own, calls)
     if backend is None and (report.settings.get("mode") or report.settings.get("options")):
         run.notes.append("compiled with the backend's default mode and options, not with those of the run")
     graph.run = run
