@@ -259,7 +259,7 @@ class BreakTable:
         else:
             return None
         first = lines.block_at(at.file, at.line, *keywords)
-        return self.entry(Location(at.file, first, at.function)) if first is not None else None
+        return Location(at.file, first, at.function).entry(self.cell_of) if first is not None else None
 
     def printed_stack(self, text: BreakText, record: CompileRecord) -> list[Location]:
         """The stack that a text prints, from the frame's own entry on: Dynamo does not trace the outer entries.
@@ -291,11 +291,11 @@ class BreakTable:
         flags: Flags,
         led: Sequence[Location] = (),
     ) -> str:
-        entries = [self.entry(e) for e in stack if not is_plumbing(e.file)]
+        entries = [e.entry(self.cell_of) for e in stack if not is_plumbing(e.file)]
         # the break of a frame of torch's own, as of torch.cond, is part of the one at the user's line that led to it
         user = [] if entries else callers(led, self.cell_of)[-1:]
         broken = next((b for b in self.breaks if user and (b.file, b.line) == (user[0].file, user[0].line)), None)
-        entries = entries or (user if broken is not None else [self.entry(stack[-1])])
+        entries = entries or (user if broken is not None else [stack[-1].entry(self.cell_of)])
         at = entries[-1]
         first = text.parts[0] if text.parts else dynamo_texts.Part(reason="unknown")
         broken = broken or self.known(at, first) or self.new(at, entries, text, first)
@@ -335,24 +335,6 @@ class BreakTable:
         if broken.column is None and at.column is not None:
             broken.column, broken.end_column, broken.end_line = at.column, at.end_column, at.end_line
         return broken
-
-    def entry(self, e: Location) -> StackEntry:
-        source = lines.source_line(e.file, e.line)
-        start, end = e.column, e.end_column
-        if start is None and e.carets is not None and source.strip():
-            start, end = lines.caret_columns(source, e.carets)
-        # torch's stacks do not have the line on which the expression ends
-        end_line = e.end_line or lines.expression_end(e.file, e.line, start, end)
-        return StackEntry(
-            file=e.file,
-            line=e.line,
-            function=user_name(e.function),
-            column=lines.character_column(e.file, e.line, start),
-            end_line=end_line,
-            end_column=lines.character_column(e.file, end_line, end) if end_line is not None else None,
-            cell=self.cell_of(e.file),
-            source=source.strip(),
-        )
 
     def new(self, at: StackEntry, entries: list[StackEntry], text: BreakText, first: dynamo_texts.Part) -> Break:
         source = lines.source_line(at.file, at.line)

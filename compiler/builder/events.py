@@ -9,9 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from dynascope.compiler.report import Node
+from dynascope.compiler.report import Node, StackEntry
 from dynascope.compiler.settings import Settings
-from dynascope.compiler.source.lines import CellResolver, OldFunction
+from dynascope.compiler.source.code import user_name
+from dynascope.compiler.source.lines import (
+    CellResolver,
+    OldFunction,
+    caret_columns,
+    character_column,
+    expression_end,
+    source_line,
+)
 
 Outcome = Literal["compiled", "skipped", "raised"]
 
@@ -38,6 +46,19 @@ class Location:
     #: start and end of the columns that a printed traceback marks with carets, counted without the line's indentation; a start
     #: or end that is None is unknown, but (0, None) means that nothing is marked (see `source.lines.caret_columns`)
     carets: tuple[int | None, int | None] | None = None
+
+    def entry(self, cell_of: CellResolver) -> StackEntry:
+        """The place as the report has it: the user's name of the function, the text of the line, columns in characters."""
+        source, start, end = source_line(self.file, self.line), self.column, self.end_column
+        if start is None and self.carets is not None and source.strip():
+            start, end = caret_columns(source, self.carets)
+        # torch's stacks do not have the line on which the expression ends
+        end_line = self.end_line or expression_end(self.file, self.line, start, end)
+        return StackEntry(
+            file=self.file, line=self.line, function=user_name(self.function), cell=cell_of(self.file), source=source.strip(),
+            column=character_column(self.file, self.line, start), end_line=end_line,
+            end_column=character_column(self.file, end_line, end) if end_line is not None else None,
+        )  # fmt: skip
 
 
 @dataclass(slots=True)

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from itertools import chain
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -23,6 +23,7 @@ from dynascope.compiler.builder.dynamo_texts import (
     COMPILE,
     LIMIT,
     REFUSED,
+    entries,
     failed_guard,
     in_python,
     recompile_texts,
@@ -30,6 +31,7 @@ from dynascope.compiler.builder.dynamo_texts import (
     user_expression,
     without_stack,
 )
+from dynascope.compiler.builder.events import Location
 from dynascope.compiler.report import (
     Constraint,
     DynamicCause,
@@ -43,7 +45,7 @@ from dynascope.compiler.report import (
     StackEntry,
     Symbol,
 )
-from dynascope.compiler.source.code import is_jump, user_name
+from dynascope.compiler.source.code import is_jump
 from dynascope.compiler.source.lines import CellResolver, character_column, source_line
 from dynascope.compiler.source.origin import in_torch, is_plumbing, torch_folder
 
@@ -78,27 +80,25 @@ class Place(NamedTuple):
         return next((e for e in reversed(self.stack) if not in_torch(e.file)), None)
 
     @property
-    def calls(self) -> list[StackEntry]:
-        """The whole stack; empty if it would only repeat `at`."""
-        return list(self.stack) if len(self.stack) > 1 or self.at is None else []
+    def line(self) -> dict[str, Any]:
+        """The fields of the report's parts that have this place; the stack is empty if it would only repeat `at`."""
+        return {"at": self.at, "stack": list(self.stack) if len(self.stack) > 1 or self.at is None else []}
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        return {**self.line, "origin": self.origin, "asked_by": self.asked_by}
 
 
-def place_of(part: Constraint) -> Place:
-    """The place of a constraint."""
-    return Place(tuple(part.stack or ([part.at] if part.at else [])), part.origin, part.asked_by)
+def _stack_of(part: Constraint | Symbol) -> tuple[StackEntry, ...]:
+    return tuple(part.stack or ([part.at] if part.at else []))
 
 
 class Places:
-    """Reads the stacks of one compile."""
+    """Reads the stacks of one compile; `files`: those whose full paths are known."""
 
-    def __init__(self, cell_of: CellResolver) -> None:
-        self.cell_of = cell_of
+    def __init__(self, cell_of: CellResolver, files: Iterable[str] = ()) -> None:
+        self.cell_of, self.files = cell_of, set(files)
         self._entries: dict[tuple[Any, ...], StackEntry] = {}
-        self._files: set[str] = set()
-
-    def know_files(self, files: Iterable[str]) -> None:
-        """Add files whose full paths are known."""
-        self._files.update(files)
 
     def entry(self, file: str, line: int, function: str, column: int | None = None, end: int | None = None) -> StackEntry:
         key = (file, line, function, column, end)
@@ -109,13 +109,6 @@ class Places:
                 column=character_column(file, line, column), end_column=character_column(file, line, end),
             )  # fmt: skip
         return known
-
-    def objects(self, summaries: Iterable[Summary]) -> tuple[StackEntry, ...]:
-        """Convert a stack of `traceback.FrameSummary` objects."""
-        return tuple(
-            self.entry(s.filename, s.lineno or 0, s.name, getattr(s, "colno", None), getattr(s, "end_colno", None))
-            for s in summaries
-        )
 
     def record(self, fields: dict[str, Any]) -> Place:
         """The place in a record of the structured trace, which has the program's stack and the compiler's."""
@@ -129,55 +122,42 @@ class Places:
         file, function = str(outside[-1]["filename"]), str(outside[-1]["name"])
         return Place(stack, _origin(re.split(r"[/\\]torch[/\\]", file)[-1]), function)
 
-    def printed(self, comment: str, stacks: Iterable[Iterable[Summary]] = ()) -> list[Place]:
+    def printed(self, comment: str, stacks: Iterable[list[Summary]] = ()) -> list[Place]:
         """The places that torch prints beside a guard; `stacks`: the stacks of guards on the same expression."""
         if comment.startswith("# duck sizing"):  # sizes must be equal because they were equal in the traced call
             return [Place(origin="compiler", asked_by="duck sizing")]
         return [self._printed(match, stacks) for match in _PRINTED.finditer(comment)]
 
-    def _printed(self, match: re.Match[str], stacks: Iterable[Iterable[Summary]]) -> Place:
-        line, function, short = int(match["line"]), match["function"], match["file"]
-        why = match["why"] or ""
-        asked = _FRAMEWORK.search(why)
-        origin: GuardOrigin
-        by: str | None
+    def _printed(self, match: re.Match[str], stacks: Iterable[list[Summary]]) -> Place:
+        line, function, short, why = int(match["line"]), match["function"], match["file"], match["why"] or ""
         if "0/1 specialization" in why:
-            origin, by = "compiler", "0/1 specialization"
-        elif asked is not None:
-            origin, by = _origin(asked["file"]), asked["function"]
+            place = Place((), "compiler", "0/1 specialization")
+        elif (asked := _FRAMEWORK.search(why)) is not None:
+            place = Place((), _origin(asked["file"]), asked["function"])
         else:
-            origin, by = ("compiler", function) if short.startswith(_TRACING) else ("code", None)
-        if origin == "compiler" and by == function:
-            return Place((), origin, by)
-        return Place(self._stack(short, line, function, stacks), origin, by)
+            place = Place((), "compiler", function) if short.startswith(_TRACING) else Place((), "code")
+        if place.origin == "compiler" and place.asked_by == function:
+            return place
+        return place._replace(stack=self._stack(short, line, function, stacks))
 
-    def _stack(self, short: str, line: int, function: str, stacks: Iterable[Iterable[Summary]]) -> tuple[StackEntry, ...]:
+    def _stack(self, short: str, line: int, function: str, stacks: Iterable[list[Summary]]) -> tuple[StackEntry, ...]:
         """The stack that ends at this place; `short` is the end of the file's path."""
         for stack in stacks:
-            summaries = list(stack)
-            for end in range(len(summaries), 0, -1):
-                s = summaries[end - 1]
+            for index, s in reversed([*enumerate(stack)]):
                 if s.lineno == line and s.name == function and s.filename.endswith(short):
-                    return self.objects(summaries[:end])
-        files = {f for f in self._files if f.endswith(short)}
+                    return tuple(
+                        self.entry(e.filename, e.lineno or 0, e.name, getattr(e, "colno", None), getattr(e, "end_colno", None))
+                        for e in stack[: index + 1]
+                    )
+        files = {f for f in self.files if f.endswith(short)}
         torch_file = os.path.join(torch_folder(), short)
         file = files.pop() if len(files) == 1 else torch_file if not files and os.path.isfile(torch_file) else short
         return (self.entry(file, line, function),)
 
 
-def callers(stack: Iterable[Any], cell_of: CellResolver) -> list[StackEntry]:
-    """The entries of a Python stack of `schema.Location` objects, outermost first, without those of torch and plumbing."""
-    return [
-        StackEntry(
-            file=s.file,
-            line=s.line,
-            function=user_name(s.function),
-            cell=cell_of(s.file),
-            source=source_line(s.file, s.line).strip(),
-        )
-        for s in stack
-        if not (is_plumbing(s.file) or in_torch(s.file) or is_jump(s.function))
-    ]
+def callers(stack: Iterable[Location], cell_of: CellResolver) -> list[StackEntry]:
+    """The entries of a Python stack, outermost first, without those of torch and plumbing."""
+    return [at.entry(cell_of) for at in stack if not (is_plumbing(at.file) or in_torch(at.file) or is_jump(at.function))]
 
 
 def _origin(file: str) -> GuardOrigin:
@@ -188,112 +168,6 @@ def _origin(file: str) -> GuardOrigin:
 _SIZE = re.compile(r"^(?P<tensor>.+)\.size\(\)\[(?P<dimension>\d+)\]$")
 _SYMBOL = re.compile(r"\b(?:s|u|zf|zuf)\d+\b")
 _BOUND = re.compile(r"^(?P<low>-?(?:\d\w*|int_oo)) <= (?P<a>.+)$|^(?P<b>.+) <= (?P<high>-?(?:\d\w*|int_oo))$")
-
-
-class Symbols:
-    """The symbols of one compile, from records of the structured trace, which are given in order."""
-
-    def __init__(self, records: Iterable[tuple[str, dict[str, Any]]], places: Places) -> None:
-        self.symbols: dict[str, Symbol] = {}
-        self._constraints: list[Constraint] = []
-        for name, fields in records:
-            place = places.record(fields)
-            if name.startswith("create_"):
-                self._create(fields, place)
-            elif name == "guard_added_fast":
-                self._constrain(str(fields["expr"]), place)
-            elif fields.get("value") is not None:
-                self._specialize(str(fields["symbol"]), str(fields["value"]), str(fields.get("reason")), place)
-
-    @property
-    def conditions(self) -> dict[str, Place]:
-        """Each constraint as the user writes it -> its place; an equality is also there with its sides exchanged."""
-        places: dict[str, Place] = {}
-        for made in self._constraints:
-            left, equal, right = made.text.partition(" == ")
-            for text in (made.text, f"{right}{equal}{left}"):
-                places.setdefault(text, place_of(made))
-        return places
-
-    def _create(self, fields: dict[str, Any], place: Place) -> None:
-        name, about = str(fields["symbol"]), fields.get("source")
-        text = user_expression(str(about)) if about else None
-        size = _SIZE.match(text or "")
-        low, _, high = str(fields.get("vr") or "").strip("[]").partition(", ")
-        self.symbols[name] = Symbol(
-            name=name, source=size["tensor"] if size else text, dimension=int(size["dimension"]) if size else None,
-            hint=fields.get("val"), low=low or None, high=high or None, at=place.at, stack=place.calls,
-        )  # fmt: skip
-
-    def _constrain(self, expression: str, place: Place, value: str | None = None) -> Constraint:
-        made = Constraint(
-            expression=expression, text=self._text(expression), value=value,
-            at=place.at, stack=place.calls, origin=place.origin, asked_by=place.asked_by,
-        )  # fmt: skip
-        self._constraints.append(made)
-        for name in dict.fromkeys(_SYMBOL.findall(expression)):
-            if name in self.symbols:
-                self.symbols[name].constraints.append(made)
-        return made
-
-    def _specialize(self, name: str, value: str, reason: str, place: Place) -> None:
-        """Record a symbol's only value with the constraint that caused it; a new constraint is made if none is known."""
-        symbol = self.symbols.get(name)
-        if symbol is None or symbol.value is not None:
-            return
-        cause = symbol.constraints[-1] if symbol.constraints else None
-        if reason == "find":  # found later, through another symbol that this one depends on
-            others = [self.symbols.get(n) for c in symbol.constraints for n in _SYMBOL.findall(c.expression) if n != name]
-            cause = next((c for other in others if other for c in other.constraints if c.value is not None), None)
-            if cause is not None:
-                symbol.constraints.append(replace(cause, value=value))
-                return
-        elif (
-            cause is not None
-            and (cause.at, cause.stack) == (place.at, place.calls)
-            and _SYMBOL.findall(cause.expression) == [name]
-        ):
-            cause.value = value
-            return
-        self._constrain(f"Eq({name}, {value})", place, value)
-
-    def _text(self, expression: str) -> str:
-        """A condition as the user writes it: `Eq(s77, 5)` becomes `x.size()[0] == 5`."""
-        return _SYMBOL.sub(lambda m: _written(self.symbols[m[0]]) if m[0] in self.symbols else m[0], in_python(expression))
-
-    def describe(self, sites: Iterable[GuardSite], marked: set[tuple[str, int]], config: str) -> list[Symbol]:
-        """The symbols, each with the range that the guards check and the reason why it is dynamic."""
-        by_source = {_written(s): s for s in self.symbols.values()}
-        for text in _conditions(sites):
-            bound = _BOUND.match(text)
-            symbol = by_source.get(bound["a"] or bound["b"]) if bound else None
-            if symbol is not None and bound is not None:
-                symbol.low, symbol.high = bound["low"] or symbol.low, bound["high"] or symbol.high
-        for symbol in self.symbols.values():
-            symbol.dynamic = _cause(symbol, marked, config)
-        return list(self.symbols.values())
-
-
-def _written(symbol: Symbol) -> str:
-    """What a symbol stands for, as guards write it."""
-    about = symbol.source or symbol.name
-    return about if symbol.dimension is None else f"{about}.size()[{symbol.dimension}]"
-
-
-def _conditions(sites: Iterable[GuardSite]) -> Iterator[str]:
-    return (g.text for site in sites for g in site.guards if g.kind == "SHAPE")
-
-
-def _cause(symbol: Symbol, marked: set[tuple[str, int]], config: str) -> DynamicCause:
-    if symbol.name.startswith(("u", "zuf")):
-        return "data"
-    if symbol.source is not None and symbol.dimension is not None and (symbol.source, symbol.dimension) in marked:
-        return "marked"
-    if '"assume_static_by_default": false' in config:
-        return "setting"
-    return "automatic" if '"automatic_dynamic_shapes": true' in config else "unknown"
-
-
 _TENSOR = re.compile(
     r"check_tensor\((?P<source>.*?), (?P<type>\w+), .*?torch\.(?P<dtype>\w+), device=(?P<device>[^,]+), "
     r"requires_grad=(?P<grad>\w+), size=\[(?P<size>[^\]]*)\]"
@@ -333,81 +207,6 @@ _MARKED = re.compile(
 )
 #: kinds of guards on dimensions that are marked as dynamic: in torch 2.9, and in later releases
 _MARKS = ("DYNAMIC_INDICES", "DIMENSION_DYNAMIC_MARKING_GUARD")
-
-
-def read_tree(text: str, places: Places, stacks: Mapping[str, list[list[Any]]], shapes: Mapping[str, Place]) -> Version:
-    """Read a guard tree.
-
-    `stacks`: guarded expression -> the stacks at which guards on it were made; `shapes`: condition on symbols -> its place.
-    """
-    reader = _TreeReader(places, stacks, shapes)
-    for match in _ENTRY.finditer(text):
-        if match["kind"] is None:
-            reader.source, reader.about = match["source"], user_expression(match["source"])
-            reader.version.types[reader.about] = match["type"]
-        else:
-            reader.add(match["kind"], match["text"], outside=not match["bars"])
-    return reader.version
-
-
-class _TreeReader:
-    def __init__(self, places: Places, stacks: Mapping[str, list[list[Any]]], shapes: Mapping[str, Place]) -> None:
-        self.places, self.stacks, self.shapes = places, stacks, shapes
-        self.version = Version()
-        #: the guarded expression as Dynamo writes it, and as the user writes it
-        self.source = self.about = ""
-        self.sites: dict[tuple[StackEntry, ...], GuardSite] = {}
-        #: (id of the site, kind, what the guards that are counted together have in common) -> the guard that counts them
-        self.known: dict[tuple[int, str, str], Guard] = {}
-
-    def add(self, kind: str, text: str, outside: bool) -> None:
-        code, comment = split_comment(text)
-        if outside and kind in ON_SYMBOLS:
-            self.shape(user_expression(code), comment)
-            return
-        places = self.places.printed(comment, self.stacks.get(self.source, ()))
-        place = places[0] if places else Place(origin="compiler")
-        self.version.made.setdefault(self.about, []).append((kind, code, place))
-        if kind in _MARKS and (marked := _MARKED.search(code)) is not None:
-            self.version.marked |= {(user_expression(marked["about"]), int(d)) for d in marked["dims"].split(",")}
-        if kind not in NOISE:
-            words = as_written(code)
-            first, _, rest = words.partition(" ")
-            self.put(place, Guard(kind=kind, text=words, source=self.about or None), f"{_INDEX.sub('*', first)} {rest}")
-
-    def shape(self, code: str, comment: str) -> None:
-        """Add a condition on symbols; each end of a range has its own place."""
-        places = self.places.printed(comment)
-        range_ = _RANGE.match(code)
-        if range_ is not None and len(places) == 2:
-            parts = [f"{range_['low']} <= {range_['about']}", f"{range_['about']} <= {range_['high']}"]
-        else:
-            parts, places = [code], [self.shapes.get(code) or (places[0] if places else Place())]
-        for part, place in zip(parts, places, strict=True):
-            self.version.made.setdefault("", []).append(("SHAPE", part, place))
-            about = _ABOUT.match(part)
-            self.put(place, Guard(kind="SHAPE", text=part, source=about and (about["a"] or about["b"])), part)
-
-    def put(self, place: Place, guard: Guard, like: str) -> None:
-        site = self.site(place.stack)
-        same = self.known.setdefault((id(site), guard.kind, like), guard)
-        if same is guard:
-            guard.origin, guard.asked_by = place.origin, place.asked_by
-            site.guards.append(guard)
-        else:
-            same.count += 1
-
-    def site(self, stack: tuple[StackEntry, ...]) -> GuardSite:
-        """The site of a stack; if it is new, it is made, with the sites of its callers."""
-        known = self.sites.get(stack)
-        if known is None:
-            caller = self.version.sites.index(self.site(stack[:-1])) if len(stack) > 1 else None
-            at = replace(stack[-1], source="") if stack else None  # the report has the text of lines once
-            known = self.sites[stack] = GuardSite(at=at, caller=caller, in_torch=at is not None and in_torch(at.file))
-            self.version.sites.append(known)
-        return known
-
-
 #: a tensor's size in one dimension, as guards write it
 SIZE = re.compile(r"(?P<tensor>[\w.\[\]'\"]+)\.size\(\)\[(?P<dimension>\d+)\]")
 _SHAPE = re.compile(r"size=\[(?P<sizes>[^\]]*)\]")
@@ -417,35 +216,163 @@ _OF_TENSORS = frozenset[FailedGuardKind](
 )
 
 
-@dataclass
 class Version:
-    """One compiled version of a code object: what its guards say, and the symbols in its shapes."""
+    """One compiled version of a code object: what its guards say, and the symbols in its shapes.
 
-    sites: list[GuardSite] = field(default_factory=list)
-    #: guarded expression, as the user writes it -> class of its value in the traced call
-    types: dict[str, str] = field(default_factory=dict)
-    #: guarded expression, as the user writes it -> (kind, condition, place) of each guard on it; "" has the conditions on
-    #: symbols, and the guards on no expression (on global state, for example)
-    made: dict[str, list[tuple[str, str, Place]]] = field(default_factory=dict)
-    #: each (tensor, dimension) that the program marked as dynamic
-    marked: set[tuple[str, int]] = field(default_factory=set)
-    symbols: list[Symbol] = field(default_factory=list)
+    The symbols are made from records of the structured trace, which are in order; then the guard tree is read.
+    """
+
+    def __init__(self, record: CompileRecord, cell_of: CellResolver) -> None:
+        self.sites: list[GuardSite] = []
+        #: guarded expression, as the user writes it -> class of its value in the traced call
+        self.types: dict[str, str] = {}
+        #: guarded expression, as the user writes it -> (kind, condition, place) of each guard on it; "" has the conditions on
+        #: symbols, and the guards on no expression (on global state, for example)
+        self.made: dict[str, list[tuple[str, str, Place]]] = {}
+        self._places = Places(cell_of, record.files)
+        self._symbols: dict[str, Symbol] = {}
+        #: what stands for a symbol in guards ("x.size()[0]") -> the symbol
+        self._written: dict[str, Symbol] = {}
+        #: constraint, as the user writes it -> its place; an equality is also there with its sides exchanged
+        self._conditions: dict[str, Place] = {}
+        #: each (tensor, dimension) that the program marked as dynamic
+        self._marked: set[tuple[str | None, int | None]] = set()
+        self._site_of: dict[tuple[StackEntry, ...], GuardSite] = {}
+        #: (id of the site, kind, what the guards that are counted together have in common) -> the guard that counts them
+        self._alike: dict[tuple[int, str, str], Guard] = {}
+        for name, fields in record.shapes:
+            place = self._places.record(fields)
+            if name.startswith("create_"):
+                self._create(fields, place)
+            elif name == "guard_added_fast":
+                self._constrain(str(fields["expr"]), place)
+            elif fields.get("value") is not None:
+                self._specialize(str(fields["symbol"]), str(fields["value"]), str(fields.get("reason")), place)
+        source = about = ""  # the guarded expression as Dynamo writes it, and as the user writes it
+        for match in _ENTRY.finditer(record.guard_text or ""):
+            kind, code, comment = match["kind"], *split_comment(match["text"] or "")
+            if kind is None:
+                source, about = match["source"], user_expression(match["source"])
+                self.types[about] = match["type"]
+            elif kind in ON_SYMBOLS and not match["bars"]:  # outside the tree
+                self._shape(user_expression(code), comment)
+            else:
+                places = self._places.printed(comment, record.guard_stacks.get(source, ()))
+                self._guard(kind, code, about, places[0] if places else Place(origin="compiler"))
+        for symbol in self._symbols.values():
+            symbol.dynamic = self._cause(symbol, str(record.metrics.get("dynamo_config")))
+
+    @property
+    def symbols(self) -> list[Symbol]:
+        return list(self._symbols.values())
+
+    # -- symbols ----------------------------------------------------------------------------------------
+
+    def _create(self, fields: dict[str, Any], place: Place) -> None:
+        name, about = str(fields["symbol"]), fields.get("source")
+        text = user_expression(str(about)) if about else None
+        size = _SIZE.match(text or "")
+        low, _, high = str(fields.get("vr") or "").strip("[]").partition(", ")
+        symbol = self._symbols[name] = Symbol(
+            name=name, source=size["tensor"] if size else text, dimension=int(size["dimension"]) if size else None,
+            hint=fields.get("val"), low=low or None, high=high or None, **place.line,
+        )  # fmt: skip
+        self._written[_written(symbol.source or name, symbol.dimension)] = symbol
+
+    def _constrain(self, expression: str, place: Place, value: str | None = None) -> None:
+        known = {name: self._symbols[name] for name in _SYMBOL.findall(expression) if name in self._symbols}
+        as_user = {name: _written(symbol.source or name, symbol.dimension) for name, symbol in known.items()}
+        text = _SYMBOL.sub(lambda m: as_user.get(m[0], m[0]), in_python(expression))
+        made = Constraint(expression=expression, text=text, value=value, **place.fields)
+        for symbol in known.values():
+            symbol.constraints.append(made)
+        left, equal, right = text.partition(" == ")
+        for condition in (text, f"{right}{equal}{left}"):
+            self._conditions.setdefault(condition, place)
+
+    def _specialize(self, name: str, value: str, reason: str, place: Place) -> None:
+        """Record a symbol's only value with the constraint that caused it; a new constraint is made if none is known."""
+        symbol = self._symbols.get(name)
+        if symbol is None or symbol.value is not None:
+            return
+        if reason == "find":  # found later, through another symbol that this one depends on
+            others = [self._symbols.get(n) for c in symbol.constraints for n in _SYMBOL.findall(c.expression) if n != name]
+            for cause in (c for other in others if other for c in other.constraints if c.value is not None):
+                symbol.constraints.append(replace(cause, value=value))
+                return
+        for cause in symbol.constraints[-1:] if reason != "find" else ():
+            if (cause.at, _stack_of(cause)) == (place.at, place.stack) and _SYMBOL.findall(cause.expression) == [name]:
+                cause.value = value
+                return
+        self._constrain(f"Eq({name}, {value})", place, value)
+
+    def _cause(self, symbol: Symbol, config: str) -> DynamicCause:
+        if symbol.name.startswith(("u", "zuf")):
+            return "data"
+        if (symbol.source, symbol.dimension) in self._marked:
+            return "marked"
+        if '"assume_static_by_default": false' in config:
+            return "setting"
+        return "automatic" if '"automatic_dynamic_shapes": true' in config else "unknown"
+
+    # -- the guard tree ---------------------------------------------------------------------------------
+
+    def _guard(self, kind: str, code: str, about: str, place: Place) -> None:
+        self.made.setdefault(about, []).append((kind, code, place))
+        if kind in _MARKS and (marked := _MARKED.search(code)) is not None:
+            self._marked |= {(user_expression(marked["about"]), int(d)) for d in marked["dims"].split(",")}
+        if kind not in NOISE:
+            words = as_written(code)
+            first, _, rest = words.partition(" ")
+            self._put(place, Guard(kind=kind, text=words, source=about or None), f"{_INDEX.sub('*', first)} {rest}")
+
+    def _shape(self, code: str, comment: str) -> None:
+        """Add a condition on symbols; each end of a range has its own place."""
+        places = self._places.printed(comment)
+        range_ = _RANGE.match(code)
+        if range_ is not None and len(places) == 2:
+            parts = [f"{range_['low']} <= {range_['about']}", f"{range_['about']} <= {range_['high']}"]
+        else:
+            parts, places = [code], [self._conditions.get(code) or (places[0] if places else Place())]
+        for part, place in zip(parts, places, strict=True):
+            self.made.setdefault("", []).append(("SHAPE", part, place))
+            about, bound = _ABOUT.match(part), _BOUND.match(part)
+            self._put(place, Guard(kind="SHAPE", text=part, source=about and (about["a"] or about["b"])), part)
+            if bound is not None and (symbol := self._written.get(bound["a"] or bound["b"])) is not None:
+                symbol.low, symbol.high = bound["low"] or symbol.low, bound["high"] or symbol.high
+
+    def _put(self, place: Place, guard: Guard, like: str) -> None:
+        site = self._site(place.stack)
+        same = self._alike.setdefault((id(site), guard.kind, like), guard)
+        if same is guard:
+            guard.origin, guard.asked_by = place.origin, place.asked_by
+            site.guards.append(guard)
+        else:
+            same.count += 1
+
+    def _site(self, stack: tuple[StackEntry, ...]) -> GuardSite:
+        """The site of a stack; if it is new, it is made, with the sites of its callers."""
+        known = self._site_of.get(stack)
+        if known is None:
+            caller = self.sites.index(self._site(stack[:-1])) if len(stack) > 1 else None
+            at = replace(stack[-1], source="") if stack else None  # the report has the text of lines once
+            known = self._site_of[stack] = GuardSite(at=at, caller=caller, in_torch=at is not None and in_torch(at.file))
+            self.sites.append(known)
+        return known
+
+    # -- what a failed guard expected -------------------------------------------------------------------
 
     def value(self, about: str) -> str | None:
         """The value that an expression ("x.size()[0]", "self.scale") had in the traced call; None: unknown."""
+        if about in self._written:
+            return self._written[about].hint
         size = SIZE.fullmatch(about)
-        name, dimension = (size["tensor"], int(size["dimension"])) if size else (about, None)
-        for symbol in self.symbols:
-            if (symbol.source, symbol.dimension) == (name, dimension):
-                return symbol.hint
-        for _, condition, _ in self.made.get(name, ()):
-            shape = _SHAPE.search(condition) if dimension is not None else None
-            if shape is not None and dimension is not None:
-                sizes = shape["sizes"].split(", ")
-                known = sizes[dimension] if dimension < len(sizes) else None
-                return known if known and known.isdigit() else None
+        for _, condition, _ in self.made.get(size["tensor"] if size else about, ()):
+            if size is not None and (shape := _SHAPE.search(condition)) is not None:
+                known = dict(enumerate(shape["sizes"].split(", "))).get(int(size["dimension"]), "")
+                return known if known.isdigit() else None
             written, _, value = user_expression(condition).partition(" == ")
-            if written == name and value:
+            if written == about and value:
                 return value
         return None
 
@@ -459,48 +386,32 @@ class Version:
 
     def place(self, guard: FailedGuard, condition: str) -> Place | None:
         """Where one of this version's guards comes from; None: unknown."""
-        if guard.kind == "range":
-            return self._end_of_range(guard)
-        made = self.made
-        own = made.get(str(guard.source), [])
-        if guard.kind in _OF_TENSORS:
-            return self._pinned(guard) or next((place for kind, _, place in own if kind == "TENSOR_MATCH"), None)
-        every = (m for candidates in (own, made.get("", []), *made.values()) for m in candidates)
+        own, of_symbols = self.made.get(str(guard.source), []), self.made.get("", [])
+        if guard.kind == "range":  # the place that set the bound that the value violates
+            numbers = [int(n) for n in (guard.before, guard.actual, guard.now) if n is not None and n.lstrip("-").isdigit()]
+            if len(numbers) != 3:
+                return None
+            low, value, high = numbers  # in a guard on a range, `before` is its start and `now` its end (see FailedGuard)
+            text = f"{low} <= {guard.source}" if value < low else f"{guard.source} <= {high}"
+            return next((place for _, written, place in of_symbols if written == text), None)
+        if guard.kind in _OF_TENSORS:  # if its size was specialized to one value: where
+            symbol = self._written.get(_written(guard.source, guard.dimension))
+            pinned = next((c for c in symbol.constraints if c.value is not None), None) if symbol is not None else None
+            if pinned is not None:
+                return Place(_stack_of(pinned), pinned.origin, pinned.asked_by)
+            return next((place for kind, _, place in own if kind == "TENSOR_MATCH"), None)
+        every = chain(own, of_symbols, *self.made.values())
         return next((place for _, written, place in every if user_expression(written) == condition), None)
 
     def first_use(self, guard: FailedGuard) -> Place:
         """Where this version's trace first used the size that another version's guard checks."""
-        found = (s for s in self.symbols if s.at and (s.source, s.dimension) == (guard.source, guard.dimension))
-        return next((Place(tuple(s.stack) or ((s.at,) if s.at else ()), "code") for s in found), Place())
-
-    def _pinned(self, guard: FailedGuard) -> Place | None:
-        """Where the guarded size was specialized to one value; None if it has no symbol, or was not specialized."""
-        for symbol in self.symbols:
-            if guard.dimension is not None and (symbol.source, symbol.dimension) == (guard.source, guard.dimension):
-                cause = next((c for c in symbol.constraints if c.value is not None), None)
-                return None if cause is None else place_of(cause)
-        return None
-
-    def _end_of_range(self, guard: FailedGuard) -> Place | None:
-        """The place that set the bound that the value violates; None if the value, a bound or the place is unknown."""
-        numbers = [n for n in (guard.before, guard.actual, guard.now) if n is not None and n.lstrip("-").isdigit()]
-        if len(numbers) != 3:
-            return None
-        low, value, high = map(int, numbers)  # in a guard on a range, `before` is its start and `now` its end (see FailedGuard)
-        text = f"{low} <= {guard.source}" if value < low else f"{guard.source} <= {high}"
-        return next((place for _, written, place in self.made.get("", ()) if written == text), None)
+        symbol = self._written.get(_written(guard.source, guard.dimension))
+        return Place(_stack_of(symbol), "code") if symbol is not None and symbol.at else Place()
 
 
-def _read_version(record: CompileRecord, cell_of: CellResolver) -> Version:
-    places = Places(cell_of)
-    places.know_files(record.files)
-    symbols = Symbols(record.shapes, places)
-    version = read_tree(record.guard_text or "", places, record.guard_stacks, symbols.conditions)
-    version.symbols = symbols.describe(version.sites, version.marked, str(record.metrics.get("dynamo_config")))
-    return version
-
-
-_STACK = re.compile(r'^ *File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)', re.M)
+def _written(about: str | None, dimension: int | None) -> str:
+    """What a symbol stands for, as guards write it."""
+    return str(about) if dimension is None else f"{about}.size()[{dimension}]"
 
 
 class Recompiles:
@@ -519,7 +430,7 @@ class Recompiles:
     def version(self, record: CompileRecord) -> Version:
         """The guards and symbols of a compile: reading them is most of what a report costs."""
         if record.order not in self._versions:
-            self._versions[record.order] = _read_version(record, self.cell_of)
+            self._versions[record.order] = Version(record, self.cell_of)
         return self._versions[record.order]
 
     def recompile(self, record: CompileRecord, frame: Frame, before: Frame | None) -> Recompile:
@@ -551,15 +462,13 @@ class Recompiles:
         """The failed guards, with values and source lines from the versions that they belong to and from the new one."""
         guards = [failed_guard(without_stack(text)) for text in texts]
         #: sizes in the failing call, as the failed tensor checks print them
-        sizes = {f"{g.source}.size()[{g.dimension}]": g.now for g in guards if g.kind == "size"}
+        sizes = {_written(g.source, g.dimension): g.now for g in guards if g.kind == "size"}
         for guard, text in zip(guards, texts, strict=True):
-            version = COMPILE.match(text)
-            guard.compile_id = version["id"] if version else None
+            compiled = COMPILE.match(text)
+            guard.compile_id = compiled["id"] if compiled else None
             of = self._records.get((record.reset_period, guard.compile_id))
-            old = self.version(of) if of is not None else Version()
-            printed_condition, _ = split_comment(COMPILE.sub("", without_stack(text)))
-            condition = user_expression(printed_condition)
-            about = str(guard.source)
+            old = self.version(of) if of is not None else Version(CompileRecord(None), self.cell_of)
+            condition, about = user_expression(split_comment(COMPILE.sub("", without_stack(text)))[0]), str(guard.source)
             if guard.kind == "type":
                 guard.before, guard.now = old.types.get(about), new.types.get(about)
             elif guard.kind == "length":
@@ -574,14 +483,13 @@ class Recompiles:
                 place = printed if place.origin == "unknown" else place._replace(stack=printed.stack)
             if place.at is None and guard.kind == "size":
                 place = new.first_use(guard)
-            guard.at, guard.stack, guard.origin, guard.asked_by = place.at, place.calls, place.origin, place.asked_by
+            for name, value in place.fields.items():
+                setattr(guard, name, value)
         return guards
 
     def printed(self, text: str) -> Place:
         """The place that torch prints with a reason: the whole stack after it, or the innermost line beside it."""
-        places = Places(self.cell_of)
-        stack = tuple(places.entry(m["file"], int(m["line"]), m["function"]) for m in _STACK.finditer(text))
-        if stack:
-            return Place(stack, "code")
-        beside = places.printed(split_comment(text)[1])
+        if stack := entries(text):
+            return Place(tuple(at.entry(self.cell_of) for at in stack), "code")
+        beside = Places(self.cell_of).printed(split_comment(text)[1])
         return beside[0] if len(beside) == 1 else Place()

@@ -19,7 +19,6 @@ from dynascope.compiler.source.lines import (
     OldFunction,
     file_lines,
     function_at,
-    source_line,
     try_around,
 )
 from dynascope.compiler.source.origin import in_torch, is_plumbing, is_users
@@ -99,7 +98,7 @@ def annotate_tries(report: Report, cell_of: CellResolver) -> None:
         report.notes.insert(0, f"the `try` at {escaped} did not catch the {error.type}: {_NO_TRY}.")
     nodes = (n for g in report.graphs for n in g.nodes if n.op.startswith("call_"))
     places = dict.fromkeys((n.file, n.line) for n in nodes)
-    calls = (_entry(Location(file, line, ""), cell_of) for file, line in places if file is not None and line is not None)
+    calls = (Location(file, line, "").entry(cell_of) for file, line in places if file is not None and line is not None)
     for found in dict.fromkeys(_try_of([call]) for call in calls):
         if found not in (None, escaped):
             report.notes.append(f"the `try` at {found} does not catch errors of its operations in a graph: {_NO_TRY}.")
@@ -139,7 +138,7 @@ def annotate_error(report: Report, error: BaseException, cell_of: CellResolver, 
     if operation and outside and operation[0].function == outside[-1].function:  # compiled code names only its first line
         outside.pop()
     outside += operation
-    calls = [_entry(at, cell_of) for at in outside]
+    calls = [at.entry(cell_of) for at in outside]
     file, line = (calls[-1].file, calls[-1].line) if calls else (None, None)
     report.error = Failure(
         type=type(error).__name__,
@@ -158,11 +157,6 @@ def _stack(error: BaseException) -> list[Location]:
     found = ((frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__))
     stack = [Location(code.co_filename, line, user_name(code.co_name)) for code, line in found]
     return [at for at in stack if not (is_plumbing(at.file) or in_torch(at.file))]
-
-
-def _entry(at: Location, cell_of: CellResolver) -> StackEntry:
-    source = source_line(at.file, at.line).strip()
-    return StackEntry(file=at.file, line=at.line, function=at.function, cell=cell_of(at.file), source=source)
 
 
 def _is_generated(file: str) -> bool:

@@ -19,7 +19,7 @@ from dynascope.compiler.builder.compile_records import CompileRecord, CompileRec
 from dynascope.compiler.builder.compile_time import compile_time, repeated_blocks
 from dynascope.compiler.builder.dynamo_texts import user_expression
 from dynascope.compiler.builder.events import CacheHit, Code, Event, RecordingFacts
-from dynascope.compiler.builder.guards import Recompiles, Version
+from dynascope.compiler.builder.guards import Recompiles
 from dynascope.compiler.builder.notes import annotate
 from dynascope.compiler.report import (
     CompileTime,
@@ -136,10 +136,10 @@ class _ReportBuilder:
         for record, frame in self.made:
             try:
                 version = self.recompiles.version(record)
+                frame.guard_sites, frame.symbols = version.sites, version.symbols
             except Exception as error:
                 self.records.unread[f"frame: {type(error).__name__}"] += 1
-                version = Version()
-            frame.guard_sites, frame.symbols = version.sites, version.symbols
+                frame.guard_sites, frame.symbols = [], []
             for site in frame.guard_sites:
                 if site.at is not None and (site.at.file in self.extents or is_users(site.at.file)):
                     self.note_lines(site.at.file, site.at.line, site.at.line)

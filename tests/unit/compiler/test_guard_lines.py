@@ -9,8 +9,8 @@ import torch
 from programs import COLUMNS, NOTICES_ATTRIBUTES
 from recompile_programs import PROGRAMS
 
-from dynascope.compiler.builder import guards
-from dynascope.compiler.builder.guards import Places
+from dynascope.compiler.builder.compile_records import CompileRecord
+from dynascope.compiler.builder.guards import Version
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.report import Report
 
@@ -84,7 +84,8 @@ def test_who_wanted_a_guard(reports: dict[str, Report]) -> None:
     [("L['n'] <= 10", "n"), ("2 <= L['n']", "n"), ("-3 <= L['n'] + 1", "n + 1"), ("L['a'] == L['b']", "a")],
 )
 def test_the_source_of_a_condition_on_symbols_is_its_expression(condition: str, source: str) -> None:
-    read = guards.read_tree(f"+- LAMBDA_GUARD: {condition}  # a.py:3 in f\n", Places(lambda file: None), {}, {})
+    record = CompileRecord(None, guard_text=f"+- LAMBDA_GUARD: {condition}  # a.py:3 in f\n")
+    read = Version(record, lambda file: None)
     assert [g.source for site in read.sites for g in site.guards] == [source]
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from dynascope.compiler.builder.compile_records import CompileRecord
 from dynascope.compiler.builder.dynamo_texts import failed_guard
-from dynascope.compiler.builder.guards import Places, read_tree
+from dynascope.compiler.builder.guards import Version
 from dynascope.widgets.features.recompiles import guard_words
 
 
@@ -100,5 +101,5 @@ def test_conditions_on_sizes_are_guards_on_the_users_data_and_lambdas_in_the_tre
 +- LAMBDA_GUARD: 2 <= L['x'].size()[0]  # return x * x.shape[0]  # a.py:5 in f
 """
     for printed in (text, text.replace("LAMBDA_GUARD: 2", "SYMBOLIC_SHAPE_GUARD: 2")):
-        sites = read_tree(printed, Places(lambda file: None), {}, {}).sites
+        sites = Version(CompileRecord(None, guard_text=printed), lambda file: None).sites
         assert [guard.text for site in sites for guard in site.guards] == ["2 <= x.size()[0]"]
