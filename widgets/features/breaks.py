@@ -41,7 +41,10 @@ _OUTCOMES = {
 }  # fmt: skip
 #: advice on a break that torch makes on purpose
 TRAINING = "Compile the forward pass and the loss; leave zero_grad, backward, the optimizer's step and what follows it outside."
-BY_DESIGN = f"This break is by design. {TRAINING}"
+BY_DESIGN = (
+    "This break is by design. In a training loop, compile the forward pass and the loss; zero_grad, backward and the "
+    "optimizer's step may stay outside."
+)
 _FALSE = "AssertionError: the assertion is false"
 #: the beginning of a hint that a run answers: the code around the break ran eagerly, with this error or without
 _MAY_FAIL = "Your code may result in an error when running in eager"
@@ -283,8 +286,12 @@ def only_rest_is_eager(report: Report, b: Break) -> bool:
 
 
 def own_caller(b: Break) -> StackEntry | None:
-    """The user's own line, in another file than the break, that led to it; None if there is none, or it is not known."""
-    return next((e for e in reversed(b.stack) if e.file != b.file and package(e.file) is None), None)
+    """The user's own line, in another file than the break, that led to it; None if there is none, or it is not known.
+
+    Code that was made from text, as dataclasses do, has no lines to show.
+    """
+    own = (e for e in reversed(b.stack) if package(e.file) is None and (e.source or not e.file.startswith("<")))
+    return next((e for e in own if e.file != b.file), None)
 
 
 def passed_by_error(report: Report) -> set[tuple[str, int]]:

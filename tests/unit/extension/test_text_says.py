@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -235,3 +236,17 @@ def test_a_check_names_the_call_that_it_repeats_and_what_it_leaves_out(shell):
     lines = ["%%compile --check", "def f(x): return x + 1", "def g(x): return x * 2", "g(f(torch.ones(3)))"]
     assert "check: this was the last compiled call, of g; not compared: f." in shell.report(*lines).notes
     assert not any("last compiled call" in note for note in shell.report(*lines[:2], "f(torch.ones(3))").notes)
+
+
+@dataclass
+class Printing:
+    x: torch.Tensor
+
+    def __post_init__(self) -> None:
+        print(end="")
+
+
+def test_a_break_below_code_made_from_text_is_not_said_to_come_from_a_line_that_nobody_can_read() -> None:
+    words = text(lambda x: Printing(x + 1).x)
+    assert "in Printing.__post_init__" in words
+    assert "<string>" not in words

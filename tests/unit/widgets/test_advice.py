@@ -188,7 +188,7 @@ def test_what_torch_breaks_by_design_is_left(file: str, type: str, explanation: 
     b.file, b.type, b.explanation, b.hints = file, type, explanation, [hint]
     first, *others = advice(Report(), b)
     # what it costs is measured: not said here
-    assert first.startswith("This break is by design. Compile the forward pass and the loss; leave")
+    assert first.startswith("This break is by design. In a training loop, compile the forward pass and the loss")
     assert hint not in others
     b.outcome = "skipped"
     assert advice(Report(), b)[0].startswith("Compile the forward pass and the loss")
