@@ -20,6 +20,7 @@ import ast
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from dynascope.compiler.builder import compile_records, dynamo_texts
 from dynascope.compiler.builder.compile_records import CompileRecord, same_line
@@ -53,8 +54,7 @@ class Flags:
         return self.region.is_region and not self.error_on_graph_break and not self.fullgraph
 
 
-@dataclass(frozen=True)
-class _ActiveRegion:
+class _ActiveRegion(NamedTuple):
     """A region that is in force, and its flag."""
 
     origin: FlagOrigin
@@ -140,6 +140,14 @@ _LOOP = re.compile(r"graph break in (?:a for/while )?loop")
 _WORSE: dict[Outcome, int] = {"resumed": 0, "skipped": 1, "raised": 2}
 
 
+class Latest(NamedTuple):
+    """The break that a frame ran into last, its hit, and the stack from the frame to the break."""
+
+    broken: Break
+    hit: Hit
+    stack: list[StackEntry]
+
+
 class BreakTable:
     """All breaks of a report, in the order of their first hits."""
 
@@ -148,35 +156,18 @@ class BreakTable:
         self.regions = RegionFlags(cell_of)
         self.breaks: list[Break] = []
         self._by_place: dict[tuple[str, int, str], list[Break]] = {}
-        #: id of a frame -> the break that the frame ran into last, its hit, and the stack from the frame to the break
-        self._by_frame: dict[str, tuple[Break, Hit, list[StackEntry]]] = {}
+        #: by id of the frame
+        self.latest: dict[str, Latest] = {}
         #: id() of a hit -> the flags in force there
         self._flags: dict[int, Flags] = {}
 
     def get(self, id: str | None) -> Break | None:
         return next((b for b in self.breaks if b.id == id), None) if id else None
 
-    def stack_of(self, frame: str) -> list[StackEntry]:
-        latest = self._by_frame.get(frame)
-        return latest[0].stack if latest else []
-
     def left_at(self, frame: str) -> int | None:
         """The line at which a compiled frame leaves for a resume function; None if it does not, or if the line is unknown."""
-        latest = self._by_frame.get(frame)
-        return latest[1].line if latest is not None and latest[1].outcome == "resumed" else None
-
-    def calls_of(self, frame: str) -> list[StackEntry]:
-        """The nested calls at the frame's break, outermost first."""
-        latest = self._by_frame.get(frame)
-        return latest[2][1:] if latest is not None else []
-
-    def resumed(self, frame: str, by: str) -> str | None:
-        """Record that the resume function `by` continues `frame`; returns the id of the break between them; None: unknown."""
-        latest = self._by_frame.get(frame)
-        if latest is None:
-            return None
-        latest[1].resumes.append(by)
-        return latest[0].id
+        latest = self.latest.get(frame)
+        return latest.hit.line if latest is not None and latest.hit.outcome == "resumed" else None
 
     def ended(self, record: CompileRecord, frame: Frame) -> str | None:
         """Record the break that ended a compiled frame's graph; returns its id, or None if no break is known."""
@@ -239,7 +230,7 @@ class BreakTable:
         if not stack or not (text.parts or known):
             return None
         id = self.hit(frame, stack, text, outcome, self.regions.at_stop(frame, record.frame_end), record.callers)
-        _, hit, _ = self._by_frame[frame.id]
+        hit = self.latest[frame.id].hit
         hit.block = self.block(record, frame, hit, text)
         return id
 
@@ -247,15 +238,15 @@ class BreakTable:
         """The first line of the loop, `with` or `try` because of which Dynamo skipped the frame, if that is known."""
         at = Location(frame.file, hit.line or 0, frame.code_name)
         said = text.parts[-1].reason if text.parts else ""
-        outermost_try = next((s for s in reversed(record.frame_end.stopped) if s.in_try), None) if record.frame_end else None
+        tries = [s.location for s in record.frame_end.stopped if s.in_try] if record.frame_end else []
         if hit.outcome != "skipped" or frame.code_name.startswith("<"):  # a comprehension has its loop in an expression
             return None
         if _LOOP.search(said):
             keywords = ["for", "while"]
         elif "GenericContextWrapping" in said:
             keywords = ["with"]
-        elif outermost_try is not None:
-            keywords, at = ["try"], outermost_try.location
+        elif tries:
+            keywords, at = ["try"], tries[-1]  # the outermost one
         else:
             return None
         first = lines.block_at(at.file, at.line, *keywords)
@@ -308,7 +299,7 @@ class BreakTable:
         self.add(broken, hit)
         if len(entries) > len(broken.stack) or (not broken.function and at.function):
             broken.stack, broken.function = entries, at.function
-        self._by_frame[frame.id] = (broken, hit, entries)
+        self.latest[frame.id] = Latest(broken, hit, entries)
         return broken.id
 
     def add(self, broken: Break, hit: Hit) -> None:
@@ -343,26 +334,13 @@ class BreakTable:
             error = "AssertionError: the assertion is false" if source.lstrip().startswith("assert") else ""
         branches = _branches_on_item(source)
         broken = Break(
-            id=f"b{len(self.breaks)}",
-            file=at.file,
-            line=at.line,
-            column=at.column,
-            end_line=at.end_line,
-            end_column=at.end_column,
-            function=at.function,
-            cell=at.cell,
-            source=source,
-            gb_ids=[p.gb_id for p in text.parts if p.gb_id],
-            urls=[p.url for p in text.parts if p.url],
-            type=first.type,
-            reason=first.reason,
-            explanation=first.explanation,
-            error=error,
+            id=f"b{len(self.breaks)}", file=at.file, line=at.line, column=at.column, end_line=at.end_line,
+            end_column=at.end_column, function=at.function, cell=at.cell, source=source, stack=entries,
+            gb_ids=[p.gb_id for p in text.parts if p.gb_id], urls=[p.url for p in text.parts if p.url],
+            type=first.type, reason=first.reason, explanation=first.explanation, error=error,
             hints=[h for h in dict.fromkeys(h for p in text.parts for h in p.hints) if not (_CAPTURE in h and branches)],
-            stack=entries,
-            text=text.text,
-            undecided=dynamo_texts.undecided_in(text.text),
-        )
+            text=text.text, undecided=dynamo_texts.undecided_in(text.text),
+        )  # fmt: skip
         self.breaks.append(broken)
         self._by_place.setdefault((at.file, at.line, first.type), []).append(broken)
         return broken
@@ -453,8 +431,10 @@ class Links:
             frame.resume = Resume(line=frame.line)
         if self._cut:
             frame.parent, frame.called_from = frame.continues, frame.line
-        if frame.continues is not None:
-            frame.break_ = self.breaks.resumed(frame.continues, frame.id)
+        latest = self.breaks.latest.get(frame.continues or "")
+        if latest is not None:
+            latest.hit.resumes.append(frame.id)
+            frame.break_ = latest.broken.id
         return made
 
     def add(self, record: CompileRecord, frame: Frame) -> None:
@@ -462,10 +442,10 @@ class Links:
         for made in record.resumes:
             self._made.setdefault(made.resume.uid, []).append((frame, made))
         self._named.setdefault((record.reset_period, frame.code_name, frame.file), []).append(frame)
-        line = self.breaks.left_at(frame.id)
+        line, latest = self.breaks.left_at(frame.id), self.breaks.latest.get(frame.id)
         left = (record.reset_period, user_name(frame.code_name), frame.file)
         self._left.setdefault((left, line), []).append(frame)
-        callee = next((e for e in self.breaks.calls_of(frame.id) if not in_torch(e.file)), None)
+        callee = next((e for e in (latest.stack[1:] if latest else ()) if not in_torch(e.file)), None)
         if callee is not None and line is not None:
             self._called[(record.reset_period, callee.function, callee.file)] = (frame, line)
 

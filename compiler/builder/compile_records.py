@@ -37,7 +37,15 @@ from dynascope.compiler.builder.trace_records import CACHE_LOOKUPS, IGNORED, SHA
 from dynascope.compiler.report import FrameStatus, GraphSplit, Node
 from dynascope.compiler.source.origin import is_plumbing, is_used_by_compiler
 
+#: lines of ^^^^ in a printed stack, with which Python marks columns
 _MARKS = re.compile(r"^ +~*\^+~*$", re.M)
+#: kind of record, or name of an artifact -> the attribute of `CompileRecord` that has its text
+_TEXTS = {
+    "dynamo_output_graph": "graph_text", "dynamo_cpp_guards_str": "guard_text", "recompile_reasons": "recompile_text",
+    "dynamo_error": "error_text",
+}  # fmt: skip
+#: the last step of a compile, after which at most its metrics are still to come
+_LAST = ("dynamo_cpp_guards_str", "dynamo_error")
 
 
 @dataclass(slots=True)
@@ -83,8 +91,8 @@ class CompileRecord:
     output_codes: list[str] = field(default_factory=list)
     #: "original" or "modified" -> the text of the bytecode
     bytecode: dict[str, str] = field(default_factory=dict)
-    #: stage -> the different answers of its cache: {"aot" | "fx": ["hit" | "miss" | "bypass"]}
-    caches: dict[str, list[str]] = field(default_factory=dict)
+    #: stage -> the different answers of its cache, in order: {"aot" | "fx": {"hit" | "miss" | "bypass": None}}
+    caches: dict[str, dict[str, None]] = field(default_factory=dict)
     #: whether a `dynamo_start` is recorded
     started: bool = False
     #: whether its end is recorded: an event that starts a compile with the same id then opens another record
@@ -147,7 +155,8 @@ class CompileRecords:
             except Exception as error:  # a record of an unknown form must not keep out the others
                 name = record_name(event.metadata) if isinstance(event, Trace) else type(event).__name__
                 self.unread[f"{name}: {type(error).__name__}"] += 1
-        marks_columns = any(_marks_columns(text) for record in self.records for text in record.break_texts)
+        stacks = (t.split("\nTraceback (most recent call last)", 1)[0] for record in self.records for t in record.break_texts)
+        marks_columns = any(map(_MARKS.search, stacks))
         for record in self.records:
             record.marks_columns = marks_columns
 
@@ -215,56 +224,43 @@ class CompileRecords:
             self.record(event).resumes.append(event)
 
     def _trace(self, event: Trace) -> None:
-        name = record_name(event.metadata)
-        if name == "chromium_event":
+        """Add one structured-trace record to its compile."""
+        kind = record_name(event.metadata)
+        if kind == "chromium_event":
             if (found := timed(event.payload)) is not None:
                 found.thread = event.thread
                 self._add(found)
             return
-        if event.compile_id is not None and name in USED:
-            fields, text = event.metadata[name], event.payload or ""
-            artifact = str(fields.get("name")) if name == "artifact" else ""
-            opens = artifact == "recompile_reasons" or (name == "dynamo_start" and not event.metadata.get("attempt"))
-            record = self.record(event, opens=opens)
-            if event.callers is not None:
-                record.callers, record.call = event.callers, event.call
-            if artifact:
-                _add_artifact(record, artifact, text)
-            else:
-                self._add_trace(record, name, fields, text)
-            self._order(record, artifact or name, event)
-        elif name not in USED and name not in IGNORED:
-            self.unread[name] += 1
-
-    def _order(self, record: CompileRecord, name: str, event: Trace) -> None:
-        """Mark the compiles that must have ended: their last step is recorded, and their thread has started another compile."""
+        if event.compile_id is None or kind not in USED:
+            self.unread.update({kind} - USED - IGNORED)
+            return
+        fields, text = event.metadata[kind], event.payload or ""
+        name = str(fields.get("name")) if kind == "artifact" else kind
+        opens = name == "recompile_reasons" or (name == "dynamo_start" and not event.metadata.get("attempt"))
+        record = self.record(event, opens=opens)
+        if event.callers is not None:
+            record.callers, record.call = event.callers, event.call
         ending = self._ending.setdefault(event.thread, [])
-        if name == "dynamo_start":
-            if event.callers is not None:  # a live run records the whole stack
-                record.stack[:-1] = event.callers
-            for before in ending:
-                before.over = before is not record
-            ending.clear()
-        elif name in ("dynamo_cpp_guards_str", "dynamo_error"):
+        if name in _LAST:
             ending.append(record)
-
-    def _add_trace(self, record: CompileRecord, name: str, fields: Any, text: str) -> None:
-        """Add one structured-trace record to its compile."""
-        if name == "dynamo_start":
+        if name in _TEXTS:
+            setattr(record, _TEXTS[name], text)
+        elif name == "dynamo_start":
             record.started = True
             record.stack = [Location(s["filename"], s["line"], s["name"]) for s in self._stack(fields.get("stack"))]
             record.callers = record.callers or record.stack[:-1]
+            if event.callers is not None:  # a live run records the whole stack
+                record.stack[:-1] = event.callers
             record.shapes.clear()  # they are from an earlier attempt
+            for before in ending:  # their thread has started another compile, so they must have ended
+                before.over = before is not record
+            ending.clear()
         elif name in SHAPES:
             stacks = {which: self._stack(fields.get(which)) for which in ("stack", "user_stack")}
             record.shapes.append((name, {**fields, **stacks}))
             value = str(fields.get("val"))
             if value.lstrip("-").isdigit():
                 record.sizes[str(fields["symbol"])] = int(value)
-        elif name == "dynamo_output_graph":
-            record.graph_text = text
-        elif name == "dynamo_cpp_guards_str":
-            record.guard_text = text
         elif name == "bwd_compilation_metrics" or (name == "compilation_metrics" and fields.get("is_forward") is False):
             record.backward_metrics = dict(fields)
         elif name == "compilation_metrics":
@@ -275,8 +271,15 @@ class CompileRecords:
             record.output_codes.append(_without_counters(text))
         elif name == "optimize_ddp_split_child":
             record.splits.append(GraphSplit(name=str(fields.get("name")), code=text))
-        elif text and name.startswith("aot_"):
-            record.aot_graphs.setdefault(name, []).append(text)
+        elif name == "dynamo_graph_break_reason":
+            record.break_texts.append(text)
+        elif name.startswith(CACHE_LOOKUPS):
+            stage, _, answer = name.replace("aotautograd", "aot").replace("fx_graph", "fx").partition("_cache_")
+            record.caches.setdefault(stage, {})[answer] = None
+        elif name.endswith("_BYTECODE"):
+            record.bytecode[name.rsplit("_", 2)[-2].lower()] = _capped(_without_counters(text))
+        elif text and kind.startswith("aot_"):
+            record.aot_graphs.setdefault(kind, []).append(text)
 
     def _stack(self, entries: Iterable[dict[str, Any]] | None) -> list[dict[str, Any]]:
         """A record's stack with file names.
@@ -286,28 +289,6 @@ class CompileRecords:
         """
         names = ((e, e["filename"]) for e in entries or ())
         return [{**e, "filename": self._strings.get(f, "?") if isinstance(f, int) else str(f)} for e, f in names]
-
-
-def _add_artifact(record: CompileRecord, name: str, text: str) -> None:
-    """Add an artifact of the structured trace to its compile."""
-    if name == "recompile_reasons":
-        record.recompile_text = text
-    elif name == "dynamo_graph_break_reason":
-        record.break_texts.append(text)
-    elif name == "dynamo_error":
-        record.error_text = text
-    elif name.startswith(CACHE_LOOKUPS):
-        stage, _, answer = name.replace("aotautograd", "aot").replace("fx_graph", "fx").partition("_cache_")
-        answers = record.caches.setdefault(stage, [])
-        if answer not in answers:
-            answers.append(answer)
-    elif name.endswith("_BYTECODE"):
-        record.bytecode[name.rsplit("_", 2)[-2].lower()] = _capped(_without_counters(text))
-
-
-def _marks_columns(break_text: str) -> bool:
-    """Whether the stack in the text has lines of ^^^^, with which Python marks columns."""
-    return _MARKS.search(break_text.split("\nTraceback (most recent call last)", 1)[0]) is not None
 
 
 def _capped(text: str, limit: int = 5000) -> str:

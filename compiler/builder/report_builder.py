@@ -22,7 +22,6 @@ from dynascope.compiler.builder.events import CacheHit, Code, Event, RecordingFa
 from dynascope.compiler.builder.guards import Recompiles
 from dynascope.compiler.builder.notes import annotate
 from dynascope.compiler.report import (
-    CompileTime,
     Excerpt,
     Failure,
     Frame,
@@ -108,7 +107,9 @@ class _ReportBuilder:
         for event in self.records.cache_hits:
             self.add_cache_hit(event, by_code)
         result = self.result
-        result.compile_time = self.compile_time()
+        frames = {record.order: frame.id for record, frame in self.made}
+        unread = self.records.unread if result.origin == "trace" else Counter[str]()
+        result.compile_time = compile_time(self.records, frames, unread)
         result.breaks = graphs.take_wrapper_breaks(result, self.breaks.breaks, self.wrappers)
         result.summary = summary(result)
         self.late(late)
@@ -147,11 +148,6 @@ class _ReportBuilder:
             self.result.compile_time.repeats = repeated_blocks(self.result.graphs, self.result.frames, self.cell_of)
         self.result.sources, self.result.brief_sources = _sources(self.extents, self.cell_of), None
         self.result.unread = dict(self.records.unread)
-
-    def compile_time(self) -> CompileTime | None:
-        """Where the time of the compiles went; None if it is unknown."""
-        frames = {record.order: frame.id for record, frame in self.made}
-        return compile_time(self.records, frames, self.records.unread if self.result.origin == "trace" else Counter[str]())
 
     def ignore_wrappers(self) -> None:
         """Mark the frames of wrappers around the user's functions as ignored, if nothing was compiled in them.
@@ -218,21 +214,10 @@ class _ReportBuilder:
         Of a version's graphs, only the number is known.
         """
         code, before = event.code, by_code.get(event.continues) if event.continues else None
-        frame = Frame(
-            id=f"f{len(self.result.frames)}",
-            compile_id=event.compile_id,
-            name=self.records.entries.get((code.uid, None)) or user_name(code.name),
-            code_name=code.name,
-            qualname=_qualname(code),
-            file=code.file,
-            line=code.line,
-            end_line=code.end_line,
-            cell=self.cell_of(code.file),
-            kind="resume" if is_resume(code.name) else "function",
-            status="cached",
-            reason=_CACHED if event.compile_id is not None else _KNOWN,
-            continues=before.id if before else None,
-        )
+        frame = self.new_frame(code, event.compile_id)
+        frame.name = self.records.entries.get((code.uid, None)) or frame.name
+        frame.status, frame.reason = "cached", _CACHED if event.compile_id is not None else _KNOWN
+        frame.continues = before.id if before else None
         by_code.setdefault(code.uid, frame)
         self.result.frames.append(frame)
         self.note_lines(frame.file, frame.line, frame.end_line)
@@ -240,6 +225,19 @@ class _ReportBuilder:
             graph = Graph(id=f"g{len(self.result.graphs)}", frame=frame.id, ops=None, notes=["compiled before this recording"])
             frame.graph = frame.graph or graph.id
             self.result.graphs.append(graph)
+
+    def new_frame(self, code: Code, compile_id: str | None) -> Frame:
+        is_autograd = compile_id is not None and compile_id.startswith("!")
+        function = function_at(code.file, code.line)
+        name = user_name(code.name)
+        known = function is not None and function[0].rpartition(".")[2] == name
+        return Frame(
+            id=f"f{len(self.result.frames)}", compile_id=compile_id, name=name, code_name=code.name,
+            qualname=function[0] if function is not None and known else None, file=code.file, line=code.line,
+            end_line=code.end_line, cell=self.cell_of(code.file),
+            kind="autograd" if is_autograd else "resume" if is_resume(code.name)
+            else "statements" if code.name == STATEMENTS else "function",
+        )  # fmt: skip
 
     def frame(self, record: CompileRecord) -> Frame:
         if record.code is None and record.stack:  # cut off before the name was recorded: the frame is the innermost entry
@@ -251,40 +249,23 @@ class _ReportBuilder:
         is_known = is_resume(code.name) or old_function_at(code.file, code.line) is not None
         if not is_known and is_users(code.file) and is_changed(code.file, code.name, code.line):
             self.old_functions.append(OldFunction(code.name, code.file, code.line, code.end_line or sys.maxsize))
-        function = function_at(code.file, code.line) if code.end_line is None else None
-        frame = Frame(
-            id=f"f{len(self.result.frames)}",
-            compile_id=record.compile_id,
-            name=user_name(code.name),
-            code_name=code.name,
-            qualname=_qualname(code),
-            file=code.file,
-            line=code.line,
-            end_line=function[2] if function else code.end_line,
-            cell=self.cell_of(code.file),
-            fullgraph=end.fullgraph if end else None,
-            error_on_graph_break=end.error_on_graph_break if end else None,
-            thread=record.thread,
-            foreign=self.owner is not None and record.thread is not None and record.thread != self.owner,
-            compile_seconds=metrics.get("entire_frame_compile_time_s"),
-            guard_count=metrics.get("guard_count"),
-            bytecode=record.bytecode.get("original"),
-            modified_bytecode=record.bytecode.get("modified"),
-        )
+        frame = self.new_frame(code, record.compile_id)
+        if frame.end_line is None and (function := function_at(code.file, code.line)) is not None:
+            frame.end_line = function[2]
+        frame.thread = record.thread
+        frame.foreign = self.owner is not None and record.thread is not None and record.thread != self.owner
+        frame.compile_seconds, frame.guard_count = metrics.get("entire_frame_compile_time_s"), metrics.get("guard_count")
+        frame.bytecode, frame.modified_bytecode = record.bytecode.get("original"), record.bytecode.get("modified")
+        runs_for = called = None
+        if end is not None:
+            frame.fullgraph, frame.error_on_graph_break = end.fullgraph, end.error_on_graph_break
+            runs_for, called = end.runs_for, self.records.entries.get((code.uid, end.target))
         entry = self.records.entries.get((code.uid, None))
         if entry is not None and (is_plumbing(code.file) or code.name in ("forward", "inner", "wrapper")):
             # such names say too little, so the name of the call is used; a frame that runs for an object that was not called so
             # is named after the object's class, if that is another one than the first
-            runs_for = end.runs_for if end else None
             first = self.ran_for.setdefault(code.uid, runs_for)
-            called = self.records.entries.get((code.uid, end.target)) if end else None
             frame.name = called or (entry if first == runs_for else runs_for or entry)
-        if record.compile_id is not None and record.compile_id.startswith("!"):
-            frame.kind = "autograd"
-        elif is_resume(code.name):
-            frame.kind = "resume"
-        elif code.name == STATEMENTS:
-            frame.kind = "statements"
         return frame
 
     # -- a frame's graph ----------------------------------------------------------------------------------
@@ -292,23 +273,23 @@ class _ReportBuilder:
     def graph(self, record: CompileRecord, frame: Frame) -> None:
         if record.graph_text is None:
             return
-        graph = Graph(id=f"g{len(self.result.graphs)}", frame=frame.id, ops=0, code=record.graph_text)
         if not record.nodes:
             try:
                 record.nodes, _ = graphs.read_graph(record.graph_text)
             except ValueError:
                 self.records.unread["dynamo_output_graph: unreadable"] += 1
-        graph.nodes = [*map(copy.copy, record.nodes)]  # other recordings may have the same nodes
-        graph.outputs = [name for n in graph.nodes if n.op == "output" for name in n.inputs]
-        calls = [n for n in graph.nodes if n.op.startswith("call_")]
-        for node in graph.nodes:
+        nodes = [*map(copy.copy, record.nodes)]  # other recordings may have the same nodes
+        calls = [n for n in nodes if n.op.startswith("call_")]
+        for node in nodes:
             node.module = _module(node.module)
         for node in calls:
             if node.file is not None and node.line is not None:
                 self.note_lines(node.file, node.line)
-        graph.inputs = [n.name for n in graph.nodes if n.op == "placeholder"]
-        graph.ops = len(calls)
-        graph.sizes = record.sizes
+        graph = Graph(
+            id=f"g{len(self.result.graphs)}", frame=frame.id, ops=len(calls), nodes=nodes, code=record.graph_text,
+            inputs=[n.name for n in nodes if n.op == "placeholder"],
+            outputs=[name for n in nodes if n.op == "output" for name in n.inputs], sizes=record.sizes,
+        )  # fmt: skip
         graphs.add_stages(record, graph)
         graph.notes = graphs.stage_notes(record)
         if frame.kind != "autograd":  # a backward has several operations for a line of the forward, without any loop
@@ -363,7 +344,8 @@ class _ReportBuilder:
                     )
         if frame.kind != "resume":
             frame.break_ = frame.stopped_by
-        for entry in self.breaks.stack_of(frame.id):
+        latest = self.breaks.latest.get(frame.id)
+        for entry in latest.broken.stack if latest is not None else ():
             self.note_lines(entry.file, entry.line)
 
     def failure(self, record: CompileRecord, frame: Frame, cause: str | None) -> None:
@@ -410,13 +392,6 @@ def _module(path: str | None) -> str | None:
     return user_expression(path).removeprefix("self.") or None if path else None
 
 
-def _qualname(code: Code) -> str | None:
-    """The function's name with its class, from the source at its first line; None if no such function is there."""
-    function = function_at(code.file, code.line)
-    name = function[0] if function is not None else ""
-    return name if name.rpartition(".")[2] == user_name(code.name) else None
-
-
 def _key(record: CompileRecord) -> Any:
     """What identifies a record's code object: its uid, or in a log its name and place."""
     code = record.code or Code("", "", 0)
@@ -459,16 +434,12 @@ def summary(report: Report) -> Summary:
         ops=sum(g.ops or 0 for g in graphs),
         breaks=len(breaks),
         resumes=len(compiled) + len({number for number, _ in numbers} - {*compiled}),
-        skipped=statuses["skipped"],
         recompiles=sum(r.refused_by is None and r.frame not in added for r in report.recompiles),
         # with that of backward graphs, which may be compiled later than their frames
         compile_seconds=time.elapsed if time is not None else round(sum(f.compile_seconds or 0.0 for f in frames), 6),
-        empty=statuses["empty"],
-        cached=statuses["cached"],
-        failed=statuses["failed"],
-        unfinished=statuses["unfinished"],
         unexpected=sum(b.allowed is not True for b in breaks),
         unknown_breaks=_unknown_breaks(report),
+        **{name: statuses[name] for name in ("skipped", "empty", "cached", "failed", "unfinished")},
     )
 
 

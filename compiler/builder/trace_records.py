@@ -13,8 +13,6 @@ reported it.  So it is removed, and is then unknown.  Some values that are only 
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Iterator
 from typing import Annotated, Any, TypedDict
 
@@ -129,41 +127,33 @@ _METRICS: dict[str, Any] = {
     "dynamo_config": str, "entire_frame_compile_time_s": _Float,
     "inductor_compile_time_s": _Float,
 }  # fmt: skip
-#: fields of a record's own content; those of metrics may be null
+_STACKS: dict[str, Any] = {"stack": _Stack, "user_stack": _Stack | None}
+#: fields of a record's own content; without the first one, the record says nothing, unless it has metrics, which may be null
 _FIELDS: dict[str, dict[str, Any]] = {
     "dynamo_start": {"stack": _Stack},
     "artifact": {"name": str},
-    "create_symbol": {
-        "symbol": str,
-        "val": str,
-        "vr": str,
-        "source": str,
-        "stack": _Stack,
-        "user_stack": _Stack,
-    },
-    "create_unbacked_symbol": {"symbol": str, "vr": str, "stack": _Stack, "user_stack": _Stack},
-    "guard_added_fast": {"expr": str, "stack": _Stack, "user_stack": _Stack},
-    "symbolic_shape_specialization": {
-        "symbol": str,
-        "value": str,
-        "reason": str,
-        "stack": _Stack,
-        "user_stack": _Stack | None,
-    },
+    "create_symbol": {"symbol": str, "val": str, "vr": str, "source": str, **_STACKS},
+    "create_unbacked_symbol": {"symbol": str, "vr": str, **_STACKS},
+    "guard_added_fast": {"expr": str, **_STACKS},
+    "symbolic_shape_specialization": {"symbol": str, "value": str, "reason": str, **_STACKS},
     "optimize_ddp_split_child": {"name": str},
     "compilation_metrics": _METRICS,
     "bwd_compilation_metrics": _METRICS,
 }
-#: kind of record -> the field without which such a record says nothing
-_NEEDED = {
-    "dynamo_start": "stack",
-    "artifact": "name",
-    "create_symbol": "symbol",
-    "create_unbacked_symbol": "symbol",
-    "guard_added_fast": "expr",
-    "symbolic_shape_specialization": "symbol",
-    "optimize_ddp_split_child": "name",
-}
+
+
+class _PhaseArguments(msgspec.Struct):
+    compile_id: Any = None
+    fn_name: Any = None
+
+
+class _PhaseEvent(msgspec.Struct):
+    """An event of torch's time line: phase "B" begins, "E" ends; the time is in microseconds."""
+
+    name: str
+    ph: str
+    ts: _Float
+    args: _PhaseArguments | None = None
 
 
 def _fits(value: Any, kind: Any) -> bool:
@@ -188,21 +178,21 @@ def remove_wrong_types(name: str, metadata: dict[str, Any]) -> Iterator[str]:
                 metadata.pop(name, None)
     if ("frame_id" in metadata) != ("frame_compile_id" in metadata) and metadata.pop(name, None) is not None:
         yield "compile id"
-    tests = _FIELDS.get(name)
     if name not in metadata or name == "str":
         return
-    fields = metadata[name]
+    fields, tests = metadata[name], _FIELDS.get(name, {})
     if not isinstance(fields, dict):
         del metadata[name]
         yield name
         return
-    for field, kind in (tests or {}).items():
+    for field, kind in tests.items():
         if field in fields and not _fits(fields[field], kind) and not (fields[field] is None and tests is _METRICS):
             del fields[field]
             yield f"{name}.{field}"
-    if name in _NEEDED and _NEEDED[name] not in fields:
+    needed = next(iter(tests), None) if tests is not _METRICS else None
+    if needed is not None and needed not in fields:
         del metadata[name]
-        yield f"{name} without {_NEEDED[name]}"
+        yield f"{name} without {needed}"
 
 
 def timed(event: Any) -> Timed | None:
@@ -210,18 +200,12 @@ def timed(event: Any) -> Timed | None:
 
     `event`: the dict that torch makes, or its JSON text.  Raises ValueError if the event is damaged.
     """
-    if isinstance(event, str):
-        event = json.loads(event)
     try:
-        name, phase, at, arguments = event["name"], event["ph"], event["ts"], event.get("args") or {}
-        if phase not in ("B", "E"):
-            return None
-        compile_id, function = arguments.get("compile_id"), arguments.get("fn_name")
-        if not (isinstance(name, str) and type(at) in (int, float) and math.isfinite(at) and abs(at) < _MOST):
-            raise ValueError(f"not a chromium event: {name!r} at {at!r}")
-        return Timed(
-            name, phase == "B", at / 1e6, str(function) if function else None,
-            compile_id=None if compile_id in (None, "None") else str(compile_id),
-        )  # fmt: skip
-    except (AttributeError, KeyError, TypeError, OverflowError) as error:
-        raise ValueError(f"not a chromium event: {type(error).__name__}") from None
+        found = msgspec.json.decode(event, type=_PhaseEvent) if isinstance(event, str) else msgspec.convert(event, _PhaseEvent)
+    except msgspec.MsgspecError as error:
+        raise ValueError(f"not a chromium event: {error}") from None
+    if found.ph not in ("B", "E"):
+        return None
+    arguments = found.args or _PhaseArguments()
+    compile_id = None if arguments.compile_id in (None, "None") else str(arguments.compile_id)
+    return Timed(found.name, found.ph == "B", found.ts / 1e6, str(arguments.fn_name or "") or None, compile_id=compile_id)
