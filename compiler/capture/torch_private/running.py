@@ -27,11 +27,6 @@ def device_types() -> list[str]:
     return ["cpu"] if accelerator is None else ["cpu", accelerator.type]
 
 
-def exit_autocast() -> Callable[..., None]:
-    """The function that ends autocast in a graph."""
-    return torch.amp.autocast_mode._exit_autocast
-
-
 def present_modes() -> Callable[[], contextlib.AbstractContextManager[None]]:
     """The present inference mode, gradient mode and autocast, to be entered again."""
     is_inference, has_gradients = torch.is_inference_mode_enabled(), torch.is_grad_enabled()

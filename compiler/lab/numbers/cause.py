@@ -9,10 +9,9 @@ draws its inputs from the range of the recorded ones.
 from __future__ import annotations
 
 import contextlib
-import functools
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import torch
@@ -81,8 +80,6 @@ _ENDINGS = {1: "st", 2: "nd", 3: "rd"}
 _SETTINGS = {
     "fallback_random": True, "emulate_precision_casts": True, "cpp.enable_floating_point_contract_flag": "off",
 }  # fmt: skip
-#: a change in words, the formula in place of a node's, and what is set meanwhile
-Change = tuple[str, Formula | None, contextlib.AbstractContextManager[None]]
 
 
 def settings_that_help(call: RecordedCall, trials: Trials, backend: Any) -> Iterator[NumbersRemedy]:
@@ -107,65 +104,51 @@ def formulas_that_help(graph: CapturedGraph, name: str, compile: Compile) -> Ite
     if node is None:
         return
     before = graph.cut(node).measure(lambda module: module)[0]
-    formulas = [formula for matches in (_variance, _of_exponentials, _in_float32) if (formula := matches(node)) is not None]
-    changes: list[Change] = [(_written(*formula), formula, contextlib.nullcontext()) for formula in formulas]
-    for change, formula, setting in [*changes, *_in_full_precision(node)]:
-        with setting:
+    with contextlib.closing(_changes(node)) as changes:
+        for change, formula in changes:
             after = graph.cut(node, formula).measure(compile)[0]
-        errors = [error_of(value, before.exact) for value in (after.eager, after.compiled)]
-        if max(map(share_of, errors)) * WORSE < share_of(error_of(before.eager, before.exact)):
-            yield NumbersRemedy(change=change, eager=errors[0], compiled=errors[1])
-            return
+            errors = [error_of(value, before.exact) for value in (after.eager, after.compiled)]
+            if max(map(share_of, errors)) * WORSE < share_of(error_of(before.eager, before.exact)):
+                yield NumbersRemedy(change=change, eager=errors[0], compiled=errors[1])
+                return
 
 
-def _in_full_precision(node: Any) -> Iterator[Change]:
-    """How to turn off, if it is on, that products of float32 are computed with less precision."""
-    cudnn: Any = torch.backends.cudnn
-    with contextlib.suppress(RuntimeError):  # torch does not tell where a program uses both its old and its new settings
-        if "conv" in str(node.target) and cudnn.allow_tf32:
-            allow = functools.partial(setattr, cudnn, "allow_tf32")
-            yield "torch.backends.cudnn.allow_tf32 = False", None, _set_to(allow, False, True)
-        precision, change = torch.get_float32_matmul_precision(), torch.set_float32_matmul_precision
-        if precision != "highest":
-            yield "torch.set_float32_matmul_precision('highest')", None, _set_to(change, "highest", precision)
-
-
-@contextlib.contextmanager
-def _set_to(change: Callable[[Any], None], value: Any, before: Any) -> Iterator[None]:
-    change(value)
-    try:
-        yield
-    finally:
-        change(before)
-
-
-def _written(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> str:
-    if isinstance(function, _InFloat32):
-        return f"{function.__name__} in float32"
-    named = [input_name(str(arg)) for arg in args]
-    return f"torch.{function.__name__}({', '.join([*named, *(f'{k}={v}' for k, v in keywords.items())])})"
-
-
-class _InFloat32:
-    """Runs an operation in float32, also under autocast."""
-
-    def __init__(self, target: Any, device: str) -> None:
-        self._target, self._device = target, device
-        self.__name__ = str(getattr(target, "__name__", target))
-
-    def __call__(self, *args: Any, **keywords: Any) -> Any:
-        raised = [arg.float() if isinstance(arg, torch.Tensor) and arg.is_floating_point() else arg for arg in args]
-        with torch.autocast(self._device, enabled=False):
-            if isinstance(self._target, str):
-                return getattr(raised[0], self._target)(*raised[1:], **keywords)
-            return self._target(*raised, **keywords)
-
-
-def _in_float32(node: Any) -> Formula | None:
+def _changes(node: Any) -> Generator[tuple[str, Formula | None]]:
+    """What could help: a change in words, and the formula in place of the node's; settings are changed until the next one."""
+    for function, args, keywords in filter(None, (_variance(node), _of_exponentials(node))):
+        inputs = [*(input_name(str(arg)) for arg in args), *(f"{k}={v}" for k, v in keywords.items())]
+        yield f"torch.{function.__name__}({', '.join(inputs)})", (function, args, keywords)
     value = node.meta.get("example_value")
-    if value is None or value.dtype.itemsize > 2 or node.op not in ("call_function", "call_method"):
-        return None
-    return _InFloat32(node.target, value.device.type), node.args, node.kwargs
+    if value is not None and value.dtype.itemsize <= 2 and node.op in ("call_function", "call_method"):
+        raised = _in_float32(node.target, value.device.type)
+        yield f"{raised.__name__} in float32", (raised, node.args, node.kwargs)
+    with contextlib.suppress(RuntimeError):  # torch does not tell where a program uses both its old and its new settings
+        cudnn: Any = torch.backends.cudnn
+        if "conv" in str(node.target) and cudnn.allow_tf32:
+            cudnn.allow_tf32 = False
+            try:
+                yield "torch.backends.cudnn.allow_tf32 = False", None
+            finally:
+                cudnn.allow_tf32 = True
+        precision = torch.get_float32_matmul_precision()
+        if precision != "highest":
+            torch.set_float32_matmul_precision("highest")
+            try:
+                yield "torch.set_float32_matmul_precision('highest')", None
+            finally:
+                torch.set_float32_matmul_precision(precision)
+
+
+def _in_float32(target: Any, device: str) -> Any:
+    """A function that runs an operation in float32, also under autocast."""
+
+    def raised(*args: Any, **keywords: Any) -> Any:
+        args = tuple(a.float() if isinstance(a, torch.Tensor) and a.is_floating_point() else a for a in args)
+        with torch.autocast(device, enabled=False):
+            return getattr(args[0], target)(*args[1:], **keywords) if isinstance(target, str) else target(*args, **keywords)
+
+    raised.__name__ = str(getattr(target, "__name__", target))
+    return raised
 
 
 def _called(node: Any, *names: str) -> bool:
@@ -182,13 +165,11 @@ def _squared(node: Any) -> Any:
 
 def _variance(node: Any) -> Formula | None:
     """E[x^2] - E[x]^2."""
-    if not _called(node, "sub") or not _called(node.args[0], "mean"):
+    mean: Any = _squared(node.args[1]) if _called(node, "sub") and _called(node.args[0], "mean") else None
+    if not _called(mean, "mean"):
         return None
-    squares, mean = node.args[0], _squared(node.args[1])
-    x = _squared(squares.args[0])
-    if x is None or not _called(mean, "mean") or mean.args[0] is not x:
-        return None
-    if (mean.args[1:], mean.kwargs) != (squares.args[1:], squares.kwargs):
+    squares, x = node.args[0], mean.args[0]
+    if _squared(squares.args[0]) is not x or (mean.args[1:], mean.kwargs) != (squares.args[1:], squares.kwargs):
         return None
     return torch.var, (x, *mean.args[1:2]), {**mean.kwargs, "correction": 0}
 

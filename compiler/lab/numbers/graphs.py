@@ -6,16 +6,16 @@ A graph can be asked for the values of its nodes, and for the gradients that flo
 from __future__ import annotations
 
 import contextlib
-import functools
+import itertools
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import torch
 
 from dynascope.compiler.capture.torch_private.float64 import followed_in_float64
-from dynascope.compiler.capture.torch_private.running import exit_autocast, present_modes
+from dynascope.compiler.capture.torch_private.running import present_modes
 from dynascope.compiler.lab.fix.plan import Plan
 from dynascope.compiler.lab.fix.trial import Trials
 from dynascope.compiler.lab.fix.variations import recorded
@@ -74,11 +74,10 @@ class CapturedGraph:
     def tappable(self) -> list[Any]:
         """The nodes whose values are floating-point tensors, in order."""
 
-        def has_digits(node: Any) -> bool:
-            value = node.meta.get("example_value", node.meta.get("val"))
-            return isinstance(value, torch.Tensor) and value.is_floating_point() and value.layout is torch.strided
-
-        return [node for node in self.module.graph.nodes if node.op.startswith("call_") and has_digits(node)]
+        called = [node for node in self.module.graph.nodes if node.op.startswith("call_")]
+        values = [node.meta.get("example_value", node.meta.get("val")) for node in called]
+        has_digits = [isinstance(v, torch.Tensor) and v.is_floating_point() and v.layout is torch.strided for v in values]
+        return list(itertools.compress(called, has_digits))
 
     def measure(self, compile: Compile, nodes: Sequence[Any] = (), asked: Asked = "value", later: Any = None) -> list[Measured]:
         """What is asked of these nodes; without nodes, the graph's outputs and gradients.
@@ -97,20 +96,14 @@ class CapturedGraph:
 
     def cut(self, node: Any, formula: Formula | None = None) -> CapturedGraph:
         """The part of the graph that computes the value of this node, or, with a formula, another one from the same nodes."""
-        graph, copies, is_casting = torch.fx.Graph(), dict[Any, Any](), list[Any]()
+        graph, copies = torch.fx.Graph(), dict[Any, Any]()
         for other in self.module.graph.nodes:
             if other is node and formula is not None:
                 function, args, keywords = formula
                 copies[node] = graph.call_function(function, torch.fx.node.map_arg(args, copies.__getitem__), dict(keywords))
-            else:
+            # what comes after the node is left out, but for the ends of what was entered before
+            elif node not in copies or (_name_of(other) == "_exit_autocast" and other.args[0] in copies):
                 copies[other] = graph.node_copy(other, copies.__getitem__)
-            name = getattr(other.target, "__name__", "")
-            is_casting += [copies[other]] if name == "_enter_autocast" else []
-            is_casting = [entered for entered in is_casting if name != "_exit_autocast" or entered not in copies[other].args]
-            if other is node:
-                break
-        for entered in is_casting[::-1]:
-            graph.call_function(exit_autocast(), (entered,))
         graph.output((copies[node],))
         return replace(self, module=torch.fx.GraphModule(self.module, graph))
 
@@ -133,7 +126,9 @@ class CapturedGraph:
             if is_tapped:
                 return list(result[1])
             changed = [t.detach() for t in inputs if isinstance(t, torch.Tensor)] if any(map(changes_in_place, nodes)) else []
-            outputs = [t for t in (*_flat(result), *changed) if isinstance(t, torch.Tensor) and t.is_floating_point()]
+            outputs = list[Any]()
+            torch.fx.node.map_aggregate(result, outputs.append)
+            outputs = [t for t in (*outputs, *changed) if isinstance(t, torch.Tensor) and t.is_floating_point()]
             leaves = probes or list(filter(_gets_gradient, inputs))
             differentiable = [value for value in outputs if value.requires_grad]
             gradients: Sequence[Any] = [None] * len(leaves)
@@ -190,7 +185,7 @@ def _tapped(module: Any, nodes: Sequence[Any], asked: Asked, later: Any = None) 
     Gradients: further inputs are added to the values instead; if these are zeros, they get the gradients.
     """
     graph, copies, owners, taps = torch.fx.Graph(), dict[Any, Any](), dict[int, Any](), list[Any]()
-    result = graph.graph_copy(module.graph, copies)
+    output = graph.output(graph.graph_copy(module.graph, copies))
     first = next(node for node in graph.nodes if node.op != "placeholder")
     for node in module.graph.nodes:
         value = node.meta.get("example_value")
@@ -198,34 +193,26 @@ def _tapped(module: Any, nodes: Sequence[Any], asked: Asked, later: Any = None) 
             owners.setdefault(value.untyped_storage()._cdata, node)
     for number, node in enumerate(nodes):
         copy = copies[node]
-        if asked != "gradient":
-            changed = owners.get(node.meta["example_value"].untyped_storage()._cdata) if changes_in_place(node) else None
-            with graph.inserting_before(copies[later]) if asked == "later" else graph.inserting_after(copy):
-                taps.append(graph.call_function(torch.clone, (copies[changed or node],)))
-        else:
+        if asked == "gradient":
             with graph.inserting_before(first):
                 probe = graph.placeholder(f"probe_{number}")
             with graph.inserting_after(copy):
                 moved = graph.call_function(operator.add, (copy, probe))
-            for user in [user for user in copy.users if user is not moved]:
-                user.replace_input_with(copy, moved)
-            result = torch.fx.node.map_arg(result, functools.partial(_replaced, copy, moved))
-    graph.output(result if asked == "gradient" else (result, tuple(taps)))
+            copy.replace_all_uses_with(moved)
+            moved.args = (copy, probe)
+        else:
+            changed = owners.get(node.meta["example_value"].untyped_storage()._cdata) if changes_in_place(node) else None
+            with graph.inserting_before(copies[later]) if asked == "later" else graph.inserting_after(copy):
+                taps.append(graph.call_function(torch.clone, (copies[changed or node],)))
+    if asked != "gradient":
+        output.args = ((output.args[0], tuple(taps)),)
     return torch.fx.GraphModule(module, graph)
 
 
 def changes_in_place(node: Any) -> bool:
-    name = str(getattr(node.target, "__name__", node.target)) if node.op.startswith("call_") else ""
+    name = _name_of(node) if node.op.startswith("call_") else ""
     return name.endswith("_") or name in ("setitem", "iadd", "isub", "imul", "itruediv")
 
 
-def _replaced(old: Any, new: Any, node: Any) -> Any:
-    return new if node is old else node
-
-
-def _flat(value: Any) -> Iterator[Any]:
-    if isinstance(value, (tuple, list)):
-        for inner in value:
-            yield from _flat(inner)
-    else:
-        yield value
+def _name_of(node: Any) -> str:
+    return str(getattr(node.target, "__name__", node.target))
