@@ -12,32 +12,18 @@ import functools
 import itertools
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from types import BuiltinFunctionType, CellType, FunctionType, MethodType
+from types import CellType, FunctionType
 from typing import Any
 
 import torch
 
 from dynascope.compiler.capture.torch_private.float64 import Float64, followed_in_float64
 from dynascope.compiler.capture.torch_private.tensors import Precisions, followed_precisions, version_of
+from dynascope.compiler.lab import objects
 from dynascope.compiler.lab.comparison import Part, Rounding, is_array, largest, parts_of
-from dynascope.compiler.lab.objects import (
-    CONTAINERS,
-    PLAIN,
-    GlobalName,
-    Reachable,
-    attributes_of,
-    contents_of,
-    digest,
-    fingerprint,
-    has_gradient,
-    is_generator,
-    items_of,
-    library_states,
-    members_of,
-    slots_of,
-)
+from dynascope.compiler.lab.objects import CONTAINERS, PLAIN, GlobalName, Reachable, digest, fingerprint, has_gradient, items_of
 from dynascope.compiler.lab.recorded_call import (
     Clones,
     RecordedCall,
@@ -47,7 +33,6 @@ from dynascope.compiler.lab.recorded_call import (
     torch_random_states,
 )
 from dynascope.compiler.patching import value_or_absent
-from dynascope.compiler.source.code import globals_used
 
 #: `grad_fn=` in a printed tensor: compiled code has other names there
 _HISTORY = re.compile(r",?\s*grad_fn=<[^>]*>")
@@ -152,32 +137,40 @@ class Experiment:
 
     def run(self, variant: Variant) -> Observation:
         """Run the call once more and observe it; an exception is part of the Observation, unless it comes from outside."""
-        observed, given, values = Observation(), list[Any](), list[Any]()
+        observed, call = Observation(), self.call
+        before: _Before | None = None
+        followed: Float64 | Precisions | None = None
         with contextlib.ExitStack() as stack:
             if variant.is_eager:
                 stack.enter_context(torch.compiler.set_stance("force_eager"))
-            precisions, exact = None, None
             if variant.follows_float64 is not None:
-                exact = stack.enter_context(followed_in_float64(variant.follows_float64))
-                precisions = exact.precisions
+                followed = stack.enter_context(followed_in_float64(variant.follows_float64))
             elif variant.follows_precisions:
-                precisions = stack.enter_context(followed_precisions())
+                followed = stack.enter_context(followed_precisions())
             held = stack.enter_context(held_back_output())
             caught = stack.enter_context(warnings.catch_warnings(record=True))
             warnings.simplefilter("always")
             try:
-                self._observe(variant, observed, given, values, precisions, exact)
+                args, kwargs = self.prepare()
+                if variant.vary is not None:
+                    args, kwargs = call.varied(variant.vary, args, kwargs)
+                before = _Before(call.target, args, kwargs, call.bound() if self._state is not None else {})
+                generators = torch_random_states()
+                entry = call.target if variant.entry is None else variant.entry  # a module may define a length
+                returned = entry(*args, **kwargs)
+                observed.drew = any(not generator.same(generator.read(), generator.before) for generator in generators)
+                self._observe(observed, before, returned, followed)
             except (KeyboardInterrupt, EndedFromOutside):
                 raise
             except BaseException as error:  # sys.exit(), too, is what the program does with these inputs
                 observed.error = error.with_traceback(None)
             if self._state is not None:
-                observed.state = self._state.read() if observed.error is None else self._state.read_after_error(given)
+                effects = [] if before is None or observed.error is None else before.effects(call.bound())
+                observed.state = self._state.read(effects)
             observed.random = [digest(state.read()) for state in random_states()]
-        observed.printed = _HISTORY.sub("", held.printed)
-        observed.logged = [_HISTORY.sub("", text) for text in held.logged]
         warned = [f"{w.category.__name__}: {w.message}" for w in caught if not _is_torch_warning(w)]
-        observed.warned = [_HISTORY.sub("", text) for text in warned]
+        observed.printed = _HISTORY.sub("", held.printed)
+        observed.logged, observed.warned = ([_HISTORY.sub("", text) for text in texts] for texts in (held.logged, warned))
         return observed
 
     def calls(self, entry: Callable[..., Any], *, fully: bool = False) -> Iterator[Callable[[], Any]]:
@@ -190,40 +183,27 @@ class Experiment:
             args, kwargs = self.prepare(only_changed=number > 0 and not fully)
             yield functools.partial(entry, *args, **kwargs)
 
-    def _observe(
-        self, variant: Variant, observed: Observation, given: list[Any], values: list[Any], precisions: Precisions | None,
-        exact: Float64 | None,
-    ) -> None:  # fmt: skip
-        """Make the call; `given` and `values` get its arguments and its result, which are known even if it raises."""
+    def _observe(self, observed: Observation, before: _Before, returned: Any, followed: Float64 | Precisions | None) -> None:
+        """Add what the call has returned and changed."""
         call = self.call
-        args, kwargs = self.prepare()
-        if variant.vary is not None:
-            args, kwargs = call.varied(variant.vary, args, kwargs)
-        given[:] = [*args, kwargs]
-        bound = call.bound() if self._state is not None else {}
-        before = _Before(call.target, args, kwargs, bound)
-        generators = torch_random_states()
-        result = (call.target if variant.entry is None else variant.entry)(*args, **kwargs)  # a module may define a length
-        values.append(result)
-        observed.drew = any(not generator.same(generator.read(), generator.before) for generator in generators)
-        result = result if call.namespace is None else result[1]
         opaque: dict[str, None] = {}
-        returned = list(parts_of("the value", result, opaque))
+        values = list(parts_of("the value", returned if call.namespace is None else returned[1], opaque))
         now = call.bound()
-        new = {name: value for name, value in now.items() if self._state is not None and value is not bound.get(name)}
-        results = [*returned, *(part for name, value in new.items() for part in parts_of(name, value))]
-        groups = {"values": returned, "effects": before.effects(now), "gradients": before.gradients(results)}
+        new = {name: value for name, value in now.items() if self._state is not None and value is not before.bound.get(name)}
+        results = [*values, *(part for name, value in new.items() for part in parts_of(name, value))]
+        groups = {"values": values, "effects": before.effects(now), "gradients": before.gradients(results)}
+        precisions = followed.precisions if isinstance(followed, Float64) else followed
         if precisions is not None:
             observed.precisions = {(what, name): precisions.of(v) for what in groups for name, v in groups[what]}
             observed.lowest = precisions.lowest
-        if exact is not None:
-            counterparts = {(what, i): exact.copy_of(v) for what in groups for i, (_, v) in enumerate(groups[what])}
-            observed.exact = {key: value for key, value in counterparts.items() if value is not None}
-            observed.limits, observed.decided = list(exact.limits), list(exact.decided_otherwise)
+        if isinstance(followed, Float64):
+            exact = {(what, i): followed.copy_of(v) for what in groups for i, (_, v) in enumerate(groups[what])}
+            observed.exact = {key: value for key, value in exact.items() if value is not None}
+            observed.limits, observed.decided = list(followed.limits), list(followed.decided_otherwise)
         parts = {what: [(name, _copied(value)) for name, value in group] for what, group in groups.items()}
         observed.opaque, observed.unchanged = list(opaque), before.unchanged()
         if self._state is not None and not parts["gradients"]:
-            observed.backward_fails = _backward_fails(values)
+            observed.backward_fails = _backward_fails(returned)
         observed.parts = parts
 
 
@@ -239,20 +219,22 @@ class _Before:
     def __init__(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], bound: dict[str, Any]) -> None:
         """`bound`: the values of the names that count as arguments of a cell's statements."""
         reached = Reachable([target, args, kwargs])
+        self.bound = bound
         self._given = [*((f"argument {i}", value) for i, value in enumerate(args)), *kwargs.items()]
-        names = _names_of(target, dict(self._given))
-        self._modules, self._names = [o for o in reached.objects if isinstance(o, torch.nn.Module)], names
-        parameters = [value for _, value in self._of_modules() if isinstance(value, torch.nn.Parameter)]
-        self._fingerprints = {id(value): fingerprint(value) for value in parameters}
-        self._numbers = {(name, value) for name, value in self._of_modules() if isinstance(value, PLAIN)}
+        self._names = _names_of(target, dict(self._given))
+        self._modules = [o for o in reached.objects if isinstance(o, torch.nn.Module)]
+        held = list(self._of_modules())
+        self._fingerprints = {id(value): fingerprint(value) for _, value in held if isinstance(value, torch.nn.Parameter)}
+        self._numbers = {(name, value) for name, value in held if isinstance(value, PLAIN)}
         tensors = [o for o in reached.objects if isinstance(o, torch.Tensor) and has_gradient(o)]
-        leaves = [(names.get(id(t), f"a tensor of shape {tuple(t.shape)}"), t) for t in tensors]
-        own = {name: value for name, value in bound.items() if not isinstance(value, torch.nn.Parameter)}
-        of_names = [part for name, value in own.items() for part in parts_of(f"argument {name}", value)]
-        parts = [*parts_of("argument", [*args, kwargs]), *of_names, *leaves]
-        asking = [part for part in parts if isinstance(part[1], torch.Tensor)]
-        first = {id(t): (name, t) for name, t in reversed(asking) if t.requires_grad}
-        self._asking = [(name, t, version_of(t), _gradient_of(t)) for name, t in reversed(first.values())]
+        leaves = [(self._names.get(id(t), f"a tensor of shape {tuple(t.shape)}"), t) for t in tensors]
+        own = [(name, value) for name, value in bound.items() if not isinstance(value, torch.nn.Parameter)]
+        of_names = [part for name, value in own for part in parts_of(f"argument {name}", value)]
+        #: the tensors that require gradients, each once: name, tensor, version, gradient
+        self._asking: dict[int, tuple[str, Any, int | None, Any]] = {}
+        for name, t in [*parts_of("argument", [*args, kwargs]), *of_names, *leaves]:
+            if isinstance(t, torch.Tensor) and t.requires_grad:
+                self._asking.setdefault(id(t), (name, t, version_of(t), _gradient_of(t)))
 
     def effects(self, bound: dict[str, Any]) -> list[Part]:
         """The present contents of arguments, names in `bound` and modules, without parameters that have not changed."""
@@ -274,13 +256,12 @@ class _Before:
         """The gradients that the call left in `.grad`, and those of its results."""
         left = [
             (f"gradient left in {name}", t.grad)
-            for name, t, _, before in self._asking
+            for name, t, _, before in self._asking.values()
             if t.is_leaf and t.grad is not None and _gradient_of(t) != before
         ]
         # leave out computed tensors that the call changed in place: for autograd they are other tensors than before
-        return left + _gradients(
-            values, [(name, t) for name, t, version, _ in self._asking if t.is_leaf or version_of(t) == version]
-        )
+        kept = [(name, t) for name, t, version, _ in self._asking.values() if t.is_leaf or version_of(t) == version]
+        return left + _gradients(values, kept)
 
     def _of_modules(self) -> Iterator[Part]:
         """The parameters, buffers, numbers and strings in the modules, with their names.
@@ -307,13 +288,7 @@ def _gradient_of(tensor: Any) -> tuple[int, int | None]:
 
 def _names_of(target: Any, given: dict[str, Any]) -> dict[int, str]:
     """id -> name of the tensors in a module, in the closure and globals of a function, or in modules among its arguments."""
-    function = getattr(target, "__func__", target)
-    known = {"": getattr(target, "__self__", target)}
-    if isinstance(function, FunctionType):
-        code = function.__code__
-        known |= {name: function.__globals__.get(name) for name in globals_used(code)}
-        cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
-        known |= {name: value_or_absent(functools.partial(getattr, cell, "cell_contents")) for name, cell in cells}
+    known = {"": getattr(target, "__self__", target), **objects.variables_of(target)}
     known |= {name: value for name, value in given.items() if isinstance(value, torch.nn.Module)}
     names: dict[int, str] = {}
     for name, value in known.items():
@@ -348,15 +323,14 @@ def _gradients(values: list[Part], leaves: list[Part]) -> list[Part]:
     return [(f"gradient of {name}", g) for (name, _), g in zip(leaves, gradients, strict=True) if g is not None]
 
 
-def _backward_fails(values: list[Any]) -> bool:
+def _backward_fails(returned: Any) -> bool:
     """Whether `backward()` from the tensors among these values raises."""
-    tensors = [t for _, t in parts_of("", values) if isinstance(t, torch.Tensor) and t.requires_grad and t.grad_fn is not None]
-    if not tensors:
-        return False
+    tensors = [
+        t for _, t in parts_of("", returned) if isinstance(t, torch.Tensor) and t.requires_grad and t.grad_fn is not None
+    ]
     try:
-        torch.stack(
-            [t.abs().float().sum() for t in tensors]
-        ).sum().backward()  # what it leaves in `grad` is undone by the replay
+        if tensors:  # what it leaves in `grad` is undone by the replay
+            torch.stack([t.abs().float().sum() for t in tensors]).sum().backward()
     except RuntimeError:
         return True
     return False
@@ -379,46 +353,26 @@ class SideState:
     """
 
     def __init__(self, target: Any, arguments: Any = ()) -> None:
-        objects = Reachable([target, arguments]).objects
-        left_out = {
-            id(value)
-            for module in objects
-            if isinstance(module, torch.nn.Module)
-            for name, value in vars(module).items()
-            if name in _OF_EVERY_MODULE
-        }
-        parameters = [o for o in objects if isinstance(o, torch.nn.Parameter)]
-        self._fingerprints = {id(p): fingerprint(p) for p in parameters}
-        kinds = (GlobalName, CellType, *CONTAINERS)
-        self._owners = [
-            o for o in objects if id(o) not in left_out and (isinstance(o, kinds) or is_generator(o) or _has_attributes(o))
-        ]
+        reached = Reachable([target, arguments]).objects
+        modules = [vars(o) for o in reached if isinstance(o, torch.nn.Module)]
+        left_out = {id(own[name]) for own in modules for name in _OF_EVERY_MODULE & own.keys()}
+        self._owners = [o for o in reached if id(o) not in left_out]
+        self._fingerprints = {id(p): fingerprint(p) for p in reached if isinstance(p, torch.nn.Parameter)}
 
-    def read(self) -> dict[str, Any]:
-        """The values that can be compared, each under a name that is the same in each run.
+    def read(self, effects: Sequence[Part] = ()) -> dict[str, Any]:
+        """The values that can be compared, and those of `effects`, each under a name that is the same in each run.
 
         Of a set, only the length is read; of a dict, the length and the entries whose keys are numbers, strings or bytes.
         """
-        values: dict[str, Any] = {}
-        known = set(map(id, self._owners))
-        for number, owner in enumerate(self._owners):
-            for name, value in _entries(owner):
-                for inner_name, inner in _flat(name, value, known):
-                    if (kept := self._kept(inner)) is not None:
-                        values[f"{_name(owner, number)}{inner_name}"] = kept
-        return values
-
-    def read_after_error(self, arguments: list[Any]) -> dict[str, Any]:
-        """What `read` returns, and most of what `Experiment` compares if there is no exception.
-
-        That is: the arguments, and the parameters, buffers, numbers and strings of modules.
-        """
-        parts = [*parts_of("argument 0 ", arguments)]
-        for number, owner in enumerate(self._owners):
-            if isinstance(owner, torch.nn.Module):
-                held = {**vars(owner), **owner._parameters, **owner._buffers}
-                parts += [(f"{_name(owner, number)}.{name}", value) for name, value in held.items()]
-        return self.read() | {name: kept for name, value in parts if (kept := self._kept(value)) is not None}
+        known = {id(owner) for owner in self._owners if isinstance(owner, CONTAINERS)}
+        values = [
+            (f"{_name(owner, number)}{inner_name}", inner)
+            for number, owner in enumerate(self._owners)
+            for name, value in _entries(owner)
+            for inner_name, inner in _flat(name, value, known)
+        ]
+        values += [(f"  {name}", value) for name, value in effects]
+        return {name: kept for name, value in values if (kept := self._kept(value)) is not None}
 
     def _kept(self, value: Any) -> Any:
         """A copy of a value that can be compared: a number, string, bytes, a tensor or an array; None for any other value.
@@ -436,38 +390,36 @@ class SideState:
         return None if is_unchanged else value.detach().clone()
 
 
-def _has_attributes(value: Any) -> bool:
-    if isinstance(value, (BuiltinFunctionType, MethodType)):
-        return False
-    return isinstance(value, type) or attributes_of(value) is not None or bool(slots_of(type(value)))
-
-
 def _entries(owner: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(owner, GlobalName):
         yield "", owner.namespace.get(owner.name)
     elif isinstance(owner, CellType):
-        yield "", value_or_absent(functools.partial(getattr, owner, "cell_contents"))
+        yield "", value_or_absent(lambda: owner.cell_contents)
     elif isinstance(owner, CONTAINERS):
-        yield ".length", len(contents_of(owner)) // (2 if isinstance(owner, dict) else 1)
-        yield from (item for item in ([] if isinstance(owner, set) else items_of(owner)) if item[0] != _UNNAMED)
-    elif is_generator(owner):
-        yield from ((".state", digest(kept.read())) for kept in library_states(owner))
+        yield ".length", len(objects.contents_of(owner)) // (2 if isinstance(owner, dict) else 1)
+        yield from ([] if isinstance(owner, set) else _named_items(owner))
+    elif (state := objects.random_state_of(owner)) is not None:
+        yield ".state", digest(state.before)
     else:
-        own = members_of(owner)
+        own = objects.members_of(owner)
         if isinstance(owner, torch.nn.Module):
             own = [(name, value) for name, value in own if not (isinstance(value, PLAIN) or name in _OF_EVERY_MODULE)]
         yield from ((f".{name}", value) for name, value in own if not name.startswith(_OWN))
+
+
+def _named_items(container: Any) -> list[tuple[str, Any]]:
+    return [item for item in items_of(container) if item[0] != _UNNAMED]
 
 
 def _flat(name: str, value: Any, known: set[int], depth: int = 0) -> Iterator[tuple[str, Any]]:
     """A value, and what tuples, lists and dicts in it hold; `known`: ids of owners, whose contents are read elsewhere."""
     yield name, value
     if isinstance(value, (tuple, list, dict)) and id(value) not in known and depth < _DEEPEST and len(value) <= _LONGEST:
-        for place, inner in [item for item in items_of(value) if item[0] != _UNNAMED]:
+        for place, inner in _named_items(value):
             yield from _flat(f"{name}{place}", inner, known, depth + 1)
 
 
 def _name(owner: Any, number: int) -> str:
-    """A unique name for an owner; `_shown` leaves out the number."""
+    """A unique name for an owner; what is shown leaves out the number."""
     named = owner.name if isinstance(owner, GlobalName) else owner.__name__ if isinstance(owner, (type, FunctionType)) else ""
     return f"{named or type(owner).__name__} {number} "

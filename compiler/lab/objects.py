@@ -37,7 +37,7 @@ from typing import Any, NamedTuple
 import torch
 
 from dynascope.compiler.capture.torch_private import marks, tensors
-from dynascope.compiler.patching import ABSENT, value_or_absent
+from dynascope.compiler.patching import ABSENT, own, put, value_or_absent
 from dynascope.compiler.source.code import globals_used, names_used
 from dynascope.compiler.source.origin import is_users
 
@@ -76,12 +76,9 @@ class State:
     def __post_init__(self) -> None:
         self.before = self.keep(self.read())
 
-    def restore(self) -> bool:
-        """Write the earlier value, unless it is the current one; returns whether it was written."""
-        return self.set(self.before)
-
-    def set(self, value: Any) -> bool:
-        """Write this value, unless it is the current one; returns whether it was written."""
+    def restore(self, copied: Callable[[Any], Any] = lambda kept: kept) -> bool:
+        """Write the earlier value, or a copy of it, unless it is the current one; returns whether it was written."""
+        value = copied(self.before)
         if self.same(self.read(), value):
             return False
         self.write(value)
@@ -98,10 +95,7 @@ class GlobalName(NamedTuple):
 def states_of(value: Any) -> Iterator[State]:
     """All state of one object that can be restored, except the bytes of tensors (`storage_state`)."""
     if isinstance(value, GlobalName):
-        names = value.namespace
-        yield _optional(
-            *(functools.partial(f, names, value.name) for f in (dict.__getitem__, dict.__setitem__, dict.__delitem__))
-        )
+        yield State(functools.partial(own, *value), functools.partial(put, *value))
     elif isinstance(value, CellType):
         yield _optional(*(functools.partial(f, value, "cell_contents") for f in (getattr, setattr, delattr)))
     elif isinstance(value, type):
@@ -122,9 +116,9 @@ def states_of(value: Any) -> Iterator[State]:
 # -- Python's objects ----------------------------------------------------------------------------------------------
 
 
-def _optional(get: Callable[[], Any], put: Callable[[Any], None], delete: Callable[[], None]) -> State:
+def _optional(get: Callable[[], Any], write: Callable[[Any], None], delete: Callable[[], None]) -> State:
     """The state of a place that can be empty."""
-    return State(functools.partial(value_or_absent, get), lambda value: delete() if value is ABSENT else put(value))
+    return State(functools.partial(value_or_absent, get), lambda value: delete() if value is ABSENT else write(value))
 
 
 def attributes_of(value: Any) -> dict[str, Any] | None:
@@ -151,10 +145,9 @@ def slot_values(value: Any) -> list[tuple[str, Any]]:
 def items_of(container: Any) -> list[tuple[str, Any]]:
     """(`[0]` or `[key]`, object) of what a dict or sequence holds; `[...]` stands for a key that is no number or string."""
     if isinstance(container, dict):
-        kind = OrderedDict if isinstance(container, OrderedDict) else dict  # dict.items() ignores an OrderedDict's order
-        return [(f"[{key!r}]" if type(key) in PLAIN else "[...]", value) for key, value in kind.items(container)]
-    base: Any = next(kind for kind in (list, tuple, deque) if isinstance(container, kind))
-    return [(f"[{index}]", value) for index, value in enumerate(base.__iter__(container))]
+        items = _base(container).items(container)
+        return [(f"[{key!r}]" if type(key) in PLAIN else "[...]", value) for key, value in items]
+    return [(f"[{index}]", value) for index, value in enumerate(_base(container).__iter__(container))]
 
 
 def members_of(value: Any) -> list[tuple[str, Any]]:
@@ -163,16 +156,31 @@ def members_of(value: Any) -> list[tuple[str, Any]]:
     return [*slot_values(value), *attributes.items()]
 
 
+def variables_of(target: Any) -> dict[str, Any]:
+    """The values of the globals and closure variables that a function or method names; of other objects, none."""
+    function = getattr(target, "__func__", target)
+    if not isinstance(function, FunctionType):
+        return {}
+    code, cells = function.__code__, function.__closure__ or ()
+    found = {name: function.__globals__.get(name) for name in sorted(globals_used(code))}
+    read = [value_or_absent(functools.partial(getattr, cell, "cell_contents")) for cell in cells]
+    return found | dict(zip(code.co_freevars, read, strict=True))
+
+
 def contents_of(container: Any) -> tuple[Any, ...]:
     """The items of a container, read with the built-in class's own methods; for a dict: key, value, key, value, ..."""
-    base: Any = next(c for c in CONTAINERS if isinstance(container, c))
     if isinstance(container, dict):
-        return tuple(part for item in base.items(container) for part in item)
-    return tuple(base.__iter__(container))
+        return tuple(part for item in _base(container).items(container) for part in item)
+    return tuple(_base(container).__iter__(container))
+
+
+def _base(container: Any) -> Any:
+    """The built-in class of a container; for an OrderedDict not `dict`, whose methods ignore its order."""
+    return next(kind for kind in (*CONTAINERS, tuple) if isinstance(container, kind))
 
 
 def _refill(container: Any, contents: tuple[Any, ...]) -> None:
-    base: Any = next(c for c in CONTAINERS if isinstance(container, c))
+    base = _base(container)
     base.clear(container)
     if isinstance(container, dict):
         for key, value in zip(contents[::2], contents[1::2], strict=True):
@@ -185,17 +193,15 @@ def _refill(container: Any, contents: tuple[Any, ...]) -> None:
 
 def _class_values(kind: type) -> tuple[Any, ...]:
     """A class's attributes and methods, without inherited and `__special__` ones: name, value, name, value, ..."""
-    own = [(name, v) for name, v in list(vars(kind).items()) if not isinstance(v, DESCRIPTORS) and name != "_abc_impl"]
-    return tuple(part for name, v in own if not (name.startswith("__") and name.endswith("__")) for part in (name, v))
+    values = [(name, v) for name, v in list(vars(kind).items()) if not isinstance(v, DESCRIPTORS) and name != "_abc_impl"]
+    return tuple(part for name, v in values if not (name.startswith("__") and name.endswith("__")) for part in (name, v))
 
 
 def _set_class_values(kind: type, kept: tuple[Any, ...]) -> None:
     before = dict(zip(kept[::2], kept[1::2], strict=True))
-    for name in set(_class_values(kind)[::2]) - before.keys():
-        type.__delattr__(kind, name)
-    for name, value in before.items():
-        if vars(kind).get(name, ABSENT) is not value:
-            type.__setattr__(kind, name, value)
+    for name in {*_class_values(kind)[::2], *before}:
+        if own(kind, name) is not (value := before.get(name, ABSENT)):
+            put(kind, name, value)
 
 
 # -- objects implemented in C ------------------------------------------------------------------------------------------
@@ -214,31 +220,28 @@ def size_of(value: Any) -> int:
 
 def library_states(value: Any) -> Iterator[State]:
     """State that is neither in attributes nor in items: of arrays, byte arrays and generators of random numbers."""
+    numpy = sys.modules.get("numpy")
     if isinstance(value, bytearray):
         yield State(lambda: value, functools.partial(operator.setitem, value, slice(None)), operator.eq, bytes)
-    elif isinstance(value, random.Random):
-        if not isinstance(value, random.SystemRandom):
-            yield State(lambda: random.Random.getstate(value), lambda kept: random.Random.setstate(value, kept), operator.eq)
     elif isinstance(value, torch.Generator):
-        yield State(value.get_state, value.set_state, torch.equal)
-    elif "numpy" in sys.modules:
-        numpy = sys.modules["numpy"]
-        # a read-only array cannot change; if it is a view, its base is visited as well
-        if isinstance(value, numpy.ndarray) and value.flags.writeable:
-            copy = functools.partial(numpy.array, order="K", subok=False)
-            yield State(lambda: value.view(numpy.ndarray), functools.partial(numpy.copyto, value), _same_array, copy)
-        elif isinstance(value, numpy.random.RandomState):
-            yield State(value.get_state, value.set_state, same_numbers)
-        elif isinstance(value, (numpy.random.Generator, numpy.random.BitGenerator)):
-            bits = getattr(value, "bit_generator", value)
-            yield State(lambda: bits.state, functools.partial(setattr, bits, "state"), same_numbers)
+        yield State(value.get_state, value.set_state, same_numbers)
+    elif isinstance(value, random.Random) and not isinstance(value, random.SystemRandom):
+        yield State(lambda: random.Random.getstate(value), lambda kept: random.Random.setstate(value, kept), same_numbers)
+    elif numpy is None:
+        return
+    elif isinstance(value, numpy.ndarray) and value.flags.writeable:  # the base of a read-only view is visited as well
+        copy = functools.partial(numpy.array, order="K", subok=False)
+        yield State(lambda: value.view(numpy.ndarray), functools.partial(numpy.copyto, value), _same_array, copy)
+    elif isinstance(value, numpy.random.RandomState):
+        yield State(value.get_state, value.set_state, same_numbers)
+    elif isinstance(value, (numpy.random.Generator, numpy.random.BitGenerator)):
+        bits = getattr(value, "bit_generator", value)
+        yield State(lambda: bits.state, functools.partial(setattr, bits, "state"), same_numbers)
 
 
-def is_generator(value: Any) -> bool:
-    """Whether this is a generator of random numbers, of Python, NumPy or torch."""
-    numpy = sys.modules.get("numpy")
-    kinds = () if numpy is None else (numpy.random.RandomState, numpy.random.Generator, numpy.random.BitGenerator)
-    return isinstance(value, (random.Random, torch.Generator, *kinds))
+def random_state_of(value: Any) -> State | None:
+    """The state of a generator of random numbers, of Python, NumPy or torch; None for any other object."""
+    return next((state for state in library_states(value) if state.same is same_numbers), None)
 
 
 def digest(value: Any) -> str:
@@ -247,10 +250,8 @@ def digest(value: Any) -> str:
 
 
 def _numbers(value: Any) -> Any:
-    if isinstance(value, int):
-        return value
     if isinstance(value, dict):
-        return tuple((key, _numbers(inner)) for key, inner in value.items())
+        value = tuple(value.items())
     if isinstance(value, (list, tuple)):
         return tuple(map(_numbers, value))
     inner = value.numpy() if isinstance(value, torch.Tensor) else value
@@ -379,7 +380,11 @@ _SHARED = frozenset((
 ))  # fmt: skip
 #: packages whose objects are tools, not the program's state
 _TOOLS = frozenset(("IPython", "contextlib", "dynascope", "ipykernel", "logging", "traitlets"))
-_LOCK, _RLOCK = type(threading.Lock()), type(threading.RLock())
+#: types of locks -> whether one is held (an RLock: by this thread)
+_LOCKS: dict[type, Callable[[Any], Any]] = {
+    type(threading.Lock()): operator.methodcaller("locked"),
+    type(threading.RLock()): operator.methodcaller("_is_owned"),
+}
 _CACHE = type(functools.lru_cache(len))
 _CODE_OF_LIBRARIES = ("builtins", "operator", "functools", "numpy", "torch", "itertools")
 _SINGLE_USE = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
@@ -401,16 +406,14 @@ class Reachable:
         self._seen: dict[int, Any] = {}
         self._enters = enters
         self._global_names: dict[tuple[int, str], GlobalName] = {}
-        self._nodes: dict[int, Any] = {}  # nodes of autograd's graphs that were visited
         self._effects: dict[str, None] = {}
         #: names of globals and attributes in the code of the user's functions
         self.names: set[str] = set()
-        #: functions that wait for the user, which the user's functions call
-        self.waiting: set[str] = set()
-        #: generators, coroutines, and other iterators that a call could use up
-        self.single_use: list[Any] = []
-        #: locks, semaphores and files, with the state that they must have for another call
-        self.fragile: list[tuple[Any, Any]] = []
+        #: why the call cannot be run again, each as the end of a sentence
+        self.refusals: list[str] = []
+        #: the state that locks, semaphores and files must have for another call
+        self.fragile: list[State] = []
+        self.has_files = False
         self.is_complete = True
         self.add(roots)
 
@@ -424,10 +427,6 @@ class Reachable:
                 self._seen[id(value)] = value
                 todo.extend(self._referents(value))
         self.is_complete = self.is_complete and not todo
-
-    def names_in(self, namespace: dict[str, Any]) -> list[str]:
-        """The names that the user's functions may read or bind in this namespace."""
-        return [entry.name for entry in self._global_names.values() if entry.namespace is namespace]
 
     def side_effects(self) -> list[str]:
         """Sentences on effects that a call may have and that are not undone."""
@@ -455,10 +454,11 @@ class Reachable:
         if isinstance(value, type) and not _is_users_module(value.__module__):
             return []
         if is_single_use(value):
-            self.single_use.append(value)
+            self.refusals.append(f"it can reach a {type(value).__name__}, which can be used only once")
             return []
-        self._note(value)
-        if is_opaque(value):
+        if hasattr(type(value), "next_functions"):  # a node of autograd's graph: backward changes the gradients of its leaves
+            return [getattr(value, "variable", None), *(node for node, _ in value.next_functions)]
+        if self._is_opaque(value):
             return [_compiled_from(value), tensors.python_function(value)]
         self.objects.append(value)
         if isinstance(value, type):
@@ -466,12 +466,24 @@ class Reachable:
         inside = self._of_tensor(value) if isinstance(value, torch.Tensor) else _plain_referents(value)
         return [*inside, *_attributes(value), *(held for _, held in slot_values(value))]
 
-    def _note(self, value: Any) -> None:
-        effect, lock = described(value), lock_state(value)
-        if effect is not None:
-            self._effects[effect] = None
-        if lock is not None or isinstance(value, io.IOBase):
-            self.fragile.append((value, value.closed if isinstance(value, io.IOBase) else lock))
+    def _is_opaque(self, value: Any) -> bool:
+        """Whether an object is not followed, because what it refers to is not part of the user program's state.
+
+        Notes what cannot be undone, or must not change, there.
+        """
+        kind, state, is_file = type(value), watched(value), isinstance(value, io.IOBase)
+        package = kind.__module__.partition(".")[0]
+        if is_file:
+            self.has_files = True
+            self._effects[f"a file ({_file_name(value)})"] = None
+        elif state is None and (package in _SHARED or _is_hidden(value, package)):
+            self._effects[f"a {kind.__module__}.{kind.__qualname__}"] = None
+        is_foreign = is_file or package in _SHARED | _TOOLS or kind.__module__.startswith("torch._")
+        if not is_foreign or next(library_states(value), None) is not None:
+            return False
+        if state is not None:
+            self.fragile.append(state)
+        return True
 
     def _of_function(self, function: FunctionType) -> Iterator[Any]:
         yield marks.original_in(vars(function)) or vars(function).get("__wrapped__")
@@ -482,7 +494,8 @@ class Reachable:
         names, own = names_used(function.__code__), globals_used(function.__code__)
         self.names |= names
         # `self.input` waits for nobody
-        self.waiting |= {"getpass"} & names | (_WAITING & own - function.__globals__.keys())
+        waiting = {"getpass"} & names | (_WAITING & own - function.__globals__.keys())
+        self.refusals += [f"it calls {name}, which waits for you" for name in sorted(waiting)]
         for name in sorted(own):
             named = self._name(function.__globals__, name)
             yield named
@@ -505,17 +518,7 @@ class Reachable:
         if flatten is not None:
             return [vars(tensor).get(name) for name in flatten(tensor)[0]]
         gradient = tensor.grad if has_gradient(tensor) else None
-        return [gradient, *tensors.hooks_of(tensor), *self._leaves_behind(tensor)]
-
-    def _leaves_behind(self, tensor: Any) -> Iterator[Any]:
-        """The leaves from which a tensor was computed: calling backward on it changes their gradients."""
-        todo = [tensor.grad_fn]
-        while todo:
-            node = todo.pop()
-            if node is not None and id(node) not in self._nodes:
-                self._nodes[id(node)] = node
-                yield getattr(node, "variable", None)
-                todo.extend(before for before, _ in node.next_functions)
+        return [gradient, *tensors.hooks_of(tensor), tensor.grad_fn]
 
 
 def _attributes(value: Any) -> list[Any]:
@@ -559,27 +562,6 @@ def _is_users_module(name: str) -> bool:
 # -- what is not restored ------------------------------------------------------------------------------------------
 
 
-def described(value: Any) -> str | None:
-    """A description of an object whose changes are not undone; None for any other object."""
-    kind = type(value)
-    if issubclass(kind, io.IOBase):
-        return f"a file ({_file_name(value)})"
-    if lock_state(value) is None and (_package(kind) in _SHARED or _is_hidden(value)):
-        return f"a {kind.__module__}.{kind.__qualname__}"
-    return None
-
-
-def is_opaque(value: Any) -> bool:
-    """Whether an object is not followed, because what it refers to is not part of the user program's state."""
-    kind = type(value)
-    is_foreign = issubclass(kind, io.IOBase) or _package(kind) in _SHARED | _TOOLS or kind.__module__.startswith("torch._")
-    return is_foreign and next(library_states(value), None) is None
-
-
-def _package(kind: type) -> str:
-    return kind.__module__.partition(".")[0]
-
-
 def _file_name(file: Any) -> str:
     try:
         return str(getattr(file, "name", type(file).__name__))[:80]
@@ -587,62 +569,50 @@ def _file_name(file: Any) -> str:
         return type(file).__name__
 
 
-def _is_hidden(value: Any) -> bool:
+def _is_hidden(value: Any, package: str) -> bool:
     """Whether an object without attributes and slots may have state that Python does not show."""
     kind = type(value)
-    if kind is object or isinstance(value, _NOTHING_HIDDEN) or kind.__module__ == "torch":
+    if kind is object or isinstance(value, _NOTHING_HIDDEN) or kind.__module__ == "torch" or is_array(value):
         return False
-    if attributes_of(value) is not None:
+    if attributes_of(value) is not None or any("__slots__" in vars(c) for c in kind.__mro__):
         return False
-    if any("__slots__" in vars(c) for c in kind.__mro__) or next(library_states(value), None) or is_array(value):
-        return False
-    if _package(kind) == "functools" or (callable(value) and _package(kind) in _CODE_OF_LIBRARIES):
+    if package == "functools" or (callable(value) and package in _CODE_OF_LIBRARIES) or next(library_states(value), None):
         return False
     # a class that defines a hash of its own is compared by value, and so is not meant to be changed
-    return _defined(kind, "__hash__") in (None, object.__hash__)
-
-
-def _defined(kind: type, name: str) -> Any:
-    return next((vars(c)[name] for c in kind.__mro__ if name in vars(c)), None)
+    return getattr(kind, "__hash__", None) in (None, object.__hash__)
 
 
 def is_single_use(value: Any) -> bool:
     """Whether an object is a generator, a coroutine, or an iterator written in C: what a call uses up cannot be restored."""
-    if isinstance(value, io.IOBase):
-        return False
-    return isinstance(value, _SINGLE_USE) or isinstance(_defined(type(value), "__next__"), types.WrapperDescriptorType)
-
-
-def lock_state(value: Any) -> Any:
-    """Whether a lock is held (an RLock: by this thread), or the counter of a semaphore; None for any other object."""
-    kind = type(value)
-    if kind is _LOCK:
-        return value.locked()
-    if kind is _RLOCK:
-        return value._is_owned()
-    return value._value if issubclass(kind, threading.Semaphore) else None
-
-
-def is_spoiled(value: Any, before: Any) -> str | None:
-    """Why the call cannot run again: a lock or semaphore is not in the state `before`, or a file was closed; None if it can."""
-    if isinstance(value, io.IOBase):
-        return f"it needs a file ({_file_name(value)}) that is closed now" if value.closed and not before else None
-    if lock_state(value) == before:
-        return None
-    return "a lock or a semaphore is in another state than before the call, and the next call could wait for it forever"
+    is_in_c = isinstance(getattr(type(value), "__next__", None), types.WrapperDescriptorType)
+    return isinstance(value, _SINGLE_USE) or (is_in_c and not isinstance(value, io.IOBase))
 
 
 def watched(value: Any) -> State | None:
-    """State of a `functools` cache or a context variable, whose changes are only reported; None for any other object."""
-    if type(value) is _CACHE:
+    """State whose changes are found, but not restored (`restore` raises NotRestored); None for any other object.
+
+    If it is that of a file, a lock or a semaphore, the call cannot run again after the change.
+    """
+    kind = type(value)
+    if issubclass(kind, io.IOBase):
+        sentence = f"it needs a file ({_file_name(value)}) that is closed now"
+        return _reported(sentence, lambda: value.closed, operator.le)
+    held = operator.attrgetter("_value") if issubclass(kind, threading.Semaphore) else _LOCKS.get(kind)
+    if held is not None:
+        sentence = "a lock or a semaphore is in another state than before the call, and the next call could wait for it forever"
+        return _reported(sentence, functools.partial(held, value), operator.eq)
+    if kind is _CACHE:
         name = getattr(getattr(value, "__wrapped__", None), "__name__", "a function")
         sentence = f"the cache of {name} keeps what repeated calls have put into it"
-        return State(lambda: value.cache_info().misses, functools.partial(_report, sentence), operator.eq)
-    if type(value) is contextvars.ContextVar:
+        return _reported(sentence, lambda: value.cache_info().misses, operator.eq)
+    if kind is contextvars.ContextVar:
         sentence = f"the context variable {value.name} keeps what repeated calls have set"
-        return State(lambda: value.get(ABSENT), functools.partial(_report, sentence))
+        return _reported(sentence, lambda: value.get(ABSENT), operator.is_)
     return None
 
 
-def _report(sentence: str, _: Any) -> None:
-    raise NotRestored(sentence)
+def _reported(sentence: str, read: Callable[[], Any], same: Callable[[Any, Any], bool]) -> State:
+    def refuse(_: Any) -> None:
+        raise NotRestored(sentence)
+
+    return State(read, refuse, same)

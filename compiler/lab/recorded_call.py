@@ -40,7 +40,7 @@ import torch
 from dynascope.compiler.capture.torch_private import caches, hook_installer, marks
 from dynascope.compiler.capture.torch_private.running import present_modes
 from dynascope.compiler.lab import objects
-from dynascope.compiler.lab.objects import GlobalName, NotRestored, Reachable, State, is_spoiled, same_numbers, states_of
+from dynascope.compiler.lab.objects import GlobalName, NotRestored, Reachable, State, same_numbers, states_of
 from dynascope.compiler.patching import interrupts_deferred, patched
 from dynascope.compiler.source.code import globals_used
 from dynascope.compiler.source.origin import in_torch
@@ -78,7 +78,7 @@ def random_states() -> list[State]:
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         pairs.append((numpy.random.get_state, numpy.random.set_state))
-    return [*(State(read, write, same_numbers) for read, write in pairs), *torch_random_states()]
+    return [*(State(*pair, same_numbers) for pair in pairs), *torch_random_states()]
 
 
 def torch_random_states() -> list[State]:
@@ -89,13 +89,7 @@ def torch_random_states() -> list[State]:
             pairs.append((module.get_rng_state_all, module.set_rng_state_all))
     if torch.backends.mps.is_available():
         pairs.append((torch.mps.get_rng_state, torch.mps.set_rng_state))
-    return [State(read, write, _same_generators) for read, write in pairs]
-
-
-def _same_generators(now: Any, before: Any) -> bool:
-    """Whether the states of a device's generator, or of all generators of a kind of devices, are equal."""
-    one, other = (state if isinstance(state, list) else [state] for state in (now, before))
-    return all(map(torch.equal, one, other))
+    return [State(*pair, same_numbers) for pair in pairs]
 
 
 class _Stream:
@@ -161,7 +155,7 @@ class StateSnapshot:
         self._bytes = self._too_large = 0
         self._storages: set[tuple[int, int]] = set()
         self._states = [("the process", state) for state in process_states()]
-        self._changing: set[int] = set()  # positions in `_states`
+        self._changing: set[int] | None = None  # positions in `_states`
         for value in values:
             self._states += [(f"a {type(value).__name__}", state) for state in self._states_of(value)]
         if self._too_large:
@@ -193,8 +187,13 @@ class StateSnapshot:
         return fits
 
     def restore(self, *, only_changed: bool = False) -> None:
-        """Restore all state; with `only_changed`, check and restore only the state that earlier restores found changed."""
-        for number in sorted(self._changing) if only_changed else range(len(self._states)):
+        """Restore all state; with `only_changed`, check and restore only the state that earlier restores found changed.
+
+        The first restore checks all state.
+        """
+        every = not only_changed or self._changing is None
+        self._changing = self._changing or set()
+        for number in range(len(self._states)) if every else sorted(self._changing):
             name, state = self._states[number]
             try:
                 if state.restore():
@@ -216,7 +215,8 @@ class Clones:
     """Clones tensors, and rebuilds the tuples and frozensets that hold them; returns every other object unchanged."""
 
     def __init__(self) -> None:
-        self._made: dict[int, tuple[Any, Any]] = {}  # id of an original -> (the original, to keep it alive; its clone)
+        #: id of an original -> (the original, to keep it alive; its clone)
+        self.made: dict[int, tuple[Any, Any]] = {}
         self._memo: dict[int, Any] = {}  # `copy.deepcopy`'s memo: each storage is cloned once
 
     def __call__(self, value: Any) -> Any:
@@ -230,23 +230,19 @@ class Clones:
             return value
         if any("__del__" in vars(c) for c in type(value).__mro__):
             return value
-        if id(value) not in self._made:
-            self._made[id(value)] = (value, self._tensor(value))
-        return self._made[id(value)][1]
-
-    @property
-    def originals(self) -> set[int]:
-        """Ids of the tensors that were cloned."""
-        return set(self._made)
-
-    @property
-    def made(self) -> list[Any]:
-        """The clones."""
-        return [clone for _, clone in self._made.values()]
+        if id(value) not in self.made:
+            self.made[id(value)] = (value, self._tensor(value))
+        return self.made[id(value)][1]
 
     def _tensor(self, value: Any) -> Any:
+        is_plain = type(value) is torch.Tensor and value.layout is torch.strided
         with torch.no_grad(), torch.inference_mode(value.is_inference()):
-            made = self._strided(value) if _is_plain(value) else value.detach().clone()
+            if is_plain and not (value.is_quantized or value.is_neg() or value.is_conj()):  # the same view on a cloned storage
+                storage = copy.deepcopy(value.untyped_storage(), self._memo)
+                made: Any = torch.empty(0, dtype=value.dtype, device=value.device)
+                made.set_(storage, value.storage_offset(), value.size(), value.stride())
+            else:
+                made = value.detach().clone()
         if type(made) is not type(value):
             raise NotRepeatable(f"one of its arguments is a {type(value).__name__}, which torch cannot copy")
         # attributes set by mark_dynamic and the like; a cloned tensor subclass keeps its own inner tensors
@@ -257,12 +253,6 @@ class Clones:
         if value.is_leaf and value.grad is not None:
             made.grad = self(value.grad)
         return made
-
-    def _strided(self, value: Any) -> Any:
-        """A tensor with the same view on a clone of the storage."""
-        storage = copy.deepcopy(value.untyped_storage(), self._memo)
-        made = torch.empty(0, dtype=value.dtype, device=value.device)
-        return made.set_(storage, value.storage_offset(), value.size(), value.stride())
 
 
 def _rebuilt(value: Any, parts: list[Any]) -> Any:
@@ -291,12 +281,6 @@ def computed(tensor: Any) -> Any:
     compute: Any = Computed.apply
     with torch.enable_grad():
         return compute(tensor, torch.zeros((), requires_grad=True))
-
-
-def _is_plain(value: Any) -> bool:
-    if type(value) is not torch.Tensor or value.layout is not torch.strided:
-        return False
-    return not (value.is_quantized or value.is_neg() or value.is_conj())
 
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
@@ -346,13 +330,11 @@ class RecordedCall:
     def _record(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         reached = Reachable([self.target, args, kwargs])
         self.side_effects, self._fragile = reached.side_effects(), reached.fragile
-        if reached.waiting:
-            raise NotRepeatable(f"it calls {', '.join(sorted(reached.waiting))}, which waits for you")
-        for value in reached.single_use:
-            raise NotRepeatable(f"it can reach a {type(value).__name__}, which can be used only once")
+        if reached.refusals:
+            raise NotRepeatable(reached.refusals[0])
         self._globals = [value for value in reached.objects if isinstance(value, GlobalName)]
         names = self.namespace or {}
-        before = {name: names[name] for name in reached.names_in(names) if name in names}
+        before = {g.name: names[g.name] for g in self._globals if g.namespace is names and g.name in names}
         self._arguments = _ArgumentState(args, kwargs, before)
         # the names of a cell's statements are restored in any case
         self._numbers = list(_numbers(reached)) if self.namespace is None else []
@@ -361,7 +343,11 @@ class RecordedCall:
     def refusal(self) -> str | None:
         """Why the call cannot be replayed, as the end of a sentence; None if it can be."""
         if self._refusal is None:
-            return next(filter(None, (is_spoiled(*item) for item in self._fragile)), None)
+            try:
+                for state in self._fragile:
+                    state.restore()
+            except NotRestored as reason:
+                return str(reason)
         return self._refusal
 
     @property
@@ -399,56 +385,48 @@ class RecordedCall:
         names = [GlobalName(self.namespace, name) for name in arguments.names] if self.namespace is not None else []
         reached = Reachable([self.target, *self._globals, *names])
         reached.add(arguments.originals, without=arguments.cloned)
-        with self._modes():  # the snapshot has the gradient mode, too
-            snapshot = StateSnapshot(reached.objects)
-        changed = [(owner, name, value) for owner, name, value in self._numbers if numbers and _differs(owner, name, value)]
-        left = [(owner, name, owner[name]) for owner, name, _ in changed]
-        given: tuple[Any, ...] = ()
+        given: Any = None
         #: the state of the given arguments before the first call with them; None: they are for one call
         before_calls: StateSnapshot | None = None
-        is_first = False
 
         def prepare(*, only_changed: bool = False) -> Arguments:
-            nonlocal given, before_calls, is_first
+            nonlocal given, before_calls
             torch.clear_autocast_cache()  # it has copies of the parameters
             snapshot.restore(only_changed=only_changed)
             if only_changed and before_calls is not None:
-                before_calls.restore(only_changed=not is_first)
-                is_first = False
+                before_calls.restore(only_changed=True)
             if not only_changed or before_calls is None or before_calls.notes:  # notes: not all can be restored
                 given, clones = arguments.restore()
-                before_calls, is_first = StateSnapshot(arguments.changeable(clones)) if only_changed else None, True
+                before_calls = StateSnapshot(arguments.changeable(clones)) if only_changed else None
             args, kwargs, before = given
             if self.namespace is not None:
                 self.namespace.update(before)
-            for owner, name, value in changed:
-                owner[name] = value
             return args, kwargs
 
-        with self._modes(), held_back_output(), warnings.catch_warnings():
+        with self._modes(), contextlib.ExitStack() as stack:
+            with interrupts_deferred():
+                for owner, values in self._numbers if numbers else ():
+                    stack.enter_context(patched(owner, {name: value for name, value in values.items() if name in owner}))
+            snapshot = StateSnapshot(reached.objects)  # it has the gradient mode, and these numbers, too
+            stack.enter_context(held_back_output())
+            stack.enter_context(warnings.catch_warnings())
             warnings.simplefilter("ignore")
             try:
                 yield prepare
             finally:
                 with interrupts_deferred():
                     snapshot.restore()
-                    for owner, name, value in left:
-                        owner[name] = value
+                    stack.close()
                 self.notes = list(dict.fromkeys([*self.notes, *snapshot.notes]))
 
 
-def _numbers(reached: Reachable) -> Iterator[tuple[dict[str, Any], str, Any]]:
-    """(namespace, name, value) of the numbers and strings in modules and globals that can be reached."""
+def _numbers(reached: Reachable) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """(namespace, its numbers and strings by name) of the modules and globals that can be reached."""
     for value in reached.objects:
         if isinstance(value, torch.nn.Module):
-            yield from ((vars(value), name, v) for name, v in vars(value).items() if type(v) in _NUMBERS)
+            yield vars(value), {name: inner for name, inner in vars(value).items() if type(inner) in _NUMBERS}
         elif isinstance(value, GlobalName) and type(found := value.namespace.get(value.name)) in _NUMBERS:
-            yield value.namespace, value.name, found
-
-
-def _differs(owner: dict[str, Any], name: str, value: Any) -> bool:
-    """Whether a number or string has been replaced by another value, which may be anything: so types are compared first."""
-    return name in owner and (type(owner[name]) is not type(value) or bool(owner[name] != value))
+            yield value.namespace, {value.name: found}
 
 
 class _ArgumentState:
@@ -458,7 +436,7 @@ class _ArgumentState:
         keep = Clones()
         self.originals, self.names = (args, kwargs, names), list(names)
         reached = Reachable(self.originals, _is_data)
-        if any(isinstance(value, io.IOBase) for value, _ in reached.fragile):
+        if reached.has_files:
             raise NotRepeatable("one of its arguments is a file")
         self._objects = reached.objects
         self._states = [state for value in reached.objects for state in states_of(value)]
@@ -466,15 +444,15 @@ class _ArgumentState:
             state.before = keep(state.before)
         self._kept = keep(self.originals)
         #: ids of the tensors for which replays get clones
-        self.cloned = keep.originals
+        self.cloned = keep.made.keys()
 
     def restore(self) -> tuple[tuple[tuple[Any, ...], dict[str, Any], dict[str, Any]], list[Any]]:
         """The arguments and the names of one more call, and the clones in them."""
         clone = Clones()
         for state in self._states:
-            state.set(clone(state.before))
+            state.restore(clone)
         args, kwargs, names = clone(self._kept)
-        return (args, dict(kwargs), names), clone.made
+        return (args, dict(kwargs), names), [made for _, made in clone.made.values()]
 
     def changeable(self, clones: list[Any]) -> list[Any]:
         """The objects that a call with these clones can change in its arguments."""
@@ -527,8 +505,8 @@ class CallRecorder:
         self.is_full = False
         self._targets: set[int] = set()
         self._copied = 0
-        #: the latest call that `_called` has copied but not kept, and the number of compiles before it
-        self._latest: tuple[RecordedCall, int] | None = None
+        #: the latest call that `_called` has copied, the id of its target, and the number of compiles before it
+        self._latest: tuple[RecordedCall, int, int] | None = None
 
     def watch(self, target: Any, entry: Callable[..., Any], namespace: dict[str, Any] | None = None) -> Callable[..., Any]:
         """Wrap `entry`, the compiled `target`, so that its calls are recorded.
@@ -544,7 +522,7 @@ class CallRecorder:
             if may_keep or self._warn is not None:
                 call = RecordedCall(target, args, kwargs, namespace=namespace, entry=entry)
                 self._set_last(call)
-            before = caches.compiles()
+            latest = call if may_keep else None, id(target), caches.compiles()
             try:
                 result = entry(*args, **kwargs)
                 if call is not None:
@@ -552,12 +530,7 @@ class CallRecorder:
                     self._set_last(call)  # again, because the call may have made other watched calls
                 return result
             finally:
-                compiled = caches.compiles() != before
-                if not may_keep:
-                    self.is_full |= compiled and self._keeps
-                elif call is not None and (compiled or id(target) not in self._targets):
-                    self._targets.add(id(target))
-                    self._add(call)
+                self._keep(*latest)
 
         vars(watched)[_ENTRY] = entry
         return watched
@@ -584,32 +557,30 @@ class CallRecorder:
     def _called(self, entered: Any, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         target = target if isinstance(target, torch.nn.Module) else marks.undecorated(entered)
         self._keep_latest()
-        key = id(getattr(target, "__func__", target))
-        if in_torch(_file_of(target)) or not self._count_and_may_copy():
-            return
-        call = RecordedCall(target, args, kwargs)
-        if key not in self._targets:
-            self._targets.add(key)
-            self._add(call)
-        else:
-            self._latest = (call, caches.compiles())
+        if not in_torch(_file_of(target)) and self._count_and_may_copy():
+            self._latest = RecordedCall(target, args, kwargs), id(getattr(target, "__func__", target)), caches.compiles()
 
     def _keep_latest(self) -> None:
-        """Keep the latest call if it compiled something."""
         latest, self._latest = self._latest, None
-        if latest is not None and caches.compiles() != latest[1]:
-            self._add(latest[0])
+        if latest is not None:
+            self._keep(*latest)
+
+    def _keep(self, call: RecordedCall | None, target: int, compiles: int) -> None:
+        """Keep the first call of a target, or one that compiled something; None: its arguments were not copied."""
+        compiled = caches.compiles() != compiles
+        if call is None:
+            self.is_full |= compiled and self._keeps
+        elif compiled or target not in self._targets:
+            self._targets.add(target)
+            if call.refusal is not None:
+                self.refusals.append(call.refusal)
+            else:
+                self.kept.append(call)
 
     def _count_and_may_copy(self) -> bool:
         """Count one more call; returns whether its arguments may be copied."""
         self._copied += 1
         return len(self.kept) < MOST_CALLS and self._copied <= MOST_COPIED
-
-    def _add(self, call: RecordedCall) -> None:
-        if call.refusal is not None:
-            self.refusals.append(call.refusal)
-        else:
-            self.kept.append(call)
 
 
 def _file_of(target: Any) -> str:

@@ -15,7 +15,6 @@ import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from types import FunctionType
 from typing import Any
 
 import torch
@@ -23,10 +22,8 @@ import torch
 from dynascope.compiler.lab.comparison import parts_of
 from dynascope.compiler.lab.fix.plan import Plan
 from dynascope.compiler.lab.fix.text_edits import edits_between
-from dynascope.compiler.lab.objects import GlobalName, Reachable, attributes_of
+from dynascope.compiler.lab.objects import GlobalName, Reachable, attributes_of, variables_of
 from dynascope.compiler.lab.recorded_call import Arguments, RecordedCall, Vary, computed
-from dynascope.compiler.patching import value_or_absent
-from dynascope.compiler.source.code import globals_used
 
 EMPTY = "No tensor is empty"
 _LARGE = 1e4
@@ -117,13 +114,7 @@ def with_random_values(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any
 
 def tensors_held(target: Any) -> list[Any]:
     """Tensors that a function's globals and closure variables hold directly, not in containers; parameters are left out."""
-    function = getattr(target, "__func__", target)
-    if not isinstance(function, FunctionType):
-        return []
-    code = function.__code__
-    values = [function.__globals__.get(name) for name in sorted(globals_used(code))]
-    values += [value_or_absent(functools.partial(getattr, cell, "cell_contents")) for cell in function.__closure__ or ()]
-    return [v for v in values if isinstance(v, torch.Tensor) and not isinstance(v, torch.nn.Parameter)]
+    return [v for v in variables_of(target).values() if isinstance(v, torch.Tensor) and not isinstance(v, torch.nn.Parameter)]
 
 
 def _tensors(args: tuple[Any, ...], kwargs: dict[str, Any], held: list[Any]) -> list[Any]:
