@@ -321,23 +321,20 @@ class RecordedCall:
         #: sentences on changes that could not be restored; known after the replays
         self.notes: list[str] = []
         try:
-            self._record(args, kwargs)
+            reached = Reachable([target, args, kwargs])
+            self.side_effects, self._fragile = reached.side_effects(), reached.fragile
+            if reached.refusals:
+                raise NotRepeatable(reached.refusals[0])
+            self._globals = [value for value in reached.objects if isinstance(value, GlobalName)]
+            names = namespace or {}
+            before = {g.name: names[g.name] for g in self._globals if g.namespace is names and g.name in names}
+            self._arguments = _ArgumentState(args, kwargs, before)
+            # the names of a cell's statements are restored in any case
+            self._numbers = list(_numbers(reached)) if namespace is None else []
         except NotRepeatable as reason:
             self._refusal = str(reason)
         except Exception as error:  # inspecting the user's objects can run their code
             self._refusal = f"inspecting the objects that it can reach raised {type(error).__name__}: {error}"
-
-    def _record(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        reached = Reachable([self.target, args, kwargs])
-        self.side_effects, self._fragile = reached.side_effects(), reached.fragile
-        if reached.refusals:
-            raise NotRepeatable(reached.refusals[0])
-        self._globals = [value for value in reached.objects if isinstance(value, GlobalName)]
-        names = self.namespace or {}
-        before = {g.name: names[g.name] for g in self._globals if g.namespace is names and g.name in names}
-        self._arguments = _ArgumentState(args, kwargs, before)
-        # the names of a cell's statements are restored in any case
-        self._numbers = list(_numbers(reached)) if self.namespace is None else []
 
     @property
     def refusal(self) -> str | None:
@@ -385,20 +382,11 @@ class RecordedCall:
         names = [GlobalName(self.namespace, name) for name in arguments.names] if self.namespace is not None else []
         reached = Reachable([self.target, *self._globals, *names])
         reached.add(arguments.originals, without=arguments.cloned)
-        given: Any = None
-        #: the state of the given arguments before the first call with them; None: they are for one call
-        before_calls: StateSnapshot | None = None
 
         def prepare(*, only_changed: bool = False) -> Arguments:
-            nonlocal given, before_calls
             torch.clear_autocast_cache()  # it has copies of the parameters
             snapshot.restore(only_changed=only_changed)
-            if only_changed and before_calls is not None:
-                before_calls.restore(only_changed=True)
-            if not only_changed or before_calls is None or before_calls.notes:  # notes: not all can be restored
-                given, clones = arguments.restore()
-                before_calls = StateSnapshot(arguments.changeable(clones)) if only_changed else None
-            args, kwargs, before = given
+            args, kwargs, before = arguments.restore(only_changed=only_changed)
             if self.namespace is not None:
                 self.namespace.update(before)
             return args, kwargs
@@ -416,6 +404,7 @@ class RecordedCall:
             finally:
                 with interrupts_deferred():
                     snapshot.restore()
+                    arguments.release()
                     stack.close()
                 self.notes = list(dict.fromkeys([*self.notes, *snapshot.notes]))
 
@@ -430,7 +419,7 @@ def _numbers(reached: Reachable) -> Iterator[tuple[dict[str, Any], dict[str, Any
 
 
 class _ArgumentState:
-    """The contents of a call's arguments before the call; `restore` writes them, and returns the arguments with new clones."""
+    """The contents of a call's arguments before the call; `restore` writes them, and returns the arguments with clones."""
 
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], names: dict[str, Any]) -> None:
         keep = Clones()
@@ -443,20 +432,29 @@ class _ArgumentState:
         for state in self._states:
             state.before = keep(state.before)
         self._kept = keep(self.originals)
+        self._given: Any = None
+        #: the state of the given arguments before the first call with them; None: they are for one call
+        self._before_calls: StateSnapshot | None = None
         #: ids of the tensors for which replays get clones
         self.cloned = keep.made.keys()
 
-    def restore(self) -> tuple[tuple[tuple[Any, ...], dict[str, Any], dict[str, Any]], list[Any]]:
-        """The arguments and the names of one more call, and the clones in them."""
-        clone = Clones()
-        for state in self._states:
-            state.restore(clone)
-        args, kwargs, names = clone(self._kept)
-        return (args, dict(kwargs), names), [made for _, made in clone.made.values()]
+    def restore(self, *, only_changed: bool) -> tuple[tuple[Any, ...], dict[str, Any], dict[str, Any]]:
+        """The arguments and the names of one more call; with `only_changed`, the same ones again, if they can be restored."""
+        if only_changed and self._before_calls is not None:
+            self._before_calls.restore(only_changed=True)
+        if not only_changed or self._before_calls is None or self._before_calls.notes:  # notes: not all can be restored
+            clone = Clones()
+            for state in self._states:
+                state.restore(clone)
+            self._given = clone(self._kept)
+            clones = Reachable([made for _, made in clone.made.values()], lambda value: isinstance(value, torch.Tensor)).objects
+            self._before_calls = StateSnapshot([*self._objects, *clones]) if only_changed else None
+        args, kwargs, names = self._given
+        return args, dict(kwargs), names
 
-    def changeable(self, clones: list[Any]) -> list[Any]:
-        """The objects that a call with these clones can change in its arguments."""
-        return [*self._objects, *Reachable(clones, lambda value: isinstance(value, torch.Tensor)).objects]
+    def release(self) -> None:
+        """Forget the clones."""
+        self._given = self._before_calls = None
 
 
 _CODE = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, type)
