@@ -11,16 +11,17 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from functools import partial
-from types import CodeType, FunctionType, MethodType
+from types import CodeType, FunctionType
 from typing import Any
 
 from dynascope.cell.source import Cell, compile_tree
-from dynascope.cell.syntax import SCOPES
-from dynascope.cell.targets import Definition, underlying, why_not_compilable
+from dynascope.cell.syntax import DEFINITIONS, SCOPES, own_statements
+from dynascope.cell.targets import Definition, parts_of, underlying, why_not_compilable
 from dynascope.compiler.capture.torch_private import marks
 from dynascope.compiler.compiling import target_name
+from dynascope.compiler.driver import Run
 from dynascope.compiler.source.code import code_key, first_line, map_constants
 from dynascope.compiler.source.origin import origin
 
@@ -31,23 +32,14 @@ _PLACEHOLDER = "\0dynascope.entry_points"
 class EntryPoints:
     """Decides what is called in place of each object that the cell calls."""
 
-    def __init__(
-        self, shell: Any, cell: Cell, definitions: Sequence[Definition], make_entry: Callable[[Any, str], Any],
-        retrace: Callable[[Any], None], others: bool = False,
-    ) -> None:  # fmt: skip
-        """`make_entry` compiles a target under a name; `retrace` makes the compiler forget what it knows of a function.
-
-        `others`: whether to compile all modules, and all functions of the user's, that the cell calls, whoever defines them.
-        """
+    def __init__(self, shell: Any, cell: Cell, run: Run, definitions: Sequence[Definition]) -> None:
+        """Without `definitions`, all modules, and all functions of the user's, that the cell calls are compiled."""
         self._shell, self._cell = shell, cell
-        accepted = [d for d in definitions if d.refused is None]
-        self._functions = {(d.name, first_line(d.node)) for d in accepted if d.kind == "function"}
-        self._classes = {d.name for d in accepted if d.kind == "module"}
-        self._compiles_others = others
-        self._make_entry = make_entry
-        self._retrace = retrace
-        #: (id of a bound method's object, id of its function), or (id, id) of another callee -> (these objects, entry point)
-        self._entries: dict[tuple[int, int], tuple[tuple[Any, ...], Any]] = {}
+        self._run: Run | None = run
+        self._compiles_others = not definitions
+        self._accepted = [d for d in definitions if d.refused is None]
+        #: (id of a bound method's object, id of its function), or (id,) of another callee -> (these objects, entry point)
+        self._entries: dict[tuple[int, ...], tuple[tuple[Any, ...], Any]] = {}
         #: names of the entry points that the cell has called
         self.called: list[str] = []
         #: names of what the cell has called that `-f` could compile
@@ -62,70 +54,74 @@ class EntryPoints:
 
     # -- at run time ------------------------------------------------------------------------------
 
-    def register(self, value: Any) -> None:
-        """Make the compiler forget what it knows of a function or class that the cell has just defined."""
-        for function in vars(value).values() if isinstance(value, type) else (marks.undecorated(value),):
-            if type(function) is FunctionType:
-                self._retrace(function)
+    def register(self, statement: ast.stmt) -> None:
+        """Make the compiler forget what it knows of the functions and classes that this statement has just defined."""
+        for node in own_statements([statement]):
+            if isinstance(node, DEFINITIONS) and any(d.node is node for d in self._accepted):
+                value = self._shell.user_ns.get(node.name)
+                for function in vars(value).values() if isinstance(value, type) else (marks.undecorated(value),):
+                    if type(function) is FunctionType and self._run is not None:
+                        self._run.retrace(function)
 
     def __matmul__(self, callee: Any) -> Any:
         """What to call in place of `callee`: its compiled entry point, or `callee` itself."""
+        if self._run is None:
+            return callee
         if type(callee) is partial:
             function = self @ callee.func
             return callee if function is callee.func else partial(function, *callee.args, **callee.keywords)
-        entry = self._of_definition(callee)
-        return entry if entry is not callee else self._of_other(callee)
+        target = underlying(callee)
+        parts = parts_of(target)
+        key = tuple(map(id, parts))
+        if key not in self._entries:
+            name = self._name_of_definition(target)
+            if name is None:
+                name = self._name_of_other(target, parts[0], parts[-1])
+                if name is None or not self._compiles_others:
+                    if name is not None and name.partition(".")[0] in self._shell.user_ns and name not in self.uncompiled:
+                        self.uncompiled.append(name)
+                    return callee
+            self.called += [name] if name not in self.called else []
+            # also the wrapper of a decorator: all of these share one code object, and runs would fill its cache
+            for function in (target, marks.undecorated(target)):
+                self._run.retrace(function)
+            self._entries[key] = (parts, self._run.entry_point(target, name=name))
+        return self._entries[key][1]
 
-    def _of_definition(self, callee: Any) -> Any:
-        inner = marks.undecorated(callee)
+    def _name_of_definition(self, target: Any) -> str | None:
+        """The name of the cell's definition that a call of `target` runs; None if it is no entry point of the cell's."""
+        inner, owner = marks.undecorated(target), parts_of(target)[0]
         if type(inner) is FunctionType:
             code = inner.__code__
-            is_own = code.co_filename == self._cell.file and code_key(code) in self._functions
-            return self._entry(code.co_name, callee, callee) if is_own else callee
-        owner, function = (callee.__self__, callee.__func__) if type(callee) is MethodType else (callee, callee)
+            functions = ((d.name, first_line(d.node)) for d in self._accepted if d.kind == "function")
+            return code.co_name if code.co_filename == self._cell.file and code_key(code) in functions else None
         kind = type(owner)
-        if not is_module(owner) or kind.__name__ not in self._classes or kind.__module__ != self._shell.user_ns.get("__name__"):
-            return callee
-        if owner is callee:
-            # the user's own `model.compile()` keeps its own settings
-            return callee if marks.is_compiled_in_place(callee) else self._entry(kind.__name__, callee, callee)
-        is_own = isinstance(function, FunctionType) and function.__code__.co_filename == self._cell.file
-        return self._entry(kind.__name__, callee, owner, function) if is_own else callee
-
-    def _of_other(self, callee: Any) -> Any:
-        target = underlying(callee)
-        parts = (target.__self__, target.__func__) if type(target) is MethodType else (target,)
-        key = (id(parts[0]), id(parts[-1]))
-        if key in self._entries:
-            return self._entries[key][1]
-        name = self._name_of_other(target, parts[0], parts[-1])
-        if name is not None and self._compiles_others:
-            return self._entry(name, target, *parts)
-        if name is not None and name.partition(".")[0] in self._shell.user_ns and name not in self.uncompiled:
-            self.uncompiled.append(name)
-        return callee
+        is_own = any(d.name == kind.__name__ for d in self._accepted if d.kind == "module")
+        if not is_own or not is_module(owner) or kind.__module__ != self._shell.user_ns.get("__name__"):
+            return None
+        if owner is target:
+            is_own = not marks.is_compiled_in_place(target)  # the user's own `model.compile()` keeps its own settings
+        else:
+            is_own = type(target.__func__) is FunctionType and target.__func__.__code__.co_filename == self._cell.file
+        return kind.__name__ if is_own else None
 
     def _name_of_other(self, target: Any, owner: Any, function: Any) -> str | None:
-        """The name of a module, of a module's method or of a function or method of the user's; None for anything else."""
+        """The name of a module, of a module's method or of a function or method of the user's; None for anything else.
+
+        None, too, for what the user compiles or keeps from the compiler.
+        """
         if is_module(target):
             if marks.is_compiled_in_place(target) or marks.inner_function(target) is not target:
                 return None
-        elif not _is_compilable(function, ("user", "library") if is_module(owner) else ("user",)):
-            return None
+        else:
+            inner: Any = inspect.unwrap(function) if type(function) is FunctionType else None
+            if type(inner) is not FunctionType or any(marks.is_compiled(f) or why_not_compilable(f) for f in (function, inner)):
+                return None
+            if origin(inner.__code__.co_filename) not in (("user", "library") if is_module(owner) else ("user",)):
+                return None
         names = (n for n, value in self._shell.user_ns.items() if value is owner and not n.startswith("_"))
         name = next(names, target_name(owner))
         return name if owner is function or function.__name__ == "__call__" else f"{name}.{function.__name__}"
-
-    def _entry(self, name: str, callee: Any, *parts: Any) -> Any:
-        if name not in self.called:
-            self.called.append(name)
-        key = (id(parts[0]), id(parts[-1]))
-        if key not in self._entries:
-            # also the wrapper of a decorator: all of these share one code object, and runs would fill its cache
-            for target in (callee, marks.undecorated(callee)):
-                self._retrace(target)
-            self._entries[key] = (parts, self._make_entry(callee, name))
-        return self._entries[key][1]
 
     @property
     def has_called_a_module(self) -> bool:
@@ -137,21 +133,8 @@ class EntryPoints:
 
     def close(self) -> None:
         """Release the user's objects; code that still holds `self` (a generator expression) makes plain calls afterwards."""
-        for table in (self._functions, self._classes, self._entries):
-            table.clear()
-        # these refer to the run and its report, and Dynamo keeps the cell's code, which refers to `self`
-        self._make_entry, self._retrace = lambda target, name: target, lambda target: None
-
-
-def _is_compilable(function: Any, origins: Collection[str]) -> bool:
-    """Whether this is a function whose code is of one of these origins, and that the user does not keep from the compiler."""
-    if type(function) is not FunctionType:
-        return False
-    inner: Any = inspect.unwrap(function)
-    is_plain = all(
-        type(f) is FunctionType and not marks.is_compiled(f) and not why_not_compilable(f) for f in (function, inner)
-    )
-    return is_plain and origin(inner.__code__.co_filename) in origins
+        self._entries.clear()
+        self._run = None  # it refers to its report, and Dynamo keeps the cell's code, which refers to `self`
 
 
 class _CallRewriter(ast.NodeTransformer):

@@ -32,7 +32,7 @@ import copy
 import gc
 import inspect
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
@@ -43,6 +43,7 @@ from dynascope.cell.source import Cell, Namespace, compile_tree, reread, run_sta
 from dynascope.cell.syntax import bound_names, dotted_name, generated, is_string, located, own_nodes
 from dynascope.cell.targets import definitions
 from dynascope.compiler.capture.torch_private import config
+from dynascope.compiler.driver import Run
 from dynascope.compiler.lab.fix.text_edits import NotApplicable
 from dynascope.compiler.source.code import STATEMENTS, globals_used, map_constants, user_name
 from dynascope.compiler.source.code_swap import set_from_text
@@ -76,11 +77,11 @@ _NO_NOTE = ("import", "text", "del", "setting", _SHOWS, "")
 class CellStatements:
     """The statements of one cell, and what happens to each of them."""
 
-    def __init__(self, shell: Any, cell: Cell, make_entry: Callable[..., Any], called: EntryPoints) -> None:
-        """`make_entry` compiles a function; `called` compiles what uncompiled statements call."""
+    def __init__(self, shell: Any, cell: Cell, run: Run, called: EntryPoints) -> None:
+        """`called` compiles what uncompiled statements call."""
         self.shell, self.cell = shell, cell
         self.namespace: Namespace = shell.user_ns
-        self._make_entry, self._called = make_entry, called
+        self._run, self._called = run, called
         #: for each run so far: the names that were bound when it began, and those that it binds
         self._runs: list[tuple[set[str], set[str]]] = []
         #: statements that ran uncompiled, with the reason why
@@ -140,7 +141,8 @@ class CellStatements:
         self.namespace.update(dict.fromkeys(unbound, _placeholder))
         try:
             given = torch.compiler.is_dynamo_compiling, lambda: not live, _placeholder, torch.empty(0, device="cpu")
-            stopped, value, _ = interruptible(self._make_entry(function), given)
+            self._run.retrace(function)  # so that nothing of it stays in Dynamo's tables
+            stopped, value, _ = interruptible(self._run.entry_point(function, self.namespace), given)
         finally:
             live.clear()
             for name in unbound:

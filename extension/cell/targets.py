@@ -115,25 +115,25 @@ def why_nothing_ran(defined: list[Definition], namespace: Namespace) -> str:
 # -- objects of a name ----------------------------------------------------------------------------
 
 
-def resolve(name: str, namespace: Namespace) -> Any:
+def find_target(name: str, namespace: Namespace) -> Any:
     """The object of a dotted name: in the user's namespace, else in a module that is already loaded.
 
-    Raises LookupError if there is none.
+    Raises LookupError, whose message says why, if there is none or it cannot be compiled.
     """
-    root, *rest = name.split(".")
-    if root in namespace:
-        value = namespace[root]
-    elif root in sys.modules and rest:
-        value = sys.modules[root]
-    else:
-        raise LookupError(f"no {root!r} in the notebook{did_you_mean(root, own_names(namespace))}")
-    path = root
+    path, *rest = name.split(".")
+    known = sys.modules if path not in namespace and rest else namespace
+    if path not in known:
+        raise LookupError(f"no {path!r} in the notebook{did_you_mean(path, own_names(namespace))}")
+    value = known[path]
     for part in rest:
         try:
             value = getattr(value, part)
         except Exception:
             raise LookupError(f"{path} has no {part!r}{did_you_mean(part, dir(value))}") from None
         path += f".{part}"
+    reason = why_not_compilable(value)
+    if reason is not None:
+        raise LookupError(reason)
     return value
 
 
@@ -154,13 +154,9 @@ def underlying(value: Any) -> Any:
     return MethodType(call, value)
 
 
-def find_target(name: str, namespace: Namespace) -> Any:
-    """The object of a dotted name; raises LookupError, whose message says why, if there is none or it cannot be compiled."""
-    value = resolve(name, namespace)
-    reason = why_not_compilable(value)
-    if reason is not None:
-        raise LookupError(reason)
-    return value
+def parts_of(value: Any) -> tuple[Any, ...]:
+    """The object and the function of a bound method, each look-up of which makes another one; or just `value`."""
+    return (value.__self__, value.__func__) if type(value) is MethodType else (value,)
 
 
 def is_never_called(module: Any) -> bool:

@@ -14,6 +14,7 @@ import contextlib
 import dataclasses
 import keyword
 import sys
+from collections import deque
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import partial
@@ -30,7 +31,7 @@ from dynascope.cell.named import NamedTargets
 from dynascope.cell.regions import ActiveRegions
 from dynascope.cell.source import Cell
 from dynascope.cell.statements import CellStatements
-from dynascope.cell.syntax import bound_names, own_statements
+from dynascope.cell.syntax import bound_names
 from dynascope.cell.targets import Definition, check_inputs, definitions, find_target, inputs_named, why_nothing_ran
 from dynascope.compiler import compiling
 from dynascope.compiler.capture.torch_private import marks
@@ -82,20 +83,34 @@ class CellRun:
         display.start()
         if display.view is not None and self.compiles:  # before any content: the details have switches only if this is set
             display.view.can_run_again = event_loop(self.shell) is not None
-        run = self._pipeline(display)
+        run = Run(
+            self.settings if self.compiles else None, cells=cell_number, on_progress=display.progress, retraces=self.retraces,
+            regions=self._regions, warn=lambda sentence: print(f"dynascope: {sentence}", file=sys.stderr),
+            quiet=partial(capture_output, stdout=False, stderr=False), user_code=interruptible, trace_again=self.trace_again,
+        )  # fmt: skip
         display.so_far = lambda: run.report
         try:
             with Interrupts(), run:
-                return self._run(run)
+                if not self.compiles:
+                    return cells.run_statements(self.shell, self.cell)
+                value = CompiledCell(self.shell, self.cell, run, self.settings)()
+                run.repeat_last_call(inputs_named(self.settings.inputs, self.shell.user_ns, run.notes))
+                return value
         except BaseException as error:
             tracebacks.show_trimmed(self.shell, error)
             raise
         finally:
             display.so_far = None  # it holds the run, which may hold recorded calls with their tensors
             self._publish(run.report, display)
-            self._save(run.report)
+            wrong = save(run.report, self.settings.save) if self.settings.save is not None else None
+            if wrong is not None:
+                print(f"--save {self.settings.save}: {wrong}", file=sys.stderr)
             if self._expected and not isinstance(sys.exc_info()[1], KeyboardInterrupt):
-                self._check_expectations(run.report)
+                try:  # raises ExpectationFailed even if the cell raised another error
+                    comparison.check_expectations(run.report, self._expected)
+                except comparison.ExpectationFailed as error:
+                    tracebacks.show_message_only(self.shell, error)
+                    raise
 
     def again(self, settings: Settings, display: Display) -> CellRun:
         """The run that repeats this one, in the same view."""
@@ -103,11 +118,9 @@ class CellRun:
         command = self.command if settings == self.settings else self.command_line(settings)
         return dataclasses.replace(self, cell=cell, settings=settings, command=command, display=display)
 
-    # -- before ---------------------------------------------------------------------------------------
-
     def _check(self) -> None:
         """Check the input; raises UsageError, with a one-line message, if anything is wrong with it."""
-        settings = self.settings
+        settings, namespace = self.settings, self.shell.user_ns
         if settings.output is not None and (not settings.output.isidentifier() or keyword.iskeyword(settings.output)):
             raise UsageError(f"--output {settings.output}: not a name")
         try:
@@ -121,45 +134,16 @@ class CellRun:
         if settings.region:
             self._regions = ActiveRegions(self.shell, self.cell, settings)
             self.cell = dataclasses.replace(self.cell, regions=self._regions)
-        bound = bound_names(self.cell.statements)
+        bound = bound_names(self.cell.statements)  # their values may come from the cell itself
         if settings.inputs is not None:
-            takes_inputs = bool(settings.function or definitions(self.cell, self.shell.user_ns))
-            check_inputs(settings.inputs, self.shell.user_ns, bound, takes_inputs=takes_inputs)
+            takes_inputs = bool(settings.function or definitions(self.cell, namespace))
+            check_inputs(settings.inputs, namespace, bound, takes_inputs=takes_inputs)
         for name in settings.function:
-            self._check_function(name, bound)
-
-    def _check_function(self, name: str, bound: list[str]) -> None:
-        if name.split(".")[0] in bound:
-            return  # its value may come from the cell itself
-        try:
-            find_target(name, self.shell.user_ns)
-        except LookupError as error:
-            raise UsageError(f"cannot compile {name}: {error}") from None
-
-    # -- running --------------------------------------------------------------------------------------
-
-    def _pipeline(self, display: Display) -> Run:
-        return Run(
-            self.settings if self.compiles else None,
-            cells=cell_number,
-            on_progress=display.progress,
-            retraces=self.retraces,
-            regions=self._regions,
-            warn=lambda sentence: print(f"dynascope: {sentence}", file=sys.stderr),
-            quiet=partial(capture_output, stdout=False, stderr=False),
-            user_code=interruptible,
-            trace_again=self.trace_again,
-        )
-
-    def _run(self, run: Run) -> Any:
-        if not self.compiles:
-            return cells.run_statements(self.shell, self.cell)
-        settings = self.settings
-        value = CompiledCell(self.shell, self.cell, run, functions=settings.function, keep=settings.keep)()
-        run.repeat_last_call(inputs_named(settings.inputs, self.shell.user_ns, run.notes))
-        return value
-
-    # -- after ----------------------------------------------------------------------------------------
+            try:
+                if name.split(".")[0] not in bound:
+                    find_target(name, namespace)
+            except LookupError as error:
+                raise UsageError(f"cannot compile {name}: {error}") from None
 
     def _publish(self, report: Report, display: Display) -> None:
         """Add the report to the cell's history, bind it to the name of `--output` and show it."""
@@ -181,51 +165,86 @@ class CellRun:
                 self.attach(self, display)
         display.finish(report)
 
-    def _save(self, report: Report) -> None:
-        """Save the report for `--save`; what went wrong is printed, not raised."""
-        wrong = save(report, self.settings.save) if self.settings.save is not None else None
-        if wrong is not None:
-            print(f"--save {self.settings.save}: {wrong}", file=sys.stderr)
-
-    def _check_expectations(self, report: Report) -> None:
-        """Check `--expect`; raises ExpectationFailed even if the cell raised another error."""
-        try:
-            comparison.check_expectations(report, self._expected)
-        except comparison.ExpectationFailed as error:
-            tracebacks.show_message_only(self.shell, error)
-            raise
-
 
 class CompiledCell:
     """One cell to be run under `%%compile`, inside the `Run` that records it."""
 
-    def __init__(self, shell: Any, cell: Cell, run: Run, *, functions: list[str], keep: bool) -> None:
-        self.shell, self.cell, self.run = shell, cell, run
+    def __init__(self, shell: Any, cell: Cell, run: Run, settings: Settings) -> None:
+        self.shell, self.cell, self.run, self.settings = shell, cell, run, settings
         self.namespace: dict[str, Any] = shell.user_ns
-        #: the names that `-f` gives
-        self.functions = functions
-        self.keep = keep
 
     def __call__(self) -> Any:
         """Run the cell; returns the value of its last expression."""
         try:
-            if self.functions:
-                return self._run_named()
-            defined = definitions(self.cell, self.namespace)
-            return self._run_entry_points(defined) if defined else self._run_statements()
+            if self.settings.function:
+                value, kept = self._run_named()
+            else:
+                defined = definitions(self.cell, self.namespace)
+                with contextlib.closing(EntryPoints(self.shell, self.cell, self.run, defined)) as entry_points:
+                    value = self._run_definitions(defined, entry_points) if defined else self._run_statements(entry_points)
+                    kept = entry_points.to_keep()
+            if self.settings.keep:
+                self._bind(kept)
+            return value
         finally:  # also after an error: where the compiler refuses a function, it raises in the user's code
             self._note_users_own()
 
-    def _make_entry(self, target: Any, name: str | None = None) -> Any:
-        if getattr(target, "__name__", "") != STATEMENTS:
-            return self.run.entry_point(target, name=name)
-        self.run.retrace(target)  # so that nothing of this function stays in Dynamo's tables
-        return self.run.entry_point(target, self.namespace)
+    def _run_named(self) -> tuple[Any, dict[int, Any]]:
+        """Run a cell with `-f`; returns the value, and the compiled entry points by the id of what they compile."""
+        names, notes = self.settings.function, self.run.notes
+        self.run.compiled.extend(names)
+        targets = NamedTargets(self.run)
+
+        def look_up(statement: Any = None) -> None:
+            for name in names:
+                with contextlib.suppress(LookupError):
+                    targets.add(name, find_target(name, self.namespace))
+
+        with contextlib.closing(targets), marks.around_compiled_code(targets.off, targets.on):
+            look_up()
+            value = cells.run_statements(self.shell, self.cell, after=look_up)
+            kept = targets.to_keep()
+        uncalled = "was not called from uncompiled code in this run: call it in the cell to compile it by itself."
+        notes += [f"{name} {uncalled}" for name in names if name in targets.resolved and name not in targets.called]
+        for name in names:
+            try:
+                find_target(name, self.namespace)
+            except LookupError as error:
+                notes += [f"{name} was not compiled: {error}."] if name not in targets.resolved else []
+        return value, kept
+
+    def _run_statements(self, entry_points: EntryPoints) -> Any:
+        statements = CellStatements(self.shell, self.cell, self.run, entry_points)
+        try:
+            return statements()
+        finally:
+            self.run.compiled.extend(map(user_name, self.run.recording.called))
+            self.run.notes.extend(statements.notes())
+            if not self.run.compiled:
+                self.run.notes.append("nothing was compiled: these statements call no module and none of your functions.")
+
+    def _run_definitions(self, defined: list[Definition], entry_points: EntryPoints) -> Any:
+        notes, users_own = self.run.notes, self.run.recording.users_own
+        try:
+            value = cells.run_statements(self.shell, self.cell, entry_points.compile, entry_points.register)
+        finally:  # the definitions that the cell compiled itself have a note of their own
+            refused = [d for d in defined if d.refused is not None and d.name not in users_own]
+            notes += [f"{d.name} was left unchanged: it is {d.refused}." for d in refused]
+        if users_own:
+            return value
+        # what the cell's own statements ran eagerly and `-f` compiles; beside compiled code, only modules
+        is_some, called = self.run.recording.has_graphs, entry_points.called
+        names = [n for n in entry_points.uncompiled if not is_some or is_module(self.namespace.get(n.partition(".")[0]))]
+        if names:
+            options = " ".join(f"-f {name}" for name in (*(called if is_some else ()), *names))
+            notes.append(f"{', '.join(names)} ran eagerly: to compile all that the cell calls, use {options}.")
+        elif not is_some and not called:  # else what was called has nothing to compile, or breaks that the report shows
+            notes.append(why_nothing_ran(defined, self.namespace))
+        return value
 
     def _note_users_own(self) -> None:
         """Name the functions that the user's code compiled itself, and add a note that they keep their own settings."""
-        recording = self.run.recording
-        own = recording.users_own
+        own = self.run.recording.users_own
         if not own:
             return
         self.run.compiled.extend(name for name in own if self.run.compiled and name not in self.run.compiled)
@@ -235,117 +254,17 @@ class CompiledCell:
             f"do not apply to {'it' if len(own) == 1 else 'them'}{f' (-f {bound} compiles it with them)' if bound else ''}."
         )
 
-    # -- named targets ---------------------------------------------------------------------------------
-
-    def _run_named(self) -> Any:
-        self.run.compiled.extend(self.functions)
-        targets = NamedTargets(self._make_entry, self.run.retrace)
-
-        def look_up(statement: Any = None) -> None:
-            for name in self.functions:
-                with contextlib.suppress(LookupError):
-                    targets.add(name, find_target(name, self.namespace))
-
-        with contextlib.ExitStack() as stack:
-            stack.callback(targets.restore)
-            stack.enter_context(marks.around_compiled_code(targets.off, targets.on))
-            look_up()
-            value = cells.run_statements(self.shell, self.cell, after=look_up)
-            self._note_uncalled(targets)
-            kept = {id(value): targets.entry(value) for value in self.namespace.values()}
-        self._bind(lambda value: kept.get(id(value)))  # after the targets have their own calls back
-        return value
-
-    def _note_uncalled(self, targets: NamedTargets) -> None:
-        for name in self.functions:
-            if name not in targets.resolved:
-                try:
-                    find_target(name, self.namespace)
-                except LookupError as error:
-                    self.run.notes.append(f"{name} was not compiled: {error}.")
-            elif name not in targets.called:
-                self.run.notes.append(
-                    f"{name} was not called from uncompiled code in this run: call it in the cell to compile it by itself."
-                )
-
-    # -- statements ------------------------------------------------------------------------------------
-
-    def _run_statements(self) -> Any:
-        entry_points = EntryPoints(self.shell, self.cell, (), self._make_entry, self.run.retrace, others=True)
-        statements = CellStatements(self.shell, self.cell, self._make_entry, entry_points)
-        with contextlib.ExitStack() as stack:
-            stack.callback(entry_points.close)
-            try:
-                value = statements()
-            finally:
-                self.run.compiled.extend(map(user_name, self.run.recording.called))
-                self.run.notes.extend(statements.notes())
-                if not self.run.compiled:
-                    self.run.notes.append("nothing was compiled: these statements call no module and none of your functions.")
-            self._bind_kept(entry_points)
-        return value
-
-    # -- entry points ----------------------------------------------------------------------------------
-
-    def _run_entry_points(self, defined: list[Definition]) -> Any:
-        entry_points = EntryPoints(self.shell, self.cell, defined, self._make_entry, self.run.retrace)
-        name_of = {id(d.node): d.name for d in defined if d.refused is None}
-
-        def register(statement: Any) -> None:
-            for node in own_statements([statement]):
-                if id(node) in name_of:
-                    entry_points.register(self.namespace.get(name_of[id(node)]))
-
-        with contextlib.ExitStack() as stack:
-            stack.callback(entry_points.close)
-            try:
-                value = cells.run_statements(self.shell, self.cell, entry_points.compile, register)
-            finally:
-                self._note_refused(defined)
-            if not self.run.recording.users_own:
-                self._note_eager(defined, entry_points)
-            self._bind_kept(entry_points)
-        return value
-
-    def _note_eager(self, defined: list[Definition], entry_points: EntryPoints) -> None:
-        """Name what the cell's own statements ran eagerly and `-f` compiles; beside compiled code, only modules."""
-        is_some, called = self.run.recording.has_graphs, entry_points.called
-        names = [n for n in entry_points.uncompiled if not is_some or is_module(self.namespace.get(n.partition(".")[0]))]
-        if names:
-            options = " ".join(f"-f {name}" for name in (*(called if is_some else ()), *names))
-            self.run.notes.append(f"{', '.join(names)} ran eagerly: to compile all that the cell calls, use {options}.")
-        elif not is_some and not called:  # else what was called has nothing to compile, or breaks that the report shows
-            self.run.notes.append(why_nothing_ran(defined, self.namespace))
-
-    def _note_refused(self, defined: list[Definition]) -> None:
-        """Add notes on definitions that are no entry points; those that the cell compiled itself have a note of their own."""
-        for d in defined:
-            if d.refused is not None and d.name not in self.run.recording.users_own:
-                self.run.notes.append(f"{d.name} was left unchanged: it is {d.refused}.")
-
-    # -- --keep ----------------------------------------------------------------------------------------
-
-    def _bind_kept(self, entry_points: EntryPoints) -> None:
-        to_keep = entry_points.to_keep()
-        self._bind(lambda plain: to_keep.get(id(plain)))
-
-    def _bind(self, entry_of: Callable[[Any], Any]) -> None:
-        """With `--keep`, bind the compiled entry points to the names of what they compile; a module is compiled in place."""
-        settings = self.run.settings
-        if not self.keep or settings is None:
-            return
-        import torch
-
+    def _bind(self, kept: dict[int, Any]) -> None:
+        """For `--keep`, bind compiled entry points to the names of what they compile; a module is compiled in place."""
         from dynascope.compiler.lab.recorded_call import unwatched
 
         for name, value in list(self.namespace.items()):
-            entry = None if name.startswith("_") else entry_of(value)
-            if entry is None:
+            if name.startswith("_") or id(value) not in kept:
                 continue
-            if isinstance(value, torch.nn.Module):
-                marks.compile_in_place(value, lambda call: compiling.entry_point(call, settings))
+            if is_module(value):
+                marks.compile_in_place(value, lambda call: compiling.entry_point(call, self.settings))
             else:
-                self.namespace[name] = unwatched(entry)
+                self.namespace[name] = unwatched(kept[id(value)])
 
 
 # -- earlier runs of the cell ----------------------------------------------------------------------
@@ -354,7 +273,7 @@ class CompiledCell:
 #: earlier runs of one cell that are kept
 KEPT = 20
 
-_latest: dict[Hashable, Report] = {}
+_runs: dict[Hashable, deque[Report]] = {}
 
 
 def history_key(cell_id: str | None, report: Report, text: str) -> Hashable:
@@ -365,19 +284,16 @@ def history_key(cell_id: str | None, report: Report, text: str) -> Hashable:
 
 def add_to_history(cell: Hashable, report: Report) -> Report | None:
     """Remember `report` as the latest one of the cell; returns the report before it, which becomes its `previous`."""
-    report.previous = before = _latest.get(cell)
-    _latest[cell] = report
-    oldest: Report | None = report
-    for _ in range(KEPT):
-        oldest = oldest.previous if oldest is not None else None
-    if oldest is not None:
-        oldest.previous = None
-    return before
+    runs = _runs.setdefault(cell, deque(maxlen=1 + KEPT))
+    report.previous = runs[-1] if runs else None
+    runs.append(report)
+    runs[0].previous = None
+    return report.previous
 
 
 def forget_history() -> None:
     """Forget every run; called when the extension is unloaded."""
-    _latest.clear()
+    _runs.clear()
 
 
 # -- fixes -----------------------------------------------------------------------------------------
@@ -390,25 +306,17 @@ def use_raw_texts(shell: Any, report: Report, ran: str) -> None:
     file of the cell that ran; if the fixes need `dynamic=True`, this becomes an option of its magic.
     """
     for fixes in filter(None, (report.fix_set, report.conditional_fix_set)):
-        _use_raw_texts(shell, fixes, ran)
-
-
-def _use_raw_texts(shell: Any, fixes: FixSet, ran: str) -> None:
-    texts: dict[str, str] = {}
-    with_dynamic = [ran] if fixes.settings.get("dynamic") is True else []
-    for file in sorted({*fixes.cells, *with_dynamic}, key=lambda file: cell_number(file) or 0):
-        edits = [edit for edit in fixes.edits if edit.file == file]
-        raw = raw_cell(shell, cell_number(file) or 0)  # IPython has no In[0]
-        if raw:
-            raw = raw.rstrip("\n") + "\n"
-            try:
-                text = with_edits(raw, edits)
+        with_dynamic = [ran] if fixes.settings.get("dynamic") is True else []
+        files = sorted({*fixes.cells, *with_dynamic}, key=lambda file: cell_number(file) or 0)
+        fixes.cells = {}
+        for file in files:
+            raw = raw_cell(shell, cell_number(file) or 0).rstrip("\n")  # IPython has no In[0]
+            with contextlib.suppress(NotApplicable):
+                text = with_edits(raw + "\n", [edit for edit in fixes.edits if edit.file == file]) if raw else ""
                 if file in with_dynamic and text.startswith("%%compile"):
                     text = text.replace("\n", " --dynamic true\n", 1)
-                texts |= {file: text.rstrip("\n")} if text != raw else {}
-            except NotApplicable:
-                continue
-    fixes.cells = texts
+                if text.rstrip("\n") != raw:
+                    fixes.cells[file] = text.rstrip("\n")
 
 
 def latest_fixed_cell(fixes: FixSet) -> tuple[str, list[str]] | None:
