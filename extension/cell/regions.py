@@ -22,14 +22,15 @@ import copy
 import inspect
 import linecache
 from collections.abc import Callable, Iterator
-from types import CodeType, FunctionType, MethodType
+from dataclasses import dataclass, field
+from types import CodeType, FunctionType
 from typing import Any
 
 from IPython.core.error import UsageError
 
 from dynascope.cell.source import Cell
 from dynascope.cell.syntax import DEFINITIONS, FUNCTIONS, blocks, is_generator, is_string, located, own_statements
-from dynascope.cell.targets import find_target, underlying
+from dynascope.cell.targets import find_target, parts_of, underlying
 from dynascope.compiler.capture.torch_private import caches, config, marks
 from dynascope.compiler.compiling import Region, parse_regions
 from dynascope.compiler.parsing import syntax_tree
@@ -101,51 +102,41 @@ class ActiveRegions:
             raise UsageError(f"{requested}: it {NEVER_INSIDE}")
         covered = [n for n in node.body if isinstance(n, FUNCTIONS)] if isinstance(node, ast.ClassDef) else [node]
         self._needs_trace.append((requested, {(self.cell.file, n.name) for n in covered}))
-        self.spans.append(RegionSpan(requested, node.lineno, node.end_lineno or node.lineno, function=node.name))
+        self.spans.append(RegionSpan(requested, node.lineno, node.end_lineno or node.lineno, is_definition=True))
 
     def _add_object(self, requested: Region, value: Any) -> None:
-        import torch
-
-        value = underlying(marks.inner_function(value))
-        has_forward = isinstance(value, (torch.nn.Module, type))
-        value = value.forward if has_forward else value
-        function = inspect.unwrap(value.__func__ if isinstance(value, MethodType) else value)
-        if not isinstance(function, FunctionType) or not self._exchange_code(requested, function):
-            raise UsageError(f"{requested}: its source was not found; use dynascope.region in the code")
-
-    def _exchange_code(self, requested: Region, function: FunctionType) -> bool:
         """Prepare code for a function from outside the cell, with its body in the region.
 
-        Returns False if there is no source, or if it is not (or no longer) the source of the function's code.
+        It needs the source, which must (still) be that of the function's code.
         """
+        import torch
+
+        no_source = UsageError(f"{requested}: its source was not found; use dynascope.region in the code")
+        value = underlying(marks.inner_function(value))
+        has_forward = isinstance(value, (torch.nn.Module, type))
+        function = inspect.unwrap(parts_of(value.forward if has_forward else value)[-1])
+        if not isinstance(function, FunctionType):
+            raise no_source
         code = function.__code__
         if code.co_flags & _SUSPENDABLE:
             raise UsageError(f"{requested}: it {NEVER_INSIDE}")
         edited.refresh()  # the file may have been edited since it was read
         present = edited.located(code) or code  # autoreload leaves a function alone that only moved
-        text = "".join(linecache.getlines(code.co_filename, function.__globals__))
+        key = code_key(present)
         try:
-            tree = syntax_tree(text)
-            functions = (n for n in ast.walk(tree) if isinstance(n, FUNCTIONS))
-            node = next(n for n in functions if (n.name, first_line(n)) == code_key(present))
+            tree = syntax_tree("".join(linecache.getlines(code.co_filename, function.__globals__)))
+            node = next(n for n in ast.walk(tree) if isinstance(n, FUNCTIONS) and (n.name, first_line(n)) == key)
+            span = RegionSpan(requested, node.lineno, node.end_lineno or node.lineno, is_definition=True)
+            modules = [recompiled(t, code.co_filename, code.co_flags) for t in (tree, rewritten(tree, [span]))]
+            plain, with_region = [next(c for c in nested_code(module) if code_key(c) == key) for module in modules]
         except (SyntaxError, ValueError, StopIteration):
-            return False
-        span = RegionSpan(requested, node.lineno, node.end_lineno or node.lineno, function=node.name)
-
-        def compiled(tree: ast.Module) -> CodeType | None:
-            module = recompiled(tree, code.co_filename, code.co_flags)
-            return next((c for c in nested_code(module) if code_key(c) == code_key(present)), None)
-
-        plain, with_region = compiled(tree), compiled(rewritten(tree, [span]))
-        if plain is None or with_region is None:
-            return False
+            raise no_source from None
         # an outer run may have put the function into a region of its own: that code was compiled from this text, too
         if not (_has_region(code) or same_code(plain, present)) or with_region.co_freevars != code.co_freevars:
-            return False  # the file has changed since
+            raise no_source  # the file has changed since
         self._elsewhere.update({(code.co_filename, line): requested for line in span.with_lines})
         self._functions.append((function, with_region))
         self._needs_trace.append((requested, {(code.co_filename, code.co_name)}))
-        return True
 
     # -- the cell's own code ----------------------------------------------------------------------------
 
@@ -159,7 +150,7 @@ class ActiveRegions:
 
     @contextlib.contextmanager
     def installed(self) -> Iterator[None]:
-        """Set all regions for the duration of a `with` block."""
+        """Set all regions for the duration of a `with` block; then every function has its own code again."""
         try:
             with patched(builtins, {REGION: config.error_on_graph_break()}):
                 for function, with_region in self._functions:
@@ -167,17 +158,13 @@ class ActiveRegions:
                 yield
         finally:
             with interrupts_deferred():
-                self._restore()
-
-    def _restore(self) -> None:
-        """Give every function its own code again, including functions that the cell has defined."""
-        self._swaps.undo()
-        caches.forget_resumes([with_region for _, with_region in self._functions])
-        if self.spans and self._plain:
-            for function in functions_of([self.cell.file]):
-                code = function.__code__
-                if _has_region(code):
-                    function.__code__ = self._plain.get(code_key(code), code)
+                self._swaps.undo()
+                caches.forget_resumes([with_region for _, with_region in self._functions])
+                defined = functions_of([self.cell.file]) if self.spans and self._plain else ()
+                for function in defined:
+                    code = function.__code__
+                    if _has_region(code):
+                        function.__code__ = self._plain.get(code_key(code), code)
 
     # -- afterwards -----------------------------------------------------------------------------------
 
@@ -187,7 +174,10 @@ class ActiveRegions:
         blocks = self._elsewhere | {(self.cell.file, line): span.region for span in self.spans for line in span.with_lines}
         for source in report.sources:
             if source.file == self.cell.file and not fullgraph:
-                source.regions = [span.to_region_lines() for span in self.spans]
+                source.regions = [
+                    RegionLines(first=s.first, last=s.last, error_on_graph_break=s.region.flag, set_by=origin_of(s.region))
+                    for s in self.spans
+                ]
         for broken in report.breaks:
             at = broken.region
             found = blocks.get((at.file, at.line)) if at.kind == "with" and at.file and at.line else None
@@ -240,33 +230,28 @@ def _has_region(code: CodeType) -> bool:
 
 #: the builtin that rewritten code calls
 REGION = "__dynascope_region__"
+#: Python wants these at the start of their block
+_DECLARATIONS = (ast.Global, ast.Nonlocal)
 
 
+@dataclass
 class RegionSpan:
-    """A region with the lines that it covers, or with the function or class that it covers."""
+    """A region with the lines that it covers, or those of the function or class that it covers."""
 
-    def __init__(self, region: Region, first: int, last: int, function: str | None = None) -> None:
-        self.region = region
-        self.first, self.last = first, last
-        #: the name of the function or class, if one is given; `first` and `last` are then the lines of its definition
-        self.function = function
-        #: lines at which a `with` was put; the report identifies the region by them
-        self.with_lines: set[int] = set()
-
-    def to_region_lines(self) -> RegionLines:
-        """The region in the form in which a report lists the regions of a source."""
-        return RegionLines(
-            first=self.first, last=self.last, error_on_graph_break=self.region.flag, set_by=origin_of(self.region)
-        )
+    region: Region
+    first: int
+    last: int
+    #: whether a function or class is given, not lines
+    is_definition: bool = False
+    #: lines at which a `with` was put; the report identifies the region by them
+    with_lines: set[int] = field(default_factory=set)
 
     def covers(self, statement: ast.stmt) -> bool:
-        """Whether the region is given by lines, not by a function, and the statement belongs to them."""
+        """Whether the statement belongs to the region's lines, or is the definition that is given."""
+        if self.is_definition:
+            return isinstance(statement, DEFINITIONS) and (statement.lineno, statement.end_lineno) == (self.first, self.last)
         start, end = own_lines(statement)
-        return self.function is None and start <= self.last and self.first <= end
-
-    def is_of(self, node: ast.stmt) -> bool:
-        """Whether the region is given by a function or class, and `node` is its definition."""
-        return self.function is not None and (node.lineno, node.end_lineno) == (self.first, self.last)
+        return start <= self.last and self.first <= end
 
 
 def origin_of(region: Region) -> FlagOrigin:
@@ -293,57 +278,36 @@ def rewritten(tree: Any, spans: list[RegionSpan]) -> Any:
 
 
 def _rewrite(block: list[ast.stmt], span: RegionSpan, *, is_traced: bool) -> None:
-    """Put the statements of the span into its region, in place; `is_traced`: whether the block is a function's."""
+    """Put the statements of the span into its region, in place; `is_traced`: whether the block is a function's.
+
+    Of statements that are in the region already, and of untraced ones, only the functions that they define are put into it:
+    these may be called later.
+    """
     out: list[ast.stmt] = []
     for index, statement in enumerate(block):
-        is_definition = isinstance(statement, DEFINITIONS)
-        is_docstring = index == 0 and is_string(statement)
-        if is_traced and not (is_definition or is_docstring or _is_declaration(statement)) and span.covers(statement):
-            _rewrite_definitions(blocks(statement), span)
-            out.append(_with([statement], span))
-            continue
-        if is_definition:
-            _rewrite_definition(statement, span)
+        stays = isinstance(statement, (*DEFINITIONS, *_DECLARATIONS)) or (index == 0 and is_string(statement))
+        is_put = is_traced and not stays and span.covers(statement)
         for inner in blocks(statement):
-            _rewrite(inner, span, is_traced=is_traced)
-        out.append(statement)
+            _rewrite(inner, span, is_traced=is_traced and not is_put)
+        if isinstance(statement, DEFINITIONS):
+            _rewrite_definition(statement, span)
+        out.append(_with([statement], span) if is_put else statement)
     block[:] = out
 
 
-def _is_declaration(statement: ast.stmt) -> bool:
-    """Whether Python wants the statement at the start of its block."""
-    return isinstance(statement, (ast.Global, ast.Nonlocal))
-
-
-def _rewrite_definitions(blocks: list[list[ast.stmt]], span: RegionSpan) -> None:
-    """Put what the span covers of the definitions in these blocks into its region: they may be called after the blocks ran."""
-    for statement in (s for block in blocks for s in own_statements(block)):
-        if isinstance(statement, DEFINITIONS):
-            _rewrite_definition(statement, span)
-
-
 def _rewrite_definition(node: Any, span: RegionSpan) -> None:
-    if _can_suspend(node):
+    if not span.covers(node) or node.name == STATEMENTS:  # the name: the cell's statements as a function (`cell.statements`)
+        if not _can_suspend(node):
+            _rewrite(node.body, span, is_traced=isinstance(node, FUNCTIONS))
         return
-    # the name: the cell's statements as a function (`cell.statements`)
-    if node.name == STATEMENTS or not (span.is_of(node) or span.covers(node)):
-        _rewrite(node.body, span, is_traced=isinstance(node, FUNCTIONS))
-    elif isinstance(node, ast.ClassDef):
-        for method in node.body:
-            if isinstance(method, FUNCTIONS) and not _can_suspend(method):
-                _cover_body(method.body, span)
-    else:
-        _cover_body(node.body, span)
-
-
-def _cover_body(body: list[ast.stmt], span: RegionSpan) -> None:
-    """Put a function's body into the region, except its docstring and the `global` and `nonlocal` statements at its start."""
-    start = 1 if is_string(body[0]) else 0
-    while start < len(body) and _is_declaration(body[start]):
-        start += 1
-    if body[start:]:
-        _rewrite_definitions([body], span)
-        body[start:] = [_with(body[start:], span)]
+    functions = [n for n in (node.body if isinstance(node, ast.ClassDef) else [node]) if isinstance(n, FUNCTIONS)]
+    for body in (function.body for function in functions if not _can_suspend(function)):
+        start = 1 if is_string(body[0]) else 0  # the docstring, `global` and `nonlocal` stay at the start
+        while start < len(body) and isinstance(body[start], _DECLARATIONS):
+            start += 1
+        if body[start:]:
+            _rewrite(body, span, is_traced=False)
+            body[start:] = [_with(body[start:], span)]
 
 
 def _with(body: list[ast.stmt], span: RegionSpan) -> ast.stmt:

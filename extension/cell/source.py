@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import itertools
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from types import CodeType, FrameType
 from typing import Any, Protocol
 
@@ -85,8 +85,12 @@ def _running_line(shell: Any, lines: list[str]) -> int:
     frame: FrameType | None = sys._getframe()
     while frame is not None and frame.f_globals is not shell.user_global_ns:
         frame = frame.f_back
-    blank = len(list(itertools.takewhile(lambda text: not text.strip(), lines)))  # IPython drops these
-    return blank + (frame.f_lineno if frame is not None else 1) - 1
+    return _blank_lines(lines) + (frame.f_lineno if frame is not None else 1) - 1
+
+
+def _blank_lines(lines: list[str]) -> int:
+    """How many blank lines come first: IPython drops these."""
+    return next((index for index, text in enumerate(lines) if text.strip()), len(lines))
 
 
 def _as_comments(lines: list[str]) -> str:
@@ -119,11 +123,11 @@ def reread(shell: Any, cell: Cell) -> Cell:
 
 def _lines_above(shell: Any, body: str, magic_line: str) -> tuple[str | None, list[str]]:
     """The whole cell as the user wrote it, or None if that is not known, and the lines above the magic's body."""
-    blank = len(list(itertools.takewhile(lambda text: not text.strip(), body.splitlines())))  # IPython drops these
+    blank = [""] * _blank_lines(body.splitlines())
     raw = raw_cell(shell)
     start = raw.rfind(body.rstrip()) if body.strip() else -1  # some magics pass the text on without its last newline
     above = raw[: start - 1].split("\n") if start > 0 and raw[start - 1] == "\n" else None
-    return (None, [magic_line] + [""] * blank) if above is None else (raw, above + [""] * blank)
+    return (None, [magic_line, *blank]) if above is None else (raw, above + blank)
 
 
 def _compile_whole(shell: Any, cell: Cell, flags: int = 0) -> None:
@@ -149,26 +153,16 @@ def run_statements(
 
 def run_statement(shell: Any, cell: Cell, statement: ast.stmt, compile_statement: CompileTree | None = None) -> Any:
     """Run one statement in the user's namespace; returns its value if it is the cell's last expression, else None."""
-
-    def compiled(tree: ast.AST, mode: str) -> CodeType:
-        return compile_statement(tree, mode) if compile_statement else compile_tree(shell, cell, tree, mode)
-
-    last = cell.last_expression
-    if last is None or statement is not last:
-        return run_code(shell, compiled(ast.Module(body=[statement], type_ignores=[]), "exec"))
-    return run_code(shell, compiled(ast.Expression(body=last.value), "eval"))
+    compiled = compile_statement or partial(compile_tree, shell, cell)
+    if isinstance(statement, ast.Expr) and statement is cell.last_expression:
+        code = compiled(ast.Expression(body=statement.value), "eval")
+    else:
+        code = compiled(ast.Module(body=[statement], type_ignores=[]), "exec")
+    return interruptible(eval, code, shell.user_global_ns, shell.user_ns)
 
 
 def compile_tree(shell: Any, cell: Cell, tree: ast.AST, mode: str) -> CodeType:
     """Compile a tree, with its regions, as IPython compiles a cell: with the `__future__` flags that earlier cells set."""
-
-    def compile_with_ipython(tree: ast.AST) -> CodeType:
-        code: CodeType = shell.compile(tree, cell.file, mode)
-        return code
-
-    return cell.regions.compile(tree, compile_with_ipython) if cell.regions else compile_with_ipython(tree)
-
-
-def run_code(shell: Any, code: CodeType) -> Any:
-    """Run code in the user's namespace; returns the value of code compiled with mode "eval"."""
-    return interruptible(eval, code, shell.user_global_ns, shell.user_ns)
+    with_ipython = partial(shell.compile, filename=cell.file, symbol=mode)
+    code: CodeType = cell.regions.compile(tree, with_ipython) if cell.regions else with_ipython(tree)
+    return code

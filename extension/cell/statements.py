@@ -60,10 +60,14 @@ _SHOW = frozenset(("print", "display", "item", "tolist", "numpy", "float", "int"
 _SHOWN = (
     ast.Expr, ast.Call, ast.keyword, ast.Name, ast.Attribute, ast.Constant, ast.JoinedStr, ast.FormattedValue, ast.expr_context
 )  # fmt: skip
-#: matches settings of the compiler, such as `torch._dynamo.config.x = 1`: in a trace, they would come too late
-_SETTING = re.compile(r"\w+\._(dynamo|inductor|functorch)\.config\.")
-#: matches functions that seed a generator or set something in torch; Dynamo breaks the graph at them, or fails
-_SETTER = re.compile(r"(\w+\.)+((manual_)?seed(_all)?|set_(num|default|float32|deterministic)\w+|use_deterministic_algorithms)")
+#: kinds of syntax that no run has
+_UNCOMPILED = {"Import": "import", "ImportFrom": "import", "AnnAssign": "annotation", "TypeAlias": "type alias"}
+#: matches settings of the compiler, such as `torch._dynamo.config.x = 1`: in a trace, they would come too late; and functions
+#: that seed a generator or set something in torch: Dynamo breaks the graph at them, or fails
+_SETTING = re.compile(
+    r"\w+\._(dynamo|inductor|functorch)\.config\."
+    r"|(\w+\.)+((manual_)?seed(_all)?|set_(num|default|float32|deterministic)\w+|use_deterministic_algorithms)$"
+)
 _QUALNAME_PREFIX = f"{STATEMENTS}.<locals>."
 #: why a statement ran uncompiled
 _SHOWS = "shows values"
@@ -93,21 +97,18 @@ class CellStatements:
         while left:
             bound = set(self.namespace)
             run, placeholders = next_run(left, self.namespace, bound)
-            left = left[len(run) :]
             if run:
                 self._runs.append((bound, set(bound_names(run))))
                 done, value = self._run_compiled(run, placeholders)
-                for statement in run[done:]:
-                    value = self._run_uncompiled(statement, _GIVEN_UP if config.compiles_nothing() is None else "")
+                uncompiled, reason = run[done:], _GIVEN_UP if config.compiles_nothing() is None else ""
             else:
+                uncompiled = left[:1]
                 reason = why_uncompiled(left[0], self.namespace) or (_SHOWS if _shows(left[0]) else _UNBOUND)
-                value = self._run_uncompiled(left[0], reason)
-                left = left[1:]
+            left = left[len(run) or 1 :]
+            for statement in uncompiled:
+                self._uncompiled.append((statement, reason))
+                value = run_statement(self.shell, self.cell, statement, self._called.compile)
         return value
-
-    def _run_uncompiled(self, statement: ast.stmt, reason: str) -> Any:
-        self._uncompiled.append((statement, reason))
-        return run_statement(self.shell, self.cell, statement, self._called.compile)
 
     def notes(self) -> list[str]:
         """What the report says about statements that ran uncompiled."""
@@ -298,56 +299,39 @@ def why_uncompiled(statement: ast.stmt, namespace: Namespace) -> str | None:
         return "text"  # sets __doc__
     if isinstance(statement, ast.Delete) and any(isinstance(target, ast.Name) for target in statement.targets):
         return "del"
-    if _is_setting(statement):
+    called = [statement.value.func] if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) else []
+    places = statement.targets if isinstance(statement, ast.Assign) else called
+    if any(_SETTING.match(dotted_name(place) or "") for place in places):
         return "setting"
     reasons = (_why_uncompiled(node, namespace) for node in own_nodes(statement))
     return ", ".join(dict.fromkeys(filter(None, reasons))) or None
 
 
-def _is_setting(statement: ast.stmt) -> bool:
-    value = statement.value if isinstance(statement, ast.Expr) else None
-    places = statement.targets if isinstance(statement, ast.Assign) else [value.func] if isinstance(value, ast.Call) else []
-    if isinstance(value, ast.Call) and _SETTER.fullmatch(dotted_name(value.func) or ""):
-        return True
-    return any(_SETTING.match(dotted_name(place) or "") for place in places)
-
-
 def _why_uncompiled(node: ast.AST, namespace: Namespace) -> str | None:
     import torch
 
-    if isinstance(node, (ast.Import, ast.ImportFrom)):
-        return "import"
     if isinstance(node, ast.ClassDef):
         return f"class {node.name}"
-    if isinstance(node, ast.AnnAssign):
-        return "annotation"
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Del):
         return "del of a name"  # Dynamo does not trace the deletion of a global: it would skip the whole function
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
         if node.id in _FRAME_READERS:
             return f"{node.id}()"
         return "a DataLoader" if issubclass(type(namespace.get(node.id)), torch.utils.data.DataLoader) else None
-    if isinstance(node, ast.Call):
-        return _why_not_called(node.func, namespace)
-    return "type alias" if type(node).__name__ == "TypeAlias" else None
-
-
-def _why_not_called(callee: ast.expr, namespace: Namespace) -> str | None:
-    """Why a statement with this call is in no run; None if it may be."""
-    import torch
-
+    if not isinstance(node, ast.Call):
+        return _UNCOMPILED.get(type(node).__name__)
     trains = torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler, torch.amp.GradScaler
-    name = dotted_name(callee) or ""
+    name, called = dotted_name(node.func) or "", getattr(node.func, "attr", None)
     owner, _, attribute = name.rpartition(".")
     if attribute in _NOT_IN_A_TRACE:
         return f"{name}()"
     made = _value(name, namespace)
     if isinstance(made, type) and issubclass(made, (torch.nn.Module, torch.nn.Parameter, torch.utils.data.DataLoader, *trains)):
         return _MAKES
-    if getattr(callee, "attr", None) in ("state_dict", "load_state_dict") or made is copy.deepcopy:
+    if called in ("state_dict", "load_state_dict") or made is copy.deepcopy:
         return _STATES  # in a trace, a copy of a module's state is empty
-    is_training = getattr(callee, "attr", None) == "backward" or made is torch.autograd.grad
-    return _TRAINS if is_training or issubclass(type(_value(owner, namespace)), trains) else None
+    is_training = called == "backward" or made is torch.autograd.grad or issubclass(type(_value(owner, namespace)), trains)
+    return _TRAINS if is_training else None
 
 
 def _value(name: str, namespace: Namespace) -> Any:
