@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 
 from dynascope.compiler.builder.compile_records import CompileRecord
 from dynascope.compiler.parsing import syntax_tree
-from dynascope.compiler.report import Break, Graph, Node, Report, label, plural
+from dynascope.compiler.report import Break, Graph, Node, Report, label, plural, printed_sizes
 from dynascope.compiler.source.lines import CellResolver
 from dynascope.compiler.source.origin import in_torch
 
@@ -205,7 +205,8 @@ def _read_type(text: str) -> tuple[str, _Sizes, _Sizes, str | None, str | None]:
     name = subclass["name"] if subclass else None
     if subclass and subclass["placements"] is not None:
         name = f"{name}({subclass['placements']})"
-    return dtype, _sizes(match["shape"]), _sizes(match["stride"]), match["device"] or None, name
+    shape, stride = (None if match[part] is None else printed_sizes(match[part]) for part in ("shape", "stride"))
+    return dtype, shape, stride, match["device"] or None, name
 
 
 _Call = tuple[str, str, list[ast.expr], dict[str, ast.expr]]
@@ -262,13 +263,6 @@ def _is_own_attribute(value: ast.expr) -> bool:
     """Whether this is an attribute of `self`, or of one of its attributes."""
     root = _root(value)
     return isinstance(root, ast.Name) and root.id == "self"
-
-
-def _sizes(text: str | None) -> _Sizes:
-    if text is None:
-        return None
-    parts = [p.strip() for p in text.split(",") if p.strip()]
-    return [int(p) if p.lstrip("-").isdigit() else p for p in parts]
 
 
 #: a line with at least this many calls of one function in a graph was most likely in a loop

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import zip_longest
-from typing import Literal
+from typing import Any, TypeVar
 
 from dynascope.compiler.ranks import structure
-from dynascope.compiler.ranks.report import Collective, Difference, DifferenceKind
+from dynascope.compiler.ranks.report import Difference, DifferenceKind
 from dynascope.compiler.ranks.structure import (
     GroupNames,
     Normal,
@@ -19,8 +19,9 @@ from dynascope.compiler.ranks.structure import (
     basename,
     break_facts,
     collective_facts,
+    function_facts,
+    op_facts,
     recompile_facts,
-    sizes,
     steps_of,
     without_integers,
 )
@@ -30,7 +31,7 @@ from dynascope.compiler.report.schema import ReportData
 #: matches torch's files, by the names of their folders, because the rank may have run on another machine
 _IN_TORCH = re.compile(r"[\\/](?:site|dist)-packages[\\/](?:torch|functorch)[\\/]")
 _NUMBER = re.compile(r"(?<![\w.])-?\d[\d.]*(?:e[+-]?\d+)?\b")
-_PlaceOf = Literal["group", "reference"]
+_Of = TypeVar("_Of")
 
 
 @dataclass
@@ -54,12 +55,12 @@ class Side:
         same = all(a == b or (a in self.numbers and b in reference.numbers) for a, b in pairs)
         return same and len(mine) == len(theirs)
 
-    def is_like(self, mine: int, reference: Side, theirs: int) -> bool:
-        """Whether both groups have these steps, and they are the same up to constants that are the number of the rank."""
+    def is_like(self, number: int, reference: Side) -> bool:
+        """Whether both groups have this step, and it is the same up to constants that are the number of the rank."""
         a, b = self.structure, reference.structure
-        if mine >= len(a.steps) or theirs >= len(b.steps) or a.loose[mine] != b.loose[theirs]:
+        if number >= len(a.steps) or number >= len(b.steps) or a.loose[number] != b.loose[number]:
             return False
-        return self.same_constants(a.constants[mine], reference, b.constants[theirs])
+        return self.same_constants(a.constants[number], reference, b.constants[number])
 
 
 def compare(side: Side, reference: Side) -> Difference | None:
@@ -69,24 +70,26 @@ def compare(side: Side, reference: Side) -> Difference | None:
         return None
     steps = _Steps(side, reference, number)
     found = next(steps.differences(), None) or Difference(kind="graph")
-    mine, theirs = steps.mine, steps.theirs
     found.step = number
-    found.frame, found.reference_frame = mine.frame.id if mine else None, theirs.frame.id if theirs else None
-    known = mine or theirs
-    return _at(found, known.frame, steps.place_of(known)) if found.file is None and known is not None else found
+    found.frame, found.reference_frame = (step.frame.id if step is not None else None for step in steps.both)
+    known = next(filter(None, steps.both), None)
+    return steps.at(found, known) if found.file is None and known is not None else found
 
 
 def _first(side: Side, reference: Side) -> int | None:
     """The first step that Dynamo compiled differently; if there is none, the first with different collectives."""
     a, b = side.structure, reference.structure
-    for number, (one, other) in enumerate(zip_longest(a.steps, b.steps)):
-        if one != other and not side.is_like(number, reference, number):
-            return number
-    for mine, theirs in ((a.forward, b.forward), (a.backward, b.backward)):
+    stages = ((a.steps, b.steps), (a.forward, b.forward), (a.backward, b.backward))
+    for mine, theirs in stages:
         for number, (one, other) in enumerate(zip_longest(mine, theirs)):
-            if one != other:
+            if one != other and not (mine is a.steps and side.is_like(number, reference)):
                 return number
     return None
+
+
+def _both(words: Callable[[_Of], str | None], mine: _Of | None, theirs: _Of | None) -> dict[str, Any]:
+    """The values of a difference in words; None for what a side lacks."""
+    return {"value": None if mine is None else words(mine), "reference": None if theirs is None else words(theirs)}
 
 
 class _Steps:
@@ -94,70 +97,63 @@ class _Steps:
 
     def __init__(self, side: Side, reference: Side, number: int) -> None:
         self._sides, self._number = (side, reference), number
-        self.mine, self.theirs = (s.steps[number] if number < len(s.steps) else None for s in self._sides)
+        self.both = [s.steps[number] if number < len(s.steps) else None for s in self._sides]
         self._normals = Normal(side.names), Normal(reference.names)
 
-    def place_of(self, step: Step) -> _PlaceOf:
-        return "group" if step is self.mine else "reference"
+    def at(self, found: Difference, step: Step, part: Frame | Break | None = None) -> Difference:
+        """Give a difference the place of a part of a step, if not of its frame."""
+        part = part or step.frame
+        found.file, found.line, found.cell = part.file, part.line, part.cell
+        found.place_of = "group" if step is self.both[0] else "reference"
+        found.function, found.source = (part.function, part.source) if isinstance(part, Break) else (part.name, "")
+        return found
 
     def differences(self) -> Iterator[Difference]:
         """The differences between the two steps, the one that explains most first."""
-        mine, theirs = self.mine, self.theirs
-        recompiles = [recompile_facts(step.recompile) if step is not None else None for step in (mine, theirs)]
+        mine, theirs = self.both
+        names = _both(_name, mine, theirs)
+        recompiles = [recompile_facts(step.recompile) if step is not None else None for step in self.both]
         if recompiles[0] != recompiles[1]:
-            yield self._recompiled(next(step for step in (mine, theirs) if step is not None and step.recompile is not None))
+            step, recompile = next((s, s.recompile) for s in self.both if s is not None and s.recompile is not None)
+            guards = recompile.failed_guards
+            subject, reason = guards[0].source if guards else None, next(iter(recompile.reasons), None)
+            values = _both(lambda step: _failed(step) or _name(step), mine, theirs)
+            yield self.at(Difference(kind="recompile", subject=subject, reason=reason, **values), step)
         if mine is None or theirs is None:
-            yield Difference(kind="ends", value=_name(mine), reference=_name(theirs), subject=_name(mine or theirs))
+            yield Difference(kind="ends", subject=names["value"] or names["reference"], **names)
             return
         a, b = mine.frame, theirs.frame
-        if [basename(a.file), a.line, a.name, a.kind] != [basename(b.file), b.line, b.name, b.kind]:
-            yield Difference(kind="function", value=_name(mine), reference=_name(theirs), subject="function")
-        yield from self._outcomes(mine, theirs)
+        if function_facts(a) != function_facts(b):
+            yield Difference(kind="function", subject="function", **names)
+        # a frame that failed, was skipped, or came from a cache in only one of the groups
+        statuses: dict[str, Any] = {"value": a.status, "reference": b.status}
+        status = next((s for s in _OUTCOMES if s in statuses.values()), None)
+        if status is not None and a.status != b.status:
+            step = mine if a.status == status else theirs
+            reason = (step.broken.type if step.broken is not None else None) or step.frame.reason
+            yield self.at(Difference(kind=_OUTCOMES[status], reason=reason, **statuses), step, step.broken)
         broken = mine.broken or theirs.broken
         if broken is not None and break_facts(mine.broken) != break_facts(theirs.broken):
-            found = Difference(kind="break", reason=broken.type or broken.reason)
-            found.value, found.reference = _break(mine.broken), _break(theirs.broken)
-            yield _at(found, broken, "group" if mine.broken else "reference")
-        yield from self._collectives(mine, theirs)
+            found = Difference(kind="break", reason=broken.type or broken.reason, **_both(_break, mine.broken, theirs.broken))
+            yield self.at(found, mine if mine.broken else theirs, broken)
+        yield from self._collectives()
         yield from self._graphs(mine, theirs)
         if a.status != b.status:
-            yield Difference(kind="skip", value=a.status, reference=b.status, reason=a.reason or b.reason)
+            yield Difference(kind="skip", reason=a.reason or b.reason, **statuses)
 
-    def _recompiled(self, step: Step) -> Difference:
-        """The difference between two steps, one of which is this recompile."""
-        assert step.recompile is not None
-        guards = step.recompile.failed_guards
-        found = Difference(
-            kind="recompile", subject=guards[0].source if guards else None, reason=next(iter(step.recompile.reasons), None),
-            value=_failed(self.mine) or _name(self.mine), reference=_failed(self.theirs) or _name(self.theirs),
-        )  # fmt: skip
-        return _at(found, step.frame, self.place_of(step))
-
-    def _outcomes(self, mine: Step, theirs: Step) -> Iterator[Difference]:
-        """A frame that failed, was skipped, or came from a cache in only one of the groups."""
-        order: dict[str, DifferenceKind] = {"failed": "error", "skipped": "skip", "cached": "cached"}
-        statuses = mine.frame.status, theirs.frame.status
-        status = next((s for s in order if s in statuses), None)
-        if status is not None and statuses[0] != statuses[1]:
-            step = mine if mine.frame.status == status else theirs
-            reason = (step.broken.type if step.broken is not None else None) or step.frame.reason
-            found = Difference(kind=order[status], value=statuses[0], reference=statuses[1], reason=reason)
-            yield _at(found, step.broken or step.frame, self.place_of(step))
-
-    def _collectives(self, mine: Step, theirs: Step) -> Iterator[Difference]:
+    def _collectives(self) -> Iterator[Difference]:
         """The first collective that differs in kind, reduction, process group, dtype or shape, or in being in the backward."""
         own, others = (
-            structure.collectives(step.graph, side.names) if step.graph else []
-            for step, side in zip((mine, theirs), self._sides, strict=True)
+            structure.collectives(step.graph, side.names) if step is not None and step.graph else []
+            for step, side in zip(self.both, self._sides, strict=True)
         )
         for number, (one, other) in enumerate(zip_longest(own, others)):
-            if _facts(one, self._normals[0]) != _facts(other, self._normals[1]):
+            facts = [c and [*collective_facts(c, n), c.backward] for c, n in zip((one, other), self._normals, strict=True)]
+            if facts[0] != facts[1]:
                 before = self._sides[0].steps[: self._number]
-                yield Difference(
-                    kind="collective", subject=(one or other).kind,
-                    position=number + sum(len(structure.collectives(s.graph)) for s in before if s.graph),
-                    value=_collective(one), reference=_collective(other),
-                )  # fmt: skip
+                position = number + sum(len(structure.collectives(s.graph)) for s in before if s.graph)
+                values = _both(structure.describe, one, other)
+                yield Difference(kind="collective", subject=(one or other).kind, position=position, **values)
                 return
 
     def _graphs(self, mine: Step, theirs: Step) -> Iterator[Difference]:
@@ -171,7 +167,7 @@ class _Steps:
             # the place in the user's code; if the node has none, that of the first of its readers that has one
             for candidate in (node, *(n for n in nodes if node.name in n.inputs)):
                 if candidate.file is not None and candidate.line is not None and not _IN_TORCH.search(candidate.file):
-                    _at(found, step.frame, self.place_of(step))
+                    self.at(found, step)
                     found.cell = step.frame.cell if candidate.file == step.frame.file else None
                     found.file, found.line = candidate.file, candidate.line
                     break
@@ -180,46 +176,32 @@ class _Steps:
 
     def _nodes(self, a: Node | None, b: Node | None) -> Difference | None:
         if a is None or b is None:
-            return Difference(kind="graph", subject=(a or b).name, value=_node(a), reference=_node(b))  # type: ignore[union-attr]
-        n, m = self._normals
+            return Difference(kind="graph", subject=(a or b).name, **_both(_node, a, b))  # type: ignore[union-attr]
         subject = _argument(a)
-        plain = "a plain tensor"
-        # (kind, subject, whether this differs, the values)
-        facts: tuple[tuple[DifferenceKind, str, bool, str | None, str | None], ...] = (
-            ("graph", subject, (a.op, a.target) != (b.op, b.target), _node(a), _node(b)),
-            ("size", subject, sizes(a.shape, n) != sizes(b.shape, m), _shape(a), _shape(b)),
-            ("dtype", subject, a.dtype != b.dtype, a.dtype, b.dtype),
-            ("placement", subject, a.subclass != b.subclass, a.subclass or plain, b.subclass or plain),
-            ("device", subject, n.device(a.device) != m.device(b.device), a.device, b.device),
-            ("size", f"stride of {subject}", sizes(a.stride, n) != sizes(b.stride, m), str(a.stride), str(b.stride)),
-        )
-        for kind, what, differs, value, reference in facts:
-            if differs:
-                return Difference(kind=kind, subject=what, value=value, reference=reference)
-        mine, theirs = n.code(a.code), m.code(b.code)
+        if (a.op, a.target) != (b.op, b.target):
+            return Difference(kind="graph", subject=subject, **_both(_node, a, b))
+        mine, theirs = (op_facts(node, normal) for node, normal in zip((a, b), self._normals, strict=True))
+        for fact, kind, words in _FACTS:
+            if mine[fact] != theirs[fact]:
+                subject = f"stride of {subject}" if fact == "stride" else subject
+                return Difference(kind=kind, subject=subject, **_both(words, a, b))
+        codes: tuple[str, str] = (mine["code"], theirs["code"])
         integers: tuple[list[int], list[int]] = ([], [])
-        alike = without_integers(mine, integers[0]) == without_integers(theirs, integers[1])
-        if mine == theirs or (alike and self._sides[0].same_constants(integers[0], self._sides[1], integers[1])):
+        alike = without_integers(codes[0], integers[0]) == without_integers(codes[1], integers[1])
+        if codes[0] == codes[1] or (alike and self._sides[0].same_constants(integers[0], self._sides[1], integers[1])):
             return None
-        same = _NUMBER.sub("#", mine) == _NUMBER.sub("#", theirs)
+        same = _NUMBER.sub("#", codes[0]) == _NUMBER.sub("#", codes[1])
         return Difference(kind="constant" if same else "graph", subject=subject, value=a.code, reference=b.code)
 
 
-def _at(found: Difference, part: Frame | Break, place_of: _PlaceOf) -> Difference:
-    """Give a difference the place of a frame or a break."""
-    found.file, found.line, found.cell, found.place_of = part.file, part.line, part.cell, place_of
-    found.function, found.source = (part.function, part.source) if isinstance(part, Break) else (part.name, "")
-    return found
-
-
-def _name(step: Step | None) -> str | None:
+def _name(step: Step) -> str:
     """What a step compiles: `f` or `the rest of f`."""
-    return None if step is None else f"the rest of {step.frame.name}" if step.frame.kind == "resume" else step.frame.name
+    return f"the rest of {step.frame.name}" if step.frame.kind == "resume" else step.frame.name
 
 
-def _failed(step: Step | None) -> str | None:
+def _failed(step: Step) -> str | None:
     """The first guard that failed: `size of x dimension 0: 8 before, 7 now`."""
-    guard = next(iter(step.recompile.failed_guards), None) if step and step.recompile else None
+    guard = next(iter(step.recompile.failed_guards), None) if step.recompile else None
     if guard is None:
         return None
     dimension = f" dimension {guard.dimension}" if guard.dimension is not None else ""
@@ -227,16 +209,8 @@ def _failed(step: Step | None) -> str | None:
     return f"{guard.kind} of {guard.source}{dimension}{values}" if guard.source else guard.text or guard.kind
 
 
-def _break(broken: Break | None) -> str | None:
-    return None if broken is None else f"{basename(broken.file)}:{broken.line} {broken.source.strip()}"
-
-
-def _collective(collective: Collective | None) -> str | None:
-    return None if collective is None else structure.describe(collective)
-
-
-def _facts(collective: Collective | None, normal: Normal) -> list[object] | None:
-    return None if collective is None else [*collective_facts(collective, normal), collective.backward]
+def _break(broken: Break) -> str:
+    return f"{basename(broken.file)}:{broken.line} {broken.source.strip()}"
 
 
 def _argument(node: Node) -> str:
@@ -245,9 +219,21 @@ def _argument(node: Node) -> str:
     return match["name"].rstrip("_") if match else node.name
 
 
-def _node(node: Node | None) -> str | None:
-    return None if node is None else f"{node.name} = {node.code}" if node.op.startswith("call_") else f"{node.op} {node.name}"
+def _node(node: Node) -> str:
+    return f"{node.name} = {node.code}" if node.op.startswith("call_") else f"{node.op} {node.name}"
 
 
 def _shape(node: Node) -> str | None:
     return None if node.shape is None else f"[{', '.join(map(str, node.shape))}]"
+
+
+#: status of a frame -> the difference, if only one of the groups has it; the first ones count most
+_OUTCOMES: dict[str, DifferenceKind] = {"failed": "error", "skipped": "skip", "cached": "cached"}
+#: (fact of a node, the difference, the fact in words), in the order in which they are compared
+_FACTS: tuple[tuple[str, DifferenceKind, Callable[[Node], str | None]], ...] = (
+    ("shape", "size", _shape),
+    ("dtype", "dtype", lambda node: node.dtype),
+    ("subclass", "placement", lambda node: node.subclass or "a plain tensor"),
+    ("device", "device", lambda node: node.device),
+    ("stride", "size", lambda node: str(node.stride)),
+)

@@ -85,25 +85,17 @@ def _grouped(records: list[RankRecord]) -> list[_Group]:
     exact: dict[str, list[RankRecord]] = defaultdict(list)
     for record in records:
         exact[record.structure.key].append(record)
-    groups = [_Group(first=equal[0], records=equal) for equal in exact.values()]
-    groups = _join_rank_constants(groups)
-    groups = _join_stopped(groups)
+    loose: dict[str, list[_Group]] = defaultdict(list)
+    for equal in exact.values():
+        loose[equal[0].structure.loose_key].append(_Group(first=equal[0], records=equal))
+    groups = _join_stopped([group for same in loose.values() for group in _by_constants(same)])
     return sorted(groups, key=lambda g: (-len(g.records), g.first.rank.rank))
 
 
-def _join_rank_constants(groups: list[_Group]) -> list[_Group]:
-    """Join groups that differ only in integers that are the number of the rank (`x + dist.get_rank()`)."""
-    loose: dict[str, list[_Group]] = defaultdict(list)
-    for group in groups:
-        loose[group.first.structure.loose_key].append(group)
-    joined: list[_Group] = []
-    for same in loose.values():
-        joined += [same[0]] if len(same) == 1 else _by_constants(same)
-    return joined
-
-
 def _by_constants(groups: list[_Group]) -> list[_Group]:
-    """Join groups whose integers are equal up to the number of the rank; the groups' loose hashes are equal already.
+    """Join groups that differ only in integers that are the number of the rank (`x + dist.get_rank()`).
+
+    The groups' loose hashes are equal already.
 
     An integer counts as the number of the rank only where it is that number in more than half of the groups (at least two).
     """
@@ -228,13 +220,9 @@ def _times(groups: list[_Group]) -> list[StepTime]:
     """Steps in which one rank took much longer than the others of its group, the longest wait first; at most 20."""
     slow = []
     for index, group in enumerate(groups):
-        count = max((len(r.rank.seconds) for r in group.records), default=0)
-        for step in range(count if len(group.records) > 1 else 0):
-            times = {
-                r.rank.rank: seconds
-                for r in group.records
-                if step < len(r.rank.seconds) and (seconds := r.rank.seconds[step]) is not None
-            }
+        for step in range(max(len(r.rank.seconds) for r in group.records)):
+            compiled = ((r.rank.rank, r.rank.seconds[step]) for r in group.records if step < len(r.rank.seconds))
+            times = {rank: seconds for rank, seconds in compiled if seconds is not None}
             if len(times) < 2:
                 continue
             rank = max(times, key=lambda r: times[r])

@@ -10,6 +10,7 @@ takes at most about a twentieth of the time.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -23,6 +24,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from dynascope.compiler.builder.events import Location
 from dynascope.compiler.ranks.report import Rank, RankStatus
 from dynascope.compiler.ranks.structure import GroupNames, RankRecord, encoded, record_of, write
 from dynascope.compiler.report import Report, StackEntry, first_line
@@ -212,34 +214,31 @@ class RankRecorder:
 
 def users_stack(frame: FrameType | None) -> list[StackEntry]:
     """The entries of a running thread's stack that are in the user's code, outermost first; at most the innermost twelve."""
-    import linecache
-
     entries: list[StackEntry] = []
     while frame is not None and len(entries) < _MOST_ENTRIES:
         code = frame.f_code
         if is_users(code.co_filename):
-            source = linecache.getline(code.co_filename, frame.f_lineno).strip()
-            entries.append(StackEntry(file=code.co_filename, line=frame.f_lineno, function=code.co_name, source=source))
+            entries.append(Location(code.co_filename, frame.f_lineno, code.co_name).entry(lambda file: None))
         frame = frame.f_back
     return entries[::-1]
 
 
 def settings_in(events: Iterable[Any]) -> dict[str, Any]:
     """The compiler's settings, from the first compile that logged them."""
-    logged = ((getattr(event, "metadata", None) or {}).get("compilation_metrics") for event in list(events))
-    return next(filter(None, (_settings_of(metrics) for metrics in logged if isinstance(metrics, dict))), {})
+    for event in list(events):
+        metrics = (getattr(event, "metadata", None) or {}).get("compilation_metrics")
+        if isinstance(metrics, dict) and (found := _settings_of(metrics)):
+            return found
+    return {}
 
 
 def _settings_of(metrics: dict[str, Any]) -> dict[str, Any]:
     """The settings in torch's CompilationMetrics, by name."""
     found: dict[str, Any] = {}
     for name, prefix in (("dynamo_config", "torch._dynamo.config"), ("inductor_config", "torch._inductor.config")):
-        try:
-            values = json.loads(metrics.get(name) or "{}")
-        except (TypeError, ValueError):
-            continue
-        if isinstance(values, dict):
-            found.update({f"{prefix}.{k}": v for k, v in values.items() if _is_setting(v)})
+        with contextlib.suppress(TypeError, ValueError, AttributeError):
+            values = json.loads(metrics.get(name) or "{}").items()
+            found.update({f"{prefix}.{k}": v for k, v in values if _is_setting(v)})
     return found
 
 

@@ -21,7 +21,7 @@ import json
 import os
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -30,8 +30,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from dynascope.compiler.ranks.report import Collective, Rank
-from dynascope.compiler.report import Break, Frame, Graph, Node, Recompile, Report, first_line
-from dynascope.compiler.report.data import Part
+from dynascope.compiler.report import Break, Frame, Graph, Node, Recompile, Report, first_line, printed_sizes
+from dynascope.compiler.report.data import Part, load
 from dynascope.compiler.report.schema import ReportData
 
 #: operations of torch.ops._c10d_functional that start no collective
@@ -41,25 +41,21 @@ _STRINGS = re.compile(r"['\"]([\w:.-]+)['\"]")
 _TYPE = re.compile(r"(?P<name>\w+): *['\"](?P<dtype>\w+)\[(?P<shape>[^\]]*)\]")
 
 
-def collectives(graph: Graph, names: dict[str, tuple[str | None, list[int] | None]] | None = None) -> list[Collective]:
-    """The collectives of one graph, forward then backward.
-
-    `names`: the process groups, as torch's name -> (the program's name, the ranks).
-    """
-    forward = graph.aot_forward if graph.aot_forward and "c10d_functional" in graph.aot_forward else None
-    found = list(_read(forward if forward is not None else graph.code, names or {}, backward=False))
-    return found + list(_read(graph.aot_backward or "", names or {}, backward=True))
+#: process groups: torch's name -> (the name that the program gave it, the ranks)
+GroupNames = dict[str, tuple[str | None, list[int] | None]]
 
 
-def _read(text: str, names: dict[str, tuple[str | None, list[int] | None]], *, backward: bool) -> Iterator[Collective]:
-    if "c10d_functional" not in text:
-        return
-    for line in text.splitlines():
-        found = called(line) if not line.lstrip().startswith("#") else None
-        if found is not None:
-            found.group_name, found.ranks = names.get(found.group or "", (None, None))
-            found.backward = backward
-            yield found
+def collectives(graph: Graph, names: GroupNames | None = None) -> list[Collective]:
+    """The collectives of one graph, forward then backward."""
+    found = []
+    forward = graph.aot_forward or ""
+    for text in (forward if "c10d_functional" in forward else graph.code, graph.aot_backward or ""):
+        for line in text.splitlines() if "c10d_functional" in text else ():
+            if not line.lstrip().startswith("#") and (collective := called(line)) is not None:
+                collective.group_name, collective.ranks = (names or {}).get(collective.group or "", (None, None))
+                collective.backward = text is graph.aot_backward
+                found.append(collective)
+    return found
 
 
 def called(line: str) -> Collective | None:
@@ -74,13 +70,8 @@ def called(line: str) -> Collective | None:
         reduction=strings[0] if len(strings) > 1 else None,
         group=strings[-1] if strings else None,
         dtype=typed["dtype"] if typed else None,
-        shape=_sizes(typed["shape"]) if typed else None,
+        shape=printed_sizes(typed["shape"]) if typed else None,
     )
-
-
-def _sizes(text: str) -> list[int | str]:
-    parts = [p.strip() for p in text.split(",") if p.strip()]
-    return [int(p) if p.lstrip("-").isdigit() else p for p in parts]
 
 
 def describe(collective: Collective) -> str:
@@ -92,8 +83,6 @@ def describe(collective: Collective) -> str:
     return f"{collective.kind}{reduction}{over}{shape}"
 
 
-#: process groups: torch's name -> (the name that the program gave it, the ranks)
-GroupNames = dict[str, tuple[str | None, list[int] | None]]
 #: torch's name of the default process group
 WORLD = "0"
 _PATH = re.compile(r"(?:[A-Za-z]:)?(?:[\\/][\w.+@~<>-]+)+[\\/](?P<name>[\w.+@<>-]+)")
@@ -245,7 +234,7 @@ def structure(report: ReportData, names: GroupNames, *, finished: bool = True) -
         facts = step_facts(step, normal)
         made.steps.append(hash_of(facts))
         constants: list[int] = []
-        facts["ops"] = [[without_integers(op[0], constants), *op[1:]] for op in facts["ops"]]
+        facts["ops"] = [[*op[:-1], without_integers(op[-1], constants)] for op in facts["ops"]]
         made.loose.append(hash_of(facts))
         made.constants.append(constants)
         found = collectives(step.graph) if step.graph else []
@@ -259,20 +248,27 @@ def step_facts(step: Step, normal: Normal) -> dict[str, Any]:
     """The facts of one step that go into its hash."""
     frame, graph = step.frame, step.graph
     return {
-        "function": [basename(frame.file), frame.line, frame.name, frame.kind],
+        "function": function_facts(frame),
         "status": frame.status,
         "recompile": recompile_facts(step.recompile),
         "break": break_facts(step.broken),
         "reason": normal.text((frame.reason or "").partition("\n")[0]) if frame.status in ("skipped", "failed") else "",
         "end": graph.end if graph else None,
         "splits": len(graph.splits) if graph else 0,
-        "ops": [_op(node, normal) for node in graph.nodes] if graph else [],
+        "ops": [[*op_facts(node, normal).values()] for node in graph.nodes] if graph else [],
     }
 
 
-def _op(node: Node, normal: Normal) -> list[Any]:
-    shape, stride, device = sizes(node.shape, normal), sizes(node.stride, normal), normal.device(node.device)
-    return [normal.code(node.code), node.op, node.dtype, shape, stride, device, *filter(None, [node.subclass])]
+def function_facts(frame: Frame) -> list[Any]:
+    return [basename(frame.file), frame.line, frame.name, frame.kind]
+
+
+def op_facts(node: Node, normal: Normal) -> dict[str, Any]:
+    """The facts of an operation; its code comes last."""
+    return {
+        "op": node.op, "dtype": node.dtype, "shape": sizes(node.shape, normal), "stride": sizes(node.stride, normal),
+        "device": normal.device(node.device), "subclass": node.subclass, "code": normal.code(node.code),
+    }  # fmt: skip
 
 
 def break_facts(broken: Break | None) -> list[Any] | None:
@@ -322,6 +318,8 @@ _Made = TypeVar("_Made")
 class RankRecord(Part, kw_only=True, dict=True):
     """What one rank wrote.  Its hashes are read at once, its Report on demand."""
 
+    #: version of the file
+    dynascope_rank: int = VERSION
     rank: Rank
     structure: Structure
     names: GroupNames = {}
@@ -371,7 +369,7 @@ def write(folder: Path, record: RankRecord, report: bytes) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         with new.open("wb") as file:
-            file.write(encoded(head(record)) + report)
+            file.write(encoded(msgspec.to_builtins(record)) + report)
         os.replace(new, path)
     finally:
         new.unlink(missing_ok=True)
@@ -383,24 +381,10 @@ def encoded(data: dict[str, Any]) -> bytes:
     return json.dumps(data, separators=(",", ":")).encode() + b"\n"
 
 
-def head(record: RankRecord) -> dict[str, Any]:
-    """The data of the first line of the file: everything but the Report."""
-    return {"dynascope_rank": VERSION, **msgspec.to_builtins(record)}
-
-
-def from_head(head: Any, report: Callable[[], Report]) -> RankRecord:
-    """The record that the data of a first line describes; raises ValueError if it is damaged or of another version."""
-    try:
-        if head["dynascope_rank"] != VERSION:
-            raise ValueError("written by another version of dynascope")
-        return msgspec.convert(head, RankRecord).reading(report)
-    except (KeyError, TypeError, msgspec.MsgspecError) as error:
-        raise ValueError(f"not the file of a rank, or damaged: {first_line(str(error))}") from None
-
-
 def read(path: Path) -> RankRecord:
     """The record in the file of a rank; its Report is read on demand.  Raises ValueError if its line is damaged."""
-    return _line(path, 0, lambda head: from_head(head, lambda: _line(path, 1, Report.from_dict)))
+    record = _line(path, 0, lambda data: load(RankRecord, data, "file of a rank", "dynascope_rank", VERSION))
+    return record.reading(lambda: _line(path, 1, Report.from_dict))
 
 
 def _line(path: Path, number: int, made: Callable[[Any], _Made]) -> _Made:

@@ -74,6 +74,12 @@ def time_text(value: float) -> str:
     return f"{value * 1e3:.1f} ms" if value < 0.1 else seconds(value)
 
 
+def printed_sizes(text: str) -> list[int | str]:
+    """The sizes in a printed shape or stride: `2, s77` is `[2, "s77"]`."""
+    parts = [p.strip() for p in text.split(",") if p.strip()]
+    return [int(p) if p.lstrip("-").isdigit() else p for p in parts]
+
+
 def input_name(name: str) -> str:
     """The program's name of a graph's input: `layers.1.weight` for `l_self_modules_layers_modules_1_parameters_weight_`."""
     name = re.sub(r"^[lLgG]_(?:self_(?:modules_|parameters_|buffers_)?)?(\w+?)_$", r"\1", name)
