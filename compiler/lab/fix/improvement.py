@@ -41,10 +41,8 @@ def why_no_better(after: Report, before: Report, plan: Plan, earlier: Plan, b: B
 
     `earlier`: the plan without the change.
     """
-    if after.error is not None and before.error is None:
-        return f"{after.error.type}: {_first_line(after.error.message)}"
-    if failure := _failure(after, before):
-        return failure
+    if failed := failure(after, before):
+        return failed
     places = {(other.file, _line_before(other, plan, earlier), other.column): other for other in after.breaks}
     known = {(other.file, other.line, other.column) for other in before.breaks}
     if (b.file, b.line, b.column) in places:
@@ -68,11 +66,13 @@ def why_no_better(after: Report, before: Report, plan: Plan, earlier: Plan, b: B
     return None
 
 
-def _failure(after: Report, before: Report) -> str:
-    """What the compiler fails with in `after`, in more frames than before; "" if it does not.
+def failure(after: Report, before: Report) -> str:
+    """What the run, or the compiler in more frames than before, fails with in `after`; "" if neither does.
 
     A trial runs a frame eagerly for which a mark cannot hold; the user's torch.compile would raise the exception.
     """
+    if after.error is not None and before.error is None:
+        return f"{after.error.type}: {_first_line(after.error.message)}"
     failed, known = (
         [f.reason or "reason unknown" for f in r.frames if f.status == "failed" or (f.reason or "").startswith(_VIOLATED)]
         for r in (after, before)
@@ -132,10 +132,8 @@ def appeared(after: Report, plan: Plan, before: Report, earlier: Plan) -> str:
 
 def why_recompiles_stay(after: Report, before: Report) -> str | None:
     """Why a change for a recompile does no better; None if it does."""
-    if after.error is not None and before.error is None:
-        return f"{after.error.type}: {_first_line(after.error.message)}"
-    if failure := _failure(after, before):
-        return failure
+    if failed := failure(after, before):
+        return failed
     if after.summary.recompiles >= before.summary.recompiles:
         return "there are not fewer recompiles"
     if len(after.breaks) > len(before.breaks) or eager_frames(after) > eager_frames(before):
