@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import itertools
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -30,7 +31,7 @@ from dynascope.compiler.lab.fix.difference import (
     without_zero_gradients,
 )
 from dynascope.compiler.lab.fix.plan import Plan
-from dynascope.compiler.lab.fix.text_edits import edits_between
+from dynascope.compiler.lab.fix.text_edits import edits_between, parsed
 from dynascope.compiler.lab.fix.trial import TookTooLong, Trials
 from dynascope.compiler.lab.fix.variations import Variation, recorded, tested_variations, variations
 from dynascope.compiler.lab.recorded_call import RecordedCall
@@ -100,7 +101,7 @@ class _Case:
     """A call to be compared, with a variation of its inputs."""
 
     call: RecordedCall
-    variation: Variation
+    variation: Variation = field(default_factory=recorded)
     #: what to compare with: a run in eager mode or, if not `is_eager`, one of the compiled original
     expected: Observation = field(default_factory=Observation)
     #: to which side each condition is forced, and how a refusal's sentence begins because of that
@@ -111,6 +112,16 @@ class _Case:
     @property
     def key(self) -> tuple[int, str, str]:
         return (id(self.call), self.variation.name, self.where)
+
+    @property
+    def is_recorded(self) -> bool:
+        return self.variation.name == recorded().name
+
+    @property
+    def says_nothing(self) -> bool:
+        """Whether there is nothing to compare with: the eager program refuses these inputs, or does not end in time."""
+        error = self.expected.error
+        return isinstance(error, TookTooLong) or (self.variation.may_fail and error is not None)
 
 
 @dataclass
@@ -123,16 +134,17 @@ class _Comparison:
     verification: Verification = field(default_factory=Verification)
     #: the keys of the cases, and the forced conditions, that the compiled program has passed
     passed: set[object] = field(default_factory=set)
+    #: the program before the changes, and the sides to which conditions are forced in both
+    original: Plan = field(default_factory=Plan)
+    sides: _Sides = field(default_factory=lambda: _Sides(0))
 
     def check(self, actual: Observation, case: _Case, where: str = "", in_float64: InFloat64 = lambda case: None) -> None:
         """Raises Refused if a run differs from what is expected; differences that are allowed become remarks."""
-        expected, variation = case.expected, case.variation
+        expected, variation, verification = case.expected, case.variation, self.verification
         if variation.gradients:
             kept = without_zero_gradients(actual, expected)
-            if kept is not actual:
-                self.verification.zero_gradients = True
+            verification.zero_gradients = verification.zero_gradients or kept is not actual
             actual = kept
-        made = variation.name != recorded().name or bool(case.sides)
 
         def is_own(what: str, index: int) -> bool:
             if (runs := in_float64(case)) is None:
@@ -141,11 +153,11 @@ class _Comparison:
             exact, moved = (run.exact.get((what, index)) for run in runs)
             errors = own_rounding(one, other, exact, moved, expected.rounding(what, name))
             if errors is not None:
-                self.verification.rounding = max((name, *errors), self.verification.rounding or ("", 0, 0), key=lambda r: r[1])
+                verification.rounding = max((name, *errors), verification.rounding or ("", 0, 0), key=lambda r: r[1])
             return errors is not None
 
-        found = differences(actual, expected, made=made, is_own=is_own)
-        place, conditions = f"{where or case.where}with {variation.name}", self.verification.conditions
+        found = differences(actual, expected, made=bool(case.sides) or not case.is_recorded, is_own=is_own)
+        place, conditions = f"{where or case.where}with {variation.name}", verification.conditions
         is_backward = variation.gradients and (actual.error is not None or actual.backward_fails)
         if loses_changes(actual, expected):
             conditions.setdefault("changes", LOST_CHANGES)
@@ -155,7 +167,7 @@ class _Comparison:
         elif variation.remark:
             conditions.setdefault(variation.remark, variation.remark)
         elif found.is_condition:
-            self.verification.under(place, found)
+            verification.under(place, found)
         elif is_backward and not self.gradients:
             conditions.setdefault("gradients", f"{NO_GRADIENTS} ({place}: {found.text.rstrip(':')})")
         else:
@@ -167,10 +179,10 @@ class Verifier:
 
     def __init__(self, trials: Trials, tick: Tick = lambda: None) -> None:
         self._trials, self._tick_of_search = trials, tick
-        #: when the verification that is running has to end, what it has passed, and what it must pass before it ends
-        self._until, self._passed, self._needed = math.inf, set[object](), set[object]()
+        #: when the verification that is running has to end, once it has passed the recorded inputs
+        self._until, self._passed = math.inf, set[object]()
+        self._recorded: set[object] = {_Case(call).key for call in trials.calls}
         self._comparisons: list[_Comparison] = []
-        self._variations: dict[tuple[int, str], list[Variation]] = {}
         self._expected: dict[tuple[int, str], Observation] = {}
         self._float64: dict[tuple[int, str, str], tuple[Observation, Observation]] = {}
         #: (key of a case, backend, texts) where the compiled original agrees with eager
@@ -178,22 +190,22 @@ class Verifier:
 
     def _tick(self) -> None:
         self._tick_of_search()
-        if time.perf_counter() > self._until and self._needed <= self._passed:
+        if time.perf_counter() > self._until and self._recorded <= self._passed:
             raise OutOfTime
 
-    def _eager(self, call: RecordedCall, variation: Variation) -> Observation:
-        """What the eager program does with this variation of a call."""
-        key = (id(call), variation.name)
+    def _with_eager(self, case: _Case) -> _Case:
+        """The case with what the eager program does in it."""
+        key = (id(case.call), case.variation.name)
         if key not in self._expected:
             with self._trials.eagerly() as run:
-                self._expected[key] = self._ended(run, call, variation)
-        return self._expected[key]
+                self._expected[key] = self._ended(run, case)
+        return replace(case, expected=self._expected[key])
 
-    def _ended(self, run: Run, call: RecordedCall, variation: Variation) -> Observation:
+    def _ended(self, run: Run, case: _Case) -> Observation:
         """Run a call in eager mode; if it takes too long, TookTooLong counts as an exception of the program."""
         self._tick()
         try:
-            return run(call, variation)
+            return run(case.call, case.variation)
         except TookTooLong as error:
             self._tick()
             return Observation(error=error)
@@ -205,12 +217,12 @@ class Verifier:
         """
         comparison = _Comparison(plan)
         for call, actual in zip(self._trials.calls, observed, strict=True):
-            case = _Case(call, recorded(), self._eager(call, recorded()))
+            case = self._with_eager(_Case(call))
             try:
                 comparison.check(actual, case)
             except Refused as refusal:
                 with contextlib.suppress(Refused):
-                    [case] = self._unchanged([case], Plan(), backend, comparison, refusal)
+                    [case] = self._unchanged([case], backend, comparison, refusal)
                 comparison.check(actual, case, in_float64=self._in_float64)
         return comparison.verification
 
@@ -224,36 +236,30 @@ class Verifier:
         runs = self._float64[case.key]
         return None if any(run.error or run.limits or run.decided for run in runs) else runs
 
-    def _unchanged(
-        self,
-        cases: list[_Case],
-        original: Plan,
-        backend: Any,
-        comparison: _Comparison,
-        refusal: Refused,
-        sides: _Sides | None = None,
-    ) -> list[_Case]:
+    def _observed(self, run: Run, case: _Case, sides: _Sides) -> Observation:
+        self._tick()
+        sides.force(case.sides)
+        return run(case.call, case.variation)
+
+    def _unchanged(self, cases: list[_Case], backend: Any, comparison: _Comparison, refusal: Refused) -> list[_Case]:
         """The cases, to be compared with the compiled original where it, too, differs from eager.
 
         Raises the refusal, that of the first case, if the compiled original agrees with eager in that case.
         """
+        original, sides, changed = comparison.original, comparison.sides, list[_Case]()
         first = (cases[0].key, str(backend), repr(sorted(original.texts.items())))
         if first in self._agrees:
             raise refusal
-        changed = list[_Case]()
-        with self._trials.compiled(original, backend, sides.helpers if sides is not None else None) as run:
+        with self._trials.compiled(original, backend, sides.helpers) as run:
             for case in cases:
-                self._tick()
-                if sides is not None:
-                    sides.force(case.sides)
-                actual = run(case.call, case.variation)
-                text = None if actual.error or case.expected.error else differences(actual, case.expected)
-                if text is None and not changed:
+                actual = self._observed(run, case, sides)
+                found = None if actual.error or case.expected.error else differences(actual, case.expected)
+                if found is not None:
+                    comparison.verification.differs = comparison.verification.differs or found.text
+                elif not changed:
                     self._agrees.add(first)
                     raise refusal
-                if text is not None:
-                    comparison.verification.differs = comparison.verification.differs or text.text
-                changed.append(case if text is None else replace(case, expected=actual, is_eager=False))
+                changed.append(case if found is None else replace(case, expected=actual, is_eager=False))
         return changed
 
     def verify(self, plan: Plan, *, seconds: float = math.inf) -> Verification:
@@ -266,109 +272,90 @@ class Verifier:
         self._until, forcings = time.perf_counter() + seconds, _forcings(plan)
         comparison = next((known for known in self._comparisons if known.plan == plan), None)
         if comparison is None:
-            gradients = any(self._eager(call, recorded()).parts.get("gradients") for call in self._trials.calls)
+            gradients = any(self._with_eager(_Case(call)).expected.parts.get("gradients") for call in self._trials.calls)
             comparison = _Comparison(plan, gradients)
             self._comparisons.append(comparison)
-        every = [(call, variation) for call in self._trials.calls for variation in self._of(call, plan)]
-        every.sort(key=lambda one: (one[1].name != recorded().name, one[1].recompiles))  # what needs another compile is last
-        self._passed, self._needed = comparison.passed, {_Case(call, recorded()).key for call in self._trials.calls}
-        verification = comparison.verification
-        verification.conditions[UNTRIED] = _untried(every, forcings, comparison)  # should it end from outside
+        every = [_Case(call, v) for call in self._trials.calls for v in (*self._variations[id(call)], *_tested(plan, call))]
+        every.sort(key=lambda case: (not case.is_recorded, case.variation.recompiles))  # what needs another compile is last
+        verification, self._passed = comparison.verification, comparison.passed
         try:
-            self._compare(every, forcings, comparison)
-            del verification.conditions[UNTRIED]
+            self._compare([case for case in every if case.key not in self._passed], forcings, comparison)
         except (OutOfTime, TookTooLong):
-            if not self._needed <= comparison.passed:
+            if not self._recorded <= self._passed:
                 raise
-            verification.conditions[UNTRIED] = _untried(every, forcings, comparison)
-        finally:
+        finally:  # also if it is ended from outside
             self._until = math.inf
+            verification.conditions.pop(UNTRIED, None)
+            names = [f"with {case.variation.name}" for case in every if case.key not in self._passed]
+            names += [f"with `{test.before}` forced" for tests in forcings for test in tests if tests not in self._passed]
+            if names:
+                untried = f"{UNTRIED} {listed(list(dict.fromkeys(names)), 3)}"
+                verification.conditions = {UNTRIED: untried, **verification.conditions}
         return verification
 
-    def _compare(
-        self, every: list[tuple[RecordedCall, Variation]], forcings: list[tuple[Condition, ...]], comparison: _Comparison
-    ) -> None:
-        plan, verification = comparison.plan, comparison.verification
-        every = [(call, variation) for call, variation in every if _Case(call, variation).key not in comparison.passed]
+    @functools.cached_property
+    def _variations(self) -> dict[int, list[Variation]]:
+        """The variations of each call, also the recorded one."""
+        found = {}
+        for call in self._trials.calls:
+            with call.replaying(numbers=True) as prepare:
+                holder = call.target if call.namespace is None else None
+                found[id(call)] = [recorded(), *variations(holder, *call.given(*prepare()))]
+        return found
+
+    def _compare(self, every: list[_Case], forcings: list[tuple[Condition, ...]], comparison: _Comparison) -> None:
+        plan, verification, passed = comparison.plan, comparison.verification, comparison.passed
         while every:
             self._tick()
-            cases, every = self._chunk(every, comparison)
+            # as many cases as eager mode runs in a quarter of the time that is left
+            started, cases = time.perf_counter(), list[_Case]()
+            longest = (self._until - started) / 4
+            while every and (every[0].is_recorded or time.perf_counter() - started <= longest):
+                case = self._with_eager(every.pop(0))
+                if case.says_nothing:
+                    passed.add(case.key)
+                else:
+                    cases.append(case)
             if any("custom_op" in text for text in plan.texts.values()):
                 self._check_fakes(comparison, cases)
-            self._run_cases(cases, plan, Plan(), comparison)
+            self._run_cases(cases, comparison)
             if plan.texts:  # `torch.while_loop`, for one, may raise there
                 uncompiled, keys = list[Observation](), {case.key for case in cases}
-                comparison.passed -= keys
+                passed -= keys
                 with self._trials.uncompiled(plan) as run:
-                    for case in cases:
-                        self._tick()
-                        uncompiled.append(run(case.call, case.variation))
+                    uncompiled += [self._observed(run, case, comparison.sides) for case in cases]
                 for case, actual in zip(cases, uncompiled, strict=True):
                     comparison.check(actual, case, "without torch.compile, ", self._in_float64)
-                comparison.passed |= keys
-            verification.variations += sum(not c.variation.remark and c.variation.name != recorded().name for c in cases)
-        for tests in (tests for tests in forcings if tests not in comparison.passed):
+                passed |= keys
+            verification.variations += sum(not case.variation.remark and not case.is_recorded for case in cases)
+        for tests in (tests for tests in forcings if tests not in passed):
             forced = self._force(tests, comparison)
             verification.forced, verification.variations = verification.forced + forced, verification.variations + forced
-            comparison.passed.add(tests)
+            passed.add(tests)
 
-    def _chunk(
-        self, every: list[tuple[RecordedCall, Variation]], comparison: _Comparison
-    ) -> tuple[list[_Case], list[tuple[RecordedCall, Variation]]]:
-        """Cases with what eager does, as many as a quarter of the time that is left allows; and what is left of `every`."""
-        started, cases = time.perf_counter(), list[_Case]()
-        longest = (self._until - started) / 4
-        for number, (call, variation) in enumerate(every):
-            if time.perf_counter() - started > longest and variation.name != recorded().name:
-                return cases, every[number:]
-            case = _Case(call, variation, self._eager(call, variation))
-            if _says_nothing(case):
-                comparison.passed.add(case.key)
-            else:
-                cases.append(case)
-        return cases, []
-
-    def _of(self, call: RecordedCall, plan: Plan | None = None) -> list[Variation]:
-        """The variations of a call; with a plan, also those for the conditions in the files that it edits."""
-        key = (id(call), "" if plan is None else repr(sorted(plan.texts.items())))
-        if key not in self._variations:
-            with call.replaying(numbers=True) as prepare:
-                given, holder = call.given(*prepare()), call.target if call.namespace is None else None
-                if plan is None:
-                    self._variations[key] = [recorded(), *variations(holder, *given)]
-                else:
-                    self._variations[key] = tested_variations(plan, call, *given)
-        return self._variations[key] if plan is None else [*self._of(call), *self._variations[key]]
-
-    def _run_cases(
-        self, cases: list[_Case], plan: Plan, original: Plan, comparison: _Comparison, sides: _Sides | None = None
-    ) -> None:
+    def _run_cases(self, cases: list[_Case], comparison: _Comparison) -> None:
         """Compare the compiled program in these cases; raises Refused if one differs."""
         while cases:
-            refused: tuple[int, Observation, Refused] | None = None
-            with self._trials.compiled(plan, THOROUGH, sides.helpers if sides is not None else None) as run:
+            refused: tuple[Observation, Refused] | None = None
+            with self._trials.compiled(comparison.plan, THOROUGH, comparison.sides.helpers) as run:
                 for number, case in enumerate(cases):
-                    self._tick()
-                    if sides is not None:
-                        sides.force(case.sides)
-                    actual = run(case.call, case.variation)
+                    actual = self._observed(run, case, comparison.sides)
                     try:
                         comparison.check(actual, case)
                     except Refused as refusal:
-                        refused = number, actual, refusal
+                        refused, cases = (actual, refusal), cases[number:]
                         break
                     comparison.passed.add(case.key)
             if refused is None:
                 return
-            number, actual, reason = refused
-            if not cases[number].is_eager:
+            actual, reason = refused
+            if not cases[0].is_eager:
                 raise reason
             try:
-                cases = self._unchanged(cases[number:], original, THOROUGH, comparison, reason, sides)
+                cases = self._unchanged(cases, THOROUGH, comparison, reason)
             except Refused:
-                comparison.check(actual, cases[number], in_float64=self._in_float64)
-                comparison.passed.add(cases[number].key)
-                cases = cases[number + 1 :]
+                comparison.check(actual, cases[0], in_float64=self._in_float64)
+                comparison.passed.add(cases.pop(0).key)
 
     def _check_fakes(self, comparison: _Comparison, cases: list[_Case]) -> None:
         """Compare what custom operators return with what their fake implementations promise.
@@ -378,9 +365,8 @@ class Verifier:
         static = replace(comparison.plan, settings={**comparison.plan.settings, "dynamic": False})
         with self._trials.compiled(static, _checking_backend) as run:
             for case in cases:
-                if case.variation.recompiles or case.variation.name == recorded().name:
-                    self._tick()
-                    comparison.check(run(case.call, case.variation), case)
+                if case.variation.recompiles or case.is_recorded:
+                    comparison.check(self._observed(run, case, comparison.sides), case)
 
     def _force(self, tests: tuple[Condition, ...], comparison: _Comparison) -> int:
         """Compare on all combinations of the sides of these one or two conditions; returns the number of cases."""
@@ -390,28 +376,23 @@ class Verifier:
         (original, changed), forced, cases = pair, _Sides(len(tests)), list[_Case]()
         with self._trials.eagerly(original, forced.helpers) as run:
             # without other sizes and numbers; gradients come last for each call
-            for call, variation in ((c, v) for c in self._trials.calls for v in self._of(c) if v.gradients or not v.recompiles):
-                for sides in itertools.product((True, False), repeat=len(tests)):
-                    forced.force(sides)
-                    where = " and ".join(f"`{t.before}` is {side}" for t, side in zip(tests, sides, strict=True))
-                    case = _Case(call, variation, self._ended(run, call, variation), sides, f"where {where}, ")
-                    cases += [] if _says_nothing(case) else [case]
-        self._run_cases(cases, changed, original, comparison, forced)
+            calls = ((c, v) for c in self._trials.calls for v in self._variations[id(c)] if v.gradients or not v.recompiles)
+            for (call, variation), sides in itertools.product(calls, list(itertools.product((True, False), repeat=len(tests)))):
+                forced.force(sides)
+                where = " and ".join(f"`{t.before}` is {side}" for t, side in zip(tests, sides, strict=True))
+                case = _Case(call, variation, sides=sides, where=f"where {where}, ")
+                cases.append(replace(case, expected=self._ended(run, case)))
+        cases = [case for case in cases if not case.says_nothing]
+        self._run_cases(cases, replace(comparison, plan=changed, original=original, sides=forced))
         return len(cases)
 
 
-def _untried(
-    every: list[tuple[RecordedCall, Variation]], forcings: list[tuple[Condition, ...]], comparison: _Comparison
-) -> str:
-    names = [f"with {v.name}" for call, v in every if _Case(call, v).key not in comparison.passed]
-    names += [f"with `{test.before}` forced" for tests in forcings for test in tests if tests not in comparison.passed]
-    return f"{UNTRIED} {listed(list(dict.fromkeys(names)), 3)}"
-
-
-def _says_nothing(case: _Case) -> bool:
-    """Whether there is nothing to compare with: the eager program refuses these inputs, or does not end in time."""
-    error = case.expected.error
-    return isinstance(error, TookTooLong) or (case.variation.may_fail and error is not None)
+def _tested(plan: Plan, call: RecordedCall) -> list[Variation]:
+    """The variations of a call for the conditions in the files that a plan edits."""
+    if not plan.texts:
+        return []
+    with call.replaying(numbers=True) as prepare:
+        return tested_variations(plan, call, *call.given(*prepare()))
 
 
 # -- conditions ----------------------------------------------------------------------------------------------------------
@@ -435,21 +416,25 @@ def _forcings(plan: Plan) -> list[tuple[Condition, ...]]:
 def _forced_pair(plan: Plan, tests: tuple[Condition, ...]) -> tuple[Plan, Plan] | None:
     """Plans for the original and the changed program with the conditions forced; None unless both texts of a file have them."""
     for file, text in plan.texts.items():
-        before, after = _changed_lines(file, plan.originals[file], text), _changed_lines(file, text, plan.originals[file])
-        original = _with_forced(plan.originals[file], [(t.before, t.before != t.after) for t in tests], before)
-        changed = _with_forced(text, [(t.after, t.before != t.after) for t in tests], after)
-        if original is not None and changed is not None:
-            return Plan({file: original}, {}, {file: plan.originals[file]}), plan.with_texts({file: changed})
+        forced = list[str | None]()
+        for which, (now, other) in enumerate([(plan.originals[file], text), (text, plan.originals[file])]):
+            changed = _changed_lines(file, now, other)
+            made: str | None = now
+            for number, test in enumerate(tests):
+                is_rewritten = test.before != test.after
+                made = made and _with_forced(made, test[which], changed, is_rewritten, _HELPER.format(number))
+            forced.append(made)
+        original, new = forced
+        if original is not None and new is not None:
+            return Plan({file: original}, {}, {file: plan.originals[file]}), plan.with_texts({file: new})
     return None
 
 
 def _is_loop(plan: Plan, test: Condition) -> bool:
     """Whether this is the condition of a `while` in changed lines, or part of one."""
-    wanted = ast.dump(ast.parse(test.before, mode="eval").body)
     for file, original in plan.originals.items():
         changed = _changed_lines(file, original, plan.texts.get(file, original))
-        asked = [t for t in _while_conditions(ast.parse(original)) if _overlaps(t, changed)]
-        if any(ast.dump(part) == wanted for t in asked for part in ast.walk(t)):
+        if any(_overlaps(loop, changed) and _same(loop, test.before) for loop in _while_conditions(ast.parse(original))):
             return True
     return False
 
@@ -489,47 +474,36 @@ def _helper(flag: Any, values: list[bool], number: int) -> Callable[[Any], Any]:
     return force
 
 
-def _with_forced(text: str, conditions: Sequence[tuple[str, bool]], changed: list[tuple[int, int]]) -> str | None:
-    """The text with conditions forced in the top-level statements that contain changed lines, or in these lines alone.
+def _with_forced(text: str, condition: str, changed: list[tuple[int, int]], is_rewritten: bool, helper: str) -> str | None:
+    """The text with a condition forced in the top-level statements that contain changed lines, or in these lines alone.
 
     Args:
         text: the original or the edited text.
-        conditions: the text of each, and whether the edits rewrite it.
+        condition: the text of the condition.
         changed: the first and the last line of each change, counted from 1.
+        is_rewritten: whether the edits rewrite the condition.
+        helper: the name of the function that forces it.
 
     Returns:
-        None if a condition does not occur there outside of `while` conditions (a forced loop might not end) or occurs in a
+        None if the condition does not occur there outside of `while` conditions (a forced loop might not end) or occurs in a
         changed one, or if the text cannot be parsed.
     """
-    made: str | None = text
-    for number, (condition, is_rewritten) in enumerate(conditions):
-        made = None if made is None else _with_one_forced(made, condition, changed, is_rewritten, _HELPER.format(number))
-    return made
-
-
-def _with_one_forced(text: str, condition: str, changed: list[tuple[int, int]], is_rewritten: bool, helper: str) -> str | None:
-    """`_with_forced` for one condition."""
-    try:
-        tree, wanted = ast.parse(text), ast.dump(ast.parse(condition.strip(), mode="eval").body)
-    except (SyntaxError, ValueError):
+    tree = parsed(text)
+    if tree is None:
         return None
     touched = [(n.lineno, n.end_lineno or n.lineno) for n in tree.body if _overlaps(n, changed)]
-    spans = changed if is_rewritten else touched
-    tests = _while_conditions(tree)
-    in_loops = {id(part) for test in tests for part in ast.walk(test)}
-    edited = {id(part) for test in tests if _overlaps(test, changed) for part in ast.walk(test)}
-    found = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.expr)
-        and _overlaps(node, spans)
-        and not isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del))
-        and ast.dump(node) == wanted
-    ]
-    forced = [node for node in found if id(node) not in in_loops]
-    if not forced or any(id(node) in edited for node in found):
+    found = [node for node in _same(tree, condition) if _overlaps(node, changed if is_rewritten else touched)]
+    in_loops = {node: loop for loop in _while_conditions(tree) for node in _same(loop, condition) if node in found}
+    forced = [node for node in found if node not in in_loops]
+    if not forced or any(_overlaps(loop, changed) for loop in in_loops.values()):
         return None
     return _wrapped(text, forced, helper)
+
+
+def _same(tree: ast.AST, condition: str) -> list[ast.expr]:
+    """The expressions in a tree that are the same as a condition."""
+    wanted = ast.parse(f"({condition}\n)", mode="eval").body
+    return [node for node in ast.walk(tree) if type(node) is type(wanted) and ast.dump(node) == ast.dump(wanted)]
 
 
 def _overlaps(node: ast.stmt | ast.expr, spans: list[tuple[int, int]]) -> bool:
@@ -582,19 +556,20 @@ def _checking_backend(graph: Any, inputs: list[Any]) -> Callable[..., Any]:
 
 def _fake_difference(real: Any, fake: Any) -> str | None:
     if isinstance(real, (list, tuple)) and isinstance(fake, (list, tuple)):
-        if len(real) != len(fake):
-            return f"returned {len(real)} values, but its fake implementation says {len(fake)}"
-        return next(filter(None, map(_fake_difference, real, fake)), None)
-    if not isinstance(real, torch.Tensor) or not isinstance(fake, torch.Tensor):
+        if len(real) == len(fake):
+            return next(filter(None, map(_fake_difference, real, fake)), None)
+        found: list[tuple[bool, str, Any]] = [(True, f"{len(real)} values", len(fake))]
+    elif isinstance(real, torch.Tensor) and isinstance(fake, torch.Tensor):
+        # sizes that the fake implementation leaves open are no ints; the stride of a dimension of one element is arbitrary
+        shapes = [isinstance(other, int) and one != other for one, other in zip(real.shape, fake.shape, strict=False)]
+        sizes, strides = real.shape, zip(real.stride(), fake.stride(), strict=False)
+        laid_out = [isinstance(b, int) and n > 1 and a != b for n, (a, b) in zip(sizes, strides, strict=False)]
+        found = [
+            (real.dtype != fake.dtype, f"{real.dtype}", fake.dtype),
+            (len(real.shape) != len(fake.shape), f"{len(real.shape)} dimensions", len(fake.shape)),
+            (any(shapes), f"shape {tuple(real.shape)}", tuple(fake.shape)),
+            (any(laid_out) and real.numel() > 0, f"strides {real.stride()}", tuple(fake.stride())),
+        ]
+    else:
         return None
-    if real.dtype != fake.dtype:
-        return f"returned {real.dtype}, but its fake implementation says {fake.dtype}"
-    if len(real.shape) != len(fake.shape):
-        return f"returned {len(real.shape)} dimensions, but its fake implementation says {len(fake.shape)}"
-    for one, other in zip(real.shape, fake.shape, strict=True):
-        if isinstance(other, int) and one != other:
-            return f"returned shape {tuple(real.shape)}, but its fake implementation says {tuple(fake.shape)}"
-    for size, one, other in zip(real.shape, real.stride(), fake.stride(), strict=True):
-        if isinstance(other, int) and size > 1 and real.numel() and one != other:
-            return f"returned strides {real.stride()}, but its fake implementation says {tuple(fake.stride())}"
-    return None
+    return next((f"returned {one}, but its fake implementation says {other}" for differs, one, other in found if differs), None)
