@@ -41,8 +41,8 @@ class Float64:
 
     def of(self, value: Any) -> Any:
         """The counterpart of a tensor or number of floating point: a view that later operations may change; None for others."""
-        if isinstance(value, (float, complex)):
-            return self._numbers.get(value) if isinstance(value, float) else None
+        if isinstance(value, float):
+            return self._numbers.get(value)
         if not isinstance(value, torch.Tensor) or not _is_followed(value):
             return None
         elements = self._elements(value)

@@ -156,30 +156,24 @@ def sentence(found: Numbers) -> str:
         key=lambda part: max(share_of(part.eager), share_of(part.compiled)),
         default=found.parts[0],
     )
-    mine, other = size_text(worst.eager, worst.elements), size_text(worst.compiled, worst.elements)
+    name, mine, other = worst.name, size_text(worst.eager, worst.elements), size_text(worst.compiled, worst.elements)
+    by = "" if worst.noise is None else f"by {size_text(worst.noise, worst.elements)}"
+    moving = f"moving the inputs by one unit in the last place of {found.precision} changes"
     if found.verdict == "rounding":
-        words = f"both are right to rounding: {worst.name} is off by {mine} in eager and {other} compiled"
-        if worst.noise is not None:
-            by = size_text(worst.noise, worst.elements)
-            words += f"; moving the inputs by one unit in the last place of {found.precision} changes it by {by}"
-    elif found.verdict == "both" and worst.noise is not None and not min(share_of(worst.eager), share_of(worst.compiled)):
-        by = size_text(worst.noise, worst.elements)
-        words = (
-            f"the computation loses its digits, compiled or not: moving the inputs by one unit in the last place of "
-            f"{found.precision} changes {worst.name} by {by}; it is off by {mine} in eager and by {other} compiled"
-        )
-    elif found.verdict == "both":
-        medians = [factor(error.median) for error in (worst.eager, worst.compiled)]
-        words = (
-            f"neither is right, and compiling did not break it: {worst.name} is wrong by {medians[0]} in eager and by "
-            f"{medians[1]} compiled (medians)"
-        )
+        words = f"both are right to rounding: {name} is off by {mine} in eager and {other} compiled"
+        words += f"; {moving} it {by}" if by else ""
+    elif found.verdict == "compiled":
+        words = f"compiled is wrong and eager is right: {name} is off by {other} (eager: {mine})"
+    elif found.verdict == "eager":
+        words = f"eager is wrong and compiled is right: {name} is off by {mine} (compiled: {other})"
+    elif by and not min(share_of(worst.eager), share_of(worst.compiled)):
+        words = f"the computation loses its digits, compiled or not: {moving} {name} {by}; it is off by {mine} in eager"
+        words += f" and by {other} compiled"
+    else:
+        words = f"neither is right, and compiling did not break it: {name} is wrong by {factor(worst.eager.median)} in eager"
+        words += f" and by {factor(worst.compiled.median)} compiled (medians)"
         if worst.eager.nan or worst.compiled.nan:
             words += f"; {worst.eager.nan:,} and {worst.compiled.nan:,} of {worst.elements:,} elements are NaN"
-    elif found.verdict == "compiled":
-        words = f"compiled is wrong and eager is right: {worst.name} is off by {other} (eager: {mine})"
-    else:
-        words = f"eager is wrong and compiled is right: {worst.name} is off by {mine} (compiled: {other})"
     return f"Against float64, {words}"
 
 

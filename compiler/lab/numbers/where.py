@@ -67,19 +67,15 @@ class _Search:
     def locate(self) -> None:
         """Set the graph, and `origin` or `origin_unknown`."""
         found = self.found
-        graph = first_wrong(self.call, self.trials, lambda graph: self._is_wrong(graph, self.compile))
+        graph = first_wrong(self.call, self.trials, self._is_wrong)
         if isinstance(graph, str):
             found.origin_unknown = graph
             return
         with self.trials.anew():
             found.origin = self._first(graph, "value") or self._first(graph, "gradient")
-            if found.origin is not None:
-                found.origin.graph, found.origin.run, found.origin.runs = graph.number, graph.run, graph.runs
-                found.origin.parameter = self._first_parameter(graph) if found.origin.is_backward else ""
-                found.origin.cell = self.cells(found.origin.file) if self.cells is not None and found.origin.file else None
-            elif self._is_wrong(graph, self.compile):
+            if found.origin is None and self._is_wrong(graph):
                 found.origin_unknown = f"the result of graph {graph.number} is wrong, but not if all its values are returned"
-            else:
+            elif found.origin is None:
                 found.origin_unknown = "each graph is right with the inputs that it gets in eager mode"
                 return
         self.graph = graph
@@ -100,8 +96,11 @@ class _Search:
             if found.origin is not None and not found.origin.is_backward:
                 found.remedies += cause.formulas_that_help(graph, found.origin.node, self.compile)
 
-    def _is_wrong(self, graph: CapturedGraph, compile: Compile) -> bool:
-        return any(measured.is_wrong(self.found.verdict, self.unit) for measured in graph.measure(compile))
+    def _is_wrong(self, graph: CapturedGraph, compile: Compile | None = None) -> bool:
+        return bool(self._wrong(graph.measure(compile or self.compile)))
+
+    def _wrong(self, measured: list[Measured]) -> list[int]:
+        return [number for number, m in enumerate(measured) if m.is_wrong(self.found.verdict, self.unit)]
 
     def _first(self, graph: CapturedGraph, asked: Asked) -> NumbersOrigin | None:
         """The first wrong node, in the order of the computation."""
@@ -112,52 +111,48 @@ class _Search:
             step = max(1, math.ceil(len(left) / MOST_NODES), math.ceil(size / MOST_ELEMENTS))
             chosen = left[step - 1 :: step]
             measured = graph.measure(self.compile, chosen, asked)
-            wrong = self._wrong(measured)
-            if wrong is None:
+            if not (wrong := self._wrong(measured)):
                 return None
             if step == 1:
-                node, before = chosen[wrong], chosen[:wrong]
+                before = chosen[: wrong[0]]
                 if asked == "value" and any(map(changes_in_place, before)):
-                    again = graph.measure(self.compile, before, "later", node)
-                    changed = self._wrong(again)
-                    if changed is not None:  # it was right when it was made
-                        return _origin(graph, before, again, changed, "later")
-                return _origin(graph, chosen, measured, wrong, asked)
-            left = left[wrong * step : (wrong + 1) * step]
+                    again = graph.measure(self.compile, before, "later", chosen[wrong[0]])
+                    if changed := self._wrong(again):  # it was right when it was made
+                        return self._origin(graph, before, again, changed[0], "later")
+                return self._origin(graph, chosen, measured, wrong[0], asked)
+            left = left[wrong[0] * step : (wrong[0] + 1) * step]
         return None
 
     def _first_parameter(self, graph: CapturedGraph) -> str:
         """The input that gets a wrong gradient, and is used last: the backward comes to it first."""
-        nodes = list(graph.module.graph.nodes)
-        gradients = zip(graph.leaves[::-1], graph.measure(self.compile)[::-1], strict=False)  # they come last
-        wrong = [node for node, measured in gradients if measured.is_wrong(self.found.verdict, self.unit)]
-        first = max(wrong[::-1], key=lambda node: max(map(nodes.index, node.users), default=-1), default=None)
+        nodes, leaves, measured = list(graph.module.graph.nodes), graph.leaves, graph.measure(self.compile)
+        wrong = [leaves[number] for number in self._wrong(measured[len(measured) - len(leaves) :])]  # gradients come last
+        first = max(wrong, key=lambda node: max(map(nodes.index, node.users), default=-1), default=None)
         return "" if first is None else input_name(first.name)
 
-    def _wrong(self, measured: list[Measured]) -> int | None:
-        return next((i for i, m in enumerate(measured) if m.is_wrong(self.found.verdict, self.unit)), None)
-
-
-def _origin(graph: CapturedGraph, nodes: Sequence[Any], measured: list[Measured], wrong: int, asked: Asked) -> NumbersOrigin:
-    known = {node.name: node for node in graph_nodes(graph.module.graph)}
-    values = {node.name: m for node, m in zip(nodes, measured, strict=True) if all(value is not None for value in m)}
-    errors = {name: (error_of(m.compiled, m.exact), error_of(m.eager, m.exact)) for name, m in values.items()}
-    sizes = {name: largest(m.exact) for name, m in values.items()}
-    node = nodes[wrong]
-    is_backward = asked == "gradient"  # a gradient comes out of the derivative of a user
-    culprit = known[next(iter(node.users)).name if is_backward else node.name]
-    inputs = [sizes[n.name] for n in node.all_input_nodes if n.name in sizes]
-    path = [
-        NodeNumbers(node=name, file=known[name].file, line=known[name].line, compiled=share_of(compiled), eager=share_of(eager))
-        for name, (compiled, eager) in errors.items()
-    ]
-    compiled, eager = errors[node.name]
-    return NumbersOrigin(
-        file=culprit.file, line=culprit.line, source=linecache.getline(culprit.file or "", culprit.line or 0).strip(),
-        operation=culprit.target.removeprefix("operator."), node=culprit.name, is_backward=is_backward,
-        is_later=asked == "later", compiled=compiled, eager=eager, inputs_size=max(inputs, default=None),
-        result_size=sizes[node.name], path=path,
-    )  # fmt: skip
+    def _origin(
+        self, graph: CapturedGraph, nodes: Sequence[Any], measured: list[Measured], wrong: int, asked: Asked
+    ) -> NumbersOrigin:
+        known = {node.name: node for node in graph_nodes(graph.module.graph)}
+        values = {node.name: m for node, m in zip(nodes, measured, strict=True) if all(value is not None for value in m)}
+        errors = {name: (error_of(m.compiled, m.exact), error_of(m.eager, m.exact)) for name, m in values.items()}
+        sizes = {name: largest(m.exact) for name, m in values.items()}
+        node = nodes[wrong]
+        is_backward = asked == "gradient"  # a gradient comes out of the derivative of a user
+        culprit = known[next(iter(node.users)).name if is_backward else node.name]
+        path = [
+            NodeNumbers(node=name, file=known[name].file, line=known[name].line, compiled=share_of(mine), eager=share_of(other))
+            for name, (mine, other) in errors.items()
+        ]
+        compiled, eager = errors[node.name]
+        return NumbersOrigin(
+            file=culprit.file, line=culprit.line, source=linecache.getline(culprit.file or "", culprit.line or 0).strip(),
+            cell=self.cells(culprit.file) if self.cells is not None and culprit.file else None,
+            operation=culprit.target.removeprefix("operator."), node=culprit.name, graph=graph.number, run=graph.run,
+            runs=graph.runs, parameter=self._first_parameter(graph) if is_backward else "", is_backward=is_backward,
+            is_later=asked == "later", compiled=compiled, eager=eager, result_size=sizes[node.name], path=path,
+            inputs_size=max((sizes[n.name] for n in node.all_input_nodes if n.name in sizes), default=None),
+        )  # fmt: skip
 
 
 def words(found: Numbers) -> str:
