@@ -99,11 +99,15 @@ def compile_time(records: CompileRecords, frames: dict[int, str], unread: Counte
     for span in spans:
         kind = kinds[span] = _kind(span.name) or (kinds[span.around] if span.around is not None else "other")
         frame = frames.get(span.record.order) if span.record is not None else None
-        empty = CompilePhase(name=span.name, kind=kind, function=span.function, frame=frame)
-        phase = phases.setdefault((span.name, kind, frame or ""), empty)
+        phase = phases.setdefault(
+            (span.name, kind, frame or ""), CompilePhase(name=span.name, kind=kind, function=span.function, frame=frame)
+        )
         phase.count += 1
         phase.self_seconds += max(0.0, span.seconds - span.inner)
-        phase.seconds += 0.0 if any(s.name == span.name for s in _chain(span.around)) else span.seconds
+        outer = span.around
+        while outer is not None and outer.name != span.name:
+            outer = outer.around
+        phase.seconds += span.seconds if outer is None else 0.0
     for phase in phases.values():
         phase.seconds, phase.self_seconds = round(phase.seconds, 6), round(phase.self_seconds, 6)
     return CompileTime(
@@ -152,12 +156,6 @@ def _nest(spans: list[_Span]) -> None:
                 span.around = open_[-1]
                 span.around.inner += span.seconds
             open_.append(span)
-
-
-def _chain(span: _Span | None) -> Any:
-    while span is not None:
-        yield span
-        span = span.around
 
 
 def _kind(name: str) -> PhaseKind | None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import itertools
 import re
 from collections import Counter
 from collections.abc import Container
@@ -85,7 +86,7 @@ def parse_graph(text: str | ast.ClassDef) -> ParsedGraph:
     Raises ValueError if the text is not an FX graph.
     """
     lines: list[str] = []
-    scopes: list[ast.ClassDef | ast.Module] = []
+    scopes: list[ast.ClassDef | ast.Module]
     if isinstance(text, ast.ClassDef):
         scopes = [text]
     else:
@@ -97,7 +98,9 @@ def parse_graph(text: str | ast.ClassDef) -> ParsedGraph:
     for scope in scopes:
         for item in scope.body:
             if isinstance(item, ast.FunctionDef) and item.name == "forward":
-                return _Reader(item, _places(lines, item)).read({c.name: c for c in scope.body if isinstance(c, ast.ClassDef)})
+                read = _Reader(item, _places(lines, item))
+                inner = {c.name: c for c in scope.body if isinstance(c, ast.ClassDef)}
+                return ParsedGraph(read.statements, read.outputs, inner)
     raise ValueError("not an FX graph: no forward() in it")
 
 
@@ -119,22 +122,21 @@ class _Reader:
     """Reads one `forward`, statement by statement."""
 
     def __init__(self, forward: ast.FunctionDef, places: dict[int, tuple[str, int]]) -> None:
-        self.forward, self.places = forward, places
+        self.places = places
         self.statements: list[Statement] = []
+        self.outputs: list[str] = []
         self.nodes: dict[str, Node] = {}
-
-    def read(self, inner: dict[str, ast.ClassDef]) -> ParsedGraph:
-        arguments = self.forward.args
-        for argument in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]:
+        for argument in [*forward.args.posonlyargs, *forward.args.args, *forward.args.kwonlyargs]:
             if argument.arg != "self":
                 self.add(Statement(Node(name=argument.arg, op="placeholder", target=argument.arg)), argument.annotation)
-        outputs: list[str] = []
         pending: ast.stmt | None = None
-        for statement in self.forward.body:
+        for statement in forward.body:
             match statement:
                 case ast.Return(value):
-                    outputs, code = self.names(value), ast.unparse(statement)
-                    output = Node(name=self.unused_name("output"), op="output", target="output", inputs=outputs, code=code)
+                    numbered = (f"output_{number}" for number in itertools.count(1))  # torch does not print the name
+                    name = next(n for n in itertools.chain(["output"], numbered) if n not in self.nodes)
+                    self.outputs, code = self.names(value), ast.unparse(statement)
+                    output = Node(name=name, op="output", target="output", inputs=self.outputs, code=code)
                     self.add(Statement(output, [value or ast.Constant(None)]), None)
                 case ast.AugAssign() | ast.Assign(targets=[ast.Subscript(), *_]):
                     pending = statement  # torch prints `y += 1` and `y[0] = 1` first, and names the node on the next line
@@ -144,34 +146,20 @@ class _Reader:
                 case ast.Assign([ast.Name(name)], value):  # one target only: `a = b = None` frees names and is no node
                     self.assignment(name, value, None, pending)
             pending = None
-        return ParsedGraph(self.statements, outputs, inner)
 
     def assignment(self, name: str, value: ast.expr, annotation: ast.expr | None, pending: ast.stmt | None) -> None:
         if isinstance(value, ast.Constant) and value.value is None and name in self.nodes:
             return
-        if isinstance(value, ast.Name) and pending is None and self.rename(name, value.id):
+        placeholder = self.nodes.get(value.id) if isinstance(value, ast.Name) and pending is None else None
+        if placeholder is not None and placeholder.op == "placeholder":
+            placeholder.name = name  # `l_x_ = L_x_`: node and argument have different names
+            self.nodes[name] = placeholder
             return
         source = pending if pending is not None else value
         op, function, args, kwargs = _call(source, self.nodes)
         node = Node(name=name, op=op, target=function, inputs=self.names(source), code=ast.unparse(source))
         node.file, node.line = self.places.get(value.lineno, (None, None))
         self.add(Statement(node, args, kwargs), annotation)
-
-    def rename(self, name: str, placeholder: str) -> bool:
-        """Rename a placeholder for `l_x_ = L_x_`, where node and argument have different names; False for other statements."""
-        node = self.nodes.get(placeholder)
-        if node is None or node.op != "placeholder":
-            return False
-        node.name = name
-        self.nodes[name] = node
-        return True
-
-    def unused_name(self, name: str) -> str:
-        """An unused name for the output, whose name torch does not print: `name`, else `name_1`, `name_2`, ..."""
-        if name not in self.nodes:
-            return name
-        numbers = [int(n[len(name) + 1 :]) for n in self.nodes if re.fullmatch(rf"{name}_[1-9]\d*", n)]
-        return f"{name}_{max(numbers, default=0) + 1}"
 
     def add(self, statement: Statement, annotation: ast.expr | None) -> None:
         if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
@@ -215,54 +203,45 @@ _Call = tuple[str, str, list[ast.expr], dict[str, ast.expr]]
 def _call(value: ast.AST, known: dict[str, Node]) -> _Call:
     """(opcode, target, args, kwargs) of a node, from the expression or statement that torch printed for the node."""
     match value:
-        case ast.Call():
-            return _written_call(value, known)
-        case ast.AugAssign():
-            value.target.ctx = ast.Load()  # the target becomes an argument, which is loaded, not stored
-            return _operator("i" + _OPERATORS.get(type(value.op), "op").rstrip("_"), value.target, value.value)
+        case ast.Call(function, args):
+            root, kwargs = _root(function), {k.arg: k.value for k in value.keywords if k.arg is not None}
+            if isinstance(function, ast.Attribute) and root == "self":
+                return "call_module", ast.unparse(function).removeprefix("self."), args, kwargs
+            if isinstance(function, ast.Attribute) and (
+                root is None or (isinstance(function.value, ast.Name) and root in known)
+            ):
+                return "call_method", function.attr, [function.value, *args], kwargs
+            return "call_function", ast.unparse(function), args, kwargs
+        case ast.AugAssign(target, op, operand):
+            target.ctx = ast.Load()  # the target becomes an argument, which is loaded, not stored
+            return _operator("i" + _OPERATORS.get(type(op), "op").rstrip("_"), target, operand)
         case ast.Assign(targets=[ast.Subscript() as place, *_]):
             return _operator("setitem", place.value, place.slice, value.value)
         case ast.BinOp(left, op, right):
-            return _operator(_OPERATORS.get(type(op), "op"), left, right)
+            return _operator(op, left, right)
         case ast.UnaryOp(op, operand):
-            return _operator(_OPERATORS.get(type(op), "op"), operand)
+            return _operator(op, operand)
         case ast.Compare(left, [op, *_], comparators):
-            return _operator(_OPERATORS.get(type(op), "op"), left, *comparators)
+            return _operator(op, left, *comparators)
         case ast.Subscript():
             return _operator("getitem", value.value, value.slice)
-        case ast.Attribute() if _is_own_attribute(value):
+        case ast.Attribute() if _root(value) == "self":
             return "get_attr", ast.unparse(value).removeprefix("self."), [], {}
         case ast.Attribute():
             return "call_function", "getattr", [value.value, ast.Constant(value.attr)], {}
     return "call_function", type(value).__name__, [], {}
 
 
-def _written_call(value: ast.Call, known: dict[str, Node]) -> _Call:
-    function, root = value.func, _root(value.func)
-    kwargs = {k.arg: k.value for k in value.keywords if k.arg is not None}
-    if isinstance(function, ast.Attribute):
-        if _is_own_attribute(function):
-            return "call_module", ast.unparse(function).removeprefix("self."), value.args, kwargs
-        if not isinstance(root, ast.Name) or (function.value is root and root.id in known):
-            return "call_method", function.attr, [function.value, *value.args], kwargs
-    return "call_function", ast.unparse(function), value.args, kwargs
-
-
-def _operator(name: str, *args: ast.expr) -> _Call:
+def _operator(operator: str | ast.AST, *args: ast.expr) -> _Call:
+    name = operator if isinstance(operator, str) else _OPERATORS.get(type(operator), "op")
     return "call_function", f"operator.{name}", list(args), {}
 
 
-def _root(value: ast.expr) -> ast.expr:
-    """`a` of `a.b.c`."""
+def _root(value: ast.expr) -> str | None:
+    """The name `a` of `a.b.c`; None: it is not such an expression."""
     while isinstance(value, ast.Attribute):
         value = value.value
-    return value
-
-
-def _is_own_attribute(value: ast.expr) -> bool:
-    """Whether this is an attribute of `self`, or of one of its attributes."""
-    root = _root(value)
-    return isinstance(root, ast.Name) and root.id == "self"
+    return value.id if isinstance(value, ast.Name) else None
 
 
 #: a line with at least this many calls of one function in a graph was most likely in a loop
@@ -277,8 +256,7 @@ def add_stages(record: CompileRecord, graph: Graph) -> None:
     graph.splits = record.splits
     graph.backend_code = "\n\n".join(record.output_codes) or None
     graph.caches = {stage: ", ".join(answers) for stage, answers in record.caches.items()}
-    if graph.caches:
-        graph.from_cache = "hit" in graph.caches.values()
+    graph.from_cache = "hit" in graph.caches.values() if graph.caches else None
     if graph.aot_backward is not None:
         forwards = len(record.aot_graphs.get("aot_forward_graph", ()))  # each part of a split graph has code of its own
         compiled = bool(record.backward_metrics) or len(record.output_codes) > max(1, forwards)

@@ -72,6 +72,10 @@ class Call:
         failed = any(f.status in ("failed", "unfinished") for f in self.frames)
         return bool(self.breaks or self.recompiles or self.skipped or failed)
 
+    def has_line(self, file: str, line: int) -> bool:
+        """Whether a line is one of the function's own."""
+        return file == self.file and any(f.line <= line <= (f.end_line or f.line) for f in self.frames)
+
     def walk(self, depth: int = 0) -> Iterator[tuple[int, Call]]:
         """This call and all calls below it, each with its depth, callers first."""
         yield depth, self
@@ -80,8 +84,38 @@ class Call:
 
 
 def call_tree(report: ReportData) -> list[Call]:
-    """The outermost calls; frames with the status "ignored" are left out."""
-    return _Tree(report).roots
+    """The outermost calls; frames with the status "ignored" are left out.
+
+    The frame that a frame continues, and the frame that called it, come before it.
+    """
+    outside = Call(name="", file="", line=0)
+    calls: dict[tuple[object, ...], Call] = {}
+    call_of: dict[str, Call] = {}
+    #: id of any frame -> the call that it belongs to, or the nearest caller's, if it is left out
+    around: dict[str, Call] = {}
+
+    def call_in(parent: Call, name: str, at: Frame | Break, *key: object) -> Call:
+        known = calls.setdefault((id(parent), at.file, *key), new := Call(name=name, file=at.file, line=at.line, cell=at.cell))
+        if known is new:
+            parent.calls.append(new)
+        return known
+
+    for frame in report.frames:
+        call = around.get(frame.parent or "", outside)
+        if frame.status != "ignored":
+            call = call_of.get(frame.continues or "") or call_in(call, qualified(frame), frame, frame.line, frame.name)
+            call.frames.append(frame)
+            call_of[frame.id] = call
+        around[frame.id] = call
+    depths = {id(call): depth for depth, call in outside.walk()}
+    for broken in report.breaks:
+        hit = [call_of[h.frame] for h in broken.hits if h.frame in call_of]
+        if hit:  # the call that has the break on its own lines; if the function was inlined, a call below the deepest frame
+            deepest = max(hit, key=lambda call: depths[id(call)])
+            holders = (c for c in [*hit, *(c for _, c in deepest.walk())] if c.has_line(broken.file, broken.line))
+            holder = next(holders, None) or call_in(deepest, broken.function, broken, broken.function)
+            holder.breaks.append(broken.id)
+    return outside.calls
 
 
 def qualified(frame: Frame) -> str:
@@ -126,68 +160,6 @@ def ran_in(report: ReportData) -> list[tuple[str, Segment]]:
     return [
         (skipped.get((s.frame, s.break_), s.frame) if s.kind == "gap" else s.frame, s) for s in segments if s.frame is not None
     ]
-
-
-class _Tree:
-    def __init__(self, report: ReportData) -> None:
-        self.frames = {f.id: f for f in report.frames}
-        self.calls: dict[tuple[int, str, int, str], Call] = {}
-        self.call_of: dict[str, Call] = {}
-        self.depth: dict[int, int] = {}
-        self.roots: list[Call] = []
-        for frame in report.frames:
-            if frame.status != "ignored":
-                self.place(frame)
-        for broken in report.breaks:
-            call = self.holder(broken)
-            if call is not None:
-                call.breaks.append(broken.id)
-
-    def place(self, frame: Frame) -> None:
-        """Add a frame to its call; the frame that it continues and the frame that called it must have been added before."""
-        call = self.call_of.get(frame.continues or "")
-        if call is None:
-            parent = self.caller(frame)
-            key = (id(parent), frame.file, frame.line, frame.name)
-            if key not in self.calls:
-                call = Call(name=qualified(frame), file=frame.file, line=frame.line, cell=frame.cell)
-                self.calls[key] = self.below(parent, call)
-            call = self.calls[key]
-        self.call_of[frame.id] = call
-        call.frames.append(frame)
-
-    def below(self, parent: Call | None, call: Call) -> Call:
-        (self.roots if parent is None else parent.calls).append(call)
-        self.depth[id(call)] = 0 if parent is None else self.depth[id(parent)] + 1
-        return call
-
-    def caller(self, frame: Frame) -> Call | None:
-        """The nearest caller that has a node."""
-        seen: set[str] = set()
-        while frame.parent in self.frames and frame.parent not in seen:
-            seen.add(frame.parent)
-            if frame.parent in self.call_of:
-                return self.call_of[frame.parent]
-            frame = self.frames[frame.parent]
-        return None
-
-    def holder(self, broken: Break) -> Call | None:
-        """The call that has the break on its own lines; if the function was inlined, a call below the deepest frame.
-
-        None if none of the break's frames is in the tree.
-        """
-        hit = [self.call_of[h.frame] for h in broken.hits if h.frame in self.call_of]
-        if not hit:
-            return None
-        inlined = max(hit, key=lambda call: self.depth[id(call)])
-        for call in [*hit, *(c for _, c in inlined.walk())]:
-            if call.file == broken.file and any(f.line <= broken.line <= (f.end_line or f.line) for f in call.frames):
-                return call
-        key = (id(inlined), broken.file, 0, broken.function)
-        if key not in self.calls:
-            call = Call(name=broken.function, file=broken.file, line=broken.line, cell=broken.cell)
-            self.calls[key] = self.below(inlined, call)
-        return self.calls[key]
 
 
 _SETTING = re.compile(r"torch\._dynamo\.(?:config\.)?(\w+)(?: ?= ?|` to `)True")
@@ -237,17 +209,20 @@ def causes(report: ReportData) -> list[Cause]:
     costs = {c.break_: c.seconds for c in report.profile.breaks} if report.profile else {}
     skipped = [f.stopped_by for f in report.frames if f.status == "skipped"]
     for broken in sorted(report.breaks, key=lambda b: (-(costs.get(b.id) or 0), -len(b.hits))):
-        setting = setting_in(broken.hints)
-        key = ("setting", setting) if setting else ("type", broken.type)
-        cause = Cause(kind="break", setting=setting, type=broken.type)
-        if is_by_design(broken):
-            key, cause = ("by design", ""), Cause(kind="break", type=broken.type, by_design=True)
+        key: tuple[str, str]
         if broken.first_call_only:
-            key, cause = ("first call", ""), Cause(kind="break", type=broken.type, first_call=True)
-        cause = groups.setdefault(key, cause)
+            key, common = ("first call", ""), Cause(kind="break", first_call=True)
+        elif is_by_design(broken):
+            key, common = ("by design", ""), Cause(kind="break", by_design=True)
+        elif (setting := setting_in(broken.hints)) is not None:
+            key, common = ("setting", setting), Cause(kind="break", setting=setting)
+        else:
+            key, common = ("type", broken.type), Cause(kind="break")
+        cause = groups.setdefault(key, common)
+        cause.type = cause.type or broken.type
         cause.breaks.append(broken.id)
         cause.split += len(broken.hits)
-        cause.skipped += skipped.count(broken.id) or _skips(broken)
+        cause.skipped += skipped.count(broken.id) or sum(hit.outcome == "skipped" for hit in broken.hits)
         seconds = costs.get(broken.id)
         if seconds is not None:
             cause.seconds = (cause.seconds or 0.0) + seconds
@@ -278,10 +253,6 @@ def _eager_ops(report: ReportData) -> dict[str, int]:
         if segment.break_ is not None and segment.op_count is not None:
             found[segment.break_] = found.get(segment.break_, 0) + segment.op_count
     return found
-
-
-def _skips(broken: Break) -> int:
-    return sum(hit.outcome == "skipped" for hit in broken.hits)
 
 
 def _rank(cause: Cause) -> tuple[bool, bool, bool, float, int, int]:
