@@ -9,5 +9,3 @@ differ.
 from dynascope.compiler.ranks.merge import merge as merge
 from dynascope.compiler.ranks.report import *  # noqa: F403
 from dynascope.compiler.ranks.structure import RankRecord as RankRecord
-from dynascope.compiler.ranks.structure import Structure as Structure
-from dynascope.compiler.ranks.structure import structure as structure

@@ -15,7 +15,7 @@ from dynascope.compiler.ranks.structure import (
     GroupNames,
     Normal,
     Step,
-    Structure,
+    StepHash,
     basename,
     break_facts,
     collective_facts,
@@ -39,7 +39,7 @@ class Side:
     """One of the two groups that are compared, represented by one of its ranks."""
 
     report: ReportData
-    structure: Structure
+    hashes: list[StepHash]
     names: GroupNames = field(default_factory=dict)
     finished: bool = True
     #: the rank's numbers, in the job and on its machine; unequal constants count as equal if each is a number of its own side
@@ -54,13 +54,6 @@ class Side:
         pairs = zip(mine, theirs, strict=False)
         same = all(a == b or (a in self.numbers and b in reference.numbers) for a, b in pairs)
         return same and len(mine) == len(theirs)
-
-    def is_like(self, number: int, reference: Side) -> bool:
-        """Whether both groups have this step, and it is the same up to constants that are the number of the rank."""
-        a, b = self.structure, reference.structure
-        if number >= len(a.steps) or number >= len(b.steps) or a.loose[number] != b.loose[number]:
-            return False
-        return self.same_constants(a.constants[number], reference, b.constants[number])
 
 
 def compare(side: Side, reference: Side) -> Difference | None:
@@ -78,12 +71,14 @@ def compare(side: Side, reference: Side) -> Difference | None:
 
 def _first(side: Side, reference: Side) -> int | None:
     """The first step that Dynamo compiled differently; if there is none, the first with different collectives."""
-    a, b = side.structure, reference.structure
-    stages = ((a.steps, b.steps), (a.forward, b.forward), (a.backward, b.backward))
-    for mine, theirs in stages:
-        for number, (one, other) in enumerate(zip_longest(mine, theirs)):
-            if one != other and not (mine is a.steps and side.is_like(number, reference)):
+    for stage in ("exact", "forward", "backward"):
+        for number, (one, other) in enumerate(zip_longest(side.hashes, reference.hashes)):
+            if one is None or other is None:
                 return number
+            if getattr(one, stage) != getattr(other, stage):
+                is_alike = stage == "exact" and one.loose == other.loose  # up to constants that are the number of the rank
+                if not (is_alike and side.same_constants(one.constants, reference, other.constants)):
+                    return number
     return None
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from dynascope.compiler.ranks import structure
 from dynascope.compiler.ranks.compare import Side, compare
 from dynascope.compiler.ranks.report import Difference, DifferenceKind, Rank, RankGroup, RanksReport, StepSummary, StepTime
-from dynascope.compiler.ranks.structure import RankRecord
+from dynascope.compiler.ranks.structure import RankRecord, hash_of
 from dynascope.compiler.report import Report
 
 #: groups whose Report is kept and compared; more would say little and cost much
@@ -34,8 +34,8 @@ class _Group:
     #: the rank that represents the group
     first: RankRecord
     records: list[RankRecord]
-    #: constants that are the number of the rank: (step, index in the step's constants)
-    rank_constants: list[tuple[int, int]] = field(default_factory=list)
+    #: the steps with constants that are the number of the rank
+    rank_constants: list[int] = field(default_factory=list)
     report: Report | None = None
 
     @property
@@ -46,7 +46,7 @@ class _Group:
     def side(self) -> Side:
         rank = self.first.rank
         return Side(
-            report=self.report or Report(), structure=self.first.structure, names=self.first.names,
+            report=self.report or Report(), hashes=self.first.steps, names=self.first.names,
             finished=rank.status == "finished", numbers=frozenset({rank.rank, rank.local_rank}),
         )  # fmt: skip
 
@@ -82,12 +82,13 @@ def merge(records: Iterable[RankRecord], *, world_size: int | None = None, notes
 
 def _grouped(records: list[RankRecord]) -> list[_Group]:
     """The groups, largest first."""
-    exact: dict[str, list[RankRecord]] = defaultdict(list)
+    exact: dict[tuple[object, ...], list[RankRecord]] = defaultdict(list)
     for record in records:
-        exact[record.structure.key].append(record)
-    loose: dict[str, list[_Group]] = defaultdict(list)
+        exact[tuple((step.exact, step.forward, step.backward) for step in record.steps)].append(record)
+    loose: dict[tuple[object, ...], list[_Group]] = defaultdict(list)
     for equal in exact.values():
-        loose[equal[0].structure.loose_key].append(_Group(first=equal[0], records=equal))
+        key = tuple((step.loose, step.forward, step.backward) for step in equal[0].steps)
+        loose[key].append(_Group(first=equal[0], records=equal))
     groups = _join_stopped([group for same in loose.values() for group in _by_constants(same)])
     return sorted(groups, key=lambda g: (-len(g.records), g.first.rank.rank))
 
@@ -99,15 +100,17 @@ def _by_constants(groups: list[_Group]) -> list[_Group]:
 
     An integer counts as the number of the rank only where it is that number in more than half of the groups (at least two).
     """
-    places = [(step, n) for step, constants in enumerate(groups[0].first.structure.constants) for n in range(len(constants))]
-    values = {place: [g.first.structure.constants[place[0]][place[1]] for g in groups] for place in places}
-    varying = [place for place in places if len(set(values[place])) > 1]
-    ranked = {p for p in varying if sum(_is_own_number(v, g) for v, g in zip(values[p], groups, strict=True)) > len(groups) / 2}
+    step_of = [number for number, step in enumerate(groups[0].first.steps) for _ in step.constants]
+    constants = ([value for step in group.first.steps for value in step.constants] for group in groups)
+    columns = zip(step_of, zip(*constants, strict=False), strict=False)
+    varying = [(step, values) for step, values in columns if len(set(values)) > 1]
+    owns = [[_is_own_number(value, group) for value, group in zip(values, groups, strict=True)] for _, values in varying]
     buckets: dict[tuple[Any, ...], _Group] = {}
     for number, group in enumerate(groups):
-        own = [p for p in varying if p in ranked and _is_own_number(values[p][number], group)]
-        key = tuple("own" if p in own else values[p][number] for p in varying)
-        into = buckets.setdefault(key, _Group(first=group.first, records=[], rank_constants=own))
+        own = [each[number] and sum(each) > len(groups) / 2 for each in owns]
+        key = tuple("own" if is_own else values[number] for is_own, (_, values) in zip(own, varying, strict=True))
+        steps = [step for is_own, (step, _) in zip(own, varying, strict=True) if is_own]
+        into = buckets.setdefault(key, _Group(first=group.first, records=[], rank_constants=steps))
         into.records += group.records
     return list(buckets.values())
 
@@ -122,9 +125,9 @@ def _join_stopped(groups: list[_Group]) -> list[_Group]:
     """Join each group in which no rank finished with the largest group that begins with what it compiled."""
     whole = [g for g in groups if any(r.rank.status == "finished" for r in g.records)]
     rest = [g for g in groups if not any(g is other for other in whole)]
-    rest.sort(key=lambda g: len(g.first.structure.steps), reverse=True)
+    rest.sort(key=lambda g: len(g.first.steps), reverse=True)
     for group in rest:
-        fitting = [g for g in whole if group.first.structure.begins(g.first.structure)]
+        fitting = [g for g in whole if structure.begins(group.first.steps, g.first.steps)]
         if fitting:
             max(fitting, key=lambda g: len(g.records)).records.extend(group.records)
         else:
@@ -136,7 +139,7 @@ def _read_reports(groups: list[_Group]) -> list[str]:
     """Read one Report for each of the largest groups, trying up to three ranks; returns a sentence for each damaged Report."""
     damaged = []
     for group in groups[:MOST_GROUPS]:
-        whole = sorted(group.records, key=lambda r: len(r.structure.steps), reverse=True)
+        whole = sorted(group.records, key=lambda r: len(r.steps), reverse=True)
         for record in whole[:3]:
             try:
                 group.report, group.first = record.report(), record
@@ -151,19 +154,19 @@ def _shown(group: _Group) -> RankGroup:
     if group.report is None:
         return shown
     side = group.side
-    own = group.first.structure
-    for step, *hashes in zip(side.steps, own.loose, own.forward, own.backward, strict=False):
+    for step, hashes in zip(side.steps, group.first.steps, strict=False):
         frame, graph = step.frame, step.graph
         shown.steps.append(
             StepSummary(
                 frame=frame.id, name=frame.name, file=frame.file, line=frame.line, cell=frame.cell, kind=frame.kind,
-                status=frame.status, recompile=frame.recompile_of is not None, hash=structure.hash_of(hashes),
+                status=frame.status, recompile=frame.recompile_of is not None,
+                hash=hash_of([hashes.loose, hashes.forward, hashes.backward]),
                 splits=len(graph.splits) if graph else 0,
                 collectives=structure.collectives(graph, group.first.names) if graph else [],
             )
         )  # fmt: skip
-    constants = dict.fromkeys(step for step, _ in group.rank_constants)
-    shown.rank_constants = [side.steps[number].frame.id for number in constants if number < len(side.steps)]
+    numbers = dict.fromkeys(group.rank_constants)
+    shown.rank_constants = [side.steps[number].frame.id for number in numbers if number < len(side.steps)]
     return shown
 
 

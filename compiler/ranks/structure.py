@@ -158,35 +158,24 @@ def basename(file: str) -> str:
     return re.split(r"[\\/]", file)[-1]
 
 
-class Structure(Part, kw_only=True):
-    """The hashes of one rank."""
+class StepHash(msgspec.Struct, array_like=True):
+    """The hashes of one step of a rank."""
 
-    #: hash of each step
-    steps: list[str] = []
-    #: hash of each step without the integers in the code of its graph
-    loose: list[str] = []
-    #: the integers in the code of each step's graph, in order
-    constants: list[list[int]] = []
-    #: hash of the collectives in each step's forward; "": there are none
-    forward: list[str] = []
-    #: hash of the collectives in each step's backward; "": there are none, or the backward was not compiled
-    backward: list[str] = []
+    #: what Dynamo compiled; `loose`: the same without the integers in the code of the graph, which `constants` has in order
+    exact: str
+    loose: str
+    constants: list[int]
+    #: the collectives in the forward and in the backward; "": there are none, or the backward was not compiled
+    forward: str = ""
+    backward: str = ""
 
-    @property
-    def key(self) -> str:
-        """Equal for ranks that compiled the same code."""
-        return hash_of([self.steps, self.forward, self.backward])
 
-    @property
-    def loose_key(self) -> str:
-        """Equal for ranks that compiled the same code, up to integers in graphs."""
-        return hash_of([self.loose, self.forward, self.backward])
-
-    def begins(self, other: Structure) -> bool:
-        """Whether `other` begins with these steps, so that this can be a rank like `other` that was stopped early."""
-        count = len(self.steps)
-        stages = zip([*self.forward, *self.backward], [*other.forward[:count], *other.backward[:count]], strict=False)
-        return self.steps == other.steps[:count] and all(mine in ("", theirs) for mine, theirs in stages)
+def begins(steps: list[StepHash], other: list[StepHash]) -> bool:
+    """Whether `other` begins with these steps, so that this can be a rank like `other` that was stopped early."""
+    return len(steps) <= len(other) and all(
+        mine.exact == theirs.exact and mine.forward in ("", theirs.forward) and mine.backward in ("", theirs.backward)
+        for mine, theirs in zip(steps, other, strict=False)
+    )
 
 
 @dataclass
@@ -226,21 +215,16 @@ def steps_of(report: ReportData, *, finished: bool = True) -> list[Step]:
     ]
 
 
-def structure(report: ReportData, names: GroupNames, *, finished: bool = True) -> Structure:
-    """The structure of one rank's report."""
-    normal = Normal(names)
-    made = Structure()
+def hashes(report: ReportData, names: GroupNames, *, finished: bool = True) -> list[StepHash]:
+    """The hashes of one rank's report."""
+    normal, made = Normal(names), []
     for step in steps_of(report, finished=finished):
-        facts = step_facts(step, normal)
-        made.steps.append(hash_of(facts))
-        constants: list[int] = []
+        facts, constants = step_facts(step, normal), list[int]()
+        exact = hash_of(facts)
         facts["ops"] = [[*op[:-1], without_integers(op[-1], constants)] for op in facts["ops"]]
-        made.loose.append(hash_of(facts))
-        made.constants.append(constants)
         found = collectives(step.graph) if step.graph else []
-        for backward, into in ((False, made.forward), (True, made.backward)):
-            facts_of_stage = [collective_facts(c, normal) for c in found if c.backward == backward]
-            into.append(hash_of(facts_of_stage) if facts_of_stage else "")
+        stages = ([collective_facts(c, normal) for c in found if c.backward == backward] for backward in (False, True))
+        made.append(StepHash(exact, hash_of(facts), constants, *(hash_of(stage) if stage else "" for stage in stages)))
     return made
 
 
@@ -321,7 +305,7 @@ class RankRecord(Part, kw_only=True, dict=True):
     #: version of the file
     dynascope_rank: int = VERSION
     rank: Rank
-    structure: Structure
+    steps: list[StepHash]
     names: GroupNames = {}
     versions: dict[str, str | None] = {}
     settings: dict[str, Any] = {}
@@ -351,8 +335,8 @@ def record_of(rank: Rank, report: Report, *, names: GroupNames | None = None, **
         rank.compiling = next((f.name for f in reversed(report.frames) if f.status == "unfinished"), None)
     if report.error is not None and rank.error is None and not report.error.caught:
         rank.error = f"{report.error.type}: {first_line(report.error.message)}"
-    hashes = structure(report, names or {}, finished=finished)
-    record = RankRecord(rank=rank, structure=hashes, names=names or {}, **{"versions": report.versions, **known})
+    found = hashes(report, names or {}, finished=finished)
+    record = RankRecord(rank=rank, steps=found, names=names or {}, **{"versions": report.versions, **known})
     return record.reading(lambda: report)
 
 
