@@ -19,6 +19,7 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import KW_ONLY, dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -42,71 +43,56 @@ if TYPE_CHECKING:
 LEAST_FIX_SECONDS = 60.0
 #: the latest report of this process, which `last` returns
 _latest: Report | None = None
-#: makes a context manager that suppresses displays while calls are repeated
-Quiet = Callable[[], contextlib.AbstractContextManager[Any]]
 
 
+@dataclass(eq=False, repr=False)
 class Run:
-    """One run: a context manager around the user's code.
+    """One run: a context manager around the user's code."""
 
-    Args:
-        settings: how to compile, already checked (`validate.check_settings`); None: only observe what the code compiles.
-        compiled: names of what is compiled; more may be appended to `run.compiled` during the run.
-        cells: returns the execution count of a notebook cell, given its file name.
-        on_progress: called with {"frames", "graphs", "now", "stage", "seconds"} while the compiler works, and with a
-            sentence as the stage when calls are repeated.
-        retraces: whether to retrace functions that Dynamo has compiled before; after the run, their earlier compiled code is
-            used again.
-        regions: the `--region` options in force.
-        warn: called before a call that `repeat_last_call` may repeat, with each new sentence on effects that cannot be undone.
-        quiet: makes the context manager that is entered while calls are repeated.
-        user_code: calls a function that runs the user's code; a notebook allows interrupts only inside it.
-        fix_own: settings with which to search for fixes for functions that the program compiles itself; None: search only if
-            `settings.fix` is set, for what this run compiles.
-        trace_again: how to have functions traced again that ran from code compiled before this run, as the end of a sentence.
-    """
+    #: how to compile, already checked (`validate.check_settings`); None: only observe what the code compiles
+    settings: Settings | None = None
+    _: KW_ONLY
+    #: names of what was compiled, in the order in which the report shows them; more may be appended during the run
+    compiled: list[str] = field(default_factory=list)
+    #: returns the execution count of a notebook cell, given its file name
+    cells: CellResolver | None = None
+    #: called with {"frames", "graphs", "now", "stage", "seconds"} while the compiler works, and with a sentence as the stage
+    #: when calls are repeated
+    on_progress: Progress | None = None
+    #: whether to retrace functions that Dynamo has compiled before; after the run, their earlier compiled code is used again
+    retraces: bool = True
+    #: the `--region` options in force
+    regions: RegionsInForce | None = None
+    #: called before a call that `repeat_last_call` may repeat, with each new sentence on effects that cannot be undone
+    warn: Callable[[str], None] = lambda sentence: None
+    #: makes the context manager that is entered while calls are repeated, which suppresses displays
+    quiet: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext
+    #: calls a function that runs the user's code; a notebook allows interrupts only inside it
+    user_code: Callable[..., Any] = lambda function, *args: function(*args)
+    #: settings with which to search for fixes for functions that the program compiles itself; None: search only if
+    #: `settings.fix` is set, for what this run compiles
+    fix_own: Settings | None = None
+    #: how to have functions traced again that ran from code compiled before this run, as the end of a sentence
+    trace_again: str = ""
+    #: makes Dynamo retrace one more function, method or module
+    retrace: Callable[[Any], None] = field(init=False, default=lambda target: None)
+    _checked: tuple[Check, RecordedCall | None] | None = field(init=False, default=None)
+    _measured: profile.Measurement | None = field(init=False, default=None)
+    _profiled: RecordedCall | None = field(init=False, default=None)
+    _tried: list[inputs.InputResult] | None = field(init=False, default=None)
+    _report: Report | None = field(init=False, default=None)
 
-    def __init__(
-        self,
-        settings: Settings | None = None,
-        *,
-        compiled: list[str] | None = None,
-        cells: CellResolver | None = None,
-        on_progress: Progress | None = None,
-        retraces: bool = True,
-        regions: RegionsInForce | None = None,
-        warn: Callable[[str], None] = lambda sentence: None,
-        quiet: Quiet = contextlib.nullcontext,
-        user_code: Callable[..., Any] = lambda function, *args: function(*args),
-        fix_own: Settings | None = None,
-        trace_again: str = "",
-    ) -> None:
+    def __post_init__(self) -> None:
         from dynascope.compiler.lab.recorded_call import CallRecorder
 
-        self.settings = settings
-        self.recording = Recording(settings, compiled, cells, on_progress)
-        self.notes: list[str] = settings_notes(settings) if settings is not None else []
-        self._retraces, self._regions, self._user_code = retraces, regions, user_code
-        self._quiet = quiet
-        self._checked: tuple[Check, RecordedCall | None] | None = None
-        self._measured: profile.Measurement | None = None
-        self._profiled: RecordedCall | None = None
-        self._tried: list[inputs.InputResult] | None = None
-        self._fix = fix_own if fix_own is not None else settings if settings is not None and settings.fix else None
-        self._fixes_own = fix_own is not None
-        self._repeats = settings is not None and (settings.check or settings.profile is not None)
-        self._tries_again = self._fix is not None or (settings is not None and settings.second_call)
-        keeps = (self._tries_again or (settings is not None and settings.profile is not None)) and not self._fixes_own
-        self._calls = CallRecorder(warn if self._repeats else None, keeps=keeps)
-        self._cells, self._trace_again = cells, trace_again
-        self._retrace: Callable[[Any], None] = lambda target: None
-        self._stack = contextlib.ExitStack()
-        self._report: Report | None = None
-
-    @property
-    def compiled(self) -> list[str]:
-        """Names of what was compiled, in the order in which the report shows them."""
-        return self.recording.compiled
+        self.recording = Recording(self.settings, self.compiled, self.cells, self.on_progress)
+        self.compiled = self.recording.compiled
+        self.notes: list[str] = settings_notes(self.settings) if self.settings is not None else []
+        #: with the defaults, which ask for nothing, if the run only observes
+        self._chosen = chosen = self.settings if self.settings is not None else Settings()
+        self._fix = self.fix_own if self.fix_own is not None else chosen if chosen.fix else None
+        keeps = self.fix_own is None and (chosen.fix or chosen.second_call or chosen.profile is not None)
+        self._calls = CallRecorder(self.warn if chosen.check or chosen.profile is not None else None, keeps=keeps)
 
     @property
     def report(self) -> Report:
@@ -124,16 +110,16 @@ class Run:
     def __enter__(self) -> Run:
         with contextlib.ExitStack() as stack:
             stack.enter_context(self.recording)
-            if self._fixes_own:
+            if self.fix_own is not None:
                 stack.enter_context(self._calls.watching_compiled_code())
             if self.settings is not None:
                 stack.enter_context(compiling.environment(self.settings))
                 # the report shows the value in force, even if it is torch's default
                 self.recording.settings = self.settings.replace(nested_graph_breaks=config.nested_graph_breaks())
-            if self._regions is not None:
-                stack.enter_context(self._regions.installed())
-            if self._retraces:
-                self._retrace = stack.enter_context(retracing())
+            if self.regions is not None:
+                stack.enter_context(self.regions.installed())
+            if self.retraces:
+                self.retrace = stack.enter_context(retracing())
             self._stack = stack.pop_all()
         return self
 
@@ -154,89 +140,86 @@ class Run:
 
     def _annotated(self, report: Report) -> Report:
         """Add the run's measurements and notes to the Report that was assembled from events; the run's notes come first."""
-        from dynascope.compiler.lab import check, inputs, profile
+        from dynascope.compiler.lab import inputs, profile
 
-        if self._regions is not None:
-            with _unless_fault("the regions are not shown", self.notes):
-                self._regions.annotate(report)
-        if self._tried is not None:
-            with _unless_fault("the inputs are not shown", self.notes):
-                inputs.annotate_inputs(report, self._tried)
-        if self._measured is not None:
-            with _unless_fault("the call was not profiled", self.notes):
-                profile.annotate_profile(report, self._measured)
-        if self._checked is not None:
-            with _unless_fault("the check is not shown", self.notes):
-                is_located = self.settings is not None and self.settings.check == "where"
-                self.notes += check.words(self._checked[0], is_located=is_located)
-                checked, called = self._checked[1], map(user_name, self.recording.called)
-                last = "" if checked is None else self.recording.name_of(checked.target)
-                others = [name for name in called if name != last]
-                if last and others:
-                    self.notes.append(f"check: this was the last compiled call, of {last}; not compared: {', '.join(others)}.")
-                report.check = self._checked[0]
+        annotations: list[tuple[str, Any, Callable[[Any, Any], None]]] = [
+            ("the regions are not shown", self.regions, lambda report, regions: regions.annotate(report)),
+            ("the inputs are not shown", self._tried, inputs.annotate_inputs),
+            ("the call was not profiled", self._measured, profile.annotate_profile),
+            ("the check is not shown", self._checked, self._annotate_check),
+        ]
+        for failed, found, annotate in annotations:
+            if found is not None:
+                with _unless_fault(failed, self.notes):
+                    annotate(report, found)
         cached = Counter(f.name for f in report.frames if f.status == "cached" and f.kind != "resume")
         several = ", ".join(name for name, versions in cached.items() if versions > 1)
         if several:
             self.notes.append(f"all cached versions are counted, and which of them ran is unknown: {several}")
-        if cached and self._trace_again:
+        if cached and self.trace_again:
             self.notes.append(
-                f"compiled before this recording, so its breaks are unknown: {', '.join(cached)}; {self._trace_again}"
+                f"compiled before this recording, so its breaks are unknown: {', '.join(cached)}; {self.trace_again}"
             )
         report.notes = list(dict.fromkeys([*self.notes, *report.notes]))
         return report
 
+    def _annotate_check(self, report: Report, found: tuple[Check, RecordedCall | None]) -> None:
+        from dynascope.compiler.lab import check
+
+        checked, call = found
+        self.notes += check.words(checked, is_located=self._chosen.check == "where")
+        last = "" if call is None else self.recording.name_of(call.target)
+        others = [name for name in map(user_name, self.recording.called) if name != last]
+        if last and others:
+            self.notes.append(f"check: this was the last compiled call, of {last}; not compared: {', '.join(others)}.")
+        report.check = checked
+
     def _locate(self, report: Report) -> None:
         """Search where the numbers differ, for `--check=where`."""
         checked, call = self._checked or (Check(), None)
-        if self.settings is None or self.settings.check != "where" or call is None or checked.numbers is None:
+        if self._chosen.check != "where" or call is None or checked.numbers is None:
             return
         from dynascope.compiler.lab.numbers.where import locate
 
-        with self._quiet():
+        with self.quiet():
             show = self.recording.show_progress
-            sentences = self._user_code(locate, checked.numbers, call, self.settings, self._cells, show)
+            sentences = self.user_code(locate, checked.numbers, call, self._chosen, self.cells, show)
         behind = 1 + max(i for i, note in enumerate(report.notes) if note.startswith("check: "))
         report.notes[behind:behind] = sentences
 
     def _try_again(self, report: Report) -> None:
         """Repeat the calls on copies, for `--fix` and `--second-call`, and for `--profile` where breaks are expensive."""
-        if not self._tries_again and report.profile is None:
+        is_costly = report.profile is not None and report.profile.is_worth_fixing
+        if self._fix is None and not self._chosen.second_call and not is_costly:
             return
         from dynascope.compiler.lab.fix.result import annotate_fixes
         from dynascope.compiler.lab.fix.search import Search, SearchResult
         from dynascope.compiler.lab.fix.trial import Trials
         from dynascope.compiler.lab.second_call import annotate_second_call, refusal, try_hints
 
-        is_costly = report.profile is not None and report.profile.is_worth_fixing
-        with self._quiet():
-            if self._fix is not None:
-                found = SearchResult()
-                if self._calls.kept and (report.breaks or report.recompiles):
-                    seconds = self._fix.fix_seconds
-                    if seconds is None:
-                        seconds = max(LEAST_FIX_SECONDS, 10 * report.summary.compile_seconds)
-                    search = Search(
-                        Trials(self._calls.kept, self._fix, self._cells), report,
-                        seconds=seconds, profiled=self._profiled, is_whole=refusal(report, self._calls) is None,
-                        on_progress=self.recording.show_progress,
-                    )  # fmt: skip
-                    found = search.found
-                    self._user_code(search.run)
-                elif report.breaks and not self._calls.refusals:
-                    found.notes.append("No change was tried: nothing that this run compiles was called")
-                annotate_fixes(report, found, self._calls, self._cells)
-                if found.again is not None and not self._fixes_own:
-                    annotate_second_call(report, found.again, self._calls)
-            elif self.settings is not None and (self.settings.second_call or is_costly):
-                progress = self.recording.show_progress
-                self._user_code(try_hints, report, self._calls, self.settings, self._cells, progress)
+        show, cells = self.recording.show_progress, self.cells
+        with self.quiet():
+            if self._fix is None:
+                self.user_code(try_hints, report, self._calls, self._chosen, cells, show)
+                return
+            found = SearchResult()
+            if self._calls.kept and (report.breaks or report.recompiles):
+                seconds = self._fix.fix_seconds
+                if seconds is None:
+                    seconds = max(LEAST_FIX_SECONDS, 10 * report.summary.compile_seconds)
+                search = Search(
+                    Trials(self._calls.kept, self._fix, cells), report, seconds=seconds, profiled=self._profiled,
+                    is_whole=refusal(report, self._calls) is None, on_progress=show,
+                )  # fmt: skip
+                found = search.found
+                self.user_code(search.run)
+            elif report.breaks and not self._calls.refusals:
+                found.notes.append("No change was tried: nothing that this run compiles was called")
+            annotate_fixes(report, found, self._calls, cells)
+            if found.again is not None and self.fix_own is None:
+                annotate_second_call(report, found.again, self._calls)
 
     # -- inside -----------------------------------------------------------------------------------------
-
-    def retrace(self, target: Any) -> None:
-        """Make Dynamo retrace one more function, method or module."""
-        self._retrace(target)
 
     def entry_point(
         self, target: Any, namespace: dict[str, Any] | None = None, *, name: str | None = None
@@ -259,26 +242,27 @@ class Run:
 
         `given`: the list of inputs, checked by `wrong_with`; None without `--inputs`.
         """
+        if not self._chosen.check and self._chosen.profile is None:
+            return
         from dynascope.compiler.lab import check, inputs, profile
 
-        if not self._repeats or self.settings is None:
-            return
         call, self._calls.last = self._calls.last, None
-        with self._quiet():
-            if self.settings.check:
-                self.recording.show_progress("comparing the compiled call with eager mode")
+        calls, show = self._chosen.profile, self.recording.show_progress
+        with self.quiet():
+            if self._chosen.check:
+                show("comparing the compiled call with eager mode")
                 with _unless_fault("the call was not checked", self.notes):
-                    self._checked = self._user_code(check.compare, call), call
+                    self._checked = self.user_code(check.compare, call), call
                 self.notes += [] if call is None else [*call.side_effects, *call.notes]
-            if self.settings.profile is None:
+            if calls is None:
                 return
             self._profiled = call
             with _unless_fault("the call was not profiled", self.notes):
-                self._measured = self._user_code(profile.measure, call, self.settings.profile, self.recording.show_progress)
+                self._measured = self.user_code(profile.measure, call, calls, show)
             if given is not None and call is not None:
-                self.recording.show_progress(f"measuring {plural(len(given), 'input')}")
+                show(f"measuring {plural(len(given), 'input')}")
                 with _unless_fault("the inputs were not tried", self.notes):
-                    self._tried = self._user_code(inputs.try_inputs, call.target, call.entry, given, self.settings.profile)
+                    self._tried = self.user_code(inputs.try_inputs, call.target, call.entry, given, calls)
             elif given is not None:
                 self.notes.append("the inputs were not tried: nothing that this run compiles was called")
 
@@ -309,12 +293,7 @@ def remember(report: Report) -> None:
 
 
 def explain(
-    function: Callable[..., Any],
-    /,
-    *,
-    cells: CellResolver | None = None,
-    on_progress: Progress | None = None,
-    **settings: Any,
+    function: Callable[..., Any], /, *, cells: CellResolver | None = None, on_progress: Progress | None = None, **settings: Any
 ) -> Callable[..., Report]:
     """Return a function that compiles `function`, calls it and returns the report: `explain(f, backend="eager")(x)`.
 

@@ -94,7 +94,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 def _add_script(command: argparse.ArgumentParser, execute: Callable[[argparse.Namespace], int]) -> None:
     """Add the arguments of a command that runs a script."""
-    command.set_defaults(execute=execute)
+    command.set_defaults(execute=execute, expect=None)
     command.add_argument("-o", "--output", metavar="PATH", help=f"Save the report too: {_SUFFIXES}.")
     command.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module.")
     command.add_argument("script", metavar="SCRIPT")
@@ -134,21 +134,15 @@ def _main(given: list[str], out: TextIO, err: TextIO) -> int:
 
 
 def _run(chosen: argparse.Namespace) -> int:
+    """Run the script; as one rank of a job, report if it is this rank's turn (`RankRun`)."""
     is_rank = process_rank() is not None and (world_size() or 1) > 1
-    _check_script(chosen, of_ranks=is_rank)
-    _check_expected(chosen.expect)
+    _check(chosen, of_ranks=is_rank)
     if str(AGREES) in (chosen.expect or ""):
         raise UsageError(f"--expect {AGREES}: a run compares nothing; use dynascope.explain(f, check=True)(x) in the script")
-    if is_rank:
-        return _run_rank(chosen)
-    report, status = run_script(chosen.script, chosen.arguments, module=chosen.module)
-    return _finish(report, status, chosen, chosen.out)
-
-
-def _run_rank(chosen: argparse.Namespace) -> int:
-    """Run the script as one rank of a job, and report if it is this rank's turn (`RankRun`)."""
+    if not is_rank:
+        return _finish(*run_script(chosen), chosen, chosen.out)
     rank = RankRun(chosen.ranks_dir)
-    report, status = run_script(chosen.script, chosen.arguments, module=chosen.module, started=rank.start)
+    report, status = run_script(chosen, started=rank.start)
     whole = rank.end(report, status)
     return status if whole is None else _finish(whole, status, chosen, chosen.out)
 
@@ -165,12 +159,19 @@ def _own(stream: TextIO) -> Iterator[TextIO]:
             yield own
 
 
-def _check_script(chosen: argparse.Namespace, *, of_ranks: bool = False) -> None:
-    """Raise UsageError, before anything runs, if the script does not exist or no report can be saved for `-o`."""
-    _check_output(chosen.output, of_ranks=of_ranks)
+def _check(chosen: argparse.Namespace, *, of_ranks: bool = False) -> None:
+    """Raise UsageError, before anything runs, if an argument is wrong: a path, or terms that cannot be read."""
+    suffixes = RANKS_SUFFIXES if of_ranks else SAVE_SUFFIXES
+    if chosen.output is not None and (reason := why_not_savable(chosen.output, suffixes)) is not None:
+        raise UsageError(f"-o {chosen.output}: {reason}")
     chosen.save_as = os.path.abspath(chosen.output) if chosen.output else None  # the script may change the directory
-    if not chosen.module and not Path(chosen.script).is_file():
+    if "script" in chosen and not chosen.module and not Path(chosen.script).is_file():
         raise UsageError(f"{chosen.script}: no such file")
+    if chosen.expect is not None:
+        try:
+            read_terms(chosen.expect)
+        except ValueError as error:
+            raise UsageError(f"--expect: {error}") from None
 
 
 def _finish(report: Any, status: int, chosen: argparse.Namespace, stream: TextIO) -> int:
@@ -194,7 +195,7 @@ def _text(report: Any, stream: TextIO) -> str:
 
 def _expected(report: Any, chosen: argparse.Namespace) -> int:
     """The exit status of `--expect`: 0 if the terms hold; otherwise print what differs, and return FAILED."""
-    expected = getattr(chosen, "expect", None)
+    expected = chosen.expect
     if isinstance(report, Report) and expected is not None:  # one process has no ranks that could differ
         expected = ",".join(term for term in expected.replace(" ", "").split(",") if term and term not in ALIKE)
     if not expected:
@@ -223,11 +224,11 @@ def _print(text: str, stream: TextIO) -> None:
 
 
 def _fix(chosen: argparse.Namespace) -> int:
-    _check_script(chosen)
+    _check(chosen)
     with contextlib.suppress(OSError, ValueError):  # of streams that are no files, the script keeps its own
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # stdout is for the patch
     searching = Settings(backend="eager", fix=True, fix_seconds=chosen.fix_seconds)
-    report, status = run_script(chosen.script, chosen.arguments, module=chosen.module, fix=searching)
+    report, status = run_script(chosen, fix=searching)
     report.patched_by = "dynascope fix --apply"
     status = _finish(report, status, chosen, chosen.err)
     fixes = report.fixes_to_apply(conditional=chosen.conditional)
@@ -259,9 +260,8 @@ def _deliver(fixes: Any, chosen: argparse.Namespace) -> None:
 
 
 def run_script(
-    script: str, arguments: list[str], *, module: bool = False, fix: Settings | None = None,
-    started: Callable[[Any], None] = lambda recording: None,
-) -> tuple[Any, int]:  # fmt: skip
+    chosen: argparse.Namespace, *, fix: Settings | None = None, started: Callable[[Any], None] = lambda recording: None
+) -> tuple[Any, int]:
     """Run a script or module; returns (report, exit status).  `started` is called with the recording before the script runs.
 
     The status is 0, that of `sys.exit`, 1 after an exception, or 130 after Ctrl-C.  There is a report in every case.
@@ -270,17 +270,21 @@ def run_script(
     from dynascope.compiler.driver import Run
     from dynascope.widgets.terminal import ProgressLine
 
-    sys.argv = [script, *arguments]
-    file = None if module else Path(script).absolute()  # the script may change the directory
+    sys.argv = [chosen.script, *chosen.arguments]
+    file = None if chosen.module else Path(chosen.script).absolute()  # the script may change the directory
     recording = Run(retraces=False, fix_own=fix, on_progress=ProgressLine().show)
     try:
         with recording:  # inside the `try`: the report includes the error that ends the script
             started(recording.recording)
-            status = _status(script, file)
+            status = _status(chosen.script, file)
     except KeyboardInterrupt:
-        status = 130
+        status = INTERRUPTED
     except BaseException as error:
-        status = _show(error.with_traceback(_own_frames(error)))
+        status = FAILED
+        try:
+            sys.excepthook(type(error), error.with_traceback(_own_frames(error)), error.__traceback__)
+        except BaseException:  # raised by a hook of the script
+            traceback.print_exc()  # prints the error, too: it is the context
     report = recording.report
     if not report.frames and not report.notes and report.error is None:
         report.notes.append(
@@ -290,25 +294,20 @@ def run_script(
 
 
 def _status(script: str, file: Path | None) -> int:
+    """Run the file, or the module of this name, and return the exit status."""
+    if not getattr(sys.flags, "safe_path", False):  # else (PYTHONSAFEPATH) the folder of our own command is not there
+        sys.path[0] = os.getcwd() if file is None else str(file.resolve().parent)
     try:
         if file is None:
-            _set_first_path(os.getcwd())
             runpy.run_module(script, run_name="__main__", alter_sys=True)
         else:
             _execute(file)
     except SystemExit as error:
-        return _exit_status(error.code)
+        if error.code is None or isinstance(error.code, int):
+            return error.code or 0
+        print(error.code, file=sys.stderr)  # as Python does
+        return FAILED
     return 0
-
-
-def _exit_status(code: Any) -> int:
-    """The process's exit status after `sys.exit(code)`; a `code` that is neither None nor an int is printed, as Python does."""
-    if code is None:
-        return 0
-    if isinstance(code, int):
-        return code
-    print(code, file=sys.stderr)
-    return 1
 
 
 def _execute(path: Path) -> None:
@@ -322,23 +321,7 @@ def _execute(path: Path) -> None:
         __file__=str(path), __builtins__=builtins, __loader__=loader, __spec__=None, __package__=None, __cached__=None
     )
     sys.modules["__main__"] = main
-    _set_first_path(str(path.resolve().parent))
     exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), main.__dict__)  # without our `__future__`
-
-
-def _set_first_path(folder: str) -> None:
-    """Replace our own command's folder in `sys.path`; with PYTHONSAFEPATH (Python 3.11 and newer), it has none."""
-    if not getattr(sys.flags, "safe_path", False):
-        sys.path[0] = folder
-
-
-def _show(error: BaseException) -> int:
-    """Show an exception as Python does when it ends a script; returns the exit status."""
-    try:
-        sys.excepthook(type(error), error, error.__traceback__)
-    except BaseException:  # raised by a hook of the script
-        traceback.print_exc()  # prints the error, too: it is the context
-    return 1
 
 
 def _own_frames(error: BaseException) -> types.TracebackType | None:
@@ -360,14 +343,12 @@ def _own_frames(error: BaseException) -> types.TracebackType | None:
 def _report(chosen: argparse.Namespace) -> int:
     import dynascope
 
-    _check_output(chosen.output)
-    _check_expected(chosen.expect)
-    if not Path(chosen.trace).exists():
+    trace = Path(chosen.trace)
+    _check(chosen, of_ranks=trace.exists() and is_job(trace))
+    if not trace.exists():
         raise UsageError(f"{chosen.trace}: no such file or folder")
-    if chosen.output and is_job(Path(chosen.trace)):
-        _check_output(chosen.output, of_ranks=True)
     try:
-        report: Any = dynascope.load(chosen.trace, strict=chosen.strict)
+        report: Any = dynascope.load(trace, strict=chosen.strict)
     except (ValueError, OSError) as error:
         raise UsageError(f"{chosen.trace}: {' '.join(str(error).split())}") from None
     if not chosen.output:
@@ -390,22 +371,3 @@ def _test(chosen: argparse.Namespace) -> int:
         return run_pages(chosen.paths, update=chosen.update, timeout=chosen.timeout)
     except PageError as error:
         raise UsageError(str(error)) from None
-
-
-# -- bad usage, found before anything runs --------------------------------------------------------
-
-
-def _check_output(path: str | None, *, of_ranks: bool = False) -> None:
-    """Raise UsageError if no report, or no report of ranks, can be saved at this path."""
-    reason = why_not_savable(path, RANKS_SUFFIXES if of_ranks else SAVE_SUFFIXES) if path is not None else None
-    if reason is not None:
-        raise UsageError(f"-o {path}: {reason}")
-
-
-def _check_expected(terms: str | None) -> None:
-    """Raise UsageError if these terms cannot be read."""
-    if terms is not None:
-        try:
-            read_terms(terms)
-        except ValueError as error:
-            raise UsageError(f"--expect: {error}") from None

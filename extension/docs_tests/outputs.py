@@ -12,7 +12,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,7 +54,12 @@ def error_name(outputs: Iterable[Any]) -> str | None:
 def compare(stored: Iterable[Any], now: Iterable[Any]) -> list[Difference]:
     """The differences between the stored outputs of a cell and the new ones."""
     stored, now = list(stored), list(now)
-    differences = _compare_errors(error_name(stored), error_name(now))
+    differences: list[Difference] = []
+    old_error, new_error = error_name(stored), error_name(now)
+    if old_error != new_error:
+        what = "an error is gone" if new_error is None else "a new error" if old_error is None else "another error"
+        detail = f"stored: {old_error or 'none'}; now the cell raises {new_error or 'nothing'}"
+        differences.append(Difference(what, detail))
     before, after = outlines(stored), outlines(now)
     if len(before) != len(after):
         differences.append(Difference(f"{plural(len(after), 'report')} (stored: {len(before)})"))
@@ -71,36 +76,24 @@ def _release(outline: dict[str, Any]) -> tuple[list[str], bool]:
     return str(outline.get("torch", "")).split(".")[:2], str(outline.get("python", "")).startswith("3.10")
 
 
-def _compare_errors(before: str | None, after: str | None) -> list[Difference]:
-    if before == after:
-        return []
-    what = "an error is gone" if after is None else "a new error" if before is None else "another error"
-    return [Difference(what, f"stored: {before or 'none'}; now the cell raises {after or 'nothing'}")]
-
-
-def _compare_reports(old: dict[str, Any], new: dict[str, Any]) -> list[Difference]:
-    differences = _compare_breaks(old.get("breaks", []), new.get("breaks", []))
-    before, after = old.get("summary", {}), new.get("summary", {})
-    # breaks are compared one by one
-    names = [n for n in before if n in after and not n.endswith("seconds") and n not in ("breaks", "unexpected")]
-    changed = [f"{name}: {after[name]} (stored: {before[name]})" for name in names if before[name] != after[name]]
-    return [*differences, Difference("other counts", ", ".join(changed))] if changed else differences
-
-
-def _compare_breaks(old: list[Any], new: list[Any]) -> list[Difference]:
-    added, lost = list(new), []
-    for entry in old:
+def _compare_reports(old: dict[str, Any], new: dict[str, Any]) -> Iterator[Difference]:
+    added, lost = list(new.get("breaks", [])), []
+    for entry in old.get("breaks", []):
         if entry in added:
             added.remove(entry)
         else:
             lost.append(entry)
-    differences = [Difference("a new graph break", _describe(e), e.get("line")) for e in added]
-    # no line is marked: another statement may be there now
-    return differences + [Difference("a lost graph break", _describe(e)) for e in lost]
-
-
-def _describe(entry: Any) -> str:
-    return f"{entry.get('type')} ({entry.get('outcome')}) at line {entry.get('line')}"
+    for what, entries in (("a new graph break", added), ("a lost graph break", lost)):
+        for entry in entries:
+            detail = f"{entry.get('type')} ({entry.get('outcome')}) at line {entry.get('line')}"
+            # the line of a lost break is not marked: another statement may be there now
+            yield Difference(what, detail, entry.get("line") if entries is added else None)
+    before, after = old.get("summary", {}), new.get("summary", {})
+    # breaks are compared one by one
+    names = [n for n in before if n in after and not n.endswith("seconds") and n not in ("breaks", "unexpected")]
+    changed = [f"{name}: {after[name]} (stored: {before[name]})" for name in names if before[name] != after[name]]
+    if changed:
+        yield Difference("other counts", ", ".join(changed))
 
 
 # -- outputs as they are stored --------------------------------------------------------------------

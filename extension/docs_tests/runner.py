@@ -83,12 +83,7 @@ def has_cuda() -> bool:
 
 
 def run_page(
-    path: str | Path,
-    *,
-    update: bool = False,
-    compare_stored: bool = True,
-    timeout: float = DEFAULT_TIMEOUT,
-    before: str = "",
+    path: str | Path, *, update: bool = False, compare_stored: bool = True, timeout: float = DEFAULT_TIMEOUT, before: str = ""
 ) -> Result:
     """Run one page and compare its outputs with the stored ones; a page that cannot be read is a problem, not an exception.
 
@@ -109,27 +104,28 @@ def run_page(
         result.skipped = "the page is marked as not to be run" if "skip-execution" in tags else _cuda_reason(tags)
     except PageError as error:
         result.problems.append(Problem(str(path), str(error).removeprefix(f"{path}: ")))
-        return result
     except Exception as error:  # metadata of the wrong type
         result.problems.append(Problem(str(path), f"cannot be read: {type(error).__name__}: {error}"))
-        return result
-    if result.skipped:
+    if result.problems or result.skipped:
         return result
 
-    work = copy.deepcopy(page.notebook)
+    work = result.notebook = copy.deepcopy(page.notebook)
     _prepare(work)
-    started, stopped = _execute(page, work, timeout if timeout > 0 else None, before)
+    folder, compares = str(page.path.resolve().parent), compare_stored and not update
+    started, result.problems = _execute(page, work, folder, timeout if timeout > 0 else None, before)
     for index, cell in page.code_cells():
         work.cells[index].metadata = copy.deepcopy(cell.metadata)
-    result.problems += stopped
-    result.notebook = work
     result.cells = len(started)
-    result.problems += _compare(page, work, started, not result.problems, compare_stored and not update)
-    if compare_stored and not update and not page.stores_outputs:
+    for index in started[:-1] if result.problems else started:
+        result.problems += _compare(page, work, index, compares and page.stores_outputs)
+    if compares and not page.stores_outputs:
         result.notes.append(f"nothing was compared: it has no stored outputs (dynascope test --update {path} stores them)")
     if update and not result.problems:
         try:
-            result.updated = _update(page, work)
+            stored = path.read_bytes()
+            normalize(work, folder)
+            Page(path, work).write()
+            result.updated = path.read_bytes() != stored
         except OSError as error:
             result.problems.append(_problem(page, None, f"cannot be written: {error.strerror or error}"))
     result.seconds = time.monotonic() - start
@@ -140,7 +136,7 @@ def _cuda_reason(tags: set[str]) -> str | None:
     return "needs a CUDA device" if "requires-cuda" in tags and not has_cuda() else None
 
 
-def _execute(page: Page, work: Any, limit: float | None, before: str) -> tuple[list[int], list[Problem]]:
+def _execute(page: Page, work: Any, folder: str, limit: float | None, before: str) -> tuple[list[int], list[Problem]]:
     """Execute the cells of `work`; returns the indexes of those that started, and what stopped the run."""
     from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
@@ -148,7 +144,7 @@ def _execute(page: Page, work: Any, limit: float | None, before: str) -> tuple[l
 
     started: list[int] = []
     try:
-        execute(work, _folder(page), timeout=limit, on_cell=started.append, before=before)
+        execute(work, folder, timeout=limit, on_cell=started.append, before=before)
     except CellExecutionError as error:
         return started, [_raised(page, work, started[-1], error.ename, error.evalue)]
     except CellTimeoutError:
@@ -157,12 +153,8 @@ def _execute(page: Page, work: Any, limit: float | None, before: str) -> tuple[l
     except DeadKernelError as error:
         return started, [_problem(page, started[-1] if started else None, "the kernel died", detail=str(error))]
     except RuntimeError as error:
-        return started, [Problem(str(page.path), f"the page was not run: {(str(error).splitlines() or ['no kernel'])[0]}")]
+        return started, [_problem(page, None, f"the page was not run: {(str(error).splitlines() or ['no kernel'])[0]}")]
     return started, []
-
-
-def _folder(page: Page) -> str:
-    return str(page.path.resolve().parent)
 
 
 def _prepare(work: Any) -> None:
@@ -178,37 +170,25 @@ def _prepare(work: Any) -> None:
         cell.metadata["tags"] = sorted(tags)
 
 
-def _compare(page: Page, work: Any, started: list[int], finished: bool, with_stored: bool) -> list[Problem]:
-    """Problems with the cells that ran to their end."""
-    problems = []
-    for index in started if finished else started[:-1]:
-        tags = tags_of(page.notebook.cells[index])
-        outputs = work.cells[index].get("outputs", [])
-        raised = error_name(outputs)
-        if raised == EXPECTATION_ERROR and "expect-exception" not in tags:
-            problems.append(_raised(page, work, index, raised))
-            continue
-        if "expect-exception" in tags and raised is None:
-            what = "an error is gone: the cell is tagged expect-exception and raised nothing"
-            problems.append(_problem(page, index, what))
-            continue
-        if not with_stored or not page.stores_outputs or is_hidden(tags):
-            continue  # of a hidden cell, only errors are stored
-        for number, difference in enumerate(compare(page.notebook.cells[index].get("outputs", []), outputs)):
-            problem = _problem(page, index, difference.what, difference.line, difference.detail)
-            problem.updatable = True
-            if number:
-                problem.source = ""  # the cell's first problem shows the source
-            problems.append(problem)
+def _compare(page: Page, work: Any, index: int, with_stored: bool) -> list[Problem]:
+    """Problems with a cell that ran to its end."""
+    tags = tags_of(page.notebook.cells[index])
+    outputs = work.cells[index].get("outputs", [])
+    raised = error_name(outputs)
+    if raised == EXPECTATION_ERROR and "expect-exception" not in tags:
+        return [_raised(page, work, index, raised)]
+    if "expect-exception" in tags and raised is None:
+        return [_problem(page, index, "an error is gone: the cell is tagged expect-exception and raised nothing")]
+    if not with_stored or is_hidden(tags):
+        return []  # of a hidden cell, only errors are stored
+    problems: list[Problem] = []
+    for difference in compare(page.notebook.cells[index].get("outputs", []), outputs):
+        problem = _problem(page, index, difference.what, difference.line, difference.detail)
+        problem.updatable = True
+        if problems:
+            problem.source = ""  # the cell's first problem shows the source
+        problems.append(problem)
     return problems
-
-
-def _update(page: Page, work: Any) -> bool:
-    """Write the new outputs; returns False if the file is unchanged."""
-    before = page.path.read_bytes()
-    normalize(work, _folder(page))
-    Page(page.path, work).write()
-    return page.path.read_bytes() != before
 
 
 def _problem(page: Page, index: int | None, what: str, line: int | None = None, detail: str = "") -> Problem:
@@ -226,22 +206,19 @@ def _raised(page: Page, work: Any, index: int, name: str, message: str = "") -> 
     error = _error_of(cell)
     message = (error.get("evalue") or message or " ").splitlines()[0].strip()
     what = f"a new error: {name}: {message}" if message else f"a new error: {name}"
-    return _problem(page, index, what, _line_of_error(cell, cell.get("execution_count")), "\n".join(_traceback(error)[1:]))
+    return _problem(page, index, what, _line_of_error(cell, cell.get("execution_count")), "\n".join(error["traceback"][1:]))
 
 
-def _error_of(cell: Any) -> Any:
-    return next((o for o in cell.get("outputs", []) if o.get("output_type") == "error"), {})
-
-
-def _traceback(error: Any) -> list[str]:
-    return [_ANSI.sub("", block) for block in error.get("traceback", [])]
+def _error_of(cell: Any) -> dict[str, Any]:
+    """The error output of a cell, with a traceback without colours, which is empty if there is no such output."""
+    error: Any = next((o for o in cell.get("outputs", []) if o.get("output_type") == "error"), {})
+    return {**error, "traceback": [_ANSI.sub("", block) for block in error.get("traceback", [])]}
 
 
 def _line_of_error(cell: Any, count: int | None) -> int | None:
     """The innermost line of this cell in the traceback of its error; `count` is its execution count."""
-    places = _CELL_LINE.findall("\n".join(_traceback(_error_of(cell))))
-    own_lines = [int(line) for number, line in places if int(number) == count]
-    return own_lines[-1] if own_lines else None
+    places = _CELL_LINE.findall("\n".join(_error_of(cell)["traceback"]))
+    return next((int(line) for number, line in reversed(places) if int(number) == count), None)
 
 
 def _numbered(source: str, line: int | None) -> list[str]:

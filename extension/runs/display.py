@@ -11,7 +11,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -72,18 +71,13 @@ class Display:
             return
         self._last_progress = now
         self.view.progress(state)
-        if self.so_far is not None and (now >= self._next_drawing or state.get("stage")):
-            guarded("The report so far", partial(self._draw, self.so_far), self._stop_drawing)
+        so_far = self.so_far
+        if so_far is not None and (now >= self._next_drawing or state.get("stage")):
+            # after an error, it is not drawn again: `finish` shows the whole report, or the error
+            guarded("The report so far", lambda: self.view.show(so_far()), lambda why: setattr(self, "so_far", None))
             took = time.monotonic() - now
             self._next_drawing = now + took + max(_DRAW_EVERY, took / _DRAW_SHARE)
             self.so_far = None if state.get("stage") else self.so_far  # the code has run: its report grows no more
-
-    def _draw(self, so_far: Callable[[], Report]) -> None:
-        self.view.show(so_far())
-
-    def _stop_drawing(self, why: str) -> None:
-        """Stop drawing the report so far after an error; `finish` shows the whole report, or the error."""
-        self.so_far = None
 
     def finish(self, report: Report) -> None:
         """Show the finished report."""

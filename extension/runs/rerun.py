@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-import functools
 import io
 import os
 import re
@@ -21,7 +20,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, TextIO
+from typing import Any, cast
 
 from IPython.core.displaypub import CapturingDisplayPublisher
 from IPython.core.error import UsageError
@@ -87,9 +86,9 @@ class Controller:
             except (ValueError, TypeError, UsageError) as error:
                 self.view.message(str(error), "error")
                 return
-            self._queue(functools.partial(self._run_cell, settings))
+            self._queue(partial(self._run_cell, settings))
         elif kind == "run_graph":
-            self._queue(functools.partial(self._run_graph, str(request["graph"])))
+            self._queue(partial(self._run_graph, str(request["graph"])))
 
     def _settings(self, request: dict[str, Any]) -> Settings:
         """The last run's settings without `output`, `save`, `keep` and `expect`, with the changes that the view requests.
@@ -145,7 +144,9 @@ class Controller:
         view.message("")
         view.running = True
         try:
-            with _interrupts():
+            with contextlib.ExitStack() as stack:
+                # interrupts raise KeyboardInterrupt, as in a cell: between cells, the kernel ignores them
+                stack.callback(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler))
                 work()
         except KeyboardInterrupt:
             view.message("interrupted", "warning")
@@ -155,9 +156,13 @@ class Controller:
 
     def _run_cell(self, settings: Settings) -> None:
         shell = self.run.shell
-        with Output(self.view) as output:
+        output = Output(self.view)
+        with output.collecting():
             try:
-                output.add_value(shell, self.run.again(settings, self.display)())
+                value = self.run.again(settings, self.display)()
+                if value is not None:
+                    data, _ = shell.display_formatter.format(value, include={"text/plain"})
+                    output.add("data", str(data.get("text/plain", "")))
             except UsageError as error:
                 self.view.message(str(error), "error")
             except KeyboardInterrupt:
@@ -181,16 +186,6 @@ class Controller:
         else:
             self.display.finish(report)
             view.message("")
-
-
-@contextlib.contextmanager
-def _interrupts() -> Iterator[None]:
-    """Let interrupts raise KeyboardInterrupt, as in a cell: between cells, the kernel ignores them."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 # -- hooks of the shell -----------------------------------------------------------------------------------
@@ -239,22 +234,20 @@ def region_target(target: str, report: Report, file: str, namespace: dict[str, A
     places = [(b.file, b.line, b.function, b.cell) for b in report.breaks]
     places += [(f.file, f.line, f.name, f.cell) for f in report.frames]
     name, _, line = target.rpartition(":")
-    if name and line.isdigit():
-        cell = _IN_CELL.fullmatch(name)
-        asked = (int(line), int(cell[1])) if cell else (int(line), None)
-        found = [p for p in places if (p[1], p[3]) == asked and (cell or p[2] == name)]
-        if cell and any(p[0] == file for p in found):
+    cell = _IN_CELL.fullmatch(name)
+    if cell and line.isdigit():
+        found = [p for p in places if (p[1], p[3]) == (int(line), int(cell[1]))]
+        if any(p[0] == file for p in found):
             return line
-        target = target if cell else name
+    elif name and line.isdigit():
+        found, target = [p for p in places if p[1:] == (int(line), name, None)], name
     else:
         found = [p for p in places if p[2] == target and p[0] != file and target not in namespace]
-    return _dotted_path(*found[0][:3]) if found else target
-
-
-def _dotted_path(file: str, line: int, name: str) -> str:
-    """The path of the function at a line, which has this name: in a loaded module, or in the notebook."""
-    function = function_at(file, line)
-    modules = [name for name, module in list(sys.modules.items()) if getattr(module, "__file__", None) == file]
+    if not found:
+        return target
+    file, at, name, _ = found[0]
+    function = function_at(file, at)
+    modules = [module for module, loaded in list(sys.modules.items()) if getattr(loaded, "__file__", None) == file]
     return ".".join([*modules[:1], function[0] if function else name])
 
 
@@ -290,29 +283,22 @@ class _Sink(io.RawIOBase):
             self.original.flush()
 
 
-def _stream(output: Output, original: Any) -> TextIO:
-    """A text stream into a `_Sink`: one of Python's own, because Dynamo traces the methods of any other class."""
-    sink: Any = _Sink(output, original)
-    return io.TextIOWrapper(sink, "utf-8", "surrogatepass", newline="", write_through=True)
-
-
 class Output:
-    """A context manager inside which everything that is printed and displayed is shown in the view, as text."""
+    """What a run prints and displays, to be shown in the view, as text."""
 
     def __init__(self, view: Any) -> None:
         self.view = view
         #: (kind, the texts that belong together)
         self._parts: list[tuple[str, list[str]]] = []
         self._updated = 0.0
-        self._stack = contextlib.ExitStack()
         self.is_over = False
 
-    def __enter__(self) -> Output:
+    @contextlib.contextmanager
+    def collecting(self) -> Iterator[None]:
+        """Inside this `with`, everything that is printed and displayed goes to the view."""
         import torch
 
         self.view.output([])
-        self._stack.enter_context(contextlib.redirect_stdout(_stream(self, sys.stdout)))
-        self._stack.enter_context(contextlib.redirect_stderr(_stream(self, sys.stderr)))
         output = self
         shell: Any = InteractiveShell.instance()
         before = shell.display_pub
@@ -331,17 +317,22 @@ class Output:
 
             @untraced
             def clear_output(self, wait: bool = False) -> None:
-                output.clear()
+                output._parts.clear()  # the view changes with the next part
 
         publisher: Any = Publisher
-        shell.display_pub = publisher()
-        self._stack.callback(setattr, shell, "display_pub", before)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._stack.close()
-        self.is_over = True
-        self._show()
+        # text streams of Python's own into the sinks, because Dynamo traces the methods of any other class
+        out, err = (
+            io.TextIOWrapper(cast(Any, _Sink(self, original)), "utf-8", "surrogatepass", newline="", write_through=True)
+            for original in (sys.stdout, sys.stderr)
+        )
+        try:
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+                shell.display_pub = publisher()
+                yield
+        finally:
+            shell.display_pub = before
+            self.is_over = True
+            self._show()
 
     def add(self, kind: str, text: str) -> None:
         """Add a part of this kind ("stream", "data" or "error")."""
@@ -353,15 +344,5 @@ class Output:
             self._show()
             self._updated = time.monotonic()  # after it: joining a long text takes time
 
-    def clear(self) -> None:
-        """Remove what was added so far; the view changes with the next part."""
-        self._parts.clear()
-
     def _show(self) -> None:
         self.view.output([{"type": kind, "text": as_overwritten("".join(texts))} for kind, texts in self._parts])
-
-    def add_value(self, shell: Any, value: Any) -> None:
-        """Add the cell's result."""
-        if value is not None:
-            data, _ = shell.display_formatter.format(value, include={"text/plain"})
-            self.add("data", str(data.get("text/plain", "")))

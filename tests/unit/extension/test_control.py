@@ -401,7 +401,7 @@ def test_under_time_autoreload_and_run(shell: Any, tmp_path: Any) -> None:
 def test_the_output_of_a_run_from_the_view_is_as_in_a_cell(shell: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """Progress bars write over their line, `clear_output` clears, and a logger that the cell sets up writes elsewhere later."""
     shown: list[Any] = []
-    with Output(SimpleNamespace(output=shown.append)):
+    with Output(SimpleNamespace(output=shown.append)).collecting():
         print("cleared")
         clear_output(wait=True)
         for percent in (10, 20):
