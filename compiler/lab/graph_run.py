@@ -226,14 +226,12 @@ def isolated() -> Iterator[None]:
         held_back_output(),
         warnings.catch_warnings(),
         profile.no_collection(),
+        contextlib.ExitStack() as restored,
     ):
         warnings.simplefilter("ignore")
-        drawn = random_states()
-        try:
-            yield
-        finally:
-            for state in drawn:
-                state.restore()
+        for state in random_states():
+            restored.callback(state.restore)
+        yield
 
 
 class Case:

@@ -115,9 +115,10 @@ def formulas_that_help(graph: CapturedGraph, name: str, compile: Compile) -> Ite
 
 def _changes(node: Any) -> Generator[tuple[str, Formula | None]]:
     """What could help: a change in words, and the formula in place of the node's; settings are changed until the next one."""
-    for function, args, keywords in filter(None, (_variance(node), _of_exponentials(node))):
+    if (formula := _formula(node)) is not None:
+        function, args, keywords = formula
         inputs = [*(input_name(str(arg)) for arg in args), *(f"{k}={v}" for k, v in keywords.items())]
-        yield f"torch.{function.__name__}({', '.join(inputs)})", (function, args, keywords)
+        yield f"torch.{function.__name__}({', '.join(inputs)})", formula
     value = node.meta.get("example_value")
     if value is not None and value.dtype.itemsize <= 2 and node.op in ("call_function", "call_method"):
         raised = _in_float32(node.target, value.device.type)
@@ -151,41 +152,31 @@ def _in_float32(target: Any, device: str) -> Any:
     return raised
 
 
-def _called(node: Any, *names: str) -> bool:
-    """Whether a node calls an operation with one of these names."""
-    return str(getattr(getattr(node, "target", None), "__name__", getattr(node, "target", ""))) in names
-
-
-def _squared(node: Any) -> Any:
-    """What a node squares; None if it squares nothing."""
-    if _called(node, "mul") and node.args[0] is node.args[1]:
-        return node.args[0]
-    return node.args[0] if _called(node, "square") or (_called(node, "pow") and node.args[1] == 2) else None
-
-
-def _variance(node: Any) -> Formula | None:
-    """E[x^2] - E[x]^2."""
-    mean: Any = _squared(node.args[1]) if _called(node, "sub") and _called(node.args[0], "mean") else None
-    if not _called(mean, "mean"):
-        return None
-    squares, x = node.args[0], mean.args[0]
-    if _squared(squares.args[0]) is not x or (mean.args[1:], mean.kwargs) != (squares.args[1:], squares.kwargs):
-        return None
-    return torch.var, (x, *mean.args[1:2]), {**mean.kwargs, "correction": 0}
-
-
-def _of_exponentials(node: Any) -> Formula | None:
-    """Logarithms of a softmax, of a sum of exponentials and of 1 + x, and exp(x) - 1."""
-    if _called(node, "sub") and _called(node.args[0], "exp") and node.args[1] == 1:
-        return torch.expm1, node.args[0].args, {}
-    inner: Any = node.args[0] if _called(node, "log") else None
-    if _called(inner, "softmax"):
-        return torch.log_softmax, inner.args, {k: v for k, v in inner.kwargs.items() if k in ("dim", "dtype") and v is not None}
-    if _called(inner, "sum") and len(inner.args) > 1 and _called(inner.args[0], "exp"):
-        return torch.logsumexp, (*inner.args[0].args, *inner.args[1:]), dict(inner.kwargs)
-    if _called(inner, "add") and 1 in inner.args:
-        return torch.log1p, tuple(arg for arg in inner.args if isinstance(arg, torch.fx.Node)), {}
+def _formula(node: Any) -> Formula | None:
+    """A formula with smaller errors: of E[x^2] - E[x]^2; exp(x) - 1; logarithms of 1 + x, a softmax, a sum of exponentials."""
+    match _term(node, 2):
+        case ("sub", _, ("exp", _, x), 1):
+            return torch.expm1, (x,), {}
+        case ("log", _, ("add", _, 1, x) | ("add", _, x, 1)):
+            return torch.log1p, (x,), {}
+        case ("log", _, ("softmax", how, x, *dims)):
+            return torch.log_softmax, (x, *dims), {k: v for k, v in how.items() if k in ("dim", "dtype") and v is not None}
+    match _term(node, 3):
+        case ("log", _, ("sum", how, ("exp", _, x), *dims)) if dims:
+            return torch.logsumexp, (x, *dims), how
+        case ("sub", _, ("mean", how, ("squared", _, x), *dims), ("squared", _, ("mean", *mean))) if [how, x, *dims] == mean:
+            return torch.var, (x, *dims[:1]), {**how, "correction": 0}
     return None
+
+
+def _term(node: Any, depth: int) -> Any:
+    """The name of what a node calls, its keywords and its arguments: of these, nodes are terms too, but for the deepest."""
+    if not depth or not isinstance(node, torch.fx.Node) or not node.op.startswith("call_"):
+        return node
+    name, args = str(getattr(node.target, "__name__", node.target)), node.args
+    if name == "square" or (name == "mul" and args[:1] == args[1:]) or (name == "pow" and args[1:] == (2,)):
+        name, args = "squared", args[:1]
+    return name, dict(node.kwargs), *(_term(arg, depth - 1) for arg in args)
 
 
 # -- the text of an issue ------------------------------------------------------------------------------------------------
