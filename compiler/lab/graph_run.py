@@ -1,7 +1,7 @@
 """Runs one captured graph again on its own: times it eagerly and compiled, and times each operation.
 
 The report keeps neither tensors nor modules, so the graph is built from its text (`rebuild`) and its inputs from their
-descriptions (`SyntheticInputs`).  "Eager" calls the graph operation by operation, as Python would; "compiled" is the backend's
+descriptions (`synthetic`).  "Eager" calls the graph operation by operation, as Python would; "compiled" is the backend's
 result, without Dynamo's guards.  Both run alternately on the same data, on the recorded device, without the caller's torch
 settings (`isolated`), and without gradients unless the graph itself takes derivatives with torch.func.  A run leaves behind
 only entries in the backend's caches, torch's counters of compiles, and the side effects of operators from outside torch, which
@@ -133,33 +133,28 @@ def function(name: str) -> Callable[..., Any]:
 _FUNCTIONS: dict[str, Callable[..., Any]] = {"Max": max, "Min": min, "Mod": operator.mod, "FloorDiv": operator.floordiv}
 
 
-class SyntheticInputs:
-    """Creates the inputs of one graph, always the same ones; `sizes`: the values of the symbols in its shapes."""
+def synthetic(sizes: Mapping[str, int | float], generator: torch.Generator, node: Node, device: str | None = None) -> Any:
+    """A value like the one that was recorded for this input; raises NotRunnable if that is impossible.
 
-    def __init__(self, sizes: Mapping[str, int | float], device: str | None = None) -> None:
-        """`device`: in place of the recorded one."""
-        self.sizes, self.device = sizes, device
-        self.generator = torch.Generator().manual_seed(0)
-
-    def __call__(self, node: Node) -> Any:
-        """A value like the one that was recorded for this input; raises NotRunnable if that is impossible."""
-        kind = node.subclass or node.dtype or "value that the report does not describe"
-        if kind.startswith("Sym("):
-            return size(kind.removeprefix("Sym(").removesuffix(")"), self.sizes, node.name)
-        dtype = getattr(torch, kind, None)
-        if node.shape is None or not isinstance(dtype, torch.dtype):
-            raise NotRunnable(f"its input {node.name} is a {kind}, which cannot be synthesized")
-        shape, stride = ([int(size(s, self.sizes, node.name)) for s in sizes] for sizes in (node.shape, node.stride or ()))
-        is_strided = len(stride) == len(shape) and 0 not in shape
-        try:
-            reach = 1 + sum((n - 1) * s for n, s in zip(shape, stride, strict=True)) if is_strided else math.prod(shape)
-            numbers = torch.rand(reach, generator=self.generator, dtype=torch.float32, device="cpu")
-            if not (dtype.is_floating_point or dtype.is_complex or dtype is torch.bool):
-                numbers.zero_()
-            numbers = numbers.to(dtype).to(self.device or node.device or "cpu")
-            return torch.as_strided(numbers, shape, stride) if is_strided else numbers.reshape(shape)
-        except (RuntimeError, OverflowError, TypeError, ValueError) as error:  # e.g. out of memory, or no such tensor exists
-            raise NotRunnable(f"its input {node.name} cannot be synthesized: {first_line(str(error))}"[:300]) from None
+    `sizes`: the values of the symbols in shapes; `device`: in place of the recorded one.
+    """
+    kind = node.subclass or node.dtype or "value that the report does not describe"
+    if kind.startswith("Sym("):
+        return size(kind.removeprefix("Sym(").removesuffix(")"), sizes, node.name)
+    dtype = getattr(torch, kind, None)
+    if node.shape is None or not isinstance(dtype, torch.dtype):
+        raise NotRunnable(f"its input {node.name} is a {kind}, which cannot be synthesized")
+    shape, stride = ([int(size(s, sizes, node.name)) for s in texts] for texts in (node.shape, node.stride or ()))
+    is_strided = len(stride) == len(shape) and 0 not in shape
+    try:
+        reach = 1 + sum((n - 1) * s for n, s in zip(shape, stride, strict=True)) if is_strided else math.prod(shape)
+        numbers = torch.rand(reach, generator=generator, dtype=torch.float32, device="cpu")
+        if not (dtype.is_floating_point or dtype.is_complex or dtype is torch.bool):
+            numbers.zero_()
+        numbers = numbers.to(dtype).to(device or node.device or "cpu")
+        return torch.as_strided(numbers, shape, stride) if is_strided else numbers.reshape(shape)
+    except (RuntimeError, OverflowError, TypeError, ValueError) as error:  # e.g. out of memory, or no such tensor exists
+        raise NotRunnable(f"its input {node.name} cannot be synthesized: {first_line(str(error))}"[:300]) from None
 
 
 def size(text: int | str, sizes: Mapping[str, int | float], name: str) -> int | float:
@@ -241,7 +236,8 @@ class Case:
         self.graph, self.notes = graph, list[str]()
         recorded_on = sorted({n.device for n in graph.nodes if n.device}, key=lambda name: name == "cpu")
         self.device = device or next(iter(recorded_on), "cpu")
-        make, recorded = SyntheticInputs(graph.sizes, device), {n.name: n for n in graph.nodes}
+        make = functools.partial(synthetic, graph.sizes, torch.Generator().manual_seed(0), device=device)
+        recorded = {n.name: n for n in graph.nodes}
         self.attributes = {n.target: make(n) for n in graph.nodes if n.op == "get_attr" and n.dtype is not None}
         self.rebuild = functools.partial(rebuild, graph.code, self.attributes, device)
         self.module = self.rebuild()

@@ -28,7 +28,6 @@ def bisect(is_right: Callable[[], bool], backend: str) -> tuple[str, str, int | 
     `is_right`: compiles with `torch.compile`, which the search gives another backend and other settings each time, and returns
     whether the result is right.  `backend`: the last backend to try.  None if the test never fails or torch lacks the bisector.
     """
-    found: Any = None
     with if_present("the compiler's bisector"):
         if any(name.startswith("TORCH_BISECT_") for name in os.environ):
             return None
@@ -42,9 +41,9 @@ def bisect(is_right: Callable[[], bool], backend: str) -> tuple[str, str, int | 
             _own_folder(module.CompilerBisector),
         ):
             found = module.CompilerBisector.do_bisect(is_right)
-    if found is None:
-        return None
-    return found.backend, found.subsystem or "", found.bisect_number, found.debug_info or ""
+        if found is not None:
+            return found.backend, found.subsystem or "", found.bisect_number, found.debug_info or ""
+    return None
 
 
 @contextlib.contextmanager

@@ -24,10 +24,10 @@ from dynascope.compiler.lab import graph_run, profile
 from dynascope.compiler.lab.graph_run import (
     RECORDED,
     NotRunnable,
-    SyntheticInputs,
     function,
     rebuild,
     size,
+    synthetic,
 )
 from dynascope.compiler.report import Graph, GraphRun, Node, Report
 
@@ -173,7 +173,8 @@ def test_the_figures_of_a_run() -> None:
 
 
 def made(**facts: Any) -> Any:
-    return SyntheticInputs({"s0": 3})(Node(name="x", op="placeholder", target="x", device="cpu", **facts))
+    node = Node(name="x", op="placeholder", target="x", device="cpu", **facts)
+    return synthetic({"s0": 3}, torch.Generator().manual_seed(0), node)
 
 
 @pytest.mark.parametrize(
