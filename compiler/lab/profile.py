@@ -236,7 +236,8 @@ def seconds_of(entry: Callable[..., Any], call: RecordedCall, calls: int) -> flo
 
 def _measure(experiment: Experiment, calls: int, result: Measurement, on_progress: Callable[[str], None]) -> None:
     entry, wait = experiment.call.entry, _waiter()
-    result.devices = _devices()
+    accelerators = [f"{kind}:{i}" for kind in _accelerators() for i in range(getattr(torch, kind).device_count())]
+    result.devices = [device_name(device) for device in ("cpu", *accelerators)]
     before = caches.compiles()
     on_progress("measuring: repeating the call until nothing compiles")
     turns, warm_up = pace(experiment, entry, wait, calls)
@@ -263,7 +264,16 @@ def _measure(experiment: Experiment, calls: int, result: Measurement, on_progres
     for count in turns:
         gc.collect(0)
         result.compiled += timed_calls(told(entry, "compiled calls"), wait, count, warm_up)
-        _profiled(told(entry, "under the profiler"), entry, wait, count, warm_up, result)
+        with running.marked_graphs(_namespaces(entry), GRAPH) as result.marked, profiled(_accelerators()) as trace:
+            for number, call in enumerate(itertools.islice(told(entry, "under the profiler"), warm_up + count)):
+                wait()
+                with running.profiler_mark(CALL if number >= warm_up else "dynascope warm-up"):
+                    kept = call()  # its result is freed after the mark
+                    if wait is not nothing:
+                        with running.profiler_mark(DRAIN):
+                            wait()
+                del kept, call
+        result.events += plain_events(trace)
         with torch.compiler.set_stance("force_eager"):  # what the function itself compiles runs eagerly, too
             result.eager += timed_calls(told(experiment.call.target, "eager calls"), wait, count, warm_up)
     compiled = caches.compiles() - known
@@ -282,22 +292,6 @@ def _why_compiled(count: int) -> str:
     return f" ({'; '.join(named[:3])}{'; …' if len(named) > 3 else ''})" if named else ""
 
 
-def _profiled(
-    calls: Iterator[Callable[[], Any]], entry: Any, wait: Callable[[], None], count: int, warm_up: int, result: Measurement
-) -> None:
-    """Make `count` calls under the profiler, after some to warm up, which are marked differently."""
-    with running.marked_graphs(_namespaces(entry), GRAPH) as result.marked, profiled(_accelerators()) as trace:
-        for number, call in enumerate(itertools.islice(calls, warm_up + count)):
-            wait()
-            with running.profiler_mark(CALL if number >= warm_up else "dynascope warm-up"):
-                kept = call()  # its result is freed after the mark
-                if wait is not nothing:
-                    with running.profiler_mark(DRAIN):
-                        wait()
-            del kept, call
-    result.events += plain_events(trace)
-
-
 def _is_used(kind: str) -> bool:
     """Whether the program has used a device of this kind; initializing one that it does not use would take device memory."""
     module = getattr(torch, kind, None)
@@ -313,11 +307,6 @@ def _waiter() -> Callable[[], None]:
 def _accelerators() -> list[str]:
     """The kinds of devices that the program uses and the profiler can watch."""
     return [kind for kind in ("cuda", "xpu") if _is_used(kind)]
-
-
-def _devices() -> list[str]:
-    devices = [f"{kind}:{i}" for kind in _accelerators() for i in range(getattr(torch, kind).device_count())]
-    return [device_name(device) for device in ("cpu", *devices)]
 
 
 def _namespaces(entry: Any) -> Iterator[dict[str, Any]]:
@@ -344,7 +333,13 @@ def annotate_profile(report: Report, measured: Measurement) -> None:
     profile.median_seconds, profile.spread = statistics.median(measured.compiled), quartiles(measured.compiled)
     _fit(profile)
     profile.devices = measured.devices
-    profile.verdict = verdict(measured, profile, report)
+    for_inputs = sum(run.compile_seconds for run in report.inputs or ())
+    compile_seconds = max(0.0, report.summary.compile_seconds - for_inputs) or None
+    if any(s.kind == "graph" and s.graph is None for s in profile.segments):
+        compile_seconds = None  # other code than the report's was compiled, too
+    profile.verdict = Verdict(compiled_seconds=profile.median_seconds, compile_seconds=compile_seconds)
+    profile.verdict.eager_seconds = statistics.median(measured.eager)
+    profile.verdict.payback, profile.verdict.payback_calls = payback(measured, compile_seconds)
     profile.notes = [*measured.notes, *profile.notes]
     if (profile.profiled_seconds or 0.0) > _DISTURBED * profile.median_seconds:
         profile.segments, profile.lanes, profile.shares, profile.breaks, profile.guards = [], [], {}, [], None
@@ -376,18 +371,6 @@ def _doubts(measured: Measurement) -> Iterator[str]:
                 f"the {calls} took very different times, half of them {time_text(low)} to {time_text(high)}: something else "
                 "keeps the machine busy, or the call does not always do the same; the figures are rough"
             )
-
-
-def verdict(measured: Measurement, profile: Profile, report: Report) -> Verdict:
-    """Compare eager with compiled, and compute after how many calls compiling has paid off."""
-    for_inputs = sum(run.compile_seconds for run in report.inputs or ())
-    compile_seconds = max(0.0, report.summary.compile_seconds - for_inputs) or None
-    if any(s.kind == "graph" and s.graph is None for s in profile.segments):
-        compile_seconds = None  # other code than the report's was compiled, too
-    eager, compiled = statistics.median(measured.eager), statistics.median(measured.compiled)
-    result = Verdict(eager_seconds=eager, compiled_seconds=compiled, compile_seconds=compile_seconds)
-    result.payback, result.payback_calls = payback(measured, compile_seconds)
-    return result
 
 
 def payback(measured: Measurement, compile_seconds: float | None) -> tuple[Payback, int | None]:

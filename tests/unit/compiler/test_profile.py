@@ -139,7 +139,7 @@ def test_a_terminal_says_how_far_measuring_is_and_an_interrupt_ends_it(monkeypat
     def interrupted(*args: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(profiles, "_profiled", interrupted)
+    monkeypatch.setattr(profiles, "plain_events", interrupted)
     report = dynascope.explain(slow, backend="eager", profile=3)(torch.ones(2))
     assert report.profile is None
     assert profiles.INTERRUPTED in report.notes
