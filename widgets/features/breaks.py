@@ -21,7 +21,7 @@ from dynascope.widgets.features.recompiles import undecided_words
 from dynascope.widgets.features.regions import allowed_by, flag_words, forbidden_by
 from dynascope.widgets.features.run_time import cost_facts, cost_words
 from dynascope.widgets.terminal import Terminal
-from dynascope.widgets.words import capped, compiler_text, indent_of, printable, shorten
+from dynascope.widgets.words import capped, compiler_text, grouped, indent_of, printable, shorten
 
 #: beginnings of the compiler's hints that fit any break: these are shown last
 GENERAL = (
@@ -34,10 +34,10 @@ _INSTEAD = {
     "capture_scalar_outputs": "Keep the value in a tensor, or read it outside of the compiled code",
     "capture_dynamic_output_shape_ops": "Keep the shape fixed, for example with a mask, or move it out of the compiled code",
 }
-#: the outcome of a break in words, and in few words
+#: the outcome of a break in words, and in few words; the worst first
 _OUTCOMES = {
-    "resumed": ("resumed", "resumed"), "skipped": ("the whole frame runs eagerly", "frame skipped"),
-    "rest": ("the rest of the frame runs eagerly", "rest runs eagerly"), "raised": ("stopped here", "stopped here"),
+    "raised": ("stopped here", "stopped here"), "skipped": ("the whole frame runs eagerly", "frame skipped"),
+    "resumed": ("resumed", "resumed"), "rest": ("the rest of the frame runs eagerly", "rest runs eagerly"),
 }  # fmt: skip
 #: advice on a break that torch makes on purpose
 TRAINING = "Compile the forward pass and the loss; leave zero_grad, backward, the optimizer's step and what follows it outside."
@@ -52,7 +52,6 @@ _UNKNOWN_NAME = "failed to find name in frame builtins"
 #: what the compiler says where it would have to step through an iterator that comes from outside of the traced function, as
 #: that of a comprehension does where the function around it runs eagerly
 _ITERATOR = "Missing tp_iternext"
-_RANK = {"raised": 0, "skipped": 1, "resumed": 2}
 
 
 class BreakRow(TypedDict):
@@ -83,7 +82,7 @@ class StackRow(TypedDict):
 def sorted_breaks(report: Report) -> list[Break]:
     """The breaks by outcome (raised, skipped, resumed), then by cost, the greatest first; allowed breaks come last."""
     costs = {c.break_: c.seconds or 0.0 for c in report.profile.breaks} if report.profile else {}
-    return sorted(report.breaks, key=lambda b: (bool(b.allowed), _RANK[b.outcome], -costs.get(b.id, 0.0)))
+    return sorted(report.breaks, key=lambda b: (bool(b.allowed), [*_OUTCOMES].index(b.outcome), -costs.get(b.id, 0.0)))
 
 
 def break_rows(places: Places) -> list[BreakRow]:
@@ -146,49 +145,41 @@ def kind_words(b: Break) -> str:
 
 def advice(report: Report, b: Break) -> list[str]:
     """What the user can do about a break, the most promising first; what was tried and refused is told as such."""
-    by_design, is_false = is_by_design(b), b.error.startswith(_FALSE)
-    is_unknown = b.type == _UNKNOWN_NAME  # the compiler takes it for a bug of its own
+    is_false, is_unknown = b.error.startswith(_FALSE), b.type == _UNKNOWN_NAME  # which the compiler takes for a bug of its own
     is_sparse = "sparse tensor" in b.type.lower()  # torch advises to make it outside, or fullgraph=False: neither helps
-    told = not (by_design or is_false or is_unknown or is_sparse)
+    told = not (is_by_design(b) or is_false or is_unknown or is_sparse)
     ran = bool(report.hooks) and b.outcome != "raised"  # in a live run
-    caller = own_caller(b) if b.error else None
-    at = {(b.file, b.line), *([(caller.file, caller.line)] if caller is not None else [])}
+    caller, owner = own_caller(b) if b.error else None, package(b.file)
+    at = {(place.file, place.line) for place in (b, caller) if place is not None}
     fails = ran and not at.isdisjoint(passed_by_error(report)) and bool(_not_resumed(report, b))
     hints = [h for h in b.hints if h.strip() and told and not (ran and h.startswith(_MAY_FAIL))]
     if b.source.lstrip().startswith("while"):
         hints = [h for h in hints if not h.startswith("For the common pattern `if")]  # a loop cannot be made branchless
     hints = [_as_tried(report, b, compiler_text(h, 1000)) for h in hints]
-    general = [h for h in hints if h.startswith(GENERAL)]
-    steps = [h for h in hints if h not in general]
-    owner = package(b.file)
+    steps = [h for h in hints if not h.startswith(GENERAL)]
     if owner is not None and told and not b.error:  # code that the user cannot change
         fit = [h for h in steps if setting_in([h]) or (owner != "torch" and not h.endswith("in your code."))]
         if fit != steps or owner == "torch":
             fit.append(f"The line is in {owner}'s own code: move the call that leads to it out of the compiled code.")
         steps = fit
-    if is_false:
-        steps.append("The assertion fails in eager code, too: change what is passed, or the assertion.")
-    elif is_unknown:
-        steps.append("The name is not defined when this line runs: define or import it first. Eager code fails here, too.")
-    elif b.type == _ITERATOR and b.function.startswith("<"):
-        steps.insert(0, "Write it as a `for` loop, or fix first what makes the function around it run eagerly.")
-    elif b.type == _ITERATOR:
-        steps.insert(0, "Pass a list or a tuple in place of the iterator.")
-    elif fails:
-        what = "line" if caller is None else "call that leads here"
-        steps.insert(0, f"The {what} raised an error when it ran uncompiled: correct it, or what compiled code gives to it.")
-    elif "does not know how to trace the builtin" in b.explanation:
-        steps.insert(0, "Call it outside of the compiled code, and pass its result in.")
-    elif is_sparse:
-        steps.append("No graph can have a sparse tensor: move what uses it out of the compiled code, or make it dense.")
-    elif by_design:
-        steps.append(BY_DESIGN if b.outcome == "resumed" else TRAINING)
+    what = "line" if caller is None else "call that leads here"
+    known = (
+        (is_false, "The assertion fails in eager code, too: change what is passed, or the assertion."),
+        (is_unknown, "The name is not defined when this line runs: define or import it first. Eager code fails here, too."),
+        (b.type == _ITERATOR and b.function.startswith("<"),
+         "Write it as a `for` loop, or fix first what makes the function around it run eagerly."),
+        (b.type == _ITERATOR, "Pass a list or a tuple in place of the iterator."),
+        (fails, f"The {what} raised an error when it ran uncompiled: correct it, or what compiled code gives to it."),
+        ("does not know how to trace the builtin" in b.explanation,
+         "Call it outside of the compiled code, and pass its result in."),
+        (is_sparse, "No graph can have a sparse tensor: move what uses it out of the compiled code, or make it dense."),
+        (is_by_design(b), BY_DESIGN if b.outcome == "resumed" else TRAINING),
+    )  # fmt: skip
+    steps = [words for is_so, words in known if is_so][:1] + steps
     if b.outcome == "skipped" and not (b.allowed or is_unknown or fails):
-        steps.append("Other code of the function runs eagerly because of this break.")
-        if b.type != "Observed exception":  # which passes through every function
-            steps[-1] += (
-                " Move the line, with any loop, `with` or `try` around it, into a function of its own to capture the rest."
-            )
+        moves = " Move the line, with any loop, `with` or `try` around it, into a function of its own to capture the rest."
+        moves = "" if b.type == "Observed exception" else moves  # it passes through every function
+        steps.append(f"Other code of the function runs eagerly because of this break.{moves}")
     if b.outcome == "raised":
         if b.fullgraph:
             steps.append("fullgraph allows no graph break at all: fix it, or compile without fullgraph.")
@@ -202,7 +193,7 @@ def advice(report: Report, b: Break) -> list[str]:
         steps.append("Meant to be here? Allow it in a region: it then counts as expected, also under error_on_graph_break.")
     if len(b.hits) > 1:
         steps.append(f"It is one place, reached by {len(b.hits)} frames: one fix removes it from all of them.")
-    steps += sorted(general, key=lambda h: h.startswith("Please report"))
+    steps += sorted((h for h in hints if h.startswith(GENERAL)), key=lambda h: h.startswith("Please report"))
     chosen = [fix for fix in report.fixes or () if fix.chosen and b.id in fix.removes]
     words = {"verified": "A verified fix", "conditional": "A fix that holds under a condition"}
     does = ("removes", "moves")
@@ -229,30 +220,30 @@ def outcome(report: Report, setting: str, ids: Container[str | None]) -> tuple[b
 
     `ids`: of the breaks and recompiled frames for which it is hinted at.
     """
-    fixes = considered(report, ids, setting)
-    held = next((fix for fix in fixes if fix.chosen), None)
-    if held is not None:
-        return True, f"tried: {held.verdict}"
-    elsewhere = [fix for fix in report.fixes or () if fix.chosen and f"torch._dynamo.config.{setting}" in fix.settings]
-    if elsewhere:
-        return True, f"tried for another place: {elsewhere[0].verdict}"
+    fixes, name = considered(report, ids, setting), f"torch._dynamo.config.{setting}"
+    elsewhere = [fix for fix in report.fixes or () if name in fix.settings]
+    for where, tried in (("", fixes), (" for another place", elsewhere)):
+        for fix in tried:
+            if fix.chosen:
+                return True, f"tried{where}: {fix.verdict}"
     if is_refused(fixes):
-        return False, f"`torch._dynamo.config.{setting} = True` was tried and refused"
+        return False, f"`{name} = True` was tried and refused"
     trials = report.trials or []
-    trial = next((t for t in trials if [*t.settings][-1:] == [f"torch._dynamo.config.{setting}"]), None)
+    trial = next((t for t in trials if [*t.settings][-1:] == [name]), None)
     if trial is None:
         reason = next((fix.reason for fix in fixes if fix.reason), "")
         return None, "the compiler's hint, not tried" + (f": {reason.removeprefix('not verified: ')}" if reason else "")
+    vain = f"`{setting} = True` was tried, and is no help:"
     if trial.error is not None:
-        return False, f"`{setting} = True` was tried, and is no help: it ends in {compiler_text(trial.error, 160)}"
+        return False, f"{vain} it ends in {compiler_text(trial.error, 160)}"
     best, after = helpful(trials[: trials.index(trial)])[-1], plural(trial.breaks or 0, "graph break")
-    if not trial.is_better_than(best) or (trial.breaks or 0) >= (best.breaks or 0):  # breaks that only move are no help
-        more = (trial.skipped or 0) > (best.skipped or 0)
-        ran = f"{trial.skipped} {'frame that runs' if trial.skipped == 1 else 'frames that run'} eagerly"
-        with_it, without = (f" and {ran}", f" and {best.skipped or 0}") if more else ("", "")
-        return False, f"`{setting} = True` was tried, and is no help: {after}{with_it} with it, {best.breaks}{without} without"
-    became = "becomes" if best.breaks == 1 else "become"
-    return True, f"tried when the calls are repeated: {best.breaks} {became} {after}"
+    if trial.is_better_than(best) and (trial.breaks or 0) < (best.breaks or 0):  # breaks that only move are no help
+        became = "becomes" if best.breaks == 1 else "become"
+        return True, f"tried when the calls are repeated: {best.breaks} {became} {after}"
+    if (trial.skipped or 0) <= (best.skipped or 0):
+        return False, f"{vain} {after} with it, {best.breaks} without"
+    ran = f"{trial.skipped} {'frame that runs' if trial.skipped == 1 else 'frames that run'} eagerly"
+    return False, f"{vain} {after} and {ran} with it, {best.breaks} and {best.skipped or 0} without"
 
 
 def helpful(trials: list[Trial]) -> list[Trial]:
@@ -278,11 +269,8 @@ def eager_because_of(report: Report, b: Break) -> list[Frame]:
 
 def only_rest_is_eager(report: Report, b: Break) -> bool:
     """Whether a break skips only the rest of its frames: the code before it is compiled, the code after it runs eagerly."""
-    if b.outcome != "skipped":
-        return False
-    hit_frames = {h.frame for h in b.hits if h.outcome == "skipped"}
-    states = [f.status for f in report.frames if f.id in hit_frames]
-    return bool(states) and all(status == "compiled" for status in states)
+    hit_frames = {h.frame for h in b.hits if h.outcome == "skipped"} if b.outcome == "skipped" else ()
+    return {f.status for f in report.frames if f.id in hit_frames} == {"compiled"}
 
 
 def own_caller(b: Break) -> StackEntry | None:
@@ -343,11 +331,11 @@ def frame_words(frame: Frame, places: Places) -> str:
 def break_detail(b: Break, places: Places) -> Detail:
     """All that is known of a break."""
     place, function, cost = places.of_break(b), places.function(b.function, b.file, b.line), places.costs.get(b.id)
-    met = [(h, places.frames.get(h.frame)) for h in b.hits if len(b.hits) > 1]
-    hits = [
-        [frame_words(f, places) if f else h.frame, f"at {places.at(f.file, h.line, f.cell)}" if f else "", h.outcome, h.frame]
-        for h, f in met
-    ]
+    hits: list[list[str]] = []
+    for h in b.hits if len(b.hits) > 1 else ():
+        f = places.frames.get(h.frame)
+        words = [frame_words(f, places), f"at {places.at(f.file, h.line, f.cell)}"] if f else [h.frame, ""]
+        hits.append([*words, h.outcome, h.frame])
     stack: list[StackRow] = [{
         "place": places.at(e.file, e.line, e.cell), "function": shorten(e.function, 200),
         "source": printable(e.source.strip(), 500), "file": printable(e.file, 1000), "line": e.line,
@@ -393,12 +381,14 @@ def _facts(b: Break, places: Places) -> list[list[str]]:
 
 def break_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
     """The first breaks in full, of three or more that are alike only one; the places of the others."""
-    alike: dict[Hashable, list[Break]] = {}
-    for b in sorted_breaks(places.report):
-        words = (*reasons(b), *advice(places.report, b), *undecided_words(b, places))
-        alike.setdefault((words, outcome_in_full(places, b), b.first_call_only), []).append(b)
+
+    def words(b: Break) -> Hashable:
+        told = (*reasons(b), *advice(places.report, b), *undecided_words(b, places))
+        return told, outcome_in_full(places, b), b.first_call_only
+
     out: list[str] = []
-    groups = [group for same in alike.values() for group in ([same] if len(same) > 2 else [[b] for b in same])]
+    alike = grouped((words(b), b) for b in sorted_breaks(places.report)).values()
+    groups = [group for same in alike for group in ([same] if len(same) > 2 else [[b] for b in same])]
     for first, *others in groups[:most]:
         out += terminal.part("A graph break", partial(_one, first, places, terminal))
         if others:
@@ -446,12 +436,10 @@ def _source(b: Break, places: Places, terminal: Terminal, colour: str) -> list[s
     text = printable(raw, 4000).expandtabs(1).rstrip()
     if not text.strip():
         return []
-    indent = indent_of(text)
-    gutter = f"{b.line:>7} │ "
-    room = terminal.width - len(gutter)
-    shown, start, end = text[indent:], max(0, start - indent), max(1, end - indent)
-    if len(shown) > room:
-        shown = shown[: room - 1] + "…"
-    start, end = min(start, room - 1), min(max(end, start + 1), room)
+    gutter, indent = f"{b.line:>7} │ ", indent_of(text)
+    room, shown = terminal.width - len(gutter), text[indent:]
+    shown = shown if len(shown) <= room else shown[: room - 1] + "…"
+    start = min(max(0, start - indent), room - 1)
+    end = min(max(1, end - indent, start + 1), room)
     carets = " " * start + terminal.paint("^" * max(1, end - start), colour)
     return [terminal.paint(gutter, "soft") + shown, terminal.paint(" " * 7 + " │ ", "soft") + carets]

@@ -12,14 +12,14 @@ from collections import defaultdict
 from itertools import groupby
 from typing import TypedDict
 
-from dynascope.compiler.report import Break, Fix, Frame, Recompile, Report, plural, time_text
+from dynascope.compiler.report import Break, Frame, Recompile, Report, plural, time_text
 from dynascope.compiler.report.overview import OWNERS, Call, Cause, Owners, call_tree, causes, ran_in
-from dynascope.widgets.features.breaks import GENERAL, advice, cause_of, instead_of, kind_words, outcome
+from dynascope.widgets.features.breaks import GENERAL, advice, instead_of, kind_words, outcome
 from dynascope.widgets.features.fixes import considered, is_refused
 from dynascope.widgets.features.places import Places, break_code
 from dynascope.widgets.features.recompiles import recompile_words
 from dynascope.widgets.terminal import Terminal
-from dynascope.widgets.words import compiler_text, listing, shorten
+from dynascope.widgets.words import compiler_text, grouped, listing, shorten
 
 #: a report is large if it has more frames than this, of more functions than this
 MOST_FRAMES, MOST_FUNCTIONS = 12, 4
@@ -148,7 +148,10 @@ def overview(places: Places) -> Overview | None:
 
 
 class CauseWords:
-    """The words of one cause."""
+    """The words of one cause.
+
+    `count`: how much it explains, `8 graph breaks`, `19 recompiles`; `title`: what happens at each of its places.
+    """
 
     def __init__(self, places: Places, cause: Cause) -> None:
         self.report, self.places, self.cause = places.report, places, cause
@@ -156,12 +159,18 @@ class CauseWords:
         self.frames: list[Frame] = [places.frames[id] for id in cause.frames if id in places.frames]
         again = (r for r in self.report.recompiles if r.frame in cause.frames)
         self.recompiles: list[Recompile] = [r for r in again if r.refused_by is None]
+        self.count = plural(len(self.breaks), "graph break") if self.breaks else plural(len(self.frames), "recompile")
+        #: the changes considered for the cause; if it has a setting, those with this setting
+        self.considered = considered(self.report, [*cause.breaks, *cause.frames], cause.setting)
+        #: whether the cause's setting helps, and what trying it showed; (None, why) if nobody has tried it
+        self.helps, self.shown = outcome(self.report, cause.setting or "", [*cause.breaks, *cause.frames])
+        self.title, self.step = self.meaning()
 
     def row(self, number: int, owners: Owners) -> CauseRow:
         """The cause with its places: those in the user's own code first, then in the model's library, then in other code."""
         found = self.broken(owners) or self.recompiled(owners)
         return {
-            "id": f"cause{number}", "kind": self.cause.kind, "count": self.count(), "title": shorten(self.title(), 200),
+            "id": f"cause{number}", "kind": self.cause.kind, "count": self.count, "title": shorten(self.title, 200),
             "fix": shorten(self.fix(), 300), "cost": shorten(self.cost(), 200), "eager": [shorten(e, 80) for e in self.eager()],
             "places": sorted(found, key=lambda place: OWNERS.index(place["owner"])),
         }  # fmt: skip
@@ -176,47 +185,36 @@ class CauseWords:
     def recompiled(self, owners: Owners) -> list[CausePlace]:
         """One place for each function that was compiled again, the most often recompiled one first."""
         reasons = {r.frame: recompile_words(r) for r in self.recompiles}
-        found: dict[tuple[str, int, str], CausePlace] = {}
-        for f in self.frames:
-            place = found.setdefault((f.file, f.line, f.name), {
-                "id": f.id, "place": self.places.frame(f), "code": shorten(next(iter(reasons.get(f.id, [])), ""), 160),
-                "function": shorten(self.places.name(f), 80), "times": 0, "owner": owners.of(f.file), "ids": [],
-            })  # fmt: skip
-            place["times"] += 1
-            place["ids"].append(f.id)
-        return sorted(found.values(), key=lambda place: -place["times"])
-
-    def count(self) -> str:
-        """How much the cause explains: `8 graph breaks`, `19 recompiles`."""
-        return plural(len(self.breaks), "graph break") if self.breaks else plural(len(self.frames), "recompile")
-
-    def title(self) -> str:
-        """What happens at each place of the cause."""
-        return self.meaning()[0]
+        found: list[CausePlace] = [{
+            "id": f.id, "place": self.places.frame(f), "code": shorten(next(iter(reasons.get(f.id, [])), ""), 160),
+            "function": shorten(self.places.name(f), 80), "times": len(again), "owner": owners.of(f.file),
+            "ids": [f.id for f in again],
+        } for again in grouped(((f.file, f.line, f.name), f) for f in self.frames).values() for f in again[:1]]  # fmt: skip
+        return sorted(found, key=lambda place: -place["times"])
 
     def meaning(self) -> tuple[str, str]:
         """What happens, and what to do."""
         cause = self.cause
         if cause.kind == "recompile":
             words = (recompile_words(self.recompiles[0]) or ["a guard failed"])[0]
-            known = _GUARDS.get(cause.guard or "")
-            return (known[0] + self.example(), known[1]) if known else (words, _SAME)
+            title, step = _GUARDS.get(cause.guard or "", (words, _SAME))
+            return title + (self.example() if cause.guard in _GUARDS else ""), step
         if cause.first_call:
             return "only when first traced", f"make the recorded calls in eager mode first ({_TRACED_AGAIN})"
-        steps = advice(self.report, self.breaks[0])
+        b = self.breaks[0]
+        steps = advice(self.report, b)
         if cause.by_design:
             return "torch's own breaks, for training", steps[0]
-        if cause.type in _TYPES and not self.breaks[0].error:
+        if cause.type in _TYPES and not b.error:
             return _TYPES[cause.type]
-        title = _SETTINGS.get(cause.setting or "") or _TYPES.get(cause.type, (lower_first(kind_words(self.breaks[0])),))[0]
-        if len({b.error for b in self.breaks}) == 1 and self.breaks[0].error:
-            title = self.breaks[0].error
+        title = _SETTINGS.get(cause.setting or "") or _TYPES.get(cause.type, (lower_first(kind_words(b)),))[0]
+        title = b.error if {b.error} == {b.error for b in self.breaks} and b.error else title
         own = (s for s in steps if not s.startswith(("Other code of", "Meant to be here?", *GENERAL)))
         return compiler_text(title, 200), shorten(next(own, instead_of("")), 200)
 
     def example(self) -> str:
         """For recompiles, what the first failed guard expected and what it got: `, such as boxes: 308, then 0`."""
-        guard = self.recompiles[0].failed_guards[0] if self.recompiles and self.recompiles[0].failed_guards else None
+        guard = next((guard for r in self.recompiles[:1] for guard in r.failed_guards), None)
         if guard is None or not guard.source:
             return ""
         before, now = guard.before or "", guard.now or ""
@@ -227,26 +225,17 @@ class CauseWords:
 
     def fix(self) -> str:
         """What to do about the cause."""
-        setting = self.cause.setting
+        setting, is_again = self.cause.setting, self.cause.kind == "recompile"
         if setting is not None:
-            helps, shown = self.outcome()
-            step = lower_first(instead_of(setting)) if helps is False else f"set `torch._dynamo.config.{setting} = True`"
-            return f"{step} ({shown})"
-        titles = list(dict.fromkeys(f"{fix.title} (tried: {fix.verdict})" for fix in self.considered() if fix.chosen))
+            vain = self.helps is False
+            step = lower_first(instead_of(setting)) if vain else f"set `torch._dynamo.config.{setting} = True`"
+            return f"{step} ({self.shown})"
+        titles = dict.fromkeys(f"{lower_first(fix.title)} (tried: {fix.verdict})" for fix in self.considered if fix.chosen)
         if titles:
-            return "; ".join(map(lower_first, titles[:2]))
-        if is_refused(self.considered()) and (self.cause.kind == "recompile" or self.cause.type in _TYPES):
-            step = _SAME if self.cause.kind == "recompile" else lower_first(instead_of(""))
-            return f"{step} (what was tried was refused)"
-        return self.meaning()[1]
-
-    def considered(self) -> list[Fix]:
-        """The changes considered for the cause; if it has a setting, those with this setting."""
-        return considered(self.report, [*self.cause.breaks, *self.cause.frames], self.cause.setting)
-
-    def outcome(self) -> tuple[bool | None, str]:
-        """Whether the cause's setting helps, and what trying it showed; (None, why) if nobody has tried it."""
-        return outcome(self.report, self.cause.setting or "", [*self.cause.breaks, *self.cause.frames])
+            return "; ".join([*titles][:2])
+        if is_refused(self.considered) and (is_again or self.cause.type in _TYPES):
+            return f"{_SAME if is_again else lower_first(instead_of(''))} (what was tried was refused)"
+        return self.step
 
     def cost(self) -> str:
         """What the cause costs: `1.2 ms a call · 34 eager ops`, `27 hits`; "" if no more is known than the count."""
@@ -257,14 +246,12 @@ class CauseWords:
 
     def eager(self) -> list[str]:
         """The functions that run eagerly because of this cause; for recompiles, those that were compiled too often."""
+        again, ids = {(f.file, f.name) for f in self.frames}, {b.id for b in self.breaks}
+        skipped = [f for f in self.report.frames if f.status == "skipped"]
         if self.cause.kind == "recompile":
-            again = {(f.file, f.name) for f in self.frames}
-            limit = [f for f in self.report.frames if f.status == "skipped" and (f.reason or "").startswith(_LIMIT)]
-            frames = [f for f in limit if (f.file, f.name) in again]
+            frames = [f for f in skipped if (f.reason or "").startswith(_LIMIT) and (f.file, f.name) in again]
         else:
-            ids = {b.id for b in self.breaks}
-            skipped = [(f, cause_of(self.report, f)) for f in self.report.frames if f.status == "skipped"]
-            frames = [f for f, why in skipped if why is not None and why.id in ids]
+            frames = [f for f in skipped if f.stopped_by in ids]
         return list(dict.fromkeys(self.places.name(f).removeprefix("resume in ") for f in frames))
 
 
@@ -280,8 +267,9 @@ class _Rows:
 
     def __init__(self, places: Places, owners: Owners) -> None:
         report, self.places, self.owners = places.report, places, owners
+        again = {f.graph for f in report.frames if f.recompile_of is not None}
         #: operations of each graph that is not from a recompile; recompiles are counted separately
-        self.graphs = _first_versions(report)
+        self.graphs = {g.id: g.ops for g in report.graphs if g.id not in again}
         #: for the profiled call, by frame: its seconds, those of eager code, and the number of eager operations
         self.seconds, self.eager_seconds = defaultdict[str, float](float), defaultdict[str, float](float)
         self.eager_ops = defaultdict[str, int](int)
@@ -378,12 +366,6 @@ def _short(name: str) -> str:
     """`Block` for `Block.forward`, `decode` for `BoxCoder.decode`."""
     owner, _, own = name.rpartition(".")
     return owner if owner and own in ("forward", "__call__", "__init__") else own
-
-
-def _first_versions(report: Report) -> dict[str, int | None]:
-    """By id, the number of operations of each graph that is not from a recompile; None: unknown."""
-    again = {f.graph for f in report.frames if f.recompile_of is not None}
-    return {g.id: g.ops for g in report.graphs if g.id not in again}
 
 
 # -- text -------------------------------------------------------------------------------------------

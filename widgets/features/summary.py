@@ -182,7 +182,7 @@ def recommendation(places: Places) -> Recommendation | None:
     if not (is_large(report) or (is_tried and words) or slower):
         return None
     hinted = [one for one in words if one.cause.setting is not None]
-    untried = [one for one in hinted if one.outcome()[0] is None]
+    untried = [one for one in hinted if one.helps is None]
     fixes = _fixes(report)
     tried = fixes or _trial(report)
     action, id = tried or _cause(words, untried, report)
@@ -201,9 +201,9 @@ def recommendation(places: Places) -> Recommendation | None:
             said = [slower, *(said if words else said[1:])]
         elif slower:
             said[0] = f"{slower} {_capital(said[0])}"
-    said += [*_chosen(places), *(f"the compiler's hint {one.outcome()[1]}." for one in hinted if one.outcome()[0] is False)]
+    said += [*_chosen(places), *(f"the compiler's hint {one.shown}." for one in hinted if one.helps is False)]
     if untried:
-        quoted = ", ".join(f"`{one.cause.setting} = True` for {one.count()}" for one in untried)
+        quoted = ", ".join(f"`{one.cause.setting} = True` for {one.count}" for one in untried)
         said.append(f"the compiler hints at {quoted}: not tried here, and it can make things worse.")
     if profile is None and words:
         said.append("what a call spends its time on is not known: `--profile`, or profile=10, measures it.")
@@ -293,17 +293,17 @@ def _cause(words: list[CauseWords], untried: list[CauseWords], report: Report) -
 def _first_words(words: CauseWords, report: Report) -> str:
     """What to do about a cause, and where."""
     cause = words.cause
-    is_vain = cause.setting is not None and words.outcome()[0] is False  # which has a sentence of its own
+    is_vain = cause.setting is not None and words.helps is False  # which has a sentence of its own
     fix = lower_first(instead_of(cause.setting or "")) if is_vain else words.fix().removesuffix(".")
     if cause.kind == "recompile":
-        return f"{fix} ({words.count()}: {words.title()})."
+        return f"{fix} ({words.count}: {words.title})."
     b = words.breaks[0]
     at = f"{words.places.at(b.file, b.line, b.cell)} in {words.places.function(b.function, b.file, b.line)}"
     more = f" and {plural(len(words.breaks) - 1, 'more place')}" if len(words.breaks) > 1 else ""
     library = ", also in a library" if package(b.file) else ""
     tries = "" if report.fixes is not None else f"; `--fix`, or fix=True, looks for a change that holds{library}"
     cost = f" ({time_text(cause.seconds)} a call)" if cause.seconds else ""
-    what = f"{words.title().removesuffix('.')}{cost}"
+    what = f"{words.title.removesuffix('.')}{cost}"
     return f"at {at} ({package(b.file) or 'your code'}){more}, {what}: {lower_first(fix)}{tries}."
 
 
