@@ -26,7 +26,7 @@ from dynascope.widgets.features.frames import frame_detail
 from dynascope.widgets.features.graphs import FxNode, RunBody, graph_detail
 from dynascope.widgets.features.overview import Overview, is_large, overview
 from dynascope.widgets.features.places import Places
-from dynascope.widgets.features.recompiles import MOST, RecompileRow, recompile_rows
+from dynascope.widgets.features.recompiles import RecompileRow, every_recompile
 from dynascope.widgets.features.run_time import TimeLine, timeline
 from dynascope.widgets.features.source_view import SourceFile, source_view, ways
 from dynascope.widgets.features.summary import Chip, Recommendation
@@ -90,8 +90,7 @@ def _empty(why: str) -> ViewModel:
 
 
 def _model(report: Report) -> ViewModel:
-    places = Places(report)
-    missing: list[str] = []
+    places, missing, large = Places(report), list[str](), is_large(report)
 
     def part(what: str, make: Callable[[], T], instead: T) -> T:
         """Return `make()`; if it raises, add a note and return `instead`."""
@@ -102,41 +101,31 @@ def _model(report: Report) -> ViewModel:
 
         return guarded(what, make, left_out)
 
-    large, blank, own_name = is_large(report), _empty(""), printable(summary.name(report), 2000)
-    split = part("The split graph", lambda: _split(places, large), blank["split"])
+    blank, own_name = _empty(""), printable(summary.name(report), 2000)
+    is_split_large = large or sum(f.status != "ignored" for f in report.frames) > MOST_FRAMES
+    headline = part("The headline", lambda: summary.headline(report), own_name)
+    advice = part("What to do first", lambda: summary.recommendation(places), None)
+    first = part("What matters most", lambda: summary.first_id(report), "")
+    if large and advice is not None and report.error is None:
+        first = advice["id"] or first
     model: ViewModel = {
-        "headline": printable(part("The headline", lambda: summary.headline(report), own_name), 2000),
-        "name": own_name,
+        "headline": printable(headline, 2000), "name": own_name,
         "counts": part("The headline", lambda: [_count(printable(words)) for words in summary.headline_parts(report)], []),
         "chips": part("The facts beside the headline", lambda: summary.chips(places), []),
-        "first": part("What matters most", lambda: summary.first_id(report), ""),
-        "advice": part("What to do first", lambda: summary.recommendation(places), None),
-        "overview": part("The overview", lambda: overview(places), None), "split": split,
+        "first": first, "advice": advice, "overview": part("The overview", lambda: overview(places), None),
+        "split": part("The split graph", lambda: drawn(split_picture(report, places, None), is_split_large), blank["split"]),
         "sources": part("The source", lambda: source_view(places, large), []),
         "details": guarded("The details", lambda: details(places), lambda why: _empty(why)["details"]),
         "breaks": part("The list of breaks", lambda: break_rows(places), []),
-        "recompiles": part("The list of recompiles", lambda: _recompiles(places), []),
+        "recompiles": part("The list of recompiles", lambda: every_recompile(places), []),
         "time": part("The run time", lambda: timeline(places), None),
-        "compile_time": part("The compile time", lambda: compile_time_line(places), None), "notes": summary.notes(report),
+        "compile_time": part("The compile time", lambda: compile_time_line(places), None), "notes": [],
         "check": part("The check", lambda: check_part(report), None),
         "settings": {k: v if isinstance(v, bool) or v is None else printable(v, 2000) for k, v in report.settings.items()},
         "fixable": is_fixable(report),
     }  # fmt: skip
-    advice = model["advice"]
-    if large and advice is not None and report.error is None and advice["id"]:
-        model["first"] = advice["id"]
-    model["notes"] = [*missing, *model["notes"]]
+    model["notes"] = [*missing, *summary.notes(report)]
     return model
-
-
-def _recompiles(places: Places) -> list[RecompileRow]:
-    return [*recompile_rows(places, refused=True), *recompile_rows(places, refused=False)][:MOST]
-
-
-def _split(places: Places, large: bool) -> Drawn:
-    """The split graph; the view shows the part of a large one around what is selected."""
-    large = large or sum(f.status != "ignored" for f in places.report.frames) > MOST_FRAMES
-    return drawn(split_picture(places.report, places, None), large)
 
 
 def _count(words: str) -> list[str]:

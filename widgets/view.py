@@ -77,14 +77,12 @@ class View(anywidget.AnyWidget):
 
     def show(self, report: Report) -> None:
         """Show `report`, finished or not; what the user selected stays selected if it still exists."""
-        content = view_model(report)
-        self._report = report
+        content, self._report = view_model(report), report
         with self.hold_sync():
             self.content = content
-            if not self.settings:
-                self.settings = content["settings"]
+            self.settings = self.settings or content["settings"]
             if self.selected == self._proposed or self.selected not in content["details"]:
-                self.selected = content["first"]
+                self.selected = self._proposed = content["first"]
                 self._proposed = self.selected
             if not self.busy:
                 self.now = {}
@@ -124,13 +122,11 @@ class View(anywidget.AnyWidget):
         if request is None:
             return
         self.send({"kind": "ack", "id": content.get("id")})
-        if request["kind"] == "ping":  # a view that gets no answer says that its kernel is gone
-            return
         if request["kind"] == "save":
             self._save(request["path"])
-            return
-        for callback in list(self._callbacks):
-            callback(request)
+        elif request["kind"] != "ping":  # a view that gets no answer says that its kernel is gone
+            for callback in list(self._callbacks):
+                callback(request)
 
     def _save(self, path: str) -> None:
         try:
@@ -194,22 +190,18 @@ def checked_request(content: Any) -> dict[str, Any] | None:
     """The message from the browser, reduced to the expected fields; None if it is of no known kind."""
     if not isinstance(content, dict):
         return None
-    kind = content.get("kind")
-    if kind in ("stop", "ping"):
-        return {"kind": kind}
-    if kind == "save" and isinstance(content.get("path"), str):
-        return {"kind": "save", "path": content["path"]}
-    if kind == "run_graph" and isinstance(content.get("graph"), str):
-        return {"kind": "run_graph", "graph": content["graph"]}
-    if kind != "run_again":
-        return None
-    settings, regions = content.get("settings"), content.get("regions")
-    return {
-        "kind": "run_again",
-        "settings": {str(k): v for k, v in settings.items()} if isinstance(settings, dict) else {},
-        "regions": [
-            {"target": str(r["target"]), "set": r["set"]}
-            for r in (regions if isinstance(regions, list) else [])
-            if isinstance(r, dict) and r.get("set") in ("error", "allow") and "target" in r
-        ],
-    }
+    kind = str(content.get("kind"))
+    if kind == "run_again":
+        settings, regions = content.get("settings"), content.get("regions")
+        return {
+            "kind": kind,
+            "settings": {str(k): v for k, v in settings.items()} if isinstance(settings, dict) else {},
+            "regions": [
+                {"target": str(r["target"]), "set": r["set"]}
+                for r in (regions if isinstance(regions, list) else [])
+                if isinstance(r, dict) and r.get("set") in ("error", "allow") and "target" in r
+            ],
+        }
+    names = {"stop": [], "ping": [], "save": ["path"], "run_graph": ["graph"]}.get(kind)
+    fields = {name: content.get(name) for name in names or ()}
+    return None if names is None or not all(isinstance(text, str) for text in fields.values()) else {"kind": kind, **fields}

@@ -63,21 +63,21 @@ def check_part(report: Report) -> CheckPart | None:
 def node_errors(report: Report) -> tuple[Graph | None, dict[str, ErrorMark]]:
     """The graph in which compiled and eager code begin to differ, and by node the errors on the way there."""
     numbers = report.check.numbers if report.check is not None else None
-    origin = numbers.origin if numbers is not None else None
-    if numbers is None or origin is None:
+    if numbers is None or numbers.origin is None:
         return None, {}
+    origin = numbers.origin
     wanted = {(node.node, node.line) for node in origin.path}
     graph = next((g for g in report.graphs if wanted <= {(node.name, node.line) for node in g.nodes}), None)
     digits = {"float16": 3.0, "bfloat16": 2.1}.get(numbers.precision, 6.9)
     what = "gradient off by" if origin.is_backward else "off by"
     marks = dict[str, ErrorMark]()
     for node in origin.path if graph is not None else ():
-        error = max(node.eager, node.compiled)
+        error, compiled, eager = max(node.eager, node.compiled), _off_by(node.compiled), _off_by(node.eager)
         heat = 0 if not error else min(100, max(0, round(100 * (1 + math.log10(error) / digits))))
-        compiled, eager = map(_off_by, (node.compiled, node.eager))
-        text = f"{what} {compiled} compiled, {eager} eager"
-        short = f"off by {compiled if node.compiled == error else eager}"
-        marks[node.node] = {"heat": heat, "short": short, "text": text, "first": node.node == origin.node}
+        marks[node.node] = {
+            "heat": heat, "short": f"off by {_off_by(error)}", "text": f"{what} {compiled} compiled, {eager} eager",
+            "first": node.node == origin.node,
+        }  # fmt: skip
     return graph, marks
 
 
@@ -145,7 +145,7 @@ def _line(broken: Break) -> str:
 
 def unmet(report: Report, expected: Expectation) -> str:
     """The message of a failed expectation: the expected and the actual count, and one line for each place."""
-    name = expected.name
+    name, places = expected.name, Places(report)
     lines: list[str] = []
     if expected == AGREES:
         found = [note.removeprefix(CHECK) for note in report.notes if note.startswith(CHECK)]
@@ -156,10 +156,8 @@ def unmet(report: Report, expected: Expectation) -> str:
         resumes = [f for f in report.frames if f.kind == "resume" and f.recompile_of is None]  # a recompile adds none
         lines = [f"{_at(f)} resume in {f.name}" for f in resumes]
     elif name == "recompiles":
-        places = Places(report)
         lines = [f"{report.frame(r.frame).name}: {'; '.join(failures(r, places))}" for r in compiled_again(report)]
     elif name in ("graphs", "ops"):
-        places = Places(report)
         for g in report.graphs:
             at, ops = places.graph(g), "ops unknown" if g.ops is None else plural(g.ops, "op")
             lines.append(f"{g.id} in {report.frame(g.frame).name}{' at ' * bool(at)}{at}, {ops}")
@@ -167,7 +165,7 @@ def unmet(report: Report, expected: Expectation) -> str:
         if not lines and statuses <= {"empty"}:
             why = "nothing that ran has an operation to compile" if statuses else "nothing was compiled"
             lines = [*([] if any(why in note for note in report.notes) else [why]), *report.notes]
-    elif name in ("skipped", "empty", "cached", "failed", "unfinished"):
+    else:
         lines = [f"{_at(f)} {f.name} ({f.reason or name})" for f in report.frames if f.status == name]
     unknown = report.summary.unknown_breaks if name in ("breaks", "unexpected") else 0
     also = f", and {unknown} whose places are unknown" if unknown else ""

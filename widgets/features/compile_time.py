@@ -5,22 +5,13 @@ Promises: a row's `id` is the id of a frame, or empty; a sentence says what was 
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import TypedDict
 
-from dynascope.compiler.report import (
-    CompilePhase,
-    CompileTime,
-    PhaseKind,
-    RepeatedBlock,
-    plural,
-    seconds,
-    time_text,
-)
+from dynascope.compiler.report import CompileTime, PhaseKind, RepeatedBlock, plural, seconds, time_text
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.run_time import Share, share_words
 from dynascope.widgets.terminal import Terminal
-from dynascope.widgets.words import printable, shorten
+from dynascope.widgets.words import grouped, printable, shorten
 
 #: at most this many phases and operations, and this many repeated blocks
 ROWS, REPEATS = 10, 5
@@ -38,7 +29,6 @@ KINDS: dict[PhaseKind, tuple[str, str]] = {
     "cache": ("caches", "computing keys, looking up, loading and saving"),
     "other": ("other", "phases that dynascope does not know"),
 }
-#: outcome of a lookup in a cache -> its plural; any other word is the compiler's own
 
 
 class PhaseRow(TypedDict):
@@ -69,13 +59,10 @@ def compile_time_line(places: Places) -> CompileTimeLine | None:
     time = places.report.compile_time
     if time is None or not time.seconds:
         return None
-    names = {f.id: shorten(places.name(f), 80) for f in places.report.frames}
-    own = defaultdict[PhaseKind, float](float)
-    for phase in time.phases:
-        own[phase.kind] += phase.self_seconds
+    own = {kind: sum(spent) for kind, spent in grouped((p.kind, p.self_seconds) for p in time.phases).items()}
     shares: list[Share] = [
         {"name": KINDS[kind][0], "kind": kind, "part": round(own[kind] / time.seconds, 4), "full": KINDS[kind][1]}
-        for kind in sorted(KINDS, key=lambda kind: -own[kind]) if own[kind] > 0
+        for kind in sorted(KINDS, key=lambda kind: -own.get(kind, 0.0)) if own.get(kind, 0.0) > 0
     ]  # fmt: skip
     most = ", ".join(f"{s['name']} {100 * s['part']:.0f}%" for s in shares[:3])
     words = [repeat_words(block, places) for block in time.repeats[:REPEATS]]
@@ -86,24 +73,22 @@ def compile_time_line(places: Places) -> CompileTimeLine | None:
     return {
         # the shares are fractions of the sum over all threads
         "title": f"Compile time · {seconds(time.elapsed)} · {most}", "total": seconds(time.elapsed), "shares": shares,
-        "rows": _most_expensive(time, names),
-        "words": [printable(one, 800) for one in words],
+        "rows": _most_expensive(time, places), "words": [printable(one, 800) for one in words],
     }  # fmt: skip
 
 
-def _most_expensive(time: CompileTime, names: dict[str, str]) -> list[PhaseRow]:
+def _most_expensive(time: CompileTime, places: Places) -> list[PhaseRow]:
     """The phases that took longest, not counting the phases nested in them."""
-    together = defaultdict[tuple[str, PhaseKind], list[CompilePhase]](list)
-    for phase in time.phases:
-        together[phase.name, phase.kind].append(phase)
     rows = list[PhaseRow]()
-    own = {key: sum(p.self_seconds for p in same) for key, same in together.items()}
-    for (name, kind), same in sorted(together.items(), key=lambda item: -own[item[0]])[:ROWS]:
-        frame = max(same, key=lambda p: p.self_seconds).frame or ""
+    alike = grouped(((phase.name, phase.kind), phase) for phase in time.phases)
+    own = {key: sum(p.self_seconds for p in same) for key, same in alike.items()}
+    for name, kind in sorted(own, key=lambda key: -own[key])[:ROWS]:
+        same = alike[name, kind]
+        frame = places.frames.get(max(same, key=lambda p: p.self_seconds).frame or "")
         rows.append({
             "name": shorten(name, 120), "kind": kind, "what": KINDS[kind][0], "own": time_text(own[name, kind]),
             "total": time_text(sum(p.seconds for p in same)), "count": sum(p.count for p in same),
-            "where": names.get(frame, ""), "id": frame if frame in names else "",
+            "where": shorten(places.name(frame), 80) if frame else "", "id": frame.id if frame else "",
         })  # fmt: skip
     return rows
 

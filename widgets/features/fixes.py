@@ -48,21 +48,21 @@ class FixBody(TypedDict):
 
 def fixes_summary(report: Report) -> str:
     """`2 of 3 graph breaks can be fixed: 4 graphs → 1`; "" if no fixes were looked for, or there was nothing to fix."""
-    fixes = report.fixes_to_apply(conditional=True)
+    fixes, counts = report.fixes_to_apply(conditional=True), fixed_counts(report)
     if fixes is None or not (report.breaks or report.recompiles or fixes.notes):
         return ""
-    if any(count for _, count, _ in fixed_counts(report)):
-        counts = (f"{count} of {plural(whole, name)}" for name, count, whole in fixed_counts(report))
-        words = f"{' and '.join(counts)} can be fixed"
+    fixed = sum(count for _, count, _ in counts)
+    if fixed:
+        words = " and ".join(f"{count} of {plural(whole, name)}" for name, count, whole in counts) + " can be fixed"
         if report.conditional_fix_set is not None:
-            sure, all_ = (sum(count for _, count, _ in fixed_counts(report, conditional=c)) for c in (False, True))
-            more = all_ - sure
+            sure = sum(count for _, count, _ in fixed_counts(report, conditional=False))
+            more = fixed - sure
             words += f", {f'{more} of them' if sure else 'all' if more > 1 else 'but'} under a condition"
+    elif not report.fixes:  # nor was any refused
+        what = " and ".join(plural(whole, name) for name, _, whole in counts)
+        return "no fix was tried" + (f" for {what}" if what else "") + ("" if fixes.notes else ": none is known")
     else:
-        if not report.fixes:  # nor was any refused
-            what = " and ".join(plural(whole, name) for name, _, whole in fixed_counts(report))
-            return "no fix was tried" + (f" for {what}" if what else "") + ("" if fixes.notes else ": none is known")
-        words = f"no {' or '.join(name for name, _, _ in fixed_counts(report)) or 'graph break'} can be fixed"
+        words = f"no {' or '.join(name for name, _, _ in counts) or 'graph break'} can be fixed"
         if not fixes.fixes:
             return words + ("" if fixes.is_complete else " by what was tried so far")
         words += ", but more can be captured"
@@ -73,10 +73,9 @@ def fixes_summary(report: Report) -> str:
         gains[0] += " in the repeated calls"
     if before.seconds is not None and after.seconds is not None:
         low, high = report.profile.spread if report.profile is not None and report.profile.spread else (before.seconds,) * 2
-        if low <= after.seconds <= high:  # no more than calls of the unchanged program differ
-            gains.append(f"about {time_text(before.seconds)} a call before and after")
-        else:
-            gains.append(f"{time_text(before.seconds)} → {time_text(after.seconds)} a call")
+        same = low <= after.seconds <= high  # no more than calls of the unchanged program differ
+        was, now = time_text(before.seconds), time_text(after.seconds)
+        gains.append(f"about {was} a call before and after" if same else f"{was} → {now} a call")
     return ": ".join(filter(None, (words, ", ".join(gains))))
 
 
@@ -105,42 +104,38 @@ def is_fixable(report: Report) -> bool:
 
 def fix_words(fix: Fix) -> str:
     """A change and its verdict: `Choose with torch.where: verified, agrees with eager on ...`."""
-    is_tried = fix.verdict != "refused" or bool(fix.edits or fix.settings)  # what was not tried was not refused
+    is_refused = fix.verdict == "refused"
+    is_tried = not is_refused or bool(fix.edits or fix.settings)  # what was not tried was not refused
     words = f"{fix.title}: " + ", ".join(filter(None, [fix.verdict if is_tried else "", fix.reason]))
-    before, after = fix.before, fix.after
-    if fix.verdict != "refused" or before is None or after is None or after.breaks >= before.breaks:
+    matters = "with the recorded inputs: raises" in fix.reason or fix.reason.startswith("the compiler fails")
+    if not is_refused or matters or fix.before is None or fix.after is None or fix.after.breaks >= fix.before.breaks:
         return words
-    if "with the recorded inputs: raises" in fix.reason or fix.reason.startswith("the compiler fails"):  # which matters
-        return words
-    return f"{words.rstrip('.:')}. If you know that this does not matter: graph breaks {before.breaks} → {after.breaks}"
+    known = f"graph breaks {fix.before.breaks} → {fix.after.breaks}"
+    return f"{words.rstrip('.:')}. If you know that this does not matter: {known}"
 
 
 def how_to_apply(report: Report) -> str:
     """What to do with the chosen fixes: `report.patch() is the diff, ...`, or the settings to change; "" if none is chosen."""
-    fixes = report.fixes_to_apply(conditional=True)
+    fixes, by = report.fixes_to_apply(conditional=True), report.patched_by
     if fixes is None or not fixes.fixes:
         return ""
-    sure = report.fix_set is not None and bool(report.fix_set.fixes)
-    if fixes.edits and not report.patched_by.startswith("report."):
-        verb, where = ("puts", "into a new cell") if report.patched_by == "%fix" else ("writes", "into the files")
-        words = [f"{report.patched_by} {verb} the fixes {where}"] if sure else []
-        if fixes is not report.fix_set:
-            rest = f"{verb} those that hold under a condition, too" if sure else f"{verb} the fixes {where}"
-            words.append(f"{report.patched_by} --conditional {rest}")
-        if report.patched_by == "%fix" and (files := {edit.file for edit in fixes.edits} - fixes.cells.keys()):
-            argument = "" if fixes is report.fix_set else "conditional=True"
-            words.append(
-                f"print(dynascope.last().patch({argument})) has those in {listing(sorted(label(f, None) for f in files), 100)}"
-            )
-        return "; ".join(words)
-    if fixes.edits:
+    sure, all_sure = report.fix_set is not None and bool(report.fix_set.fixes), fixes is report.fix_set
+    if not fixes.edits:
+        by_hand = unplaced_settings(fixes)
+        return f"no file changes: use {', '.join(by_hand)}" if by_hand else "%fix puts the cell with the fix below"
+    if by.startswith("report."):
         both = "report.patch({0}) is the diff; `with report.fixed({0}) as f:` gives the fixed function"
         words = [both.format("")] if sure else []
-        if fixes is not report.fix_set:
-            words.append("with the conditional fixes, too: " * sure + both.format("conditional=True"))
+        words += [] if all_sure else ["with the conditional fixes, too: " * sure + both.format("conditional=True")]
         return "; ".join(words)
-    by_hand = unplaced_settings(fixes)
-    return f"no file changes: use {', '.join(by_hand)}" if by_hand else "%fix puts the cell with the fix below"
+    verb, where = ("puts", "into a new cell") if by == "%fix" else ("writes", "into the files")
+    words = [f"{by} {verb} the fixes {where}"] if sure else []
+    rest = "those that hold under a condition, too" if sure else f"the fixes {where}"
+    words += [] if all_sure else [f"{by} --conditional {verb} {rest}"]
+    if by == "%fix" and (files := {edit.file for edit in fixes.edits} - fixes.cells.keys()):
+        labels = listing(sorted(label(f, None) for f in files), 100)
+        words.append(f"print(dynascope.last().patch({'' if all_sure else 'conditional=True'})) has those in {labels}")
+    return "; ".join(words)
 
 
 def unplaced_settings(fixes: FixSet) -> list[str]:

@@ -32,39 +32,31 @@ def frame_detail(f: Frame, places: Places) -> Detail:
     title = {"resume": "Resume function", "autograd": "Backward"}.get(f.kind, "Frame")
     if f.status not in ("compiled", "ignored"):
         title = f"{f.status.capitalize()} frame"
-    if title == "Resume function":
+    elif f.kind == "resume":
         name = name.removeprefix("resume in ")
+    before = places.breaks.get(f.break_ or "") if f.kind == "resume" else None
+    cause = cause_of(places.report, f) if f.status in ("skipped", "failed") else None
     return {
         "kind": f.status if f.status != "compiled" else f.kind, "title": title, "code": shorten(name, 160), "place": place,
-        "copy": place, "facts": _facts(f, places), "parts": _parts(f, places), "file": printable(f.file, 1000),
-        "line": f.line, "target": printable(f.name, 1000) + ("" if f.cell is not None else f":{f.line}"),
+        "copy": place, "facts": _facts(f, places, before, cause), "parts": _parts(f, places, before, cause),
+        "file": printable(f.file, 1000), "line": f.line,
+        "target": printable(f.name, 1000) + ("" if f.cell is not None else f":{f.line}"),
     }  # fmt: skip
 
 
-def _before(f: Frame, places: Places) -> Break | None:
-    """The break that a resume function continues after."""
-    return places.breaks.get(f.break_ or "") if f.kind == "resume" else None
-
-
-def _cause(f: Frame, places: Places) -> Break | None:
-    """The break that made Dynamo skip a frame or fail in it."""
-    return cause_of(places.report, f) if f.status in ("skipped", "failed") else None
-
-
-def _facts(f: Frame, places: Places) -> list[list[str]]:
+def _facts(f: Frame, places: Places, before: Break | None, cause: Break | None) -> list[list[str]]:
     number, graph = places.graphs.get(f.graph or "", (0, None))
     others = (("continues", f.continues), ("called by", f.parent), ("compiled before as", f.recompile_of))
     called_from = f", line {f.called_from}" if f.called_from else ""
-    received = shorten(", ".join(f.resume.locals), 200) if f.resume else ""
-    broken = (("after break", _before(f, places)), ("because of", _cause(f, places)))
     return facts(
         ("status", f.status, ""),
         ("compile id", printable(f.compile_id or "", 40), ""),
         *((label, frame_words(places.frames[id], places) + (called_from if label == "called by" else ""), id)
           for label, id in others if id in places.frames),
         ("graph", graph and f"graph {number} · {ops_text(graph.ops)}", f.graph or ""),
-        *((label, "✂ " + shorten(break_code(b, places), 60), b.id) for label, b in broken if b is not None),
-        ("receives", received if f.kind == "resume" else "", ""),
+        *((label, "✂ " + shorten(break_code(b, places), 60), b.id)
+          for label, b in (("after break", before), ("because of", cause)) if b is not None),
+        ("receives", shorten(", ".join(f.resume.locals), 200) if f.resume and f.kind == "resume" else "", ""),
         ("compiled in", None if f.compile_seconds is None else seconds(f.compile_seconds), ""),
         ("guards", f.guard_count, ""),
         ("error_on_graph_break", f.error_on_graph_break, ""),
@@ -74,16 +66,15 @@ def _facts(f: Frame, places: Places) -> list[list[str]]:
     )  # fmt: skip
 
 
-def _parts(f: Frame, places: Places) -> list[Part]:
+def _parts(f: Frame, places: Places, before: Break | None, cause: Break | None) -> list[Part]:
     again = (places.frames[id] for id in (places.recompiled if places.report.fixes else ()) if id in places.frames)
     same = {g.id for g in again if f.id in places.recompiled and (g.file, g.line, g.name) == (f.file, f.line, f.name)}
-    cause = _cause(f, places)
     called = [[frame_words(c, places), places.frame(c), c.status, c.id] for c in places.called[f.id]]
     inlined = [[shorten(i.name or "?", 120), places.at(i.file, i.line, i.cell), "", ""] for i in f.inlined]
     return [
         *why_part(f, places),
         *fix_parts(same, f.file, places),
-        *prose("about", "What happened", _story(f, places), advice(places.report, cause) if cause else []),
+        *prose("about", "What happened", _story(f, places, before), advice(places.report, cause) if cause else []),
         *_source(f, places),
         *list_part("calls", "Calls", called),
         *symbol_part(f, places),
@@ -94,24 +85,20 @@ def _parts(f: Frame, places: Places) -> list[Part]:
     ]
 
 
-def _story(f: Frame, places: Places) -> list[str]:
+def _story(f: Frame, places: Places, before: Break | None) -> list[str]:
     """Sentences on what happened to a frame."""
     reason = compiler_text(places.with_cell_names((f.reason or "").strip()), 5000)
-    text = [_STORIES.get(f.status, "")]
-    if f.status == "skipped":
-        text.append(reason or "The reason is not known.")
+    where = f" after `{shorten(break_code(before, places), 80)}`" if before else ""
+    text = [_STORIES.get(f.status, ""), reason]
+    if f.status == "compiled":
+        resumed = f"The continuation of {shorten(f.name, 80)}{where}: a function that Dynamo made, compiled on its own."
+        text = [resumed if f.kind == "resume" else "", reason and f"Not all of it is compiled: {reason}"]
+    elif f.status == "skipped":
         inside = [shorten(places.name(c), 60) for c in places.called[f.id] if c.status == "compiled"]
+        text[1] = reason or "The reason is not known."
         text += [f"The functions it calls are still compiled on their own: {', '.join(inside[:6])}."] if inside else []
-    elif f.status != "compiled":
-        text.append(reason)
-        if f.status == "empty" and reason:
-            text.append("From now on torch runs it eagerly, also in calls that have something to compile.")
-    elif f.kind == "resume":
-        before = _before(f, places)
-        where = f" after `{shorten(break_code(before, places), 80)}`" if before else ""
-        text.append(f"The continuation of {shorten(f.name, 80)}{where}: a function that Dynamo made, compiled on its own.")
-    if f.status == "compiled" and reason:
-        text.append(f"Not all of it is compiled: {reason}")
+    elif f.status == "empty" and reason:
+        text.append("From now on torch runs it eagerly, also in calls that have something to compile.")
     return [t for t in text if t]
 
 
@@ -133,16 +120,15 @@ def skipped_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
     frames = [f for f in places.report.frames if f.status in ("skipped", "failed", "unfinished")]
     out: list[str] = []
     for f in frames[:most]:
-        cause = cause_of(places.report, f)
-        why = compiler_text(f.reason or "reason unknown", 1000).split("\n")[0]
+        cause, why = cause_of(places.report, f), compiler_text(f.reason or "reason unknown", 1000).split("\n")[0]
         if cause:
             more = f.reason is not None and not f.reason.startswith(cause.reason)  # why it could not be resumed
-            at = places.at(cause.file, cause.line, cause.cell)
             block = next((h.block for h in cause.hits if h.frame == f.id), None)
             if block is not None and not more:
                 why = f"in the `try` at {places.at(block.file, block.line, block.cell)}, where Dynamo cannot resume"
             elif not more:
                 why = compiler_text(cause.type or cause.reason, 200)
+            at = places.at(cause.file, cause.line, cause.cell)
             why = f"because of the break at {at}" + (f": {why}" if f.status == "skipped" or more else "")
         sign = "…" if f.status == "unfinished" else "–"
         out += terminal.wrap(f"{sign} {f.status} frame {places.name(f)} at {places.frame(f)}: {why}", "", 3, "soft")

@@ -8,20 +8,13 @@ report are long in total, they are not in the model, which says how to get them.
 
 from __future__ import annotations
 
+import re
 from typing import TypedDict
 
 from typing_extensions import NotRequired
 
 from dynascope.compiler.ranks.structure import called, collectives, describe
-from dynascope.compiler.report import (
-    ONLY_WHERE_RECORDED,
-    Graph,
-    GraphRun,
-    Node,
-    Report,
-    plural,
-    time_text,
-)
+from dynascope.compiler.report import ONLY_WHERE_RECORDED, Graph, GraphRun, Node, Report, plural, time_text
 from dynascope.widgets.detail import ROWS, Detail, Part, code_part, facts, guarded_part, list_part, prose, tab
 from dynascope.widgets.features.breaks import frame_words
 from dynascope.widgets.features.comparisons import node_errors
@@ -37,6 +30,8 @@ _ALONE = (
 _DTYPES = {
     "float": "f", "bfloat": "bf", "int": "i", "uint": "u", "complex": "c", "double": "f64", "half": "f16", "long": "i64",
 }  # fmt: skip
+#: what nodes that are no operations are
+_KINDS = {"placeholder": "input", "output": "output", "get_attr": "param"}
 
 
 class FxNode(TypedDict):
@@ -70,15 +65,13 @@ class RunBody(TypedDict):
 
 def graph_detail(number: int, g: Graph, places: Places) -> Detail:
     """All that is known of a graph, without its drawing."""
-    frame = places.frames.get(g.frame)
-    first = next((n for n in g.nodes if n.op not in ("placeholder", "get_attr", "output") and n.line and n.file), None)
-    place = places.graph(g)
+    frame, place = places.frames.get(g.frame), places.graph(g)
     detail: Detail = {
         "kind": "graph", "title": f"Graph {number}", "code": f"of {shorten(places.name(frame), 120)}" if frame else "",
         "place": place, "copy": place, "facts": _facts(g, places), "parts": _parts(g, places),
     }  # fmt: skip
-    if first and first.file and first.line:
-        detail["file"], detail["line"] = printable(first.file, 1000), first.line
+    for first in [n for n in g.nodes if n.op not in _KINDS and n.line and n.file][:1]:
+        detail["file"], detail["line"] = printable(first.file, 1000), first.line or 0
     return detail
 
 
@@ -140,13 +133,13 @@ def _nodes_part(graph: Graph, places: Places) -> list[Part]:
 
 
 def _node(node: Node, reads: list[int], places: Places) -> FxNode:
-    value, target = value_text(node), operation_name(node.target)
-    collective = called(node.code) if "c10d_functional" in node.target else None
-    if collective is not None:
-        target = printable(describe(collective))
+    value, target, is_collective = value_text(node), operation_name(node.target), "c10d_functional" in node.target
+    collective = called(node.code) if is_collective else None
+    target = printable(describe(collective)) if collective is not None else target
+    kind = _KINDS.get(node.op, "collective" if is_collective else "point")  # `wait_tensor` is one, too
     full = f"{node.name} = {node.target}" + (f" : {value}" if value else "") + (f"  ({node.module})" if node.module else "")
     row: FxNode = {
-        "name": shorten(node.name, 200), "op": node.op, "kind": _kind(node.op, node.target), "target": shorten(target, 120),
+        "name": shorten(node.name, 200), "op": node.op, "kind": kind, "target": shorten(target, 120),
         "value": value, "reads": reads, "full": printable(full, 1000),
     }  # fmt: skip
     if node.file is not None and node.line is not None:
@@ -162,23 +155,13 @@ def value_text(node: Node) -> str:
     name = (node.dtype or "").removeprefix("torch.")
     letters = name.rstrip("0123456789")
     dtype = _DTYPES.get(letters, letters) + name[len(letters) :]
-    shape = "" if node.shape is None else "[" + ", ".join(str(s) for s in node.shape) + "]"
-    device = f" {node.device}" if node.device else ""
-    subclass = f" {node.subclass}" if node.subclass else ""
-    return printable(dtype + shape + device + subclass, 300)
-
-
-def _kind(op: str, target: str) -> str:
-    if op in ("placeholder", "output", "get_attr"):
-        return {"placeholder": "input", "output": "output", "get_attr": "param"}[op]
-    return "collective" if "c10d_functional" in target else "point"  # `wait_tensor`, too
+    shape = "" if node.shape is None else f"[{', '.join(map(str, node.shape))}]"
+    return printable(" ".join(filter(None, (dtype + shape, node.device, node.subclass))), 300)
 
 
 def operation_name(target: str) -> str:
     """`softmax` for `torch.nn.functional.softmax`, `sum` for `torch.ops.aten.sum.dim_IntList`."""
-    for junk in ("<built-in function ", "<built-in method ", "<function "):
-        if target.startswith(junk):
-            target = target[len(junk) :].split(" ")[0].rstrip(">")
+    target = re.sub(r"^<(?:built-in function|built-in method|function) ([^ ]*?)>*(?: .*)?$", r"\1", target, flags=re.DOTALL)
     parts = [p for p in target.split(".") if p]
     is_overload = parts[:2] == ["torch", "ops"] and len(parts) > 4
     if len(parts) > 1 and (is_overload or parts[-1] in ("default", "Tensor", "Scalar", "int", "dim", "self")):
@@ -191,16 +174,13 @@ def operation_name(target: str) -> str:
 
 def run_part(report: Report, graph: Graph) -> list[Part]:
     """The tab "Run alone" of a graph: its figures, and how to run it or why that is impossible."""
-    name = report.settings.get("output") or "dynascope.last()"
-    body: RunBody = {"graph": graph.id, "text": [_ALONE], "ran": graph.run is not None, "code": ""}
-    if report.from_file:
-        body["text"] = [ONLY_WHERE_RECORDED[:1].upper() + ONLY_WHERE_RECORDED[1:] + "."]
-    else:
-        body["code"] = printable(f'{name}.run_graph("{graph.id}")', 200)
-    if graph.run is not None:
-        notes = [printable(note[:1].upper() + note[1:], 500) + "." for note in graph.run.notes]
-        last = body["text"] if report.from_file else []
-        body["text"] = [printable(graph_run_words(graph.run), 500) + ".", *notes, *last]
+    run, name = graph.run, report.settings.get("output") or "dynascope.last()"
+    text = [f"{ONLY_WHERE_RECORDED[:1].upper()}{ONLY_WHERE_RECORDED[1:]}."] if report.from_file else [_ALONE]
+    code = "" if report.from_file else printable(f'{name}.run_graph("{graph.id}")', 200)
+    if run is not None:
+        notes = [printable(note[:1].upper() + note[1:], 500) + "." for note in run.notes]
+        text = [printable(graph_run_words(run), 500) + ".", *notes, *(text if report.from_file else [])]
+    body: RunBody = {"graph": graph.id, "text": text, "ran": run is not None, "code": code}
     return tab("run", "Run alone", "run", body if graph.ops and graph.code else None)
 
 
@@ -227,12 +207,10 @@ def graphs_alone(report: Report) -> list[str]:
 
 def heat(run: GraphRun | None) -> dict[str, tuple[int, str]]:
     """By node, an operation's heat in percent, and its time and share of the total in words: `12 µs · 34%`."""
-    total = sum(op.seconds for op in run.ops) if run is not None else 0.0
-    if run is None or total <= 0:
-        return {}
-    most, shares = max(op.seconds for op in run.ops), {op.node: op.seconds / total for op in run.ops}
-    words = {node: f"{100 * share:.0f}%" if share >= 0.01 else "< 1%" for node, share in shares.items()}
-    return {op.node: (round(100 * op.seconds / most), f"{time_text(op.seconds)} · {words[op.node]}") for op in run.ops}
+    spent = {op.node: op.seconds for op in run.ops} if run is not None else {}
+    total, most = sum(op.seconds for op in run.ops) if run is not None else 0.0, max(spent.values(), default=0.0)
+    words = {node: f"{100 * s / total:.0f}%" if s >= 0.01 * total else "< 1%" for node, s in spent.items() if total > 0}
+    return {node: (round(100 * spent[node] / most), f"{time_text(spent[node])} · {share}") for node, share in words.items()}
 
 
 def splits(report: Report) -> list[str]:

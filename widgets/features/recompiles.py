@@ -29,7 +29,7 @@ from dynascope.compiler.report import (
 from dynascope.widgets.detail import Part, list_part, prose
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.terminal import Terminal
-from dynascope.widgets.words import printable, shorten
+from dynascope.widgets.words import grouped, printable, shorten
 
 #: the list has at most this many rows
 MOST = 200
@@ -138,47 +138,50 @@ def failures(recompile: Recompile, places: Places) -> list[str]:
     return list(words) or recompile.reasons or ["a guard failed"]
 
 
+def every_recompile(places: Places) -> list[RecompileRow]:
+    """The rows of the list: functions that reached the limit come first."""
+    return [*recompile_rows(places, refused=True), *recompile_rows(places, refused=False)][:MOST]
+
+
 def recompile_rows(places: Places, *, refused: bool) -> list[RecompileRow]:
     """The rows of the recompiles that were made, or of the first one of each function that the limit refused."""
     if not refused:
         return [recompile_row(r, places) for r in compiled_again(places.report)]
-    first: dict[tuple[str, str, int], Recompile] = {}
-    for r in places.report.recompiles:
-        frame = places.frames.get(r.frame)
-        if r.refused_by is not None and frame is not None:
-            first.setdefault((frame.code_name, frame.file, frame.line), r)
-    return [recompile_row(r, places) for r in first.values()]
+    limited = ((places.frames.get(r.frame), r) for r in places.report.recompiles if r.refused_by is not None)
+    first = grouped(((f.code_name, f.file, f.line), r) for f, r in limited if f is not None)
+    return [recompile_row(r, places) for r, *_ in first.values()]
 
 
 def recompile_row(recompile: Recompile, places: Places) -> RecompileRow:
-    frame = places.frames.get(recompile.frame)
-    name = places.name(frame) if frame is not None else recompile.frame
-    id = f" {frame.compile_id}" if frame is not None and frame.compile_id else ""
-    took = seconds(frame.compile_seconds) if frame is not None and frame.compile_seconds is not None else ""
+    frame, limit, refused = places.frames.get(recompile.frame), recompile.limit, recompile.refused_by is not None
+    name, id, took = recompile.frame, "", ""
     versions = plural(recompile.entries, "version") if recompile.entries is not None else ""
-    if recompile.entries is not None and recompile.limit is not None:
-        versions = f"{recompile.entries} of {plural(recompile.limit, 'version')}"
-    if frame is not None and frame.status in ("skipped", "empty") and recompile.refused_by is None and frame.reason:
-        versions = "no new version: it runs eagerly from now on"
-    caller = recompile.stack[-1] if recompile.stack else None
+    if recompile.entries is not None and limit is not None:
+        versions = f"{recompile.entries} of {plural(limit, 'version')}"
+    if frame is not None:
+        name, id = places.name(frame), f" {frame.compile_id}" if frame.compile_id else ""
+        took = seconds(frame.compile_seconds) if frame.compile_seconds is not None and not refused else ""
+        if frame.status in ("skipped", "empty") and not refused and frame.reason:
+            versions = "no new version: it runs eagerly from now on"
     called = [f"call {recompile.call}" if recompile.call is not None else ""]
-    called.append(places.at(caller.file, caller.line, caller.cell) if caller is not None else "")
-    of_input = next((n for n, run in enumerate(places.report.inputs or (), 1) if recompile.frame in run.frames), None)
-    called = called if of_input is None else [f"input {of_input} of --inputs"]
+    called += [places.at(caller.file, caller.line, caller.cell) for caller in recompile.stack[-1:]]
+    for number, run in enumerate(places.report.inputs or (), 1):
+        if recompile.frame in run.frames:
+            called = [f"input {number} of --inputs"]
+            break
     place, causes = ", ".join(filter(None, called)), failures(recompile, places)
-    if recompile.refused_by is None:
+    if refused:
+        setting = f"torch._dynamo.config.{recompile.refused_by}" + (f" = {limit}" if limit is not None else "")
+        title = f"{name} has reached the recompile limit ({setting}): calls that fit none of its versions now run eagerly"
+        title += f" (first at {place})" if place else ""
+    else:
         facts = "; ".join(filter(None, (place, took, versions)))
         title = f"recompile{id} of {name}" + (f" ({facts})" if facts else "")
-    else:
-        number = f" = {recompile.limit}" if recompile.limit is not None else ""
-        limit, took = f"torch._dynamo.config.{recompile.refused_by}{number}", ""
-        title = f"{name} has reached the recompile limit ({limit}): calls that fit none of its versions now run eagerly"
-        title += f" (first at {place})" if place else ""
     return {
         "id": recompile.frame, "title": printable(title, 2000), "name": shorten(f"{shorten(name, 60)}{id}", 100),
         "place": printable(place, 200), "cause": printable(causes[0], 400),
-        "full": printable("\n".join([*([title] if recompile.refused_by else []), *causes]), 3000),
-        "facts": " · ".join(filter(None, (took, versions))), "refused": recompile.refused_by is not None,
+        "full": printable("\n".join([title, *causes] if refused else causes), 3000),
+        "facts": " · ".join(filter(None, (took, versions))), "refused": refused,
     }  # fmt: skip
 
 
@@ -191,18 +194,15 @@ def undecided_words(b: Break, places: Places) -> list[str]:
     """Sentences on the data-dependent fact that tracing needed, where it comes from, and the `torch._check` that states it."""
     if b.undecided is None:
         return []
-    expression, checks = b.undecided.expression, b.undecided.checks
-    condition = b.undecided.needed == "condition"
-    needed = f"whether `{expression}` holds" if condition else f"the value of `{expression}`"
+    expression, checks, is_condition = b.undecided.expression, b.undecided.checks, b.undecided.needed == "condition"
+    needed = f"whether `{expression}` holds" if is_condition else f"the value of `{expression}`"
     words = [f"Tracing needed to know {needed}; it depends on data, and no `torch._check` before this line decides it."]
-    known = {s.name: s for h in b.hits if h.frame in places.frames for s in places.frames[h.frame].symbols}
+    made = {s.name: s.at for h in b.hits if h.frame in places.frames for s in places.frames[h.frame].symbols}
     names = list(dict.fromkeys(SYMBOL.findall(expression)))
-    for name in names:
-        if name in known and known[name].at is not None:
-            words.append(f"`{name}` is made at {line_words(known[name].at, places)}.")
+    words += [f"`{name}` is made at {line_words(made[name], places)}." for name in names if made.get(name) is not None]
     if checks:
         words.append("The compiler suggests, before this line: " + " or ".join(f"`{c}`" for c in checks) + ".")
-    elif condition:
+    elif is_condition:
         words.append(
             f"If you know it, say so before this line: `torch._check({expression})`, or its opposite, with the name that your "
             "code has for " + " and ".join(f"`{n}`" for n in names) + "."
@@ -251,10 +251,9 @@ def guard_part(frame: Frame, places: Places) -> list[Part]:
         words, place = printable(line_words(at, places), 300), (at is None, at.file if at else "", at.line if at else 0)
         for guard in site.guards:
             times = f" ({guard.count} of this kind)" if guard.count > 1 else ""
-            row = [shorten(guard.text, 300) + times, words, "", ""]
-            found.append(((guard.kind not in VALUES, *place), row))
-    rows = [row for _, row in sorted(found, key=lambda entry: entry[0])]
-    return list_part("guards", "Guards", rows, frame.guard_count)
+            found.append(((guard.kind not in VALUES, *place), [shorten(guard.text, 300) + times, words, "", ""]))
+    found.sort(key=lambda entry: entry[0])
+    return list_part("guards", "Guards", [row for _, row in found], frame.guard_count)
 
 
 # -- text -------------------------------------------------------------------------------------------
@@ -268,7 +267,9 @@ def recompile_lines(rows: list[RecompileRow], terminal: Terminal, most: int, *, 
         out += terminal.wrap(f"{'✗' if refused else '↻'} {row['title']}", "", 3, "red" if refused else "cyan")
         out += [line for reason in reasons[:3] if causes for line in terminal.wrap(reason, "    ")]
         out += [f"    … and {len(reasons) - 3} more"] if len(reasons) > 3 and not refused else []
-    what = "more function" if rows and rows[0]["refused"] else "more recompile"
-    at = " at the limit" if rows and rows[0]["refused"] else ""
-    out += [f"… and {plural(len(rows) - most, what)}{at}"] if len(rows) > most else []
+    if len(rows) > most:
+        at_limit = rows[0]["refused"]
+        out.append(
+            f"… and {plural(len(rows) - most, 'more function' if at_limit else 'more recompile')}{' at the limit' * at_limit}"
+        )
     return ["", *out] if out else []

@@ -83,45 +83,41 @@ def allowed_by(b: Break, places: Places) -> str:
 def bands(places: Places) -> dict[tuple[str, int], Band]:
     """The innermost band of each (file, line) that is in a band."""
     report = places.report
-    all_bands = [band for b in report.breaks if (band := _of_break(places, b))]
+    found = [band for b in report.breaks if (band := _of_break(places, b))]
     for source in report.sources:
         for lines in source.regions:
             flag = lines.error_on_graph_break
-            all_bands.append(Band(source.file, lines.first, lines.last, flag, f"set by {_name(lines.set_by, flag, places)}"))
+            found.append(Band(source.file, lines.first, lines.last, flag, f"set by {_name(lines.set_by, flag, places)}"))
     usual = bool(report.settings.get("error_on_graph_break"))
     for f in report.frames:
         if f.kind == "function" and f.error_on_graph_break not in (None, usual):
             who = f"in force when {f.name} was traced"
-            all_bands.append(Band(f.file, f.line, places.end_of(f), bool(f.error_on_graph_break), who))
-    innermost: dict[tuple[str, int], Band] = {}
-    for band in sorted(dict.fromkeys(all_bands), key=lambda band: (band.last - band.first, band.who.startswith("in force"))):
-        for line in range(band.first, band.last + 1):
-            innermost.setdefault((band.file, line), band)
-    return innermost
+            found.append(Band(f.file, f.line, places.end_of(f), bool(f.error_on_graph_break), who))
+    found = sorted(dict.fromkeys(found), key=lambda band: (band.last - band.first, band.who.startswith("in force")))
+    # the innermost band comes last
+    return {(band.file, line): band for band in reversed(found) for line in range(band.first, band.last + 1)}
 
 
 def _of_break(places: Places, b: Break) -> Band | None:
     """The band of the region that set the flag at a break; None if no region did, or if its flag or lines are uncertain."""
-    origin, file = b.region, b.file
-    if b.error_on_graph_break is None:
-        return None
-    lines: tuple[int, int] | None = None
+    origin, file, lines = b.region, b.file, None
     if origin.kind == "with" and origin.file is not None and origin.line is not None:
-        file = origin.file
-        lines = _with(places, file, origin.line)
+        file, lines = origin.file, _with(places, origin.file, origin.line)
     elif origin.kind == "decorator":
         lines = _decorated(places, file, (origin.name or "").rpartition(".")[2])
-    return Band(file, *lines, b.error_on_graph_break, f"set by {region_name(b, places)}") if lines else None
+    if lines is None or b.error_on_graph_break is None:
+        return None
+    return Band(file, *lines, b.error_on_graph_break, f"set by {region_name(b, places)}")
 
 
 def _decorated(places: Places, file: str, name: str) -> tuple[int, int] | None:
     """First and last line of the function with this name and a region's decorator; None unless there is exactly one."""
-    functions = [n for n in _statements(places.lines(file)) if isinstance(n, FUNCTIONS) and n.name == name]
-    functions = [n for n in functions if any(_is_region(d) for d in n.decorator_list)]
-    if len(functions) != 1:
-        return None
-    first = min(d.lineno for d in functions[0].decorator_list)
-    return first, functions[0].end_lineno or first
+    found = [
+        n for n in _statements(places.lines(file))
+        if isinstance(n, FUNCTIONS) and n.name == name and any(map(_is_region, n.decorator_list))
+    ]  # fmt: skip
+    first = min((d.lineno for n in found for d in n.decorator_list), default=0)
+    return (first, found[0].end_lineno or first) if len(found) == 1 else None
 
 
 def _with(places: Places, file: str, line: int) -> tuple[int, int] | None:

@@ -113,18 +113,13 @@ def verdict_words(profile: Profile) -> str:
     v = profile.verdict
     if v.eager_seconds is None or v.compiled_seconds is None:
         return ""
-    words = f"Compiled, it takes {time_text(v.compiled_seconds)}; eager, {time_text(v.eager_seconds)}: "
-    if v.payback == "slower":
-        words += "compiling makes it slower"
-    elif v.payback == "no gain":
-        words += "compiling changes next to nothing"
-    elif v.payback == "unclear":
-        words += "which is faster is unclear, as the times vary by more than that"
-    else:
-        words += f"{v.eager_seconds / v.compiled_seconds:.2f} times as fast"
-    if v.payback_calls is not None:
-        words += f"; compiling pays for itself after {_calls(v.payback_calls)}"
-    return words
+    faster = f"{v.eager_seconds / v.compiled_seconds:.2f} times as fast" if v.compiled_seconds else ""
+    words = {
+        "slower": "compiling makes it slower", "no gain": "compiling changes next to nothing",
+        "unclear": "which is faster is unclear, as the times vary by more than that",
+    }.get(v.payback or "", faster)  # fmt: skip
+    pays = f"; compiling pays for itself after {_calls(v.payback_calls)}" if v.payback_calls is not None else ""
+    return f"Compiled, it takes {time_text(v.compiled_seconds)}; eager, {time_text(v.eager_seconds)}: {words}{pays}"
 
 
 def _calls(count: int) -> str:
@@ -183,39 +178,35 @@ def input_rows(report: Report) -> list[InputRow]:
 
 def input_words(run: InputRun) -> str:
     """What the compiler had to do for this input, what a call takes, and whether compiling pays."""
-    if run.outcome == "failed":
-        return f"not measured: {run.error}"
     reasons = list(dict.fromkeys(map(guard_words, run.failed_guards))) if run.outcome == "recompiled" else run.reasons
-    why = f": {'; '.join(reasons[:2])}" if reasons else ""
-    if run.outcome == "recompiled":
-        words = f"recompiled {plural(run.recompiles, 'frame')} in {seconds(run.compile_seconds)}{why}"
-    elif run.outcome == "compiled":
-        words = f"compiled more code in {seconds(run.compile_seconds)}"
-    else:
-        words = f"runs eagerly{why}" if run.outcome == "eager" else "ran from compiled code"
-    if run.seconds is None:
+    why, took = f": {'; '.join(reasons[:2])}" if reasons else "", seconds(run.compile_seconds)
+    words = {
+        "failed": f"not measured: {run.error}", "compiled": f"compiled more code in {took}", "eager": f"runs eagerly{why}",
+        "recompiled": f"recompiled {plural(run.recompiles, 'frame')} in {took}{why}",
+    }.get(run.outcome, "ran from compiled code")  # fmt: skip
+    if run.seconds is None or run.outcome == "failed":
         return words
     words += f"; a call takes {time_text(run.seconds)}"
     if run.outcome != "eager" and run.eager_seconds is not None:
         words += f", eager {time_text(run.eager_seconds)}"
     if run.payback_calls is not None:
-        words += f": pays back after {_calls(run.payback_calls)}"
-    elif run.payback == "compile time unknown":
-        words += ": after how many calls it pays back is unknown"
-    elif run.payback == "unclear":
-        words += ": whether it pays back is unclear, as the times vary by more than that"
-    elif run.payback is not None:
-        words += ": never pays back"
-    return words
+        return f"{words}: pays back after {_calls(run.payback_calls)}"
+    unknown = {
+        "compile time unknown": ": after how many calls it pays back is unknown",
+        "unclear": ": whether it pays back is unclear, as the times vary by more than that",
+    }
+    return words + unknown.get(run.payback, ": never pays back") if run.payback is not None else words
 
 
 def inputs_summary(runs: Sequence[InputRun]) -> str:
     """All inputs in one line: `5 inputs: 2 need another compile (1.30 s), 1 runs eagerly`."""
     many = [r for r in runs if r.outcome in ("recompiled", "compiled")]
-    compiled = f"another compile ({seconds(sum(r.compile_seconds for r in many))})"
-    counts = [(len(many), "needs", "need", compiled), (sum(r.outcome == "eager" for r in runs), "runs", "run", "eagerly")]
-    counts.append((sum(r.outcome == "failed" for r in runs), "could", "could", "not be measured"))
-    parts = [f"{n} {one if n == 1 else more} {what}" for n, one, more, what in counts if n]
+    eager, failed = (sum(r.outcome == outcome for r in runs) for outcome in ("eager", "failed"))
+    parts = [f"{n} {one if n == 1 else more}" for n, one, more in (
+        (len(many), "needs", "need"), (eager, "runs eagerly", "run eagerly"), (failed, *["could not be measured"] * 2)
+    ) if n]  # fmt: skip
+    if many:
+        parts[0] += f" another compile ({seconds(sum(r.compile_seconds for r in many))})"
     return f"{plural(len(runs), 'input')}: {', '.join(parts) or 'none needs another compile'}"
 
 

@@ -7,7 +7,6 @@ columns, the region that it is in, and one state ("graph", "break", "skipped", "
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import TypedDict
 
 from typing_extensions import NotRequired
@@ -19,16 +18,15 @@ from dynascope.widgets.features.breaks import only_rest_is_eager
 from dynascope.widgets.features.comparisons import ErrorMark, node_errors
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.regions import bands
-from dynascope.widgets.words import printable, shorten
+from dynascope.widgets.words import grouped, printable, shorten
 
 #: at most this many characters of a line are shown
 LINE_LIMIT = 2000
 Key = tuple[str, int]
 NO_OP = ("placeholder", "get_attr", "output")
-#: rank and words of each state of a frame; a line of several frames shows the state with the highest rank
+#: words of each state of a frame; a line of several frames shows the last state here that one of them has
 _STATES = {
-    "empty": (0, "nothing to compile"), "unfinished": (1, "unfinished"), "failed": (2, "not compiled"),
-    "skipped": (3, "runs eagerly"),
+    "empty": "nothing to compile", "unfinished": "unfinished", "failed": "not compiled", "skipped": "runs eagerly",
 }  # fmt: skip
 #: words of each outcome of a break, the worst last
 _OUTCOMES = {"resumed": "graph break", "skipped": "break · skips frame", "raised": "break · stops"}
@@ -79,21 +77,15 @@ def source_view(places: Places, large: bool = False) -> list[SourceFile]:
     """
     report, owners = places.report, Owners(places.report)
     large = large or any(owners.of(source.file) != "own" for source in report.sources)
-    graphs: dict[Key, set[int]] = defaultdict(set)
-    for number, graph in enumerate(report.graphs):
-        for node in graph.nodes:
-            if node.op not in NO_OP and node.file is not None and node.line is not None:
-                graphs[node.file, node.line].add(number)
-    breaks: dict[Key, list[Break]] = defaultdict(list)
-    for b in report.breaks:
-        breaks[b.file, b.line].append(b)
-    states, regions = _states(places, graphs, breaks), bands(places)
-    wrong, marks = node_errors(report)
-    errors = dict[Key, ErrorMark]()
-    for node in wrong.nodes if wrong is not None else ():
-        mark, key = marks.get(node.name), (node.file or "", node.line or 0)
-        if mark is not None and (key not in errors or mark["heat"] > errors[key]["heat"]):
-            errors[key] = mark
+    graphs = grouped(
+        ((node.file, node.line), number)
+        for number, graph in enumerate(report.graphs) for node in graph.nodes
+        if node.op not in NO_OP and node.file is not None and node.line is not None
+    )  # fmt: skip
+    breaks = grouped(((b.file, b.line), b) for b in report.breaks)
+    states, regions, (wrong, marks) = _states(places, graphs, breaks), bands(places), node_errors(report)
+    marked = wrong.nodes if wrong is not None else ()
+    errors = grouped(((node.file or "", node.line or 0), marks[node.name]) for node in marked if node.name in marks)
     files: list[SourceFile] = []
     for source in report.sources:
         lines: list[SourceLine] = []
@@ -103,25 +95,25 @@ def source_view(places: Places, large: bool = False) -> list[SourceFile]:
             if lines and number != lines[-1]["line"] + 1:
                 line["gap"] = number - lines[-1]["line"] - 1
             if key in graphs:
-                line["graphs"] = sorted(graphs[key])
+                line["graphs"] = sorted(set(graphs[key]))
             if key in breaks:
                 line["marks"] = [_mark(b, places) for b in breaks[key]]
             if key in states:
                 line["state"], line["reason"], line["id"] = states[key]
             if key in errors:
-                line["error"] = errors[key]
+                line["error"] = max(errors[key], key=lambda mark: mark["heat"])
             if key in regions:
                 band = regions[key]
                 words = f"region: error_on_graph_break={band.flag}, {band.who}"
                 line["region"] = ["error" if band.flag else "allow", printable(words, 400)]
             lines.append(line)
-        if lines:
-            label = places.label(source.file, source.cell)
-            files.append({"file": printable(source.file, 1000), "label": label, "lines": lines})
-            if large:
-                files[-1]["owner"] = owners.of(source.file)
-                files[-1]["breaks"] = sum(b.file == source.file for b in report.breaks)
-                files[-1]["graphs"] = len({number for line in lines for number in line.get("graphs", ())})
+        if not lines:
+            continue
+        files.append({"file": printable(source.file, 1000), "label": places.label(source.file, source.cell), "lines": lines})
+        if large:
+            files[-1]["owner"] = owners.of(source.file)
+            files[-1]["breaks"] = sum(b.file == source.file for b in report.breaks)
+            files[-1]["graphs"] = len({number for line in lines for number in line.get("graphs", ())})
     return sorted(files, key=lambda file: (OWNERS.index(file["owner"]), -file["breaks"], -file["graphs"])) if large else files
 
 
@@ -162,28 +154,23 @@ def _mark(b: Break, places: Places) -> SourceMark:
     return {"id": b.id, "start": min(start, LINE_LIMIT), "end": min(end, LINE_LIMIT), "outcome": b.outcome}
 
 
-def _states(places: Places, graphs: dict[Key, set[int]], breaks: dict[Key, list[Break]]) -> dict[Key, tuple[str, str, str]]:
+def _states(places: Places, graphs: dict[Key, list[int]], breaks: dict[Key, list[Break]]) -> dict[Key, tuple[str, str, str]]:
     """For each line with a break, a graph or code not compiled: its state, the reason, and the id that a click selects."""
     states: dict[Key, tuple[str, str, str]] = {}
-    for frame in places.report.frames:
-        if frame.status not in _STATES:
-            continue
-        rank, words = _STATES[frame.status]
-        lines = places.lines(frame.file)
-        reason = f"{words}: {shorten(frame.reason or 'reason unknown', 300)}"
-        first = frame.line if frame.kind in ("resume", "statements") else frame.line + 1
-        for number in range(first, places.end_of(frame) + 1):
-            before = states.get((frame.file, number))
-            if lines.get(number, "").strip() and (before is None or rank > _STATES[before[0]][0]):
-                states[frame.file, number] = (frame.status, reason, frame.id)
+    for status, words in _STATES.items():  # the last one that fits a line is shown
+        for frame in reversed([f for f in places.report.frames if f.status == status]):
+            lines, reason = places.lines(frame.file), f"{words}: {shorten(frame.reason or 'reason unknown', 300)}"
+            first = frame.line if frame.kind in ("resume", "statements") else frame.line + 1
+            for number in range(first, places.end_of(frame) + 1):
+                if lines.get(number, "").strip():
+                    states[frame.file, number] = (status, reason, frame.id)
     for key, numbers in graphs.items():
-        names = ", ".join(str(n) for n in sorted(numbers)[:6])
+        names = ", ".join(str(n) for n in sorted({*numbers})[:6])
         states[key] = ("graph", f"captured in graph {names}", places.report.graphs[min(numbers)].id)
     for key, on_line in breaks.items():
         worst = max(on_line, key=lambda b: list(_OUTCOMES).index(b.outcome))
-        text = _OUTCOMES[worst.outcome] if len(on_line) == 1 else f"{len(on_line)} breaks"
-        if len(on_line) == 1 and only_rest_is_eager(places.report, worst):
-            text = "break · rest runs eagerly"
+        text = "break · rest runs eagerly" if only_rest_is_eager(places.report, worst) else _OUTCOMES[worst.outcome]
+        text = text if len(on_line) == 1 else f"{len(on_line)} breaks"
         if all(b.allowed for b in on_line):
             text = text.removeprefix("graph ") + " · allowed"
         states[key] = ("break", text, worst.id)

@@ -13,7 +13,7 @@ from typing import TypedDict
 
 from typing_extensions import NotRequired
 
-from dynascope.compiler.report import Frame, Profile, Report, Summary, first_line, plural, seconds, time_text
+from dynascope.compiler.report import Profile, Report, Summary, first_line, plural, seconds, time_text
 from dynascope.compiler.report.overview import causes, is_by_design, package
 from dynascope.widgets.features.breaks import helpful, instead_of, sorted_breaks
 from dynascope.widgets.features.comparisons import CHECK
@@ -23,7 +23,7 @@ from dynascope.widgets.features.overview import CauseWords, is_large, lower_firs
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.run_time import SHARES, verdict_words
 from dynascope.widgets.terminal import Terminal
-from dynascope.widgets.words import capped, printable, shorten
+from dynascope.widgets.words import capped, grouped, printable, shorten
 
 _TRY = (
     "see what the compiler's hints do before you follow them: `%%compile --second-call` traces the calls again with each of "
@@ -53,29 +53,24 @@ def headline(report: Report) -> str:
 
 def headline_parts(report: Report) -> list[str]:
     """The parts of the headline after the name."""
-    s = report.summary
-    parts = [plural(s.graphs, "graph"), breaks(s)]
-    if s.breaks and s.unexpected != s.breaks:
-        parts[-1] += f" ({s.breaks - s.unexpected} allowed)"
-    if s.breaks and s.unknown_breaks:
-        parts[-1] += f" and {s.unknown_breaks} at {'an unknown place' if s.unknown_breaks == 1 else 'unknown places'}"
-    parts += [plural(s.resumes, "resume function"), f"{s.skipped} skipped"]
+    s, error = report.summary, report.error
+    allowed = f" ({s.breaks - s.unexpected} allowed)" if s.breaks and s.unexpected != s.breaks else ""
+    where = "an unknown place" if s.unknown_breaks == 1 else "unknown places"
+    unplaced = f" and {s.unknown_breaks} at {where}" if s.breaks and s.unknown_breaks else ""
     extra = sum(run.recompiles for run in report.inputs or ())
+    parts = [plural(s.graphs, "graph"), breaks(s) + allowed + unplaced, plural(s.resumes, "resume function")]
+    parts += [f"{s.skipped} skipped"]
     parts += [plural(s.recompiles, "recompile")] if s.recompiles else []
     parts += [f"{extra} more for --inputs" if s.recompiles else f"{plural(extra, 'recompile')} for --inputs"] if extra else []
     parts += ["recompile limit reached"] if any(r.refused_by for r in report.recompiles) else []
-    parts += [f"{s.cached} cached"] if s.cached else []
-    parts += [f"{s.unfinished} unfinished"] if s.unfinished else []
-    if report.origin == "trace" and not report.frames:
-        pass  # there is nothing that took time
-    elif not s.frames or any(f.compile_seconds is not None for f in report.frames):
+    parts += [f"{count} {what}" for count, what in ((s.cached, "cached"), (s.unfinished, "unfinished")) if count]
+    if not s.frames or any(f.compile_seconds is not None for f in report.frames):
         unknown = any(f.compile_seconds is None and f.status == "compiled" for f in report.frames)
-        parts.append(f"compiled in {'at least ' if unknown else ''}{seconds(s.compile_seconds)}")
+        if report.frames or report.origin != "trace":  # something took time
+            parts.append(f"compiled in {'at least ' if unknown else ''}{seconds(s.compile_seconds)}")
     elif not s.cached and not s.unfinished:
         parts.append("compile time unknown")
-    if report.error is not None and not report.error.caught:
-        parts.append("stopped by an error")
-    return parts
+    return parts + (["stopped by an error"] if error is not None and not error.caught else [])
 
 
 def breaks(s: Summary) -> str:
@@ -108,37 +103,30 @@ def error_message(report: Report) -> str:
 
 def chips(places: Places) -> list[Chip]:
     """Short facts beside the headline: the error, what can be fixed, interrupted, skipped and unfinished code."""
-    report, found = places.report, list[Chip]()
-    if report.error is not None:
-        e = report.error
+    report, found, e = places.report, list[Chip](), places.report.error
+    if e is not None:
         first = error_message(report).replace("`", "")
         text = ("caught by your code: " if e.caught else "") + shorten(f"{e.type}: {first}".rstrip(": "), 90)
-        chip: Chip = {"text": text, "kind": "note" if e.caught else "error", "full": printable(f"{e.type}: {e.message}", 3000)}
+        found = [{"text": text, "kind": "note" if e.caught else "error", "full": printable(f"{e.type}: {e.message}", 3000)}]
         if e.break_ or e.frame:
-            chip["id"] = e.break_ or e.frame or ""
-        found.append(chip)
+            found[0]["id"] = e.break_ or e.frame or ""
     if report.origin == "partial":
         found.append({"text": "interrupted: a partial report", "kind": "note"})
-
-    def frame_chip(frame: Frame, what: str, kind: str, why: str | None) -> Chip:
-        text = shorten(f"{what}: {places.name(frame)}", 60)
-        return {"text": text, "kind": kind, "id": frame.id, "full": printable(why or "", 1000)}
-
-    found += [frame_chip(f, "skipped", "skip", f.reason) for f in report.frames if f.status == "skipped"][:3]
-    found += [frame_chip(f, "unfinished", "note", f.reason) for f in report.frames if f.status == "unfinished"][:2]
+    for status, kind, most in (("skipped", "skip", 3), ("unfinished", "note", 2)):
+        for f in [f for f in report.frames if f.status == status][:most]:
+            text = shorten(f"{status}: {places.name(f)}", 60)
+            found.append({"text": text, "kind": kind, "id": f.id, "full": printable(f.reason or "", 1000)})
     return found
 
 
 def record_notes(report: Report) -> list[str]:
     """Sentences on records that could not be used, and on hooks that do not fit this torch: facts may be missing."""
-    notes: list[str] = []
-    unread = sum(report.unread.values())
-    if unread:
-        kinds = ", ".join(f"{kind} {n}" for kind, n in sorted(report.unread.items(), key=lambda item: (-item[1], item[0]))[:5])
-        if report.origin == "trace":
-            notes.append(f"the log is damaged, incomplete or from an unknown torch, so this report may be wrong ({kinds})")
-        else:
-            notes.append(f"{plural(unread, 'record')} of the compiler could not be used ({kinds})")
+    notes, unread = list[str](), sorted(report.unread.items(), key=lambda item: (-item[1], item[0]))
+    if any(report.unread.values()):
+        lost = f"{plural(sum(report.unread.values()), 'record')} of the compiler could not be used"
+        damaged = "the log is damaged, incomplete or from an unknown torch, so this report may be wrong"
+        kinds = ", ".join(f"{kind} {n}" for kind, n in unread[:5])
+        notes.append(f"{damaged if report.origin == 'trace' else lost} ({kinds})")
     unfit = [f"{name}: {why}" for name, why in report.hooks.items() if why is not True]
     if unfit:
         notes.append("some facts may be missing, because these hooks do not fit this torch: " + "; ".join(unfit[:5]))
@@ -271,10 +259,9 @@ def _gains(report: Report) -> dict[str, float]:
 
 def _dearer(words: list[CauseWords], report: Report) -> CauseWords | None:
     """The cause of breaks that costs most, if that is more than what the best trace of the calls gains."""
-    trials, gains = helpful(report.trials or []), _gains(report)
-    removed = trials[-1].removes if trials else []
-    gain = sum(gains.get(id, 0.0) for id in removed)
-    left = [one for one in words if one.cause.kind == "break" and not {*one.cause.breaks} <= {*removed}]
+    removed = {id for trial in helpful(report.trials or [])[-1:] for id in trial.removes}
+    gain = sum(seconds for id, seconds in _gains(report).items() if id in removed)
+    left = [one for one in words if one.cause.kind == "break" and not {*one.cause.breaks} <= removed]
     dearest = max(left, key=lambda one: one.cause.seconds or 0.0, default=None)
     return dearest if dearest is not None and (dearest.cause.seconds or 0.0) > gain else None
 
@@ -333,11 +320,9 @@ def _slower(report: Report, profile: Profile) -> str:
     if _only_captures(report):
         backend = report.settings["backend"]
         return f"measure with the backend that you will use: “{backend}” only captures, and gives no speed-up. {times}."
-    around = sum(profile.shares.get(name, 0.0) for name in ("lookups", "prologue", "gaps"))
-    is_cause = around * v.compiled_seconds > v.compiled_seconds - v.eager_seconds
-    if is_cause:
+    around, busy = sum(profile.shares.get(name, 0.0) for name in ("lookups", "prologue", "gaps")), _busy(profile)
+    if around * v.compiled_seconds > v.compiled_seconds - v.eager_seconds:
         return f"{times}; {around:.0%} of it are guards and code around graphs."
-    busy = _busy(profile)
     return times + (f"; the device is idle for {1 - busy:.0%} of it." if 0 < busy < _BUSY else "; why is not known.")
 
 
@@ -372,21 +357,20 @@ def _dominant(places: Places, profile: Profile) -> str:
     A device that is busy for most of the call decides how long it takes, whatever the processor does meanwhile: then the
     graphs are ranked by their kernels.
     """
-    shares = {name: value for name, value in profile.shares.items() if name in SHARES and name != "device busy"}
-    busy = _busy(profile)
+    busy, left_out = _busy(profile), {"device busy"}
+    left_out |= {"waiting"} if busy else set()
+    shares = {name: value for name, value in profile.shares.items() if name in SHARES and name not in left_out}
     if busy >= _BUSY:
         words, kinds, part = f"the device is busy for {busy:.0%} of a call", ["kernel", "copy"], busy
+    elif not shares:
+        return ""
     else:
-        if not shares:
-            return ""
-        if busy:
-            shares.pop("waiting", None)
-        name = max(shares, key=lambda name: shares[name])
-        words = f"{SHARES[name][0]} {'take' if SHARES[name][0].endswith('s') else 'takes'} {shares[name]:.0%} of a call"
+        name, part = max(shares.items(), key=lambda share: share[1])
+        words = f"{SHARES[name][0]} {'take' if SHARES[name][0].endswith('s') else 'takes'} {part:.0%} of a call"
         also = [f"{SHARES[n][0]} {share:.0%}" for n, share in shares.items() if n != name and share >= _ALSO]
         also += [f"the device is idle for {1 - busy:.0%}"] if busy else []
         words += f" ({', '.join(also)})" if also else ""
-        kinds, part = ["graph"] if name == "graphs" else [], shares[name]
+        kinds = ["graph"] if name == "graphs" else []
     segments = [s for s in profile.segments if s.kind in kinds]
     whole = sum(s.duration for s in segments)
     for id, spent in _summed((s.graph, s.duration) for s in segments if s.graph in places.graphs)[:1]:
@@ -406,10 +390,8 @@ def _kernel(name: str) -> str:
 
 def _summed(parts: Iterable[tuple[str | None, float]]) -> list[tuple[str, float]]:
     """The sum for each name, the greatest first."""
-    sums: dict[str, float] = {}
-    for name, part in parts:
-        sums[name or ""] = sums.get(name or "", 0.0) + part
-    return sorted(sums.items(), key=lambda item: -item[1])
+    sums = ((name or "", sum(each)) for name, each in grouped(parts).items())
+    return sorted(sums, key=lambda item: -item[1])
 
 
 # -- text -------------------------------------------------------------------------------------------
@@ -425,10 +407,8 @@ def headline_lines(report: Report, terminal: Terminal) -> list[str]:
 
 def first_lines(found: Recommendation | None, terminal: Terminal) -> list[str]:
     """The recommendation: what to do first, and what else is known."""
-    if found is None:
-        return []
-    out = terminal.labelled("Do this first: ", found["first"], 9, "green", "bold")
-    return ["", *out, *(line for one in found["more"][:MOST_MORE] for line in terminal.wrap(one, " " * 15, 3))]
+    more = [line for one in (found["more"][:MOST_MORE] if found else ()) for line in terminal.wrap(one, " " * 15, 3)]
+    return ["", *terminal.labelled("Do this first: ", found["first"], 9, "green", "bold"), *more] if found else []
 
 
 def error_lines(places: Places, terminal: Terminal) -> list[str]:
