@@ -16,7 +16,7 @@ from dynascope.compiler.ranks import SOFT_KINDS, Difference, Rank, RanksReport
 from dynascope.compiler.report import Report, label, listed, plural, seconds
 from dynascope.widgets.features.summary import breaks
 from dynascope.widgets.terminal import Terminal, columns
-from dynascope.widgets.words import capped, guarded, shorten
+from dynascope.widgets.words import capped, consecutive, grouped, guarded, shorten
 
 _OUTCOMES = {
     "compiled": "compiled it", "empty": "found nothing to compile in it", "skipped": "skipped it",
@@ -33,13 +33,8 @@ _STATUSES = {"failed": "failed", "no end": "did not end (killed, or still runnin
 
 def ranges(numbers: Iterable[int]) -> str:
     """Numbers as ranges: `0-510, 512`."""
-    runs: list[list[int]] = []
-    for number in sorted(numbers):
-        if runs and number == runs[-1][1] + 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    return ", ".join(str(a) if a == b else f"{a}, {b}" if b == a + 1 else f"{a}-{b}" for a, b in runs)
+    runs = consecutive(sorted(numbers))
+    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
 
 
 def ranks_name(numbers: Sequence[int]) -> str:
@@ -49,12 +44,8 @@ def ranks_name(numbers: Sequence[int]) -> str:
 
 def headline(report: RanksReport) -> str:
     """The headline, `4 ranks: 0-2 alike; 3 differs`; if there is only one group, also the counts of its report."""
-    total = plural(len(report.ranks), "rank")
-    unwell = [
-        f"{ranks_name(numbers)} {_STATUSES[status]}"
-        for status in ("failed", "no end", "missing")
-        if (numbers := [r.rank for r in report.ranks if r.status == status])
-    ]
+    total, by_status = plural(len(report.ranks), "rank"), grouped((r.status, r.rank) for r in report.ranks)
+    unwell = [f"{ranks_name(by_status[s])} {words}" for s, words in _STATUSES.items() if by_status[s]]
     if not report.groups:
         said = f"{total}: nothing was recorded"
     elif len(report.groups) > 1:
@@ -65,10 +56,10 @@ def headline(report: RanksReport) -> str:
         alike = f"{_named_or_counted(reference)} alike; {differ}{kinds}" if len(reference) > 1 else "no two are alike"
         said = f"{total}: {alike}"
     else:
-        recorded = report.groups[0].ranks
+        (group,) = report.groups
         same = total if len(report.ranks) == 1 else f"{total} alike{' so far' if unwell else ''}"
-        said = same if len(recorded) == len(report.ranks) else f"{total}: only {ranks_name(recorded)} recorded anything"
-        said += f": {_counts(report)}" if report.groups[0].report is not None else ""
+        said = same if len(group.ranks) == len(report.ranks) else f"{total}: only {ranks_name(group.ranks)} recorded anything"
+        said += f": {_counts(report, group.report)}" if group.report is not None else ""
     return "; ".join([said, *unwell])
 
 
@@ -78,16 +69,11 @@ def _named_or_counted(numbers: Sequence[int]) -> str:
     return names if len(names) <= 40 else str(len(numbers))
 
 
-def _counts(report: RanksReport) -> str:
-    own = report.groups[0].report
-    assert own is not None
-    s = own.summary
+def _counts(report: RanksReport, own: Report) -> str:
     times = [r.compile_seconds for r in report.ranks if r.group is not None]
     low, high = seconds(min(times)), seconds(max(times))
-    parts = [counts(own)]
-    if s.recompiles:
-        parts.append(plural(s.recompiles, "recompile"))
-    return " · ".join([*parts, f"compiled in {low}" if low == high else f"compiled in {low} to {high}"])
+    again = [plural(own.summary.recompiles, "recompile")] if own.summary.recompiles else []
+    return " · ".join([counts(own), *again, f"compiled in {low}" if low == high else f"compiled in {low} to {high}"])
 
 
 def counts(report: Report) -> str:
@@ -131,14 +117,12 @@ def who_differs(report: RanksReport, difference: Difference) -> list[int]:
 
 def difference_details(report: RanksReport, difference: Difference) -> list[str]:
     """Sentences on what differs, and why."""
-    d = difference
-    who = ranks_name(who_differs(report, d))
-    others = _reference(report, d)
-    details = _what(d, who, others)
-    damaged = [r for r in report.ranks if r.rank in who_differs(report, d) and r.unread]
-    if damaged and len(damaged) == len(who_differs(report, d)):
-        total = sum((Counter(r.unread) for r in damaged), Counter())
-        counts = ", ".join(f"{count} × {kind}" for kind, count in total.items())
+    numbers = who_differs(report, difference)
+    who = ranks_name(numbers)
+    details = _what(difference, who, _reference(report, difference))
+    unread = [r.unread for r in report.ranks if r.rank in numbers and r.unread]
+    if unread and len(unread) == len(numbers):
+        counts = ", ".join(f"{count} × {kind}" for kind, count in sum(map(Counter, unread), Counter[str]()).items())
         details.append(f"records of {who} could not be read ({counts}): this difference may be only that")
     return details
 
@@ -147,8 +131,7 @@ def remarks(report: RanksReport, most: int) -> list[str]:
     """Sentences on differences that change no graph, at most `most`, and on graphs that differ only in the rank's number."""
     soft = [d for d in report.differences if d.kind in SOFT_KINDS]
     words = [": ".join([difference_title(report, d), *difference_details(report, d)]) for d in soft[:most]]
-    if len(soft) > most:
-        words.append(f"{plural(len(soft) - most, 'more difference')} of settings or environment")
+    words += [f"{plural(len(soft) - most, 'more difference')} of settings or environment"] if len(soft) > most else []
     numbered = {s.name: None for g in report.groups for s in g.steps if s.frame in g.rank_constants}
     if numbered:
         each = "each rank compiles its own graph, and these differ in nothing else"
@@ -161,20 +144,19 @@ def _what(d: Difference, who: str, others: str) -> list[str]:
     source = f" `{d.source.strip()}`" if d.source.strip() else ""
     if d.kind in _ANOTHER:
         return [f"{d.value}; {others}: {d.reference}"]
-    if d.kind == "break":
-        if d.value is None or d.reference is None:
-            having, without = (who, others) if d.reference is None else (others, who)
-            return [f"graph break at {_at(d)}{source} on {having}, none there on {without}", *reason]
+    if d.kind == "break" and d.value is not None and d.reference is not None:
         return [f"graph break at {d.value} on {who}; at {d.reference} on {others}", *reason]
-    if d.kind in ("skip", "error", "cached"):
-        own, other = (_OUTCOMES.get(value or "", value or "?") for value in (d.value, d.reference))
-        return [f"{who} {own}; {others} {other}", *([f"at {_at(d)}{source}"] if source else []), *reason]
+    is_ours = d.reference is None if d.kind == "break" else d.place_of == "group"
+    having, without = (who, others) if is_ours else (others, who)
+    if d.kind == "break":
+        return [f"graph break at {_at(d)}{source} on {having}, none there on {without}", *reason]
     if d.kind == "recompile":
-        mine = d.place_of == "group"
-        again, first = (d.value, d.reference) if mine else (d.reference, d.value)
-        having, without = (who, others) if mine else (others, who)
+        again, first = (d.value, d.reference) if is_ours else (d.reference, d.value)
         instead = f"compiled {first} instead" if first else "compiled nothing more"
         return [f"recompiled on {having}: {again}; {without} {instead}", *reason]
+    if d.kind in ("skip", "error", "cached"):
+        own, other = (_OUTCOMES.get(one or "", one or "?") for one in (d.value, d.reference))
+        return [f"{who} {own}; {others} {other}", *([f"at {_at(d)}{source}"] if source else []), *reason]
     if d.kind in ("function", "ends"):
         return [f"{who} compiled {d.value or 'nothing more'}; {others} compiled {d.reference or 'nothing more'}"]
     if d.kind == "collective":
@@ -182,8 +164,7 @@ def _what(d: Difference, who: str, others: str) -> list[str]:
         return [f"{number}: {d.value or 'none'} on {who}; {d.reference or 'none'} on {others}", _HANG]
     if d.step is None:
         return [f"what differs is unknown: no report of {who} was read"]
-    about = "" if d.kind in ("constant", "graph") else f"{d.kind} of "
-    subject = f"{about}{d.subject}: " if d.kind != "graph" and d.subject else ""
+    subject = f"{'' if d.kind == 'constant' else f'{d.kind} of '}{d.subject}: " if d.kind != "graph" and d.subject else ""
     return [f"{subject}{d.value or 'nothing'} on {who}; {d.reference or 'nothing'} on {others}", *reason]
 
 
@@ -195,38 +176,34 @@ def _at(d: Difference) -> str:
     return f"{label(d.file, d.cell)}:{d.line}" if d.file else "?"
 
 
-def rank_failure(report: RanksReport, rank: Rank) -> str:
+def rank_failure(rank: Rank) -> str:
     """How a rank ended, and where: `rank 3 did not end (killed, or still running); last seen in f at train.py:40`."""
-    words = f"rank {rank.rank} {_STATUSES[rank.status]}"
-    if rank.error:
-        words += f": {_one_line(rank.error)}"
-    if rank.compiling:
-        words += f"; it was compiling {rank.compiling}"
+    words = f"rank {rank.rank} {_STATUSES[rank.status]}" + (f": {_one_line(rank.error)}" if rank.error else "")
+    words += f"; it was compiling {rank.compiling}" if rank.compiling else ""
     return words + (f"; {where(rank)}" if rank.at and rank.status == "no end" else "")
 
 
 def rank_failures(report: RanksReport) -> list[str]:
     """Sentences on the ranks that failed, did not end or wrote nothing; ranks with the same reason and place share one."""
-    together: dict[str, list[Rank]] = {}
-    for rank in report.ranks:
-        if rank.status in ("failed", "no end"):
-            error = re.sub(r"\d+", "#", rank.error) if rank.error else None  # pids, addresses, durations differ between ranks
-            together.setdefault(rank_failure(report, replace(rank, rank=0, at_seconds=None, error=error)), []).append(rank)
+
+    def same(rank: Rank) -> str:
+        error = re.sub(r"\d+", "#", rank.error) if rank.error else None  # pids, addresses, durations differ between ranks
+        return rank_failure(replace(rank, rank=0, at_seconds=None, error=error))
+
     words = []
+    together = grouped((same(rank), rank) for rank in report.ranks if rank.status in ("failed", "no end"))
     for ranks in sorted(together.values(), key=len):
         longest = max(ranks, key=lambda r: r.at_seconds or 0)
-        rest = rank_failure(report, longest).removeprefix(ranks_name([longest.rank]))
-        words.append(ranks_name([r.rank for r in ranks]) + rest)
+        words.append(ranks_name([r.rank for r in ranks]) + rank_failure(longest).removeprefix(ranks_name([longest.rank])))
     missing = [r.rank for r in report.ranks if r.status == "missing"]
     return [*words, *([f"{ranks_name(missing)} wrote nothing"] if missing else [])]
 
 
-def rank_line(report: RanksReport, rank: Rank) -> str:
+def rank_line(rank: Rank) -> str:
     """One rank in one line: `rank 3 on node1, compiled in 4.20 s`."""
-    host = f" on {rank.host}" if rank.host else ""
     if rank.status != "finished":
-        return rank_failure(report, rank)
-    return f"rank {rank.rank}{host}, compiled in {seconds(rank.compile_seconds)}"
+        return rank_failure(rank)
+    return f"rank {rank.rank}{f' on {rank.host}' if rank.host else ''}, compiled in {seconds(rank.compile_seconds)}"
 
 
 def where(rank: Rank) -> str:
@@ -256,7 +233,7 @@ def not_alike(report: RanksReport) -> str:
     lines = [headline(report)]
     for difference in report.differences[:3]:
         lines += [difference_title(report, difference), *difference_details(report, difference)]
-    lines += [rank_failure(report, rank) for rank in report.ranks if rank.status != "finished"][:3]
+    lines += [rank_failure(rank) for rank in report.ranks if rank.status != "finished"][:3]
     return "\n    ".join(lines)
 
 
@@ -270,16 +247,16 @@ def _lines(report: RanksReport, terminal: Terminal) -> list[str]:
     out = terminal.wrap(headline(report), "", 4, "bold")
     for d in hard[:MOST_DIFFERENCES]:
         out += ["", *terminal.wrap("✗ " + difference_title(report, d), "", 4, "yellow")]
-        for line in difference_details(report, d):
-            out += terminal.wrap(line, "    ", 4, under="      ")
+        out += [row for line in difference_details(report, d) for row in terminal.wrap(line, "    ", 4, under="      ")]
     more = len(hard) - MOST_DIFFERENCES
     out += ["", f"… and {plural(more, 'more difference')}"] if more > 0 else []
-    notes = [f"note: {text}" for text in remarks(report, 5)]
-    for sentences, *style in (
-        (capped([f"✗ {words}" for words in rank_failures(report)], MOST_FAILURES), "red"),
-        (["… " + words.removeprefix("… ") for words in slow_lines(report, 3)],),
-        ([*notes, *capped([f"note: {shorten(note, 400)}" for note in report.notes], 8, "note")],),
+    notes = [*remarks(report, 5), *capped([shorten(note, 400) for note in report.notes], 8, "note")]
+    for mark, sentences, *style in (
+        ("✗ ", capped(rank_failures(report), MOST_FAILURES), "red"),
+        ("… ", slow_lines(report, 3)),
+        ("note: ", notes),
     ):
-        lines = [line for words in sentences for line in terminal.wrap(words, "", 4, *style)]
+        marked = (words if words.startswith("…") else mark + words for words in sentences)
+        lines = [line for words in marked for line in terminal.wrap(words, "", 4, *style)]
         out += ["", *lines] if lines else []
     return out

@@ -68,21 +68,20 @@ def body(report: RanksReport, static: bool = False) -> str:
 def _body(report: RanksReport, static: bool) -> str:
     alike = ("good", "alike") if report.alike else ("bad", "not alike")
     badge = f'<span class="dyn-rk-badge dyn-rk-{alike[0]}">{alike[1]}</span>' if len(report.ranks) > 1 else ""
-    hard = _hard(report)
+    hard, most, headline = _hard(report), 12 if static else MOST_DIFFERENCES, words.headline(report)
     notes = [*words.remarks(report, MOST_DIFFERENCES), *report.notes]
     if len(report.groups) > MOST_GROUPS:
         notes.append(f"of {len(report.groups)} groups, the first {MOST_GROUPS} can be compared")
-    most = 12 if static else MOST_DIFFERENCES
-    left_out = [f"… and {plural(len(hard) - most, 'more difference')}"] if len(hard) > most else []
-    failures = capped(words.rank_failures(report), MOST_FAILURES)
     parts = [
-        f'<div class="dyn-rk-top"><h2>{_text(words.headline(report))}</h2>{badge}</div>',
+        f'<div class="dyn-rk-top"><h2>{_text(headline)}</h2>{badge}</div>',
         *(_difference(report, d, number == 0, static) for number, d in enumerate(hard[:most])),
-        _list("more", left_out) + _list("failed", failures) + _list("slow", words.slow_lines(report, 5)),
+        _list("more", [f"… and {plural(len(hard) - most, 'more difference')}"] if len(hard) > most else []),
+        _list("failed", capped(words.rank_failures(report), MOST_FAILURES)),
+        _list("slow", words.slow_lines(report, 5)),
         "" if static else _choice(report) + _ranks(report),
         _list("notes", notes),
     ]
-    title = _text(f"dynascope view: {words.headline(report)}", 300)
+    title = _text(f"dynascope view: {headline}", 300)
     return f'<div class="dyn dyn-ranks" role="region" aria-label="{title}">{"".join(parts)}</div>'
 
 
@@ -98,15 +97,15 @@ def _list(kind: str, lines: Iterable[str]) -> str:
 def _difference(report: RanksReport, d: Difference, first: bool, static: bool) -> str:
     """A difference; opened, it shows the views of both groups."""
     details = "".join(f"<code>{_text(text)}</code><br>" for text in words.difference_details(report, d))
-    title = _text(words.difference_title(report, d))
+    title, groups = _text(words.difference_title(report, d)), (d.group, d.reference_group)
     if static:
         return f"<p>✗ <strong>{title}</strong><br>{details}</p>"
-    shown = d.group is not None and d.reference_group is not None and max(d.group, d.reference_group) < MOST_GROUPS
     tone = "var(--dyn-skip)" if d.group is None else f"var(--dyn-g{graph_tone(d.group)})"
     frames = escape(f"{d.frame or ''} {d.reference_frame or ''}")
-    place = f' data-groups="{d.group} {d.reference_group}" data-frames="{frames}"'
+    has_views = all(group is not None and group < MOST_GROUPS for group in groups)
+    place = f' data-groups="{d.group} {d.reference_group}" data-frames="{frames}"' if has_views else ""
     return (
-        f'<details class="dyn-rk-card" style="--dyn-tone:{tone}"{place if shown else ""}{" open" if first else ""}>'
+        f'<details class="dyn-rk-card" style="--dyn-tone:{tone}"{place}{" open" if first else ""}>'
         f"<summary>{title}</summary>{details}</details>"
     )
 
@@ -136,7 +135,7 @@ def _ranks(report: RanksReport) -> str:
     """All ranks, each in a line, folded, with a field that finds one."""
     if len(report.ranks) < 2:
         return ""
-    named = [(rank.rank, words.rank_line(report, rank)) for rank in report.ranks[:MOST_LISTED]]
+    named = [(rank.rank, words.rank_line(rank)) for rank in report.ranks[:MOST_LISTED]]
     lines = "".join(f'<li data-rank="{number}">{_text(line, 400)}</li>' for number, line in named)
     rest = f"<p>… and {len(report.ranks) - MOST_LISTED} more</p>" if len(report.ranks) > MOST_LISTED else ""
     total = plural(len(report.ranks), "rank")

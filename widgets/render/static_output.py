@@ -63,12 +63,9 @@ def static_body(report: Report, model: ViewModel) -> str:
         # no color is readable on the white and on the dark grey of every theme
         weight = ";font-weight:600" if chip["kind"] == "error" else ""
         out.append(f'<p style="margin:2px 0{weight}">{escape(chip["text"])}</p>')
-    if model["advice"] is not None:
-        out.append(_advice(model["advice"]))
-    if model["overview"] is not None:
-        out.append(_causes(model["overview"]))
-    if model["breaks"]:
-        out.append(guarded("The table of breaks", lambda: _table(model), _note))
+    out += [_advice(model["advice"])] if model["advice"] is not None else []
+    out += [_causes(model["overview"])] if model["overview"] is not None else []
+    out += [guarded("The table of breaks", lambda: _table(model), _note)] if model["breaks"] else []
     out.append(guarded("The picture", lambda: _image(report, model), _note))
     out.append(guarded("The run of a graph alone", lambda: "".join(map(_note, graphs_alone(report))), _note))
     return "".join([*out, *map(_note, model["notes"])])
@@ -100,11 +97,9 @@ def _advice(advice: Recommendation) -> str:
 
 def _causes(overview: Overview) -> str:
     """The causes of a large report."""
-    items = [
-        f"<li><strong>{escape(cause['count'])}</strong>: {escape(cause['title'])} → {escape(cause['fix'])}</li>"
-        for cause in overview["causes"]
-    ]
-    return f'<ol style="margin:4px 0 8px">{"".join(items)}</ol>'
+    told = ((escape(c["count"]), escape(c["title"]), escape(c["fix"])) for c in overview["causes"])
+    items = "".join(f"<li><strong>{count}</strong>: {title} → {fix}</li>" for count, title, fix in told)
+    return f'<ol style="margin:4px 0 8px">{items}</ol>'
 
 
 def _table(model: ViewModel) -> str:
@@ -113,17 +108,15 @@ def _table(model: ViewModel) -> str:
     rows = []
     for row in model["breaks"][:ROWS]:
         outcome = row["outcome_text"] + (" (allowed)" if row["allowed"] else "")
-        if row["hits"] > 1:
-            outcome += f", {row['hits']} hits"
+        outcome += f", {row['hits']} hits" if row["hits"] > 1 else ""
         step = _first_step(model, row["id"])
         why = escape(row["type"]) + (f"<br>→ {escape(step)}" if step else "")
-        rows.append(
-            f"<tr><td {cell}><code>{escape(row['place'])}</code></td><td {cell}><code>{escape(row['code'])}</code></td>"
-            f"<td {cell}>{escape(outcome)}</td><td {cell}>{why}</td></tr>"
-        )
+        code = [f"<code>{escape(text)}</code>" for text in (row["place"], row["code"])]
+        rows.append("".join(f"<td {cell}>{content}</td>" for content in (*code, escape(outcome), why)))
     more = len(model["breaks"]) - ROWS
     rest = f"<p>… and {plural(more, 'more graph break')}</p>" if more > 0 else ""
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>{rest}"
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}"
 
 
 def _first_step(model: ViewModel, id: str) -> str:

@@ -61,8 +61,7 @@ def _lines(report: Report, t: Terminal, whole: bool) -> list[str]:
     shown = None if whole else guarded("The overview", lambda: overview(places), missing.append)
     head += [line for why in missing for line in t.wrap("note: " + why, "", 3)]
     small, most = shown is None, MOST if shown is None else 1
-    limits = t.part("The limit", lambda: recompile_lines(recompile_rows(places, refused=True), t, most, causes=small))
-    head += limits
+    head += t.part("The limit", lambda: recompile_lines(recompile_rows(places, refused=True), t, most, causes=small))
     head += t.part("What to do first", lambda: first_lines(recommendation(places), t))
     fixes = t.part("The fixes", lambda: fix_lines(places, t, MOST))
     skipped = t.part("The skipped frames", lambda: skipped_lines(places, t, MOST if small else 3))
