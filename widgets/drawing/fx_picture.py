@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 from typing_extensions import NotRequired
 
@@ -22,7 +21,7 @@ from dynascope.compiler.report import time_text
 from dynascope.widgets.features.graphs import FxNode
 from dynascope.widgets.layout.fx_graph import layout
 from dynascope.widgets.layout.geometry import Size
-from dynascope.widgets.words import cut, shorten, text_width
+from dynascope.widgets.words import cut, grouped, shorten, text_width
 
 #: at most this many nodes are drawn one by one
 DRAWN = 300
@@ -76,8 +75,7 @@ class FxFold(TypedDict):
     heat: NotRequired[int]
 
 
-@dataclass(frozen=True)
-class FxDrawing:
+class FxDrawing(NamedTuple):
     """All nodes of one graph, in order: each reads only nodes before it.
 
     `modules` and `seconds` have one entry for each node; seconds are 0 for a node that was not timed.
@@ -89,57 +87,55 @@ class FxDrawing:
 
     def picture(self) -> FxPicture:
         """The whole graph."""
-        return self._unfolded(FxRun("", 0, len(self.nodes))) if len(self.nodes) <= DRAWN else self._folded()
+        return self._unfolded(range(len(self.nodes))) if len(self.nodes) <= DRAWN else self._folded()
 
-    def _unfolded(self, run: FxRun) -> FxPicture:
+    def _unfolded(self, run: range) -> FxPicture:
         """The layout of single nodes; a value that another of them reads is written right below the box of its node."""
-        nodes = self.nodes[run.first : run.end]
+        nodes = self.nodes[run.start : run.stop]
         read = {source for node in nodes for source in node["reads"]}
         devices = {node["value"].rpartition("] ")[2] for node in nodes if "] " in node["value"]}
         same = f" {devices.pop()}" if len(devices) == 1 else ""
         titles, notes, sizes = [], [], []
-        for i, node in enumerate(nodes):
-            titles.append(cut(_title(node), WIDEST - 24, 12))
-            value = node["value"].removesuffix(same) if same else node["value"]
-            notes.append(cut(value, WIDEST - 10, 10, mono=True) if value and run.first + i in read else "")
-            time = node.get("time", "")
-            wide = max(
-                text_width(titles[i], 12) + 24, text_width(notes[i], 10, mono=True) + 10, text_width(time, 10, mono=True) + 16
-            )
+        for i, node in zip(run, nodes, strict=True):
+            title, value, time = cut(_title(node), WIDEST - 24, 12), node["value"].removesuffix(same), node.get("time", "")
+            note = cut(value, WIDEST - 10, 10, mono=True) if value and i in read else ""
+            wide = max(text_width(title, 12) + 24, _mono_width(note) + 10, _mono_width(time) + 16)
+            titles.append(title)
+            notes.append(note)
             sizes.append((min(WIDEST, max(NARROWEST, wide)), TALLER if time else HEIGHT))
-        inner = ((source - run.first, i) for i, node in enumerate(nodes) for source in node["reads"])
-        return _placed(run.first, sizes, [pair for pair in inner if pair[0] >= 0], titles, notes)
+        inner = [(n - run.start, i) for i, node in enumerate(nodes) for n in node["reads"] if n >= run.start]
+        return _placed(run.start, sizes, inner, titles, notes)
 
     def _folded(self) -> FxPicture:
         """The layout of folds, with an edge wherever a node in one fold reads a node in another."""
         runs = fx_folds(self.modules, self.nodes)
-        fold_of = [i for i, r in enumerate(runs) for _ in range(r.count)]
-        reads = ((fold_of[source], fold_of[i]) for i, node in enumerate(self.nodes) for source in node["reads"])
-        joined = {(a, b) for a, b in reads if a != b}
-        readers = [sorted(b for a, b in joined if a == i) if self._holds_inputs(r) else [] for i, r in enumerate(runs)]
-        joined -= {(i, b) for i, folds_read in enumerate(readers) if len(folds_read) > READERS for b in folds_read[1:]}
-        taken = [sum(self.seconds[r.first : r.end]) for r in runs]
+        fold_of = [i for i, run in enumerate(runs) for _ in run.nodes]
+        joined = {(fold_of[source], fold_of[i]) for i, node in enumerate(self.nodes) for source in node["reads"]}
+        joined = {(a, b) for a, b in joined if a != b}
+        inputs = {i for i, run in enumerate(runs) if all(self.nodes[n]["kind"] in ("input", "param") for n in run.nodes)}
+        readers = grouped((a, b) for a, b in sorted(joined) if a in inputs)
+        joined -= {(i, b) for i, folds_read in readers.items() if len(folds_read) > READERS for b in folds_read[1:]}
+        taken = [sum(self.seconds[run.nodes.start : run.nodes.stop]) for run in runs]
         folds: list[FxFold] = []
         titles, notes, sizes = [], [], []
-        for i, r in enumerate(runs):
-            folds.append({"name": r.name, "first": r.first, "count": r.count})
-            if r.count <= DRAWN:
-                folds[i]["inside"] = self._unfolded(r)
-            titles.append(cut(r.name, FOLD_WIDEST - 38, 12))
-            notes.append(f"{r.count:,} {'node' if r.count == 1 else 'nodes'}")
-            if len(readers[i]) > READERS:
-                notes[i] += f" · read by {len(readers[i])} parts"
+        for i, (name, nodes) in enumerate(runs):
+            folds.append({"name": name, "first": nodes.start, "count": len(nodes)})
+            if len(nodes) <= DRAWN:
+                folds[i]["inside"] = self._unfolded(nodes)
+            title, note = cut(name, FOLD_WIDEST - 38, 12), f"{len(nodes):,} {'node' if len(nodes) == 1 else 'nodes'}"
+            note += f" · read by {len(readers[i])} parts" if len(readers[i]) > READERS else ""
             if taken[i] > 0:
                 folds[i]["heat"] = round(100 * taken[i] / max(taken))
-                notes[i] += f" · {time_text(taken[i])}"
-            wide = max(text_width(titles[i], 12), text_width(notes[i], 10, mono=True)) + 38
+                note += f" · {time_text(taken[i])}"
+            wide = max(text_width(title, 12), _mono_width(note)) + 38
+            titles.append(title)
+            notes.append(note)
             sizes.append((min(FOLD_WIDEST, max(FOLD_NARROWEST, wide)), TALLER))
-        picture = _placed(0, sizes, sorted(joined), titles, notes)
-        picture["folds"] = folds
-        return picture
+        return {**_placed(0, sizes, sorted(joined), titles, notes), "folds": folds}
 
-    def _holds_inputs(self, run: FxRun) -> bool:
-        return all(node["kind"] in ("input", "param") for node in self.nodes[run.first : run.end])
+
+def _mono_width(words: str) -> float:
+    return text_width(words, 10, mono=True)
 
 
 def _title(node: FxNode) -> str:
@@ -161,17 +157,11 @@ def _placed(first: int, sizes: list[Size], joined: list[tuple[int, int]], titles
 # -- folds ------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class FxRun:
-    """`count` consecutive nodes, from node `first` of the graph on."""
+class FxRun(NamedTuple):
+    """Consecutive nodes of the graph."""
 
     name: str
-    first: int
-    count: int
-
-    @property
-    def end(self) -> int:
-        return self.first + self.count
+    nodes: range
 
 
 def fx_folds(modules: Sequence[str | None], nodes: list[FxNode]) -> list[FxRun]:
@@ -183,21 +173,18 @@ def fx_folds(modules: Sequence[str | None], nodes: list[FxNode]) -> list[FxRun]:
     known = sum(m is not None for m in modules)
     by_module: list[list[FxRun]] = []
     if known * 2 > len(nodes):
-        by_module = [_runs([_upto(m, depth) for m in modules], nodes) for depth in range(DEEPEST, 0, -1)]
+        paths = [(m or "").split(".") for m in modules]
+        by_module = [_runs([".".join(path[:depth]) for path in paths], nodes) for depth in range(DEEPEST, 0, -1)]
     by_line = _runs([n.get("place", "") for n in nodes], nodes)
     useful = [runs for runs in (*by_module, by_line) if _is_useful(runs)]
     few = next((runs for runs in useful if len(runs) <= MOST), None)
-    return few or _joined(useful[-1] if useful else [FxRun(f"node {i + 1}", i, 1) for i in range(len(nodes))])
+    return few or _joined(useful[-1] if useful else [FxRun(f"node {i + 1}", range(i, i + 1)) for i in range(len(nodes))])
 
 
 def _is_useful(runs: list[FxRun]) -> bool:
     """Whether there are at least two runs besides inputs, none with more than the share `LARGEST` of the nodes in them."""
-    own = [r.count for r in runs if r.name != INPUTS]
+    own = [len(run.nodes) for run in runs if run.name != INPUTS]
     return len(own) >= 2 and max(own) <= LARGEST * sum(own)
-
-
-def _upto(module: str | None, depth: int) -> str:
-    return "" if module is None else ".".join(module.split(".")[:depth])
 
 
 def _runs(keys: list[str], nodes: list[FxNode]) -> list[FxRun]:
@@ -210,7 +197,7 @@ def _runs(keys: list[str], nodes: list[FxNode]) -> list[FxRun]:
         own = INPUTS if node["kind"] in ("input", "param") else key
         filled.append(own or (filled[-1] if filled and filled[-1] != INPUTS else "start"))
     runs = [[*run] for _, run in groupby(enumerate(filled), lambda pair: pair[1])]
-    return [FxRun(shorten(run[0][1], 200), run[0][0], len(run)) for run in runs]
+    return [FxRun(shorten(run[0][1], 200), range(run[0][0], run[-1][0] + 1)) for run in runs]
 
 
 def _joined(runs: list[FxRun]) -> list[FxRun]:
@@ -227,4 +214,4 @@ def _together(runs: list[FxRun]) -> FxRun:
     by = next((by for by in ":. " if by in one), "")
     shared = one[: one.rfind(by) + 1]
     name = one if one == other else f"{one} – {other.removeprefix(shared)}"
-    return FxRun(name, runs[0].first, sum(r.count for r in runs))
+    return FxRun(name, range(runs[0].nodes.start, runs[-1].nodes.stop))

@@ -8,7 +8,6 @@ the compiler's advice, or with what a trial showed, never as a certain fix; a co
 
 from __future__ import annotations
 
-from collections import defaultdict
 from itertools import groupby
 from typing import TypedDict
 
@@ -270,14 +269,9 @@ class _Rows:
         again = {f.graph for f in report.frames if f.recompile_of is not None}
         #: operations of each graph that is not from a recompile; recompiles are counted separately
         self.graphs = {g.id: g.ops for g in report.graphs if g.id not in again}
-        #: for the profiled call, by frame: its seconds, those of eager code, and the number of eager operations
-        self.seconds, self.eager_seconds = defaultdict[str, float](float), defaultdict[str, float](float)
-        self.eager_ops = defaultdict[str, int](int)
-        for frame, segment in ran_in(report):
-            self.seconds[frame] += segment.duration
-            if segment.kind == "gap":
-                self.eager_seconds[frame] += segment.duration
-                self.eager_ops[frame] += segment.op_count or 0
+        #: the segments of the profiled call in each frame, and those of eager code
+        self.segments = grouped(ran_in(report))
+        self.eager = {id: [s for s in segments if s.kind == "gap"] for id, segments in self.segments.items()}
         self.rows: list[CallRow] = []
         #: what `part` returns for each row
         self.sizes: list[tuple[float, float]] = []
@@ -289,15 +283,17 @@ class _Rows:
             row["part"], row["eager"] = round(100 * size / largest), round(100 * eager / largest)
 
     def below(self, calls: list[Call], depth: int) -> None:
-        """Add the rows for the calls of one caller."""
+        """Add the rows for the calls of one caller: those of quiet ones last, below a sum if there are several."""
         quiet = [call for call in calls if id(call) not in self.eventful]
         for call in calls:
             if id(call) in self.eventful:
                 self.row(call, depth)
-        if len(quiet) == 1:
-            self.row(quiet[0], depth, folded=True)
-        elif quiet:
-            self.quiet_row(quiet, depth)
+        if len(quiet) > 1:
+            names = listing(list(dict.fromkeys(_short(self.name(call)) for call in quiet)), 100)
+            whole = [c for call in quiet for _, c in call.walk()]
+            self.add(quiet[0], whole, depth, f"{len(quiet)} more: {names}", folded=True, ids=[])
+        for call in quiet:
+            self.row(call, depth + (len(quiet) > 1), folded=True)
 
     def row(self, call: Call, depth: int, *, folded: bool = False) -> None:
         """Add a row for a call; one in which nothing was captured or happened shares the row of its only callee."""
@@ -308,14 +304,6 @@ class _Rows:
         ids = [id for c in whole for id in (*c.breaks, *(f.id for f in c.frames), *c.graphs)]
         self.add(call, whole, depth, shorten(self.name(call), 120), folded=folded, ids=ids)
         self.below(call.calls, depth + 1)
-
-    def quiet_row(self, quiet: list[Call], depth: int) -> None:
-        """Add a row that sums up several quiet calls, and their own rows below it."""
-        names = list(dict.fromkeys(_short(self.name(call)) for call in quiet))
-        whole = [c for call in quiet for _, c in call.walk()]
-        self.add(quiet[0], whole, depth, f"{len(quiet)} more: {listing(names, 100)}", folded=True, ids=[])
-        for call in quiet:
-            self.row(call, depth + 1, folded=True)
 
     def add(self, call: Call, whole: list[Call], depth: int, name: str, *, folded: bool, ids: list[str]) -> None:
         """Add a row for all calls in `whole`; a click selects a call's first break, else its skipped or its first frame."""
@@ -337,29 +325,30 @@ class _Rows:
 
         If no run was profiled: the number of captured operations, and 0.
         """
+        if not self.segments:
+            return float(sum(self.graphs.get(g) or 0 for call in calls for g in call.graphs)), 0.0
         frames = [f.id for call in calls for f in call.frames]
-        if self.seconds:
-            return sum(self.seconds[id] for id in frames), sum(self.eager_seconds[id] for id in frames)
-        return float(sum(self.graphs.get(g) or 0 for call in calls for g in call.graphs)), 0.0
+        whole, eager = (sum(s.duration for id in frames for s in ran.get(id, ())) for ran in (self.segments, self.eager))
+        return whole, eager
 
     def events(self, calls: list[Call]) -> list[list[str]]:
         """What happened, as [kind, words] pairs."""
         frames = [f for call in calls for f in call.frames]
         found = [[str(f.status), str(f.status)] for f in frames if f.status in ("failed", "unfinished")][:1]
-        if any(f.status == "skipped" for f in frames):
-            rest = all(f.kind == "resume" for f in frames if f.status == "skipped")
-            found.append(["skipped", "rest runs eagerly" if rest else "runs eagerly"])
-        breaks = [b for call in calls for b in call.breaks]
-        found += [["break", plural(len(breaks), "break")]] if breaks else []
-        again = sum(call.recompiles for call in calls)
-        found += [["recompile", plural(again, "recompile")]] if again else []
+        skipped = [f for f in frames if f.status == "skipped"]
+        rest = all(f.kind == "resume" for f in skipped)
+        found += [["skipped", "rest runs eagerly" if rest else "runs eagerly"]] if skipped else []
         graphs = [self.graphs[g] for call in calls for g in call.graphs if g in self.graphs]
         known = "" if None in graphs else f", {plural(sum(ops or 0 for ops in graphs), 'op')}"
-        found += [["graph", plural(len(graphs), "graph") + known]] if graphs else []
-        eager = sum(self.eager_ops[f.id] for f in frames)
-        found += [["eager", plural(eager, "eager op")]] if eager else []
-        empty = frames and not found and all(f.status == "empty" for f in frames)
-        return [["empty", "nothing to compile"]] if empty else found
+        counts = (
+            ("break", "break", sum(len(call.breaks) for call in calls), ""),
+            ("recompile", "recompile", sum(call.recompiles for call in calls), ""),
+            ("graph", "graph", len(graphs), known),
+            ("eager", "eager op", sum(s.op_count or 0 for f in frames for s in self.eager.get(f.id, ())), ""),
+        )
+        found += [[kind, plural(count, what) + more] for kind, what, count, more in counts if count]
+        is_empty = frames and not found and all(f.status == "empty" for f in frames)
+        return [["empty", "nothing to compile"]] if is_empty else found
 
 
 def _short(name: str) -> str:

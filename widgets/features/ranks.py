@@ -44,7 +44,7 @@ def ranks_name(numbers: Sequence[int]) -> str:
 
 def headline(report: RanksReport) -> str:
     """The headline, `4 ranks: 0-2 alike; 3 differs`; if there is only one group, also the counts of its report."""
-    total, by_status = plural(len(report.ranks), "rank"), grouped((r.status, r.rank) for r in report.ranks)
+    total, by_status = plural(len(report.ranks), "rank"), grouped((str(r.status), r.rank) for r in report.ranks)
     unwell = [f"{ranks_name(by_status[s])} {words}" for s, words in _STATUSES.items() if by_status[s]]
     if not report.groups:
         said = f"{total}: nothing was recorded"

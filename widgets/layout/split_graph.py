@@ -16,6 +16,7 @@ from itertools import accumulate, groupby, pairwise
 from typing import Literal
 
 from dynascope.widgets.layout.geometry import Placement, Point, Rect, Size, placement, shelves
+from dynascope.widgets.words import grouped
 
 #: "right": a call; "down": a continuation, or graph to break
 EdgeKind = Literal["right", "down"]
@@ -27,8 +28,9 @@ ROOM = 2 * COLUMN + COLUMN_GAP
 TALL = 640.0
 #: gaps inside a frame: around its boxes, and between them
 PAD, INNER_GAP = 12.0, 16.0
-#: distances from a border to the first vertical line beside it, and from a line to the next; number of lines
-FIRST_LANE, LANE, LANES = 12.0, 6.0, 6
+#: distances from a border to the first vertical line beside it, and from a line to the next; those of the lines that are tried
+FIRST_LANE, LANE = 12.0, 6.0
+_AWAY = [FIRST_LANE + LANE * lane for lane in range(6)]
 #: distance between the top of a box and a line that ends at its side or turns above it
 TURN = 20.0
 #: at most this many times, a line is compared with a column of frames in one drawing; after that, edges run beside the drawing
@@ -56,34 +58,24 @@ class Edge:
 
 def layout(boxes: list[Box], edges: list[Edge]) -> Placement[str]:
     """Place the boxes and route the edges."""
-    members: dict[str, list[Box]] = {box.id: [] for box in boxes if box.frame is None}
+    members = grouped((box.frame, box) for box in boxes)
     owner = {box.id: box.frame or box.id for box in boxes}
-    for box in boxes:
-        if box.frame is not None:
-            members[box.frame].append(box)
-    sizes = {box.id: _size(box, members[box.id]) for box in boxes if box.frame is None}
-    trees = _Forest(sizes, edges, owner).trees()
+    trees = _Forest({box.id: _size(box, members[box.id]) for box in members[None]}, edges, owner).trees()
     extents = [(max(r.right for r in tree.values()), max(r.bottom for r in tree.values())) for tree in trees]
     corners = shelves(extents, ROOM, ROW_GAP, COLUMN_GAP)
     frames = {id: r.moved(x, y) for tree, (x, y) in zip(trees, corners, strict=True) for id, r in tree.items()}
     rects = dict(frames)
-    for box in boxes:
-        if box.frame is None:
-            y = frames[box.id].y + box.height
-            for inner in members[box.id]:
-                rects[inner.id] = Rect(frames[box.id].middle - inner.width / 2, y, inner.width, inner.height)
-                y += inner.height + INNER_GAP
-    lasts = {inside[-1].id for inside in members.values() if inside}
-    router = _Router(frames, rects, owner, lasts)
-    routes: list[list[Point]] = [[] for _ in edges]
-
-    def climb(number: int) -> float:
-        """Sort key: edges that lead up most come first, so that routes that share an end do not cross."""
-        return rects[edges[number].target].y - rects[edges[number].source].y
-
-    for number in sorted(range(len(edges)), key=climb):
+    for box in members[None]:
+        y = frames[box.id].y + box.height
+        for inner in members[box.id]:
+            rects[inner.id] = Rect(frames[box.id].middle - inner.width / 2, y, inner.width, inner.height)
+            y += inner.height + INNER_GAP
+    lasts = {inside[-1].id for frame, inside in members.items() if frame is not None and inside}
+    router, routes = _Router(frames, rects, owner, lasts), dict[int, list[Point]]()
+    # edges that lead up most come first, so that routes that share an end do not cross
+    for number in sorted(range(len(edges)), key=lambda n: rects[edges[n].target].y - rects[edges[n].source].y):
         routes[number] = router.route(edges[number])
-    return placement(rects, routes)
+    return placement(rects, [routes[number] for number in range(len(edges))])
 
 
 def _size(frame: Box, inside: list[Box]) -> Size:
@@ -127,16 +119,11 @@ class _Forest:
             span = range(column, column + _columns(width))
             y = max([y, *(floors[c] for c in span)])
             placed[id] = Rect(column * (COLUMN + COLUMN_GAP), y, width, height)
-            for c in span:
-                floors[c] = y + height + ROW_GAP
+            floors |= dict.fromkeys(span, y + height + ROW_GAP)
             following = [(child, span.stop, y) for child in self.right[id]]
             for n, child in enumerate(self.down[id]):
-                if child in second:
-                    following.append((child, 1, placed[second[child]].y))
-                elif id in second:  # back to the first column, below both
-                    following.append((child, 0, floors[1]))
-                else:
-                    following.append((child, column + n, y + height + ROW_GAP))
+                at = (column + n, y + height + ROW_GAP) if id not in second else (0, floors[1])  # back, below both columns
+                following.append((child, *((1, placed[second[child]].y) if child in second else at)))
             stack += reversed(following)
         return placed
 
@@ -168,15 +155,11 @@ class _Router:
 
     def __init__(self, frames: dict[str, Rect], rects: dict[str, Rect], owner: dict[str, str], lasts: set[str]) -> None:
         self.frames, self.rects, self.owner, self.lasts = frames, rects, owner, lasts
-        self.right = max((r.right for r in frames.values()), default=0.0)
-        self.beside = 0
+        self.right, self.beside, self.budget = max((r.right for r in frames.values()), default=0.0), 0, BUDGET
         #: vertical stretches of earlier routes, by their x in units of LANE: (x, from, to, frame whose calls may share it)
         self.lanes: dict[int, list[tuple[float, float, float, str]]] = defaultdict(list)
-        self.budget = BUDGET
         #: left side -> the frames there, from top to bottom; they do not overlap, so their lower sides are in order, too
-        self.columns: dict[float, list[tuple[str, Rect]]] = defaultdict(list)
-        for id, r in sorted(frames.items(), key=lambda item: item[1].y):
-            self.columns[r.x].append((id, r))
+        self.columns = grouped((r.x, (id, r)) for id, r in sorted(frames.items(), key=lambda item: item[1].y))
         self.bottoms = {x: [r.bottom for _, r in column] for x, column in self.columns.items()}
         self.rights = {x: max(r.right for _, r in column) for x, column in self.columns.items()}
 
@@ -184,15 +167,13 @@ class _Router:
         """A route inside a frame; between frames, the first simple route that is free, or else one beside the drawing."""
         a, b = self.rects[edge.source], self.rects[edge.target]
         source, target = self.owner[edge.source], self.owner[edge.target]
-        if source == target:
-            return _inside(self.frames[source], a, b)
         outer = self.frames[source]
+        if source == target:
+            return _inside(outer, a, b)
         if edge.kind == "down":
-            straight = edge.source == source or edge.source in self.lasts
-            tries = _below(a, outer, b, straight)
-        else:
-            tries = _beside(a, outer, b, self.frames[target])
-        trunk = source if edge.kind == "right" else ""  # the calls of one frame may share a line
+            trunk, tries = "", _below(a, outer, b, edge.source == source or edge.source in self.lasts)
+        else:  # the calls of one frame may share a line
+            trunk, tries = source, _beside(a, outer, b, self.frames[target])
         for points in tries:
             if self.budget > 0 and self._unused(points, trunk) and self._free(points, source, target):
                 break
@@ -219,15 +200,15 @@ class _Router:
         last = len(points) - 2
         for n, ((ax, ay), (bx, by)) in enumerate(pairwise(points)):
             left, right, top, bottom = min(ax, bx) - 2, max(ax, bx) + 2, min(ay, by) - 2, max(ay, by) + 2
+            may_touch = {id for id, at in ((source, 0), (target, last)) if n == at}
             for x, column in self.columns.items():
                 if x >= right or self.rights[x] <= left:
                     continue
                 self.budget -= 1
-                for at in range(bisect_right(self.bottoms[x], top), len(column)):
-                    id, r = column[at]
+                for id, r in column[bisect_right(self.bottoms[x], top) :]:
                     if r.y >= bottom:
                         break
-                    if r.right > left and not (n == 0 and id == source) and not (n == last and id == target):
+                    if r.right > left and id not in may_touch:
                         return False
         return True
 
@@ -243,14 +224,12 @@ def _inside(frame: Rect, a: Rect, b: Rect) -> list[Point]:
 
 def _below(a: Rect, outer: Rect, b: Rect, straight: bool) -> Iterator[list[Point]]:
     """Routes to the top of `b`; `straight`: nothing is below `a` in its frame."""
-    turn = b.y - TURN
+    turn, height = b.y - TURN, a.y + a.height / 2
     if straight:
         if b.x + TURN <= a.middle <= b.right - TURN and outer.bottom < b.y:
             yield [(a.middle, a.bottom), (a.middle, b.y)]
         yield [(a.middle, a.bottom), (a.middle, turn), (b.middle, turn), (b.middle, b.y)]
-    height = a.y + a.height / 2
-    for lane in range(LANES):
-        away = FIRST_LANE + lane * LANE
+    for away in _AWAY:
         for side, x in ((a.right, outer.right + away), (a.x, outer.x - away)):
             yield [(side, height), (x, height), (x, turn), (b.middle, turn), (b.middle, b.y)]
 
@@ -260,13 +239,11 @@ def _beside(a: Rect, outer: Rect, b: Rect, target: Rect) -> Iterator[list[Point]
     start, end = a.y + min(TURN, a.height / 2), b.y + min(TURN, b.height / 2)
     if a.right < b.x and b.y <= start <= b.bottom:
         yield [(a.right, start), (b.x, start)]
-    lanes = [FIRST_LANE + lane * LANE for lane in range(LANES)]
-    places = [target.x - away for away in lanes] + [target.right + away for away in lanes]
-    places += [outer.right + away for away in lanes] + [outer.x - away for away in lanes]
-    for x in places:
-        if not (outer.x < x < outer.right or target.x < x < target.right):
-            leave, enter = a.right if x >= outer.right else a.x, b.right if x >= target.right else b.x
-            yield [(leave, start), (x, start), (x, end), (enter, end)]
+    for side, sign in ((target.x, -1), (target.right, 1), (outer.right, 1), (outer.x, -1)):
+        for x in (side + sign * away for away in _AWAY):
+            if not (outer.x < x < outer.right or target.x < x < target.right):
+                leave, enter = a.right if x >= outer.right else a.x, b.right if x >= target.right else b.x
+                yield [(leave, start), (x, start), (x, end), (enter, end)]
 
 
 def _lanes(points: list[Point]) -> Iterator[tuple[float, float, float]]:

@@ -236,11 +236,14 @@ def test_causes_are_called_costly_only_where_times_were_measured() -> None:
 def test_a_setting_for_which_no_time_was_left_does_not_count_as_tried() -> None:
     report = model(breaks=12)
     report.fixes = [Fix(id="x0", break_="b9", kind="setting", settings={SCALARS: True})]
-    words = next(one for one in (CauseWords(Places(report), cause) for cause in causes(report)) if one.cause.setting)
-    assert words.fix() == "set `torch._dynamo.config.capture_scalar_outputs = True` (the compiler's hint, not tried)"
+
+    def fix() -> str:
+        return next(CauseWords(Places(report), cause).fix() for cause in causes(report) if cause.setting)
+
+    assert fix() == "set `torch._dynamo.config.capture_scalar_outputs = True` (the compiler's hint, not tried)"
     for reason in ("the time limit was reached", "not verified: the time limit was reached"):
         report.fixes[0].reason = reason
-        assert words.fix().endswith("(the compiler's hint, not tried: the time limit was reached)")
+        assert fix().endswith("(the compiler's hint, not tried: the time limit was reached)")
 
 
 def test_what_only_the_first_call_has_is_a_cause_of_its_own() -> None:
