@@ -101,9 +101,8 @@ class View(anywidget.AnyWidget):
 
     def output(self, parts: list[dict[str, str]]) -> None:
         """Show what a rerun printed: [{"type": "stream" | "error" | "data", "text": str}]; [] removes it."""
-        self.printed = [
-            {"type": str(p.get("type", "stream")), "text": printable(p.get("text", ""), OUTPUT_LIMIT)} for p in parts
-        ]
+        limited = ((str(p.get("type", "stream")), printable(p.get("text", ""), OUTPUT_LIMIT)) for p in parts)
+        self.printed = [{"type": kind, "text": text} for kind, text in limited]
 
     def on_request(self, callback: Request, remove: bool = False) -> None:
         """Call `callback` with each request of the user; `remove`: stop doing so.

@@ -62,13 +62,10 @@ def printable(text: object, limit: int | None = None) -> str:
 
     If the text is cut, its end says how many characters are left out.
     """
-    plain = str(text)
-    left = 0
-    if limit is not None and len(plain) > limit:
-        left = len(plain) - limit
-        plain = plain[:limit]
+    whole = str(text)
+    plain = whole[:limit]
     safe = plain if plain.isprintable() else _UNSAFE.sub(_visible, plain)
-    return f"{safe}… ({left:,} more characters)" if left else safe
+    return f"{safe}… ({len(whole) - len(plain):,} more characters)" if len(whole) > len(plain) else safe
 
 
 def compiler_text(text: str, limit: int) -> str:
@@ -106,10 +103,8 @@ def wrapped(text: str, width: float, size: float, most: int = 2) -> list[str]:
     """`text` in at most `most` lines of `width` pixels, the last one cut at its end; a word wider than a line is cut, too."""
     lines: list[str] = []
     for word in shorten(text, 600).split():
-        if lines and text_width(f"{lines[-1]} {word}", size) <= width:
-            lines[-1] += f" {word}"
-        else:
-            lines.append(word)
+        longer = f"{lines[-1]} {word}" if lines else word
+        lines[-1:] = [longer] if not lines or text_width(longer, size) <= width else [lines[-1], word]
     if len(lines) > most:
         words = lines[most - 1].split()
         while len(words) > 1 and text_width(f"{' '.join(words)} …", size) > width:
@@ -175,15 +170,13 @@ def indent_of(text: str) -> int:
 
 
 def guarded(what: str, make: Callable[[], T], instead: Callable[[str], T]) -> T:
-    """Return `make()`; if it raises, return `instead(line)`, with one line that says what could not be drawn."""
+    """Return `make()`; if it raises, return `instead(line)`.
+
+    The line says what could not be drawn, and is safe to show: `the split graph could not be drawn (KeyError: 'n3')`.
+    """
     try:
         return make()
     except Exception as error:
         if os.environ.get(VARIABLE) == "raise":
             raise
-        return instead(missing(what, error))
-
-
-def missing(what: str, error: Exception) -> str:
-    """`the split graph could not be drawn (KeyError: 'n3')`: one line, safe to show."""
-    return shorten(f"{what} could not be drawn ({type(error).__name__}: {error}".rstrip(": ") + ")", 300)
+        return instead(shorten(f"{what} could not be drawn ({type(error).__name__}: {error}".rstrip(": ") + ")", 300))

@@ -87,15 +87,16 @@ def sorted_breaks(report: Report) -> list[Break]:
 
 def break_rows(places: Places) -> list[BreakRow]:
     """The rows of the list of breaks."""
-    rows: list[BreakRow] = [{
-        "id": b.id, "place": places.at(b.file, b.line, b.cell), "code": shorten(break_code(b, places), 120),
-        "outcome": b.outcome, "outcome_text": outcome_words(places, b, brief=True),
-        "type": shorten((kind_words(b) or b.reason or "").replace("`", ""), 160), "hits": len(b.hits),
-        "allowed": bool(b.allowed), "target": break_target(b),
-    } for b in sorted_breaks(places.report)]  # fmt: skip
-    for row in rows:
-        if row["id"] in places.costs:
-            row["cost"] = cost_words(places.costs[row["id"]])
+    rows: list[BreakRow] = []
+    for b in sorted_breaks(places.report):
+        rows.append({
+            "id": b.id, "place": places.at(b.file, b.line, b.cell), "code": shorten(break_code(b, places), 120),
+            "outcome": b.outcome, "outcome_text": outcome_words(places, b, brief=True),
+            "type": shorten((kind_words(b) or b.reason or "").replace("`", ""), 160), "hits": len(b.hits),
+            "allowed": bool(b.allowed), "target": break_target(b),
+        })  # fmt: skip
+        if b.id in places.costs:
+            rows[-1]["cost"] = cost_words(places.costs[b.id])
     return rows
 
 
@@ -139,8 +140,7 @@ def kind_words(b: Break) -> str:
         return b.type
     iterator = re.search(r"next\(\) on (\w+)", b.explanation)
     what = "A comprehension runs as a function of its own, over" if b.function.startswith("<") else "Compiled code is given"
-    kind = f" (`{iterator[1]}`)" if iterator else ""
-    return f"{what} an iterator{kind} that Dynamo cannot step through."
+    return f"{what} an iterator{f' (`{iterator[1]}`)' if iterator else ''} that Dynamo cannot step through."
 
 
 def advice(report: Report, b: Break) -> list[str]:
@@ -248,9 +248,9 @@ def outcome(report: Report, setting: str, ids: Container[str | None]) -> tuple[b
 
 def helpful(trials: list[Trial]) -> list[Trial]:
     """The first trial, in which nothing was changed, and those of which each was better than all before it."""
-    found = trials[:1]
-    for trial in trials[1:]:
-        found += [trial] if trial.is_better_than(found[-1]) else []
+    found: list[Trial] = []
+    for trial in trials:
+        found += [trial] if not found or trial.is_better_than(found[-1]) else []
     return found
 
 
@@ -298,14 +298,13 @@ def _not_resumed(report: Report, b: Break) -> set[tuple[str, int | None]]:
 def outcome_words(places: Places, b: Break, *, brief: bool = False) -> str:
     """The worst outcome among the hits of a break, or the error that ended the call there; `brief`: as in `frame skipped`."""
     error, passed = places.report.error, passed_by_error(places.report)
-    is_here = b.outcome == "resumed" and bool(_not_resumed(places.report, b) & passed)
-    if error is not None and not error.caught and is_here:
+    words = _OUTCOMES["rest" if only_rest_is_eager(places.report, b) else b.outcome]
+    if b.outcome == "resumed" and b.error.startswith(_FALSE):
+        words = ("the call ends here with AssertionError", "error raised")
+    if b.outcome == "resumed" and error is not None and not error.caught and _not_resumed(places.report, b) & passed:
         name = shorten(error.type, 60)
-        return f"ended by {name}" if brief else f"not resumed: {name} ended the call here"
-    if b.error.startswith(_FALSE) and b.outcome == "resumed":
-        return "error raised" if brief else "the call ends here with AssertionError"
-    whole, short = _OUTCOMES["rest" if only_rest_is_eager(places.report, b) else b.outcome]
-    return short if brief else whole
+        words = (f"not resumed: {name} ended the call here", f"ended by {name}")
+    return words[brief]
 
 
 def outcome_in_full(places: Places, b: Break) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import re
 from collections import defaultdict
+from itertools import chain
 
 from dynascope.compiler.report import Break, Frame, Graph, Report, Source, plural
 from dynascope.widgets.words import grouped, indent_of, printable
@@ -54,12 +55,9 @@ class Places:
 
     def label(self, file: str, cell: int | None = None) -> str:
         """The short name of a file or cell."""
-        source = self._sources.get(file)
-        if source is not None and source.label:
-            return printable(source.label, 200)
-        if cell is not None:
-            return f"In[{cell}]"
-        return printable(re.split(r"[\\/]", file)[-1] or file or "?", 200)
+        own = self._sources[file].label if file in self._sources else ""
+        usual = re.split(r"[\\/]", file)[-1] or file or "?" if cell is None else f"In[{cell}]"
+        return printable(own or usual, 200)
 
     def at(self, file: str, line: int | None, cell: int | None = None, column: int | None = None) -> str:
         """A place as text, `In[3]:4:5`; the column in it is 1-based, as in editors."""
@@ -79,13 +77,10 @@ class Places:
     def code(self, b: Break) -> str:
         """The whole expression of a break in one line, also if it spans several."""
         text, start, end, known = self.span(b)
-        lines = self.lines(b.file)
-        if known and b.end_line is not None and b.end_line > b.line and b.end_line in lines:
-            inner = [lines.get(n, "") for n in range(b.line + 1, b.end_line)]
-            last = lines[b.end_line]
-            rows = [text[start:], *inner, last[: b.end_column if b.end_column is not None else len(last)]]
-        else:
-            rows = [text[start:end]]
+        lines, last = self.lines(b.file), b.end_line
+        rows = [text[start:end]]
+        if known and last is not None and last > b.line and last in lines:
+            rows = [text[start:], *(lines.get(n, "") for n in range(b.line + 1, last)), lines[last][: b.end_column]]
         return " ".join(" ".join(rows).split())
 
     def of_break(self, b: Break) -> str:
@@ -106,9 +101,9 @@ class Places:
 
     def graph(self, graph: Graph) -> str:
         """The place of a graph's first operation, or else of its frame; "" if that is torch's wrapper around it."""
-        first = next((n for n in graph.nodes if n.op.startswith("call_") and n.line and n.file), None)
-        if first is not None and first.file:
-            return self.at(first.file, first.line)
+        for first in graph.nodes:
+            if first.op.startswith("call_") and first.line and first.file:
+                return self.at(first.file, first.line)
         frame = self.frames.get(graph.frame)
         is_users = frame is not None and not re.search(r"torch[\\/]_dynamo[\\/]external_utils\.py$", frame.file)
         return self.frame(frame) if frame is not None and is_users else ""
@@ -117,9 +112,8 @@ class Places:
         """`Attention.forward` if the class of the method around a line is known, else only the name."""
         key = (name, file, line)
         if key not in self._functions:
-            at = line or 0
             owners = self._qualified.get((file, name), ())
-            known = next((qualname for first, last, qualname in owners if first <= at <= last), name)
+            known = next((qualname for first, last, qualname in owners if first <= (line or 0) <= last), name)
             self._functions[key] = printable(known)
         return self._functions[key]
 
@@ -131,11 +125,9 @@ class Places:
     def lines(self, file: str) -> dict[int, str]:
         """The known text of a file, by line number."""
         if file not in self._lines:
-            known: dict[int, str] = {}
-            source = self._sources.get(file)
-            for excerpt in source.excerpts if source else []:
-                known.update(enumerate(excerpt.text.split("\n"), excerpt.line))
-            self._lines[file] = known
+            excerpts = self._sources[file].excerpts if file in self._sources else []
+            texts = (enumerate(excerpt.text.split("\n"), excerpt.line) for excerpt in excerpts)
+            self._lines[file] = dict(chain.from_iterable(texts))
         return self._lines[file]
 
     def end_of(self, frame: Frame) -> int:

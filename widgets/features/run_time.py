@@ -16,7 +16,7 @@ from dynascope.widgets.detail import facts
 from dynascope.widgets.features.places import Places, graph_tone
 from dynascope.widgets.features.recompiles import guard_words
 from dynascope.widgets.terminal import Terminal
-from dynascope.widgets.words import printable, shorten
+from dynascope.widgets.words import capped, printable, shorten
 
 #: for each share its name, its kind (which sets its color) and what it means
 SHARES = {
@@ -130,9 +130,8 @@ def _calls(count: int) -> str:
 
 
 def _segment(s: Segment, drawn: float, lane: int, places: Places) -> TimeSegment:
-    full = f"{s.label}: {time_text(s.duration)}"
-    if s.ops:
-        full += "; ops: " + ", ".join(f"{o.name} {time_text(o.seconds)}" for o in s.ops[:5])
+    ops = ", ".join(f"{o.name} {time_text(o.seconds)}" for o in s.ops[:5])
+    full = f"{s.label}: {time_text(s.duration)}" + (f"; ops: {ops}" if ops else "")
     x, w = (round(value / drawn, 6) if drawn else 0.0 for value in (s.start, s.duration))
     segment: TimeSegment = {
         "kind": s.kind, "lane": lane, "x": x, "w": w, "label": "" if s.kind == "wait" else shorten(s.label, 60),
@@ -167,13 +166,10 @@ def cost_facts(cost: BreakCost) -> list[list[str]]:
 
 
 def input_rows(report: Report) -> list[InputRow]:
-    return [
-        {
-            "arguments": shorten(run.arguments, 120), "outcome": run.outcome, "words": printable(input_words(run), 600),
-            "id": next(iter(run.frames), ""),
-        }
-        for run in report.inputs or ()
-    ]  # fmt: skip
+    return [{
+        "arguments": shorten(run.arguments, 120), "outcome": run.outcome, "words": printable(input_words(run), 600),
+        "id": next(iter(run.frames), ""),
+    } for run in report.inputs or ()]  # fmt: skip
 
 
 def input_words(run: InputRun) -> str:
@@ -222,13 +218,11 @@ def run_time_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
     out = ["", terminal.paint(f"run time: {call}", "bold") + f" ({method}"]
     out += terminal.wrap(line["verdict"], "    ", 3) if line["verdict"] else []
     out += terminal.wrap(f"{line['profiled']}: {share_words(line['shares']) or 'unknown'}", "    ")
-    for cost in profile.breaks[:most]:
-        b = places.breaks[cost.break_]
-        out += terminal.wrap(f"{places.at(b.file, b.line, b.cell)} {cost_words(cost)}", "    ")
-    out += [f"    … and {len(profile.breaks) - most} more"] if len(profile.breaks) > most else []
-    costs = profile.guards
-    if costs is not None and costs.lookups > 0.1 * profile.median_seconds:
-        out += terminal.wrap(f"guards take {time_text(costs.lookups)} a call: {_SWITCHES}", "    ", 7)
+    breaks = [(places.breaks[cost.break_], cost) for cost in profile.breaks]
+    for words in capped([f"{places.at(b.file, b.line, b.cell)} {cost_words(cost)}" for b, cost in breaks], most):
+        out += terminal.wrap(words, "    ")
+    if profile.guards is not None and profile.guards.lookups > 0.1 * profile.median_seconds:
+        out += terminal.wrap(f"guards take {time_text(profile.guards.lookups)} a call: {_SWITCHES}", "    ", 7)
     return out
 
 
@@ -238,8 +232,6 @@ def share_words(shares: list[Share]) -> str:
 
 def input_lines(report: Report, terminal: Terminal, most: int) -> list[str]:
     """The first inputs of a list: what each made the compiler do, and what a call with it takes."""
-    rows = input_rows(report)
+    rows = [f"{number}. {row['arguments']}: {row['words']}" for number, row in enumerate(input_rows(report), 1)]
     out = ["", terminal.paint(inputs_summary(report.inputs or ()), "bold")] if rows else []
-    for number, row in enumerate(rows[:most], 1):
-        out += terminal.wrap(f"{number}. {row['arguments']}: {row['words']}", "    ", 3)
-    return out + ([f"    … and {len(rows) - most} more"] if len(rows) > most else [])
+    return out + [line for words in capped(rows, most) for line in terminal.wrap(words, "    ", 3)]
