@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, TypedDict, TypeVar
 
 from dynascope.compiler.report import Graph, Report
-from dynascope.widgets.detail import CodeBody, Detail, Part, ProseBody, SourceBody, guarded_detail, guarded_part, not_drawn
+from dynascope.widgets.detail import CodeBody, Detail, ProseBody, SourceBody, guarded_detail, not_drawn
 from dynascope.widgets.drawing.fx_picture import FxDrawing, FxPicture
 from dynascope.widgets.drawing.split_graph import MOST as MOST_FRAMES
 from dynascope.widgets.drawing.split_graph import split_picture
@@ -135,6 +135,10 @@ def _count(words: str) -> list[str]:
 
 def details(places: Places) -> dict[str, Detail]:
     """The details of the breaks, frames and graphs, by id; one that cannot be made says so, and the others remain."""
+
+    def draw(nodes: list[FxNode], graph: Graph) -> FxPicture:
+        return FxDrawing(nodes, graph).picture()
+
     by_id: dict[str, Detail] = {}
     for b in places.report.breaks:
         by_id[b.id] = guarded_detail("break", "Graph break", partial(break_detail, b, places))
@@ -142,24 +146,8 @@ def details(places: Places) -> dict[str, Detail]:
         if f.status != "ignored":
             by_id[f.id] = guarded_detail(f.kind, "Frame", partial(frame_detail, f, places))
     for number, g in places.graphs.values():
-        detail = guarded_detail("graph", f"Graph {number}", partial(graph_detail, number, g, places))
-        by_id[g.id] = {**detail, "parts": [tab for part in detail["parts"] for tab in _with_picture(part, g)]}
+        by_id[g.id] = guarded_detail("graph", f"Graph {number}", partial(graph_detail, number, g, places, draw))
     for id, way in ways(places).items():
         if id in by_id:
             by_id[id]["way"] = way
     return by_id
-
-
-def _with_picture(part: Part, graph: Graph) -> list[Part]:
-    """The tab with a graph's nodes gets the drawing of them; another tab stays as it is."""
-    if part["kind"] != "graph":
-        return [part]
-    taken = {op.node: op.seconds for op in graph.run.ops} if graph.run else {}
-    modules, seconds = [n.module for n in graph.nodes], [taken.get(n.name, 0.0) for n in graph.nodes]
-    nodes = part["body"]["nodes"]
-
-    def drawn() -> list[Part]:
-        body: FxBody = {"nodes": nodes, "picture": FxDrawing(nodes, modules, seconds).picture()}
-        return [{**part, "body": body}]
-
-    return guarded_part(part["key"], part["name"], drawn)

@@ -17,7 +17,7 @@ from typing import NamedTuple, TypedDict
 
 from typing_extensions import NotRequired
 
-from dynascope.compiler.report import time_text
+from dynascope.compiler.report import Graph, time_text
 from dynascope.widgets.features.graphs import FxNode
 from dynascope.widgets.layout.fx_graph import layout
 from dynascope.widgets.layout.geometry import Size
@@ -76,14 +76,10 @@ class FxFold(TypedDict):
 
 
 class FxDrawing(NamedTuple):
-    """All nodes of one graph, in order: each reads only nodes before it.
-
-    `modules` and `seconds` have one entry for each node; seconds are 0 for a node that was not timed.
-    """
+    """All nodes of one graph, in order: each reads only nodes before it."""
 
     nodes: list[FxNode]
-    modules: Sequence[str | None]
-    seconds: Sequence[float]
+    graph: Graph
 
     def picture(self) -> FxPicture:
         """The whole graph."""
@@ -108,14 +104,15 @@ class FxDrawing(NamedTuple):
 
     def _folded(self) -> FxPicture:
         """The layout of folds, with an edge wherever a node in one fold reads a node in another."""
-        runs = fx_folds(self.modules, self.nodes)
+        runs = fx_folds([node.module for node in self.graph.nodes], self.nodes)
         fold_of = [i for i, run in enumerate(runs) for _ in run.nodes]
         joined = {(fold_of[source], fold_of[i]) for i, node in enumerate(self.nodes) for source in node["reads"]}
         joined = {(a, b) for a, b in joined if a != b}
         inputs = {i for i, run in enumerate(runs) if all(self.nodes[n]["kind"] in ("input", "param") for n in run.nodes)}
         readers = grouped((a, b) for a, b in sorted(joined) if a in inputs)
         joined -= {(i, b) for i, folds_read in readers.items() if len(folds_read) > READERS for b in folds_read[1:]}
-        taken = [sum(self.seconds[run.nodes.start : run.nodes.stop]) for run in runs]
+        seconds = {op.node: op.seconds for op in self.graph.run.ops} if self.graph.run else {}
+        taken = [sum(seconds.get(self.graph.nodes[n].name, 0.0) for n in run.nodes) for run in runs]
         folds: list[FxFold] = []
         titles, notes, sizes = [], [], []
         for i, (name, nodes) in enumerate(runs):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Container
 from typing import Any, TypedDict
 
 from dynascope.compiler.report import Break, Diff, Frame, Graph, Report, label, place, plural, seconds
@@ -89,23 +90,22 @@ def _off_by(share: float) -> str:
 
 def diff_lines(diff: Diff) -> list[str]:
     """One sentence for each change, what matters most first."""
-    sentences = [f"new: {_line(b)}" for b in diff.new]
-    sentences += [f"gone: {_line(b)}" for b in diff.gone]
+    sentences = [f"{kind}: {_line(b)}" for kind, found in (("new", diff.new), ("gone", diff.gone)) for b in found]
     sentences += [f"not seen: {_line(b)}" for b in diff.not_seen]
     sentences += [f"now {_outcome(now)}: {_line(now)} (before: {_outcome(before)})" for before, now in diff.changed]
     sentences += [f"moved: {_line(now)} (before: line {before.line})" for before, now in diff.moved]
-    for name, (before, now) in diff.counts.items():
-        if name != "breaks":
-            sentences.append(f"{plural(now, _COUNTS[name])} (before: {before})")
-    return [*sentences, *_partial(diff)] or ["nothing changed"]
+    return [*sentences, *_counts(diff, {"breaks"}), *_partial(diff)] or ["nothing changed"]
+
+
+def _counts(diff: Diff, left_out: Container[str] = ()) -> list[str]:
+    counts = ((name, pair) for name, pair in diff.counts.items() if name not in left_out)
+    return [f"{plural(now, _COUNTS[name])} (before: {before})" for name, (before, now) in counts]
 
 
 def diff_summary(diff: Diff) -> str:
     """What changed, in a few words: `1 gone · 2 new`."""
     parts = [f"{len(changed)} {kind.replace('_', ' ')}" for kind in _KINDS if (changed := getattr(diff, kind))]
-    counts = [f"{plural(now, _COUNTS[name])} (before: {before})" for name, (before, now) in diff.counts.items()]
-    otherwise = "not all is known" if diff.partial else "nothing changed"
-    return " · ".join(parts or counts) or otherwise
+    return " · ".join(parts or _counts(diff)) or ("not all is known" if diff.partial else "nothing changed")
 
 
 def _partial(diff: Diff) -> list[str]:
@@ -125,14 +125,10 @@ def diff_dict(diff: Diff) -> dict[str, Any]:
     """A diff as JSON-ready data, with its sentences."""
     return {
         **{kind: [_line(b[1] if isinstance(b, tuple) else b) for b in getattr(diff, kind)] for kind in _KINDS},
-        "counts": {name: list(pair) for name, pair in diff.counts.items()},
-        "compile_seconds": list(diff.compile_seconds),
-        "settings": {name: list(pair) for name, pair in diff.settings.items()},
-        "partial": _partial(diff),
-        "lines": diff_lines(diff),
-        "summary": diff_summary(diff),
-        "times": diff_times(diff),
-    }
+        **{name: {key: list(pair) for key, pair in getattr(diff, name).items()} for name in ("counts", "settings")},
+        "compile_seconds": list(diff.compile_seconds), "partial": _partial(diff), "lines": diff_lines(diff),
+        "summary": diff_summary(diff), "times": diff_times(diff),
+    }  # fmt: skip
 
 
 def _outcome(broken: Break) -> str:

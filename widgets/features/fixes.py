@@ -84,11 +84,9 @@ def fixed_counts(report: Report, *, conditional: bool = True) -> list[tuple[str,
 
     `conditional`: with the conditional fixes, too.
     """
-    verdicts = ("verified", "conditional") if conditional else ("verified",)
+    verdicts, fixes = ["verified", *["conditional"] * conditional], report.fixes_to_apply(conditional=conditional)
     removed = {id for fix in report.fixes or () if fix.verdict in verdicts for id in fix.removes}
-    fixes = report.fixes_to_apply(conditional=conditional)
-    gone = sum(b.id in removed for b in report.breaks)
-    again = sum(r.frame in removed for r in report.recompiles)
+    gone, again = sum(b.id in removed for b in report.breaks), sum(r.frame in removed for r in report.recompiles)
     if fixes is not None:  # a break that a change only moves is not fixed; a frame that is gone is not compiled again
         gone = min(gone, fixes.before.breaks - fixes.after.breaks)
         again = max(again, min(fixes.before.recompiles - fixes.after.recompiles, report.summary.recompiles))
@@ -140,15 +138,14 @@ def how_to_apply(report: Report) -> str:
 
 def unplaced_settings(fixes: FixSet) -> list[str]:
     """The settings of these fixes that neither the edits nor the new texts of cells contain, as lines of Python."""
-    placed = "".join(edit.after for edit in fixes.edits)
+
+    def is_added(words: str) -> bool:
+        return any(words in edit.after and words not in edit.before for edit in fixes.edits)
+
     in_cell = any("--dynamic true" in text.partition("\n")[0] for text in fixes.cells.values())
-    if in_cell or any("dynamic=True" in edit.after and "dynamic=True" not in edit.before for edit in fixes.edits):
-        placed += _DYNAMIC
-    lines = setting_lines(fixes)
-    # an edit that adds the call may have another name for the argument
-    if any("mark_dynamic(" in edit.after and "mark_dynamic(" not in edit.before for edit in fixes.edits):
-        lines = [line for line in lines if not line.startswith(_MARK)]
-    return [line for line in lines if line not in placed]
+    placed = "".join(edit.after for edit in fixes.edits) + _DYNAMIC * (in_cell or is_added("dynamic=True"))
+    is_marked = is_added("mark_dynamic(")  # which may have another name for the argument
+    return [line for line in setting_lines(fixes) if line not in placed and not (is_marked and line.startswith(_MARK))]
 
 
 def setting_lines(fix: Fix | FixSet) -> list[str]:
@@ -221,17 +218,11 @@ def fix_parts(owners: Container[str | None], file: str, places: Places) -> list[
     `owners`: ids of the break or of the frames; `file`: the file that they are in.
     """
     own = considered(places.report, owners)
-    if not own:
-        return []
-    chosen = [fix for fix in own if fix.chosen]
-    body: FixBody = {
-        "chosen": [fix_row(fix) for fix in chosen],
-        "others": [fix_row(fix) for fix in own if not fix.chosen][:MOST_CHANGES],
-        "copies": copies(places.report, file) if chosen else {},
-    }
+    chosen = [fix_row(fix) for fix in own if fix.chosen]
+    others = [fix_row(fix) for fix in [fix for fix in own if not fix.chosen][:MOST_CHANGES]]
+    body: FixBody = {"chosen": chosen, "others": others, "copies": copies(places.report, file) if chosen else {}}
     tried = sum(fix.verdict != "untried" and bool(fix.edits or fix.settings) for fix in own)
-    name = "Fix" if chosen else f"Fix ({tried} tried)" if tried else "Fix (none)"
-    return tab("fix", name, "fix", body)
+    return tab("fix", "Fix" if chosen else f"Fix ({tried} tried)" if tried else "Fix (none)", "fix", body if own else None)
 
 
 def fix_lines(places: Places, terminal: Terminal, most: int) -> list[str]:

@@ -9,7 +9,8 @@ report are long in total, they are not in the model, which says how to get them.
 from __future__ import annotations
 
 import re
-from typing import TypedDict
+from collections.abc import Callable
+from typing import Any, TypedDict
 
 from typing_extensions import NotRequired
 
@@ -54,6 +55,9 @@ class FxNode(TypedDict):
     heat: NotRequired[int]
 
 
+Draw = Callable[[list[FxNode], Graph], Any]
+
+
 class RunBody(TypedDict):
     """A graph run on its own: sentences, whether it ran, and `code`: how to run it in Python, empty if impossible."""
 
@@ -63,12 +67,12 @@ class RunBody(TypedDict):
     code: str
 
 
-def graph_detail(number: int, g: Graph, places: Places) -> Detail:
-    """All that is known of a graph, without its drawing."""
+def graph_detail(number: int, g: Graph, places: Places, draw: Draw) -> Detail:
+    """All that is known of a graph; `draw`: makes the drawing of its nodes."""
     frame, place = places.frames.get(g.frame), places.graph(g)
     detail: Detail = {
         "kind": "graph", "title": f"Graph {number}", "code": f"of {shorten(places.name(frame), 120)}" if frame else "",
-        "place": place, "copy": place, "facts": _facts(g, places), "parts": _parts(g, places),
+        "place": place, "copy": place, "facts": _facts(g, places), "parts": _parts(g, places, draw),
     }  # fmt: skip
     for first in [n for n in g.nodes if n.op not in _KINDS and n.line and n.file][:1]:
         detail["file"], detail["line"] = printable(first.file, 1000), first.line or 0
@@ -91,14 +95,14 @@ def _facts(g: Graph, places: Places) -> list[list[str]]:
     )
 
 
-def _parts(g: Graph, places: Places) -> list[Part]:
+def _parts(g: Graph, places: Places, draw: Draw) -> list[Part]:
     values = {n.name: value_text(n) for n in g.nodes}
     ends = [*((x, "input") for x in g.inputs[:ROWS]), *((x, "output") for x in g.outputs[:ROWS])]
     found = [[printable(describe(c), 300), "backward" if c.backward else "forward", "", ""] for c in collectives(g)]
     splits = "\n\n".join(f"# {split.name}\n{split.code}" for split in g.splits)
     return [
         *prose("about", "What is known", [_GRAPH_FROM_BEFORE] if g.ops is None else []),
-        *guarded_part("graph", "Graph", lambda: _nodes_part(g, places)),
+        *guarded_part("graph", "Graph", lambda: _nodes_part(g, places, draw)),
         *guarded_part("run", "Run alone", lambda: run_part(places.report, g)),
         *code_part("code", "Python code", g.code, "python"),
         *code_part("splits", "Split by DDP", splits, "python"),
@@ -114,8 +118,8 @@ def _parts(g: Graph, places: Places) -> list[Part]:
 # -- nodes ------------------------------------------------------------------------------------------
 
 
-def _nodes_part(graph: Graph, places: Places) -> list[Part]:
-    """The tab with the nodes; `model.view_model` adds the drawing of them."""
+def _nodes_part(graph: Graph, places: Places, draw: Draw) -> list[Part]:
+    """The tab with the nodes, and the drawing of them."""
     latest: dict[str, int] = {}  # a name refers to the latest earlier node with that name
     heats, nodes = heat(graph.run), list[FxNode]()
     wrong, errors = node_errors(places.report)
@@ -129,7 +133,7 @@ def _nodes_part(graph: Graph, places: Places) -> list[Part]:
             row["heat"], row["time"] = heats[node.name]
             row["full"] += f"  ·  alone, eager: {row['time']}"
         nodes.append(row)
-    return tab("graph", "Graph", "graph", {"nodes": nodes} if nodes else None)
+    return tab("graph", "Graph", "graph", {"nodes": nodes, "picture": draw(nodes, graph)} if nodes else None)
 
 
 def _node(node: Node, reads: list[int], places: Places) -> FxNode:

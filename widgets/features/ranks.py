@@ -84,17 +84,14 @@ def counts(report: Report) -> str:
 
 def difference_title(report: RanksReport, difference: Difference) -> str:
     """A difference in one line: `rank 3 differs from ranks 0-2 in compile 2 of 5: f at train.py:12`."""
-    d = difference
-    who = ranks_name(who_differs(report, d))
+    d, numbers = difference, who_differs(report, difference)
     if d.kind in _ANOTHER:
-        return f"{who}: another {_ANOTHER[d.kind]} {d.subject}"
-    from_whom = _reference(report, d)
-    words = f"{who} {'differs' if who.startswith('rank ') else 'differ'} from {from_whom}"
+        return f"{ranks_name(numbers)}: another {_ANOTHER[d.kind]} {d.subject}"
+    words = f"{ranks_name(numbers)} {'differs' if len(numbers) == 1 else 'differ'} from {_reference(report, d)}"
     if d.step is None:
         return words
     steps = max(len(report.groups[g].steps) for g in (d.group, d.reference_group) if g is not None)
-    function = f": {d.function} at {_at(d)}" if d.file is not None else ""
-    return f"{words} in compile {d.step + 1} of {steps}{function}"
+    return f"{words} in compile {d.step + 1} of {steps}" + (f": {d.function} at {_at(d)}" if d.file is not None else "")
 
 
 def _reference(report: RanksReport, difference: Difference) -> str:
@@ -125,6 +122,11 @@ def difference_details(report: RanksReport, difference: Difference) -> list[str]
         counts = ", ".join(f"{count} × {kind}" for kind, count in sum(map(Counter, unread), Counter[str]()).items())
         details.append(f"records of {who} could not be read ({counts}): this difference may be only that")
     return details
+
+
+def hard(report: RanksReport) -> list[Difference]:
+    """The differences that change a graph, or may make a job hang."""
+    return [d for d in report.differences if d.kind not in SOFT_KINDS]
 
 
 def remarks(report: RanksReport, most: int) -> list[str]:
@@ -243,12 +245,11 @@ def to_text(report: RanksReport, colour: bool = False, width: int | None = None)
 
 
 def _lines(report: RanksReport, terminal: Terminal) -> list[str]:
-    hard = [d for d in report.differences if d.kind not in SOFT_KINDS]
-    out = terminal.wrap(headline(report), "", 4, "bold")
-    for d in hard[:MOST_DIFFERENCES]:
+    out, differences = terminal.wrap(headline(report), "", 4, "bold"), hard(report)
+    for d in differences[:MOST_DIFFERENCES]:
         out += ["", *terminal.wrap("✗ " + difference_title(report, d), "", 4, "yellow")]
         out += [row for line in difference_details(report, d) for row in terminal.wrap(line, "    ", 4, under="      ")]
-    more = len(hard) - MOST_DIFFERENCES
+    more = len(differences) - MOST_DIFFERENCES
     out += ["", f"… and {plural(more, 'more difference')}"] if more > 0 else []
     notes = [*remarks(report, 5), *capped([shorten(note, 400) for note in report.notes], 8, "note")]
     for mark, sentences, *style in (

@@ -119,10 +119,8 @@ def source_view(places: Places, large: bool = False) -> list[SourceFile]:
 
 def ways(places: Places) -> dict[str, Way]:
     """By id, the way to each break, frame and graph in a library's code, where it is known."""
-    report, found = places.report, dict[str, Way]()
-    owners = Owners(report)
-
-    for frame in report.frames:
+    found, owners = dict[str, Way](), Owners(places.report)
+    for frame in places.report.frames:
         names, at, line, met = list[str](), frame, frame.called_from, set[str]()
         while at.id not in met and owners.of(at.file) != "own":
             met.add(at.id)
@@ -133,12 +131,12 @@ def ways(places: Places) -> dict[str, Way]:
             at = before or places.frames.get(at.parent or "") or at
         if names and line is not None and owners.of(at.file) == "own":
             way: Way = {"file": printable(at.file, 1000), "line": line, "names": names}
-            found.update({id: way for id in (frame.id, frame.graph) if id is not None})
-    for b in report.breaks:  # the stack begins at the frame
+            found |= {id: way for id in (frame.id, frame.graph) if id is not None}
+    for b in places.report.breaks:  # the stack begins at the frame
         own = max((n for n, entry in enumerate(b.stack) if owners.of(entry.file) == "own"), default=0)
         names = [places.function(entry.function, entry.file, entry.line) for entry in b.stack[own + 1 :]]
         above = found.get(b.hits[0].frame) if b.hits else None
-        if b.stack and owners.of(b.stack[own].file) == "own" and names:
+        if names and owners.of(b.stack[own].file) == "own":
             found[b.id] = {"file": printable(b.stack[own].file, 1000), "line": b.stack[own].line, "names": names}
         elif above is not None:
             found[b.id] = {**above, "names": [*above["names"], *names]}

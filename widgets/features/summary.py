@@ -211,45 +211,42 @@ def _fixes(report: Report) -> Step | None:
     fixes = report.fixes_to_apply(conditional=True)
     if fixes is None or not fixes.fixes:
         return None
-    left = [plural(whole - count, what) for what, count, whole in fixed_counts(report) if whole > count]
+    left = _remaining([(whole - count, what) for what, count, whole in fixed_counts(report)])
     id = next((id for fix in report.fixes or () if fix.chosen for id in fix.removes), "")
-    return f"apply the fixes that were found: {fixes_summary(report)}. {how_to_apply(report)}.{_remaining(left)}", id
+    return f"apply the fixes that were found: {fixes_summary(report)}. {how_to_apply(report)}.{left}", id
 
 
-def _remaining(left: list[str]) -> str:
-    return f" Remaining: {', '.join(left)}." if left else ""
+def _remaining(counts: list[tuple[int, str]]) -> str:
+    left = ", ".join(plural(count, what) for count, what in counts if count > 0)
+    return f" Remaining: {left}." if left else ""
 
 
 def _chosen(places: Places) -> list[str]:
     """The fixes that hold, each with its condition and its figures; if none does, what was tried in vain."""
-    rows = [(fix, fix_row(fix)) for fix in places.report.fixes or () if fix.chosen]
-    found = [
-        f"Fix: {fix.title} ({fix.verdict}): "
-        + (f"{row['condition'].rstrip('.')}; " if row["condition"] else "")  # first: the end of a long line is cut off
-        + f"{row['gain'] or 'only with the changes beside it'}."
-        for fix, row in rows[:3]
-    ]
-    found += [f"{len(rows) - 3} more, listed with the breaks and recompiles."] if len(rows) > 3 else []
-    summary = fixes_summary(places.report)
+    chosen, summary = [fix for fix in places.report.fixes or () if fix.chosen], fixes_summary(places.report)
+    found: list[str] = []
+    for fix, row in ((fix, fix_row(fix)) for fix in chosen[:3]):
+        condition = f"{row['condition'].rstrip('.')}; " if row["condition"] else ""  # first: the end of a long line is cut off
+        gain = row["gain"] or "only with the changes beside it"
+        found.append(f"Fix: {fix.title} ({fix.verdict}): {condition}{gain}.")
+    found += [f"{len(chosen) - 3} more, listed with the breaks and recompiles."] if len(chosen) > 3 else []
     return found or ([f"{summary}."] if summary else [])
 
 
 def _trial(report: Report) -> Step | None:
     """What the best trace of the calls did; None if it has as many breaks, at other places."""
-    trials = helpful(report.trials or [])
-    if not trials or not trials[-1].removes or (trials[-1].breaks or 0) >= len(report.breaks):
+    trials, gains, count = helpful(report.trials or []), _gains(report), len(report.breaks)
+    if not trials or not trials[-1].removes or (trials[-1].breaks or 0) >= count:
         return None
     best = trials[-1]
     steps = ["make the recorded calls in eager mode first"] if trials[0].removes else []
     steps += [" and ".join(f"set `{name} = {value}`" for name, value in best.settings.items())] if best.settings else []
-    gains = _gains(report)
     gain = sum(gains.get(id, 0.0) for id in best.removes)
     worth = f", which gains at most {time_text(gain)} a call" if gain else ""
-    became = f"{plural(len(report.breaks), 'graph break')} {'becomes' if len(report.breaks) == 1 else 'become'} {best.breaks}"
-    left = [plural(n, what) for n, what in ((best.breaks, "graph break"), (best.recompiles, "recompile")) if n]
-    became = became if best.breaks else "no graph break is left"
+    became = f"{plural(count, 'graph break')} {'becomes' if count == 1 else 'become'} {best.breaks}"
+    left = _remaining([(best.breaks or 0, "graph break"), (best.recompiles or 0, "recompile")])
     dearest = max(best.removes, key=lambda id: gains.get(id, 0.0))
-    return f"{', then '.join(steps)}: traced so, {became}{worth}.{_remaining(left)}", dearest
+    return f"{', then '.join(steps)}: traced so, {became if best.breaks else 'no graph break is left'}{worth}.{left}", dearest
 
 
 def _gains(report: Report) -> dict[str, float]:
@@ -268,29 +265,27 @@ def _dearer(words: list[CauseWords], report: Report) -> CauseWords | None:
 
 def _cause(words: list[CauseWords], untried: list[CauseWords], report: Report) -> Step:
     """What to do about the first cause; if nobody has tried the compiler's hint for it, that comes first."""
-    again = report.trials or report.settings.get("second_call")
-    if words and words[0] in untried and not again and report.origin == "live":
-        return _TRY, words[0].breaks[0].id
-    cause = next((one for one in words if one not in untried), next(iter(words), None))
-    if cause is None:
+    if not words:
         return _nothing(report), ""
+    if words[0] in untried and report.origin == "live" and not (report.trials or report.settings.get("second_call")):
+        return _TRY, words[0].breaks[0].id
+    cause = next((one for one in words if one not in untried), words[0])
     return _first_words(cause, report), (cause.breaks or cause.frames)[0].id
 
 
 def _first_words(words: CauseWords, report: Report) -> str:
     """What to do about a cause, and where."""
-    cause = words.cause
+    cause, where = words.cause, words.places
     is_vain = cause.setting is not None and words.helps is False  # which has a sentence of its own
-    fix = lower_first(instead_of(cause.setting or "")) if is_vain else words.fix().removesuffix(".")
+    fix = instead_of(cause.setting or "") if is_vain else words.fix().removesuffix(".")
     if cause.kind == "recompile":
-        return f"{fix} ({words.count}: {words.title})."
-    b = words.breaks[0]
-    at = f"{words.places.at(b.file, b.line, b.cell)} in {words.places.function(b.function, b.file, b.line)}"
-    more = f" and {plural(len(words.breaks) - 1, 'more place')}" if len(words.breaks) > 1 else ""
+        return f"{lower_first(fix) if is_vain else fix} ({words.count}: {words.title})."
+    b, *others = words.breaks
+    at = f"{where.at(b.file, b.line, b.cell)} in {where.function(b.function, b.file, b.line)}"
+    more = f" and {plural(len(others), 'more place')}" if others else ""
     library = ", also in a library" if package(b.file) else ""
     tries = "" if report.fixes is not None else f"; `--fix`, or fix=True, looks for a change that holds{library}"
-    cost = f" ({time_text(cause.seconds)} a call)" if cause.seconds else ""
-    what = f"{words.title.removesuffix('.')}{cost}"
+    what = words.title.removesuffix(".") + (f" ({time_text(cause.seconds)} a call)" if cause.seconds else "")
     return f"at {at} ({package(b.file) or 'your code'}){more}, {what}: {lower_first(fix)}{tries}."
 
 
@@ -416,9 +411,8 @@ def error_lines(places: Places, terminal: Terminal) -> list[str]:
     if e is None:
         return []
     at = f" at {places.at(e.file, e.line, e.cell)}" if e.file else ""
-    caught = ", caught by your code" if e.caught else ""
-    text = f"✗ {e.type}{at}{caught}: {error_message(places.report)}".rstrip(": ")
-    return terminal.wrap(text, "", 3, "red")
+    text = f"✗ {e.type}{at}{', caught by your code' if e.caught else ''}: {error_message(places.report)}"
+    return terminal.wrap(text.rstrip(": "), "", 3, "red")
 
 
 def note_lines(report: Report, terminal: Terminal, most: int, longest: int = 3) -> list[str]:

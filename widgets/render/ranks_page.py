@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
-from dynascope.compiler.ranks import SOFT_KINDS, Difference, RanksReport
+from dynascope.compiler.ranks import Difference, RanksReport
 from dynascope.compiler.report import encodable, plural
 from dynascope.compiler.report.comparison import MIME
 from dynascope.widgets.features import ranks as words
@@ -38,15 +38,11 @@ def to_mimebundle(report: RanksReport) -> dict[str, Any]:
 
 def outline(report: RanksReport) -> dict[str, Any]:
     """The number of ranks, groups and differences, and the breaks in which ranks differ, in the form of `report.outline`."""
-    hard = _hard(report)
+    hard = words.hard(report)
     counts = {"ranks": len(report.ranks), "groups": len(report.groups), "differences": len(hard)}
     breaks = [{"type": d.reason, "line": d.line, "outcome": d.kind} for d in hard if d.kind == "break"]
     torch = str(report.versions.get("torch") or "").partition("+")[0]
     return {"summary": counts, "breaks": breaks, **({"torch": torch} if torch else {})}
-
-
-def _hard(report: RanksReport) -> list[Difference]:
-    return [d for d in report.differences if d.kind not in SOFT_KINDS]
 
 
 def views(report: RanksReport) -> list[ViewModel | None]:
@@ -68,7 +64,7 @@ def body(report: RanksReport, static: bool = False) -> str:
 def _body(report: RanksReport, static: bool) -> str:
     alike = ("good", "alike") if report.alike else ("bad", "not alike")
     badge = f'<span class="dyn-rk-badge dyn-rk-{alike[0]}">{alike[1]}</span>' if len(report.ranks) > 1 else ""
-    hard, most, headline = _hard(report), 12 if static else MOST_DIFFERENCES, words.headline(report)
+    hard, most, headline = words.hard(report), 12 if static else MOST_DIFFERENCES, words.headline(report)
     notes = [*words.remarks(report, MOST_DIFFERENCES), *report.notes]
     if len(report.groups) > MOST_GROUPS:
         notes.append(f"of {len(report.groups)} groups, the first {MOST_GROUPS} can be compared")
@@ -119,16 +115,14 @@ def _title(numbers: Sequence[int]) -> str:
 def _choice(report: RanksReport) -> str:
     """The choice of two groups, with room for their views side by side."""
     groups = report.groups[:MOST_GROUPS]
-    if not groups:
-        return ""
-    names = []
-    for group in groups:
+    options = ""
+    for number, group in enumerate(groups):
         counts = words.counts(group.report) if group.report else "its report could not be read"
-        names.append(_text(f"{_title(group.ranks)} ({len(group.ranks)}): {counts}", 200))
-    options = "".join(f"<option value={number}>{name}</option>" for number, name in enumerate(names))
+        options += f"<option value={number}>{_text(f'{_title(group.ranks)} ({len(group.ranks)}): {counts}', 200)}</option>"
     beside = f"<label>beside <select><option value=-1>nothing</option>{options}</select></label>" if len(groups) > 1 else ""
     bar = f'<div class="dyn-rk-bar"><label>Report of <select>{options}</select></label>{beside}</div>'
-    return f'<section aria-label="reports of groups">{bar}<div class="dyn-rk-pair"><div></div><div></div></div></section>'
+    pair = f'{bar}<div class="dyn-rk-pair"><div></div><div></div></div>'
+    return f'<section aria-label="reports of groups">{pair}</section>' if groups else ""
 
 
 def _ranks(report: RanksReport) -> str:
