@@ -95,15 +95,14 @@ def _most_expensive(time: CompileTime, places: Places) -> list[PhaseRow]:
 
 def repeat_words(block: RepeatedBlock, places: Places) -> str:
     """What repeats, how often, and how to compile it only once."""
-    graphs = [places.graphs[g][0] for g in block.graphs if g in places.graphs]
+    graphs = [str(places.graphs[g][0]) for g in block.graphs if g in places.graphs]
     about = f"{block.modules[0]} … {block.modules[-1]}" if block.modules else ", ".join(block.functions[:3])
-    where = f" ({about})" if about else ""
+    what = plural(block.ops, "operation") + (f" ({about})" if about else "")
     if len(graphs) > 1:
-        listed = ", ".join(map(str, graphs[:8])) + (", …" if len(graphs) > 8 else "")
-        return f"Graphs {listed} are equal: {plural(block.ops, 'operation')}{where} compiled {block.count} times."
-    number = graphs[0] if graphs else "?"
+        listed = ", ".join(graphs[:8] + ["…"] * (len(graphs) > 8))
+        return f"Graphs {listed} are equal: {what} compiled {block.count} times."
     return (
-        f"The same block of {plural(block.ops, 'operation')}{where} was compiled {block.count} times in graph {number}: "
+        f"The same block of {what} was compiled {block.count} times in graph {graphs[0] if graphs else '?'}: "
         f"{100 * block.share:.0f}% of the graph. As a region (torch.compiler.nested_compile_region), it would be compiled "
         "once; what that would save is unknown."
     )

@@ -30,20 +30,15 @@ PLACED, FUNCTIONS = 4, 5
 _SETTINGS = {
     "capture_scalar_outputs": "a tensor's value is read in Python (`.item()`, `int()`, `tolist()`)",
     "capture_dynamic_output_shape_ops": "a result's shape depends on data (`nonzero`, `where`, `nms`)",
-    "trace_autograd_ops": "`backward()` in the compiled code",
-    "allow_rnn": "an RNN, GRU or LSTM",
-}
+    "trace_autograd_ops": "`backward()` in the compiled code", "allow_rnn": "an RNN, GRU or LSTM",
+}  # fmt: skip
 #: torch's type of a break -> what happens, and what to do
 _TYPES = {
-    "Data-dependent branching": (
-        "an `if` or `while` depends on a tensor's value",
-        "use `torch.where` or `torch.cond`, or move the check out of the compiled code",
-    ),
-    "Attempted to call function marked as skipped": (
-        "a call into code that Dynamo does not trace",
-        "move the call out of the compiled code, or wrap it with `torch.library.custom_op`",
-    ),
-}
+    "Data-dependent branching": ("an `if` or `while` depends on a tensor's value",
+        "use `torch.where` or `torch.cond`, or move the check out of the compiled code"),
+    "Attempted to call function marked as skipped": ("a call into code that Dynamo does not trace",
+        "move the call out of the compiled code, or wrap it with `torch.library.custom_op`"),
+}  # fmt: skip
 #: the kind of a guard that failed -> what changed, and what to do
 _GUARDS = {
     "size": ("another size", "where sizes vary between calls, try `dynamic=True` or `mark_dynamic`"),
@@ -54,11 +49,9 @@ _GUARDS = {
     "type": ("another type or module", "pass the same class in each call: each class gets a version of its own"),
     "global state": ("a global setting of torch changed", "keep grad mode, autocast and the like the same around calls"),
     "freed": ("a new object each time", "make it once, and use it in each call: each new object gets a version of its own"),
-    "range": (
-        "a size outside the range that was compiled for",
-        "mark the size with `torch._dynamo.mark_dynamic(x, dim, min=..., max=...)`",
-    ),
-}
+    "range": ("a size outside the range that was compiled for",
+        "mark the size with `torch._dynamo.mark_dynamic(x, dim, min=..., max=...)`"),
+}  # fmt: skip
 _SAME = "keep what the guard checks the same in each call"
 _TRACED_AGAIN = "tried: gone when the calls are repeated"
 _LIMIT = "Dynamo recompile limit exceeded"
@@ -245,12 +238,10 @@ class CauseWords:
 
     def eager(self) -> list[str]:
         """The functions that run eagerly because of this cause; for recompiles, those that were compiled too often."""
-        again, ids = {(f.file, f.name) for f in self.frames}, {b.id for b in self.breaks}
-        skipped = [f for f in self.report.frames if f.status == "skipped"]
-        if self.cause.kind == "recompile":
-            frames = [f for f in skipped if (f.reason or "").startswith(_LIMIT) and (f.file, f.name) in again]
-        else:
-            frames = [f for f in skipped if f.stopped_by in ids]
+        again, ids, is_again = {(f.file, f.name) for f in self.frames}, self.cause.breaks, self.cause.kind == "recompile"
+        limited = [f for f in self.report.frames if f.status == "skipped" and (f.reason or "").startswith(_LIMIT)]
+        stopped = (f for f in self.report.frames if f.status == "skipped" and f.stopped_by in ids)
+        frames = [f for f in limited if (f.file, f.name) in again] if is_again else stopped
         return list(dict.fromkeys(self.places.name(f).removeprefix("resume in ") for f in frames))
 
 

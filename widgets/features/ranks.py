@@ -59,7 +59,11 @@ def headline(report: RanksReport) -> str:
         (group,) = report.groups
         same = total if len(report.ranks) == 1 else f"{total} alike{' so far' if unwell else ''}"
         said = same if len(group.ranks) == len(report.ranks) else f"{total}: only {ranks_name(group.ranks)} recorded anything"
-        said += f": {_counts(report, group.report)}" if group.report is not None else ""
+        if group.report is not None:
+            times = [r.compile_seconds for r in report.ranks if r.group is not None]
+            low, high, again = seconds(min(times)), seconds(max(times)), group.report.summary.recompiles
+            parts = [counts(group.report), *([plural(again, "recompile")] if again else [])]
+            said += ": " + " · ".join([*parts, f"compiled in {low}" if low == high else f"compiled in {low} to {high}"])
     return "; ".join([said, *unwell])
 
 
@@ -67,13 +71,6 @@ def _named_or_counted(numbers: Sequence[int]) -> str:
     """Numbers as ranges, `0-510, 512-1023`; if that is long, how many numbers there are."""
     names = ranges(numbers)
     return names if len(names) <= 40 else str(len(numbers))
-
-
-def _counts(report: RanksReport, own: Report) -> str:
-    times = [r.compile_seconds for r in report.ranks if r.group is not None]
-    low, high = seconds(min(times)), seconds(max(times))
-    again = [plural(own.summary.recompiles, "recompile")] if own.summary.recompiles else []
-    return " · ".join([counts(own), *again, f"compiled in {low}" if low == high else f"compiled in {low} to {high}"])
 
 
 def counts(report: Report) -> str:
@@ -210,9 +207,9 @@ def rank_line(rank: Rank) -> str:
 
 def where(rank: Rank) -> str:
     """Where a rank was when it last wrote its file: `last seen in train at train.py:40, there for 12 s`."""
-    last = rank.at[-1]
+    last, stayed = rank.at[-1], rank.at_seconds or 0
     source = f" `{last.source}`" if last.source else ""
-    still = f", there for {seconds(rank.at_seconds)}" if rank.at_seconds and rank.at_seconds >= 1 else ""
+    still = f", there for {seconds(stayed)}" if stayed >= 1 else ""
     return f"last seen in {last.function} at {label(last.file, last.cell)}:{last.line}{source}{still}"
 
 
@@ -232,11 +229,9 @@ def slow_lines(report: RanksReport, most: int) -> list[str]:
 
 def not_alike(report: RanksReport) -> str:
     """Why the ranks are not alike: the headline, the first three differences, and up to three ranks that did not finish."""
-    lines = [headline(report)]
-    for difference in report.differences[:3]:
-        lines += [difference_title(report, difference), *difference_details(report, difference)]
-    lines += [rank_failure(rank) for rank in report.ranks if rank.status != "finished"][:3]
-    return "\n    ".join(lines)
+    told = [line for d in report.differences[:3] for line in (difference_title(report, d), *difference_details(report, d))]
+    unwell = [rank_failure(rank) for rank in report.ranks if rank.status != "finished"]
+    return "\n    ".join([headline(report), *told, *unwell[:3]])
 
 
 def to_text(report: RanksReport, colour: bool = False, width: int | None = None) -> str:

@@ -58,6 +58,8 @@ _GUARDS: dict[FailedGuardKind, str] = {
     "minimum": "{source} was at least {before} when it was compiled, and {then} now",
     "none": "{source} was None when it was compiled, and is not now",
     "new attribute": "{source} had no attribute {now} of its own when it was compiled, and has one now",
+    "requires_grad": "{source} required {gradient} gradient before, and {does} now",
+    "global state": "a global setting of torch changed{state}",
     "none found": "no reason found: all guards held when Dynamo looked for it (as when threads compile at the same time)",
     "freed": "{source} was another object, now gone, when it was compiled: each new object gets a version of its own",
     "expression": "this no longer held: {text}",
@@ -93,12 +95,7 @@ class RecompileRow(TypedDict):
 
 def guard_words(guard: FailedGuard) -> str:
     """Why compiled code could not be used again, in words for readers who do not know guards."""
-    if guard.kind == "requires_grad":
-        wanted = "required a gradient" if guard.before == "True" else "required no gradient"
-        return f"{guard.source} {wanted} before, and does{' not' if guard.before == 'True' else ''} now"
-    if guard.kind == "global state":
-        return "a global setting of torch changed" + (f": {guard.source}" if guard.source else " (grad mode, autocast, ...)")
-    words = _GUARDS[guard.kind]
+    words, required = _GUARDS[guard.kind], guard.before == "True"
     if guard.kind == "type" and len({guard.before, guard.now, None}) == 3:  # two classes can have one name
         words = "{source} was {before} when it was compiled, and is {now} now"
     if guard.kind == "object" and guard.before:
@@ -107,8 +104,14 @@ def guard_words(guard: FailedGuard) -> str:
         words += " ({actual})"
     if guard.kind == "value" and (guard.source or "").endswith("['lr']"):
         words += "; a learning rate that is a tensor, lr=torch.tensor({before}), may change without a recompile"
-    then, length = f"is {guard.actual}" if guard.actual else "is not", guard.actual or "another length"
-    return words.format(**asdict(guard), then=then, length=length)
+    return words.format(
+        **asdict(guard),
+        then=f"is {guard.actual}" if guard.actual else "is not",
+        length=guard.actual or "another length",
+        gradient="a" if required else "no",
+        does="does not" if required else "does",
+        state=f": {guard.source}" if guard.source else " (grad mode, autocast, ...)",
+    )
 
 
 def recompile_words(recompile: Recompile) -> list[str]:
@@ -132,7 +135,7 @@ def failures(recompile: Recompile, places: Places) -> list[str]:
     words: dict[str, None] = {}
     for guard, reason in zip(recompile.failed_guards, chain(recompile.reasons, repeat("")), strict=False):
         because = line_words(guard.at, places)
-        words[f"{guard_words(guard)} \N{RIGHTWARDS ARROW} {because}" if because else guard_words(guard)] = None
+        words[guard_words(guard) + (f" \N{RIGHTWARDS ARROW} {because}" if because else "")] = None
         if "allow_unspec_int_on_nn_module" in reason:
             words.setdefault(_INTEGER_HINT)
     return list(words) or recompile.reasons or ["a guard failed"]
@@ -230,12 +233,10 @@ def _symbol(symbol: Symbol, places: Places) -> Iterator[list[str]]:
     """What a symbol stands for, its range, why it is dynamic; then each condition, and the line that needed it."""
     low, high = ("" if bound is None or "oo" in bound else bound for bound in (symbol.low, symbol.high))
     ends = f"{low} to {high}" if low and high else f"{low} or more" if low else f"{high} or less" if high else "any"
-    first = line_words(symbol.at, places)
+    first, of = line_words(symbol.at, places), "" if symbol.dimension is None else f", dimension {symbol.dimension}"
     why = _DYNAMIC[symbol.dynamic] + (f"; first used at {first}" if first else "")
     range_ = ends if symbol.value is None else f"only {symbol.value}"
-    about = symbol.source or "data"
-    what = about if symbol.dimension is None else f"{about}, dimension {symbol.dimension}"
-    title = f"{symbol.name} = {what}, {symbol.hint or 'unknown'} in this call"
+    title = f"{symbol.name} = {symbol.source or 'data'}{of}, {symbol.hint or 'unknown'} in this call"
     yield [printable(title, 200), printable(range_, 200), printable(why, 500), ""]
     for c in symbol.constraints[:50]:
         words = f"{c.text} ({c.expression})" if c.text != c.expression else c.text
@@ -267,9 +268,7 @@ def recompile_lines(rows: list[RecompileRow], terminal: Terminal, most: int, *, 
         out += terminal.wrap(f"{'✗' if refused else '↻'} {row['title']}", "", 3, "red" if refused else "cyan")
         out += [line for reason in reasons[:3] if causes for line in terminal.wrap(reason, "    ")]
         out += [f"    … and {len(reasons) - 3} more"] if len(reasons) > 3 and not refused else []
-    if len(rows) > most:
-        at_limit = rows[0]["refused"]
-        out.append(
-            f"… and {plural(len(rows) - most, 'more function' if at_limit else 'more recompile')}{' at the limit' * at_limit}"
-        )
+    for row in rows[most : most + 1]:
+        what, at = ("more function", " at the limit") if row["refused"] else ("more recompile", "")
+        out.append(f"… and {plural(len(rows) - most, what)}{at}")
     return ["", *out] if out else []

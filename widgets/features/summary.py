@@ -86,12 +86,11 @@ def name(report: Report) -> str:
 
 def first_id(report: Report) -> str:
     """The id of what the user should look at first; empty if there is nothing."""
-    if report.error is not None and (report.error.break_ or report.error.frame):
-        return report.error.break_ or report.error.frame or ""
+    failed = [report.error.break_, report.error.frame] if report.error is not None else []
     stopped = [f.id for f in report.frames if f.status in ("skipped", "failed", "unfinished") or f.recompile_of]
     known = [g.id for g in report.graphs if g.ops is not None]
     shown = [f.id for f in report.frames if f.status != "ignored"]
-    return next(iter([*(b.id for b in sorted_breaks(report)), *stopped, *known, *shown]), "")
+    return next(filter(None, [*failed, *(b.id for b in sorted_breaks(report)), *stopped, *known, *shown]), "")
 
 
 def error_message(report: Report) -> str:
@@ -292,8 +291,7 @@ def _first_words(words: CauseWords, report: Report) -> str:
 def _nothing(report: Report) -> str:
     """What to do first in a program without a known cause of breaks or recompiles."""
     s = report.summary
-    is_known = not (s.cached or s.unknown_breaks)
-    refused = sum(r.refused_by is not None for r in report.recompiles)
+    is_known, refused = not (s.cached or s.unknown_breaks), sum(r.refused_by is not None for r in report.recompiles)
     counts = [(s.failed, "failed"), (s.skipped, "skipped"), (s.unfinished, "unfinished"), (s.cached, "cached")]
     facts = [f"{'no graph break' if is_known else breaks(s)}, no recompile"]
     facts += [f"{plural(n, 'frame')} {word}" for n, word in counts if n]
@@ -422,7 +420,6 @@ def note_lines(report: Report, terminal: Terminal, most: int, longest: int = 3) 
     """
     lost = [*record_notes(report), *(note for note in report.notes if note.startswith(CHECK))]
     own = [note for note in report.notes if note not in lost]
-    others = [*own[:8], *splits(report), *own[8:]]
-    shown = capped(["note: " + note for note in [*lost, *others]], max(most, len(lost)), "note")
-    lines = [line for note in shown for line in terminal.wrap(note, "", longest)]
+    told = [f"note: {note}" for note in (*lost, *own[:8], *splits(report), *own[8:])]
+    lines = [line for note in capped(told, max(most, len(lost)), "note") for line in terminal.wrap(note, "", longest)]
     return ["", *lines] if lines else []

@@ -70,23 +70,21 @@ def to_dot(report: Report) -> str:
 
 def to_graphviz(report: Report) -> Any:
     """The split graph as a `graphviz.Digraph` (to be rendered by Graphviz, with its own layout)."""
-    import graphviz
+    from graphviz import Digraph
 
     def sentence(why: str) -> Any:
-        graph = graphviz.Digraph("split")
+        graph = Digraph("split")
         graph.node("n0", label=_plain(why), shape="plaintext")
         return graph
 
-    return guarded("The split graph", lambda: _digraph(split_picture(report, Places(report))), sentence)
+    return guarded("The split graph", lambda: _digraph(split_picture(report, Places(report)), Digraph), sentence)
 
 
-def _digraph(picture: Picture) -> Any:
-    import graphviz
-
+def _digraph(picture: Picture, make: Any) -> Any:
     names = {s.id: f"n{i}" for i, s in enumerate([*picture.groups, *picture.boxes])}
-    graph = graphviz.Digraph("split", graph_attr={"compound": "true", "fontname": "Helvetica"},
-                             node_attr={"fontname": "Helvetica", "fontsize": "11"},
-                             edge_attr={"fontname": "Helvetica", "fontsize": "10"})  # fmt: skip
+    graph = make("split", graph_attr={"compound": "true", "fontname": "Helvetica"},
+                 node_attr={"fontname": "Helvetica", "fontsize": "11"},
+                 edge_attr={"fontname": "Helvetica", "fontsize": "10"})  # fmt: skip
     for g in picture.groups:
         style = "dashed,rounded" if g.kind in ("skipped", "empty", "unfinished") else "rounded"
         with graph.subgraph(name=f"cluster_{names[g.id]}") as cluster:

@@ -16,7 +16,6 @@ from dynascope.widgets.drawing.split_svg import drawn
 from dynascope.widgets.features.graphs import graphs_alone
 from dynascope.widgets.features.overview import Overview
 from dynascope.widgets.features.places import Places
-from dynascope.widgets.features.summary import Recommendation
 from dynascope.widgets.model import ViewModel, view_model
 from dynascope.widgets.render.picture import svg
 from dynascope.widgets.render.text import to_text
@@ -58,12 +57,16 @@ def static_html(report: Report, model: ViewModel | None = None, fallback: str = 
 
 def static_body(report: Report, model: ViewModel) -> str:
     """The headline, the facts beside it, causes, breaks, picture and notes of a report and its model, without style rules."""
-    out = [f'<p style="margin:4px 0 8px"><strong>{escape(model["name"])}</strong>: {_counts(model)}</p>']
+    pairs = ((escape(number), escape(words)) for number, words in model["counts"])
+    counts = " · ".join(f"<strong>{number}</strong> {words}" if number else words for number, words in pairs)
+    out = [f'<p style="margin:4px 0 8px"><strong>{escape(model["name"])}</strong>: {counts}</p>']
     for chip in model["chips"]:
         # no color is readable on the white and on the dark grey of every theme
         weight = ";font-weight:600" if chip["kind"] == "error" else ""
         out.append(f'<p style="margin:2px 0{weight}">{escape(chip["text"])}</p>')
-    out += [_advice(model["advice"])] if model["advice"] is not None else []
+    if (advice := model["advice"]) is not None:
+        first = f"<strong>Do this first:</strong> {escape(advice['first'])}"
+        out += [f'<p style="margin:2px 0">{words}</p>' for words in (first, *map(escape, advice["more"]))]
     out += [_causes(model["overview"])] if model["overview"] is not None else []
     out += [guarded("The table of breaks", lambda: _table(model), _note)] if model["breaks"] else []
     out.append(guarded("The picture", lambda: _image(report, model), _note))
@@ -82,17 +85,6 @@ def _image(report: Report, model: ViewModel) -> str:
     data = base64.b64encode(svg(model["headline"], picture, titled=False).encode("utf-8", "replace")).decode("ascii")
     alt = escape("split graph: " + model["headline"], quote=True)
     return f'<p style="margin:8px 0"><img alt="{alt}" style="max-width:100%" src="data:image/svg+xml;base64,{data}"></p>'
-
-
-def _counts(model: ViewModel) -> str:
-    pairs = [(escape(number), escape(words)) for number, words in model["counts"]]
-    return " · ".join(f"<strong>{number}</strong> {words}" if number else words for number, words in pairs)
-
-
-def _advice(advice: Recommendation) -> str:
-    """What to do first, and what else is known."""
-    first = f"<strong>Do this first:</strong> {escape(advice['first'])}"
-    return "".join(f'<p style="margin:2px 0">{words}</p>' for words in [first, *map(escape, advice["more"])])
 
 
 def _causes(overview: Overview) -> str:
