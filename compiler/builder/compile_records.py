@@ -329,18 +329,6 @@ def error_of(record: CompileRecord) -> Error:
     return Error(str(record.metrics.get("fail_type") or ""), message)
 
 
-def error_message(record: CompileRecord) -> str:
-    """The compiler's message about the failure, without stacks and advice on logs."""
-    message = error_of(record).message
-    return message.split("\n\nfrom user code:", 1)[0].split("\nSet TORCHDYNAMO_VERBOSE", 1)[0].strip()
-
-
-def was_raised(record: CompileRecord) -> bool:
-    """Whether the exception that ended a compile is known, and of a type that Dynamo does not swallow."""
-    kind = error_of(record).type
-    return kind != "" and not kind.startswith(_SWALLOWED)
-
-
 def interrupted(record: CompileRecord) -> bool:
     """Whether an interrupt ended the compile."""
     kind, metrics = error_of(record).type, record.metrics
@@ -422,12 +410,12 @@ def outcome(record: CompileRecord) -> str:
         return "unfinished"
     if record.frame_end is not None:
         return record.frame_end.outcome
-    metrics = record.metrics
+    kind, metrics = error_of(record).type, record.metrics
     if metrics.get("guard_count") is not None or record.guard_text is not None:
         return "compiled"
     if record.error_text is not None and not record.break_texts:
         return "raised"  # a break that fullgraph or error_on_graph_break refuses is recorded as an error, not as a break
-    if metrics and was_raised(record):
+    if metrics and kind and not kind.startswith(_SWALLOWED):
         return "raised"
     if record.break_texts or metrics:
         return "skipped"
@@ -444,8 +432,3 @@ def skipped(record: CompileRecord) -> tuple[FrameStatus, str | None]:
     if record.compile_id is None:
         return "ignored", reason
     return "empty", reason or "nothing to compile in it"
-
-
-def end_word(record: CompileRecord) -> str | None:
-    reason = record.graph_end.reason if record.graph_end else None
-    return None if reason is None else "return" if reason == "return_value" else reason.splitlines()[0]

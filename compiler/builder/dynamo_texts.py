@@ -281,20 +281,25 @@ _FAILED: list[tuple[re.Pattern[str], FailedGuardKind]] = [
 ]  # fmt: skip
 
 
+def condition_of(reason: str) -> str:
+    """The condition that failed, in a reason of a recompile."""
+    return split_comment(COMPILE.sub("", without_stack(reason)))[0]
+
+
 def failed_guard(reason: str) -> FailedGuard:
     """One reason of a recompile as facts; only its expression, as the user writes it, if no pattern matches."""
-    text = split_comment(COMPILE.sub("", reason))[0]
+    text, of = condition_of(reason), COMPILE.match(reason)
+    compile_id = of["id"] if of is not None else None
     for pattern, kind in _FAILED:
-        match = pattern.search(text)
-        if match:
+        if (match := pattern.search(text)) is not None:
             facts = {k: user_expression(v) for k, v in match.groupdict().items() if v is not None}
             if kind == "requires_grad":  # `a` is captured only if torch expected False
                 facts["a"], facts["b"] = ("False", "True") if "a" in facts else ("True", "False")
             return FailedGuard(
                 kind=kind, source=facts.get("n"), dimension=int(facts["i"]) if "i" in facts else None,
-                before=facts.get("a"), now=facts.get("b"),
+                before=facts.get("a"), now=facts.get("b"), compile_id=compile_id,
             )  # fmt: skip
-    return FailedGuard(kind="expression", text=user_expression(text))
+    return FailedGuard(kind="expression", text=user_expression(text), compile_id=compile_id)
 
 
 def in_python(expression: str) -> str:

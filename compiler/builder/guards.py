@@ -18,19 +18,9 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from dynascope.compiler.builder import dynamo_texts
 from dynascope.compiler.builder.compile_records import CompileRecord, outcome
-from dynascope.compiler.builder.dynamo_texts import (
-    COMPILE,
-    LIMIT,
-    REFUSED,
-    entries,
-    failed_guard,
-    in_python,
-    recompile_texts,
-    split_comment,
-    user_expression,
-    without_stack,
-)
+from dynascope.compiler.builder.dynamo_texts import split_comment, user_expression
 from dynascope.compiler.builder.events import Location
 from dynascope.compiler.report import (
     Constraint,
@@ -282,7 +272,7 @@ class Version:
     def _constrain(self, expression: str, place: Place, value: str | None = None) -> None:
         known = {name: self._symbols[name] for name in _SYMBOL.findall(expression) if name in self._symbols}
         as_user = {name: _written(symbol.source or name, symbol.dimension) for name, symbol in known.items()}
-        text = _SYMBOL.sub(lambda m: as_user.get(m[0], m[0]), in_python(expression))
+        text = _SYMBOL.sub(lambda m: as_user.get(m[0], m[0]), dynamo_texts.in_python(expression))
         made = Constraint(expression=expression, text=text, value=value, **place.fields)
         for symbol in known.values():
             symbol.constraints.append(made)
@@ -437,10 +427,10 @@ class Recompiles:
         """The recompile that led to a frame; if the compiler refused it, the frame runs eagerly."""
         metrics = record.metrics
         began = record.started or record.unfinished
-        refusal = None if began else REFUSED.search(str(metrics.get("fail_reason")))
+        refusal = None if began else dynamo_texts.REFUSED.search(str(metrics.get("fail_reason")))
         refused_by = None if began else refusal["name"] or refusal["old"] if refusal else "recompile_limit"
-        limits = {m["name"]: int(m["value"]) for m in LIMIT.finditer(str(metrics.get("dynamo_config")))}
-        texts = recompile_texts(record.recompile_text or "")
+        limits = {m["name"]: int(m["value"]) for m in dynamo_texts.LIMIT.finditer(str(metrics.get("dynamo_config")))}
+        texts = dynamo_texts.recompile_texts(record.recompile_text or "")
         guards = self.failed(record, texts, self.version(record))
         if in_torch(frame.file):  # a wrapper around the user's module `fn`, or a function, with names of its own
             for guard in guards:
@@ -450,7 +440,7 @@ class Recompiles:
         entries_before = metrics.get("cache_size") if refused_by is None else len(texts)
         is_added = outcome(record) == "compiled"  # a version may have no graph, or be of a wrapper of torch's
         return Recompile(
-            frame=frame.id, of=before.id if before else None, reasons=[without_stack(t) for t in texts],
+            frame=frame.id, of=before.id if before else None, reasons=[dynamo_texts.without_stack(t) for t in texts],
             failed_guards=guards,
             stack=callers(record.callers, self.cell_of), call=record.call,
             entries=None if entries_before is None else entries_before + is_added,
@@ -460,15 +450,13 @@ class Recompiles:
 
     def failed(self, record: CompileRecord, texts: list[str], new: Version) -> list[FailedGuard]:
         """The failed guards, with values and source lines from the versions that they belong to and from the new one."""
-        guards = [failed_guard(without_stack(text)) for text in texts]
+        guards = [dynamo_texts.failed_guard(text) for text in texts]
         #: sizes in the failing call, as the failed tensor checks print them
         sizes = {_written(g.source, g.dimension): g.now for g in guards if g.kind == "size"}
         for guard, text in zip(guards, texts, strict=True):
-            compiled = COMPILE.match(text)
-            guard.compile_id = compiled["id"] if compiled else None
             of = self._records.get((record.reset_period, guard.compile_id))
             old = self.version(of) if of is not None else Version(CompileRecord(None), self.cell_of)
-            condition, about = user_expression(split_comment(COMPILE.sub("", without_stack(text)))[0]), str(guard.source)
+            condition, about = user_expression(dynamo_texts.condition_of(text)), str(guard.source)
             if guard.kind == "type":
                 guard.before, guard.now = old.types.get(about), new.types.get(about)
             elif guard.kind == "length":
@@ -489,7 +477,7 @@ class Recompiles:
 
     def printed(self, text: str) -> Place:
         """The place that torch prints with a reason: the whole stack after it, or the innermost line beside it."""
-        if stack := entries(text):
+        if stack := dynamo_texts.entries(text):
             return Place(tuple(at.entry(self.cell_of) for at in stack), "code")
         beside = Places(self.cell_of).printed(split_comment(text)[1])
         return beside[0] if len(beside) == 1 else Place()

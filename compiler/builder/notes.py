@@ -13,14 +13,9 @@ from dynascope.compiler.builder import dynamo_texts
 from dynascope.compiler.builder.events import Location, RecordingFacts
 from dynascope.compiler.report import Failure, FlagOrigin, Report, StackEntry, label, message_of
 from dynascope.compiler.settings import Settings
+from dynascope.compiler.source import lines
 from dynascope.compiler.source.code import user_name
-from dynascope.compiler.source.lines import (
-    CellResolver,
-    OldFunction,
-    file_lines,
-    function_at,
-    try_around,
-)
+from dynascope.compiler.source.lines import CellResolver, OldFunction
 from dynascope.compiler.source.origin import in_torch, is_plumbing, is_users
 
 #: matches the line of Inductor's code that names the nodes of the graph that the next lines compute
@@ -161,12 +156,12 @@ def _stack(error: BaseException) -> list[Location]:
 
 def _is_generated(file: str) -> bool:
     """Whether torch wrote this code for a graph: FX, or Inductor, which names the operations."""
-    return file.startswith("<eval_with_key>") or any(map(_SOURCE_NODES.search, file_lines(file)))
+    return file.startswith("<eval_with_key>") or any(map(_SOURCE_NODES.search, lines.file_lines(file)))
 
 
 def _of_inductor(report: Report, at: Location, within: Location) -> list[Location]:
     """The place of the operation that Inductor names above a line of its code; [] if there is none, or several places."""
-    above = reversed(file_lines(at.file)[: at.line])
+    above = reversed(lines.file_lines(at.file)[: at.line])
     names = next((match[1].split(", ") for line in above if (match := _SOURCE_NODES.search(line))), [])
     graphs = {f.graph for f in report.frames if (f.file, user_name(f.code_name)) == (within.file, within.function)}
     nodes = (n for g in report.graphs if g.id in graphs for n in g.nodes if n.name in names)
@@ -174,14 +169,14 @@ def _of_inductor(report: Report, at: Location, within: Location) -> list[Locatio
     if len(places) != 1:
         return []
     [(file, line)] = places
-    name = (function_at(file, line) or ("", 0, 0))[0]
+    name = (lines.function_at(file, line) or ("", 0, 0))[0]
     return [Location(file, line, name.rpartition(".")[2])]
 
 
 def _try_of(calls: list[StackEntry]) -> str | None:
     """The place of the innermost `try` around these calls, of the user's, that may catch what a running graph raises."""
     for call in reversed(calls):
-        line = try_around(call.file, call.line) if is_users(call.file) else None
+        line = lines.try_around(call.file, call.line) if is_users(call.file) else None
         if line is not None:
             return f"{label(call.file, call.cell)}:{line}"
     return None

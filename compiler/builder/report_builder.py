@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import functools
 import linecache
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterable
@@ -35,19 +36,9 @@ from dynascope.compiler.report import (
     plural,
     seconds,
 )
+from dynascope.compiler.source import lines
 from dynascope.compiler.source.code import STATEMENTS, is_resume, user_name
-from dynascope.compiler.source.lines import (
-    CellResolver,
-    OldFunction,
-    as_it_is_now,
-    file_lines,
-    function_at,
-    is_changed,
-    known_lines,
-    merge,
-    old_function_at,
-    with_old,
-)
+from dynascope.compiler.source.lines import CellResolver, OldFunction
 from dynascope.compiler.source.origin import in_torch, is_plumbing, is_users, is_weakref_callback
 
 _CACHED = "compiled before this recording: whether and why it breaks is unknown"
@@ -59,7 +50,7 @@ def build_report(events: Iterable[Event], facts: RecordingFacts | None = None) -
     facts = facts or RecordingFacts()
     facts.cell_of = functools.cache(facts.cell_of)  # a cell that runs again has another number
     records = CompileRecords(events, facts.strings)
-    with with_old(facts.old_functions):
+    with lines.with_old(facts.old_functions):
         report = _ReportBuilder(records, facts).report()
         annotate(report, facts)
     return report
@@ -114,10 +105,10 @@ class _ReportBuilder:
         result.summary = summary(result)
         self.late(late)
         for file in {f for record, _ in self.made for f in record.files | record.guarded_files}:
-            file_lines(file)  # read now, so that it does not matter when somebody looks
+            lines.file_lines(file)  # read now, so that it does not matter when somebody looks
             self.cell_of(file)
         result.unread = dict(self.records.unread)
-        now = as_it_is_now()
+        now = lines.as_it_is_now()
         make = Later(functools.partial(now.run, self.details))
         result.leave(make, "sources")
         result.brief_sources = functools.partial(now.run, _sources, self.extents, self.cell_of)
@@ -228,7 +219,7 @@ class _ReportBuilder:
 
     def new_frame(self, code: Code, compile_id: str | None) -> Frame:
         is_autograd = compile_id is not None and compile_id.startswith("!")
-        function = function_at(code.file, code.line)
+        function = lines.function_at(code.file, code.line)
         name = user_name(code.name)
         known = function is not None and function[0].rpartition(".")[2] == name
         return Frame(
@@ -246,11 +237,11 @@ class _ReportBuilder:
         code = record.code or Code("?" if record.started else "exported program", "?", 0)
         end, metrics = record.frame_end, record.metrics
         self.check(code.file)
-        is_known = is_resume(code.name) or old_function_at(code.file, code.line) is not None
-        if not is_known and is_users(code.file) and is_changed(code.file, code.name, code.line):
+        is_known = is_resume(code.name) or lines.old_function_at(code.file, code.line) is not None
+        if not is_known and is_users(code.file) and lines.is_changed(code.file, code.name, code.line):
             self.old_functions.append(OldFunction(code.name, code.file, code.line, code.end_line or sys.maxsize))
         frame = self.new_frame(code, record.compile_id)
-        if frame.end_line is None and (function := function_at(code.file, code.line)) is not None:
+        if frame.end_line is None and (function := lines.function_at(code.file, code.line)) is not None:
             frame.end_line = function[2]
         frame.thread = record.thread
         frame.foreign = self.owner is not None and record.thread is not None and record.thread != self.owner
@@ -305,7 +296,7 @@ class _ReportBuilder:
             if file is None or line is None or (file == frame.file and frame.line <= line <= (frame.end_line or frame.line)):
                 continue
             self.check(file)
-            if (function := function_at(file, line)) is not None:
+            if (function := lines.function_at(file, line)) is not None:
                 name, first, last = function
                 functions[file, first] = InlinedFunction(
                     name=name, file=file, line=first, end_line=last, cell=self.cell_of(file)
@@ -322,7 +313,8 @@ class _ReportBuilder:
             broken = self.breaks.ended(record, frame)
             if frame.graph:
                 graph = self.result.graphs[-1]
-                graph.end, graph.break_ = "break" if broken else compile_records.end_word(record), broken
+                end = record.graph_end.reason.splitlines()[0] if record.graph_end and record.graph_end.reason else None
+                graph.end, graph.break_ = "break" if broken else "return" if end == "return_value" else end, broken
         elif outcome == "raised":
             frame.stopped_by = self.breaks.stopped(record, frame, "raised")
             frame.status, frame.reason = "failed", compile_records.reason_of(record)
@@ -351,14 +343,10 @@ class _ReportBuilder:
     def failure(self, record: CompileRecord, frame: Frame, cause: str | None) -> None:
         """Set the report's error to this frame's, in place of an earlier frame's (outer frames fail with the same error)."""
         at = self.breaks.get(cause) or frame
+        error = compile_records.error_of(record)
+        message = re.split("\n\nfrom user code:|\nSet TORCHDYNAMO_VERBOSE", error.message, maxsplit=1)[0].strip()
         self.result.error = Failure(
-            type=compile_records.error_of(record).type or "error",
-            message=compile_records.error_message(record),
-            break_=cause,
-            frame=frame.id,
-            file=at.file,
-            line=at.line,
-            cell=at.cell,
+            type=error.type or "error", message=message, break_=cause, frame=frame.id, file=at.file, line=at.line, cell=at.cell
         )
 
     def recompile(self, record: CompileRecord, frame: Frame) -> None:
@@ -382,7 +370,7 @@ class _ReportBuilder:
             return
         self.check(file)
         if end_line is None:
-            function = function_at(file, line)
+            function = lines.function_at(file, line)
             line, end_line = function[1:] if function else (line, line)
         self.extents.setdefault(file, set()).add((line, end_line))
 
@@ -402,16 +390,15 @@ def _sources(files: dict[str, set[tuple[int, int]]], cell_of: CellResolver) -> l
     """The sources of a report: cells and short files in full, of other files the given ranges of lines."""
     sources = []
     for file, extents in files.items():
-        lines = known_lines(file)
-        if not lines:
+        known = lines.known_lines(file)
+        if not known:
             continue
-        cell = cell_of(file)
-        whole = cell is not None or len(lines) <= 120
-        ranges = [(1, max(lines))] if whole else merge(extents, max(lines))
-        known = [n for first, last in ranges for n in range(first, last + 1) if n in lines]
+        cell, last = cell_of(file), max(known)
+        whole = cell is not None or len(known) <= 120
+        shown = [n for first, end in ([(1, last)] if whole else lines.merge(extents, last)) for n in range(first, end + 1)]
         excerpts = [
-            Excerpt(line=first, text="".join(lines[n] for n in range(first, last + 1)).rstrip("\n"))
-            for first, last in merge(((n, n) for n in known), max(lines), gap=1)
+            Excerpt(line=first, text="".join(known[n] for n in range(first, end + 1)).rstrip("\n"))
+            for first, end in lines.merge(((n, n) for n in shown if n in known), last, gap=1)
         ]
         sources.append(Source(file=file, label=label(file, cell), cell=cell, excerpts=excerpts))
     return sources

@@ -121,14 +121,13 @@ _HEADER_TYPES: dict[str, Any] = {
 }  # fmt: skip
 _IDS = ("frame_id", "frame_compile_id", "compiled_autograd_id")
 _METRICS: dict[str, Any] = {
-    "co_name": str, "co_filename": str, "co_firstlineno": _Int, "cudagraph_skip_reason": str,
-    "fail_type": str, "fail_reason": str, "fail_user_frame_filename": str, "fail_user_frame_lineno": _Int,
-    "guard_count": _Int, "is_forward": bool, "cache_size": _Int,
-    "dynamo_config": str, "entire_frame_compile_time_s": _Float,
-    "inductor_compile_time_s": _Float,
+    "co_name": str | None, "co_filename": str | None, "co_firstlineno": _Int | None, "cudagraph_skip_reason": str | None,
+    "fail_type": str | None, "fail_reason": str | None, "fail_user_frame_filename": str | None,
+    "fail_user_frame_lineno": _Int | None, "guard_count": _Int | None, "is_forward": bool | None, "cache_size": _Int | None,
+    "dynamo_config": str | None, "entire_frame_compile_time_s": _Float | None, "inductor_compile_time_s": _Float | None,
 }  # fmt: skip
 _STACKS: dict[str, Any] = {"stack": _Stack, "user_stack": _Stack | None}
-#: fields of a record's own content; without the first one, the record says nothing, unless it has metrics, which may be null
+#: fields of a record's own content; without the first one, the record says nothing, unless it has metrics
 _FIELDS: dict[str, dict[str, Any]] = {
     "dynamo_start": {"stack": _Stack},
     "artifact": {"name": str},
@@ -156,12 +155,16 @@ class _PhaseEvent(msgspec.Struct):
     args: _PhaseArguments | None = None
 
 
-def _fits(value: Any, kind: Any) -> bool:
-    try:
-        msgspec.convert(value, kind)
-    except msgspec.ValidationError:
-        return False
-    return True
+def _remove(fields: dict[str, Any], types: dict[str, Any]) -> list[str]:
+    """Remove the fields that have other types than these; returns their names."""
+    wrong = []
+    for name in [name for name in types if name in fields]:
+        try:
+            msgspec.convert(fields[name], types[name])
+        except msgspec.ValidationError:
+            del fields[name]
+            wrong.append(name)
+    return wrong
 
 
 def remove_wrong_types(name: str, metadata: dict[str, Any]) -> Iterator[str]:
@@ -170,26 +173,20 @@ def remove_wrong_types(name: str, metadata: dict[str, Any]) -> Iterator[str]:
     The whole content is removed if it is not an object, if a required field is missing, or if the compile id is damaged.  The
     content of `str`, a list, is checked by the log reader.
     """
-    for field, kind in _HEADER_TYPES.items():
-        if field in metadata and not _fits(metadata[field], kind):
-            del metadata[field]
-            yield field
-            if field in _IDS:
-                metadata.pop(name, None)
+    yield from (wrong := _remove(metadata, _HEADER_TYPES))
+    if any(field in _IDS for field in wrong):
+        metadata.pop(name, None)
     if ("frame_id" in metadata) != ("frame_compile_id" in metadata) and metadata.pop(name, None) is not None:
         yield "compile id"
     if name not in metadata or name == "str":
         return
-    fields, tests = metadata[name], _FIELDS.get(name, {})
+    fields, types = metadata[name], _FIELDS.get(name, {})
     if not isinstance(fields, dict):
         del metadata[name]
         yield name
         return
-    for field, kind in tests.items():
-        if field in fields and not _fits(fields[field], kind) and not (fields[field] is None and tests is _METRICS):
-            del fields[field]
-            yield f"{name}.{field}"
-    needed = next(iter(tests), None) if tests is not _METRICS else None
+    yield from (f"{name}.{field}" for field in _remove(fields, types))
+    needed = next(iter(types), None) if types is not _METRICS else None
     if needed is not None and needed not in fields:
         del metadata[name]
         yield f"{name} without {needed}"

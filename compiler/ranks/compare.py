@@ -11,20 +11,7 @@ from typing import Any, TypeVar
 
 from dynascope.compiler.ranks import structure
 from dynascope.compiler.ranks.report import Difference, DifferenceKind
-from dynascope.compiler.ranks.structure import (
-    GroupNames,
-    Normal,
-    Step,
-    StepHash,
-    basename,
-    break_facts,
-    collective_facts,
-    function_facts,
-    op_facts,
-    recompile_facts,
-    steps_of,
-    without_integers,
-)
+from dynascope.compiler.ranks.structure import GroupNames, Normal, Step, StepHash
 from dynascope.compiler.report import Break, Frame, Node
 from dynascope.compiler.report.schema import ReportData
 
@@ -47,7 +34,7 @@ class Side:
 
     @cached_property
     def steps(self) -> list[Step]:
-        return steps_of(self.report, finished=self.finished)
+        return structure.steps_of(self.report, finished=self.finished)
 
     def same_constants(self, mine: list[int], reference: Side, theirs: list[int]) -> bool:
         """Whether the integers of each pair are equal, or each is the number of its rank."""
@@ -107,7 +94,7 @@ class _Steps:
         """The differences between the two steps, the one that explains most first."""
         mine, theirs = self.both
         names = _both(_name, mine, theirs)
-        recompiles = [recompile_facts(step.recompile) if step is not None else None for step in self.both]
+        recompiles = [structure.recompile_facts(step.recompile) if step is not None else None for step in self.both]
         if recompiles[0] != recompiles[1]:
             step, recompile = next((s, s.recompile) for s in self.both if s is not None and s.recompile is not None)
             guards = recompile.failed_guards
@@ -118,7 +105,7 @@ class _Steps:
             yield Difference(kind="ends", subject=names["value"] or names["reference"], **names)
             return
         a, b = mine.frame, theirs.frame
-        if function_facts(a) != function_facts(b):
+        if structure.function_facts(a) != structure.function_facts(b):
             yield Difference(kind="function", subject="function", **names)
         # a frame that failed, was skipped, or came from a cache in only one of the groups
         statuses: dict[str, Any] = {"value": a.status, "reference": b.status}
@@ -128,7 +115,7 @@ class _Steps:
             reason = (step.broken.type if step.broken is not None else None) or step.frame.reason
             yield self.at(Difference(kind=_OUTCOMES[status], reason=reason, **statuses), step, step.broken)
         broken = mine.broken or theirs.broken
-        if broken is not None and break_facts(mine.broken) != break_facts(theirs.broken):
+        if broken is not None and structure.break_facts(mine.broken) != structure.break_facts(theirs.broken):
             found = Difference(kind="break", reason=broken.type or broken.reason, **_both(_break, mine.broken, theirs.broken))
             yield self.at(found, mine if mine.broken else theirs, broken)
         yield from self._collectives()
@@ -143,7 +130,9 @@ class _Steps:
             for step, side in zip(self.both, self._sides, strict=True)
         )
         for number, (one, other) in enumerate(zip_longest(own, others)):
-            facts = [c and [*collective_facts(c, n), c.backward] for c, n in zip((one, other), self._normals, strict=True)]
+            facts = [
+                c and [*structure.collective_facts(c, n), c.backward] for c, n in zip((one, other), self._normals, strict=True)
+            ]
             if facts[0] != facts[1]:
                 before = self._sides[0].steps[: self._number]
                 position = number + sum(len(structure.collectives(s.graph)) for s in before if s.graph)
@@ -175,14 +164,14 @@ class _Steps:
         subject = _argument(a)
         if (a.op, a.target) != (b.op, b.target):
             return Difference(kind="graph", subject=subject, **_both(_node, a, b))
-        mine, theirs = (op_facts(node, normal) for node, normal in zip((a, b), self._normals, strict=True))
+        mine, theirs = (structure.op_facts(node, normal) for node, normal in zip((a, b), self._normals, strict=True))
         for fact, kind, words in _FACTS:
             if mine[fact] != theirs[fact]:
                 subject = f"stride of {subject}" if fact == "stride" else subject
                 return Difference(kind=kind, subject=subject, **_both(words, a, b))
         codes: tuple[str, str] = (mine["code"], theirs["code"])
         integers: tuple[list[int], list[int]] = ([], [])
-        alike = without_integers(codes[0], integers[0]) == without_integers(codes[1], integers[1])
+        alike = structure.without_integers(codes[0], integers[0]) == structure.without_integers(codes[1], integers[1])
         if codes[0] == codes[1] or (alike and self._sides[0].same_constants(integers[0], self._sides[1], integers[1])):
             return None
         same = _NUMBER.sub("#", codes[0]) == _NUMBER.sub("#", codes[1])
@@ -205,7 +194,7 @@ def _failed(step: Step) -> str | None:
 
 
 def _break(broken: Break) -> str:
-    return f"{basename(broken.file)}:{broken.line} {broken.source.strip()}"
+    return f"{structure.basename(broken.file)}:{broken.line} {broken.source.strip()}"
 
 
 def _argument(node: Node) -> str:
