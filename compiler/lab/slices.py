@@ -174,9 +174,12 @@ def _outermost(span: Event, matches: Callable[[Event], bool]) -> list[Event]:
     return [span] if matches(span) else [found for inner in span.inside for found in _outermost(inner, matches)]
 
 
-@dataclass
+@dataclass(unsafe_hash=True)
 class Slice(_Timed):
-    """A part of a call on the calling thread; times are the trace's, in nanoseconds."""
+    """A part of a call on the calling thread; times are the trace's, in nanoseconds.
+
+    Two are equal if the same code ran in them.
+    """
 
     kind: SegmentKind
     label: str
@@ -186,16 +189,12 @@ class Slice(_Timed):
     #: number of the entry into a region or a backward, from the start of the call; 0: outside.  Slices of different entries are
     #: never merged
     entry: int = 0
-    start: int = 0
-    end: int = 0
+    start: int = field(default=0, compare=False)
+    end: int = field(default=0, compare=False)
     #: operations in a gap or a graph, without kernels of the backend: name -> [nanoseconds, count]
-    ops: dict[str, list[int]] = field(default_factory=dict)
+    ops: dict[str, list[int]] = field(default_factory=dict, compare=False)
     #: number of starts and ends of events in the slice: recording each of them takes the profiler a moment
-    edges: int = 0
-
-    @property
-    def key(self) -> tuple[Any, ...]:
-        return (self.kind, self.frame, self.graph, self.break_, self.entry, self.label)
+    edges: int = field(default=0, compare=False)
 
     def add_op(self, name: str, spent: int, count: int) -> None:
         before = self.ops.get(name, [0, 0])
@@ -213,12 +212,12 @@ class Call(_Timed):
     device: list[tuple[Event, int | None]] = field(default_factory=list)
 
     @property
-    def path(self) -> tuple[Any, ...]:
-        """The keys of the slices other than waits: for equal ones, two calls ran the same code in the same order.
+    def path(self) -> tuple[Slice, ...]:
+        """The slices other than waits: for equal ones, two calls ran the same code in the same order.
 
         A wait inside a slice cuts it into two.
         """
-        return tuple(s.key for s in self.slices if s.kind != "wait")
+        return tuple(s for s in self.slices if s.kind != "wait")
 
 
 def read_calls(events: list[Event], report: Report, compiled_meanwhile: Collection[str] = ()) -> list[Call]:
@@ -299,10 +298,10 @@ class _Cutter:
             self.slices[bisect_right(inner_ends, span.end)].edges += 1
 
     def _add(self, start: int, end: int, like: Slice, op: str | None = None) -> None:
-        """Append a slice like this one, or extend the last one if it has the same key and ends at `start`."""
+        """Append a slice like this one, or extend the last one if it is equal and ends at `start`."""
         if end <= start:
             return
-        if self.slices and self.slices[-1].key == like.key and self.slices[-1].end == start:
+        if self.slices and self.slices[-1] == like and self.slices[-1].end == start:
             self.slices[-1].end = end
         else:
             self.slices.append(replace(like, start=start, end=end, ops={}))
