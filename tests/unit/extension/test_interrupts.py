@@ -85,17 +85,13 @@ def test_nested_runs_and_an_error_of_the_users() -> None:
     interruptible(lambda: None)
 
 
-def test_a_cell_that_is_interrupted_before_its_code_runs(shell: Any) -> None:
-    shell.ns["interrupt"] = interrupt
+def test_a_cell_that_is_interrupted_before_its_code_runs(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     shell("%config DynascopeMagics.view = 'none'")
-    from dynascope.runs import cell_run
+    from dynascope.runs.cell_run import CompiledCell
 
-    before = cell_run.CellRun._run
-    try:
-        cell_run.CellRun._run = lambda self, recording: (interrupt(), before(self, recording))[1]  # type: ignore[method-assign]
-        done = shell("%%compile", "began = True")
-    finally:
-        cell_run.CellRun._run = before  # type: ignore[method-assign]
+    before = CompiledCell.__call__
+    monkeypatch.setattr(CompiledCell, "__call__", lambda self: (interrupt(), before(self))[1])
+    done = shell("%%compile", "began = True")
     assert type(done.error) is KeyboardInterrupt
     assert "began" not in shell.ns
 
