@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from dynascope.compiler.report import Break, FixEdit
+from dynascope.compiler.report import Break, FixEdit, StackEntry
 from dynascope.compiler.source.origin import origin
 
 
@@ -62,70 +62,39 @@ TRIES = (ast.Try, *([ast.TryStar] if hasattr(ast, "TryStar") else []))
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
-@dataclass(frozen=True)
-class _Place:
-    """A place in a source file; columns are in characters, None where unknown."""
-
-    file: str
-    line: int
-    end_line: int
-    column: int | None
-    end_column: int | None
-    function: str
-
-
 def problems_of(b: Break, text: Callable[[str], str]) -> list[Problem]:
     """One problem for the place of a break, and one for each call that leads to it, innermost first.
 
     Places in torch, dynascope and Python's library, and places whose source is missing or cannot be parsed, are left out.
     `text` returns the text of a file.
     """
-    places = [_Place(b.file, b.line, b.end_line or b.line, b.column, b.end_column, b.function)]
-    for entry in reversed(b.stack):
-        if (entry.file, entry.line) != (b.file, b.line):
-            end = entry.end_line or entry.line
-            places.append(_Place(entry.file, entry.line, end, entry.column, entry.end_column, entry.function))
+    places: list[Break | StackEntry] = [
+        b,
+        *(entry for entry in reversed(b.stack) if (entry.file, entry.line) != (b.file, b.line)),
+    ]
     found = [_problem(b, place, text(place.file)) for place in places if origin(place.file) in ("user", "library")]
     return [problem for problem in found if problem is not None]
 
 
-def _problem(b: Break, place: _Place, source: str) -> Problem | None:
+def _problem(b: Break, place: Break | StackEntry, source: str) -> Problem | None:
     """The problem at one place; None if the source there is missing or cannot be parsed."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):
         return None
-    around = _around(tree, place.line, place.line if place.column is None else place.end_line)
+    end = place.end_line or place.line
+    last = place.line if place.column is None else end
+    # the statements around it, outermost first: where lines are equal, the order of `ast.walk` stays
+    around = [n for n in ast.walk(tree) if isinstance(n, ast.stmt) and n.lineno <= place.line and (n.end_lineno or 0) >= last]
+    around.sort(key=lambda node: (node.lineno, -(node.end_lineno or 0)))
     if not around:
         return None
     scopes = [node for node in around if isinstance(node, _SCOPES)]
-    name = ".".join(_qualified(scopes)) if scopes else place.function
+    parts = [scope.name if isinstance(scope, ast.ClassDef) else f"{scope.name}.<locals>" for scope in scopes]
     inner = around[around.index(scopes[-1]) + 1 :] if scopes else around
     return Problem(
-        file=place.file, source=source, line=place.line, end_line=place.end_line, column=place.column,
-        end_column=place.end_column, function=name, kind=b.type,
+        file=place.file, source=source, line=place.line, end_line=end, column=place.column, end_column=place.end_column,
+        function=".".join(parts).removesuffix(".<locals>") or place.function, kind=b.type,
         reason=" ".join(filter(None, [b.reason, b.explanation, *b.hints])),
         in_try=any(isinstance(node, TRIES) for node in inner),
     )  # fmt: skip
-
-
-def _around(tree: ast.AST, line: int, end_line: int) -> list[ast.stmt]:
-    """The statements that hold these lines, outermost first."""
-    found: list[ast.stmt] = []
-    body = [node for node in ast.walk(tree) if isinstance(node, ast.stmt)]
-    for node in body:
-        if node.lineno <= line and (node.end_lineno or node.lineno) >= end_line:
-            found.append(node)
-    # where lines are equal, the order of `ast.walk` stays: outer statements first
-    return sorted(found, key=lambda node: (node.lineno, -(node.end_lineno or node.lineno)))
-
-
-def _qualified(scopes: Sequence[ast.stmt]) -> list[str]:
-    """The parts of the qualified name of the innermost of these scopes."""
-    parts: list[str] = []
-    for number, scope in enumerate(scopes):
-        assert isinstance(scope, _SCOPES)
-        parts.append(scope.name)
-        if number < len(scopes) - 1 and not isinstance(scope, ast.ClassDef):
-            parts.append("<locals>")
-    return parts

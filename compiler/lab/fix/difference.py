@@ -211,11 +211,8 @@ def _same_lines(actual: list[str], expected: list[str], rounding: float) -> bool
 
 
 def _same_line(one: str, other: str, rounding: float = _PRINTED) -> bool:
-    if one == other:
-        return True
-    if _template(one) != _template(other):
-        return False
-    return all(map(partial(_same_number, rounding=rounding), _NUMBER.findall(one), _NUMBER.findall(other)))
+    numbers = map(partial(_same_number, rounding=rounding), _NUMBER.findall(one), _NUMBER.findall(other))
+    return one == other or (_template(one) == _template(other) and all(numbers))
 
 
 def _same_number(one: str, other: str, rounding: float) -> bool:

@@ -31,8 +31,8 @@ def break_key(b: Break, plan: Plan) -> Key:
     return _place(b.file, b.line, b.column, plan), b.type
 
 
-def _place(file: str, line: int, column: int | None, plan: Plan) -> Place:
-    origins = plan.origins(file)
+def _place(file: str, line: int, column: int | None, plan: Plan, earlier: Plan | None = None) -> Place:
+    origins = plan.origins(file, earlier)
     return file, line if origins is None else origins.get(line, -line), column
 
 
@@ -43,13 +43,13 @@ def why_no_better(after: Report, before: Report, plan: Plan, earlier: Plan, b: B
     """
     if failed := failure(after, before):
         return failed
-    places = {(other.file, _line_before(other, plan, earlier), other.column): other for other in after.breaks}
+    places = {_place(other.file, other.line, other.column, plan, earlier): other for other in after.breaks}
     known = {(other.file, other.line, other.column) for other in before.breaks}
     if (b.file, b.line, b.column) in places:
         other = places[b.file, b.line, b.column]
         return STAYS if other.type == b.type else f"another graph break at its place: {_words(other)}"
     new = [(place, other) for place, other in places.items() if place not in known]
-    changed = [other for (_, line, _), other in new if line is None]
+    changed = [other for (_, line, _), other in new if line < 0]
     if changed:
         return f"a new graph break in the changed lines: {_words(changed[0])}"
     calls = {(entry.file, entry.line) for entry in b.stack}
@@ -125,9 +125,10 @@ def appeared(after: Report, plan: Plan, before: Report, earlier: Plan) -> str:
     """The places of the graph breaks that are in `after` but not in `before`: `f.py:4 (if n == 0:)`; "" if there are none."""
     known = {break_key(b, earlier)[0] for b in before.breaks}
     new = [b for b in after.breaks if break_key(b, plan)[0] not in known]
-    lines = [(b, _place(b.file, b.line, None, plan)[1]) for b in new]
-    words = [(b, f"{label(b.file, b.cell)}:{line}" if line > 0 else "a changed line") for b, line in lines]
-    return " and ".join(dict.fromkeys(f"{at} ({b.source.strip()[:60]})" if b.source.strip() else at for b, at in words))
+    lines = [_place(b.file, b.line, None, plan)[1] for b in new]
+    places = [f"{label(b.file, b.cell)}:{line}" if line > 0 else "a changed line" for b, line in zip(new, lines, strict=True)]
+    sources = [b.source.strip()[:60] for b in new]
+    return " and ".join(dict.fromkeys(f"{at} ({text})" if text else at for at, text in zip(places, sources, strict=True)))
 
 
 def why_recompiles_stay(after: Report, before: Report) -> str | None:
@@ -162,11 +163,6 @@ def gain(after: Report, before: Report, stays: str) -> str:
     """What is better although the graph break or the recompiles stay, as a sentence."""
     ops = f"{operations(before)} → {operations(after)}"
     return f"{stays}; operations in graphs: {ops}, graphs: {before.summary.graphs} → {after.summary.graphs}"
-
-
-def _line_before(b: Break, plan: Plan, earlier: Plan) -> int | None:
-    origins = plan.origins(b.file, earlier)
-    return b.line if origins is None else origins.get(b.line)
 
 
 def caught_in_graph(report: Report, text: Callable[[str], str]) -> list[str]:

@@ -15,7 +15,8 @@ import ast
 import contextlib
 import linecache
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -45,82 +46,61 @@ def in_force(before: Mapping[str, str], after: Mapping[str, str], helpers: Mappi
 
     `helpers`: names that are added to the namespaces of the changed files.  Raises NotApplicable if an edit cannot be applied.
     """
-    changed = [_FileChange(file, before[file], after[file]) for file in after if after[file] != before[file]]
-    undo = _Undo()
+    undo = ExitStack()
+    changed = [_FileChange(file, before[file], after[file], undo) for file in after if after[file] != before[file]]
     try:
         for change in changed:
-            change.apply(undo, helpers or {})
+            change.apply(helpers or {})
         yield
     finally:
-        undo.run()
-
-
-class _Undo:
-    """Keeps what was replaced, latest last, and restores it."""
-
-    def __init__(self) -> None:
-        self.swaps = Swaps()
-        self.names: list[tuple[Any, str, Any]] = []
-        self.code: list[CodeType] = []
-        self.lines: list[tuple[str, Any]] = []
-        self.operators: list[Any] = []
-
-    def set_name(self, owner: Any, name: str, value: Any) -> None:
-        self.keep_name(owner, name)
-        put(owner, name, value)
-
-    def keep_name(self, owner: Any, name: str) -> None:
-        self.names.append((owner, name, own(owner, name)))
-
-    def run(self) -> None:
-        """Restore everything."""
         with interrupts_deferred():
-            self.swaps.undo()
-            for owner, name, value in reversed(self.names):
-                put(owner, name, value)
-            for file, entry in reversed(self.lines):
-                put(linecache.cache, file, entry)
-            for operator in self.operators:
-                tensors.unregister(operator)
-            caches.forget_resumes([inner for code in self.code for inner in nested_code(code)])
+            undo.close()
 
 
 class _FileChange:
     """The replacement of one file's text."""
 
-    def __init__(self, file: str, before: str, after: str) -> None:
-        self.file, self.after = file, after
+    def __init__(self, file: str, before: str, after: str, undo: ExitStack) -> None:
+        self.file, self.after, self.undo = file, after, undo
         self.functions = _live_functions(file)
         if not self.functions:
             raise NotApplicable("none of the file's functions exists any more")
         self.located = {id(function): edited.located(function.__code__) for function in self.functions}
-        flags = self.functions[0].__code__.co_flags & FUTURE_FLAGS
+        self.flags = self.functions[0].__code__.co_flags & FUTURE_FLAGS
         try:
             self.old_tree, self.new_tree = ast.parse(before, file), ast.parse(after, file)
-            self.old = recompiled(self.old_tree, file, flags)
-            self.new = recompiled(self.new_tree, file, flags)
+            self.old, self.new = (recompiled(tree, file, self.flags) for tree in (self.old_tree, self.new_tree))
         except (SyntaxError, ValueError) as error:
             raise NotApplicable(f"the edited text is not valid Python: {error}") from None
-        self.flags = flags
+        #: the code that the compiler has to forget
+        self.added = [self.new]
         #: whether the file's own statements are compiled, as a cell's can be; then only imports are run here
         self.is_compiled_itself = any(from_text(function) is not None for function in self.functions)
 
-    def apply(self, undo: _Undo, helpers: Mapping[str, Any]) -> None:
-        undo.code.append(self.new)
-        undo.lines.append((self.file, linecache.cache.get(self.file, ABSENT)))
+    def apply(self, helpers: Mapping[str, Any]) -> None:
+        self.undo.callback(self._forget)
+        self.undo.callback(put, linecache.cache, self.file, linecache.cache.get(self.file, ABSENT))
         # no modification time: linecache then does not compare the entry with the file
         linecache.cache[self.file] = (len(self.after), None, split_lines(self.after), self.file)
-        self._swap(undo)
+        self._swap()
         namespaces = {id(f.__globals__): f.__globals__ for f in self.functions}
         for namespace in namespaces.values():
             for name, value in helpers.items():
-                undo.set_name(namespace, name, value)
-            self._run_added(self.old_tree.body, self.new_tree.body, namespace, namespace, undo)
+                self.undo.callback(put, namespace, name, own(namespace, name))
+                put(namespace, name, value)
+            self._run_added(self.old_tree.body, self.new_tree.body, namespace, namespace)
 
-    def _swap(self, undo: _Undo) -> None:
+    def _forget(self) -> None:
+        caches.forget_resumes([inner for code in self.added for inner in nested_code(code)])
+
+    def _swap(self) -> None:
         """Give each existing function the code object of the same function in the new text."""
-        places, new = self._places()
-        is_found = False
+        places, both = _by_position(self.old), (self.old, self.new)
+        names = [Counter(name for (name, _), _ in _functions_in(module)) for module in both]
+        # without the functions with a name that does not occur equally often in both texts
+        new = {place: code for place, code in _functions_in(self.new) if names[0][place[0]] == names[1][place[0]]}
+        is_found, swaps = False, Swaps()
+        self.undo.callback(swaps.undo)
         for function in self.functions:
             old, at = function.__code__, self.located[id(function)]
             make, place = from_text(function), (at and places.get((at.co_name, at.co_firstlineno))) or ("", 0)
@@ -133,23 +113,14 @@ class _FileChange:
             if code.co_freevars != old.co_freevars:
                 raise NotApplicable(f"{place[0]} would need other variables of the functions around it")
             if make is not None:  # it is no part of `self.new`
-                undo.code.append(code)
-            undo.swaps.put(function, code)
+                self.added.append(code)
+            swaps.put(function, code)
         if not is_found:
             raise NotApplicable("the file has changed since it was loaded")
 
-    def _places(self) -> tuple[dict[tuple[str, int], Place | None], dict[Place, CodeType]]:
-        """The places of the functions in the old text, and the code at each place of the new text.
-
-        If a name does not occur equally often in both texts, the code of the functions with that name is left out.
-        """
-        names = [Counter(name for (name, _), _ in _functions_in(module)) for module in (self.old, self.new)]
-        new = {place: code for place, code in _functions_in(self.new) if names[0][place[0]] == names[1][place[0]]}
-        return _by_position(self.old), new
-
-    def _run_added(self, old: list[ast.stmt], new: list[ast.stmt], namespace: dict[str, Any], owner: Any, undo: _Undo) -> None:
+    def _run_added(self, old: list[ast.stmt], new: list[ast.stmt], namespace: dict[str, Any], owner: Any) -> None:
         """Run new statements of a module, and apply new decorators."""
-        known, kept = {ast.dump(statement) for statement in old}, {ast.dump(statement) for statement in new}
+        known, kept = set(_dumps(old)), set(_dumps(new))
         edited = [statement for statement in old if ast.dump(statement) not in kept]
         defined = {s.name: s for s in old if isinstance(s, _DEFINITIONS)}
         for statement in new:
@@ -159,24 +130,23 @@ class _FileChange:
             if isinstance(statement, ast.ClassDef) and isinstance(before, ast.ClassDef):
                 inner = own(owner, statement.name)
                 if isinstance(inner, type):
-                    self._run_added(before.body, statement.body, namespace, inner, undo)
+                    self._run_added(before.body, statement.body, namespace, inner)
             elif isinstance(statement, ast.FunctionDef) and isinstance(before, ast.FunctionDef):
-                self._decorate(before, statement, namespace, owner, undo)
+                self._decorate(before, statement, namespace, owner)
             elif owner is namespace:
                 runs = isinstance(statement, _IMPORTS) or not self.is_compiled_itself
                 if runs and not _stands_for(statement, edited):
                     if hasattr(statement, "body") and not isinstance(statement, _DEFINITIONS):
                         raise NotApplicable("it changes a block of the module that has already run")
-                    self._execute(statement, namespace, undo)
+                    self._execute(statement, namespace)
             elif not isinstance(statement, ast.Expr):  # a docstring, for example, changes nothing here
                 raise NotApplicable(f"it changes the class {owner.__name__} itself")
 
-    def _decorate(self, old: ast.FunctionDef, new: ast.FunctionDef, namespace: dict[str, Any], owner: Any, undo: _Undo) -> None:
-        if list(map(ast.dump, [*old.args.defaults, *filter(None, old.args.kw_defaults)])) != list(
-            map(ast.dump, [*new.args.defaults, *filter(None, new.args.kw_defaults)])
-        ):
+    def _decorate(self, old: ast.FunctionDef, new: ast.FunctionDef, namespace: dict[str, Any], owner: Any) -> None:
+        defaults = [[*node.args.defaults, *filter(None, node.args.kw_defaults)] for node in (old, new)]
+        (given, new_given), (before, after) = map(_dumps, defaults), map(_dumps, (old.decorator_list, new.decorator_list))
+        if given != new_given:
             raise NotApplicable(f"it changes the defaults of {new.name}")
-        before, after = [list(map(ast.dump, node.decorator_list)) for node in (old, new)]
         added = len(after) - len(before)
         if before == after:
             return
@@ -187,18 +157,24 @@ class _FileChange:
             code = compile(ast.Expression(decorator), self.file, "eval", self.flags, dont_inherit=True)
             with _added():
                 value = eval(code, namespace)(value)
-            undo.operators.append(value)
-        undo.set_name(owner, new.name, value)
+            self.undo.callback(tensors.unregister, value)
+        self.undo.callback(put, owner, new.name, own(owner, new.name))
+        put(owner, new.name, value)
 
-    def _execute(self, statement: ast.stmt, namespace: dict[str, Any], undo: _Undo) -> None:
+    def _execute(self, statement: ast.stmt, namespace: dict[str, Any]) -> None:
         names = _names_bound(statement)
         for name in names:
-            undo.keep_name(namespace, name)
+            self.undo.callback(put, namespace, name, own(namespace, name))
         code = recompiled(ast.Module([statement], []), self.file, self.flags)
-        undo.code.append(code)
+        self.added.append(code)
         with _added():
             exec(code, namespace)
-        undo.operators += [namespace.get(name) for name in names]
+        for name in names:
+            self.undo.callback(tensors.unregister, namespace.get(name))
+
+
+def _dumps(nodes: Iterable[ast.AST]) -> list[str]:
+    return [ast.dump(node) for node in nodes]
 
 
 @contextlib.contextmanager

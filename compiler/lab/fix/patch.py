@@ -43,20 +43,18 @@ def final_texts(
         for file in after.texts if condition else ():
             if after.text(file) != before.text(file):
                 texts[file] = _with_condition(texts[file], before.text(file), after.text(file), condition)
-    if plan.marks and settings_file is not None:
-        text = marked_calls(plan.text(settings_file), function, plan.marks, known)
-        texts |= {settings_file: text} if text is not None else {}
+    if settings_file is None:
+        return texts
+    text = before_settings = texts.get(settings_file) or plan.text(settings_file)
+    if plan.marks:
+        text = marked_calls(text, function, plan.marks, known) or text
     for name in COMPILE:
-        if settings_file is not None and name in plan.settings:
-            text = texts.get(settings_file) or plan.text(settings_file)
-            texts |= {settings_file: done} if (done := _with_argument(text, function, name, plan.settings[name])) else {}
-    values = {name: value for name, value in plan.settings.items() if name.startswith(DYNAMO)}
-    if values and settings_file is not None:
-        above = [
-            f"# {_CONDITION}: {words}\n" for before, after, words in conditions if words and before.settings != after.settings
-        ]
-        texts[settings_file] = with_settings(texts.get(settings_file) or plan.text(settings_file), values, known, above)
-    return texts
+        if name in plan.settings:
+            text = _with_argument(text, function, name, plan.settings[name]) or text
+    if values := {name: value for name, value in plan.settings.items() if name.startswith(DYNAMO)}:
+        above = [f"# {_CONDITION}: {why}\n" for before, after, why in conditions if why and before.settings != after.settings]
+        text = with_settings(text, values, known, above)
+    return texts if text == before_settings else {**texts, settings_file: text}
 
 
 def _with_condition(text: str, before: str, after: str, condition: str) -> str:
@@ -86,11 +84,15 @@ def _with_argument(text: str, function: str, name: str, value: object) -> str | 
     def is_compile(node: ast.AST) -> bool:
         return isinstance(node, ast.Attribute) and node.attr == "compile" and ast.unparse(node.value) == torch
 
-    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and is_compile(n.func)]
-    decorated = [(n.name, d) for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) for d in n.decorator_list]
-    bare = [(named, d) for named, d in decorated if is_compile(d)]
-    own = [n for n in calls if any(isinstance(a, ast.Name) and a.id == function for a in n.args) or (function, n) in decorated]
-    found: list[ast.expr] = [*own, *(d for named, d in bare if named == function)] or [*calls, *(d for _, d in bare)]
+    nodes, known = list(ast.walk(tree)), dict[ast.expr, list[str]]()
+    # what compiles a function, and the names by which it knows it
+    for call in (n for n in nodes if isinstance(n, ast.Call) and is_compile(n.func)):
+        known[call] = [a.id for a in call.args if isinstance(a, ast.Name)]
+    for decorated in (n for n in nodes if isinstance(n, ast.FunctionDef)):
+        for decorator in decorated.decorator_list:
+            if decorator in known or is_compile(decorator):
+                known.setdefault(decorator, []).append(decorated.name)
+    found = [node for node, names in known.items() if function in names] or list(known)
     if len(found) != 1:
         return None
     [node] = found
@@ -125,7 +127,11 @@ def marked_calls(text: str, function: str, marks: Iterable[str], known: Mapping[
     torch = {**known, **_imports(text)[0]}["torch"]
     tree, lines = ast.parse(text), split_lines(text)
     defined = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == function]
-    names = {function, *_compiled_from(tree, function)}
+    names = {function}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign(value=ast.Call(func=ast.Attribute(attr="compile"), args=[ast.Name(id=name)])) if name == function:
+                names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
     calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id in names]
     statements = [n for n in ast.walk(tree) if isinstance(n, (ast.Expr, ast.Assign, ast.AugAssign, ast.Return))]
     own = [(s, c) for s in statements for c in _direct_calls(s) if c in calls]
@@ -141,15 +147,6 @@ def marked_calls(text: str, function: str, marks: Iterable[str], known: Mapping[
                 return None
             lines.insert(statement.lineno - 1, f"{indent}{torch}{_MARK}({value.id}, {dimension})\n")
     return "".join(lines)
-
-
-def _compiled_from(tree: ast.AST, function: str) -> Iterator[str]:
-    """The names to which the compiled function is assigned: `c` for `c = torch.compile(f)`."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
-            given = [a.id for a in node.value.args if isinstance(a, ast.Name)]
-            if node.value.func.attr == "compile" and given == [function]:
-                yield from (target.id for target in node.targets if isinstance(target, ast.Name))
 
 
 def _direct_calls(node: ast.AST) -> Iterator[ast.Call]:
@@ -200,29 +197,15 @@ def _imports(text: str) -> tuple[dict[str, str], int]:
     That is the last line of the leading imports, else of the module docstring, else of the leading comments.
     """
     names: dict[str, str] = {}
-    last = 0
-    for number, node in enumerate(ast.parse(text).body):
+    tree, last = ast.parse(text), 0
+    for number, node in enumerate(tree.body):
         if isinstance(node, ast.Import):
             names |= {a.name: a.asname or a.name for a in node.names if "." not in a.name or a.asname}
             names |= {a.name.partition(".")[0]: a.name.partition(".")[0] for a in node.names if not a.asname}
-        elif not isinstance(node, ast.ImportFrom) and not (number == 0 and _is_docstring(node)):
+        elif not isinstance(node, ast.ImportFrom) and (number or ast.get_docstring(tree, clean=False) is None):
             break
         last = node.end_lineno or node.lineno
-    return names, last or _comments(text)
-
-
-def _is_docstring(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-
-
-def _comments(text: str) -> int:
-    """The number of comment lines at the beginning of the text."""
-    count = 0
-    for line in split_lines(text):
-        if not line.startswith("#"):
-            break
-        count += 1
-    return count
+    return names, last or len(list(itertools.takewhile(lambda line: line.startswith("#"), split_lines(text))))
 
 
 def unified(plan: Plan, texts: Mapping[str, str], settings_file: str | None, cells: CellResolver | None) -> str:
@@ -230,26 +213,24 @@ def unified(plan: Plan, texts: Mapping[str, str], settings_file: str | None, cel
 
     Settings and marks that are not written into a file, such as arguments of torch.compile, come first, as comments.
     """
-    above = {n: v for n, v in plan.settings.items() if settings_file is None or not n.startswith(DYNAMO)}
-    above.pop(MARK, None)
-    above.pop(WARM_UP, None)
+
+    def is_written(words: str) -> bool:
+        return any(text.count(words) > plan.text(file).count(words) for file, text in texts.items())
+
     above = {
-        n: v for n, v in above.items() if not any(_adds(f"{n}={v!r}", text, plan.text(file)) for file, text in texts.items())
+        n: v
+        for n, v in plan.settings.items()
+        if (settings_file is None or not n.startswith(DYNAMO)) and n not in (MARK, WARM_UP) and not is_written(f"{n}={v!r}")
     }
     words = [f"{n} = {v!r}" if n.startswith(DYNAMO) else f"torch.compile(..., {n}={v!r})" for n, v in above.items()]
-    if not any(_adds(_MARK, text, plan.text(file)) for file, text in texts.items()):
+    if not is_written(_MARK):
         words += [f"{MARK}({mark})" for mark in plan.marks]
     if WARM_UP in plan.settings:
         words.append(f'with {WARM_UP}("{plan.settings[WARM_UP]}"): ...  # the recorded calls, before the first compiled one')
     parts = [(_HEADER if texts else _HEADER_ALONE).format(setting) for setting in words]
     for file, text in texts.items():
-        before = plan.originals.get(file) or plan.text(file)
-        parts.append(_diff(file, before, text, cells))
+        parts.append(_diff(file, plan.originals.get(file) or plan.text(file), text, cells))
     return "".join(parts)
-
-
-def _adds(words: str, text: str, before: str) -> bool:
-    return text.count(words) > before.count(words)
 
 
 def apply(edits: Iterable[FixEdit]) -> list[str]:
@@ -258,17 +239,15 @@ def apply(edits: Iterable[FixEdit]) -> list[str]:
     Raises NotApplicable, before anything is written, if a file is not one of the user's on disk, or if lines to replace have
     changed.
     """
-    by_file: dict[str, list[FixEdit]] = {}
-    for edit in edits:
-        by_file.setdefault(edit.file, []).append(edit)
-    texts: dict[str, str] = {}
-    for file, own in by_file.items():
+    edits, texts = list(edits), dict[str, str]()
+    for file in dict.fromkeys(edit.file for edit in edits):
         if not is_users(file) or not os.path.isfile(file):
             what = "is not one of your files on disk (a library's file, or a cell): apply the patch there by hand"
             raise NotApplicable(f"{file} {what}")
         before = _as_read(Path(file).read_bytes().decode())
         before += "" if before.endswith("\n") else "\n"
-        texts[file] = with_file_line_ends(file, with_edits(before, own), like=before)
+        after = with_edits(before, [edit for edit in edits if edit.file == file])
+        texts[file] = with_file_line_ends(file, after, like=before)
     for file, text in texts.items():
         Path(file).write_bytes(text.encode())
     return list(texts)

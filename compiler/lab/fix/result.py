@@ -40,7 +40,9 @@ def _fix_set(program: FixedProgram, found: SearchResult, target: Any, cells: Cel
     settings_file = _file_of(function, plan)
     is_cell = cells is not None and settings_file is not None and cells(settings_file) is not None
     name = function.__name__ if function is not None else ""
-    texts = patch.final_texts(plan, settings_file, name, _packages(function) if is_cell else {}, program.conditions)
+    names = function.__globals__ if is_cell and function is not None else {}
+    packages = {value.__name__: n for n, value in names.items() if isinstance(value, ModuleType) and not n.startswith("_")}
+    texts = patch.final_texts(plan, settings_file, name, packages, program.conditions)
     originals = {file: plan.originals.get(file) or Plan().text(file) for file in texts}
     return FixSet(
         fixes=[fix.id for fix in program.fixes],
@@ -69,12 +71,6 @@ def _file_of(function: FunctionType | None, plan: Plan) -> str | None:
     """
     files = [*([function.__code__.co_filename] if function is not None else []), *plan.texts]
     return next((file for file in files if is_users(file) and (text := plan.text(file)) and parsed(text) is not None), None)
-
-
-def _packages(function: FunctionType | None) -> dict[str, str]:
-    """The modules among a function's globals, except under names with a leading `_`: module's name -> the global's name."""
-    names = {} if function is None else function.__globals__
-    return {value.__name__: name for name, value in names.items() if isinstance(value, ModuleType) and not name.startswith("_")}
 
 
 @dataclass

@@ -110,13 +110,7 @@ class Trials:
         points.
         """
         with self._entries(plan, self.settings.replace(backend=backend), helpers, strict) as entry_of:
-
-            def run(call: RecordedCall, variation: Variation) -> Observation:
-                entry = around(entry_of(call))
-                with self._experiment(call) as experiment:
-                    return experiment.run(self._variant(entry, variation, self.deadline))
-
-            yield run
+            yield lambda call, variation: self._run(call, around(entry_of(call)), variation)
 
     @contextlib.contextmanager
     def _entries(
@@ -235,12 +229,11 @@ class Trials:
         The stance is not "force_eager": that would keep `torch.cond` and its like from compiling what they call.
         """
         with caches.only_known_codes(), config.quiet_compiler(), plan.in_force():
+            yield lambda call, variation: self._run(call, call.target, variation)
 
-            def run(call: RecordedCall, variation: Variation) -> Observation:
-                with self._experiment(call) as experiment:
-                    return experiment.run(self._variant(call.target, variation, self.deadline))
-
-            yield run
+    def _run(self, call: RecordedCall, entry: Callable[..., Any], variation: Variation) -> Observation:
+        with self._experiment(call) as experiment:
+            return experiment.run(self._variant(entry, variation, self.deadline))
 
     def _experiment(self, call: RecordedCall) -> Experiment:
         return Experiment(call, numbers=self._numbers, state=self._states[id(call)])

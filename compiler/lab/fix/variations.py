@@ -59,35 +59,28 @@ def variations(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> li
 
     `target`: what is called; if it is a function, the values of tensors in its globals and closure are changed, too.
     """
-    held = tensors_held(target)
+    held = _tensors_held(target)
     tensors = _tensors(args, kwargs, held)
-    found: list[Variation] = []
-    if tensors:
-        for name, change in _VALUES:
-            found.append(Variation(name, functools.partial(_vary_values, held, change)))
+    found = [Variation(name, functools.partial(_vary_values, held, change)) for name, change in _VALUES if tensors]
     if any(_is_positive(t) for t in tensors):  # 0 is an index, too, and as a number it is like False
         found.append(Variation("integers of zero", functools.partial(_vary_values, held, _zero_integers), may_fail=True))
-    if any(t.is_floating_point() and not t.requires_grad and t.is_leaf for t in _tensors(args, kwargs, [])):
-        # without NaNs: where an input is NaN, the gradient through the side of a branch that is not taken can be NaN, too
-        for other in [recorded(), *(v for v in found if "NaN" not in v.name)]:
-            vary = functools.partial(_require_gradients, other.vary)
-            found.append(Variation(f"{other.name} that require gradients", vary, True, True, True))
     own = [t for t in _tensors(args, kwargs, []) if t.is_leaf]
+    if any(t.is_floating_point() and not t.requires_grad for t in own):
+        # without NaNs: where an input is NaN, the gradient through the side of a branch that is not taken can be NaN, too
+        for first in [recorded(), *(v for v in found if "NaN" not in v.name)]:
+            vary = functools.partial(_require_gradients, first.vary)
+            found.append(Variation(f"{first.name} that require gradients", vary, True, True, True))
     sizes = list(dict.fromkeys(size for t in own for size in t.shape if size > 1))
     for size in sizes[:_MOST_SIZES]:
         for to, remark in ((size + 1, ""), (0, EMPTY)):  # 0: a branch may keep empty tensors from code that fails on them
             vary = functools.partial(_resize, size, to)
             found.append(Variation(f"size {to} instead of {size}", vary, may_fail=True, recompiles=True, remark=remark))
-    return [*found, *itertools.islice(_number_variations(args, kwargs), _MOST_NUMBERS)]
-
-
-def _number_variations(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Variation]:
-    """The same arguments with one Python number changed."""
-    given: list[tuple[int | str, Any]] = [*enumerate(args), *kwargs.items()]
-    for place, value in given:
-        for other in other_numbers(value):
-            name = f"argument {place} = {other!r}" if isinstance(place, int) else f"{place}={other!r}"
-            yield Variation(name, functools.partial(_with_argument, place, other), may_fail=True, recompiles=True)
+    given: list[tuple[str, int | str, Any]] = [(f"argument {n} = ", n, value) for n, value in enumerate(args)]
+    given += [(f"{name}=", name, value) for name, value in kwargs.items()]
+    numbers = [(words, place, other) for words, place, value in given for other in _other_numbers(value)]
+    for words, place, other in numbers[:_MOST_NUMBERS]:
+        found.append(Variation(f"{words}{other!r}", functools.partial(_with_argument, place, other), True, True))
+    return found
 
 
 def _with_argument(place: int | str, value: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
@@ -96,7 +89,7 @@ def _with_argument(place: int | str, value: Any, args: tuple[Any, ...], kwargs: 
     return (*args[:place], value, *args[place + 1 :]), kwargs
 
 
-def other_numbers(value: Any) -> list[Any]:
+def _other_numbers(value: Any) -> list[Any]:
     """Other numbers of the same type; none if the value is not a number."""
     if isinstance(value, bool):
         return [not value]
@@ -107,12 +100,7 @@ def other_numbers(value: Any) -> list[Any]:
     return []
 
 
-def with_random_values(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
-    """The arguments with other values in the tensors."""
-    return _vary_values(tensors_held(target), _random, args, kwargs)
-
-
-def tensors_held(target: Any) -> list[Any]:
+def _tensors_held(target: Any) -> list[Any]:
     """Tensors that a function's globals and closure variables hold directly, not in containers; parameters are left out."""
     return [v for v in variables_of(target).values() if isinstance(v, torch.Tensor) and not isinstance(v, torch.nn.Parameter)]
 
@@ -136,7 +124,7 @@ def _vary_values(held: list[Any], change: _Change, args: tuple[Any, ...], kwargs
     done: set[int] = set()
     for tensor in _tensors(args, kwargs, held):
         storage = tensor.untyped_storage().data_ptr()
-        if storage not in done or not storage:
+        if tensor.numel() and (storage not in done or not storage):
             done.add(storage)
             with torch.no_grad(), contextlib.suppress(RuntimeError):  # torch refuses a tensor whose elements share memory
                 tensor.data.copy_(change(tensor.data, generator))
@@ -145,11 +133,9 @@ def _vary_values(held: list[Any], change: _Change, args: tuple[Any, ...], kwargs
 
 def _random(t: Any, generator: Any, low: float = -1.0, high: float = 1.0) -> Any:
     """Random values on the tensor's own scale; integers stay between its minimum and maximum, as they may be indices."""
-    if t.numel() == 0:
-        return t
     if t.dtype is torch.bool:
         return (torch.rand(t.shape, generator=generator) > 0.5).to(t.device)
-    if not (t.is_floating_point() or t.is_complex()):
+    if not _has_fractions(t):
         first, last = int(t.min()), int(t.max())
         return torch.randint(first, last + 1, t.shape, generator=generator).to(t)
     finite = t[torch.isfinite(t)].abs()
@@ -160,13 +146,15 @@ def _random(t: Any, generator: Any, low: float = -1.0, high: float = 1.0) -> Any
 
 def _only_floats(change: Callable[[Any], Any], other: _Change) -> _Change:
     """`change` for floating-point and complex tensors, `other` for integer and bool tensors."""
-    return lambda t, generator: change(t) if t.is_floating_point() or t.is_complex() else other(t, generator)
+    return lambda t, generator: change(t) if _has_fractions(t) else other(t, generator)
+
+
+def _has_fractions(t: Any) -> bool:
+    return bool(t.is_floating_point() or t.is_complex())
 
 
 def _reordered(t: Any, generator: Any) -> Any:
-    if t.dtype is torch.bool:
-        return ~t
-    return t.flip(list(range(t.dim())))
+    return ~t if t.dtype is torch.bool else t.flip(list(range(t.dim())))
 
 
 def _signed_zeros(t: Any) -> Any:
@@ -178,9 +166,7 @@ def _signed_zeros(t: Any) -> Any:
 
 def _is_positive(t: Any) -> bool:
     """Whether a tensor holds integers, all of them above 0."""
-    return (
-        bool(t.numel()) and t.dtype is not torch.bool and not t.is_floating_point() and not t.is_complex() and int(t.min()) > 0
-    )
+    return bool(t.numel()) and t.dtype is not torch.bool and not _has_fractions(t) and int(t.min()) > 0
 
 
 def _zero_integers(t: Any, generator: Any) -> Any:
@@ -189,17 +175,12 @@ def _zero_integers(t: Any, generator: Any) -> Any:
 
 def _extreme(t: Any, generator: Any, lowest: bool) -> Any:
     """The tensor with all values set to its lowest, or its highest."""
-    if t.numel() == 0:
-        return t
-    if t.dtype is torch.bool:
-        return torch.full_like(t, not lowest)
-    return torch.full_like(t, int(t.min() if lowest else t.max()))
+    return torch.full_like(t, not lowest if t.dtype is torch.bool else int(t.min() if lowest else t.max()))
 
 
 def _first_nan(t: Any) -> Any:
     made = t.clone(memory_format=torch.contiguous_format)
-    if made.numel():
-        made.view(-1)[0] = math.nan
+    made.view(-1)[0] = math.nan
     return made
 
 
@@ -245,8 +226,6 @@ def _resize(size: int, other: int, args: tuple[Any, ...], kwargs: dict[str, Any]
     return args, kwargs
 
 
-#: (namespace, name) of attributes, globals and entries of dicts
-_Places = list[tuple[dict[str, Any], str]]
 _KINDS = (bool, int, float, str)
 #: at most this many variations
 _MOST = 6
@@ -263,12 +242,12 @@ def tested_variations(plan: Plan, call: RecordedCall, args: tuple[Any, ...], kwa
     if not tested:
         return []
     try:
-        values = dict(_arguments(call, args, kwargs))
+        values = dict(_bound(call, args, kwargs).arguments)
     except (TypeError, ValueError):  # the call's arguments do not fit, or its target has no signature
         return []
-    places: dict[str, _Places] = {}
+    places: dict[str, list[dict[str, Any]]] = {}
     for namespace, name in _found(call, args, kwargs, set(tested)):
-        places.setdefault(name, []).append((namespace, name))
+        places.setdefault(name, []).append(namespace)
         values.setdefault(name, namespace[name])
     made = (
         Variation(f"{name} = {other!r:.60}", functools.partial(_vary, call, name, other, places.get(name, [])), True, True)
@@ -312,30 +291,28 @@ def _conditions(node: ast.AST) -> list[ast.AST]:
 
 def _others(value: Any, constants: list[Any]) -> list[Any]:
     """Other values of the same type (numbers and strings made from the constants), and None if the constants contain it."""
-    nothing = [None] if None in constants and value is not None else []
-    return [*_of_same_type(value, constants), *nothing]
-
-
-def _of_same_type(value: Any, constants: list[Any]) -> list[Any]:
+    others = _other_numbers(value)
     if isinstance(value, enum.Enum):
-        return [other for other in type(value) if other is not value]
-    if type(value) is str:
+        others = list(type(value))
+    elif type(value) is str:
         texts = [c for c in constants if isinstance(c, str)]
-        return [c for c in dict.fromkeys([*texts, "another"] if texts else []) if c != value]
-    if type(value) is bool or type(value) not in _KINDS:
-        return [not value] if type(value) is bool else []
-    numbers = [c for c in constants if type(c) in (int, type(value)) and abs(c) <= _LARGEST]
-    near = [type(value)(n) for c in numbers for n in (c, c + 1)]
-    return [n for n in dict.fromkeys(near or other_numbers(value)) if n != value]
+        others = [*texts, "another"] if texts else []
+    elif type(value) in (int, float):
+        numbers = [c for c in constants if type(c) in (int, type(value)) and abs(c) <= _LARGEST]
+        others = [type(value)(n) for c in numbers for n in (c, c + 1)] or others
+    nothing = [None] if None in constants and value is not None else []
+    return [*(other for other in dict.fromkeys(others) if other != value), *nothing]
 
 
-def _arguments(call: RecordedCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+def _bound(call: RecordedCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
     """The arguments by name, also those left to their defaults; for a cell's statements, the values of the names they use."""
-    if call.namespace is not None:
-        return kwargs
-    bound = inspect.signature(getattr(call.target, "forward", call.target)).bind(*args, **kwargs)
+    if call.namespace is None:
+        signature = inspect.signature(getattr(call.target, "forward", call.target))
+    else:
+        signature = inspect.Signature([inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in kwargs])
+    bound = signature.bind(*args, **kwargs)
     bound.apply_defaults()
-    return bound.arguments
+    return bound
 
 
 def _found(
@@ -350,18 +327,16 @@ def _found(
 
 
 def _vary(
-    call: RecordedCall, name: str, value: Any, places: _Places, args: tuple[Any, ...], kwargs: dict[str, Any]
+    call: RecordedCall, name: str, value: Any, namespaces: list[dict[str, Any]], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Arguments:
     # a repeated call starts from the state that the recorded one left: with the same values, a lost store would not show
-    args, kwargs = with_random_values(call.target if call.namespace is None else None, args, kwargs)
-    for namespace, key in places:  # a replay restores them
-        if value is None or type(namespace.get(key)) is type(value):
-            namespace[key] = value
-    given = _arguments(call, args, kwargs)
-    if name not in given or (value is not None and type(given[name]) is not type(value)):
+    held = [] if call.namespace is not None else _tensors_held(call.target)
+    args, kwargs = _vary_values(held, _random, args, kwargs)
+    for namespace in namespaces:  # a replay restores them
+        if value is None or type(namespace.get(name)) is type(value):
+            namespace[name] = value
+    bound = _bound(call, args, kwargs)
+    if name not in bound.arguments:
         return args, kwargs
-    if call.namespace is not None:
-        return args, {**kwargs, name: value}
-    bound = inspect.signature(getattr(call.target, "forward", call.target)).bind(*args, **kwargs)
     bound.arguments[name] = value
     return bound.args, bound.kwargs
