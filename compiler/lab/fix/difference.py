@@ -161,9 +161,12 @@ def _other_output(actual: Observation, expected: Observation) -> Difference | No
         ("logs", actual.logged, expected.logged),
         ("warns", warned, expected.warned),
     ):
-        if not _same_in_some_order(found, wanted, rounding):
-            text = f"{verb} {_summary(sorted(found, key=_template), sorted(wanted, key=_template), rounding)}"
-            return Difference(text, is_condition=verb != "prints" and _only_fewer(found, wanted, rounding))
+        added, missing = _unmatched(found, wanted, rounding)
+        if len(found) != len(wanted):
+            text = f"{len(found)} lines where eager has {len(wanted)} ({[*added, *missing][0]!r:.80})"
+            return Difference(f"{verb} {text}", is_condition=verb != "prints" and not added)
+        if added:
+            return Difference(f"{verb} {added[0]!r:.60} where eager has {missing[0]!r:.60}")
     return None
 
 
@@ -172,32 +175,16 @@ def _printed_rounding(expected: Observation) -> float:
     return max(_PRINTED, Rounding(expected.lowest).tolerances(1.0)[0] or 0.0)
 
 
-def _summary(actual: list[str], expected: list[str], rounding: float) -> str:
-    if len(actual) != len(expected):
-        shown = next((line for line in [*actual, *expected] if (line in actual) != (line in expected)), "")
-        return f"{len(actual)} lines where eager has {len(expected)} ({shown!r:.80})"
-    one, other = next((a, b) for a, b in zip(actual, expected, strict=True) if not _same_line(a, b, rounding))
-    return f"{one!r:.60} where eager has {other!r:.60}"
-
-
-def _same_in_some_order(actual: list[str], expected: list[str], rounding: float) -> bool:
-    """Whether the texts are the same in some order, except for rounding of the numbers in them.
-
-    Rounding may change how texts are sorted, so those that differ only in numbers are also compared in the order they came in.
-    """
-    orders: tuple[Callable[[str], str], ...] = (str, _template)
-    return any(_same_lines(sorted(actual, key=order), sorted(expected, key=order), rounding) for order in orders)
-
-
-def _only_fewer(actual: list[str], expected: list[str], rounding: float) -> bool:
-    """Whether each of the lines is one of the expected lines."""
-    left = list(expected)
+def _unmatched(actual: list[str], expected: list[str], rounding: float) -> tuple[list[str], list[str]]:
+    """The lines of each that the other does not have, in whatever order, except for rounding of the numbers in them."""
+    added, missing = list[str](), list(expected)
     for line in actual:
-        same = next((other for other in left if _same_line(line, other, rounding)), None)
+        same = next((number for number, other in enumerate(missing) if _same_line(line, other, rounding)), None)
         if same is None:
-            return False
-        left.remove(same)
-    return True
+            added.append(line)
+        else:
+            del missing[same]
+    return added, missing
 
 
 def _template(text: str) -> str:

@@ -239,7 +239,7 @@ class Search:
             self._dropped.clear()
             try:
                 self._choose()
-                if self._allows_conditions:
+                if self._allows_conditions and not self._why_stopped:
                     self._complete()
             except _ENDS as ended:
                 self._cut_back()

@@ -38,6 +38,8 @@ from dynascope.compiler.source.lines import CellResolver
 #: seconds that a call in eager mode may take beyond ten times the longest one with recorded inputs: other inputs may make a
 #: loop endless
 LONGEST_CALL = 10.0
+#: runs a call with a variation of its inputs
+Run = Callable[[RecordedCall, Variation], Observation]
 
 
 @dataclass
@@ -103,7 +105,7 @@ class Trials:
         *,
         strict: bool = True,
         around: Callable[[Any], Any] = lambda entry: entry,
-    ) -> Iterator[Callable[[RecordedCall, Variation], Observation]]:
+    ) -> Iterator[Run]:
         """Yields a function that runs a call under the plan; later calls use the code that earlier ones compiled.
 
         `strict`: an error of the compiler is raised in the call; otherwise the frame runs eagerly.  `around` wraps the entry
@@ -187,9 +189,7 @@ class Trials:
         return ran
 
     @contextlib.contextmanager
-    def eagerly(
-        self, plan: Plan | None = None, helpers: Mapping[str, Any] | None = None
-    ) -> Iterator[Callable[[RecordedCall, Variation], Observation]]:
+    def eagerly(self, plan: Plan | None = None, helpers: Mapping[str, Any] | None = None) -> Iterator[Run]:
         """Yields a function that runs a call in eager mode, without a plan or with the edits of one.
 
         `helpers`: names that the edited text uses; the verification so forces a condition to be true or false.
@@ -223,7 +223,7 @@ class Trials:
             return exact, experiment.run(replace(variant, follows_float64=unit))
 
     @contextlib.contextmanager
-    def uncompiled(self, plan: Plan) -> Iterator[Callable[[RecordedCall, Variation], Observation]]:
+    def uncompiled(self, plan: Plan) -> Iterator[Run]:
         """Yields a function that runs a call of the changed program without torch.compile.
 
         The stance is not "force_eager": that would keep `torch.cond` and its like from compiling what they call.

@@ -32,7 +32,7 @@ from dynascope.compiler.lab.fix.difference import (
 )
 from dynascope.compiler.lab.fix.plan import Plan
 from dynascope.compiler.lab.fix.text_edits import edits_between, parsed
-from dynascope.compiler.lab.fix.trial import TookTooLong, Trials
+from dynascope.compiler.lab.fix.trial import Run, TookTooLong, Trials
 from dynascope.compiler.lab.fix.variations import Variation, recorded, tested_variations, variations
 from dynascope.compiler.lab.recorded_call import RecordedCall
 from dynascope.compiler.report import listed, plural
@@ -48,8 +48,6 @@ UNTRIED = "There was no time to compare it"
 NO_GRADIENTS = "No gradients are asked for, as in the recorded calls"
 #: called before each run; raises to end the search
 Tick = Callable[[], None]
-#: runs a call with a variation of its inputs
-Run = Callable[[RecordedCall, Variation], Observation]
 #: what the eager program does in float64 in a case, as recorded and with moved inputs; None: unknown
 InFloat64 = Callable[["_Case"], "tuple[Observation, Observation] | None"]
 
