@@ -19,7 +19,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from dynascope.compiler.builder import compile_records, dynamo_texts
@@ -37,14 +37,13 @@ from dynascope.compiler.source.origin import in_torch, is_plumbing
 _CAPTURE = "capture_scalar_outputs"
 
 
-@dataclass(frozen=True)
-class Flags:
+class Flags(NamedTuple):
     """The settings in force at one hit of a break; None: unknown."""
 
     error_on_graph_break: bool | None = None
     fullgraph: bool | None = None
     #: what set error_on_graph_break: a decorator or a `with` block; unknown if no region was traced
-    region: FlagOrigin = field(default_factory=FlagOrigin)
+    region: FlagOrigin = FlagOrigin()
 
     @property
     def allowed(self) -> bool | None:
@@ -310,8 +309,8 @@ class BreakTable:
         flags, worse = self._flags[id(hit)], _WORSE[hit.outcome] > _WORSE[broken.outcome]
         broken.hits.append(hit)
         if worse or len(broken.hits) == 1 or (not broken.region.is_region and flags.region.is_region):
-            broken.error_on_graph_break, broken.fullgraph = flags.error_on_graph_break, flags.fullgraph
-            broken.region, broken.allowed = flags.region, flags.allowed
+            broken.error_on_graph_break, broken.fullgraph, broken.region = flags
+            broken.allowed = flags.allowed
         broken.outcome = hit.outcome if worse else broken.outcome
 
     def known(self, at: StackEntry, first: dynamo_texts.Part) -> Break | None:
@@ -392,12 +391,10 @@ class Links:
         self.breaks = breaks
         #: whether stacks lack the innermost callers
         self._cut = _are_stacks_cut(records)
-        #: frames by the compiler's name of the function, which is the name in a stack
-        self._named: dict[_Function, list[Frame]] = {}
-        #: frames by the user's name of the function, and the line of the break after which it resumes
-        self._left: dict[tuple[_Function, int | None], list[Frame]] = {}
+        #: by the user's name of the function
+        self._frames: dict[_Function, list[Frame]] = {}
         #: a function that was called at a break -> the frame with the break, and the line of the break
-        self._called: dict[_Function, tuple[Frame, int]] = {}
+        self._called: dict[_Function, tuple[Frame | None, int]] = {}
         #: uid of a resume function's code -> the frames for which Dynamo made the function, with the events
         self._made: dict[int | None, list[tuple[Frame, ResumeMade]]] = {}
 
@@ -406,29 +403,30 @@ class Links:
 
         Returns the `ResumeMade` event of a resume function; None for any other frame, or if the event is not recorded.
         """
-        self._call(record, frame)
+        caller, line = self._caller(record, frame)
+        if caller is not None:
+            frame.parent, frame.called_from = caller.id, line
         if frame.kind != "resume":
             return None
         name = user_name(frame.code_name)
         # branches that join share one resume function: each of its frames continues the frame that called it
         makers = self._made.get(record.code.uid if record.code else None, [])
-        before, made = next((m for m in reversed(makers) if m[0].id == frame.parent), makers[-1] if makers else (None, None))
-        if before is not None and made is not None:
+        before, made = next((m for m in reversed(makers) if m[0] is caller), makers[-1] if makers else (None, None))
+        if made is not None:
+            line = made.position.line or frame.line
+            column = character_column(frame.file, line, made.position.column)
+            received = [n for n in made.receives if not n.startswith("__")]
+            frame.resume = Resume(line=line, column=column, locals=received, stack=made.stack)
+            frame.end_line = made.original.end_line
+        else:
+            frames = self._frames.get((record.reset_period, name, frame.file), [])
+            continued = [f for f in frames if self.breaks.left_at(f.id) == frame.line]
+            before = next((f for f in continued if f is caller), continued[-1] if continued else caller)
+            frame.resume = Resume(line=frame.line)
+        if before is not None:
             frame.continues = before.id
             if user_name(before.code_name) == name:
                 frame.name = before.name
-            line = made.position.line or frame.line
-            frame.resume = Resume(
-                line=line,
-                column=character_column(frame.file, line, made.position.column),
-                locals=[n for n in made.receives if not n.startswith("__")],
-                stack=made.stack,
-            )
-            frame.end_line = made.original.end_line
-        else:
-            continued = [f.id for f in self._left.get(((record.reset_period, name, frame.file), frame.line), [])]
-            frame.continues = frame.parent if frame.parent in continued or not continued else continued[-1]
-            frame.resume = Resume(line=frame.line)
         if self._cut:
             frame.parent, frame.called_from = frame.continues, frame.line
         latest = self.breaks.latest.get(frame.continues or "")
@@ -441,29 +439,23 @@ class Links:
         """Remember a frame for the links of later frames; its breaks must have been recorded."""
         for made in record.resumes:
             self._made.setdefault(made.resume.uid, []).append((frame, made))
-        self._named.setdefault((record.reset_period, frame.code_name, frame.file), []).append(frame)
+        self._frames.setdefault((record.reset_period, user_name(frame.code_name), frame.file), []).append(frame)
         line, latest = self.breaks.left_at(frame.id), self.breaks.latest.get(frame.id)
-        left = (record.reset_period, user_name(frame.code_name), frame.file)
-        self._left.setdefault((left, line), []).append(frame)
         callee = next((e for e in (latest.stack[1:] if latest else ()) if not in_torch(e.file)), None)
         if callee is not None and line is not None:
             self._called[(record.reset_period, callee.function, callee.file)] = (frame, line)
 
-    def _call(self, record: CompileRecord, frame: Frame) -> None:
+    def _caller(self, record: CompileRecord, frame: Frame) -> tuple[Frame | None, int]:
+        """The frame that called this one, and the line of the call."""
         if self._cut:
-            call = self._called.pop((record.reset_period, frame.code_name, frame.file), None)
-            if call is not None:
-                frame.parent, frame.called_from = call[0].id, call[1]
-            return
-        for entry in reversed(record.stack[:-1]):
-            caller = self._standing(entry, record.reset_period)
-            if caller is not None and caller is not frame:
-                frame.parent, frame.called_from = caller.id, entry.line
-                return
+            return self._called.pop((record.reset_period, frame.code_name, frame.file), (None, 0))
+        callers = ((self._standing(entry, record.reset_period), entry.line) for entry in reversed(record.stack[:-1]))
+        return next(((caller, line) for caller, line in callers if caller is not None), (None, 0))
 
     def _standing(self, entry: Location, period: int) -> Frame | None:
         """The latest frame that fits a stack entry by name and lines, and if possible by its break; None if none fits."""
-        line, candidates = entry.line, self._named.get((period, entry.function, entry.file), [])
+        line, named = entry.line, self._frames.get((period, user_name(entry.function), entry.file), [])
+        candidates = [f for f in named if f.code_name == entry.function]
         around = [f for f in candidates if f.line <= line <= (f.end_line or f.line)]
         if not around and len({f.line for f in candidates}) == 1:
             # a resume function in a loop goes back to lines before its own, and the end of a function is not always known

@@ -1,6 +1,6 @@
 """Adds what needs the whole report: notes, the settings in force, and the error that ended the block.
 
-`annotate` calls the other `annotate_*` functions in order.  Notes about what a run measured are added later, by `Run` in
+`annotate` calls the other functions in order.  Notes about what a run measured are added later, by `Run` in
 `driver`.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import traceback
+from collections.abc import Iterator
 
 from dynascope.compiler.builder import dynamo_texts
 from dynascope.compiler.builder.events import Location, RecordingFacts
@@ -31,12 +32,7 @@ def annotate(report: Report, facts: RecordingFacts) -> None:
     report.versions, report.hooks = facts.versions, facts.hooks
     roots = [f.name for f in report.frames if f.parent is None and f.continues is None and f.status != "ignored"]
     report.compiled = list(dict.fromkeys(facts.compiled or roots))
-    report.notes += facts.notes
-    annotate_backend_failures(report)
-    annotate_foreign(report)
-    annotate_overruled_regions(report)
-    annotate_changed_files(report, facts.old_functions)
-    annotate_unknown_breaks(report)
+    report.notes += [*facts.notes, *_remarks(report, facts.old_functions)]
     if facts.settings is not None:
         report.settings = facts.settings.to_dict()
         annotate_default_region(report, facts.settings)
@@ -47,42 +43,26 @@ def annotate(report: Report, facts: RecordingFacts) -> None:
     annotate_tries(report, facts.cell_of)
 
 
-def annotate_backend_failures(report: Report) -> None:
-    """Note the frames that run eagerly because the backend failed, without a graph break."""
+def _remarks(report: Report, old_functions: list[OldFunction]) -> Iterator[str]:
+    """What a reader of the report should know about its frames, breaks and lines."""
     for f in report.frames:
         if f.status == "skipped" and f.break_ is None and str(f.reason).startswith("backend="):
-            report.notes.append(f"{f.name} was not compiled, and ran eagerly: {f.reason}")
-
-
-def annotate_foreign(report: Report) -> None:
-    """Note the frames that other threads compiled: the report counts them, because nothing says which thread the user means."""
-    names = dict.fromkeys(f.name for f in report.frames if f.foreign and f.status not in ("ignored", "empty"))
-    if names:
-        report.notes.append(f"compiled by other threads during the recording, and counted here: {', '.join(names)}")
-
-
-def annotate_overruled_regions(report: Report) -> None:
-    """Note the regions that allow a break where fullgraph=True forbids it."""
+            yield f"{f.name} was not compiled, and ran eagerly: {f.reason}"
+    # nothing says which thread the user means
+    foreign = dict.fromkeys(f.name for f in report.frames if f.foreign and f.status not in ("ignored", "empty"))
+    if foreign:
+        yield f"compiled by other threads during the recording, and counted here: {', '.join(foreign)}"
     regions = [b.region for b in report.breaks if b.fullgraph and b.region.is_region and b.error_on_graph_break is False]
-    names = (str(r.name) if r.file is None else label(r.file, r.cell) + (f":{r.line}" if r.line else "") for r in regions)
-    for name in dict.fromkeys(names):
-        report.notes.append(f"error_on_graph_break(False) at {name} has no effect here: fullgraph=True wins over it.")
-
-
-def annotate_changed_files(report: Report, old_functions: list[OldFunction]) -> None:
-    """Note the functions that do not have the lines of their files, which have changed since they were loaded."""
+    places = (str(r.name) if r.file is None else label(r.file, r.cell) + (f":{r.line}" if r.line else "") for r in regions)
+    for place in dict.fromkeys(places):
+        yield f"error_on_graph_break(False) at {place} has no effect here: fullgraph=True wins over it."
     for file in dict.fromkeys(f.file for f in old_functions):
         names = ", ".join(dict.fromkeys(f.name for f in old_functions if f.file == file))
         why = f"{label(file, None)} has changed since it was loaded"
-        report.notes.append(f"{why}: the lines of {names} that ran are not known, and not shown.")
-
-
-def annotate_unknown_breaks(report: Report) -> None:
-    """Note that there were graph breaks whose places and reasons are unknown."""
-    unknown = report.summary.unknown_breaks
-    if unknown:
+        yield f"{why}: the lines of {names} that ran are not known, and not shown."
+    if (unknown := report.summary.unknown_breaks) > 0:
         were = "1 graph break is" if unknown == 1 else f"{unknown} graph breaks are"
-        report.notes.append(f"{were} known only from a resume function: no record gives the place and the reason")
+        yield f"{were} known only from a resume function: no record gives the place and the reason"
 
 
 def annotate_tries(report: Report, cell_of: CellResolver) -> None:

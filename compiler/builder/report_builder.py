@@ -59,11 +59,7 @@ def build_report(events: Iterable[Event], facts: RecordingFacts | None = None) -
 class _ReportBuilder:
     def __init__(self, records: CompileRecords, facts: RecordingFacts) -> None:
         self.records = records
-        self.cell_of = facts.cell_of
-        self.old_functions = facts.old_functions
-        self.owner = facts.owner_thread
-        self.calls = facts.calls
-        self.no_end_words = facts.no_end_words
+        self.facts, self.cell_of = facts, facts.cell_of
         self.result = Report(origin=facts.origin)
         #: code object (see `_key`) -> its latest frame
         self.latest: dict[Any, Frame] = {}
@@ -167,8 +163,9 @@ class _ReportBuilder:
         self.result.frames.append(frame)
         self.made.append((record, frame))
         made = self.links.link(record, frame)
-        if self.result.origin == "trace":
-            self.name_as_live(frame)
+        is_outermost = frame.parent is None and frame.continues is None
+        if self.result.origin == "trace" and is_outermost and frame.name == "forward" and frame.qualname is not None:
+            frame.name = frame.qualname.removesuffix(".forward")  # a log does not name modules, which a recording does
         self.breaks.regions.begin(frame)
         self.graph(record, frame)
         self.end(record, frame)
@@ -179,14 +176,6 @@ class _ReportBuilder:
             self.note_lines(frame.file, made.original.line, made.original.end_line)
         if frame.status != "ignored":
             self.note_lines(frame.file, frame.line, frame.end_line)
-
-    def name_as_live(self, frame: Frame) -> None:
-        """Name what was called from uncompiled code as a recording does: a module by its class, which a log does not name."""
-        before = next((f for f in self.result.frames if f.id == frame.continues), None)
-        if before is not None and user_name(before.code_name) == user_name(frame.code_name):
-            frame.name = before.name
-        elif frame.parent is None and frame.name == "forward" and frame.qualname is not None:
-            frame.name = frame.qualname.removesuffix(".forward")
 
     def late(self, records: list[CompileRecord]) -> None:
         """Note the backward graphs whose forward was compiled before the recording, and count their time."""
@@ -239,12 +228,12 @@ class _ReportBuilder:
         self.check(code.file)
         is_known = is_resume(code.name) or lines.old_function_at(code.file, code.line) is not None
         if not is_known and is_users(code.file) and lines.is_changed(code.file, code.name, code.line):
-            self.old_functions.append(OldFunction(code.name, code.file, code.line, code.end_line or sys.maxsize))
+            self.facts.old_functions.append(OldFunction(code.name, code.file, code.line, code.end_line or sys.maxsize))
         frame = self.new_frame(code, record.compile_id)
         if frame.end_line is None and (function := lines.function_at(code.file, code.line)) is not None:
             frame.end_line = function[2]
         frame.thread = record.thread
-        frame.foreign = self.owner is not None and record.thread is not None and record.thread != self.owner
+        frame.foreign = record.thread not in (None, self.facts.owner_thread) and self.facts.owner_thread is not None
         frame.compile_seconds, frame.guard_count = metrics.get("entire_frame_compile_time_s"), metrics.get("guard_count")
         frame.bytecode, frame.modified_bytecode = record.bytecode.get("original"), record.bytecode.get("modified")
         runs_for = called = None
@@ -320,14 +309,14 @@ class _ReportBuilder:
             frame.status, frame.reason = "failed", compile_records.reason_of(record)
             self.failure(record, frame, frame.stopped_by)
         elif outcome == "unfinished":
-            frame.status, frame.reason = "unfinished", compile_records.why_unfinished(record, self.no_end_words)
+            frame.status, frame.reason = "unfinished", compile_records.why_unfinished(record, self.facts.no_end_words)
         else:
             frame.status, frame.reason = compile_records.skipped(record)
             if frame.status == "skipped":
                 self.breaks.before(record, frame)
                 frame.stopped_by = self.breaks.stopped(record, frame, "skipped")
             elif frame.status == "empty" and frame.kind == "function" and frame.parent is None and record.code and record.call:
-                later = self.calls.get(record.code.uid or 0, 0) - record.call
+                later = self.facts.calls.get(record.code.uid or 0, 0) - record.call
                 if later > 0:
                     self.result.notes.append(
                         f"{frame.name} had nothing to compile in call {record.call}. After such a call torch runs a function "

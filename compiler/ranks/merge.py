@@ -60,8 +60,7 @@ def merge(records: Iterable[RankRecord], *, world_size: int | None = None, notes
     groups = _grouped(known)
     result = RanksReport(notes=list(notes))
     result.world_size = world_size or max((r.world_size or 0 for r in known), default=0) or len(known)
-    damaged = _read_reports(groups)
-    result.notes += damaged
+    result.notes += _read_reports(groups)
     for index, group in enumerate(groups):
         for record in group.records:
             record.rank.group = index

@@ -199,9 +199,7 @@ def steps_of(report: ReportData, *, finished: bool = True) -> list[Step]:
     recompiles = {r.frame: r for r in report.recompiles}
     threads: dict[int | None, int] = {}
     frames = [f for f in report.frames if f.status != "ignored"]
-    for frame in frames:
-        threads.setdefault(frame.thread if frame.foreign else None, len(threads))
-    frames.sort(key=lambda f: threads[f.thread if f.foreign else None])
+    frames.sort(key=lambda f: threads.setdefault(f.thread if f.foreign else None, len(threads)))
     while frames and not finished and frames[-1].status == "unfinished":
         frames.pop()
     return [

@@ -115,12 +115,9 @@ def _not_seen(gone: list[Break], now: ReportData) -> list[Break]:
     """The breaks in `gone` that a stopped run may not have reached: those alone are gone whose lines its sources lack."""
     if now.error is None or now.error.caught:
         return []
-    lines: set[tuple[str, str]] = set()
-    functions: set[tuple[str, str]] = set()  # those whose text is in the report
-    for source in now.sources:
-        texts = [line for excerpt in source.excerpts for line in excerpt.text.split("\n")]
-        lines.update((_file(source), text.strip()) for text in texts)
-        functions.update((_file(source), name) for text in texts for name in _DEFINED.findall(text))
+    texts = [(_file(source), line) for source in now.sources for e in source.excerpts for line in e.text.split("\n")]
+    lines = {(file, line.strip()) for file, line in texts}
+    functions = {(file, name) for file, line in texts for name in _DEFINED.findall(line)}  # whose text is in the report
     has_cell = any(s.cell is not None for s in now.sources)
 
     def is_gone(broken: Break) -> bool:
