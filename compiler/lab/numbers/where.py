@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import linecache
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -97,10 +97,10 @@ class _Search:
                 found.remedies += cause.formulas_that_help(graph, found.origin.node, self.compile)
 
     def _is_wrong(self, graph: CapturedGraph, compile: Compile | None = None) -> bool:
-        return bool(self._wrong(graph.measure(compile or self.compile)))
+        return any(True for _ in self._wrong(graph.measure(compile or self.compile)))
 
-    def _wrong(self, measured: list[Measured]) -> list[int]:
-        return [number for number, m in enumerate(measured) if m.is_wrong(self.found.verdict, self.unit)]
+    def _wrong(self, measured: list[Measured]) -> Iterator[int]:
+        return (number for number, m in enumerate(measured) if m.is_wrong(self.found.verdict, self.unit))
 
     def _first(self, graph: CapturedGraph, asked: Asked) -> NumbersOrigin | None:
         """The first wrong node, in the order of the computation."""
@@ -111,16 +111,17 @@ class _Search:
             step = max(1, math.ceil(len(left) / MOST_NODES), math.ceil(size / MOST_ELEMENTS))
             chosen = left[step - 1 :: step]
             measured = graph.measure(self.compile, chosen, asked)
-            if not (wrong := self._wrong(measured)):
+            wrong = next(self._wrong(measured), None)
+            if wrong is None:
                 return None
             if step == 1:
-                before = chosen[: wrong[0]]
+                before = chosen[:wrong]
                 if asked == "value" and any(map(changes_in_place, before)):
-                    again = graph.measure(self.compile, before, "later", chosen[wrong[0]])
-                    if changed := self._wrong(again):  # it was right when it was made
-                        return self._origin(graph, before, again, changed[0], "later")
-                return self._origin(graph, chosen, measured, wrong[0], asked)
-            left = left[wrong[0] * step : (wrong[0] + 1) * step]
+                    again = graph.measure(self.compile, before, "later", chosen[wrong])
+                    for changed in self._wrong(again):  # it was right when it was made
+                        return self._origin(graph, before, again, changed, "later")
+                return self._origin(graph, chosen, measured, wrong, asked)
+            left = left[wrong * step : (wrong + 1) * step]
         return None
 
     def _first_parameter(self, graph: CapturedGraph) -> str:
