@@ -13,7 +13,7 @@ from itertools import product
 from typing import Literal, NamedTuple
 
 from dynascope.compiler.report import Break, Frame, Graph
-from dynascope.widgets.features.places import Places, break_code, graph_tone, ops_text
+from dynascope.widgets.features.places import Places, graph_tone, ops_text
 from dynascope.widgets.features.recompiles import recompile_words
 from dynascope.widgets.features.regions import region_name
 from dynascope.widgets.layout.geometry import Point, Rect
@@ -180,7 +180,7 @@ def break_shape(places: Places, b: Break) -> Shape:
     rest += [f"{len(b.hits)} hits"] if len(b.hits) > 1 else []
     rest += ["allowed"] if b.allowed and not region else []
     notes = [" · ".join([f"line {b.line}", *rest]), " · ".join([f":{b.line}", *rest]), " · ".join(rest), *rest[:1]]
-    code, place = break_code(b, places), places.at(b.file, b.line, b.cell)
+    code, place = places.code(b), places.at(b.file, b.line, b.cell)
     call = re.sub(r"^(?:torch|numpy|np)\.(?:\w+\.)*(?=\w+\()", "", code)  # of torch or NumPy, without its module
     why = shorten(compiler_text(b.reason or b.type, 1000), 300)
     title, note = title_with_note(["✂ " + call], [n for n in notes if n] or [""], BOX_WIDTH - 34, 12, mono=False)

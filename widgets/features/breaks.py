@@ -16,7 +16,7 @@ from dynascope.compiler.report import Break, Frame, Report, StackEntry, Trial, l
 from dynascope.compiler.report.overview import is_by_design, package, setting_in
 from dynascope.widgets.detail import Detail, code_part, facts, list_part, prose, tab
 from dynascope.widgets.features.fixes import considered, fix_parts, is_only_moved, is_refused
-from dynascope.widgets.features.places import Places, break_code
+from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.recompiles import undecided_words
 from dynascope.widgets.features.regions import allowed_by, flag_words, forbidden_by
 from dynascope.widgets.features.run_time import cost_facts, cost_words
@@ -90,7 +90,7 @@ def break_rows(places: Places) -> list[BreakRow]:
     rows: list[BreakRow] = []
     for b in sorted_breaks(places.report):
         rows.append({
-            "id": b.id, "place": places.at(b.file, b.line, b.cell), "code": shorten(break_code(b, places), 120),
+            "id": b.id, "place": places.at(b.file, b.line, b.cell), "code": shorten(places.code(b), 120),
             "outcome": b.outcome, "outcome_text": outcome_words(places, b, brief=True),
             "type": shorten((kind_words(b) or b.reason or "").replace("`", ""), 160), "hits": len(b.hits),
             "allowed": bool(b.allowed), "target": break_target(b),
@@ -340,7 +340,7 @@ def break_detail(b: Break, places: Places) -> Detail:
         "source": printable(e.source.strip(), 500), "file": printable(e.file, 1000), "line": e.line,
     } for e in b.stack[:300]]  # fmt: skip
     detail: Detail = {
-        "kind": "break", "title": "Graph break", "code": shorten(break_code(b, places), 160),
+        "kind": "break", "title": "Graph break", "code": shorten(places.code(b), 160),
         "place": place + (f" in {shorten(function, 120)}" if function else ""), "copy": place,
         "facts": _facts(b, places) + (cost_facts(cost) if cost is not None else []),
         "parts": [

@@ -152,12 +152,11 @@ def setting_lines(fix: Fix | FixSet) -> list[str]:
     """The settings of a fix as lines of Python."""
     lines = []
     for name, value in fix.settings.items():
-        if name == _MARK and isinstance(value, list):
-            lines += [f"{name}({mark})" for mark in value]
-        elif name == _WARM_UP:
+        if name == _WARM_UP:
             lines.append(f'with {name}("{value}"): ...  # the recorded calls, before the first compiled one')
         elif isinstance(value, list):
-            lines += [f"{name}.add({function.removeprefix('builtins.')})" for function in value]
+            call = name if name == _MARK else f"{name}.add"
+            lines += [f"{call}({argument.removeprefix('builtins.')})" for argument in value]
         else:
             lines.append(f"{name} = {value!r}" if "." in name else f"torch.compile(..., {name}={value!r})")
     return lines
@@ -227,12 +226,11 @@ def fix_parts(owners: Container[str | None], file: str, places: Places) -> list[
 
 def fix_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
     """The chosen fixes as diffs, and for the first breaks and recompiles without one, the changes that were considered."""
-    report = places.report
-    summary = fixes_summary(report)
+    report, summary = places.report, fixes_summary(places.report)
     if not summary or report.fix_set is None:
         return []
-    out = ["", terminal.paint(summary, "bold")]
-    for fix in (fix for fix in report.fixes or () if fix.chosen):
+    out, fixes = ["", terminal.paint(summary, "bold")], report.fixes or []
+    for fix in (fix for fix in fixes if fix.chosen):
         row = fix_row(fix)
         mark, style = ("✓", "green") if fix.verdict == "verified" else ("?", "yellow")
         out += terminal.wrap(f"{mark} {_removed(fix, places)}: {row['words']}", "    ", 8, style)
@@ -241,14 +239,15 @@ def fix_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
             style = {"+": "green", "-": "red"}.get(line[:1], "soft")
             out.append(" " * 6 + terminal.paint(printable(line, terminal.width - 6).expandtabs(4), style))
         out += terminal.wrap(f"assumes: {row['assumption']}", "      ", 12) if row["assumption"] else []
-    vain: dict[str, None] = {}
+    vain: list[str] = []
     for id in [b.id for b in report.breaks[:most]] + [r.frame for r in report.recompiles[:most]]:
         own = considered(report, [id])
-        tried = [] if any(fix.chosen for fix in own) else own[:3]
-        vain |= dict.fromkeys(f"✗ {_removed(fix, places)}: {fix_words(fix)}" for fix in tried)
-    if not vain:  # the repeated calls may break elsewhere
-        vain = {f"✗ {fix_words(f)}": None for f in report.fixes or () if not (f.chosen or f.break_ or f.recompile)}
-    out += [line for words in [*vain][: 3 * most] for line in terminal.wrap(words, "    ", 2, "soft")]
+        if not any(fix.chosen for fix in own):
+            vain += [f"✗ {_removed(fix, places)}: {fix_words(fix)}" for fix in own[:3]]
+    # without any, the repeated calls may break elsewhere
+    vain = vain or [f"✗ {fix_words(fix)}" for fix in fixes if not (fix.chosen or fix.break_ or fix.recompile)]
+    for words in list(dict.fromkeys(vain))[: 3 * most]:
+        out += terminal.wrap(words, "    ", 2, "soft")
     return [*out, *(line for note in report.fix_set.notes for line in terminal.wrap("note: " + note, "", 3))]
 
 

@@ -9,7 +9,7 @@ from dynascope.compiler.report import Break, Frame, plural, seconds
 from dynascope.widgets.detail import Detail, Part, SourceBody, code_part, facts, list_part, prose, tab
 from dynascope.widgets.features.breaks import advice, cause_of, frame_words
 from dynascope.widgets.features.fixes import fix_parts
-from dynascope.widgets.features.places import Places, break_code, ops_text
+from dynascope.widgets.features.places import Places, ops_text
 from dynascope.widgets.features.recompiles import guard_part, symbol_part, why_part
 from dynascope.widgets.terminal import Terminal
 from dynascope.widgets.words import compiler_text, printable, shorten
@@ -54,7 +54,7 @@ def _facts(f: Frame, places: Places, before: Break | None, cause: Break | None) 
         *((label, frame_words(places.frames[id], places) + (called_from if label == "called by" else ""), id)
           for label, id in others if id in places.frames),
         ("graph", graph and f"graph {number} · {ops_text(graph.ops)}", f.graph or ""),
-        *((label, "✂ " + shorten(break_code(b, places), 60), b.id)
+        *((label, "✂ " + shorten(places.code(b), 60), b.id)
           for label, b in (("after break", before), ("because of", cause)) if b is not None),
         ("receives", shorten(", ".join(f.resume.locals), 200) if f.resume and f.kind == "resume" else "", ""),
         ("compiled in", None if f.compile_seconds is None else seconds(f.compile_seconds), ""),
@@ -88,7 +88,7 @@ def _parts(f: Frame, places: Places, before: Break | None, cause: Break | None) 
 def _story(f: Frame, places: Places, before: Break | None) -> list[str]:
     """Sentences on what happened to a frame."""
     reason = compiler_text(places.with_cell_names((f.reason or "").strip()), 5000)
-    where = f" after `{shorten(break_code(before, places), 80)}`" if before else ""
+    where = f" after `{shorten(places.code(before), 80)}`" if before else ""
     text = [_STORIES.get(f.status, ""), reason]
     if f.status == "compiled":
         resumed = f"The continuation of {shorten(f.name, 80)}{where}: a function that Dynamo made, compiled on its own."

@@ -19,7 +19,7 @@ from dynascope.compiler.report import ONLY_WHERE_RECORDED, Graph, GraphRun, Node
 from dynascope.widgets.detail import ROWS, Detail, Part, code_part, facts, guarded_part, list_part, prose, tab
 from dynascope.widgets.features.breaks import frame_words
 from dynascope.widgets.features.comparisons import node_errors
-from dynascope.widgets.features.places import Places, break_code
+from dynascope.widgets.features.places import Places
 from dynascope.widgets.terminal import Terminal
 from dynascope.widgets.words import printable, shorten
 
@@ -69,30 +69,25 @@ class RunBody(TypedDict):
 
 def graph_detail(number: int, g: Graph, places: Places, draw: Draw) -> Detail:
     """All that is known of a graph; `draw`: makes the drawing of its nodes."""
-    frame, place = places.frames.get(g.frame), places.graph(g)
+    frame, b, place = places.frames.get(g.frame), places.breaks.get(g.break_ or ""), places.graph(g)
+    known = g.ops is not None  # of a graph that was compiled before the recording, only its existence is known
     detail: Detail = {
         "kind": "graph", "title": f"Graph {number}", "code": f"of {shorten(places.name(frame), 120)}" if frame else "",
-        "place": place, "copy": place, "facts": _facts(g, places), "parts": _parts(g, places, draw),
+        "place": place, "copy": place, "facts": facts(
+            ("operations", g.ops if known else "unknown", ""),
+            ("frame", frame and frame_words(frame, places), g.frame),
+            ("ends at", "✂ " + shorten(places.code(b), 60) if b else printable(g.end or "", 200), b.id if b else ""),
+            ("inputs", len(g.inputs) if known else None, ""),
+            ("outputs", len(g.outputs) if known else None, ""),
+            ("backward", printable(g.backward, 40) if known else None, ""),
+            ("split by DDP", plural(len(g.splits), "part") if g.splits else None, ""),
+            ("from cache", {True: "yes", False: "no", None: ""}[g.from_cache], ""),
+            *((f"  {printable(name, 40)} cache", printable(value, 80), "") for name, value in g.caches.items()),
+        ), "parts": _parts(g, places, draw),
     }  # fmt: skip
     for first in [n for n in g.nodes if n.op not in _KINDS and n.line and n.file][:1]:
         detail["file"], detail["line"] = printable(first.file, 1000), first.line or 0
     return detail
-
-
-def _facts(g: Graph, places: Places) -> list[list[str]]:
-    frame, b = places.frames.get(g.frame), places.breaks.get(g.break_ or "")
-    known = g.ops is not None  # of a graph that was compiled before the recording, only its existence is known
-    return facts(
-        ("operations", g.ops if known else "unknown", ""),
-        ("frame", frame and frame_words(frame, places), g.frame),
-        ("ends at", "✂ " + shorten(break_code(b, places), 60) if b else printable(g.end or "", 200), b.id if b else ""),
-        ("inputs", len(g.inputs) if known else None, ""),
-        ("outputs", len(g.outputs) if known else None, ""),
-        ("backward", printable(g.backward, 40) if known else None, ""),
-        ("split by DDP", plural(len(g.splits), "part") if g.splits else None, ""),
-        ("from cache", {True: "yes", False: "no", None: ""}[g.from_cache], ""),
-        *((f"  {printable(name, 40)} cache", printable(value, 80), "") for name, value in g.caches.items()),
-    )
 
 
 def _parts(g: Graph, places: Places, draw: Draw) -> list[Part]:

@@ -15,7 +15,7 @@ from dynascope.compiler.report import Break, Frame, Recompile, Report, plural, t
 from dynascope.compiler.report.overview import OWNERS, Call, Cause, Owners, call_tree, causes, ran_in
 from dynascope.widgets.features.breaks import GENERAL, advice, instead_of, kind_words, outcome
 from dynascope.widgets.features.fixes import considered, is_refused
-from dynascope.widgets.features.places import Places, break_code
+from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.recompiles import recompile_words
 from dynascope.widgets.terminal import Terminal
 from dynascope.widgets.words import compiler_text, grouped, listing, shorten
@@ -169,7 +169,7 @@ class CauseWords:
 
     def broken(self, owners: Owners) -> list[CausePlace]:
         return [{
-            "id": b.id, "place": self.places.at(b.file, b.line, b.cell), "code": shorten(break_code(b, self.places), 120),
+            "id": b.id, "place": self.places.at(b.file, b.line, b.cell), "code": shorten(self.places.code(b), 120),
             "function": shorten(self.places.function(b.function, b.file, b.line), 80), "times": len(b.hits),
             "owner": owners.of(b.file), "ids": [b.id],
         } for b in self.breaks]  # fmt: skip

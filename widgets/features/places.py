@@ -75,13 +75,13 @@ class Places:
         return text, start, max(start, end), columns is not None
 
     def code(self, b: Break) -> str:
-        """The whole expression of a break in one line, also if it spans several."""
+        """The code of a break: its whole expression in one line, its line if the columns are unknown, or else its type."""
         text, start, end, known = self.span(b)
         lines, last = self.lines(b.file), b.end_line
         rows = [text[start:end]]
         if known and last is not None and last > b.line and last in lines:
             rows = [text[start:], *(lines.get(n, "") for n in range(b.line + 1, last)), lines[last][: b.end_column]]
-        return " ".join(" ".join(rows).split())
+        return printable(" ".join(" ".join(rows).split()) or b.type or "graph break")
 
     def of_break(self, b: Break) -> str:
         """The place of a break, `In[3]:4:5`; without the column if that does not fit the source."""
@@ -134,11 +134,6 @@ class Places:
         """The last line of a frame's code that is known."""
         own = self.lines(frame.file) if frame.kind == "statements" and frame.end_line is None else ()
         return max(frame.line, frame.end_line or 0, *own)
-
-
-def break_code(b: Break, places: Places) -> str:
-    """The code of a break: its whole expression, its line if the columns are unknown, or its type if there is no source."""
-    return printable(places.code(b) or b.type or "graph break")
 
 
 def ops_text(ops: int | None) -> str:

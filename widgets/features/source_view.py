@@ -97,7 +97,10 @@ def source_view(places: Places, large: bool = False) -> list[SourceFile]:
             if key in graphs:
                 line["graphs"] = sorted(set(graphs[key]))
             if key in breaks:
-                line["marks"] = [_mark(b, places) for b in breaks[key]]
+                spans = ((b, places.span(b)) for b in breaks[key])  # over the unindented text if the columns are unknown
+                line["marks"] = [{
+                    "id": b.id, "start": min(start, LINE_LIMIT), "end": min(end, LINE_LIMIT), "outcome": b.outcome,
+                } for b, (_, start, end, _) in spans]  # fmt: skip
             if key in states:
                 line["state"], line["reason"], line["id"] = states[key]
             if key in errors:
@@ -144,12 +147,6 @@ def ways(places: Places) -> dict[str, Way]:
         if len(way["names"]) > 8:
             way["names"] = [*way["names"][:2], "…", *way["names"][-4:]]
     return found
-
-
-def _mark(b: Break, places: Places) -> SourceMark:
-    """The mark of a break on its line: from column to column or, if these are unknown, over the text without indentation."""
-    _, start, end, _ = places.span(b)
-    return {"id": b.id, "start": min(start, LINE_LIMIT), "end": min(end, LINE_LIMIT), "outcome": b.outcome}
 
 
 def _states(places: Places, graphs: dict[Key, list[int]], breaks: dict[Key, list[Break]]) -> dict[Key, tuple[str, str, str]]:

@@ -93,26 +93,23 @@ class _Rows:
         """The points where each edge passes the rows between its ends; None for the longest edges if too many are long."""
         budget = 2 * (len(self.sizes) + len(self.arcs)) + 200
         passes: list[list[int] | None] = [None] * len(self.arcs)
-        spans = [self.ranks[target] - self.ranks[source] for source, target in self.arcs]
-        for number in sorted(range(len(self.arcs)), key=spans.__getitem__):
-            if spans[number] <= budget + 1:
-                budget -= spans[number] - 1
-                passes[number] = self._chain(*self.arcs[number])
+        spans = [range(self.ranks[source] + 1, self.ranks[target]) for source, target in self.arcs]
+        for number in sorted(range(len(self.arcs)), key=lambda number: len(spans[number])):
+            between, (source, target) = spans[number], self.arcs[number]
+            if len(between) > budget:
+                break
+            budget -= len(between)
+            passes[number] = points = [*range(len(self.ranks), len(self.ranks) + len(between))]
+            for point, rank in zip(points, between, strict=True):
+                self.rows[rank].append(point)
+            self.ranks += between
+            self.width += [2.0] * len(points)
+            self.up += [[] for _ in points]
+            self.down += [[] for _ in points]
+            for above, below in pairwise([source, *points, target]):
+                self.down[above].append(below)
+                self.up[below].append(above)
         return passes
-
-    def _chain(self, source: int, target: int) -> list[int]:
-        between = range(self.ranks[source] + 1, self.ranks[target])
-        points = [*range(len(self.ranks), len(self.ranks) + len(between))]
-        for point, rank in zip(points, between, strict=True):
-            self.rows[rank].append(point)
-        self.ranks += between
-        self.width += [2.0] * len(points)
-        self.up += [[] for _ in points]
-        self.down += [[] for _ in points]
-        for above, below in pairwise([source, *points, target]):
-            self.down[above].append(below)
-            self.up[below].append(above)
-        return points
 
     def _order(self) -> None:
         """Sort each row by the positions of its nodes' neighbors, down and up a few times."""
@@ -149,11 +146,8 @@ class _Rows:
         """Place the nodes of a row as near to their neighbors as they fit: nodes that touch move as one block."""
         blocks: list[tuple[float, float, int]] = []  # sum of the desired shifts, weight, number of nodes
         for node, start in zip(row, starts, strict=True):
-            near, weight, count = neighbours[node], 1.0, 1
-            if near:
-                total = _mean(near, self.x) - start
-            else:
-                total, weight = (self.x[node] - start) * 0.1, 0.1
+            near, count = neighbours[node], 1
+            total, weight = (_mean(near, self.x) - start, 1.0) if near else ((self.x[node] - start) * 0.1, 0.1)
             while blocks and blocks[-1][0] * weight > total * blocks[-1][1]:
                 before = blocks.pop()
                 total, weight, count = total + before[0], weight + before[1], count + before[2]

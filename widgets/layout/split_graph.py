@@ -122,8 +122,10 @@ class _Forest:
             floors |= dict.fromkeys(span, y + height + ROW_GAP)
             following = [(child, span.stop, y) for child in self.right[id]]
             for n, child in enumerate(self.down[id]):
-                at = (column + n, y + height + ROW_GAP) if id not in second else (0, floors[1])  # back, below both columns
-                following.append((child, *((1, placed[second[child]].y) if child in second else at)))
+                if child in second:
+                    following.append((child, 1, placed[second[child]].y))
+                else:  # after the second column back to the first one, below both
+                    following.append((child, 0, floors[1]) if id in second else (child, column + n, y + height + ROW_GAP))
             stack += reversed(following)
         return placed
 

@@ -46,18 +46,18 @@ def style_sheet() -> str:
 
 def to_html(report: Report) -> str:
     """`report` as one HTML document."""
-    return guarded("This report", lambda: _page(report), empty_page)
+
+    def page() -> str:
+        model = view_model(report)
+        body = guarded("The static picture", lambda: static_body(report, model), escape)
+        return document(model["name"], model, body)
+
+    return guarded("This report", page, empty_page)
 
 
 def empty_page(why: str) -> str:
     """The page if none can be made: it says why."""
     return f"<!doctype html>\n<title>dynascope</title>{escape(why)}\n"
-
-
-def _page(report: Report) -> str:
-    model = view_model(report)
-    body = guarded("The static picture", lambda: static_body(report, model), escape)
-    return document(model["name"], model, body)
 
 
 def document(name: str, model: Mapping[str, Any], body: str) -> str:

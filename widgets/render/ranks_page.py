@@ -7,7 +7,7 @@ is HTML that needs no script; only a few groups have views.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from html import escape
 from typing import Any
 
@@ -106,19 +106,15 @@ def _difference(report: RanksReport, d: Difference, first: bool, static: bool) -
     )
 
 
-def _title(numbers: Sequence[int]) -> str:
-    """The title of a group, `ranks 0-2, 5`; a long list is cut at its end."""
-    name = words.ranks_name(numbers)
-    return name if len(name) <= 40 else name[:36].rpartition(",")[0] + ", …"
-
-
 def _choice(report: RanksReport) -> str:
     """The choice of two groups, with room for their views side by side."""
     groups = report.groups[:MOST_GROUPS]
     options = ""
     for number, group in enumerate(groups):
         counts = words.counts(group.report) if group.report else "its report could not be read"
-        options += f"<option value={number}>{_text(f'{_title(group.ranks)} ({len(group.ranks)}): {counts}', 200)}</option>"
+        name = words.ranks_name(group.ranks)
+        name = name if len(name) <= 40 else name[:36].rpartition(",")[0] + ", …"
+        options += f"<option value={number}>{_text(f'{name} ({len(group.ranks)}): {counts}', 200)}</option>"
     beside = f"<label>beside <select><option value=-1>nothing</option>{options}</select></label>" if len(groups) > 1 else ""
     bar = f'<div class="dyn-rk-bar"><label>Report of <select>{options}</select></label>{beside}</div>'
     pair = f'{bar}<div class="dyn-rk-pair"><div></div><div></div></div>'

@@ -101,7 +101,9 @@ def _table(model: ViewModel) -> str:
     for row in model["breaks"][:ROWS]:
         outcome = row["outcome_text"] + (" (allowed)" if row["allowed"] else "")
         outcome += f", {row['hits']} hits" if row["hits"] > 1 else ""
-        step = _first_step(model, row["id"])
+        parts = model["details"][row["id"]]["parts"] if row["id"] in model["details"] else []  # they may not have been made
+        steps = (step for part in parts if part["key"] == "reason" for step in part["body"]["todo"])
+        step = shorten(next(steps, "").replace("`", ""), 200)
         why = escape(row["type"]) + (f"<br>→ {escape(step)}" if step else "")
         code = [f"<code>{escape(text)}</code>" for text in (row["place"], row["code"])]
         rows.append("".join(f"<td {cell}>{content}</td>" for content in (*code, escape(outcome), why)))
@@ -109,10 +111,3 @@ def _table(model: ViewModel) -> str:
     rest = f"<p>… and {plural(more, 'more graph break')}</p>" if more > 0 else ""
     body = "".join(f"<tr>{row}</tr>" for row in rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}"
-
-
-def _first_step(model: ViewModel, id: str) -> str:
-    """The first thing to do about a break, in a line or two."""
-    parts = model["details"][id]["parts"] if id in model["details"] else []  # the details may not have been made
-    steps = [step for part in parts if part["key"] == "reason" for step in part["body"]["todo"]]
-    return shorten(next(iter(steps), "").replace("`", ""), 200)
