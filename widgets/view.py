@@ -83,7 +83,6 @@ class View(anywidget.AnyWidget):
             self.settings = self.settings or content["settings"]
             if self.selected == self._proposed or self.selected not in content["details"]:
                 self.selected = self._proposed = content["first"]
-                self._proposed = self.selected
             if not self.busy:
                 self.now = {}
 

@@ -68,13 +68,10 @@ def literal(picture: str) -> str:
 
 def css_rules() -> str:
     """The colors as CSS variables of the view, for both themes; print always uses the light one."""
-    light, dark = (
-        _variables({name: _hosted(name, value) for name, value in colours.items()}, graphs)
-        for colours, graphs in ((LIGHT, GRAPHS_LIGHT), (DARK, GRAPHS_DARK))
-    )
-    tones = "".join(
-        f".dyn-tone-{n}{{--dyn-tone:var(--dyn-g{n});--dyn-tint:var(--dyn-g{n}-tint)}}" for n in range(len(GRAPHS_LIGHT))
-    )
+    themes = ((LIGHT, GRAPHS_LIGHT), (DARK, GRAPHS_DARK))
+    light, dark = (_variables({name: _hosted(name, value) for name, value in own.items()}, graphs) for own, graphs in themes)
+    tone = ".dyn-tone-{0}{{--dyn-tone:var(--dyn-g{0});--dyn-tint:var(--dyn-g{0}-tint)}}"
+    tones = "".join(map(tone.format, range(len(GRAPHS_LIGHT))))
     return f'.dyn{{{light}}}\n@media not print{{.dyn[data-theme="dark"]{{{dark}}}}}\n' + tones + TONES
 
 

@@ -155,22 +155,22 @@ def _frame_lines(places: Places, frame: Frame, breaks: list[Break]) -> list[str]
 
 def _brief(reason: str | None) -> str:
     """The compiler's reason up to its colon, `graph break in loop`; all of it if fewer than three words precede the colon."""
-    head, _, _ = compiler_text(reason or "reason unknown", 400).partition(": ")
-    return head if head.count(" ") > 1 else compiler_text(reason or "reason unknown", 400)
+    whole = compiler_text(reason or "reason unknown", 400)
+    head = whole.partition(": ")[0]
+    return head if head.count(" ") > 1 else whole
 
 
 def graph_shape(places: Places, number: int, graph: Graph, frame: Frame) -> Shape:
     """The box of a graph."""
-    spots = {(n.file, n.line) for n in graph.nodes if n.op not in ("placeholder", "get_attr", "output") and n.line}
-    files = {file for file, _ in spots}
-    spread = line_ranges(line for _, line in spots if line) if len(files) <= 1 else f"{len(files)} files"
+    lines = [(n.file, n.line) for n in graph.nodes if n.op not in ("placeholder", "get_attr", "output") and n.line]
+    files, title = {file for file, _ in lines}, f"graph {number}"
+    spread = line_ranges(line for _, line in lines if line) if len(files) <= 1 else f"{len(files)} files"
     if len(files) == 1 and frame.file not in files:
-        spread = f"{places.label(next(iter(files)) or '')} {spread}"
+        spread = f"{places.label(files.pop() or '')} {spread}"
     note = ops_text(graph.ops) + (f" · {spread}" if spread else "")
-    title = f"graph {number}"
-    room = BOX_WIDTH - 34 - text_width(title, 12, bold=True)
+    shown = cut(note, BOX_WIDTH - 34 - text_width(title, 12, bold=True), 11)
     full = f"graph {number} of {places.name(frame)}: {note}"[:600]
-    return Shape(graph.id, "graph", title, cut(note, room, 11), full, graph_tone(number))
+    return Shape(graph.id, "graph", title, shown, full, graph_tone(number))
 
 
 def break_shape(places: Places, b: Break) -> Shape:

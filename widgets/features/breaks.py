@@ -335,6 +335,9 @@ def break_detail(b: Break, places: Places) -> Detail:
         f = places.frames.get(h.frame)
         words = [frame_words(f, places), f"at {places.at(f.file, h.line, f.cell)}"] if f else [h.frame, ""]
         hits.append([*words, h.outcome, h.frame])
+    of = sum(h.outcome == b.outcome for h in b.hits)
+    share = f" ({of} of {len(b.hits)})" if 0 < of < len(b.hits) else ""
+    resumes = [places.frames[r] for r in dict.fromkeys(r for h in b.hits for r in h.resumes) if r in places.frames]
     stack: list[StackRow] = [{
         "place": places.at(e.file, e.line, e.cell), "function": shorten(e.function, 200),
         "source": printable(e.source.strip(), 500), "file": printable(e.file, 1000), "line": e.line,
@@ -342,7 +345,18 @@ def break_detail(b: Break, places: Places) -> Detail:
     detail: Detail = {
         "kind": "break", "title": "Graph break", "code": shorten(places.code(b), 160),
         "place": place + (f" in {shorten(function, 120)}" if function else ""), "copy": place,
-        "facts": _facts(b, places) + (cost_facts(cost) if cost is not None else []),
+        "facts": facts(
+            ("outcome", outcome_in_full(places, b) + share, ""),
+            *(("continues in", frame_words(f, places), f.id) for f in resumes[:6]),
+            *(("runs eagerly", frame_words(f, places), f.id) for f in eager_because_of(places.report, b)[:6]),
+            ("reached from", places.at(own.file, own.line, own.cell) if (own := own_caller(b)) is not None else None, ""),
+            ("seen from", plural(len(b.hits), "frame"), ""),
+            ("error_on_graph_break", printable(flag_words(b, places), 200), ""),
+            ("fullgraph", b.fullgraph, ""),
+            ("second call", {True: "does not meet it", False: "meets it, too", None: ""}[b.first_call_only], ""),
+            *(("ends", f"graph {n}", g.id) for n, g in places.ended[b.id][:4]),
+            *(cost_facts(cost) if cost is not None else ()),
+        ),
         "parts": [
             *prose("reason", "Reason", why(b, places), advice(places.report, b)),
             *fix_parts([b.id], b.file, places),
@@ -357,22 +371,6 @@ def break_detail(b: Break, places: Places) -> Detail:
         ids = [next((id for id in b.gb_ids if id.lower() in url.lower()), "page") for url in urls]
         detail["links"] = [[printable(id, 40), url] for id, url in zip(ids, urls, strict=True)]
     return detail
-
-
-def _facts(b: Break, places: Places) -> list[list[str]]:
-    of = sum(h.outcome == b.outcome for h in b.hits)
-    resumes = [places.frames[r] for r in dict.fromkeys(r for h in b.hits for r in h.resumes) if r in places.frames]
-    return facts(
-        ("outcome", outcome_in_full(places, b) + (f" ({of} of {len(b.hits)})" if 0 < of < len(b.hits) else ""), ""),
-        *(("continues in", frame_words(f, places), f.id) for f in resumes[:6]),
-        *(("runs eagerly", frame_words(f, places), f.id) for f in eager_because_of(places.report, b)[:6]),
-        ("reached from", places.at(own.file, own.line, own.cell) if (own := own_caller(b)) is not None else None, ""),
-        ("seen from", plural(len(b.hits), "frame"), ""),
-        ("error_on_graph_break", printable(flag_words(b, places), 200), ""),
-        ("fullgraph", b.fullgraph, ""),
-        ("second call", {True: "does not meet it", False: "meets it, too", None: ""}[b.first_call_only], ""),
-        *(("ends", f"graph {n}", g.id) for n, g in places.ended[b.id][:4]),
-    )
 
 
 # -- text -------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from dynascope.compiler.report import CompileTime, PhaseKind, RepeatedBlock, plural, seconds, time_text
+from dynascope.compiler.report import PhaseKind, RepeatedBlock, plural, seconds, time_text
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.run_time import Share, share_words
 from dynascope.widgets.terminal import Terminal
@@ -59,7 +59,7 @@ def compile_time_line(places: Places) -> CompileTimeLine | None:
     time = places.report.compile_time
     if time is None or not time.seconds:
         return None
-    own = {kind: sum(spent) for kind, spent in grouped((p.kind, p.self_seconds) for p in time.phases).items()}
+    own = {kind: sum(each) for kind, each in grouped((p.kind, p.self_seconds) for p in time.phases).items()}
     shares: list[Share] = [
         {"name": KINDS[kind][0], "kind": kind, "part": round(own[kind] / time.seconds, 4), "full": KINDS[kind][1]}
         for kind in sorted(KINDS, key=lambda kind: -own.get(kind, 0.0)) if own.get(kind, 0.0) > 0
@@ -70,27 +70,22 @@ def compile_time_line(places: Places) -> CompileTimeLine | None:
         have, their = ("has", "its") if len(time.unfinished) == 1 else ("have", "their")
         ended = f"{plural(len(time.unfinished), 'phase')} {have} no recorded end; {their} time is not counted"
         words.append(f"{ended}: {', '.join(dict.fromkeys(time.unfinished))}")
-    return {
-        # the shares are fractions of the sum over all threads
-        "title": f"Compile time · {seconds(time.elapsed)} · {most}", "total": seconds(time.elapsed), "shares": shares,
-        "rows": _most_expensive(time, places), "words": [printable(one, 800) for one in words],
-    }  # fmt: skip
-
-
-def _most_expensive(time: CompileTime, places: Places) -> list[PhaseRow]:
-    """The phases that took longest, not counting the phases nested in them."""
     rows = list[PhaseRow]()
     alike = grouped(((phase.name, phase.kind), phase) for phase in time.phases)
-    own = {key: sum(p.self_seconds for p in same) for key, same in alike.items()}
-    for name, kind in sorted(own, key=lambda key: -own[key])[:ROWS]:
+    spent = {key: sum(p.self_seconds for p in same) for key, same in alike.items()}  # without the phases nested in them
+    for name, kind in sorted(spent, key=lambda key: -spent[key])[:ROWS]:
         same = alike[name, kind]
         frame = places.frames.get(max(same, key=lambda p: p.self_seconds).frame or "")
         rows.append({
-            "name": shorten(name, 120), "kind": kind, "what": KINDS[kind][0], "own": time_text(own[name, kind]),
+            "name": shorten(name, 120), "kind": kind, "what": KINDS[kind][0], "own": time_text(spent[name, kind]),
             "total": time_text(sum(p.seconds for p in same)), "count": sum(p.count for p in same),
             "where": shorten(places.name(frame), 80) if frame else "", "id": frame.id if frame else "",
         })  # fmt: skip
-    return rows
+    return {
+        # the shares are fractions of the sum over all threads
+        "title": f"Compile time · {seconds(time.elapsed)} · {most}", "total": seconds(time.elapsed), "shares": shares,
+        "rows": rows, "words": [printable(one, 800) for one in words],
+    }  # fmt: skip
 
 
 def repeat_words(block: RepeatedBlock, places: Places) -> str:

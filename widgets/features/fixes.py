@@ -174,12 +174,10 @@ def fix_row(fix: Fix) -> FixRow:
     diff += [f"+{line}" for line in setting_lines(fix)]
     more = [f" … and {plural(len(diff) - MOST_LINES, 'more line')}"] if len(diff) > MOST_LINES else []
     counts = [(words, getattr(fix.before, name, None), getattr(fix.after, name, None)) for name, words in _COUNTED.items()]
-    known = [(words, before, after) for words, before, after in counts if None not in (before, after)]
-    gain = ", ".join(f"{words} {before} → {after}" for words, before, after in known if after != before)
+    gains = [f"{words} {was} → {now}" for words, was, now in counts if was != now and None not in (was, now)]
     return {
-        "words": printable(fix_words(fix), 2000),
-        "verdict": fix.verdict, "gain": gain, "assumption": printable(fix.assumption, 1000),
-        "condition": printable(fix.condition, 2000),
+        "words": printable(fix_words(fix), 2000), "verdict": fix.verdict, "gain": ", ".join(gains),
+        "assumption": printable(fix.assumption, 1000), "condition": printable(fix.condition, 2000),
         "diff": [printable(line, 400) for line in diff[:MOST_LINES]] + more,
     }  # fmt: skip
 

@@ -28,7 +28,7 @@ def frame_detail(f: Frame, places: Places) -> Detail:
 
     Its `target`, for a region in it, is its name; outside cells also a line, as files may repeat a name.
     """
-    place, name = places.frame(f), places.name(f)
+    place, name, (number, graph) = places.frame(f), places.name(f), places.graphs.get(f.graph or "", (0, None))
     title = {"resume": "Resume function", "autograd": "Backward"}.get(f.kind, "Frame")
     if f.status not in ("compiled", "ignored"):
         title = f"{f.status.capitalize()} frame"
@@ -36,34 +36,29 @@ def frame_detail(f: Frame, places: Places) -> Detail:
         name = name.removeprefix("resume in ")
     before = places.breaks.get(f.break_ or "") if f.kind == "resume" else None
     cause = cause_of(places.report, f) if f.status in ("skipped", "failed") else None
+    others = (("continues", f.continues), ("called by", f.parent), ("compiled before as", f.recompile_of))
+    called_from = f", line {f.called_from}" if f.called_from else ""
     return {
         "kind": f.status if f.status != "compiled" else f.kind, "title": title, "code": shorten(name, 160), "place": place,
-        "copy": place, "facts": _facts(f, places, before, cause), "parts": _parts(f, places, before, cause),
+        "copy": place, "facts": facts(
+            ("status", f.status, ""),
+            ("compile id", printable(f.compile_id or "", 40), ""),
+            *((label, frame_words(places.frames[id], places) + (called_from if label == "called by" else ""), id)
+              for label, id in others if id in places.frames),
+            ("graph", graph and f"graph {number} · {ops_text(graph.ops)}", f.graph or ""),
+            *((label, "✂ " + shorten(places.code(b), 60), b.id)
+              for label, b in (("after break", before), ("because of", cause)) if b is not None),
+            ("receives", shorten(", ".join(f.resume.locals), 200) if f.resume and f.kind == "resume" else "", ""),
+            ("compiled in", None if f.compile_seconds is None else seconds(f.compile_seconds), ""),
+            ("guards", f.guard_count, ""),
+            ("error_on_graph_break", f.error_on_graph_break, ""),
+            ("fullgraph", f.fullgraph, ""),
+            ("compiler's name", shorten(f.code_name, 120) if f.code_name != f.name else "", ""),
+            ("thread", "not the recording's" if f.foreign else "", ""),
+        ), "parts": _parts(f, places, before, cause),
         "file": printable(f.file, 1000), "line": f.line,
         "target": printable(f.name, 1000) + ("" if f.cell is not None else f":{f.line}"),
     }  # fmt: skip
-
-
-def _facts(f: Frame, places: Places, before: Break | None, cause: Break | None) -> list[list[str]]:
-    number, graph = places.graphs.get(f.graph or "", (0, None))
-    others = (("continues", f.continues), ("called by", f.parent), ("compiled before as", f.recompile_of))
-    called_from = f", line {f.called_from}" if f.called_from else ""
-    return facts(
-        ("status", f.status, ""),
-        ("compile id", printable(f.compile_id or "", 40), ""),
-        *((label, frame_words(places.frames[id], places) + (called_from if label == "called by" else ""), id)
-          for label, id in others if id in places.frames),
-        ("graph", graph and f"graph {number} · {ops_text(graph.ops)}", f.graph or ""),
-        *((label, "✂ " + shorten(places.code(b), 60), b.id)
-          for label, b in (("after break", before), ("because of", cause)) if b is not None),
-        ("receives", shorten(", ".join(f.resume.locals), 200) if f.resume and f.kind == "resume" else "", ""),
-        ("compiled in", None if f.compile_seconds is None else seconds(f.compile_seconds), ""),
-        ("guards", f.guard_count, ""),
-        ("error_on_graph_break", f.error_on_graph_break, ""),
-        ("fullgraph", f.fullgraph, ""),
-        ("compiler's name", shorten(f.code_name, 120) if f.code_name != f.name else "", ""),
-        ("thread", "not the recording's" if f.foreign else "", ""),
-    )  # fmt: skip
 
 
 def _parts(f: Frame, places: Places, before: Break | None, cause: Break | None) -> list[Part]:

@@ -360,15 +360,14 @@ def overview_lines(shown: Overview, terminal: Terminal, room: int) -> list[str]:
     note = terminal.paint(f"  (all in {library})" if library else "", "soft")
     out = ["", terminal.paint(f"Causes: {len(rows)}{order}", "bold") + note] if rows else []
     for number, row in enumerate(rows):
-        text = f"{number + 1:>2}. {row['count']}" + (f" ({row['cost']})" if row["cost"] else "") + ": "
-        colour = "cyan" if row["kind"] == "recompile" else "yellow"
-        head = terminal.paint(text, colour, "bold") + shorten(row["title"], max(20, terminal.width - len(text)))
-        more = _placed(row, shown["library"], owners, terminal) if number < PLACED else []
         left = room - len(out) - (number < len(rows) - 1) - 2
         if left < 1:
             out.append(terminal.paint(f"    … and {plural(len(rows) - number, 'more cause')}", "soft"))
             break
-        out += [head, *(more if len(more) < left else [])]
+        text = f"{number + 1:>2}. {row['count']}" + (f" ({row['cost']})" if row["cost"] else "") + ": "
+        painted = terminal.paint(text, "cyan" if row["kind"] == "recompile" else "yellow", "bold")
+        more = _placed(row, shown["library"], owners, terminal) if number < PLACED else []
+        out += [painted + shorten(row["title"], max(20, terminal.width - len(text))), *(more if len(more) < left else [])]
     return [*out, "", terminal.paint("More about the breaks: print(report.details())", "soft")]
 
 

@@ -97,9 +97,8 @@ def _reference(report: RanksReport, difference: Difference) -> str:
     if reference is None or group is reference:
         others = len(report.ranks if group is None else group) - len(who_differs(report, difference))
         return "the other rank" if others == 1 else "the other ranks"
-    if len(name := ranks_name(reference)) <= 20:
-        return name
-    return "most ranks" if 2 * len(reference) > len(report.ranks) else f"{len(reference)} other ranks"
+    name, are_most = ranks_name(reference), 2 * len(reference) > len(report.ranks)
+    return name if len(name) <= 20 else "most ranks" if are_most else f"{len(reference)} other ranks"
 
 
 def who_differs(report: RanksReport, difference: Difference) -> list[int]:
@@ -247,11 +246,8 @@ def _lines(report: RanksReport, terminal: Terminal) -> list[str]:
     more = len(differences) - MOST_DIFFERENCES
     out += ["", f"… and {plural(more, 'more difference')}"] if more > 0 else []
     notes = [*remarks(report, 5), *capped([shorten(note, 400) for note in report.notes], 8, "note")]
-    for mark, sentences, *style in (
-        ("✗ ", capped(rank_failures(report), MOST_FAILURES), "red"),
-        ("… ", slow_lines(report, 3)),
-        ("note: ", notes),
-    ):
+    failed = capped(rank_failures(report), MOST_FAILURES)
+    for mark, sentences, *style in (("✗ ", failed, "red"), ("… ", slow_lines(report, 3)), ("note: ", notes)):
         marked = (words if words.startswith("…") else mark + words for words in sentences)
         lines = [line for words in marked for line in terminal.wrap(words, "", 4, *style)]
         out += ["", *lines] if lines else []

@@ -168,18 +168,14 @@ def recompile_row(recompile: Recompile, places: Places) -> RecompileRow:
             versions = "no new version: it runs eagerly from now on"
     called = [f"call {recompile.call}" if recompile.call is not None else ""]
     called += [places.at(caller.file, caller.line, caller.cell) for caller in recompile.stack[-1:]]
-    for number, run in enumerate(places.report.inputs or (), 1):
-        if recompile.frame in run.frames:
-            called = [f"input {number} of --inputs"]
-            break
-    place, causes = ", ".join(filter(None, called)), failures(recompile, places)
+    inputs = [number for number, run in enumerate(places.report.inputs or (), 1) if recompile.frame in run.frames]
+    place = f"input {inputs[0]} of --inputs" if inputs else ", ".join(filter(None, called))
+    causes, facts = failures(recompile, places), "; ".join(filter(None, (place, took, versions)))
+    title = f"recompile{id} of {name}" + (f" ({facts})" if facts else "")
     if refused:
         setting = f"torch._dynamo.config.{recompile.refused_by}" + (f" = {limit}" if limit is not None else "")
         title = f"{name} has reached the recompile limit ({setting}): calls that fit none of its versions now run eagerly"
         title += f" (first at {place})" if place else ""
-    else:
-        facts = "; ".join(filter(None, (place, took, versions)))
-        title = f"recompile{id} of {name}" + (f" ({facts})" if facts else "")
     return {
         "id": recompile.frame, "title": printable(title, 2000), "name": shorten(f"{shorten(name, 60)}{id}", 100),
         "place": printable(place, 200), "cause": printable(causes[0], 400),

@@ -112,38 +112,26 @@ def _of_break(places: Places, b: Break) -> Band | None:
 
 def _decorated(places: Places, file: str, name: str) -> tuple[int, int] | None:
     """First and last line of the function with this name and a region's decorator; None unless there is exactly one."""
-    found = [
-        n for n in _statements(places.lines(file))
-        if isinstance(n, FUNCTIONS) and n.name == name and any(map(_is_region, n.decorator_list))
-    ]  # fmt: skip
+    found = [n for n in _regions(places.lines(file)) if isinstance(n, FUNCTIONS) and n.name == name]
     first = min((d.lineno for n in found for d in n.decorator_list), default=0)
     return (first, found[0].end_lineno or first) if len(found) == 1 else None
 
 
 def _with(places: Places, file: str, line: int) -> tuple[int, int] | None:
     """First and last line of the innermost `with` block that sets `error_on_graph_break` and contains a line."""
-    around = [
-        n for n in _statements(places.lines(file))
-        if isinstance(n, WITHS) and n.lineno <= line <= (n.end_lineno or n.lineno)
-        and any(_is_region(item.context_expr) for item in n.items)
-    ]  # fmt: skip
-    inner = max(around, key=lambda n: n.lineno, default=None)
-    return (inner.lineno, inner.end_lineno or inner.lineno) if inner else None
+    extents = [(n.lineno, n.end_lineno or n.lineno) for n in _regions(places.lines(file)) if isinstance(n, WITHS)]
+    return max((extent for extent in extents if extent[0] <= line <= extent[1]), default=None)
 
 
-def _is_region(node: ast.expr) -> bool:
-    return "error_on_graph_break" in ast.unparse(node)
-
-
-def _statements(lines: dict[int, str]) -> list[ast.stmt]:
-    """The functions and `with` blocks in these lines, excerpt by excerpt."""
+def _regions(lines: dict[int, str]) -> list[ast.stmt]:
+    """The regions in these lines, excerpt by excerpt."""
     blocks = consecutive(sorted(lines))
     return [node for block in blocks for node in _parsed("\n".join(lines[n] for n in block), block[0])]
 
 
 @functools.lru_cache(maxsize=32)
 def _parsed(text: str, first: int) -> list[ast.stmt]:
-    """The functions and `with` blocks of one excerpt, at any depth.
+    """The functions and `with` blocks of one excerpt that set `error_on_graph_break`, at any depth.
 
     Lines that begin with %name, %%name, ! or ?, as magics do, are emptied; `% 2` and `!= 2` continue an expression. The excerpt
     may start at any indentation.
@@ -155,4 +143,9 @@ def _parsed(text: str, first: int) -> list[ast.stmt]:
         tree = ast.increment_lineno(syntax_tree(text), first - 1)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
-    return [node for node in ast.walk(tree) if isinstance(node, (*FUNCTIONS, *WITHS))]
+    return [node for node in ast.walk(tree) if isinstance(node, (*FUNCTIONS, *WITHS)) and _sets_flag(node)]
+
+
+def _sets_flag(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.With | ast.AsyncWith) -> bool:
+    parts = node.decorator_list if isinstance(node, FUNCTIONS) else [item.context_expr for item in node.items]
+    return any("error_on_graph_break" in ast.unparse(part) for part in parts)

@@ -12,7 +12,6 @@ from typing import TypedDict
 from typing_extensions import NotRequired
 
 from dynascope.compiler.report import BreakCost, InputRun, Profile, Report, Segment, plural, seconds, time_text
-from dynascope.widgets.detail import facts
 from dynascope.widgets.features.places import Places, graph_tone
 from dynascope.widgets.features.recompiles import guard_words
 from dynascope.widgets.terminal import Terminal
@@ -90,18 +89,15 @@ def timeline(places: Places) -> TimeLine | None:
     drawn = max((s.start + s.duration for s in profile.segments), default=0.0)
     half = f", half of them {' to '.join(map(time_text, profile.spread))}" if profile.spread else ""
     parts = f" ({time_text(profile.profiled_seconds)} a call)" if profile.profiled_seconds else ""
+    segments = [(n, s) for n, lane in enumerate(profile.lanes) for s in profile.segments if s.lane == lane]
+    shares = [(key, part) for key, part in profile.shares.items() if key in SHARES and (part > 0 or key == "unaccounted")]
     return {
-        "total": time_text(drawn),
-        "call": f"{time_text(profile.median_seconds)} a call (median of warm calls in a loop{half})",
-        "profiled": f"under torch.profiler{parts}",
-        "lanes": [shorten(lane, 60) for lane in profile.lanes],
-        "segments": [
-            _segment(s, drawn, number, places)
-            for number, lane in enumerate(profile.lanes) for s in profile.segments if s.lane == lane
-        ],
+        "total": time_text(drawn), "call": f"{time_text(profile.median_seconds)} a call (median of warm calls in a loop{half})",
+        "profiled": f"under torch.profiler{parts}", "lanes": [shorten(lane, 60) for lane in profile.lanes],
+        "segments": [_segment(s, drawn, lane, places) for lane, s in segments],
         "shares": [
-            {"name": SHARES[key][0], "kind": SHARES[key][1], "part": round(value, 4), "full": SHARES[key][2]}
-            for key, value in profile.shares.items() if key in SHARES and (value > 0 or key == "unaccounted")
+            {"name": SHARES[key][0], "kind": SHARES[key][1], "part": round(part, 4), "full": SHARES[key][2]}
+            for key, part in shares
         ],
         "verdict": printable(verdict_words(profile), 1000), "devices": printable(", ".join(profile.devices), 300),
         "inputs": input_rows(report), "inputs_summary": inputs_summary(report.inputs) if report.inputs else "",
@@ -153,13 +149,13 @@ def cost_words(cost: BreakCost) -> str:
     return f"costs {time_text(cost.seconds)} a call{share}"
 
 
-def cost_facts(cost: BreakCost) -> list[list[str]]:
+def cost_facts(cost: BreakCost) -> list[tuple[str, object, str]]:
     """Facts about the cost of a break, for the detail of the break."""
-    return facts(
+    return [
         ("run time", cost_words(cost), ""),
         ("reached", f"{cost.times:g} times a call" if cost.times > 1 else "", ""),
         ("  tensor ops in the gap", f"{time_text(cost.ops_seconds)}, not counted" if cost.ops_seconds > 0 else "", ""),
-    )
+    ]
 
 
 # -- inputs -----------------------------------------------------------------------------------------

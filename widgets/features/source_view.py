@@ -77,11 +77,8 @@ def source_view(places: Places, large: bool = False) -> list[SourceFile]:
     """
     report, owners = places.report, Owners(places.report)
     large = large or any(owners.of(source.file) != "own" for source in report.sources)
-    graphs = grouped(
-        ((node.file, node.line), number)
-        for number, graph in enumerate(report.graphs) for node in graph.nodes
-        if node.op not in NO_OP and node.file is not None and node.line is not None
-    )  # fmt: skip
+    nodes = ((node, number) for number, graph in enumerate(report.graphs) for node in graph.nodes if node.op not in NO_OP)
+    graphs = grouped(((n.file, n.line), number) for n, number in nodes if n.file is not None and n.line is not None)
     breaks = grouped(((b.file, b.line), b) for b in report.breaks)
     states, regions, (wrong, marks) = _states(places, graphs, breaks), bands(places), node_errors(report)
     marked = wrong.nodes if wrong is not None else ()

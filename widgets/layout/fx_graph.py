@@ -158,9 +158,8 @@ class _Rows:
 
     def part(self) -> Part:
         """The placed boxes, and the routes: through the points in the rows, or along a lane beside the drawing."""
-        rects = [
-            Rect(self.x[n] - width / 2, self.top[self.ranks[n]], width, height) for n, (width, height) in enumerate(self.sizes)
-        ]
+        tops = [self.top[rank] for rank in self.ranks]
+        rects = [Rect(self.x[n] - width / 2, tops[n], width, height) for n, (width, height) in enumerate(self.sizes)]
         right = max(r.right for r in rects)
         lane = right + 16
         routes: list[list[Point]] = []

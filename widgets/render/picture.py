@@ -36,18 +36,15 @@ def to_svg(report: Report) -> str:
 
 def svg(title: str, picture: Drawn, *, titled: bool = True) -> str:
     """The SVG document of a picture; `titled`: whether to put the title above it, or only into `<title>`."""
-    title = printable(title, 2000)
-    width = max(picture["width"], SMALLEST if titled or picture["left_out"] else 0.0)
+    title, inner, left_out = printable(title, 2000), picture["width"], picture["left_out"]
+    width = max(inner, SMALLEST if titled or left_out else 0.0)
     head = wrapped(title, width - 28, 12.8, most=3) if titled else []
-    top, foot = 12.0 + 16 * len(head) if titled else 0.0, 24.0 if picture["left_out"] else 0.0
+    top, foot = 12.0 + 16 * len(head) if titled else 0.0, 24.0 if left_out else 0.0
     height = top + picture["height"] + foot
-    place = (
-        f'<svg x="{(width - picture["width"]) / 2:g}" y="{top:g}" width="{picture["width"]:g}" height="{picture["height"]:g}"'
-    )
+    place = f'<svg x="{(width - inner) / 2:g}" y="{top:g}" width="{inner:g}" height="{picture["height"]:g}"'
     parts = [text("dyn-strong", 14, 21 + 16 * i, line) for i, line in enumerate(head)]
     parts.append(picture["svg"].replace("<svg", place, 1))
-    if picture["left_out"]:
-        parts.append(text("dyn-soft", 14, height - 10, cut("not drawn: " + picture["left_out"], width - 28, 11)))
+    parts.append(text("dyn-soft", 14, height - 10, cut(f"not drawn: {left_out}", width - 28, 11)) if left_out else "")
     return _document(title, width, height, "".join(parts))
 
 
