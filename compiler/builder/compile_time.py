@@ -65,7 +65,6 @@ class _Span:
     start: float
     order: int
     thread: int | None
-    compile_id: str | None
     end: float = 0.0
     record: CompileRecord | None = None
     around: _Span | None = None
@@ -125,22 +124,20 @@ def _pair(records: CompileRecords, unread: Counter[str]) -> tuple[list[_Span], l
     for order, (event, record) in enumerate(records.timed):
         stack = stacks.setdefault((event.thread, event.compile_id), [])
         if event.begins:
-            stack.append(_Span(event.name, event.function, event.at, order, event.thread, event.compile_id))
+            stack.append(_Span(event.name, event.function, event.at, order, event.thread))
             continue
         at = next((i for i in reversed(range(len(stack))) if stack[i].name == event.name), None)
         if at is None:
             unread["chromium_event: end of a phase without its beginning"] += 1
             continue
-        unread["chromium_event: beginning of a phase without its end"] += len(stack) - at - 1
-        span = stack[at]
+        span, *lost = stack[at:]
         del stack[at:]
+        unread.update(["chromium_event: beginning of a phase without its end"] * len(lost))
         span.end, span.record = event.at, record
         if span.end < span.start:
             unread["chromium_event: phase that ends before it begins"] += 1
         else:
             spans.append(span)
-    for name in [name for name, count in unread.items() if not count]:
-        del unread[name]
     return spans, [span for stack in stacks.values() for span in stack]
 
 

@@ -287,10 +287,12 @@ class Version:
             return
         if reason == "find":  # found later, through another symbol that this one depends on
             others = [self._symbols.get(n) for c in symbol.constraints for n in _SYMBOL.findall(c.expression) if n != name]
-            for cause in (c for other in others if other for c in other.constraints if c.value is not None):
-                symbol.constraints.append(replace(cause, value=value))
+            found = next((c for other in others if other for c in other.constraints if c.value is not None), None)
+            if found is not None:
+                symbol.constraints.append(replace(found, value=value))
                 return
-        for cause in symbol.constraints[-1:] if reason != "find" else ():
+        elif symbol.constraints:
+            cause = symbol.constraints[-1]
             if (cause.at, _stack_of(cause)) == (place.at, place.stack) and _SYMBOL.findall(cause.expression) == [name]:
                 cause.value = value
                 return

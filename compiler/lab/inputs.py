@@ -22,7 +22,7 @@ from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.capture.torch_private import config
 from dynascope.compiler.lab.experiment import Experiment
 from dynascope.compiler.lab.objects import is_array
-from dynascope.compiler.lab.profile import INTERRUPTED, Measurement, measure, nothing, payback, timed
+from dynascope.compiler.lab.profile import INTERRUPTED, Measurement, measure, payback
 from dynascope.compiler.lab.recorded_call import RecordedCall
 from dynascope.compiler.lab.slices import graphs_in, quartiles
 from dynascope.compiler.report import FailedGuard, InputRun, Report, message_of
@@ -41,7 +41,6 @@ class InputResult:
     arguments: str
     #: the report of what the recorded call compiled; None: no call was made, or the user interrupted it
     seen: Report | None = None
-    first_seconds: float | None = None
     measured: Measurement | None = None
     #: why the call failed or was not made
     error: str | None = None
@@ -83,7 +82,7 @@ def _try(tried: InputResult, recorded: RecordedCall, calls: int) -> None:
                 next(again)()
             call = next(again)
             with recording:
-                tried.first_seconds = timed(call, nothing)
+                call()
             del call, again
         recorded.returned = True
     except Exception as error:
@@ -170,7 +169,6 @@ def _input_run(tried: InputResult, report: Report) -> InputRun:
         recompiles=len(again),
         failed_guards=[next(iter(r.failed_guards), FailedGuard()) for r in again],
         compile_seconds=seen.summary.compile_seconds,
-        first_seconds=tried.first_seconds,
         error=tried.error,
     )
     ran: list[str | None] = []

@@ -126,24 +126,18 @@ def _one_job(records: list[RankRecord], notes: list[str]) -> list[RankRecord]:
 
 def _one_each(records: list[RankRecord], notes: list[str]) -> list[RankRecord]:
     """One record for each rank; the last one if a rank was started several times."""
-    latest: dict[int, RankRecord] = {}
     processes = {(r.rank.host, r.rank.pid, r.rank.rank) for r in records}
     # a process that a rank starts (to load data, say) inherits the rank's environment, and so looks like the rank: leave it out
     records = [r for r in records if (r.rank.host, r.rank.parent, r.rank.rank) not in processes or r.rank.parent is None]
-    for record in sorted(records, key=lambda r: (r.rank.restarts, r.rank.started or 0.0)):
-        latest[record.rank.rank] = record
-    repeated = len(records) - len(latest)
-    if repeated:
+    latest = {r.rank.rank: r for r in sorted(records, key=lambda r: (r.rank.restarts, r.rank.started or 0.0))}
+    if (repeated := len(records) - len(latest)) > 0:
         notes.append(f"left out: {plural(repeated, 'earlier file')} of the same ranks")
     return list(latest.values())
 
 
 def _latest_logs(paths: list[Path], notes: list[str]) -> list[Path]:
     """One log for each rank: the newest."""
-    latest: dict[int, Path] = {}
-    for path in sorted(paths, key=lambda p: (p.stat().st_mtime, p.name)):
-        latest[number_of(path)] = path
-    repeated = len(paths) - len(latest)
-    if repeated:
+    latest = {number_of(path): path for path in sorted(paths, key=lambda p: (p.stat().st_mtime, p.name))}
+    if (repeated := len(paths) - len(latest)) > 0:
         notes.append(f"this folder holds several logs of the same rank: the newest of each is read, {repeated} left out")
     return [latest[rank] for rank in sorted(latest)]

@@ -82,8 +82,6 @@ class InputRun(Part, kw_only=True):
     #: why the call runs eagerly, in the compiler's words
     reasons: list[str] = []
     compile_seconds: float = 0.0
-    #: time of the first compiled call with this input, including the compile; an eager call comes before it
-    first_seconds: float | None = None
     #: median time of a later call, and the spread
     seconds: float | None = None
     spread: list[float] = []
