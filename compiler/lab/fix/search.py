@@ -217,7 +217,7 @@ class Search:
         #: the first part of the search chooses only verified changes; whether others are known to hold under a condition
         self._allows_conditions, self._has_conditional = False, False
         self._ids, self._numbers = itertools.count(), itertools.count(1)
-        self._why_stopped, self._has_answer, self._is_confirmed = "", False, False
+        self._why_stopped, self._has_answer = "", False
         self.found = SearchResult()
 
     def run(self) -> SearchResult:
@@ -251,7 +251,6 @@ class Search:
             self._seconds *= 1.5  # more time, to confirm what was found so far
             self._trials.deadline = self._started + self._seconds
         self._confirm()
-        self._is_confirmed = True
         self._credit()
         if self.found.is_complete:
             self._name_unfixable()
@@ -702,7 +701,7 @@ class Search:
         chosen = [step.fix for step in self._steps[1:]]
         for step in self._steps[1:]:
             fix = step.fix
-            if not self._is_confirmed:
+            if not fix.chosen:
                 fix.reason = f"not verified: {stopped}"
                 continue
             gone |= set(fix.removes)

@@ -8,7 +8,6 @@ without torch.compile, because that source is what the user keeps.
 from __future__ import annotations
 
 import ast
-import contextlib
 import functools
 import itertools
 import math
@@ -218,9 +217,8 @@ class Verifier:
             case = self._with_eager(_Case(call))
             try:
                 comparison.check(actual, case)
-            except Refused as refusal:
-                with contextlib.suppress(Refused):
-                    [case] = self._unchanged([case], backend, comparison, refusal)
+            except Refused:
+                [case] = self._unchanged([case], backend, comparison)
                 comparison.check(actual, case, in_float64=self._in_float64)
         return comparison.verification
 
@@ -239,15 +237,12 @@ class Verifier:
         sides.force(case.sides)
         return run(case.call, case.variation)
 
-    def _unchanged(self, cases: list[_Case], backend: Any, comparison: _Comparison, refusal: Refused) -> list[_Case]:
-        """The cases, to be compared with the compiled original where it, too, differs from eager.
-
-        Raises the refusal, that of the first case, if the compiled original agrees with eager in that case.
-        """
+    def _unchanged(self, cases: list[_Case], backend: Any, comparison: _Comparison) -> list[_Case]:
+        """The cases, to be compared with the compiled original where it, too, differs from eager, if it does in the first."""
         original, sides, changed = comparison.original, comparison.sides, list[_Case]()
         first = (cases[0].key, str(backend), repr(sorted(original.texts.items())))
         if first in self._agrees:
-            raise refusal
+            return cases
         with self._trials.compiled(original, backend, sides.helpers) as run:
             for case in cases:
                 actual = self._observed(run, case, sides)
@@ -256,7 +251,7 @@ class Verifier:
                     comparison.verification.differs = comparison.verification.differs or found.text
                 elif not changed:
                     self._agrees.add(first)
-                    raise refusal
+                    return cases
                 changed.append(case if found is None else replace(case, expected=actual, is_eager=False))
         return changed
 
@@ -334,26 +329,22 @@ class Verifier:
     def _run_cases(self, cases: list[_Case], comparison: _Comparison) -> None:
         """Compare the compiled program in these cases; raises Refused if one differs."""
         while cases:
-            refused: tuple[Observation, Refused] | None = None
             with self._trials.compiled(comparison.plan, THOROUGH, comparison.sides.helpers) as run:
                 for number, case in enumerate(cases):
                     actual = self._observed(run, case, comparison.sides)
                     try:
                         comparison.check(actual, case)
-                    except Refused as refusal:
-                        refused, cases = (actual, refusal), cases[number:]
+                    except Refused:
+                        if not case.is_eager:
+                            raise
+                        cases = cases[number:]
                         break
                     comparison.passed.add(case.key)
-            if refused is None:
-                return
-            actual, reason = refused
-            if not cases[0].is_eager:
-                raise reason
-            try:
-                cases = self._unchanged(cases, THOROUGH, comparison, reason)
-            except Refused:
-                comparison.check(actual, cases[0], in_float64=self._in_float64)
-                comparison.passed.add(cases.pop(0).key)
+                else:
+                    return
+            first, *cases = self._unchanged(cases, THOROUGH, comparison)
+            comparison.check(actual, first, in_float64=self._in_float64)
+            comparison.passed.add(first.key)
 
     def _check_fakes(self, comparison: _Comparison, cases: list[_Case]) -> None:
         """Compare what custom operators return with what their fake implementations promise.
