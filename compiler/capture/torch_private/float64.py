@@ -66,13 +66,14 @@ class Float64:
         """Run one operation, and compute what it makes in float64."""
         from torch.utils._pytree import tree_leaves, tree_map
 
-        given = [value for value in tree_leaves((args, kwargs)) if isinstance(value, torch.Tensor)]
+        leaves = tree_leaves((args, kwargs))
+        given = [value for value in leaves if isinstance(value, torch.Tensor)]
         special = next((t for t in given if type(t) not in (torch.Tensor, torch.nn.Parameter)), None)
         if special is not None:
             self.limits[f"{function.name()} gets a {type(special).__name__}"] = None
+        # `set_` gives a tensor another storage, which has its own counterpart
+        if special is not None or function.name().startswith("aten::set_"):
             return function(*args, **kwargs)
-        if function.name().startswith("aten::set_"):
-            return function(*args, **kwargs)  # the tensor gets another storage, which has its own counterpart
         is_mutable, may_draw = function._schema.is_mutable, torch.Tag.nondeterministic_seeded in function.tags
         counterparts = [self.of(t) for t in given]  # also makes those of new inputs, before they are changed
 
@@ -85,14 +86,13 @@ class Float64:
             return counterpart if counterpart is not None else value.clone() if is_mutable else value
 
         exact_args, exact_kwargs = tree_map(raised, (args, kwargs))
-        before = _drawn(given) if may_draw else []
-        has_generator = any(isinstance(value, torch.Generator) for value in tree_leaves((args, kwargs)))
+        before = _generators(leaves) if may_draw else []
         result = self.precisions.follow(function, args, kwargs)
         made = [value for value in tree_leaves(result) if isinstance(value, torch.Tensor)]
         if function.name().startswith("aten::_local_scalar_dense"):
             if isinstance(result, float) and counterparts[0] is not None:
                 self._numbers[result] = counterparts[0].item()
-        elif may_draw and (has_generator or not all(map(torch.equal, before, _drawn(given)))):
+        elif may_draw and not all(map(torch.equal, before, _generators(leaves))):
             self._begin_anew([*made, *(given if is_mutable else ())], known=is_mutable)
             if any(c is not None for c in counterparts) and not is_mutable:
                 self._dropped(function, args, result)
@@ -189,12 +189,10 @@ def _is_followed(tensor: Any) -> bool:
     return bool(is_plain and (tensor.is_floating_point() or tensor.is_complex()) and tensor.dtype.itemsize > 1)
 
 
-def _drawn(given: list[Any]) -> list[Any]:
-    """The states of the generators that an operation on these tensors can draw from."""
-    others = {t.device for t in given if t.device.type == "cuda"} or (
-        {torch.device("cuda")} if torch.cuda.is_available() and torch.cuda.is_initialized() else set()
-    )
-    return [torch.get_rng_state(), *(torch.cuda.get_rng_state(device) for device in others)]
+def _generators(leaves: list[Any]) -> list[Any]:
+    """The states of the generators that an operation with these arguments can draw from."""
+    own = [value.get_state() for value in leaves if isinstance(value, torch.Generator)]
+    return [*own, torch.get_rng_state(), *(torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else ())]
 
 
 def _address(tensor: Any) -> int:
