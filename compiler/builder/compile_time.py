@@ -53,12 +53,9 @@ _KINDS: list[tuple[PhaseKind, tuple[str, ...]]] = [
 ]  # fmt: skip
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True)
 class _Span:
-    """A phase while phases are paired and nested; times in seconds since the epoch.
-
-    `inner`: seconds of the phases directly inside this one.
-    """
+    """A phase from its beginning to its end; times in seconds since the epoch."""
 
     name: str
     function: str | None
@@ -67,21 +64,10 @@ class _Span:
     thread: int | None
     end: float = 0.0
     record: CompileRecord | None = None
-    around: _Span | None = None
-    inner: float = 0.0
 
     @property
     def seconds(self) -> float:
         return self.end - self.start
-
-
-def _elapsed(spans: list[_Span]) -> float:
-    """The time that passed in any of these phases; those of several threads overlap."""
-    total, end = 0.0, -math.inf
-    for span in sorted((s for s in spans if s.around is None), key=lambda s: s.start):
-        total += max(0.0, span.end - max(span.start, end))
-        end = max(end, span.end)
-    return total
 
 
 def compile_time(records: CompileRecords, frames: dict[int, str], unread: Counter[str]) -> CompileTime | None:
@@ -89,31 +75,41 @@ def compile_time(records: CompileRecords, frames: dict[int, str], unread: Counte
 
     `frames`: `CompileRecord.order` -> id of the frame; `unread` counts damaged events.
     """
-    spans, open_ = _pair(records, unread)
-    if not spans and not open_:
+    spans, unfinished = _pair(records, unread)
+    if not spans and not unfinished:
         return None
-    _nest(spans)
-    kinds: dict[_Span, PhaseKind] = {}
     phases: dict[tuple[str, PhaseKind, str], CompilePhase] = {}
-    for span in spans:
-        kind = kinds[span] = _kind(span.name) or (kinds[span.around] if span.around is not None else "other")
-        frame = frames.get(span.record.order) if span.record is not None else None
-        phase = phases.setdefault(
-            (span.name, kind, frame or ""), CompilePhase(name=span.name, kind=kind, function=span.function, frame=frame)
-        )
-        phase.count += 1
-        phase.self_seconds += max(0.0, span.seconds - span.inner)
-        outer = span.around
-        while outer is not None and outer.name != span.name:
-            outer = outer.around
-        phase.seconds += span.seconds if outer is None else 0.0
+    outermost: list[_Span] = []
+    spans.sort(key=lambda s: (s.thread or 0, s.start, -s.end, s.order))
+    for _, of_thread in groupby(spans, key=lambda s: s.thread):
+        around: list[tuple[_Span, CompilePhase]] = []  # those that contain the next one, the innermost last
+        for span in of_thread:
+            while around and around[-1][0].end < span.end:
+                around.pop()
+            kind = _kind(span.name) or (around[-1][1].kind if around else "other")
+            frame = frames.get(span.record.order) if span.record is not None else None
+            new = CompilePhase(name=span.name, kind=kind, function=span.function, frame=frame)
+            phase = phases.setdefault((span.name, kind, frame or ""), new)
+            phase.count += 1
+            phase.self_seconds += span.seconds
+            if around:
+                around[-1][1].self_seconds -= span.seconds
+            else:
+                outermost.append(span)
+            if all(outer.name != span.name for _, outer in around):
+                phase.seconds += span.seconds
+            around.append((span, phase))
     for phase in phases.values():
-        phase.seconds, phase.self_seconds = round(phase.seconds, 6), round(phase.self_seconds, 6)
+        phase.seconds, phase.self_seconds = round(phase.seconds, 6), max(0.0, round(phase.self_seconds, 6))
+    elapsed, end = 0.0, -math.inf
+    for span in sorted(outermost, key=lambda s: s.start):  # those of several threads overlap
+        elapsed += max(0.0, span.end - max(span.start, end))
+        end = max(end, span.end)
     return CompileTime(
-        seconds=round(sum(s.seconds for s in spans if s.around is None), 6),
-        elapsed=round(_elapsed(spans), 6),
+        seconds=round(sum(s.seconds for s in outermost), 6),
+        elapsed=round(elapsed, 6),
         phases=[phases[key] for key in sorted(phases)],
-        unfinished=[s.name for s in open_],
+        unfinished=[s.name for s in unfinished],
     )
 
 
@@ -139,20 +135,6 @@ def _pair(records: CompileRecords, unread: Counter[str]) -> tuple[list[_Span], l
         else:
             spans.append(span)
     return spans, [span for stack in stacks.values() for span in stack]
-
-
-def _nest(spans: list[_Span]) -> None:
-    """Put each phase into the innermost one of its thread that contains it; sorts them so that it follows that one."""
-    spans.sort(key=lambda s: (s.thread or 0, s.start, -s.end, s.order))
-    for _, of_thread in groupby(spans, key=lambda s: s.thread):
-        open_: list[_Span] = []
-        for span in of_thread:
-            while open_ and open_[-1].end < span.end:
-                open_.pop()
-            if open_:
-                span.around = open_[-1]
-                span.around.inner += span.seconds
-            open_.append(span)
 
 
 def _kind(name: str) -> PhaseKind | None:
