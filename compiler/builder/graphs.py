@@ -61,16 +61,6 @@ class Statement:
     kwargs: dict[str, ast.expr] = field(default_factory=dict)
 
 
-@dataclass
-class ParsedGraph:
-    """One printed class: the statements of its `forward`, and its nested classes (such as the branches of a `cond`)."""
-
-    statements: list[Statement]
-    #: names of the nodes that `forward` returns
-    outputs: list[str]
-    inner: dict[str, ast.ClassDef]
-
-
 def read_graph(text: str) -> tuple[list[Node], list[str]]:
     """The nodes of the outermost `forward` in order, and the names of those that it returns.
 
@@ -98,9 +88,7 @@ def parse_graph(text: str | ast.ClassDef) -> ParsedGraph:
     for scope in scopes:
         for item in scope.body:
             if isinstance(item, ast.FunctionDef) and item.name == "forward":
-                read = _Reader(item, _places(lines, item))
-                inner = {c.name: c for c in scope.body if isinstance(c, ast.ClassDef)}
-                return ParsedGraph(read.statements, read.outputs, inner)
+                return ParsedGraph(item, _places(lines, item), [c for c in scope.body if isinstance(c, ast.ClassDef)])
     raise ValueError("not an FX graph: no forward() in it")
 
 
@@ -118,13 +106,16 @@ def _places(lines: list[str], forward: ast.FunctionDef) -> dict[int, tuple[str, 
     return places
 
 
-class _Reader:
-    """Reads one `forward`, statement by statement."""
+class ParsedGraph:
+    """One printed class, read statement by statement."""
 
-    def __init__(self, forward: ast.FunctionDef, places: dict[int, tuple[str, int]]) -> None:
+    def __init__(self, forward: ast.FunctionDef, places: dict[int, tuple[str, int]], inner: list[ast.ClassDef]) -> None:
         self.places = places
         self.statements: list[Statement] = []
+        #: names of the nodes that `forward` returns
         self.outputs: list[str] = []
+        #: the nested classes, such as the branches of a `cond`
+        self.inner = {c.name: c for c in inner}
         self.nodes: dict[str, Node] = {}
         for argument in [*forward.args.posonlyargs, *forward.args.args, *forward.args.kwonlyargs]:
             if argument.arg != "self":

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
 from typing import Any, TypeVar
 
 from dynascope.compiler.ranks import structure
 from dynascope.compiler.ranks.report import Difference, DifferenceKind
-from dynascope.compiler.ranks.structure import GroupNames, Normal, Step, StepHash
+from dynascope.compiler.ranks.structure import Normal, RankRecord, Step
 from dynascope.compiler.report import Break, Frame, Node
 from dynascope.compiler.report.schema import ReportData
 
@@ -25,16 +25,14 @@ _Of = TypeVar("_Of")
 class Side:
     """One of the two groups that are compared, represented by one of its ranks."""
 
+    record: RankRecord
     report: ReportData
-    hashes: list[StepHash]
-    names: GroupNames = field(default_factory=dict)
-    finished: bool = True
     #: the rank's numbers, in the job and on its machine; unequal constants count as equal if each is a number of its own side
-    numbers: frozenset[int | None] = frozenset()
+    numbers: frozenset[int | None]
 
     @cached_property
     def steps(self) -> list[Step]:
-        return structure.steps_of(self.report, finished=self.finished)
+        return structure.steps_of(self.report, finished=self.record.rank.status == "finished")
 
     def same_constants(self, mine: list[int], reference: Side, theirs: list[int]) -> bool:
         """Whether the integers of each pair are equal, or each is the number of its rank."""
@@ -59,7 +57,7 @@ def compare(side: Side, reference: Side) -> Difference | None:
 def _first(side: Side, reference: Side) -> int | None:
     """The first step that Dynamo compiled differently; if there is none, the first with different collectives."""
     for stage in ("exact", "forward", "backward"):
-        for number, (one, other) in enumerate(zip_longest(side.hashes, reference.hashes)):
+        for number, (one, other) in enumerate(zip_longest(side.record.steps, reference.record.steps)):
             if one is None or other is None:
                 return number
             if getattr(one, stage) != getattr(other, stage):
@@ -80,7 +78,7 @@ class _Steps:
     def __init__(self, side: Side, reference: Side, number: int) -> None:
         self._sides, self._number = (side, reference), number
         self.both = [s.steps[number] if number < len(s.steps) else None for s in self._sides]
-        self._normals = Normal(side.names), Normal(reference.names)
+        self._normals = Normal(side.record.names), Normal(reference.record.names)
 
     def at(self, found: Difference, step: Step, part: Frame | Break | None = None) -> Difference:
         """Give a difference the place of a part of a step, if not of its frame."""
@@ -126,7 +124,7 @@ class _Steps:
     def _collectives(self) -> Iterator[Difference]:
         """The first collective that differs in kind, reduction, process group, dtype or shape, or in being in the backward."""
         own, others = (
-            structure.collectives(step.graph, side.names) if step is not None and step.graph else []
+            structure.collectives(step.graph, side.record.names) if step is not None and step.graph else []
             for step, side in zip(self.both, self._sides, strict=True)
         )
         for number, (one, other) in enumerate(zip_longest(own, others)):

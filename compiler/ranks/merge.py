@@ -45,10 +45,7 @@ class _Group:
     @cached_property
     def side(self) -> Side:
         rank = self.first.rank
-        return Side(
-            report=self.report or Report(), hashes=self.first.steps, names=self.first.names,
-            finished=rank.status == "finished", numbers=frozenset({rank.rank, rank.local_rank}),
-        )  # fmt: skip
+        return Side(self.first, self.report or Report(), frozenset({rank.rank, rank.local_rank}))
 
 
 def merge(records: Iterable[RankRecord], *, world_size: int | None = None, notes: Iterable[str] = ()) -> RanksReport:
