@@ -103,8 +103,10 @@ def wrapped(text: str, width: float, size: float, most: int = 2) -> list[str]:
     """`text` in at most `most` lines of `width` pixels, the last one cut at its end; a word wider than a line is cut, too."""
     lines: list[str] = []
     for word in shorten(text, 600).split():
-        longer = f"{lines[-1]} {word}" if lines else word
-        lines[-1:] = [longer] if not lines or text_width(longer, size) <= width else [lines[-1], word]
+        if lines and text_width(f"{lines[-1]} {word}", size) <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
     if len(lines) > most:
         words = lines[most - 1].split()
         while len(words) > 1 and text_width(f"{' '.join(words)} …", size) > width:

@@ -54,10 +54,8 @@ class Shape:
     @property
     def height(self) -> float:
         """Pixels that a box takes, or the header of a frame."""
-        if self.kind == "version":
-            return VERSION_HEIGHT
-        is_box = self.kind in ("graph", "break")
-        return BOX_HEIGHT + REGION_HEIGHT * bool(self.region) if is_box else TITLE_HEIGHT + LINE_HEIGHT * len(self.lines)
+        boxes = {"version": VERSION_HEIGHT, "graph": BOX_HEIGHT, "break": BOX_HEIGHT + REGION_HEIGHT * bool(self.region)}
+        return boxes.get(self.kind, TITLE_HEIGHT + LINE_HEIGHT * len(self.lines))
 
 
 #: what an arrow says: a graph stops at a break; a frame continues as a resume function, or calls another one

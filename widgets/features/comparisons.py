@@ -117,8 +117,7 @@ def _partial(diff: Diff) -> list[str]:
 
 def diff_times(diff: Diff) -> str:
     """The compile times of both runs: `compiled in 0.80 s (before: 1.20 s)`."""
-    before, now = diff.compile_seconds
-    return f"compiled in {seconds(now)} (before: {seconds(before)})"
+    return "compiled in {1} (before: {0})".format(*map(seconds, diff.compile_seconds))
 
 
 def diff_dict(diff: Diff) -> dict[str, Any]:

@@ -160,7 +160,7 @@ def value_text(node: Node) -> str:
 
 def operation_name(target: str) -> str:
     """`softmax` for `torch.nn.functional.softmax`, `sum` for `torch.ops.aten.sum.dim_IntList`."""
-    target = re.sub(r"^<(?:built-in function|built-in method|function) ([^ ]*?)>*(?: .*)?$", r"\1", target, flags=re.DOTALL)
+    target = re.sub(r"(?s)^<(?:built-in function|built-in method|function) ([^ >]*).*", r"\1", target)
     parts = [p for p in target.split(".") if p]
     is_overload = parts[:2] == ["torch", "ops"] and len(parts) > 4
     if len(parts) > 1 and (is_overload or parts[-1] in ("default", "Tensor", "Scalar", "int", "dim", "self")):

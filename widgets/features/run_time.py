@@ -194,11 +194,10 @@ def inputs_summary(runs: Sequence[InputRun]) -> str:
     """All inputs in one line: `5 inputs: 2 need another compile (1.30 s), 1 runs eagerly`."""
     many = [r for r in runs if r.outcome in ("recompiled", "compiled")]
     eager, failed = (sum(r.outcome == outcome for r in runs) for outcome in ("eager", "failed"))
-    parts = [f"{n} {one if n == 1 else more}" for n, one, more in (
-        (len(many), "needs", "need"), (eager, "runs eagerly", "run eagerly"), (failed, *["could not be measured"] * 2)
-    ) if n]  # fmt: skip
-    if many:
-        parts[0] += f" another compile ({seconds(sum(r.compile_seconds for r in many))})"
+    compiled = f"another compile ({seconds(sum(r.compile_seconds for r in many))})"
+    counts = ((len(many), "needs", "need", compiled), (eager, "runs", "run", "eagerly"))
+    parts = [f"{n} {one if n == 1 else more} {what}" for n, one, more, what in counts if n]
+    parts += [f"{failed} could not be measured"] if failed else []
     return f"{plural(len(runs), 'input')}: {', '.join(parts) or 'none needs another compile'}"
 
 

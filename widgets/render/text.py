@@ -33,24 +33,21 @@ def takes_colours(stream: TextIO) -> bool:
     return is_terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
 
-def to_text(report: Report, colour: bool = False, width: int | None = None) -> str:
+def to_text(report: Report, colour: bool = False, width: int | None = None, *, whole: bool = False) -> str:
     """`report` as text; for a large report (many frames of several functions), only an overview and summaries, one screen.
 
     Args:
         report: what is shown.
         colour: with a terminal's escape sequences; a saved file and `str(report)` are plain.
         width: in columns; None: the terminal's, from 48 to 110.
+        whole: without an overview: as `to_details` says.
     """
-    return _text(report, colour, width, whole=False)
+    return guarded("This report", lambda: "\n".join(_lines(report, Terminal(colour, columns(width)), whole)), str)
 
 
 def to_details(report: Report, colour: bool = False, width: int | None = None) -> str:
     """`report` as text without an overview: the first breaks, frames and recompiles in full, fixes, times, inputs and notes."""
-    return _text(report, colour, width, whole=True)
-
-
-def _text(report: Report, colour: bool, width: int | None, *, whole: bool) -> str:
-    return guarded("This report", lambda: "\n".join(_lines(report, Terminal(colour, columns(width)), whole)), str)
+    return to_text(report, colour, width, whole=True)
 
 
 def _lines(report: Report, t: Terminal, whole: bool) -> list[str]:
