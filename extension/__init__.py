@@ -39,8 +39,8 @@ FORMATS.update(
         "ranks txt": "dynascope.widgets.features.ranks:to_text",
         "ranks headline": "dynascope.widgets.features.ranks:headline",
         "ranks unmet": "dynascope.widgets.features.ranks:not_alike",
+        "diff dict": "dynascope.widgets.features.comparisons:diff_dict",
     },
-    **{f"diff {part}": f"dynascope.widgets.features.comparisons:diff_{part}" for part in ("lines", "summary", "times", "dict")},
 )
 
 

@@ -60,17 +60,17 @@ class Diff:
     @property
     def lines(self) -> list[str]:
         """One sentence for each change, the most important first."""
-        return [str(line) for line in make("diff lines", self)]
+        return list(self.to_dict()["lines"])
 
     @property
     def summary(self) -> str:
         """What changed, in a few words."""
-        return str(make("diff summary", self))
+        return str(self.to_dict()["summary"])
 
     @property
     def times(self) -> str:
         """The compile times, now and before, as text."""
-        return str(make("diff times", self))
+        return str(self.to_dict()["times"])
 
     def __str__(self) -> str:
         return encodable("\n".join([*self.lines, self.times]))

@@ -17,7 +17,7 @@ from dynascope.compiler.report.overview import is_by_design, package, setting_in
 from dynascope.widgets.detail import Detail, code_part, facts, list_part, prose, tab
 from dynascope.widgets.features.fixes import considered, fix_parts, is_only_moved, is_refused
 from dynascope.widgets.features.places import Places
-from dynascope.widgets.features.recompiles import undecided_words
+from dynascope.widgets.features.recompiles import line_words
 from dynascope.widgets.features.regions import allowed_by, flag_words, forbidden_by
 from dynascope.widgets.features.run_time import cost_facts, cost_words
 from dynascope.widgets.terminal import Terminal
@@ -52,6 +52,8 @@ _UNKNOWN_NAME = "failed to find name in frame builtins"
 #: what the compiler says where it would have to step through an iterator that comes from outside of the traced function, as
 #: that of a comprehension does where the function around it runs eagerly
 _ITERATOR = "Missing tp_iternext"
+#: the name of a symbol
+_SYMBOL = re.compile(r"\b(?:s|u|zf|zuf)\d+\b")
 
 
 class BreakRow(TypedDict):
@@ -132,6 +134,26 @@ def _says(text: str, title: str) -> bool:
     """Whether `text` contains `title`, or most of the words of `title`."""
     words, said = (set(re.findall(r"[^\W_]{3,}", t.lower())) - {"call", "failed", "trace"} for t in (title, text))
     return title in text or (len(words) > 1 and len(words & said) >= 0.7 * len(words))
+
+
+def undecided_words(b: Break, places: Places) -> list[str]:
+    """Sentences on the data-dependent fact that tracing needed, where it comes from, and the `torch._check` that states it."""
+    if b.undecided is None:
+        return []
+    expression, checks, is_condition = b.undecided.expression, b.undecided.checks, b.undecided.needed == "condition"
+    needed = f"whether `{expression}` holds" if is_condition else f"the value of `{expression}`"
+    words = [f"Tracing needed to know {needed}; it depends on data, and no `torch._check` before this line decides it."]
+    made = {s.name: s.at for h in b.hits if h.frame in places.frames for s in places.frames[h.frame].symbols}
+    names = list(dict.fromkeys(_SYMBOL.findall(expression)))
+    words += [f"`{name}` is made at {line_words(made[name], places)}." for name in names if made.get(name) is not None]
+    if checks:
+        words.append("The compiler suggests, before this line: " + " or ".join(f"`{c}`" for c in checks) + ".")
+    elif is_condition:
+        words.append(
+            f"If you know it, say so before this line: `torch._check({expression})`, or its opposite, with the name that your "
+            "code has for " + " and ".join(f"`{n}`" for n in names) + "."
+        )
+    return words
 
 
 def kind_words(b: Break) -> str:

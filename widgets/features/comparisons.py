@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container
 from typing import Any, TypedDict
 
 from dynascope.compiler.report import Break, Diff, Frame, Graph, Report, label, place, plural, seconds
@@ -88,45 +87,24 @@ def _off_by(share: float) -> str:
     return f"{share:.0e}" if share else "0"
 
 
-def diff_lines(diff: Diff) -> list[str]:
-    """One sentence for each change, what matters most first."""
-    sentences = [f"{kind}: {_line(b)}" for kind, found in (("new", diff.new), ("gone", diff.gone)) for b in found]
-    sentences += [f"not seen: {_line(b)}" for b in diff.not_seen]
-    sentences += [f"now {_outcome(now)}: {_line(now)} (before: {_outcome(before)})" for before, now in diff.changed]
-    sentences += [f"moved: {_line(now)} (before: line {before.line})" for before, now in diff.moved]
-    return [*sentences, *_counts(diff, {"breaks"}), *_partial(diff)] or ["nothing changed"]
-
-
-def _counts(diff: Diff, left_out: Container[str] = ()) -> list[str]:
-    counts = ((name, pair) for name, pair in diff.counts.items() if name not in left_out)
-    return [f"{plural(now, _COUNTS[name])} (before: {before})" for name, (before, now) in counts]
-
-
-def diff_summary(diff: Diff) -> str:
-    """What changed, in a few words: `1 gone · 2 new`."""
-    parts = [f"{len(changed)} {kind.replace('_', ' ')}" for kind in _KINDS if (changed := getattr(diff, kind))]
-    return " · ".join(parts or _counts(diff)) or ("not all is known" if diff.partial else "nothing changed")
-
-
-def _partial(diff: Diff) -> list[str]:
-    """Sentences on what is unknown because one of the runs does not show all of its breaks."""
+def diff_dict(diff: Diff) -> dict[str, Any]:
+    """A diff as JSON-ready data, with sentences: one for each change, what matters most first; a summary; the compile times."""
+    counts = {name: f"{plural(now, _COUNTS[name])} (before: {before})" for name, (before, now) in diff.counts.items()}
     runs = {"now": ("this run", "gone"), "before": ("the earlier run", "new")}
     words = "{0} {why}: a break that it does not have is not known to be {1}"
-    return [words.format(*runs[which], why=why) for which, why in diff.partial.items()]
-
-
-def diff_times(diff: Diff) -> str:
-    """The compile times of both runs: `compiled in 0.80 s (before: 1.20 s)`."""
-    return "compiled in {1} (before: {0})".format(*map(seconds, diff.compile_seconds))
-
-
-def diff_dict(diff: Diff) -> dict[str, Any]:
-    """A diff as JSON-ready data, with its sentences."""
+    partial = [words.format(*runs[which], why=why) for which, why in diff.partial.items()]
+    lines = [f"{kind}: {_line(b)}" for kind, found in (("new", diff.new), ("gone", diff.gone)) for b in found]
+    lines += [f"not seen: {_line(b)}" for b in diff.not_seen]
+    lines += [f"now {_outcome(now)}: {_line(now)} (before: {_outcome(before)})" for before, now in diff.changed]
+    lines += [f"moved: {_line(now)} (before: line {before.line})" for before, now in diff.moved]
+    lines += [*(words for name, words in counts.items() if name != "breaks"), *partial]
+    parts = [f"{len(changed)} {kind.replace('_', ' ')}" for kind in _KINDS if (changed := getattr(diff, kind))]
     return {
         **{kind: [_line(b[1] if isinstance(b, tuple) else b) for b in getattr(diff, kind)] for kind in _KINDS},
         **{name: {key: list(pair) for key, pair in getattr(diff, name).items()} for name in ("counts", "settings")},
-        "compile_seconds": list(diff.compile_seconds), "partial": _partial(diff), "lines": diff_lines(diff),
-        "summary": diff_summary(diff), "times": diff_times(diff),
+        "compile_seconds": list(diff.compile_seconds), "partial": partial, "lines": lines or ["nothing changed"],
+        "summary": " · ".join(parts or counts.values()) or ("not all is known" if partial else "nothing changed"),
+        "times": "compiled in {1} (before: {0})".format(*map(seconds, diff.compile_seconds)),
     }  # fmt: skip
 
 

@@ -6,26 +6,13 @@ Promises: what is unknown is left out or called unknown; sentences are plain tex
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from itertools import chain, repeat
 from typing import TypedDict
 
 from msgspec.structs import asdict
 
-from dynascope.compiler.report import (
-    Break,
-    FailedGuard,
-    FailedGuardKind,
-    Frame,
-    Recompile,
-    Report,
-    StackEntry,
-    Symbol,
-    plural,
-    seconds,
-    site_place,
-)
+from dynascope.compiler.report import FailedGuard, Frame, Recompile, Report, StackEntry, Symbol, plural, seconds, site_place
 from dynascope.widgets.detail import Part, list_part, prose
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.terminal import Terminal
@@ -38,9 +25,7 @@ VALUES = frozenset({
     "SHAPE", "TENSOR_MATCH", "EQUALS_MATCH", "DICT_LENGTH", "SEQUENCE_LENGTH", "LENGTH_CHECK", "CONSTANT_MATCH", "NOT_NONE",
     "BOOL_MATCH", "TRUE_MATCH", "FALSE_MATCH", "NONE_MATCH", "SET_CONTAINS", "RANGE_ITERATOR_MATCH", "TUPLE_ITERATOR_LEN",
 })  # fmt: skip
-#: the name of a symbol
-SYMBOL = re.compile(r"\b(?:s|u|zf|zuf)\d+\b")
-_GUARDS: dict[FailedGuardKind, str] = {
+_GUARDS = {
     "size": "{source} had another size in dimension {dimension}: {before} before, {now} now",
     "dtype": "{source} had another dtype: {before} before, {now} now",
     "rank": "{source} had another number of dimensions: {before} before, {now} now",
@@ -187,26 +172,6 @@ def recompile_row(recompile: Recompile, places: Places) -> RecompileRow:
 def compiled_again(report: Report) -> list[Recompile]:
     """The recompiles that led to another version."""
     return [r for r in report.recompiles if r.refused_by is None]
-
-
-def undecided_words(b: Break, places: Places) -> list[str]:
-    """Sentences on the data-dependent fact that tracing needed, where it comes from, and the `torch._check` that states it."""
-    if b.undecided is None:
-        return []
-    expression, checks, is_condition = b.undecided.expression, b.undecided.checks, b.undecided.needed == "condition"
-    needed = f"whether `{expression}` holds" if is_condition else f"the value of `{expression}`"
-    words = [f"Tracing needed to know {needed}; it depends on data, and no `torch._check` before this line decides it."]
-    made = {s.name: s.at for h in b.hits if h.frame in places.frames for s in places.frames[h.frame].symbols}
-    names = list(dict.fromkeys(SYMBOL.findall(expression)))
-    words += [f"`{name}` is made at {line_words(made[name], places)}." for name in names if made.get(name) is not None]
-    if checks:
-        words.append("The compiler suggests, before this line: " + " or ".join(f"`{c}`" for c in checks) + ".")
-    elif is_condition:
-        words.append(
-            f"If you know it, say so before this line: `torch._check({expression})`, or its opposite, with the name that your "
-            "code has for " + " and ".join(f"`{n}`" for n in names) + "."
-        )
-    return words
 
 
 # -- the tabs of a frame ----------------------------------------------------------------------------
