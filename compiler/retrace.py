@@ -66,7 +66,8 @@ class _Retraced:
         codes = () if now_edited or is_any_nested or len(known) > _FEW else known.values()
         for function in functions_of(files, codes) if files else ():
             code = function.__code__
-            if _holds(code, known) or (code.co_filename in now_edited and edited.is_outdated(code)):
+            is_known = any(id(inner) in known for inner in nested_code(code))
+            if is_known or (code.co_filename in now_edited and edited.is_outdated(code)):
                 self.swap(function)
 
     def trace_anew(self, target: Any) -> None:
@@ -92,16 +93,15 @@ class _Retraced:
 
     def copy(self, code: CodeType) -> CodeType:
         """An equivalent code object that is new to Dynamo, as are the code objects of the functions defined in it."""
-        known = self.copies.get(id(code))
-        if known is None:
+        if id(code) not in self.copies:
             constants = tuple(self.copy(c) if isinstance(c, CodeType) else c for c in code.co_consts)
             at = self.places.get(id(code), code)
             # code objects are compared by value, also as keys of torch's tables: the unused constant makes the copy differ
             copy = code.replace(
                 co_consts=(*constants, f"run {next(_runs)}"), co_firstlineno=at.co_firstlineno, co_linetable=at.co_linetable
             )
-            known = self.copies[id(code)] = (code, copy)
-        return known[1]
+            self.copies[id(code)] = (code, copy)
+        return self.copies[id(code)][1]
 
     def undo(self) -> None:
         self.swaps.undo()
@@ -123,7 +123,3 @@ def _restore_made(inner: list[tuple[CodeType, weakref.ref[CodeType]]]) -> None:
     for function in gc.get_referrers(*copies) if copies else ():  # slow: it searches all objects
         if type(function) is FunctionType and id(function.__code__) in originals:
             function.__code__ = originals[id(function.__code__)]
-
-
-def _holds(code: CodeType, known: dict[int, CodeType]) -> bool:
-    return any(id(c) in known for c in nested_code(code))

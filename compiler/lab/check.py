@@ -39,10 +39,9 @@ def words(checked: Check, *, is_located: bool) -> list[str]:
 
 
 def _agreement(checked: Check) -> str:
-    if checked.agrees is None and checked.differences:
-        return f"check: unknown whether compiled and eager agree: {checked.why_not}."
     if checked.agrees is None:
-        return f"check: nothing was compared: {checked.why_not}."
+        unknown = "unknown whether compiled and eager agree" if checked.differences else "nothing was compared"
+        return f"check: {unknown}: {checked.why_not}."
     if not checked.agrees:
         first, *others = checked.differences
         also = f"; also {listed([other.partition(': ')[0] for other in others], 3)}" if others else ""
@@ -68,7 +67,10 @@ def compare(call: RecordedCall | None) -> Check:
         return Check(why_not=call.refusal)
     try:
         with hook_installer.HOOKS.paused(), Experiment(call) as experiment:
-            compiled, eager = (_returned(experiment.run(Variant(call.entry, is_eager))) for is_eager in (False, True))
+            compiled, eager = (experiment.run(Variant(call.entry, is_eager)) for is_eager in (False, True))
+            error = compiled.error or eager.error
+            if error is not None:
+                raise error
             checked = outcome(compiled, eager)
             if checked.differences:
 
@@ -83,13 +85,6 @@ def compare(call: RecordedCall | None) -> Check:
     except Exception as error:
         return Check(why_not=f"when repeated, it raised {type(error).__name__}: {first_line(message_of(error))}")
     return checked
-
-
-def _returned(observed: Observation) -> Observation:
-    """The observation; raises what the call raised."""
-    if observed.error is not None:
-        raise observed.error
-    return observed
 
 
 def outcome(compiled: Observation, eager: Observation) -> Check:

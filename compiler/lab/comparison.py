@@ -29,26 +29,22 @@ _IGNORED = (type(None), type, types.FunctionType, types.MethodType, types.Builti
 Part = tuple[str, Any]
 
 
-def parts_of(name: str, value: Any, opaque: dict[str, None] | None = None) -> Iterator[Part]:
+def parts_of(name: str, value: Any, opaque: dict[str, None] | None = None, around: tuple[int, ...] = ()) -> Iterator[Part]:
     """The parts of a value that can be compared, each with a name.
 
-    Names of classes of objects that cannot be split, or that are nested too deeply, go into `opaque`.
+    Names of classes of objects that cannot be split, or that are nested too deeply, go into `opaque`.  `around`: ids of the
+    objects that hold the value.
     """
-    yield from _parts(name, value, {} if opaque is None else opaque, ())
-
-
-def _parts(name: str, value: Any, opaque: dict[str, None], around: tuple[int, ...]) -> Iterator[Part]:
     if isinstance(value, (torch.Tensor, *PLAIN)) or is_array(value):
         yield name, value
         return
     if isinstance(value, (*_IGNORED, torch.nn.Module, torch.dtype, torch.device)) or id(value) in around:
         return
     inside = _inside(name, value) if len(around) < DEEPEST else None
-    if inside is None:
+    if inside is None and opaque is not None:
         opaque[type(value).__name__] = None
-        return
-    for inner_name, inner in inside:
-        yield from _parts(inner_name, inner, opaque, (*around, id(value)))
+    for inner_name, inner in inside or ():
+        yield from parts_of(inner_name, inner, opaque, (*around, id(value)))
 
 
 def is_array(value: Any) -> bool:

@@ -12,7 +12,7 @@ import functools
 import itertools
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import CellType, FunctionType
 from typing import Any
@@ -213,6 +213,17 @@ def _copied(value: Any) -> Any:
     return value if isinstance(value, PLAIN) else value.copy()
 
 
+class _Parameters:
+    """The parameters among these values, as they are now."""
+
+    def __init__(self, values: Iterable[Any]) -> None:
+        self._fingerprints = {id(value): fingerprint(value) for value in values if isinstance(value, torch.nn.Parameter)}
+
+    def has_unchanged(self, value: Any) -> bool:
+        """Whether the value is a parameter that has not changed; such a parameter is not compared."""
+        return isinstance(value, torch.nn.Parameter) and self._fingerprints.get(id(value)) == fingerprint(value)
+
+
 class _Before:
     """State that a call may change, as it is before the call."""
 
@@ -224,15 +235,15 @@ class _Before:
         self._names = _names_of(target, dict(self._given))
         self._modules = [o for o in reached.objects if isinstance(o, torch.nn.Module)]
         held = list(self._of_modules())
-        self._fingerprints = {id(value): fingerprint(value) for _, value in held if isinstance(value, torch.nn.Parameter)}
+        self._parameters = _Parameters(value for _, value in held)
         self._numbers = {(name, value) for name, value in held if isinstance(value, PLAIN)}
         tensors = [o for o in reached.objects if isinstance(o, torch.Tensor) and has_gradient(o)]
         leaves = [(self._names.get(id(t), f"a tensor of shape {tuple(t.shape)}"), t) for t in tensors]
-        own = [(name, value) for name, value in bound.items() if not isinstance(value, torch.nn.Parameter)]
-        of_names = [part for name, value in own for part in parts_of(f"argument {name}", value)]
+        own = [(f"argument {name}", value) for name, value in bound.items() if not isinstance(value, torch.nn.Parameter)]
+        given = [part for one in [("argument", [*args, kwargs]), *own] for part in parts_of(*one)]
         #: the tensors that require gradients, each once: name, tensor, version, gradient
         self._asking: dict[int, tuple[str, Any, int | None, Any]] = {}
-        for name, t in [*parts_of("argument", [*args, kwargs]), *of_names, *leaves]:
+        for name, t in [*given, *leaves]:
             if isinstance(t, torch.Tensor) and t.requires_grad:
                 self._asking.setdefault(id(t), (name, t, version_of(t), _gradient_of(t)))
 
@@ -241,12 +252,8 @@ class _Before:
         given = [(name, value) for name, value in self._given if not isinstance(value, PLAIN)]  # a number cannot change
         return [
             *(part for name, value in [*given, *bound.items()] for part in parts_of(name, value)),
-            *((name, value) for name, value in self._of_modules() if not self._is_untouched(value)),
+            *((name, value) for name, value in self._of_modules() if not self._parameters.has_unchanged(value)),
         ]
-
-    def _is_untouched(self, value: Any) -> bool:
-        """Whether the value is a parameter that the call has not changed; such a parameter is left out."""
-        return isinstance(value, torch.nn.Parameter) and self._fingerprints.get(id(value)) == fingerprint(value)
 
     def unchanged(self) -> set[str]:
         """Names of the numbers and strings in modules that have not changed."""
@@ -312,8 +319,7 @@ def _gradients(values: list[Part], leaves: list[Part]) -> list[Part]:
             return t.float().sum()
         return (t.float() * torch.linspace(0.5, 1.5, t.numel(), device=t.device).reshape(t.shape)).sum()
 
-    tensors = [t for _, t in values if isinstance(t, torch.Tensor) and t.is_floating_point()]
-    outputs = [weighted(t) for t in tensors if t.requires_grad and t.grad_fn is not None]
+    outputs = [weighted(t) for t in _computed(values) if t.is_floating_point()]
     if not outputs or not leaves:
         return []
     try:
@@ -323,14 +329,17 @@ def _gradients(values: list[Part], leaves: list[Part]) -> list[Part]:
     return [(f"gradient of {name}", g) for (name, _), g in zip(leaves, gradients, strict=True) if g is not None]
 
 
+def _computed(values: Iterable[Part]) -> list[Any]:
+    """The tensors from which autograd can go back."""
+    return [t for _, t in values if isinstance(t, torch.Tensor) and t.grad_fn is not None]
+
+
 def _backward_fails(returned: Any) -> bool:
     """Whether `backward()` from the tensors among these values raises."""
-    tensors = [
-        t for _, t in parts_of("", returned) if isinstance(t, torch.Tensor) and t.requires_grad and t.grad_fn is not None
-    ]
+    sums = [t.abs().float().sum() for t in _computed(parts_of("", returned))]
     try:
-        if tensors:  # what it leaves in `grad` is undone by the replay
-            torch.stack([t.abs().float().sum() for t in tensors]).sum().backward()
+        if sums:  # what it leaves in `grad` is undone by the replay
+            torch.stack(sums).sum().backward()
     except RuntimeError:
         return True
     return False
@@ -357,7 +366,7 @@ class SideState:
         modules = [vars(o) for o in reached if isinstance(o, torch.nn.Module)]
         left_out = {id(own[name]) for own in modules for name in _OF_EVERY_MODULE & own.keys()}
         self._owners = [o for o in reached if id(o) not in left_out]
-        self._fingerprints = {id(p): fingerprint(p) for p in reached if isinstance(p, torch.nn.Parameter)}
+        self._parameters = _Parameters(reached)
 
     def read(self, effects: Sequence[Part] = ()) -> dict[str, Any]:
         """The values that can be compared, and those of `effects`, each under a name that is the same in each run.
@@ -379,15 +388,12 @@ class SideState:
 
         Parameters that have not changed, what has more than `_LARGEST` elements, and meta and sparse tensors are left out.
         """
+        if isinstance(value, torch.Tensor):
+            is_known = value.numel() <= _LARGEST and value.layout is torch.strided and value.device.type != "meta"
+            return value.detach().clone() if is_known and not self._parameters.has_unchanged(value) else None
         if is_array(value):
             return value.copy() if value.size <= _LARGEST else None
-        if not isinstance(value, torch.Tensor):
-            return value if isinstance(value, PLAIN) else None
-        if value.numel() > _LARGEST or value.layout is not torch.strided or value.device.type == "meta":
-            return None
-        before = self._fingerprints.get(id(value)) if isinstance(value, torch.nn.Parameter) else None
-        is_unchanged = before is not None and before == fingerprint(value)
-        return None if is_unchanged else value.detach().clone()
+        return value if isinstance(value, PLAIN) else None
 
 
 def _entries(owner: Any) -> Iterator[tuple[str, Any]]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import reprlib
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -37,13 +37,11 @@ _MANY = 8
 class InputResult:
     """The result of one input: plain data, none of the user's tensors."""
 
-    #: description of the arguments
-    arguments: str
-    #: the report of what the recorded call compiled; None: no call was made, or the user interrupted it
-    seen: Report | None = None
+    #: for the report; its error says why the call failed or was not made
+    run: InputRun
+    #: the report of what the recorded call compiled; an empty one: no call was made, or the user interrupted it
+    seen: Report = field(default_factory=Report)
     measured: Measurement | None = None
-    #: why the call failed or was not made
-    error: str | None = None
 
 
 def try_inputs(target: Any, entry: Callable[..., Any], inputs: Sequence[Any], calls: int) -> list[InputResult]:
@@ -52,13 +50,13 @@ def try_inputs(target: Any, entry: Callable[..., Any], inputs: Sequence[Any], ca
     try:
         for value in inputs:
             args, kwargs = arguments_of(value)
-            tried.append(InputResult(described(args, kwargs)))
+            tried.append(InputResult(InputRun(arguments=described(args, kwargs))))
             _try(tried[-1], RecordedCall(target, args, kwargs, entry=entry), calls)
-            if tried[-1].error == INTERRUPTED:
+            if tried[-1].run.error == INTERRUPTED:
                 break
     except KeyboardInterrupt:
         if tried and tried[-1].measured is None:
-            tried[-1].error = INTERRUPTED
+            tried[-1].run.error = INTERRUPTED
     return tried
 
 
@@ -70,28 +68,28 @@ def arguments_of(value: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
 
 
 def _try(tried: InputResult, recorded: RecordedCall, calls: int) -> None:
+    run, recording = tried.run, observe()
     if recorded.refusal is not None:
-        tried.error = f"not called: {recorded.refusal}"
+        run.error = f"not called: {recorded.refusal}"
         return
-    recording = observe()
-    try:
-        # with suppress_errors, an input that fails would run eagerly, and so would all inputs after it
-        with config.dynamo_config(suppress_errors=False), Experiment(recorded) as experiment:
-            again = experiment.calls(recorded.entry, fully=True)
-            with torch.compiler.set_stance("force_eager"):
-                next(again)()
-            call = next(again)
-            with recording:
-                call()
-            del call, again
-        recorded.returned = True
-    except Exception as error:
-        tried.error = _first_lines(error)
-    tried.seen = recording.report
-    if tried.error is None:
-        with config.dynamo_config(suppress_errors=False):
+    # with suppress_errors, an input that fails would run eagerly, and so would all inputs after it
+    with config.dynamo_config(suppress_errors=False):
+        try:
+            with Experiment(recorded) as experiment:
+                again = experiment.calls(recorded.entry, fully=True)
+                with torch.compiler.set_stance("force_eager"):
+                    next(again)()
+                call = next(again)
+                with recording:
+                    call()
+                del call, again
+            recorded.returned = True
+        except Exception as error:
+            run.error = _first_lines(error)
+        tried.seen = recording.report
+        if run.error is None:
             tried.measured = measure(recorded, calls)
-        tried.error = tried.measured.failed
+            run.error = tried.measured.failed
 
 
 def _first_lines(error: Exception) -> str:
@@ -149,44 +147,39 @@ class _Words(reprlib.Repr):
 def annotate_inputs(report: Report, tried: Sequence[InputResult]) -> None:
     """Set the inputs of `report`, the report of the whole run; frames and graphs are named by its ids."""
     error = report.error
-    if error is not None and error.caught and any(t.error and t.error.startswith(error.type) for t in tried):
+    if error is not None and error.caught and any(t.run.error and t.run.error.startswith(error.type) for t in tried):
         report.error = None  # it was caught here, and is shown with its input
     notes = [note for t in tried if t.measured is not None for note in t.measured.notes]
     report.notes.extend(note for note in dict.fromkeys(notes) if note not in report.notes)
-    report.inputs = [_input_run(one, report) for one in tried]
+    for one in tried:
+        _complete(one, report)
+    report.inputs = [one.run for one in tried]
     took = report.summary.compile_seconds - sum(run.compile_seconds or 0.0 for run in report.inputs)
     report.summary = replace(summary(report), compile_seconds=round(max(0.0, took), 6))
 
 
-def _input_run(tried: InputResult, report: Report) -> InputRun:
+def _complete(tried: InputResult, report: Report) -> None:
+    """Set what the recorded call compiled, and the times of later calls."""
     ids = {f.compile_id: f.id for f in report.frames if f.compile_id is not None}
-    seen, measured = tried.seen or Report(), tried.measured
+    run, seen, measured = tried.run, tried.seen, tried.measured
     considered = [f for f in seen.frames if f.status in ("compiled", "skipped", "failed") and f.compile_id in ids]
     again = [r for r in seen.recompiles if r.refused_by is None]  # a recompile that a limit refused compiles nothing
-    result = InputRun(
-        arguments=tried.arguments,
-        frames=[ids[f.compile_id] for f in considered if f.compile_id is not None],
-        recompiles=len(again),
-        failed_guards=[next(iter(r.failed_guards), FailedGuard()) for r in again],
-        compile_seconds=seen.summary.compile_seconds,
-        error=tried.error,
-    )
+    run.frames = [ids[f.compile_id] for f in considered if f.compile_id is not None]
+    run.recompiles, run.compile_seconds = len(again), seen.summary.compile_seconds
+    run.failed_guards = [next(iter(r.failed_guards), FailedGuard()) for r in again]
     ran: list[str | None] = []
-    refused = [str(f.reason) for f in considered if f.status == "skipped" and f.reason]
     if measured is not None and measured.failed is None:
-        result.seconds, result.spread = statistics.median(measured.compiled), quartiles(measured.compiled)
-        result.eager_seconds = statistics.median(measured.eager) if measured.eager else None
+        run.seconds, run.spread = statistics.median(measured.compiled), quartiles(measured.compiled)
+        run.eager_seconds = statistics.median(measured.eager) if measured.eager else None
         ran = graphs_in(measured.events, report)
-        result.graphs = [graph for graph in ran if graph is not None]
-    if tried.error is not None:
-        result.outcome = "failed"
-    elif again:
-        result.outcome = "recompiled"
-    elif any(f.status == "compiled" for f in considered):
-        result.outcome = "compiled"
+        run.graphs = [graph for graph in ran if graph is not None]
+    if run.error is not None:
+        run.outcome = "failed"
+    elif again or any(f.status == "compiled" for f in considered):
+        run.outcome = "recompiled" if again else "compiled"
+        if run.eager_seconds is not None and measured is not None:
+            run.payback, run.payback_calls = payback(measured, run.compile_seconds or None)
     elif not ran:
-        result.outcome = "eager"
-        result.reasons = list(dict.fromkeys(r.partition(":")[0] for r in refused))
-    if result.outcome in ("recompiled", "compiled") and result.eager_seconds is not None and measured is not None:
-        result.payback, result.payback_calls = payback(measured, result.compile_seconds or None)
-    return result
+        run.outcome = "eager"
+        refused = (f.reason.partition(":")[0] for f in considered if f.status == "skipped" and f.reason)
+        run.reasons = list(dict.fromkeys(refused))

@@ -40,7 +40,7 @@ import torch
 from dynascope.compiler.capture.torch_private import caches, hook_installer, marks
 from dynascope.compiler.capture.torch_private.running import present_modes
 from dynascope.compiler.lab import objects
-from dynascope.compiler.lab.objects import GlobalName, NotRestored, Reachable, State, same_numbers, states_of
+from dynascope.compiler.lab.objects import PLAIN, GlobalName, NotRestored, Reachable, State, same_numbers, states_of
 from dynascope.compiler.patching import interrupts_deferred, patched
 from dynascope.compiler.source.code import globals_used
 from dynascope.compiler.source.origin import in_torch
@@ -144,6 +144,10 @@ def held_back_output() -> Iterator[HeldBack]:
 
 #: at most this many bytes of tensors and arrays are copied in all; the values of the rest are not restored
 MOST_BYTES = 4 << 30
+_TOO_LARGE = (
+    "some of the tensors and arrays that the call can reach are not copied, because together they are too large: what the call "
+    "changes there is not restored"
+)
 
 
 class StateSnapshot:
@@ -152,18 +156,12 @@ class StateSnapshot:
     def __init__(self, values: Iterable[Any]) -> None:
         #: sentences on what will not be, or was not, restored
         self.notes: list[str] = []
-        self._bytes = self._too_large = 0
+        self._bytes = 0
         self._storages: set[tuple[int, int]] = set()
         self._states = [("the process", state) for state in process_states()]
         self._changing: set[int] | None = None  # positions in `_states`
         for value in values:
             self._states += [(f"a {type(value).__name__}", state) for state in self._states_of(value)]
-        if self._too_large:
-            are = "is" if self._too_large == 1 else "are"
-            self.notes.append(
-                f"{self._too_large} of the tensors and arrays that the call can reach {are} not copied, because together they "
-                "are too large: what the call changes there is not restored"
-            )
 
     def _states_of(self, value: Any) -> Iterator[State]:
         storage = objects.storage_of(value) if isinstance(value, torch.Tensor) else None
@@ -181,10 +179,11 @@ class StateSnapshot:
 
     def _fits(self, size: int) -> bool:
         """Whether this many more bytes may be kept; if so, they are counted as kept."""
-        fits = self._bytes + size <= MOST_BYTES
-        self._bytes += size if fits else 0
-        self._too_large += not fits
-        return fits
+        if self._bytes + size > MOST_BYTES:
+            self.notes.append(_TOO_LARGE)
+            return False
+        self._bytes += size
+        return True
 
     def restore(self, *, only_changed: bool = False) -> None:
         """Restore all state; with `only_changed`, check and restore only the state that earlier restores found changed.
@@ -291,7 +290,6 @@ Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 Prepare = Callable[..., Arguments]
 #: makes other arguments from a call's arguments, possibly in place
 Vary = Callable[[tuple[Any, ...], dict[str, Any]], Arguments]
-_NUMBERS = (bool, int, float, str)
 
 
 class RecordedCall:
@@ -413,8 +411,8 @@ def _numbers(reached: Reachable) -> Iterator[tuple[dict[str, Any], dict[str, Any
     """(namespace, its numbers and strings by name) of the modules and globals that can be reached."""
     for value in reached.objects:
         if isinstance(value, torch.nn.Module):
-            yield vars(value), {name: inner for name, inner in vars(value).items() if type(inner) in _NUMBERS}
-        elif isinstance(value, GlobalName) and type(found := value.namespace.get(value.name)) in _NUMBERS:
+            yield vars(value), {name: inner for name, inner in vars(value).items() if type(inner) in PLAIN}
+        elif isinstance(value, GlobalName) and type(found := value.namespace.get(value.name)) in PLAIN:
             yield value.namespace, {value.name: found}
 
 
@@ -457,18 +455,15 @@ class _ArgumentState:
         self._given = self._before_calls = None
 
 
-_CODE = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, type)
-
-
 def _is_data(value: Any) -> bool:
     """Whether an object's contents belong to the arguments.
 
     Those of code, modules, and objects of torch or dynascope do not: except for cloned tensors, they stay as the recorded call
     left them.
     """
-    if isinstance(value, (*_CODE, torch.Tensor, torch.nn.Module)):
-        return False
-    return type(value).__module__.partition(".")[0] not in ("torch", "dynascope")
+    code = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, type)
+    is_library = type(value).__module__.partition(".")[0] in ("torch", "dynascope")
+    return not (is_library or isinstance(value, (*code, torch.Tensor, torch.nn.Module)))
 
 
 #: name of the attribute in which a wrapper that watches an entry point keeps the entry point
@@ -589,7 +584,6 @@ def _file_of(target: Any) -> str:
 
 
 def unwatched(entry: Callable[..., Any]) -> Callable[..., Any]:
-    """The entry point without the wrappers that watch its calls."""
-    while _ENTRY in getattr(entry, "__dict__", {}):
-        entry = vars(entry)[_ENTRY]
-    return entry
+    """The entry point without the wrapper that watches its calls."""
+    unwatched: Callable[..., Any] = getattr(entry, "__dict__", {}).get(_ENTRY, entry)
+    return unwatched

@@ -59,10 +59,9 @@ def try_hints(
             _, trial = _traced(trials, Plan(settings={**best.settings, DYNAMO + name: True}), report)
             report.trials.append(trial)
             best = trial if trial.is_better_than(best) else best
-    except TookTooLong:
-        report.notes.append("second call: the time limit was reached: not every hint of the compiler was tried")
-    except KeyboardInterrupt:
-        report.notes.append("second call: interrupted: not every hint of the compiler was tried")
+    except (TookTooLong, KeyboardInterrupt) as error:
+        why = "interrupted" if isinstance(error, KeyboardInterrupt) else "the time limit was reached"
+        report.notes.append(f"second call: {why}: not every hint of the compiler was tried")
 
 
 def _traced(trials: Trials, plan: Plan, report: Report) -> tuple[Report | None, Trial]:

@@ -83,7 +83,7 @@ def test_an_interrupt_ends_the_list() -> None:
 
     sizes = [torch.ones(n) for n in (3, 5, 7)]
     tried = try_inputs(stops, stops, sizes, 1)
-    assert [t.error for t in tried] == [None, INTERRUPTED]
+    assert [t.run.error for t in tried] == [None, INTERRUPTED]
 
 
 def test_inputs_are_described_and_never_kept() -> None:
