@@ -104,22 +104,15 @@ class _Retraced:
         return self.copies[id(code)][1]
 
     def undo(self) -> None:
+        """Restore all code, also that of functions which copied code has created during the run and which still exist."""
         self.swaps.undo()
         caches.forget_resumes([copy for _, copy in self.copies.values()])
         constants = {id(constant) for _, copy in self.copies.values() for constant in copy.co_consts}
         inner = [(original, weakref.ref(copy)) for original, copy in self.copies.values() if id(copy) in constants]
         self.copies.clear()
-        _restore_made(inner)
-
-
-def _restore_made(inner: list[tuple[CodeType, weakref.ref[CodeType]]]) -> None:
-    """Restore the original code of functions that were created during the run, by copied code, and still exist.
-
-    Once the run has released its copies, only such a function, or another run that has not ended, keeps a copy alive.
-    """
-    alive = [(copy, original) for original, reference in inner if (copy := reference()) is not None]
-    originals = {id(copy): original for copy, original in alive}
-    copies = [copy for copy, _ in alive]
-    for function in gc.get_referrers(*copies) if copies else ():  # slow: it searches all objects
-        if type(function) is FunctionType and id(function.__code__) in originals:
-            function.__code__ = originals[id(function.__code__)]
+        # without the run, only such a function, or another run that has not ended, keeps a copy alive
+        alive = {id(copy): (copy, original) for original, reference in inner if (copy := reference()) is not None}
+        copies = [copy for copy, _ in alive.values()]
+        for function in gc.get_referrers(*copies) if copies else ():  # slow: it searches all objects
+            if type(function) is FunctionType and id(function.__code__) in alive:
+                function.__code__ = alive[id(function.__code__)][1]

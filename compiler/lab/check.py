@@ -93,12 +93,11 @@ def outcome(compiled: Observation, eager: Observation) -> Check:
     for what, expected in eager.parts.items():
         actual = compiled.parts[what]
         checked.compared[what] = sum(name not in eager.unchanged for name, _ in expected)
-        names, wanted = [name for name, _ in actual], [name for name, _ in expected]
-        in_actual, in_expected = set(names), set(wanted)
-        only = [f"{n} exists only in the compiled call" for n in names if n not in in_expected]
-        only += [f"{n} exists only in the eager call" for n in wanted if n not in in_actual]
-        if only or len(names) != len(wanted):
-            checked.differences += only or [f"{len(names)} parts among the {what}, eager {len(wanted)}"]
+        found, wanted = (dict.fromkeys(name for name, _ in parts) for parts in (actual, expected))
+        only = [f"{n} exists only in the compiled call" for n in found if n not in wanted]
+        only += [f"{n} exists only in the eager call" for n in wanted if n not in found]
+        if only or len(actual) != len(expected):
+            checked.differences += only or [f"{len(actual)} parts among the {what}, eager {len(expected)}"]
             continue
         for (name, a), (_, b) in zip(actual, expected, strict=True):
             rounding = eager.rounding(what, name)

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from dynascope.compiler.lab.objects import PLAIN, attributes_of, items_of, members_of, slots_of
+from dynascope.compiler.lab.objects import PLAIN, attributes_of, places_of, slots_of
 
 #: at most this many levels of nesting are compared
 DEEPEST = 8
@@ -40,11 +40,11 @@ def parts_of(name: str, value: Any, opaque: dict[str, None] | None = None, aroun
         return
     if isinstance(value, (*_IGNORED, torch.nn.Module, torch.dtype, torch.device)) or id(value) in around:
         return
-    inside = _inside(name, value) if len(around) < DEEPEST else None
+    inside = _inside(value) if len(around) < DEEPEST else None
     if inside is None and opaque is not None:
         opaque[type(value).__name__] = None
-    for inner_name, inner in inside or ():
-        yield from parts_of(inner_name, inner, opaque, (*around, id(value)))
+    for place, inner in inside or ():
+        yield from parts_of(f"{name}{place}", inner, opaque, (*around, id(value)))
 
 
 def is_array(value: Any) -> bool:
@@ -53,20 +53,16 @@ def is_array(value: Any) -> bool:
     return numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)) and not value.dtype.hasobject
 
 
-def _inside(name: str, value: Any) -> list[Part] | None:
-    """The named contents of a container or object; None if unknown, unordered, or internal to torch or dynascope."""
+def _inside(value: Any) -> list[Part] | None:
+    """The contents of a container or object and their places; None if unknown, unordered, or internal to torch or dynascope."""
     if isinstance(value, (dict, list, tuple, deque)):
-        return [*((f"{name}{place}", inner) for place, inner in items_of(value)), *_members(name, value)]
+        return places_of(value)
     if any(base.__module__ == "builtins" for base in type(value).__mro__[:-1]):
         return None  # a set, an exception: what is in it is no attribute
     is_known = dataclasses.is_dataclass(value) or attributes_of(value) is not None or slots_of(type(value))
     if not is_known or type(value).__module__.partition(".")[0] in ("torch", "dynascope", "builtins"):
         return None
-    return _members(name, value)
-
-
-def _members(name: str, value: Any) -> list[Part]:
-    return [(f"{name}.{member}", inner) for member, inner in members_of(value)]
+    return places_of(value)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,34 +14,25 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from types import CellType, FunctionType
+from types import FunctionType
 from typing import Any
 
 import torch
 
 from dynascope.compiler.capture.torch_private.float64 import Float64, followed_in_float64
 from dynascope.compiler.capture.torch_private.tensors import Precisions, followed_precisions, version_of
-from dynascope.compiler.lab import objects
+from dynascope.compiler.lab import objects, recorded_call
 from dynascope.compiler.lab.comparison import Part, Rounding, is_array, largest, parts_of
-from dynascope.compiler.lab.objects import CONTAINERS, PLAIN, GlobalName, Reachable, digest, fingerprint, has_gradient, items_of
-from dynascope.compiler.lab.recorded_call import (
-    Clones,
-    RecordedCall,
-    Vary,
-    held_back_output,
-    random_states,
-    torch_random_states,
-)
-from dynascope.compiler.patching import value_or_absent
+from dynascope.compiler.lab.objects import CONTAINERS, PLAIN, GlobalName, Reachable, digest, fingerprint, places_of
+from dynascope.compiler.lab.recorded_call import Clones, RecordedCall, Vary, held_back_output, random_states
 
 #: `grad_fn=` in a printed tensor: compiled code has other names there
 _HISTORY = re.compile(r",?\s*grad_fn=<[^>]*>")
 #: texts in torch's warnings about compiling, and about taking numbers out of tensors: a change may avoid these warnings
 _TORCH_WARNINGS = ("torch.compile", "Converting a tensor with requires_grad=True to a scalar")
-#: what `items_of` calls an entry of a dict whose key cannot be named
-_UNNAMED = "[...]"
-#: prefixes of attributes that torch sets on functions and classes, and that Python sets on classes
-_OWN = ("_dynamo_", "_torch", "__")
+#: prefixes of attributes that torch sets on functions and classes, and that Python sets on classes; the place of dict entries
+#: whose keys cannot be named
+_LEFT_OUT = ("._dynamo_", "._torch", ".__", "[...]")
 #: attributes of each module: what `Experiment` compares, and hooks and submodules' names, which nothing compares
 _OF_EVERY_MODULE = frozenset(vars(torch.nn.Module()))
 #: inside a value, tuples, lists and dicts are compared down to this many levels, and only those of at most this many items
@@ -155,7 +146,7 @@ class Experiment:
                 if variant.vary is not None:
                     args, kwargs = call.varied(variant.vary, args, kwargs)
                 before = _Before(call.target, args, kwargs, call.bound() if self._state is not None else {})
-                generators = torch_random_states()
+                generators = recorded_call.torch_random_states()
                 entry = call.target if variant.entry is None else variant.entry  # a module may define a length
                 returned = entry(*args, **kwargs)
                 observed.drew = any(not generator.same(generator.read(), generator.before) for generator in generators)
@@ -237,7 +228,7 @@ class _Before:
         held = list(self._of_modules())
         self._parameters = _Parameters(value for _, value in held)
         self._numbers = {(name, value) for name, value in held if isinstance(value, PLAIN)}
-        tensors = [o for o in reached.objects if isinstance(o, torch.Tensor) and has_gradient(o)]
+        tensors = [o for o in reached.objects if isinstance(o, torch.Tensor) and objects.has_gradient(o)]
         leaves = [(self._names.get(id(t), f"a tensor of shape {tuple(t.shape)}"), t) for t in tensors]
         own = [(f"argument {name}", value) for name, value in bound.items() if not isinstance(value, torch.nn.Parameter)]
         given = [part for one in [("argument", [*args, kwargs]), *own] for part in parts_of(*one)]
@@ -373,7 +364,7 @@ class SideState:
 
         Of a set, only the length is read; of a dict, the length and the entries whose keys are numbers, strings or bytes.
         """
-        known = {id(owner) for owner in self._owners if isinstance(owner, CONTAINERS)}
+        known = set(map(id, self._owners))
         values = [
             (f"{_name(owner, number)}{inner_name}", inner)
             for number, owner in enumerate(self._owners)
@@ -397,32 +388,25 @@ class SideState:
 
 
 def _entries(owner: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(owner, GlobalName):
-        yield "", owner.namespace.get(owner.name)
-    elif isinstance(owner, CellType):
-        yield "", value_or_absent(lambda: owner.cell_contents)
-    elif isinstance(owner, CONTAINERS):
+    if isinstance(owner, CONTAINERS):
         yield ".length", len(objects.contents_of(owner)) // (2 if isinstance(owner, dict) else 1)
-        yield from ([] if isinstance(owner, set) else _named_items(owner))
-    elif (state := objects.random_state_of(owner)) is not None:
+    state, is_module = objects.random_state_of(owner), isinstance(owner, torch.nn.Module)
+    if state is not None:
         yield ".state", digest(state.before)
-    else:
-        own = objects.members_of(owner)
-        if isinstance(owner, torch.nn.Module):
-            own = [(name, value) for name, value in own if not (isinstance(value, PLAIN) or name in _OF_EVERY_MODULE)]
-        yield from ((f".{name}", value) for name, value in own if not name.startswith(_OWN))
-
-
-def _named_items(container: Any) -> list[tuple[str, Any]]:
-    return [item for item in items_of(container) if item[0] != _UNNAMED]
+        return
+    for place, value in places_of(owner):
+        is_elsewhere = is_module and (isinstance(value, PLAIN) or place[1:] in _OF_EVERY_MODULE)
+        if not is_elsewhere and not place.startswith(_LEFT_OUT):
+            yield place, value
 
 
 def _flat(name: str, value: Any, known: set[int], depth: int = 0) -> Iterator[tuple[str, Any]]:
     """A value, and what tuples, lists and dicts in it hold; `known`: ids of owners, whose contents are read elsewhere."""
     yield name, value
     if isinstance(value, (tuple, list, dict)) and id(value) not in known and depth < _DEEPEST and len(value) <= _LONGEST:
-        for place, inner in _named_items(value):
-            yield from _flat(f"{name}{place}", inner, known, depth + 1)
+        for place, inner in objects.items_of(value):
+            if place not in _LEFT_OUT:
+                yield from _flat(f"{name}{place}", inner, known, depth + 1)
 
 
 def _name(owner: Any, number: int) -> str:

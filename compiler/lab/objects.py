@@ -136,24 +136,27 @@ def slots_of(kind: type) -> list[Any]:
     return [d for names in kinds for d in list(names.values()) if isinstance(d, types.MemberDescriptorType)]
 
 
-def slot_values(value: Any) -> list[tuple[str, Any]]:
-    """(name, value) of an object's slots, without the empty ones."""
-    values = [(d.__name__, value_or_absent(functools.partial(d.__get__, value))) for d in slots_of(type(value))]
-    return [(name, inner) for name, inner in values if inner is not ABSENT]
-
-
-def items_of(container: Any) -> list[tuple[str, Any]]:
-    """(`[0]` or `[key]`, object) of what a dict or sequence holds; `[...]` stands for a key that is no number or string."""
-    if isinstance(container, dict):
-        items = _base(container).items(container)
-        return [(f"[{key!r}]" if type(key) in PLAIN else "[...]", value) for key, value in items]
-    return [(f"[{index}]", value) for index, value in enumerate(_base(container).__iter__(container))]
-
-
 def members_of(value: Any) -> list[tuple[str, Any]]:
-    """(name, object) of an object's slots and attributes, or of a class's attributes."""
+    """(name, object) of an object's slots, without the empty ones, and attributes, or of a class's attributes."""
     attributes = vars(value) if isinstance(value, type) else attributes_of(value) or {}
-    return [*slot_values(value), *attributes.items()]
+    slots = ((d.__name__, value_or_absent(functools.partial(d.__get__, value))) for d in slots_of(type(value)))
+    return [*((name, inner) for name, inner in slots if inner is not ABSENT), *attributes.items()]
+
+
+def items_of(value: Any) -> list[tuple[str, Any]]:
+    """(`[0]` or `[key]`, object) of what a dict or sequence holds; `[...]` stands for a key that is no number or string."""
+    if isinstance(value, dict):
+        items = _base(value).items(value)
+        return [(f"[{key!r}]" if type(key) in PLAIN else "[...]", inner) for key, inner in items]
+    items = _base(value).__iter__(value) if isinstance(value, (list, tuple, deque)) else ()
+    return [(f"[{index}]", inner) for index, inner in enumerate(items)]
+
+
+def places_of(value: Any) -> list[tuple[str, Any]]:
+    """(place, object) of all that an object holds: its items, and `.name` of its members; "" for a name or a closure cell."""
+    if isinstance(value, (GlobalName, CellType)):
+        return [("", next(states_of(value)).before)]
+    return [*items_of(value), *((f".{name}", inner) for name, inner in members_of(value))]
 
 
 def variables_of(target: Any) -> dict[str, Any]:
@@ -425,14 +428,13 @@ class Reachable:
             is_new = not (isinstance(value, _LEAVES) or id(value) in self._seen or id(value) in without)
             if is_new and value is not ABSENT and self._enters(value):
                 self._seen[id(value)] = value
-                todo.extend(self._referents(value))
+                todo.extend(self._followed(value))
         self.is_complete = self.is_complete and not todo
 
     def side_effects(self) -> list[str]:
         """Sentences on effects that a call may have and that are not undone."""
         sentences = []
-        called = sorted(OUTSIDE & self.names)
-        if called:
+        if called := sorted(OUTSIDE & self.names):
             words = ", ".join(f"{name}()" for name in called)
             sentences.append(f"the call uses {words}: what that does outside Python is done again by each repeated call")
         if not self.is_complete:
@@ -444,7 +446,7 @@ class Reachable:
 
     # -- one object ------------------------------------------------------------------------------------------------
 
-    def _referents(self, value: Any) -> Iterable[Any]:
+    def _followed(self, value: Any) -> Iterable[Any]:
         """The objects that `value` leads to; adds `value` to `objects` unless it is library code, shared, or single-use."""
         if isinstance(value, GlobalName):
             self.objects.append(value)
@@ -459,12 +461,12 @@ class Reachable:
         if hasattr(type(value), "next_functions"):  # a node of autograd's graph: backward changes the gradients of its leaves
             return [getattr(value, "variable", None), *(node for node, _ in value.next_functions)]
         if self._is_opaque(value):
-            return [_compiled_from(value), tensors.python_function(value)]
+            inside = attributes_of(value) or {}  # of a compiled object: the module or function from which it was made
+            return [inside.get("_modules"), marks.original_in(inside), tensors.python_function(value)]
         self.objects.append(value)
-        if isinstance(value, type):
-            return [*vars(value).values(), *value.__bases__]
-        inside = self._of_tensor(value) if isinstance(value, torch.Tensor) else _plain_referents(value)
-        return [*inside, *_attributes(value), *(held for _, held in slot_values(value))]
+        # a memmap's attributes lead to its open file, whose contents are restored with the array's values
+        is_memmap = is_array(value) and isinstance(value, sys.modules["numpy"].memmap)
+        return [*_referents(value), *(held for _, held in ([] if is_memmap else members_of(value)))]
 
     def _is_opaque(self, value: Any) -> bool:
         """Whether an object is not followed, because what it refers to is not part of the user program's state.
@@ -490,7 +492,7 @@ class Reachable:
         if not is_users(function.__code__.co_filename):
             return  # the closure and globals of a library's function are not followed
         self.objects.append(function)
-        yield from (function.__defaults__, function.__kwdefaults__, *_attributes(function), *(function.__closure__ or ()))
+        yield from (function.__defaults__, function.__kwdefaults__, *(function.__closure__ or ()), *[*vars(function).values()])
         names, own = names_used(function.__code__), globals_used(function.__code__)
         self.names |= names
         # `self.input` waits for nobody
@@ -513,22 +515,16 @@ class Reachable:
     def _name(self, namespace: dict[str, Any], name: str) -> GlobalName:
         return self._global_names.setdefault((id(namespace), name), GlobalName(namespace, name))
 
-    def _of_tensor(self, tensor: Any) -> list[Any]:
-        flatten = getattr(type(tensor), "__tensor_flatten__", None)
+
+def _referents(value: Any) -> list[Any]:
+    """What an object refers to, besides its members: for most kinds of objects, what Python's garbage collector knows."""
+    if isinstance(value, type):
+        return list(value.__bases__)
+    if isinstance(value, torch.Tensor):
+        flatten = getattr(type(value), "__tensor_flatten__", None)
         if flatten is not None:
-            return [vars(tensor).get(name) for name in flatten(tensor)[0]]
-        gradient = tensor.grad if has_gradient(tensor) else None
-        return [gradient, *tensors.hooks_of(tensor), tensor.grad_fn]
-
-
-def _attributes(value: Any) -> list[Any]:
-    if is_array(value) and isinstance(value, sys.modules["numpy"].memmap):
-        return []  # a memmap's attributes lead to its open file, whose contents are restored with the array's values
-    return list((attributes_of(value) or {}).values())
-
-
-def _plain_referents(value: Any) -> list[Any]:
-    """The objects that an object refers to: for most kinds of objects, those that Python's garbage collector knows."""
+            return [vars(value).get(name) for name in flatten(value)[0]]
+        return [value.grad if has_gradient(value) else None, *tensors.hooks_of(value), value.grad_fn]
     if is_array(value):
         base = [value.base] if is_array(value.base) else []
         return [*base, *(sys.modules["numpy"].asarray(value).ravel().tolist() if value.dtype.hasobject else ())]
@@ -543,14 +539,6 @@ def _plain_referents(value: Any) -> list[Any]:
     return [inner for v in referents for inner in (v.values() if type(v) is dict else [v])]
 
 
-def _compiled_from(value: Any) -> Any:
-    """The module or function from which a compiled object was made; None for any other object."""
-    attributes = attributes_of(value) or {}
-    modules = attributes.get("_modules")
-    inner = modules.get("_orig_mod") if type(modules) is dict else None
-    return inner if inner is not None else marks.original_in(attributes)
-
-
 def _is_users_module(name: str) -> bool:
     """Whether the module of this name is the user's: not a library's, and not part of Python."""
     if name.partition(".")[0] in _LIBRARY_MODULES:
@@ -563,10 +551,8 @@ def _is_users_module(name: str) -> bool:
 
 
 def _file_name(file: Any) -> str:
-    try:
-        return str(getattr(file, "name", type(file).__name__))[:80]
-    except Exception:  # the file is closed or detached
-        return type(file).__name__
+    name = value_or_absent(lambda: file.name)  # it has none, or is closed or detached
+    return type(file).__name__ if name is ABSENT else str(name)[:80]
 
 
 def _is_hidden(value: Any, package: str) -> bool:

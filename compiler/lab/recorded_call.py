@@ -41,7 +41,7 @@ from dynascope.compiler.capture.torch_private import caches, hook_installer, mar
 from dynascope.compiler.capture.torch_private.running import present_modes
 from dynascope.compiler.lab import objects
 from dynascope.compiler.lab.objects import PLAIN, GlobalName, NotRestored, Reachable, State, same_numbers, states_of
-from dynascope.compiler.patching import interrupts_deferred, patched
+from dynascope.compiler.patching import ABSENT, interrupts_deferred, patched, put
 from dynascope.compiler.source.code import globals_used
 from dynascope.compiler.source.origin import in_torch
 
@@ -67,9 +67,8 @@ def process_states() -> Iterator[State]:
 
 
 def _set_environment(kept: dict[str, str]) -> None:
-    for name in os.environ.keys() - kept.keys():
-        del os.environ[name]
-    os.environ.update(kept)
+    for name in {*os.environ, *kept}:
+        put(os.environ, name, kept.get(name, ABSENT))
 
 
 def random_states() -> list[State]:
@@ -164,13 +163,11 @@ class StateSnapshot:
             self._states += [(f"a {type(value).__name__}", state) for state in self._states_of(value)]
 
     def _states_of(self, value: Any) -> Iterator[State]:
-        storage = objects.storage_of(value) if isinstance(value, torch.Tensor) else None
-        if storage is not None:
-            key = (storage.data_ptr(), storage.nbytes())
-            known = key in self._storages  # from another view of it
-            self._storages.add(key)
-            if not known and self._fits(storage.nbytes()):
-                yield objects.storage_state(storage)
+        storage: Any = objects.storage_of(value) if isinstance(value, torch.Tensor) else None
+        place = None if storage is None else (storage.data_ptr(), storage.nbytes())
+        if place is not None and place not in self._storages and self._fits(storage.nbytes()):
+            self._storages.add(place)  # other views of it have no bytes of their own
+            yield objects.storage_state(storage)
         watched = objects.watched(value)
         if watched is not None:
             yield watched
@@ -483,7 +480,7 @@ class CallRecorder:
     """
 
     def __init__(self, warn: Callable[[str], None] | None, *, keeps: bool) -> None:
-        """`warn`: before a call, gets each new sentence on what cannot be undone when the call is repeated; None: no last call.
+        """`warn`: before a call, gets each new sentence on what cannot be undone when the call is repeated; None: calls are not repeated so.
 
         `keeps`: whether calls are kept.
         """
@@ -513,14 +510,14 @@ class CallRecorder:
             may_keep = self._keeps and self._count_and_may_copy()
             call = None
             if may_keep or self._warn is not None:
-                call = RecordedCall(target, args, kwargs, namespace=namespace, entry=entry)
-                self._set_last(call)
+                self.last = call = RecordedCall(target, args, kwargs, namespace=namespace, entry=entry)
+                self._warn_of(call)
             latest = call if may_keep else None, id(target), caches.compiles()
             try:
                 result = entry(*args, **kwargs)
                 if call is not None:
                     call.returned = True
-                    self._set_last(call)  # again, because the call may have made other watched calls
+                    self.last = call  # again, because the call may have made other watched calls
                 return result
             finally:
                 self._keep(*latest)
@@ -528,12 +525,9 @@ class CallRecorder:
         vars(watched)[_ENTRY] = entry
         return watched
 
-    def _set_last(self, call: RecordedCall) -> None:
-        if self._warn is None:
-            return
-        self.last = call
+    def _warn_of(self, call: RecordedCall) -> None:
         for sentence in call.side_effects:
-            if sentence not in self._warned:
+            if self._warn is not None and sentence not in self._warned:
                 self._warned.add(sentence)
                 self._warn(sentence)
 
