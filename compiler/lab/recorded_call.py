@@ -480,9 +480,9 @@ class CallRecorder:
     """
 
     def __init__(self, warn: Callable[[str], None] | None, *, keeps: bool) -> None:
-        """`warn`: before a call, gets each new sentence on what cannot be undone when the call is repeated; None: calls are not repeated so.
+        """`warn`: before a call, gets each new sentence on what cannot be undone when the call is repeated.
 
-        `keeps`: whether calls are kept.
+        Without it, the last call is not repeated.  `keeps`: whether calls are kept.
         """
         self._warn, self._keeps = warn, keeps
         self._warned: set[str] = set()
