@@ -356,7 +356,8 @@ class SideState:
         reached = Reachable([target, arguments]).objects
         modules = [vars(o) for o in reached if isinstance(o, torch.nn.Module)]
         left_out = {id(own[name]) for own in modules for name in _OF_EVERY_MODULE & own.keys()}
-        self._owners = [o for o in reached if id(o) not in left_out]
+        # what a tuple holds is read with what holds the tuple
+        self._owners = [o for o in reached if id(o) not in left_out and type(o) is not tuple]
         self._parameters = _Parameters(reached)
 
     def read(self, effects: Sequence[Part] = ()) -> dict[str, Any]:
