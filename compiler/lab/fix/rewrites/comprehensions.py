@@ -1,7 +1,7 @@
 """A comprehension that the compiler cannot trace by itself becomes a loop of the function around it.
 
 Python 3.11 and earlier run a comprehension as a function of its own.  Where the function around it runs eagerly, the compiler
-tries the comprehension alone, and cannot step the iterator that it is given.
+tries the comprehension alone, and cannot step the iterator that it is require.
 """
 
 from __future__ import annotations
@@ -10,57 +10,53 @@ import ast
 
 from dynascope.compiler.lab.fix.candidate import Candidate, Problem
 from dynascope.compiler.lab.fix.rewrites.reading import uses
-from dynascope.compiler.lab.fix.rewrites.source import FUNCTIONS, Change, Source, candidate, parse
+from dynascope.compiler.lab.fix.rewrites.source import FUNCTIONS, Rewrite, applicable, parse, require
+from dynascope.compiler.lab.fix.text_edits import NotApplicable
 
-_KINDS = (ast.ListComp, ast.SetComp, ast.DictComp)
+_Comprehension = ast.ListComp | ast.SetComp | ast.DictComp
 _ITERATOR = ("tp_iternext", "Generator reconstruction")
 
 
 def candidates(problem: Problem) -> list[Candidate]:
     """`x = [f(y) for y in ys]` as a loop that appends; likewise for sets and dicts, and in `return`."""
+    return applicable(problem, _as_loop) if any(words in problem.kind for words in _ITERATOR) else []
+
+
+def _as_loop(problem: Problem) -> Candidate:
     source = parse(problem.source)
-    if source is None or not any(words in problem.kind for words in _ITERATOR):
-        return []
-    found = source.innermost(problem, ast.ListComp) or source.innermost(problem, ast.SetComp)
-    made = found or source.innermost(problem, ast.DictComp)
-    if made is None or not isinstance(source.scope_of(made), FUNCTIONS):
-        return []
-    statement = source.parent(made)
-    if not isinstance(statement, ast.Assign | ast.AnnAssign | ast.Return) or statement.value is not made:
-        return []
-    nested = [n for n in ast.walk(made) if isinstance(n, (*_KINDS, ast.Lambda, ast.NamedExpr, ast.Await)) and n is not made]
+    listed = source.innermost(problem, ast.ListComp) or source.innermost(problem, ast.SetComp)
+    made = listed or source.innermost(problem, ast.DictComp)
+    statement = source.parent(made) if made is not None else None
+    if made is None or not isinstance(statement, ast.Assign | ast.AnnAssign | ast.Return) or statement.value is not made:
+        raise NotApplicable
+    nested = [
+        n for n in ast.walk(made) if isinstance(n, _Comprehension | ast.Lambda | ast.NamedExpr | ast.Await) and n is not made
+    ]
+    rewrite = Rewrite(problem, made)
     names = source.inside(made, ast.Name)  # Python 3.11 and earlier misplace those in some f-strings
-    if nested or not source.stands_alone(statement) or any(source.text_of(n) != n.id for n in names):
-        return []
-    return candidate(problem, source, "Write the comprehension as a loop", [_loop(source, statement, made)])
-
-
-def _loop(source: Source, statement: ast.stmt, made: ast.ListComp | ast.SetComp | ast.DictComp) -> Change:
+    require(not nested and source.stands_alone(statement) and all(source.text_of(n) == n.id for n in names))
+    require(isinstance(rewrite.scope, FUNCTIONS))
     taken = {name: source.unused_name(name) for g in made.generators for name in uses(g.target).writes}
-    result, indent = source.unused_name("made"), source.indent(statement)
+    result = source.unused_name("made")
 
     def text(node: ast.expr) -> str:
-        names = [n for n in source.inside(node, ast.Name) if n.id in taken]
-        places = [(source.start(n), source.end(n), taken[n.id]) for n in names]
+        places = [(source.start(n), source.end(n), taken[n.id]) for n in source.inside(node, ast.Name) if n.id in taken]
         changed = source.changed(source.start(node), source.end(node), places)
         is_bare = isinstance(node, ast.Tuple) and not changed.startswith("(")
         return f"({changed})" if is_bare or "\n" in changed else changed
 
-    empty, add = "set()", f"{result}.add({{}})"
-    if isinstance(made, ast.ListComp):
-        empty, add = "[]", f"{result}.append({{}})"
-    elif isinstance(made, ast.DictComp):
-        empty = "{}"
+    match made:
+        case ast.ListComp():
+            empty, add = "[]", f"{result}.append({text(made.elt)})"
+        case ast.SetComp():
+            empty, add = "set()", f"{result}.add({text(made.elt)})"
+        case ast.DictComp():
+            empty, add = "{}", f"{result}[{text(made.key)}] = {text(made.value)}"
     lines, depth = [f"{result} = {empty}"], ""
-    for generator in made.generators:
-        heads = [f"for {text(generator.target)} in {text(generator.iter)}:", *(f"if {text(test)}:" for test in generator.ifs)]
-        for head in heads:
+    for one in made.generators:
+        for head in (f"for {text(one.target)} in {text(one.iter)}:", *(f"if {text(test)}:" for test in one.ifs)):
             lines.append(depth + head)
             depth += source.indent_unit
-    if isinstance(made, ast.DictComp):
-        lines.append(f"{depth}{result}[{text(made.key)}] = {text(made.value)}")
-    else:
-        lines.append(depth + add.format(text(made.elt)))
-    lines.append(source.text[source.start(statement) : source.start(made)].rstrip("( \t\n") + f" {result}")
-    comments = source.comments(statement.lineno, statement.end_lineno or 0)
-    return (*source.whole_lines(statement), "".join(f"{indent}{line}\n" for line in [*comments, *lines]))
+    ending = source.text[source.start(statement) : source.start(made)].rstrip("( \t\n") + f" {result}"
+    change = source.in_place_of(statement, statement, [*lines, depth + add, ending])
+    return rewrite.candidate("Write the comprehension as a loop", [change])

@@ -3,69 +3,73 @@
 from __future__ import annotations
 
 import ast
+from functools import partial
 
 from dynascope.compiler.lab.fix.candidate import Candidate, Problem
-from dynascope.compiler.lab.fix.rewrites.reading import computes, is_python, number_of, uses
-from dynascope.compiler.lab.fix.rewrites.source import FUNCTIONS, Change, Source, candidate, dotted, parse
+from dynascope.compiler.lab.fix.rewrites.reading import is_python, number_of, uses
+from dynascope.compiler.lab.fix.rewrites.source import FUNCTIONS, Change, Rewrite, Source, applicable, dotted, parse, require
+from dynascope.compiler.lab.fix.text_edits import NotApplicable
 
 _LATER = "Messages are written after the last tensor operation of the function: not at all if one in between raises."
 _BEHIND = "Messages are written after the graph that they stand in: not at all if one of its operations raises."
 _LEVELS = {"debug", "info", "warning", "warn", "error", "exception", "critical", "log"}
+_WRITERS = ("print", "warnings.warn", "warn", "sys.stdout.write", "sys.stderr.write", "sys.stdout.flush")
+_COMPUTING = (ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript)
 _SETTINGS = {"torch._dynamo.config.reorderable_logging_functions": ["builtins.print"]}
 
 
 def candidates(problem: Problem) -> list[Candidate]:
     """First a `print` that the compiler itself can move, then this and all later messages moved to the end of the function."""
     source = parse(problem.source)
-    statement = None if source is None else source.branch_at(problem, ast.If) or source.innermost(problem, ast.Expr)
-    if source is None or statement is None or not is_message(statement):
+    statement = source.branch_at(problem, ast.If) or source.innermost(problem, ast.Expr)
+    if statement is None or not _is_message(statement):
         return []
-    inner = source.innermost(problem, ast.Expr) or statement
-    return [*_printed_later(problem, source, inner), *_moved(problem, source, statement)]
+    return applicable(problem, partial(_printed, False), partial(_printed, True), partial(_moved, statement))
 
 
-def is_message(node: ast.AST) -> bool:
+def _is_message(node: ast.AST) -> bool:
     """Whether a statement only prints, warns or logs."""
-    if isinstance(node, ast.If):
-        return all(map(is_message, [*node.body, *node.orelse])) and not uses(node.test).stores
-    call = node.value if isinstance(node, ast.Expr) else None
-    if not isinstance(call, ast.Call):
-        return False
-    name = dotted(call.func)
-    if name in ("print", "warnings.warn", "warn", "sys.stdout.write", "sys.stderr.write", "sys.stdout.flush"):
-        return True
-    if not isinstance(call.func, ast.Attribute) or call.func.attr not in _LEVELS:
-        return False
-    base = call.func.value
-    words = dotted(base.func if isinstance(base, ast.Call) else base).lower().split(".")
-    return any(word.strip("_") in ("logging", "logger", "log", "getlogger") for word in words)
+    match node:
+        case ast.If(test=test, body=body, orelse=others):
+            return all(map(_is_message, [*body, *others])) and not uses(test).stores
+        case ast.Expr(value=ast.Call(func=function)) if dotted(function) in _WRITERS:
+            return True
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=base, attr=level))) if level in _LEVELS:
+            words = dotted(getattr(base, "func", base)).lower().split(".")
+            return any(word.strip("_") in ("logging", "logger", "log", "getlogger") for word in words)
+    return False
 
 
-def _printed_later(problem: Problem, source: Source, statement: ast.stmt) -> list[Candidate]:
+def _printed(with_copies: bool, problem: Problem) -> Candidate:
     """`print(x.item())` as `print(f"{x}")`, which the compiler moves after the graph, together with the setting for it.
 
-    The second candidate prints copies: a tensor may be changed in place after the message.
+    With copies of values: a tensor may be changed in place after the message.
     """
-    call = statement.value if isinstance(statement, ast.Expr) else None
+    statement = require(parse(problem.source).innermost(problem, ast.Expr))
+    rewrite, call, changes = Rewrite(problem, statement), statement.value, list[Change]()
+    source = rewrite.source
     if not isinstance(call, ast.Call) or dotted(call.func) != "print":
-        return []
-    changes: list[Change] = []
+        raise NotApplicable
     for value in call.args:
-        number = number_of(value)
-        kept = number[0] if number is not None and number[1] == "item" else None
-        if _is_of_the_trace(value):
-            kept = value  # the compiler moves formatted strings, but not sizes and types
+        # the compiler moves formatted strings, but not sizes and types
+        kept = value if _is_of_the_trace(value) else _of_item(value)
         if kept is not None and not set('"\n') & set(source.text_of(kept)):
             changes += _around(source, value, kept, 'f"{', '}"')
         for field in value.values if isinstance(value, ast.JoinedStr) else ():
-            inner = number_of(field.value) if isinstance(field, ast.FormattedValue) else None
-            if inner is not None and inner[1] == "item" and isinstance(field, ast.FormattedValue) and field.conversion == -1:
-                changes += _around(source, field.value, inner[0], "", "")
+            match field:
+                case ast.FormattedValue(value=number, conversion=-1) if (kept := _of_item(number)) is not None:
+                    changes += _around(source, number, kept, "", "")
+    if not with_copies:
+        return rewrite.candidate("Print values and sizes as text, after the graph", changes, _BEHIND, _SETTINGS)
     names = [leaf for value in call.args for leaf in _leaves(value) if isinstance(leaf, ast.Name)]
-    copies = [(source.end(name), source.end(name), ".clone()") for name in names]
-    made = candidate(problem, source, "Print values and sizes as text, after the graph", changes, _BEHIND, (), _SETTINGS)
-    title = "Print copies of values, after the graph"
-    return made + (candidate(problem, source, title, [*changes, *copies], _BEHIND, (), _SETTINGS) if copies else [])
+    changes += [(source.end(name), source.end(name), ".clone()") for name in require(names or None)]
+    return rewrite.candidate("Print copies of values, after the graph", changes, _BEHIND, _SETTINGS)
+
+
+def _of_item(value: ast.expr) -> ast.expr | None:
+    """`x` for `x.item()`."""
+    number = number_of(value)
+    return number[0] if number is not None and number[1] == "item" else None
 
 
 def _is_of_the_trace(value: ast.expr) -> bool:
@@ -82,45 +86,49 @@ def _around(source: Source, whole: ast.expr, kept: ast.expr, before: str, after:
     return [(source.start(whole), source.start(kept), before), (source.end(kept), source.end(whole), after)]
 
 
-def _moved(problem: Problem, source: Source, statement: ast.stmt) -> list[Candidate]:
+def _moved(statement: ast.stmt, problem: Problem) -> Candidate:
     """The messages of a function's own block, from this one on, at its end.
 
     Values that must be computed are still computed in the old place of their message, except in an `if` on values.
     """
-    scope = source.scope_of(statement)
-    block = scope.body if isinstance(scope, FUNCTIONS) else []
-    top = next((s for s in (statement, *source.ancestors(statement)) if s in block), None)
-    rest = block[block.index(top) :] if isinstance(top, ast.stmt) else []
-    tops, others = [s for s in rest if is_message(s)], [s for s in rest if not is_message(s)]
+    rewrite = Rewrite(problem, statement)
+    source, block = rewrite.source, rewrite.scope.body if isinstance(rewrite.scope, FUNCTIONS) else []
+    top = next((number for number, s in enumerate(block) if s in (statement, *source.ancestors(statement))), len(block))
+    rest = block[top:]
+    messages, others = [s for s in rest if _is_message(s)], [s for s in rest if not _is_message(s)]
     last = others[-1] if others and isinstance(others[-1], ast.Return) else None
-    middle = others[:-1] if last is not None else others
-    if not tops or top not in tops or not others or any(uses(s).jumps for s in middle):
-        return []
-    changes: list[Change] = []
-    lines, taken = list[str](), list[str]()
-    for one in tops:
-        after = [s for s in others if s.lineno > one.lineno]
-        rewritten, saved, names = uses(*after).writes, list[str](), list[Change]()
+    require(others and rest[0] in messages and not uses(*(s for s in others if s is not last)).jumps)
+    require(all(map(source.stands_alone, messages)))
+    changes, lines, taken = list[Change](), "", list[str]()
+    for one in messages:
+        rewritten = uses(*(s for s in others if s.lineno > one.lineno)).writes
+        saved, names = list[str](), list[Change]()
         for leaf in _values(one):
             if isinstance(leaf, ast.Name) and leaf.id not in rewritten:
                 continue
             if isinstance(one, ast.If) and not isinstance(leaf, ast.Name) and not is_python(one.test):
-                if uses(leaf).reads & rewritten:
-                    return []
+                require(not uses(leaf).reads & rewritten)
                 continue
             name = source.unused_name("logged", *taken)
             taken.append(name)
-            saved.append(f"{name} = {source.text_of(leaf)}")
+            saved.append(f"{source.indent(one)}{name} = {source.text_of(leaf)}\n")
             names.append((source.start(leaf), source.end(leaf), name))
-        if not source.stands_alone(one):
-            return []
         start, end = source.whole_lines(one)
-        changes.append((start, end, "".join(f"{source.indent(one)}{line}\n" for line in saved)))
-        lines.append(source.changed(start, end, names).rstrip("\n") + "\n")
-    ending = _at_the_end(source, block[-1], last, "".join(lines))
-    return [] if ending is None else candidate(
-        problem, source, "Write messages after the last tensor operation", [*changes, *ending], _LATER
-    )  # fmt: skip
+        changes.append((start, end, "".join(saved)))
+        lines += source.changed(start, end, names).rstrip("\n") + "\n"
+    start, end = source.whole_lines(block[-1])
+    line_end = "" if source.text[end - 1] == "\n" else "\n"
+    if last is None:
+        changes.append((end, end, line_end + lines))
+    elif not source.stands_alone(last):
+        raise NotApplicable
+    elif not any(isinstance(n, _COMPUTING) for n in ast.walk(last)):
+        changes.append((start, start, lines))
+    else:
+        name, head = source.unused_name("result"), source.start(last)
+        changes.append((head, head + len("return"), f"{name} ="))
+        changes.append((end, end, f"{line_end}{lines}{source.indent(last)}return {name}\n"))
+    return rewrite.candidate("Write messages after the last tensor operation", changes, _LATER)
 
 
 def _values(node: ast.stmt) -> list[ast.expr]:
@@ -147,19 +155,3 @@ def _leaves(value: ast.expr) -> list[ast.expr]:
 def _numbers(value: ast.AST) -> list[ast.expr]:
     number = number_of(value)
     return [number[0]] if number is not None else [n for child in ast.iter_child_nodes(value) for n in _numbers(child)]
-
-
-def _at_the_end(source: Source, last: ast.stmt, returned: ast.Return | None, text: str) -> list[Change] | None:
-    """The changes that run these lines just before a function returns; None if its last statement does not allow it."""
-    if returned is None:
-        end = source.whole_lines(last)[1]
-        return [(end, end, ("" if source.text[end - 1] == "\n" else "\n") + text)]
-    start, end = source.whole_lines(returned)
-    if not source.stands_alone(returned):
-        return None
-    if returned.value is None or not computes(returned):
-        return [(start, start, text)]
-    name, indent = source.unused_name("result"), source.indent(returned)
-    line_end = "" if source.text[end - 1] == "\n" else "\n"
-    head = source.start(returned), source.start(returned) + len("return")
-    return [(*head, f"{name} ="), (end, end, f"{line_end}{text}{indent}return {name}\n")]

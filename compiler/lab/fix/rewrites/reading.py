@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+import functools
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from dynascope.compiler.lab.fix.candidate import Candidate, Condition, Problem
-from dynascope.compiler.lab.fix.rewrites.source import FUNCTIONS, Change, Source, Torch, dotted, moved, parse
-from dynascope.compiler.lab.fix.text_edits import edits_between, parsed, with_edits
+from dynascope.compiler.lab.fix.rewrites.source import (
+    FUNCTIONS,
+    Change,
+    Rewrite,
+    Source,
+    applicable,
+    dotted,
+    moved,
+    parse,
+    rebased,
+    require,
+)
+from dynascope.compiler.lab.fix.text_edits import NotApplicable, parsed
 
 #: builtins that change nothing
 _PURE_BUILTINS = frozenset({
@@ -25,7 +38,8 @@ _RANDOM = ("rand", "dropout", "bernoulli", "multinomial", "normal", "poisson", "
 _CHANGING_TORCH = ("set_", "save", "manual_", "seed", "compile", "_assert", "_check", "load")
 _NESTED = (*FUNCTIONS, ast.ClassDef, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _STORES = (ast.Delete, ast.Global, ast.Nonlocal, ast.Import, ast.ImportFrom, ast.ClassDef, ast.NamedExpr)
-_JUMPS = (ast.Return, ast.Raise, ast.Break, ast.Continue, ast.Yield, ast.YieldFrom, ast.Await)
+_LEAVING = (ast.Return, ast.Raise)
+_JUMPS = (*_LEAVING, ast.Break, ast.Continue, ast.Yield, ast.YieldFrom, ast.Await)
 
 
 class Uses(ast.NodeVisitor):
@@ -95,28 +109,23 @@ def names_in_order(source: Source, *nodes: ast.AST) -> list[str]:
 # what code does besides computing values
 
 
-def computes(node: ast.AST) -> bool:
-    """Whether code contains a call, an operator or a subscript."""
-    return any(isinstance(n, ast.Call | ast.BinOp | ast.UnaryOp | ast.Compare | ast.Subscript) for n in ast.walk(node))
-
-
-def is_pure(torch: Torch, *nodes: ast.AST | None, unknown: bool = False) -> bool:
+def is_pure(rewrite: Rewrite, *nodes: ast.AST | None, unknown: bool = False) -> bool:
     """Whether code only computes values and binds names (also by `x += 1`), without random numbers.
 
     `unknown`: as for `is_pure_call`.
     """
     found = uses(*nodes)
-    return not found.stores and not found.jumps and all(is_pure_call(torch, c, unknown) for c in found.calls)
+    return not found.stores and not found.jumps and all(is_pure_call(rewrite, c, unknown) for c in found.calls)
 
 
-def is_pure_call(torch: Torch, call: ast.Call, unknown: bool = False) -> bool:
+def is_pure_call(rewrite: Rewrite, call: ast.Call, unknown: bool = False) -> bool:
     """Whether a call only computes a value; methods are judged by their names.
 
     `unknown`: whether to assume the same of unknown functions, and of methods of `self`, `cls` and imported modules.
     """
     if any(k.arg in ("out", "inplace") for k in call.keywords):
         return False
-    full, base = torch.full(call.func), call.func
+    full, base = rewrite.full(call.func), call.func
     while isinstance(base, ast.Attribute | ast.Subscript):
         base = base.value
     root, last = dotted(base), call.func.attr if isinstance(call.func, ast.Attribute) else full.rpartition(".")[2]
@@ -128,16 +137,11 @@ def is_pure_call(torch: Torch, call: ast.Call, unknown: bool = False) -> bool:
     if isinstance(call.func, ast.Attribute):
         if last in _CHANGING_METHODS or root in ("logging", "logger", "warnings", "sys", "os", "time", "random"):
             return False
-        return unknown or (root not in ("self", "cls", "super") and root not in torch.imports)
+        return unknown or (root not in ("self", "cls", "super") and root not in rewrite.imports)
     return last in _PURE_BUILTINS or (unknown and last not in ("print", "setattr", "exec", "eval", "next"))
 
 
 # which names are bound before, and read after
-
-
-def leaves(block: list[ast.stmt]) -> bool:
-    """Whether a block ends with return or raise."""
-    return bool(block) and isinstance(block[-1], ast.Return | ast.Raise)
 
 
 def certainly_bound(block: Iterable[ast.stmt]) -> set[str]:
@@ -146,7 +150,7 @@ def certainly_bound(block: Iterable[ast.stmt]) -> set[str]:
     for one in block:
         bound -= {n.id for n in ast.walk(one) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Del)}
         if isinstance(one, ast.If):
-            sides = [certainly_bound(side) for side in (one.body, one.orelse) if not leaves(side)]
+            sides = [certainly_bound(s) for s in (one.body, one.orelse) if not isinstance((s or [one])[-1], _LEAVING)]
             bound |= set.intersection(*sides) if sides else set()
         elif isinstance(one, ast.With):
             bound |= uses(*one.items).writes
@@ -165,19 +169,15 @@ def bound_before(source: Source, statement: ast.stmt) -> set[str]:
     Outside of functions, these include the names that no statement above binds: an earlier cell may have bound them, and if
     none has, the fixed program fails in the first trial.
     """
-    scope, at = source.scope_of(statement), statement
+    scope = source.scope_of(statement)
     if isinstance(scope, ast.Module):
         bound = set(source.names) - uses(*(s for s in scope.body if s.lineno < statement.lineno)).writes
     else:
         bound = {a.arg for a in ast.walk(scope.args) if isinstance(a, ast.arg)}
-    around: list[ast.AST] = []
-    for above in (statement, *source.ancestors(statement)):
-        if above is scope:
-            break
-        around.append(above)
-    for at in reversed(around):  # type: ignore[assignment]
+    around = itertools.takewhile(lambda above: above is not scope, (statement, *source.ancestors(statement)))
+    for at in reversed([*around]):
         block = source.block_of(at)
-        earlier = block[: block.index(at)] if block else []
+        earlier = block[: block.index(at)] if block else []  # type: ignore[arg-type]
         bound -= {n.id for s in earlier for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Del)}
         bound |= certainly_bound(earlier)
         if isinstance(at, ast.For) and at is not statement:
@@ -197,18 +197,18 @@ def read_first(block: Iterable[ast.stmt], bound: set[str]) -> set[str]:
     return read
 
 
-def read_later(source: Source, statement: ast.stmt) -> set[str]:
-    """Names that may be read after a statement: below it, in the next turn of a loop, or by another function.
+def read_later(source: Source, *statements: ast.stmt) -> set[str]:
+    """Names that may be read after some statements: below them, in the next turn of a loop, or by another function.
 
-    Outside of functions, these are all names that the statement binds: a later cell may read them.
+    Outside of functions, these are all names that the statements bind: a later cell may read them.
     """
-    scope = source.scope_of(statement)
+    scope, last = source.scope_of(statements[0]), statements[-1]
     if isinstance(scope, ast.Module):
-        return uses(statement).writes
-    loops = [a for a in source.ancestors(statement) if isinstance(a, ast.For | ast.While) and source.scope_of(a) is scope]
-    first = source.start(loops[-1]) if loops else source.end(statement)
-    read = read_first([statement], set()) if loops else set()
-    inside = set(ast.walk(statement))
+        return uses(*statements).writes
+    loops = [a for a in source.ancestors(last) if isinstance(a, ast.For | ast.While) and source.scope_of(a) is scope]
+    first = source.start(loops[-1]) if loops else source.end(last)
+    read = read_first(statements, set()) if loops else set()
+    inside = {node for one in statements for node in ast.walk(one)}
     for node in ast.walk(scope):
         if isinstance(node, ast.Global | ast.Nonlocal):
             read |= set(node.names)
@@ -231,6 +231,7 @@ _BOOLEAN_METHODS = frozenset({
     "any", "all", "isnan", "isinf", "isfinite", "eq", "ne", "lt", "le", "gt", "ge", "logical_not", "logical_and",
     "logical_or", "bool", "isclose",
 })  # fmt: skip
+_LOOSE = (ast.NamedExpr, ast.IfExp, ast.Lambda, ast.Tuple, ast.List, ast.Dict, ast.Constant, ast.JoinedStr)
 _IDENTITIES = (ast.Is, ast.IsNot, ast.In, ast.NotIn)
 
 
@@ -244,27 +245,25 @@ def is_python(test: ast.expr) -> bool:
 
     With `is`, this is assumed, and with `in`, unless a result or an item is looked for among numbers.
     """
-    if isinstance(test, ast.UnaryOp):
-        return is_python(test.operand)
-    if isinstance(test, ast.BoolOp):
-        return all(map(is_python, test.values))
-    if isinstance(test, ast.BinOp):
-        return is_python(test.left) and is_python(test.right)
-    if isinstance(test, ast.Compare) and _numbers_in(test):
-        return is_python(test.left)
-    if isinstance(test, ast.Compare):
-        sides = [test.left, *test.comparators]
-        of_texts = any(isinstance(s, ast.Constant) and isinstance(s.value, str) for s in sides)
-        return of_texts or any(isinstance(o, _IDENTITIES) for o in test.ops) or all(map(is_python, sides))
-    if isinstance(test, ast.Subscript):
-        return is_python(test.value)
-    if isinstance(test, ast.Call):
-        name = _last(test)
-        if isinstance(test.func, ast.Name):
+    match test:
+        case ast.UnaryOp(operand=value) | ast.Subscript(value=value):
+            return is_python(value)
+        case ast.BoolOp(values=values):
+            return all(map(is_python, values))
+        case ast.BinOp(left=left, right=right):
+            return is_python(left) and is_python(right)
+        case ast.Compare(left=left, ops=ops, comparators=others):
+            if _numbers_in(test):
+                return is_python(left)
+            of_texts = any(isinstance(s, ast.Constant) and isinstance(s.value, str) for s in (left, *others))
+            return of_texts or any(isinstance(o, _IDENTITIES) for o in ops) or all(map(is_python, (left, *others)))
+        case ast.Call(func=ast.Name(id=name)):
             return name in _PYTHON_FUNCTIONS
-        return name in _PYTHON_ATTRIBUTES or (name.startswith("is_") and name != "is_nonzero")
-    if isinstance(test, ast.Attribute):
-        return test.attr in _PYTHON_ATTRIBUTES or dotted(test).startswith(("self.config.", "torch."))
+        case ast.Call():
+            name = _last(test)
+            return name in _PYTHON_ATTRIBUTES or (name.startswith("is_") and name != "is_nonzero")
+        case ast.Attribute(attr=name):
+            return name in _PYTHON_ATTRIBUTES or dotted(test).startswith(("self.config.", "torch."))
     return isinstance(test, ast.Constant)
 
 
@@ -276,150 +275,146 @@ def _numbers_in(test: ast.Compare) -> list[ast.expr]:
     return found if is_looked_for and is_number else []
 
 
-def apart(make: Callable[[Problem], list[Candidate]]) -> Callable[[Problem], list[Candidate]]:
-    """The source of candidates for `if a and b:` as for `if a: if b:`, where no values decide `a`."""
+def apart(problem: Problem, *makers: Callable[[Problem], Candidate]) -> list[Candidate]:
+    """The candidates for `if a and b:` as for `if a: if b:`, where no values decide `a`."""
+    place = _apart(problem)
+    return [rebased(problem, place.source, made) for made in applicable(place, *makers)]
 
-    def candidates(problem: Problem) -> list[Candidate]:
-        source = parse(problem.source)
-        branch = None if source is None else source.branch_at(problem, ast.If)
-        if source is None or branch is None or branch.orelse or not source.stands_alone(branch):
-            return make(problem)
-        operands = branch.test.values if isinstance(branch.test, ast.BoolOp) and isinstance(branch.test.op, ast.And) else []
-        first = list(itertools.takewhile(is_python, operands))
-        indent, unit = source.indent(branch), source.indent_unit
+
+def _apart(problem: Problem) -> Problem:
+    """The problem with `if a: if b:` for `if a and b:`, where no values decide `a`; other problems as they are."""
+    source = parse(problem.source)
+    branch = source.branch_at(problem, ast.If)
+    if branch is None or branch.orelse or not source.stands_alone(branch):
+        return problem
+    operands = branch.test.values if isinstance(branch.test, ast.BoolOp) and isinstance(branch.test.op, ast.And) else []
+    first = list(itertools.takewhile(is_python, operands))
+    loose = (ast.BoolOp, ast.IfExp, ast.Lambda, ast.NamedExpr)
+    if not first or len(first) == len(operands) or any(isinstance(o, loose) for o in operands):
+        return problem
+    unit = source.indent_unit
+    outer, inner = (" and ".join(map(source.text_of, part)) for part in (first, operands[len(first) :]))
+    try:
         body = moved(source.lines_text(branch.body), unit)
-        loose = (ast.BoolOp, ast.IfExp, ast.Lambda, ast.NamedExpr)
-        if not first or len(first) == len(operands) or body is None or any(isinstance(o, loose) for o in operands):
-            return make(problem)
-        outer, inner = (" and ".join(map(source.text_of, part)) for part in (first, operands[len(first) :]))
-        start, end = source.whole_lines(branch)
-        lines = [*source.comments(branch.lineno, branch.test.end_lineno or 0), f"if {outer}:"]
-        head = "".join(f"{indent}{line}\n" for line in lines)
-        text = source.changed(0, len(source.text), [(start, end, f"{head}{indent}{unit}if {inner}:\n{body}")])
-        if "\n" in outer + inner or parsed(text) is None:
-            return make(problem)
-        line = branch.lineno + len(lines)
-        place = replace(problem, source=text, line=line, end_line=line, column=len(indent + unit) + len("if "))
-        return [
-            replace(made, edits=tuple(edits_between(problem.file, source.text, with_edits(text, made.edits))))
-            for made in make(place)
-        ]
-
-    return candidates
+    except NotApplicable:
+        return problem
+    until = branch.test.end_lineno or 0
+    start, end, new = source.in_place_of(branch, branch, [f"if {outer}:", f"{unit}if {inner}:"], body, until)
+    text = source.changed(0, len(source.text), [(start, end, new)])
+    if "\n" in outer + inner or parsed(text) is None:
+        return problem
+    line = branch.lineno + len(source.comments(branch.lineno, until)) + 1
+    return replace(problem, source=text, line=line, end_line=line, column=len(source.indent(branch) + unit + "if "))
 
 
 def number_of(expression: ast.AST) -> tuple[ast.expr, str] | None:
     """`(x, "item")` for `x.item()`, `(x, "float")` for `float(x)` or `float(x.item())`, likewise int and bool; else None."""
-    if not isinstance(expression, ast.Call) or expression.keywords:
-        return None
-    function = expression.func
-    if isinstance(function, ast.Attribute) and function.attr == "item" and not expression.args:
-        return function.value, "item"
-    if dotted(function) in ("bool", "float", "int") and len(expression.args) == 1:
-        argument = expression.args[0]
-        if not isinstance(argument, ast.Constant | ast.JoinedStr | ast.Starred):
-            inner = number_of(argument)
-            return inner[0] if inner is not None and inner[1] == "item" else argument, dotted(function)
+    match expression:
+        case ast.Call(func=ast.Attribute(value=tensor, attr="item"), args=[], keywords=[]):
+            return tensor, "item"
+        case ast.Call(func=ast.Name(id="bool" | "float" | "int" as function), args=[value], keywords=[]):
+            inner = number_of(value)
+            is_tensor = not isinstance(value, ast.Constant | ast.JoinedStr | ast.Starred)
+            return (inner[0] if inner is not None and inner[1] == "item" else value, function) if is_tensor else None
     return None
 
 
-def is_boolean(test: ast.expr) -> bool:
+def _is_boolean(test: ast.expr) -> bool:
     """Whether a condition on a tensor is a boolean tensor as it is written."""
     if isinstance(test, ast.UnaryOp):
-        return isinstance(test.op, ast.Invert) and is_boolean(test.operand)
+        return isinstance(test.op, ast.Invert) and _is_boolean(test.operand)
     if isinstance(test, ast.BinOp):
-        return isinstance(test.op, ast.BitAnd | ast.BitOr) and is_boolean(test.left) and is_boolean(test.right)
+        return isinstance(test.op, ast.BitAnd | ast.BitOr) and _is_boolean(test.left) and _is_boolean(test.right)
     return isinstance(test, ast.Compare) or (isinstance(test, ast.Call) and _last(test) in _BOOLEAN_METHODS)
 
 
-def as_tensor(source: Source, torch: Torch, test: ast.expr) -> str | None:
-    """The text of a condition on values as one boolean tensor; None if it cannot be written as one."""
+def condition(rewrite: Rewrite, test: ast.expr, is_opposite: bool = False) -> str:
+    """`as_tensor`, where the change takes the condition over: the rewrite notes it, and what is assumed about it."""
+    text = as_tensor(rewrite, test, is_opposite)
+    rewrite.tests |= dict.fromkeys(conditions_of(rewrite, test))
+    # a number by itself needs no assumption: in every precision, it is false for 0 alone
+    if any(_number_changes(rewrite.source, operand) for operand in _operands(test)):
+        rewrite.assumptions["The condition has the precision and the range of the tensor's dtype instead of Python's."] = None
+    calls = rewrite.source.inside(test, ast.Call)
+    if any(_last(call) == "equal" and isinstance(call.func, ast.Attribute) for call in calls):
+        rewrite.assumptions["The tensors that torch.equal compares have the same shape."] = None
+    return text
+
+
+def as_tensor(rewrite: Rewrite, test: ast.expr, is_opposite: bool = False) -> str:
+    """The text of a condition on values, or of its opposite, as one boolean tensor.
+
+    Raises NotApplicable if it cannot be written as one.
+    """
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        return negated(source, torch, test.operand)
+        return as_tensor(rewrite, test.operand, not is_opposite)
+    number, function = number_of(test) or (None, "")
+    if number is not None and (function != "int" or _is_boolean(number)):
+        return as_tensor(rewrite, number, is_opposite)
+    source, text = rewrite.source, rewrite.source.text_of(test)
+    require(not isinstance(test, _LOOSE))
     if isinstance(test, ast.BoolOp):
-        parts = [as_tensor(source, torch, value) for value in test.values]
-        if any(part is None for part in parts) or any(map(is_python, test.values)):
-            return None
-        return _joined(torch, "logical_and" if isinstance(test.op, ast.And) else "logical_or", list(filter(None, parts)))
-    if isinstance(test, ast.Compare) and (numbers := _numbers_in(test)):
-        equal = [f"{_operand(source, test.left)} == {source.text_of(number)}" for number in numbers]
-        return _joined(torch, "logical_or", equal)
-    if isinstance(test, ast.Compare):
-        if any(isinstance(o, _IDENTITIES) for o in test.ops):
-            return None
-        sides = [test.left, *test.comparators]
-        if len(sides) == 2:
-            return without_numbers(source, test)
-        texts = [_operand(source, side) for side in sides]
-        signs = [source.text[source.end(a) : source.start(b)].strip("() \n") for a, b in itertools.pairwise(sides)]
-        links = [f"{a} {sign} {b}" for a, sign, b in zip(texts, signs, texts[1:], strict=False)]
-        return _joined(torch, "logical_and", links)
-    number = number_of(test)
-    if number is not None and number[1] == "int" and not is_boolean(number[0]):  # `int(0.5)` is false
-        return f"{without_numbers(source, test)} != 0"
-    if number is not None:
-        return as_tensor(source, torch, number[0])
-    loose = (ast.NamedExpr, ast.IfExp, ast.Lambda, ast.Tuple, ast.List, ast.Dict, ast.Constant, ast.JoinedStr)
-    if isinstance(test, loose):
-        return None
-    text = source.text_of(test)
-    if (elementwise := _elementwise(source, torch, test)) is not None:
-        return elementwise
-    return text if is_boolean(test) else f"{grouped(test, text)} != 0"
-
-
-def _joined(torch: Torch, function: str, parts: list[str]) -> str:
-    joined = parts[0]
-    for part in parts[1:]:
-        joined = f"{torch(function)}({joined}, {part})"
-    return joined
-
-
-def negated(source: Source, torch: Torch, test: ast.expr) -> str | None:
-    """The opposite of a condition on values as one boolean tensor; None if it cannot be written as one."""
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        return as_tensor(source, torch, test.operand)
-    number = number_of(test)
-    if number is not None and number[1] != "int":
-        return negated(source, torch, number[0])
-    condition = as_tensor(source, torch, test)
-    if condition is None:
-        return None
-    if isinstance(test, ast.Call) and is_boolean(test):
-        return f"~{condition}"
+        require(not any(map(is_python, test.values)))
+        parts = [as_tensor(rewrite, value) for value in test.values]
+        text = _joined(rewrite, "logical_and" if isinstance(test.op, ast.And) else "logical_or", parts)
+    elif isinstance(test, ast.Compare):
+        text = _compared(rewrite, test)
+    elif number is not None:  # `int(0.5)` is false
+        text = f"{_without_numbers(source, test)} != 0"
+    elif (elementwise := _elementwise(rewrite, test)) is not None:
+        text = elementwise
+    elif not _is_boolean(test):
+        text = f"{grouped(test, text)} != 0"
+    if not is_opposite:
+        return text
+    if isinstance(test, ast.Call) and _is_boolean(test):
+        return f"~{text}"
     is_single = isinstance(test, ast.Compare) and len(test.ops) == 1
-    return f"~({condition})" if is_single else f"{torch('logical_not')}({condition})"
+    return f"~({text})" if is_single else f"{rewrite.torch('logical_not')}({text})"
 
 
-def _elementwise(source: Source, torch: Torch, call: ast.expr) -> str | None:
+def _compared(rewrite: Rewrite, test: ast.Compare) -> str:
+    source, sides = rewrite.source, [test.left, *test.comparators]
+    if numbers := _numbers_in(test):
+        equal = [f"{_operand(source, test.left)} == {source.text_of(number)}" for number in numbers]
+        return _joined(rewrite, "logical_or", equal)
+    require(not any(isinstance(o, _IDENTITIES) for o in test.ops))
+    if len(sides) == 2:
+        return _without_numbers(source, test)
+    signs = [source.text[source.end(a) : source.start(b)].strip("() \n") for a, b in itertools.pairwise(sides)]
+    pairs = itertools.pairwise(_operand(source, side) for side in sides)
+    return _joined(rewrite, "logical_and", [f"{a} {sign} {b}" for sign, (a, b) in zip(signs, pairs, strict=True)])
+
+
+def _joined(rewrite: Rewrite, function: str, parts: list[str]) -> str:
+    return functools.reduce(lambda joined, part: f"{rewrite.torch(function)}({joined}, {part})", parts)
+
+
+def _elementwise(rewrite: Rewrite, call: ast.expr) -> str | None:
     """A call that gives a Python truth value, as a tensor: `torch.eq(a, b).all()` for `torch.equal(a, b)`; None for others."""
     if not isinstance(call, ast.Call):
         return None
-    given = ", ".join(source.text_of(a) for a in (*call.args, *call.keywords))
-    if dotted(call.func) in ("any", "all") and len(call.args) == 1:
-        return None if isinstance(call.args[0], ast.GeneratorExp) else f"{torch(_last(call))}({given})"
-    if not isinstance(call.func, ast.Attribute):
-        return None
-    is_whole = torch.full(call.func).startswith("torch.")
-    first = "" if is_whole else source.text_of(call.func.value) + (", " if given else "")
-    if call.func.attr == "is_nonzero":
-        return f"({first}{given}) != 0"
-    name = _ELEMENTWISE.get(call.func.attr)
-    return None if name is None else f"{torch(name)}({first}{given}).all()"
+    arguments = [rewrite.source.text_of(a) for a in (*call.args, *call.keywords)]
+    match call.func:
+        case ast.Name(id="any" | "all" as name) if len(call.args) == 1 and not isinstance(call.args[0], ast.GeneratorExp):
+            return f"{rewrite.torch(name)}({', '.join(arguments)})"
+        case ast.Attribute(value=value, attr=name) if name == "is_nonzero" or name in _ELEMENTWISE:
+            if not rewrite.full(call.func).startswith("torch."):
+                arguments.insert(0, rewrite.source.text_of(value))
+            joined = f"({', '.join(arguments)})"
+            return f"{joined} != 0" if name == "is_nonzero" else f"{rewrite.torch(_ELEMENTWISE[name])}{joined}.all()"
+    return None
 
 
 def _operand(source: Source, expression: ast.expr) -> str:
     """The text of an operand of a comparison."""
-    text = without_numbers(source, expression)
+    text = _without_numbers(source, expression)
     is_not = isinstance(expression, ast.UnaryOp) and isinstance(expression.op, ast.Not)
-    return (
-        f"({text})"
-        if is_not or isinstance(expression, ast.IfExp | ast.Lambda | ast.NamedExpr | ast.BoolOp | ast.Compare)
-        else text
-    )
+    is_loose = isinstance(expression, ast.IfExp | ast.Lambda | ast.NamedExpr | ast.BoolOp | ast.Compare)
+    return f"({text})" if is_not or is_loose else text
 
 
-def without_numbers(source: Source, expression: ast.expr) -> str:
+def _without_numbers(source: Source, expression: ast.expr) -> str:
     """The text of an expression with `x` for `x.item()`, `float(x)` and `bool(x)`, and `x.long()` for `int(x)`."""
     return source.changed(source.start(expression), source.end(expression), _number_changes(source, expression))
 
@@ -432,48 +427,32 @@ def _number_changes(source: Source, node: ast.AST) -> list[Change]:
     return [(source.start(node), source.end(node), inner + ".long()" * (number[1] == "int"))]
 
 
-def conditions_of(source: Source, torch: Torch, test: ast.expr) -> tuple[Condition, ...]:
+def conditions_of(rewrite: Rewrite, test: ast.expr) -> list[Condition]:
     """The operands of `and`, `or` and `not` in a condition, or the condition itself, without those that no values decide.
 
     Each with its text now, and its text in the changed code.
     """
     found = []
     for operand in _operands(test):
-        before = after = source.text_of(operand)
-        if isinstance(operand, ast.Compare) or _elementwise(source, torch, operand) is not None:
-            after = as_tensor(source, torch, operand) or ""
-        if after and not is_python(operand):
-            found.append(Condition(*(ast.unparse(ast.parse(f"({text}\n)", mode="eval")) for text in (before, after))))
-    return tuple(found)
+        before = after = rewrite.source.text_of(operand)
+        with contextlib.suppress(NotApplicable):
+            if isinstance(operand, ast.Compare) or _elementwise(rewrite, operand) is not None:
+                after = as_tensor(rewrite, operand)
+            if not is_python(operand):
+                found.append(Condition(*(ast.unparse(ast.parse(f"({text}\n)", mode="eval")) for text in (before, after))))
+    return found
 
 
-def _operands(test: ast.expr) -> Iterator[ast.expr]:
+def _operands(test: ast.expr) -> list[ast.expr]:
     """The operands of `and`, `or` and `not` in a condition, or the condition itself; `x` for `x.item()` and `bool(x)`."""
-    number = number_of(test)
+    number, inner = number_of(test), [test]
     if number is not None:
-        yield from _operands(number[0])
-    elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        yield from _operands(test.operand)
+        inner = [number[0]]
     elif isinstance(test, ast.BoolOp):
-        for value in test.values:
-            yield from _operands(value)
-    else:
-        yield test
-
-
-def precision_of(source: Source, *tests: ast.expr) -> str:
-    """What is assumed about these conditions: sentences, each with a space before it; "" for nothing."""
-    words = ""
-    # a number by itself needs no assumption: in every precision, it is false for 0 alone
-    if any(_number_changes(source, operand) for test in tests for operand in _operands(test)):
-        words += " The condition has the precision and the range of the tensor's dtype instead of Python's."
-    if any(
-        _last(call) == "equal" and isinstance(call.func, ast.Attribute)
-        for test in tests
-        for call in source.inside(test, ast.Call)
-    ):
-        words += " The tensors that torch.equal compares have the same shape."
-    return words
+        inner = test.values
+    elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        inner = [test.operand]
+    return inner if inner == [test] else [operand for one in inner for operand in _operands(one)]
 
 
 def not_in_place(source: Source, block: list[ast.stmt]) -> list[Change]:

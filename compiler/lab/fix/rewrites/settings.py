@@ -16,7 +16,6 @@ from dynascope.compiler.source.origin import origin
 
 _SCALARS = re.compile(r"capture_scalar_outputs|\.item\(\)|GuardOnDataDependent|scalar|Dynamic slicing", re.I)
 _SHAPES = re.compile(r"capture_dynamic_output_shape_ops|dynamic (output )?shape|nonzero", re.I)
-_REORDERABLE = re.compile(r"reorderable_logging_functions")
 _LOGGER = re.compile(r"logging\.Logger|ignore_logg")
 _IGNORED = re.compile(r"ignore_logg\w+")
 #: a setting that a break's message may name -> title of the candidate that switches it on
@@ -52,7 +51,7 @@ def candidates(problem: Problem) -> list[Candidate]:
     """Settings that may remove the break, in the order in which they are tried."""
     text = f"{problem.kind} {problem.reason}"
     found: list[Candidate] = []
-    if _REORDERABLE.search(text) or "print" in text or "warn" in text:
+    if any(word in text for word in ("reorderable_logging_functions", "print", "warn")):
         found += _reorderable(problem)
     if _SCALARS.search(text):
         captured = _dynamo("Capture numbers that come out of tensors", capture_scalar_outputs=True)
@@ -129,37 +128,29 @@ def _together(one: Candidate, other: Candidate) -> Candidate:
 
 def _reorderable(problem: Problem) -> list[Candidate]:
     """Candidates that run print() and warnings.warn() after the graph."""
-    names = {"print": "builtins.print", "warn": "warnings.warn"}
-    found = dict.fromkeys(names[name] for name in _called(problem) if name in names)
-    return [
-        Candidate(
-            "setting", f"Run {name.removeprefix('builtins.')}() after the graph",
-            settings={DYNAMO + "reorderable_logging_functions": [name]}, assumption=_AFTER,
-        )
-        for name in found
-    ]  # fmt: skip
+    names, setting = {"print": "builtins.print", "warn": "warnings.warn"}, "reorderable_logging_functions"
+    return _for_calls(problem, setting, names, "Run {}() after the graph", _AFTER)
 
 
 def _ignored(problem: Problem, setting: str) -> list[Candidate]:
     """Candidates that drop log records in compiled code, which is refused where anything is logged."""
     methods = ("debug", "info", "warning", "error", "critical", "log", "exception")
-    found = dict.fromkeys(name for name in _called(problem) if name in methods)
+    names = {name: f"logging.Logger.{name}" for name in methods}
+    return _for_calls(
+        problem, setting, names, "Drop what {} logs in compiled code", "The log records of compiled code are lost"
+    )
+
+
+def _for_calls(problem: Problem, setting: str, names: Mapping[str, str], title: str, assumption: str) -> list[Candidate]:
+    """A candidate for each function or method that is called on the lines of the break: its full name joins the setting."""
+    found: dict[str, None] = {}
+    for node in ast.walk(parsed(problem.source) or ast.Module([], [])):
+        if isinstance(node, ast.Call) and node.lineno <= problem.end_line and (node.end_lineno or 0) >= problem.line:
+            found[getattr(node.func, "attr", getattr(node.func, "id", ""))] = None
     return [
         Candidate(
-            "setting", f"Drop what logging.Logger.{name} logs in compiled code",
-            settings={DYNAMO + setting: [f"logging.Logger.{name}"]},
-            assumption="The log records of compiled code are lost",
+            "setting", title.format(names[name].removeprefix("builtins.")),
+            settings={DYNAMO + setting: [names[name]]}, assumption=assumption,
         )
-        for name in found
+        for name in found if name in names
     ]  # fmt: skip
-
-
-def _called(problem: Problem) -> list[str]:
-    """The names of the functions and methods that are called on the lines of the break."""
-    tree = parsed(problem.source)
-    calls = [
-        node.func
-        for node in ast.walk(tree or ast.Module([], []))
-        if isinstance(node, ast.Call) and node.lineno <= problem.end_line and (node.end_lineno or 0) >= problem.line
-    ]
-    return [c.id if isinstance(c, ast.Name) else c.attr for c in calls if isinstance(c, (ast.Name, ast.Attribute))]

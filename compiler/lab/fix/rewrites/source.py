@@ -6,24 +6,27 @@ Edits change the text itself, so whatever they do not touch stays exactly the sa
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import io
 import itertools
 import re
 import tokenize
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeVar
+from dataclasses import replace
+from typing import Any, Literal, TypeVar
 
 from dynascope.compiler.lab.fix.candidate import Candidate, Condition, Problem
-from dynascope.compiler.lab.fix.text_edits import edits_between, parsed
+from dynascope.compiler.lab.fix.text_edits import NotApplicable, edits_between, parsed, with_edits
+from dynascope.compiler.source.code import first_line
 from dynascope.compiler.source.lines import split_lines
 
 Node = TypeVar("Node", bound=ast.AST)
+Value = TypeVar("Value")
 #: start offset, end offset, and the text that replaces what lies between them
 Change = tuple[int, int, str]
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
-_IMPORT = "import torch\n"
 
 
 def dotted(expression: ast.AST | None) -> str:
@@ -119,6 +122,16 @@ class Source:
         """The comments on lines `first` to `last`, in order."""
         return [text for line, text in self._comments if first <= line <= last]
 
+    def in_place_of(self, first: ast.stmt, last: ast.stmt, lines: Iterable[str], kept: str = "", until: int = 0) -> Change:
+        """The change that puts these lines, and whole lines that are kept, in place of whole statements.
+
+        Comments on the lines `until` there, which are otherwise lost, come first; 0: all of them.
+        """
+        indent, lines = self.indent(first), [*self.comments(first.lineno, until or last.end_lineno or 0), *lines]
+        if self.is_elif(first):
+            lines = ["else:", *(self.indent_unit + line for line in lines)]
+        return (*self.whole_lines(first, last), "".join(f"{indent}{line}\n" for line in lines) + kept)
+
     # what is around a node
 
     def parent(self, node: ast.AST) -> ast.AST | None:
@@ -184,36 +197,40 @@ class Source:
 
 
 @functools.lru_cache(maxsize=16)
-def parse(text: str) -> Source | None:
-    """The parsed text; None if it is not valid Python."""
-    try:
-        return Source(text)
-    except (SyntaxError, ValueError, RecursionError):
-        return None
+def parse(text: str) -> Source:
+    """The parsed text, which is valid Python: problems have no other."""
+    return Source(text)
 
 
-def candidate(
-    problem: Problem,
-    source: Source,
-    title: str,
-    changes: Iterable[Change],
-    assumption: str = "",
-    tests: tuple[Condition, ...] = (),
-    settings: Mapping[str, object] | None = None,
-) -> list[Candidate]:
-    """The candidate that makes these changes, in a list; an empty list if the new text is invalid or equals the old one."""
-    text = source.changed(0, len(source.text), dict.fromkeys(changes))
-    edits = edits_between(problem.file, source.text, text)
-    if not edits or parsed(text) is None:
-        return []
-    return [Candidate("rewrite", title, tuple(edits), settings or {}, assumption, tests)]
+def require(value: Value | None) -> Value:
+    """The value; raises NotApplicable if it is None or false."""
+    if not value:
+        raise NotApplicable
+    return value
 
 
-def moved(text: str, by: str, of: str = "") -> str | None:
-    """Lines with the indentation `by` for `of`; None if a line has less, or for texts or lines that go over several lines."""
+def applicable(problem: Problem, *makers: Callable[[Problem], Candidate]) -> list[Candidate]:
+    """The candidates of those makers that apply to a problem; the others raise NotApplicable."""
+    found: list[Candidate] = []
+    for make in makers:
+        with contextlib.suppress(NotApplicable):
+            found.append(make(problem))
+    return found
+
+
+def rebased(problem: Problem, text: str, made: Candidate) -> Candidate:
+    """A candidate for another text of a problem's file as one for its own text."""
+    return replace(made, edits=tuple(edits_between(problem.file, problem.source, with_edits(text, made.edits))))
+
+
+def moved(text: str, by: str, of: str = "") -> str:
+    """Lines with the indentation `by` for `of`.
+
+    Raises NotApplicable if a line has less, or for texts or lines that go over several lines.
+    """
     lines = text.split("\n")
-    if any(part in text for part in ('"""', "'''", "\\\n")) or any(x.strip() and not x.startswith(of) for x in lines):
-        return None
+    require(not any(part in text for part in ('"""', "'''", "\\\n")))
+    require(all(line.startswith(of) or not line.strip() for line in lines))
     return "\n".join(by + line.removeprefix(of) if line.strip() else line for line in lines)
 
 
@@ -234,43 +251,60 @@ def imports(source: Source, scope: Scope) -> dict[str, str]:
 
 def importing(source: Source, line: str) -> Change:
     """The change that adds an import above the first statement, below the docstring and `from __future__`."""
-    body = source.tree.body
-    heads = itertools.takewhile(
-        lambda s: (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant)) or getattr(s, "module", "") == "__future__",
-        body,
-    )
-    first: Any = next(iter(body[len(list(heads)) :]), None)
-    at = min([first.lineno, *(d.lineno for d in getattr(first, "decorator_list", ()))]) if first is not None else 1
-    start = source.line_start(at)
+
+    def is_head(one: ast.stmt) -> bool:
+        is_text = isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant)
+        return is_text or getattr(one, "module", "") == "__future__"
+
+    first = next(itertools.dropwhile(is_head, source.tree.body), None)
+    start = source.line_start(1 if first is None else first_line(first))
     return start, start, line
 
 
-class Torch:
-    """How code in one scope names a function of torch, and the import that it needs for that."""
+class Rewrite:
+    """A change of a problem's file as it is made: its source, how the scope of a node names torch, and what it assumes."""
 
-    def __init__(self, source: Source, scope: Scope) -> None:
-        self._source, self.imports, self._needs_import = source, imports(source, scope), False
+    def __init__(self, problem: Problem, node: ast.AST) -> None:
+        self.problem, self.source = problem, parse(problem.source)
+        self.scope = self.source.scope_of(node)
+        self.imports, self._needs_import = imports(self.source, self.scope), False
+        #: the conditions that the change takes over, and sentences of what it assumes about them
+        self.tests: dict[Condition, None] = {}
+        self.assumptions: dict[str, None] = {}
         #: names that the function binds itself, other than by importing them
-        stored = (
-            [n for n in source.inside(scope, ast.Name) if isinstance(n.ctx, ast.Store)] if isinstance(scope, FUNCTIONS) else []
-        )
-        self._local = {n.id for n in stored} | {a.arg for a in source.inside(scope, ast.arg) if isinstance(scope, FUNCTIONS)}
+        self._local: set[str] = set()
+        if isinstance(self.scope, FUNCTIONS):
+            self._local = {a.arg for a in self.source.inside(self.scope, ast.arg)}
+            self._local |= {n.id for n in self.source.inside(self.scope, ast.Name) if isinstance(n.ctx, ast.Store)}
 
-    def __call__(self, name: str) -> str:
+    def torch(self, name: str) -> str:
         """How the code names this function: for "where", `torch.where`, `th.where` or `where`, as imported."""
         known = {full: here for here, full in reversed(self.imports.items()) if here not in self._local}
         if "torch" in known or f"torch.{name}" not in known:
             # a `torch` in the code, not only in `from torch import nn`, is bound somewhere, perhaps in an earlier cell
-            is_used = any(n.id == "torch" for n in self._source.inside(self._source.tree, ast.Name))
+            is_used = any(n.id == "torch" for n in self.source.inside(self.source.tree, ast.Name))
             self._needs_import |= "torch" not in known and (not is_used or "torch" in self._local)
             return f"{known.get('torch', 'torch')}.{name}"
         return known[f"torch.{name}"]
-
-    def changes(self) -> list[Change]:
-        """The import to add, if the code needs one."""
-        return [importing(self._source, _IMPORT)] if self._needs_import else []
 
     def full(self, function: ast.AST) -> str:
         """The full dotted name of a function, as far as imports show it: `torch.nn.functional.relu`; "" for no name."""
         first, dot, rest = dotted(function).partition(".")
         return self.imports.get(first, first) + dot + rest
+
+    def candidate(
+        self,
+        title: str,
+        changes: Iterable[Change],
+        assumption: str = "",
+        settings: Mapping[str, object] | None = None,
+        kind: Literal["wrap", "rewrite"] = "rewrite",
+    ) -> Candidate:
+        """The candidate that makes these changes; raises NotApplicable if the new text is invalid or equals the old one."""
+        source = self.source
+        imported = [importing(source, "import torch\n")] if self._needs_import else []
+        text = source.changed(0, len(source.text), dict.fromkeys([*changes, *imported]))
+        edits = edits_between(self.problem.file, source.text, text)
+        require(edits and parsed(text) is not None)
+        words = " ".join(filter(None, [assumption, *self.assumptions]))
+        return Candidate(kind, title, tuple(edits), settings or {}, words, tuple(self.tests))

@@ -10,10 +10,12 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from dataclasses import replace
+from collections.abc import Callable
+from functools import partial
 
 from dynascope.compiler.lab.fix.candidate import Candidate, Problem
-from dynascope.compiler.lab.fix.rewrites.source import Change, Source, Torch, candidate, dotted, parse
+from dynascope.compiler.lab.fix.rewrites.source import Rewrite, applicable, dotted, parse, require
+from dynascope.compiler.source.code import first_line
 from dynascope.compiler.source.code_swap import functions_of
 
 _NONSTRICT = "_dynamo.nonstrict_trace"
@@ -37,48 +39,46 @@ _GUESSES = (
 def of_the_function(problem: Problem) -> list[Candidate]:
     """The top-level function around the break as a custom operator, with each guess of its result, or decorated."""
     source = parse(problem.source)
-    found = [n for n in source.tree.body if isinstance(n, ast.FunctionDef) and n.name == problem.function] if source else []
-    if source is None or len(found) != 1 or found[0].decorator_list:
+    found = [n for n in source.tree.body if isinstance(n, ast.FunctionDef) and n.name == problem.function]
+    rewrite = Rewrite(problem, source.tree)
+    if len(found) != 1 or found[0].decorator_list or "torch" not in rewrite.imports.values():
         return []
-    node, torch = found[0], Torch(source, source.tree)
-    if "torch" not in torch.imports.values():
-        return []
-    made, place = _custom_operators(problem, source, node, torch), source.line_start(node.lineno)
-    changes = [(place, place, f"@{torch(_NONSTRICT)}\n")]
-    return [*made, *_wrap(problem, source, f"Trace {node.name} without looking into it", changes, _assumption(node.name))]
+    [node], makers = found, list[Callable[[Problem], Candidate]]()
+    schema, outside = _schema(node), {here for here, full in rewrite.imports.items() if full.partition(".")[0] in _OUTSIDE}
+    used = {n.id for n in source.inside(node, ast.Name)} & outside
+    if schema is not None and (used or {n.attr for n in source.inside(node, ast.Attribute)} & _LEAVES_TORCH):
+        # the operator's name starts with the file's module, because another file may have a function of the same name
+        module = next((str(f.__globals__.get("__name__")) for f in functions_of([problem.file])), "__main__")
+        operator = node.name if module == "__main__" else re.sub(r"\W", "_", f"{module}_{node.name}")
+        head = f'.custom_op("dynascope::{operator}", mutates_args=(), schema="{schema}")\n'
+        makers = [partial(_custom_operator, node, head, *guess) for guess in _GUESSES]
+    return applicable(problem, *makers, partial(_decorated, node))
 
 
-def _wrap(problem: Problem, source: Source, title: str, changes: list[Change], assumption: str) -> list[Candidate]:
-    return [replace(one, kind="wrap") for one in candidate(problem, source, title, changes, assumption)]
+def _decorated(node: ast.FunctionDef, problem: Problem) -> Candidate:
+    rewrite = Rewrite(problem, node)
+    start = rewrite.source.line_start(node.lineno)
+    changes = [(start, start, f"@{rewrite.torch(_NONSTRICT)}\n")]
+    return rewrite.candidate(f"Trace {node.name} without looking into it", changes, _assumption(node.name), kind="wrap")
 
 
 def _assumption(name: str) -> str:
     return f"{name} changes no state, and what it reads besides its arguments stays the same"
 
 
-def _custom_operators(problem: Problem, source: Source, node: ast.FunctionDef, torch: Torch) -> list[Candidate]:
-    schema, outside = _schema(node), {here for here, full in torch.imports.items() if full.partition(".")[0] in _OUTSIDE}
-    used = {n.id for n in source.inside(node, ast.Name)} & outside
-    if schema is None or not (used or {n.attr for n in source.inside(node, ast.Attribute)} & _LEAVES_TORCH):
-        return []
-    # the operator's name starts with the file's module, because another file may have a function of the same name
-    module = next((str(f.__globals__.get("__name__")) for f in functions_of([problem.file])), "__main__")
-    operator = node.name if module == "__main__" else re.sub(r"\W", "_", f"{module}_{node.name}")
-    names = [argument.arg for argument in node.args.args]
+def _custom_operator(node: ast.FunctionDef, head: str, guess: str, text: str, problem: Problem) -> Candidate:
+    """The function as a custom operator; `head`: its decorator after the name of torch.library."""
+    rewrite, names = Rewrite(problem, node), [argument.arg for argument in node.args.args]
     given = ast.unparse(ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, node.args.defaults))
-    head = f'@{torch("library")}.custom_op("dynascope::{operator}", mutates_args=(), schema="{schema}")\n'
-    start, end = source.whole_lines(node)
-    made: list[Candidate] = []
-    for guess, text in _GUESSES:
-        words, fake = text.format(x=names[0]), guess.replace("torch.", torch("")).format(x=names[0])
-        tail = f"\n\n@{node.name}.register_fake\ndef {node.name}_fake({given}):\n    return {fake}\n"
-        tail = tail if source.text[end - 1] == "\n" else f"\n{tail}"
-        title = f"Make {node.name} a custom operator that returns {words}"
-        assumption = (
-            f"What {node.name} returns has no gradient, shares no memory with its arguments, and is {words} for every input"
-        )
-        made += _wrap(problem, source, title, [(start, start, head), (end, end, tail)], assumption)
-    return made
+    start, end = rewrite.source.whole_lines(node)
+    words, fake = text.format(x=names[0]), guess.replace("torch.", rewrite.torch("")).format(x=names[0])
+    tail = "" if rewrite.source.text[end - 1] == "\n" else "\n"
+    tail += f"\n\n@{node.name}.register_fake\ndef {node.name}_fake({given}):\n    return {fake}\n"
+    changes = [(start, start, f"@{rewrite.torch('library')}{head}"), (end, end, tail)]
+    assumption = (
+        f"What {node.name} returns has no gradient, shares no memory with its arguments, and is {words} for every input"
+    )
+    return rewrite.candidate(f"Make {node.name} a custom operator that returns {words}", changes, assumption, kind="wrap")
 
 
 def _schema(node: ast.FunctionDef) -> str | None:
@@ -101,29 +101,27 @@ def _schema(node: ast.FunctionDef) -> str | None:
 
 def of_what_is_called(problem: Problem) -> list[Candidate]:
     """A wrapper around the imported function that is called at the break; one that an earlier fix has made is used again."""
+    return applicable(problem, _wrapped)
+
+
+def _wrapped(problem: Problem) -> Candidate:
     source = parse(problem.source)
-    if source is None:
-        return []
     calls = [c for c in source.inside(source.tree, ast.Call) if problem.line <= c.lineno <= problem.end_line and dotted(c.func)]
     if problem.column is not None:
-        place = source.line_start(problem.line) + problem.column
-        calls = [c for c in calls if source.start(c) - source.line_start(c.lineno) == place - source.line_start(problem.line)]
-    torch, name = Torch(source, source.tree), dotted(calls[0].func) if len(calls) == 1 else ""
+        calls = [c for c in calls if source.start(c) - source.line_start(c.lineno) == problem.column]
     top = next((n for n in source.tree.body if n.lineno <= problem.line <= (n.end_lineno or 0)), None)
-    first, full = name.partition(".")[0], torch.full(calls[0].func) if name else ""
-    if top is None or first not in torch.imports or "torch" not in torch.imports.values():
-        return []
+    require(len(calls) == 1)
+    rewrite, function = Rewrite(problem, source.tree), calls[0].func
+    name = dotted(function)
+    first = name.partition(".")[0]
+    require(first in rewrite.imports and "torch" in rewrite.imports.values())
     # results of Python's library vary between calls, or are no tensors; and a break may be asked for
-    if first in sys.stdlib_module_names or full.startswith(("torch._dynamo.", "torch.compiler.")):
-        return []
-    helper = "_traced_" + name.replace(".", "_")
-    added, at = (
-        f"{helper} = {torch(_NONSTRICT)}({name})\n",
-        min([top.lineno, *(d.lineno for d in getattr(top, "decorator_list", ()))]),
-    )
+    require(first not in sys.stdlib_module_names)
+    require(not rewrite.full(function).startswith(("torch._dynamo.", "torch.compiler.")))
+    helper, at = "_traced_" + name.replace(".", "_"), first_line(require(top))
     while at > 1 and source.text.startswith("#", source.line_start(at - 1)):
         at -= 1
-    start = source.line_start(at)
-    changes = [(source.start(calls[0].func), source.end(calls[0].func), helper)]
+    start, added = source.line_start(at), f"{helper} = {rewrite.torch(_NONSTRICT)}({name})\n"
+    changes = [(source.start(function), source.end(function), helper)]
     changes += [] if added in source.text[:start] else [(start, start, f"{added}\n\n")]
-    return _wrap(problem, source, f"Trace {name} without looking into it", changes, _assumption(name))
+    return rewrite.candidate(f"Trace {name} without looking into it", changes, _assumption(name), kind="wrap")
