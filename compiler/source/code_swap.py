@@ -21,12 +21,13 @@ from types import CodeType, FunctionType, ModuleType
 from dynascope.compiler.parsing import no_syntax_warnings
 from dynascope.compiler.patching import interrupts_deferred
 
-#: makes the code of a function from a changed text of its file
-FromText = Callable[[str], CodeType]
-#: functions that no `def` in their file's text defines, because they run a cell's statements -> how to make their code
-_from_text: weakref.WeakKeyDictionary[FunctionType, FromText] = weakref.WeakKeyDictionary()
+#: functions that no `def` in their file's text defines, because they run a cell's statements -> what makes their code from a
+#: changed text of the file
+code_from_text: weakref.WeakKeyDictionary[FunctionType, Callable[[str], CodeType]] = weakref.WeakKeyDictionary()
 
 _References = dict[str, list["weakref.ref[FunctionType]"]]
+#: in `found_once`: how many modules there were when all objects were searched -> the functions by file
+_found: ContextVar[dict[int, _References] | None] = ContextVar("functions found once", default=None)
 
 
 def functions_of(files: Collection[str], codes: Collection[CodeType] = ()) -> list[FunctionType]:
@@ -34,11 +35,17 @@ def functions_of(files: Collection[str], codes: Collection[CodeType] = ()) -> li
 
     With `codes`, it may leave out functions that run none of these: to search for what refers to few objects is faster.
     """
-    index, living = _index.get(), list[object]()
-    if index is not None:
-        living += index.living(files)
+    known, modules = _found.get(), len(sys.modules)
+    if known is not None and modules not in known:
+        known.clear()
+        references = known[modules] = defaultdict(list)
+        for function in gc.get_objects():
+            if type(function) is FunctionType:
+                references[function.__code__.co_filename].append(weakref.ref(function))
+    if known is not None:
+        living = [reference() for file in files for reference in known[modules].get(file, ())]
     else:
-        living += gc.get_referrers(*codes) if codes else gc.get_objects()
+        living = gc.get_referrers(*codes) if codes else gc.get_objects()
     # check the type first: reading attributes of other objects may run code
     found = [o for o in living if type(o) is FunctionType and o.__code__.co_filename in files]
     hidden = (f for o in _in_modules(files) if type(o) is FunctionType for f in _with_wrapped(o))
@@ -54,16 +61,6 @@ def _with_wrapped(function: FunctionType) -> Iterator[FunctionType]:
         seen.add(id(value))
         yield value
         value = vars(value).get("__wrapped__")
-
-
-def set_from_text(function: FunctionType, make: FromText) -> None:
-    """Register `make`, which makes the code from a changed text, for a function that no `def` in its file's text defines."""
-    _from_text[function] = make
-
-
-def from_text(function: FunctionType) -> FromText | None:
-    """What `set_from_text` registered for a function; None for a function that a `def` in its file's text defines."""
-    return _from_text.get(function)
 
 
 def _in_modules(files: Collection[str]) -> Iterator[object]:
@@ -82,35 +79,11 @@ def found_once() -> Iterator[None]:
 
     Functions created after such a search are found only among the values of modules and their classes, until the next one.
     """
-    token = _index.set(_Index())
+    token = _found.set({})
     try:
         yield
     finally:
-        _index.reset(token)
-
-
-class _Index:
-    """Weak references to all functions by file, collected at first use and again after each import."""
-
-    def __init__(self) -> None:
-        self._references: _References = {}
-        self._modules = 0
-
-    def living(self, files: Collection[str]) -> Iterator[FunctionType | None]:
-        """The functions of these files; None for each that no longer exists."""
-        return (reference() for file in files for reference in self._known().get(file, ()))
-
-    def _known(self) -> _References:
-        if self._modules != len(sys.modules):
-            found: _References = defaultdict(list)
-            for function in gc.get_objects():
-                if type(function) is FunctionType:
-                    found[function.__code__.co_filename].append(weakref.ref(function))
-            self._references, self._modules = found, len(sys.modules)
-        return self._references
-
-
-_index: ContextVar[_Index | None] = ContextVar("functions found once", default=None)
+        _found.reset(token)
 
 
 # -- swapping ----------------------------------------------------------------------------------------------------------

@@ -46,7 +46,7 @@ from dynascope.compiler.capture.torch_private import config
 from dynascope.compiler.driver import Run
 from dynascope.compiler.lab.fix.text_edits import NotApplicable
 from dynascope.compiler.source.code import STATEMENTS, globals_used, map_constants, user_name
-from dynascope.compiler.source.code_swap import set_from_text
+from dynascope.compiler.source.code_swap import code_from_text
 from dynascope.widgets.words import line_ranges
 
 #: names of functions that read the frame they are called from or the notebook's namespace, or that act on IPython
@@ -138,7 +138,7 @@ class CellStatements:
         function = FunctionType(self._code(self.cell, run, unbound), self.namespace, STATEMENTS)
         function.__module__ = self.namespace.get("__name__", "__main__")
         number = len(self._runs) - 1
-        set_from_text(function, lambda text: self._code(*self._edited(text, number)))
+        code_from_text[function] = lambda text: self._code(*self._edited(text, number))
         self.namespace.update(dict.fromkeys(unbound, _placeholder))
         try:
             given = torch.compiler.is_dynamo_compiling, lambda: not live, _placeholder, torch.empty(0, device="cpu")

@@ -4,9 +4,9 @@ The edited text is compiled under the file's own name.  Each existing function o
 function in the new text; its identity, references, closure and decorators stay the same.  A statement that an edit adds to the
 module (a helper, an import) is run in the namespace of the file's functions; one that it changes is not run again.  A
 decorator that an edit adds is applied to the object bound to the function's name.  The code of a function that holds a cell's
-own statements is made from the edited cell by the maker registered for it (`from_text`); of the statements that an edit adds
-to such a cell, only imports are run.  Everything is undone exactly, also after an interrupt, and the compiler forgets the
-code.
+own statements is made from the edited cell by the maker registered for it (`code_from_text`); of the statements that an edit
+adds to such a cell, only imports are run.  Everything is undone exactly, also after an interrupt, and the compiler forgets
+the code.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dynascope.compiler.lab.fix.text_edits import NotApplicable
 from dynascope.compiler.patching import ABSENT, interrupts_deferred, own, put
 from dynascope.compiler.source import edited
 from dynascope.compiler.source.code import nested_code
-from dynascope.compiler.source.code_swap import FUTURE_FLAGS, Swaps, from_text, functions_of, recompiled
+from dynascope.compiler.source.code_swap import FUTURE_FLAGS, Swaps, code_from_text, functions_of, recompiled
 from dynascope.compiler.source.lines import split_lines
 
 #: (qualified name, index among the functions with that name)
@@ -75,7 +75,7 @@ class _FileChange:
         #: the code that the compiler has to forget
         self.added = [self.new]
         #: whether the file's own statements are compiled, as a cell's can be; then only imports are run here
-        self.is_compiled_itself = any(from_text(function) is not None for function in self.functions)
+        self.is_compiled_itself = any(function in code_from_text for function in self.functions)
 
     def apply(self, helpers: Mapping[str, Any]) -> None:
         self.undo.callback(self._forget)
@@ -103,7 +103,7 @@ class _FileChange:
         self.undo.callback(swaps.undo)
         for function in self.functions:
             old, at = function.__code__, self.located[id(function)]
-            make, place = from_text(function), (at and places.get((at.co_name, at.co_firstlineno))) or ("", 0)
+            make, place = code_from_text.get(function), (at and places.get((at.co_name, at.co_firstlineno))) or ("", 0)
             code = new.get(place) if make is None else make(self.after)
             if code is None:
                 continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from functools import partial
 
 from dynascope.compiler.lab.fix.candidate import Candidate, Problem
@@ -93,8 +94,8 @@ def _moved(statement: ast.stmt, problem: Problem) -> Candidate:
     """
     rewrite = Rewrite(problem, statement)
     source, block = rewrite.source, rewrite.scope.body if isinstance(rewrite.scope, FUNCTIONS) else []
-    top = next((number for number, s in enumerate(block) if s in (statement, *source.ancestors(statement))), len(block))
-    rest = block[top:]
+    around = {statement, *source.ancestors(statement)}
+    rest = list(itertools.dropwhile(lambda s: s not in around, block))
     messages, others = [s for s in rest if _is_message(s)], [s for s in rest if not _is_message(s)]
     last = others[-1] if others and isinstance(others[-1], ast.Return) else None
     require(others and rest[0] in messages and not uses(*(s for s in others if s is not last)).jumps)

@@ -82,8 +82,6 @@ class Uses(ast.NodeVisitor):
             self.stores.append(node)
         if isinstance(node, _JUMPS) and not self._depth:
             self.jumps.append(node)
-        if isinstance(node, ast.AnnAssign) and node.value is None:
-            return
         self._depth += isinstance(node, _NESTED)
         for name, value in ast.iter_fields(node):
             for child in value if isinstance(value, list) else [value]:

@@ -138,10 +138,8 @@ class Source:
         return self._parents.get(node)
 
     def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
-        above = self._parents.get(node)
-        while above is not None:
-            yield above
-            above = self._parents.get(above)
+        while (above := self._parents.get(node)) is not None:
+            yield (node := above)
 
     def block_of(self, statement: ast.AST) -> list[ast.stmt]:
         """The statements of the block that contains a statement."""
