@@ -1,7 +1,7 @@
 """The objects of the user's program that a call can reach and change: one case for each kind of object.
 
-`states_of` reads and writes the state of an object, `Reachable` finds the objects that a call can reach, and `described` says
-what is not restored.
+`states_of` reads and writes the state of an object, `places_of` names what it holds, `Reachable` finds the objects that a call
+can reach, and `watched` is the state whose changes are found, but not restored.
 
 Inspecting an object avoids the user's code: attributes are read from `__dict__`, containers with the methods of the built-in
 class, and their contents are compared by identity, not by equality.
