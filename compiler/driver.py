@@ -76,9 +76,10 @@ class Run:
     trace_again: str = ""
     #: makes Dynamo retrace one more function, method or module
     retrace: Callable[[Any], None] = field(init=False, default=lambda target: None)
-    _checked: tuple[Check, RecordedCall | None] | None = field(init=False, default=None)
+    _checked: Check | None = field(init=False, default=None)
     _measured: profile.Measurement | None = field(init=False, default=None)
-    _profiled: RecordedCall | None = field(init=False, default=None)
+    #: the call that is repeated
+    _call: RecordedCall | None = field(init=False, default=None)
     _tried: list[inputs.InputResult] | None = field(init=False, default=None)
     _report: Report | None = field(init=False, default=None)
 
@@ -163,12 +164,11 @@ class Run:
         report.notes = list(dict.fromkeys([*self.notes, *report.notes]))
         return report
 
-    def _annotate_check(self, report: Report, found: tuple[Check, RecordedCall | None]) -> None:
+    def _annotate_check(self, report: Report, checked: Check) -> None:
         from dynascope.compiler.lab import check
 
-        checked, call = found
         self.notes += check.words(checked, is_located=self._chosen.check == "where")
-        last = "" if call is None else self.recording.name_of(call.target)
+        last = "" if self._call is None else self.recording.name_of(self._call.target)
         others = [name for name in map(user_name, self.recording.called) if name != last]
         if last and others:
             self.notes.append(f"check: this was the last compiled call, of {last}; not compared: {', '.join(others)}.")
@@ -176,14 +176,13 @@ class Run:
 
     def _locate(self, report: Report) -> None:
         """Search where the numbers differ, for `--check=where`."""
-        checked, call = self._checked or (Check(), None)
-        if self._chosen.check != "where" or call is None or checked.numbers is None:
+        numbers = self._checked.numbers if self._checked is not None else None
+        if self._chosen.check != "where" or self._call is None or numbers is None:
             return
         from dynascope.compiler.lab.numbers.where import locate
 
         with self.quiet():
-            show = self.recording.show_progress
-            sentences = self.user_code(locate, checked.numbers, call, self._chosen, self.cells, show)
+            sentences = self.user_code(locate, numbers, self._call, self._chosen, self.cells, self.recording.show_progress)
         behind = 1 + max(i for i, note in enumerate(report.notes) if note.startswith("check: "))
         report.notes[behind:behind] = sentences
 
@@ -207,8 +206,9 @@ class Run:
                 seconds = self._fix.fix_seconds
                 if seconds is None:
                     seconds = max(LEAST_FIX_SECONDS, 10 * report.summary.compile_seconds)
+                profiled = self._call if self._chosen.profile is not None else None
                 search = Search(
-                    Trials(self._calls.kept, self._fix, cells), report, seconds=seconds, profiled=self._profiled,
+                    Trials(self._calls.kept, self._fix, cells), report, seconds=seconds, profiled=profiled,
                     is_whole=refusal(report, self._calls) is None, on_progress=show,
                 )  # fmt: skip
                 found = search.found
@@ -246,17 +246,17 @@ class Run:
             return
         from dynascope.compiler.lab import check, inputs, profile
 
-        call, self._calls.last = self._calls.last, None
+        call = self._call = self._calls.last
+        self._calls.last = None
         calls, show = self._chosen.profile, self.recording.show_progress
         with self.quiet():
             if self._chosen.check:
                 show("comparing the compiled call with eager mode")
                 with _unless_fault("the call was not checked", self.notes):
-                    self._checked = self.user_code(check.compare, call), call
+                    self._checked = self.user_code(check.compare, call)
                 self.notes += [] if call is None else [*call.side_effects, *call.notes]
             if calls is None:
                 return
-            self._profiled = call
             with _unless_fault("the call was not profiled", self.notes):
                 self._measured = self.user_code(profile.measure, call, calls, show)
             if given is not None and call is not None:

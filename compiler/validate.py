@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from dynascope.compiler.capture.torch_private import config
 from dynascope.compiler.report import comparison
 from dynascope.compiler.settings import CELL_SETTINGS, MODES, SAVE_SUFFIXES, Settings, closest_name
+
+
+@contextlib.contextmanager
+def errors_as(
+    kind: type[Exception], about: str = "", errors: tuple[type[Exception], ...] = (ValueError, LookupError)
+) -> Iterator[None]:
+    """Raise such errors, whose message says what is wrong with the input, as another kind; its message begins with `about`."""
+    try:
+        yield
+    except errors as error:
+        raise kind(f"{about}{error}") from None
 
 
 def why_not_savable(path: str, suffixes: Sequence[str] = SAVE_SUFFIXES) -> str | None:

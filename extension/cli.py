@@ -33,7 +33,7 @@ from dynascope.compiler.ranks.report import SUFFIXES as RANKS_SUFFIXES
 from dynascope.compiler.report import Report, encodable
 from dynascope.compiler.report.comparison import AGREES
 from dynascope.compiler.settings import SAVE_SUFFIXES, Settings
-from dynascope.compiler.validate import save, why_not_savable, with_suggestion
+from dynascope.compiler.validate import errors_as, save, why_not_savable, with_suggestion
 from dynascope.docs_tests.pages import DEFAULT_TIMEOUT, PageError
 from dynascope.ranks import RankRun
 
@@ -103,31 +103,27 @@ def _add_script(command: argparse.ArgumentParser, execute: Callable[[argparse.Na
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    with _own(sys.stdout) as out, _own(sys.stderr) as err:
-        return _main(list(sys.argv[1:] if argv is None else argv), out, err)
-
-
-def _main(given: list[str], out: TextIO, err: TextIO) -> int:
     parser = build_parser()
-    try:
-        chosen = parser.parse_args(given)
-        chosen.out, chosen.err = out, err
-        if chosen.command is None:
-            parser.print_help(sys.stderr)
+    with _own(sys.stdout) as out, _own(sys.stderr) as err:
+        try:
+            chosen = parser.parse_args(argv)
+            chosen.out, chosen.err = out, err
+            if chosen.command is None:
+                parser.print_help(sys.stderr)
+                return USAGE
+            status: int = chosen.execute(chosen)
+            return status
+        except UsageError as error:
+            print(f"dynascope: {error}", file=sys.stderr)
             return USAGE
-        status: int = chosen.execute(chosen)
-        return status
-    except UsageError as error:
-        print(f"dynascope: {error}", file=sys.stderr)
-        return USAGE
-    except KeyboardInterrupt:
-        print("dynascope: interrupted", file=sys.stderr)
-        return INTERRUPTED
-    except BrokenPipeError:
-        # the reader (`| head`) is gone: nothing more may be printed, not even when Python flushes stdout at exit
-        for stream in (sys.stdout, out):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-        return FAILED
+        except KeyboardInterrupt:
+            print("dynascope: interrupted", file=sys.stderr)
+            return INTERRUPTED
+        except BrokenPipeError:
+            # the reader (`| head`) is gone: nothing more may be printed, not even when Python flushes stdout at exit
+            for stream in (sys.stdout, out):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            return FAILED
 
 
 # -- run ------------------------------------------------------------------------------------------
@@ -168,10 +164,8 @@ def _check(chosen: argparse.Namespace, *, of_ranks: bool = False) -> None:
     if "script" in chosen and not chosen.module and not Path(chosen.script).is_file():
         raise UsageError(f"{chosen.script}: no such file")
     if chosen.expect is not None:
-        try:
+        with errors_as(UsageError, "--expect: "):
             read_terms(chosen.expect)
-        except ValueError as error:
-            raise UsageError(f"--expect: {error}") from None
 
 
 def _finish(report: Any, status: int, chosen: argparse.Namespace, stream: TextIO) -> int:
@@ -224,6 +218,7 @@ def _print(text: str, stream: TextIO) -> None:
 
 
 def _fix(chosen: argparse.Namespace) -> int:
+    """Print the patch, or apply it; what fits into no file is always printed."""
     _check(chosen)
     with contextlib.suppress(OSError, ValueError):  # of streams that are no files, the script keeps its own
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # stdout is for the patch
@@ -232,28 +227,20 @@ def _fix(chosen: argparse.Namespace) -> int:
     report.patched_by = "dynascope fix --apply"
     status = _finish(report, status, chosen, chosen.err)
     fixes = report.fixes_to_apply(conditional=chosen.conditional)
-    if fixes is not None and fixes.patch:
-        _deliver(fixes, chosen)
-    if report.conditional_fix_set is not None and not chosen.conditional:
-        _print("dynascope fix --conditional has the fixes that hold only under a condition, too.", chosen.err)
-    return status
+    if fixes is not None and fixes.edits and chosen.apply:
+        from dynascope.compiler.lab.fix import patch
+        from dynascope.compiler.lab.fix.text_edits import NotApplicable
 
-
-def _deliver(fixes: Any, chosen: argparse.Namespace) -> None:
-    """Print the patch of fixes, or apply it; what fits into no file is always printed."""
-    from dynascope.compiler.lab.fix import patch
-    from dynascope.compiler.lab.fix.text_edits import NotApplicable
-
-    if not chosen.apply or not fixes.edits:
+        with errors_as(UsageError, "--apply: ", (NotApplicable, OSError, UnicodeError)):
+            written = patch.apply(fixes.edits)
+        _print("\n".join(f"fixed: {file}" for file in written), chosen.err)
+    elif fixes is not None and fixes.patch:
         # as it would be in a file: in UTF-8 and with its own line ends, whatever those of the stream
         chosen.out.reconfigure(encoding="utf-8", newline="")
         print(fixes.patch, end="", file=chosen.out, flush=True)
-        return
-    try:
-        written = patch.apply(fixes.edits)
-    except (NotApplicable, OSError, UnicodeError) as reason:
-        raise UsageError(f"--apply: {reason}") from None
-    _print("\n".join(f"fixed: {file}" for file in written), chosen.err)
+    if report.conditional_fix_set is not None and not chosen.conditional:
+        _print("dynascope fix --conditional has the fixes that hold only under a condition, too.", chosen.err)
+    return status
 
 
 # -- the script -----------------------------------------------------------------------------------------
@@ -367,7 +354,5 @@ def _report(chosen: argparse.Namespace) -> int:
 def _test(chosen: argparse.Namespace) -> int:
     from dynascope.docs_tests.runner import run_pages
 
-    try:
+    with errors_as(UsageError, errors=(PageError,)):
         return run_pages(chosen.paths, update=chosen.update, timeout=chosen.timeout)
-    except PageError as error:
-        raise UsageError(str(error)) from None

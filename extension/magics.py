@@ -9,6 +9,8 @@ import argparse
 import re
 import shlex
 import sys
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from IPython.core.error import UsageError
@@ -24,11 +26,11 @@ from dynascope.compiler.patching import own, put
 from dynascope.compiler.report import encodable
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source import edited
-from dynascope.compiler.validate import with_suggestion
+from dynascope.compiler.validate import errors_as, with_suggestion
 from dynascope.options import OBSERVE, command_line, config_traits, matcher_for, settings_from, with_arguments
 from dynascope.runs import rerun
-from dynascope.runs.cell_run import CellRun, forget_history, latest_fixed_cell
-from dynascope.shell import raw_cell
+from dynascope.runs.cell_run import CellRun, forget_history
+from dynascope.shell import cell_number, raw_cell
 from dynascope.widgets.features.fixes import fixes_summary, unplaced_settings
 
 
@@ -90,24 +92,22 @@ class DynascopeMagics(Magics):
         if line.strip() not in ("", "--conditional"):
             raise UsageError("%fix takes only --conditional: it uses the latest report")
         conditional = bool(line.strip())
-        try:
+        with errors_as(UsageError):
             report = last()
-        except LookupError as error:
-            raise UsageError(str(error)) from None
         fixes = report.fixes_to_apply(conditional=conditional)
         if fixes is None:
             raise UsageError("no fixes were looked for: run the cell with %%compile --fix")
-        found = latest_fixed_cell(fixes)
-        if found is None:
+        *others, file = [*fixes.cells] or [""]
+        if not file:
             print(encodable(fixes_summary(report)) or "There is no graph break to fix.")
             if not conditional and report.conditional_fix_set is not None:
                 print("%fix --conditional puts the fixes that hold under a condition into a new cell")
         else:
-            text, others = found
             shell: Any = self.shell
-            shell.set_next_input(text, replace=False)
-            if others:
-                print(f"{', '.join(others)} changed, too: print(dynascope.last().patch({'conditional=True' * conditional}))")
+            shell.set_next_input(fixes.cells[file], replace=False)
+            names = ", ".join(f"In[{cell_number(other)}]" for other in others)
+            if names:
+                print(f"{names} changed, too: print(dynascope.last().patch({'conditional=True' * conditional}))")
         for statement in unplaced_settings(fixes):
             print(f"Not in the cell: {statement}")
 
@@ -134,84 +134,39 @@ class DynascopeMagics(Magics):
             raise
 
 
-_WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|[^\s"'])+""")
+_WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|\S)+""")
 
 
 def split_line(parser: Any, line: str) -> tuple[str, str]:
     """Split a line: `--backend eager f("a  b")` into `--backend eager ` and `f("a  b")`; `--` ends the options."""
-    position = 0
-    while True:
-        word = _WORD.match(line, position := _skip_spaces(line, position))
-        if word is None or not word[0].startswith("-"):
-            return line[:position], line[position:].strip()
-        if word[0] == "--":
-            return line[:position], line[word.end() :].strip()
-        position = word.end()
-        nargs = 0 if "=" in word[0] else _nargs(parser, word[0])
-        value = _WORD.match(line, _skip_spaces(line, position))
-        if nargs is None:
-            position = value.end() if value else len(line)
-        elif nargs == "?" and value is not None and value[0].isdigit():  # `--profile 5 f(x)`, but `--profile f(x)`
-            position = value.end()
-
-
-def _skip_spaces(line: str, position: int) -> int:
-    return len(line) - len(line[position:].lstrip())
+    nargs: Any = 0  # of the option before
+    for word in _WORD.finditer(line):
+        if nargs is None or (nargs == "?" and word[0][0].isdigit()):  # `--profile 5 f(x)`, but `--profile f(x)`
+            nargs = 0
+        elif word[0] == "--" or not word[0].startswith("-"):
+            return line[: word.start()], line[word.start() :].removeprefix("--").strip()
+        else:
+            nargs = 0 if "=" in word[0] else _nargs(parser, word[0])
+    return line, ""
 
 
 def _nargs(parser: Any, flag: str) -> Any:
     """argparse's `nargs` of a flag, which may be abbreviated: None means one value; 0 for an unknown flag."""
-    actions = [a for a in parser._actions if flag in a.option_strings] or [
-        a for a in parser._actions if any(o.startswith(flag) for o in a.option_strings)
-    ]
-    is_switch = bool(actions) and isinstance(actions[0], argparse.BooleanOptionalAction)  # it takes a value after = only
-    return actions[0].nargs if actions and not is_switch else 0
+    options = parser._option_string_actions
+    action = options.get(flag) or next((action for option, action in options.items() if option.startswith(flag)), None)
+    # a switch takes a value after = only
+    return 0 if action is None or isinstance(action, argparse.BooleanOptionalAction) else action.nargs
 
 
 # -- %load_ext and %unload_ext ---------------------------------------------------------------------
 
 
-_MAGICS = ("compile", "observe", "fix")
-_KINDS = ("line", "cell")
 _EVENTS = (
     ("pre_run_cell", rerun.before_cell),
     ("post_run_cell", rerun.after_cell),
     ("post_run_cell", tracebacks.after_cell),
     ("post_run_cell", lambda result=None: edited.note_loaded()),
 )
-
-
-class _Loaded:
-    """What was added to one shell, and what was there before."""
-
-    def __init__(self, shell: Any) -> None:
-        table = shell.magics_manager.magics
-        self.shell = shell
-        self.replaced = {(kind, name): own(table[kind], name) for kind in _KINDS for name in _MAGICS}
-        self.magics = _configured(shell)
-        shell.register_magics(self.magics)
-        self.matcher = matcher_for(self.magics)
-        shell.Completer.custom_matchers.append(self.matcher)
-        for event, hook in _EVENTS:
-            shell.events.register(event, hook)
-        edited.note_loaded()
-
-    def undo(self) -> None:
-        manager = self.shell.magics_manager
-        for (kind, name), replaced in self.replaced.items():
-            if getattr(manager.magics[kind].get(name), "__self__", None) is self.magics:  # else something else has replaced it
-                put(manager.magics[kind], name, replaced)
-        if manager.registry.get(type(self.magics).__name__) is self.magics:
-            del manager.registry[type(self.magics).__name__]
-        for added, to in ((self.magics, self.shell.configurables), (self.matcher, self.shell.Completer.custom_matchers)):
-            if added in to:
-                to.remove(added)
-        for event, hook in _EVENTS:
-            if hook in self.shell.events.callbacks[event]:
-                self.shell.events.unregister(event, hook)
-        tracebacks.after_cell()
-        rerun.switch_off()
-        forget_history()
 
 
 def _configured(shell: Any) -> DynascopeMagics:
@@ -225,17 +180,44 @@ def _configured(shell: Any) -> DynascopeMagics:
         return DynascopeMagics(shell)
 
 
-_loaded: dict[int, _Loaded] = {}
+#: what removes the extension from a shell, by the shell's id
+_loaded: dict[int, Callable[[], None]] = {}
 
 
 def load(shell: Any) -> None:
     """Add the magics, their configuration, their completion and the hooks for cells; a second call changes nothing."""
-    if id(shell) not in _loaded:
-        _loaded[id(shell)] = _Loaded(shell)
+    if id(shell) in _loaded:
+        return
+    table = shell.magics_manager.magics
+    replaced = {(kind, name): own(table[kind], name) for kind in ("line", "cell") for name in ("compile", "observe", "fix")}
+    magics = _configured(shell)
+    shell.register_magics(magics)
+    matcher = matcher_for(magics)
+    shell.Completer.custom_matchers.append(matcher)
+    for event, hook in _EVENTS:
+        shell.events.register(event, hook)
+    edited.note_loaded()
+    _loaded[id(shell)] = partial(_undo, shell, replaced, magics, matcher)
+
+
+def _undo(shell: Any, replaced: dict[tuple[str, str], Any], magics: DynascopeMagics, matcher: Any) -> None:
+    manager = shell.magics_manager
+    for (kind, name), before in replaced.items():
+        if getattr(manager.magics[kind].get(name), "__self__", None) is magics:  # else something else has replaced it
+            put(manager.magics[kind], name, before)
+    if manager.registry.get(type(magics).__name__) is magics:
+        del manager.registry[type(magics).__name__]
+    for added, to in ((magics, shell.configurables), (matcher, shell.Completer.custom_matchers)):
+        if added in to:
+            to.remove(added)
+    for event, hook in _EVENTS:
+        if hook in shell.events.callbacks[event]:
+            shell.events.unregister(event, hook)
+    tracebacks.after_cell()
+    rerun.switch_off()
+    forget_history()
 
 
 def unload(shell: Any) -> None:
     """Remove what `load` added."""
-    loaded = _loaded.pop(id(shell), None)
-    if loaded is not None:
-        loaded.undo()
+    _loaded.pop(id(shell), lambda: None)()

@@ -43,11 +43,6 @@ def default_of(f: Field) -> Any:
     return f.default if f.default_factory is dataclasses.MISSING else f.default_factory()
 
 
-def flags_of(f: Field) -> list[str]:
-    """The ways to write the option, such as `-f` and `--function`."""
-    return ([f"-{f.metadata['short']}"] if f.metadata["short"] else []) + [option_flag(f)]
-
-
 def is_bool(f: Field) -> bool:
     """Whether the option's value is a bool: it is a switch, or its choices are true and false."""
     return bool(f.metadata["kind"] == SWITCH or f.metadata["choices"] == ("true", "false"))
@@ -58,7 +53,8 @@ def with_arguments(names: tuple[str, ...] | None = None) -> Callable[[Any], Any]
 
     def decorate(magic: Any) -> Any:
         for f in reversed(fields(names)):
-            magic = argument(*flags_of(f), dest=f.name, default=None, **_keywords(f))(magic)
+            flags = [option_flag(f), *(f"-{short}" for short in filter(None, [f.metadata["short"]]))]
+            magic = argument(*flags, dest=f.name, default=None, **_keywords(f))(magic)
         return magic
 
     return decorate
@@ -69,10 +65,8 @@ def _keywords(f: Field) -> dict[str, Any]:
     meta, kind, default = f.metadata, f.metadata["kind"], default_of(f)
     keywords: dict[str, Any] = {"help": meta["help"].replace("%", "%%")}
     if kind == SWITCH:
-        more = (
-            {"action": _Switch, "choices": meta["choices"]} if meta["choices"] else {"action": argparse.BooleanOptionalAction}
-        )
-        return keywords | more
+        has_values = {"action": _Switch, "choices": meta["choices"]}
+        return keywords | (has_values if meta["choices"] else {"action": argparse.BooleanOptionalAction})
     if kind in (REPEAT, PAIRS):
         return keywords | {"action": "append", "metavar": meta["metavar"]}
     if default is not None:
@@ -108,8 +102,6 @@ def settings_from(arguments: Any, defaults: Settings) -> Settings:
             continue
         if f.metadata["kind"] == PAIRS:
             given = dict(_pair(text, option_flag(f)) for text in given)
-        elif is_bool(f) and given not in f.metadata["choices"]:
-            given = given is True
         elif f.metadata["choices"] == ("true", "false"):
             given = given == "true"
         changes[f.name] = given
@@ -191,7 +183,7 @@ def matcher_for(magics: Any) -> Callable[[CompletionContext], Any]:
     def dynascope_matcher(context: CompletionContext) -> Any:
         line = context.line_with_cursor[: context.cursor_position]
         match = _LINE.match(line)
-        texts = completions(match[1], match[2], magics.shell.user_ns) if match else []
+        texts = completions(getattr(magics, f"run_{match[1]}").parser, match[2], magics.shell.user_ns) if match else []
         return {
             "completions": [SimpleCompletion(text=t, type="param") for t in texts],
             "suppress": bool(texts),
@@ -201,40 +193,35 @@ def matcher_for(magics: Any) -> Callable[[CompletionContext], Any]:
     return dynascope_matcher  # type: ignore[no-any-return]
 
 
-def completions(magic: str, typed: str, namespace: dict[str, Any]) -> list[str]:
-    """The completions at the end of `typed`, the text that follows the magic's name on its line."""
+def completions(parser: Any, typed: str, namespace: dict[str, Any]) -> list[str]:
+    """The completions at the end of `typed`, the text that follows the magic's name on its line; `parser`: the magic's."""
     word = _last_word(typed)
     previous = (typed[: len(typed) - len(word)].split() or [""])[-1]
-    options = {flag: f for f in fields(OBSERVE if magic == "observe" else None) for flag in flags_of(f)}
+    options = parser._option_string_actions
     flag, equals, start = word.partition("=")
     if flag.startswith("--") and equals:
         return [f"{flag}={v}" for v in _values(options[flag], namespace) if v.startswith(start)] if flag in options else []
-    option = options.get(previous)
-    if option and option.metadata["kind"] != SWITCH and option.metadata["bare"] is None:
-        return [v for v in _values(option, namespace) if v.startswith(word)]
-    if word and not word.startswith("-"):
-        return []
-    flags = [option_flag(f) for f in options.values()] + (["--fresh"] if magic == "observe" else [])
-    opposites = {option_flag(f): f"--no-{option_flag(f)[2:]}" for f in options.values() if f.metadata["kind"] == SWITCH}
-    both = [text for flag in dict.fromkeys(flags) for text in (flag, opposites.get(flag)) if text is not None]
-    return [text for text in both if text.startswith(word or "--")]
+    if previous in options and options[previous].nargs is None:  # it needs a value
+        return [v for v in _values(options[previous], namespace) if v.startswith(word)]
+    start = "--" if word in ("", "-") else word
+    return [text for text in options if text.startswith(start)] if start.startswith("-") else []
 
 
 def _last_word(line: str) -> str:
     return re.split(r"\s", line)[-1]
 
 
-def _values(f: Field, namespace: dict[str, Any]) -> list[str]:
+def _values(option: argparse.Action, namespace: dict[str, Any]) -> list[str]:
     """The values to offer for an option."""
     import torch
 
-    if f.metadata["choices"]:
-        return list(f.metadata["choices"])
-    if f.name == "backend":
+    if option.choices:
+        return list(option.choices)
+    if option.dest == "backend":
         from dynascope.compiler.capture.torch_private import config
 
         return [str(name) for name in config.backends()]
-    if f.name == "device":
+    if option.dest == "device":
         return ["cpu", "cuda", "meta", "mps", "xpu"]
-    kinds = {"function": (FunctionType, torch.nn.Module), "inputs": (list, tuple)}.get(f.name, ())
+    kinds = {"function": (FunctionType, torch.nn.Module), "inputs": (list, tuple)}.get(option.dest, ())
     return [name for name, value in namespace.items() if not name.startswith("_") and isinstance(value, kinds)]

@@ -49,13 +49,11 @@ class RankRun:
     def start(self, recording: Any) -> None:
         """Begin to write the rank's file from `recording`, which records this process."""
         self._recorder = RankRecorder(self.folder, recording)
-        if os.environ.get("RANK") == "0" and os.path.exists(self._mark):  # False also where the folder cannot be read
-            print(
-                f"dynascope: {self.folder} has an earlier run of this job: for a report of this run, pass another --ranks-dir",
-                file=sys.stderr,
-            )
-        if os.environ.get("RANK") == "0" and self.folder_is_default:
-            print(f"dynascope: if a rank is killed, `dynascope report {self.folder}` shows what it did", file=sys.stderr)
+        if os.environ.get("RANK") == "0":
+            if os.path.exists(self._mark):  # False also where the folder cannot be read
+                _say(f"{self.folder} has an earlier run of this job: for a report of this run, pass another --ranks-dir")
+            if self.folder_is_default:
+                _say(f"if a rank is killed, `dynascope report {self.folder}` shows what it did")
         self._recorder.start()
 
     def end(self, report: Report, status: int) -> RanksReport | None:
@@ -66,27 +64,26 @@ class RankRun:
             report, "failed" if status else "finished", f"exit status {status}" if status and not has_error else None
         )
         if self._recorder.problem is not None:
-            print(f"dynascope: this rank's file could not be written: {self._recorder.problem}", file=sys.stderr)
+            _say(f"this rank's file could not be written: {self._recorder.problem}")
         if not (status or self._all_have_ended()) or not self._claim_report():
             return None
         try:
-            return self.report()
+            return self._report()
         except (ValueError, OSError) as error:
-            print(f"dynascope: no report: {error}", file=sys.stderr)
+            _say(f"no report: {error}")
             return None
 
-    def report(self) -> RanksReport:
+    def _report(self) -> RanksReport:
         """The report of the ranks in the folder; notes say if the ranks of other machines are missing, and where the files are.
 
         If all ranks are alike, the default folder is removed.
         """
-        count = self._expected
-        report = job_folder.read_job(self.folder, world_size=count)
-        total = recorder.world_size() or count
-        if total > count:
+        report = job_folder.read_job(self.folder, world_size=self._expected)
+        total = recorder.world_size() or self._expected
+        if total > self._expected:
             report.notes.append(
-                f"this report has only the {count} ranks of this machine, of {total}; for one report of all of them, pass "
-                "--ranks-dir with a folder that all machines share"
+                f"this report has only the {self._expected} ranks of this machine, of {total}; for one report of all of them, "
+                "pass --ranks-dir with a folder that all machines share"
             )
         if self.folder_is_default and report.alike:
             shutil.rmtree(self.folder, ignore_errors=True)
@@ -115,6 +112,10 @@ class RankRun:
         except OSError as error:
             return not isinstance(error, FileExistsError)
         return True
+
+
+def _say(sentence: str) -> None:
+    print(f"dynascope: {sentence}", file=sys.stderr)
 
 
 def _default_folder() -> Path:

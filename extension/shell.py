@@ -34,15 +34,10 @@ def is_kernel(shell: Any) -> bool:
 
 
 def is_captured(shell: Any) -> bool:
-    """Whether the cell's displays are captured (`%%capture`)."""
+    """Whether the cell's displays are captured (`%%capture`), so that none of them can be updated later."""
     from IPython.core.displaypub import CapturingDisplayPublisher
 
     return isinstance(shell.display_pub, CapturingDisplayPublisher)
-
-
-def is_live(shell: Any) -> bool:
-    """Whether a display can be updated later: in a kernel, and not captured."""
-    return is_kernel(shell) and not is_captured(shell)
 
 
 def cell_id(shell: Any) -> str | None:

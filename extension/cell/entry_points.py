@@ -140,11 +140,8 @@ class EntryPoints:
 class _CallRewriter(ast.NodeTransformer):
     """`F(...)` to `(<entry points> @ F)(...)`, in the cell's own statements only."""
 
-    def visit(self, node: ast.AST) -> ast.AST:
-        if isinstance(node, SCOPES):
-            return node
-        result: ast.AST = super().visit(node)
-        return result
+    def visit(self, node: ast.AST) -> Any:
+        return node if isinstance(node, SCOPES) else super().visit(node)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)

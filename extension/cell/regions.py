@@ -40,6 +40,7 @@ from dynascope.compiler.settings import Settings
 from dynascope.compiler.source import edited
 from dynascope.compiler.source.code import STATEMENTS, code_key, first_line, nested_code, same_code
 from dynascope.compiler.source.code_swap import Swaps, functions_of, recompiled
+from dynascope.compiler.validate import errors_as
 
 #: why a generator or async function is no target
 NEVER_INSIDE = "is a generator or async: a region cannot be set inside it"
@@ -51,19 +52,13 @@ class ActiveRegions:
 
     def __init__(self, shell: Any, cell: Cell, settings: Settings) -> None:
         self.shell, self.cell, self.settings = shell, cell, settings
-        try:
+        with errors_as(UsageError):
             self.regions = parse_regions(settings.region)
-        except ValueError as error:
-            raise UsageError(str(error)) from None
         #: the regions in the cell's own code, outer ones first
         self.spans: list[RegionSpan] = []
-        #: for each function from outside the cell: the function, and its code with the region in it
-        self._functions: list[tuple[FunctionType, CodeType]] = []
+        #: for each function from outside the cell: the function, its code with the region in it, and the region
+        self._functions: list[tuple[FunctionType, CodeType, RegionSpan]] = []
         self._swaps = Swaps()
-        #: (file, line) of a `with` in another file -> its region
-        self._elsewhere: dict[tuple[str, int], Region] = {}
-        #: each region of a function or class, with (file, name) of the functions it covers: without effect if none is traced
-        self._needs_trace: list[tuple[Region, set[tuple[str, str]]]] = []
         #: the code objects of the cell as they are without regions, by `code_key`
         self._plain: dict[tuple[str, int], CodeType] = {}
         for requested in self.regions:
@@ -80,7 +75,7 @@ class ActiveRegions:
         end = max(s.end_lineno or s.lineno for s in self.cell.statements)
         if last > end or first > end:
             raise UsageError(f"{requested}: the cell's code ends at line {end}")
-        span = RegionSpan(requested, first, last)
+        span = RegionSpan(requested, self.cell.file, first, last)
         if not any(span.covers(n) for s in self.cell.statements for n in ast.walk(s) if isinstance(n, ast.stmt)):
             raise UsageError(f"{requested}: there is no statement in these lines (the code is in lines {begin} to {end})")
         self.spans.append(span)
@@ -91,18 +86,15 @@ class ActiveRegions:
             names = ", ".join(name for name, _ in definitions[:4])
             raise UsageError(f"{requested}: the cell has several definitions of this name: write one of {names}, or give lines")
         if not definitions:
-            try:
+            with errors_as(UsageError, f"{requested}: "):
                 value = find_target(requested.target, self.shell.user_ns)
-            except LookupError as error:
-                raise UsageError(f"{requested}: {error}") from None
             self._add_object(requested, value)
             return
         _, node = definitions[0]
         if _can_suspend(node):
             raise UsageError(f"{requested}: it {NEVER_INSIDE}")
-        covered = [n for n in node.body if isinstance(n, FUNCTIONS)] if isinstance(node, ast.ClassDef) else [node]
-        self._needs_trace.append((requested, {(self.cell.file, n.name) for n in covered}))
-        self.spans.append(RegionSpan(requested, node.lineno, node.end_lineno or node.lineno, is_definition=True))
+        functions = {n.name for n in (node.body if isinstance(node, ast.ClassDef) else [node]) if isinstance(n, FUNCTIONS)}
+        self.spans.append(RegionSpan(requested, self.cell.file, node.lineno, node.end_lineno or node.lineno, functions))
 
     def _add_object(self, requested: Region, value: Any) -> None:
         """Prepare code for a function from outside the cell, with its body in the region.
@@ -126,7 +118,7 @@ class ActiveRegions:
         try:
             tree = syntax_tree("".join(linecache.getlines(code.co_filename, function.__globals__)))
             node = next(n for n in ast.walk(tree) if isinstance(n, FUNCTIONS) and (n.name, first_line(n)) == key)
-            span = RegionSpan(requested, node.lineno, node.end_lineno or node.lineno, is_definition=True)
+            span = RegionSpan(requested, code.co_filename, node.lineno, node.end_lineno or node.lineno, {code.co_name})
             modules = [recompiled(t, code.co_filename, code.co_flags) for t in (tree, rewritten(tree, [span]))]
             plain, with_region = [next(c for c in nested_code(module) if code_key(c) == key) for module in modules]
         except (SyntaxError, ValueError, StopIteration):
@@ -134,9 +126,7 @@ class ActiveRegions:
         # an outer run may have put the function into a region of its own: that code was compiled from this text, too
         if not (_has_region(code) or same_code(plain, present)) or with_region.co_freevars != code.co_freevars:
             raise no_source  # the file has changed since
-        self._elsewhere.update({(code.co_filename, line): requested for line in span.with_lines})
-        self._functions.append((function, with_region))
-        self._needs_trace.append((requested, {(code.co_filename, code.co_name)}))
+        self._functions.append((function, with_region, span))
 
     # -- the cell's own code ----------------------------------------------------------------------------
 
@@ -153,13 +143,13 @@ class ActiveRegions:
         """Set all regions for the duration of a `with` block; then every function has its own code again."""
         try:
             with patched(builtins, {REGION: config.error_on_graph_break()}):
-                for function, with_region in self._functions:
+                for function, with_region, _ in self._functions:
                     self._swaps.put(function, with_region)
                 yield
         finally:
             with interrupts_deferred():
                 self._swaps.undo()
-                caches.forget_resumes([with_region for _, with_region in self._functions])
+                caches.forget_resumes([with_region for _, with_region, _ in self._functions])
                 defined = functions_of([self.cell.file]) if self.spans and self._plain else ()
                 for function in defined:
                     code = function.__code__
@@ -171,7 +161,8 @@ class ActiveRegions:
     def annotate(self, report: Report) -> None:
         """Name the regions in the report as the user wrote them, and add notes on those that had no effect."""
         fullgraph = self.settings.fullgraph
-        blocks = self._elsewhere | {(self.cell.file, line): span.region for span in self.spans for line in span.with_lines}
+        every = [*self.spans, *(span for _, _, span in self._functions)]
+        blocks = {(span.file, line): span.region for span in every for line in span.with_lines}
         for source in report.sources:
             if source.file == self.cell.file and not fullgraph:
                 source.regions = [
@@ -192,12 +183,11 @@ class ActiveRegions:
         traced = {(f.file, name) for f in report.frames for name in (f.name, f.code_name)}
         traced |= {(i.file, str(i.name).rpartition(".")[2]) for f in report.frames for i in f.inlined}
         traced |= {(entry.file, entry.function) for b in report.breaks for entry in b.stack}
-        for span in self.spans:
-            if not span.with_lines:
+        for span in every:
+            if not span.with_lines and span.file == self.cell.file:
                 report.notes.append(f"{span.region} had no effect: these lines are in no function that can be traced.")
-        for found, covered in self._needs_trace:
-            if traced.isdisjoint(covered):
-                report.notes.append(f"{found} had no effect: {found.target} was not traced in this run.")
+            if span.functions is not None and traced.isdisjoint((span.file, name) for name in span.functions):
+                report.notes.append(f"{span.region} had no effect: {span.region.target} was not traced in this run.")
 
 
 def _definitions(cell: Cell, target: str) -> list[tuple[str, Any]]:
@@ -239,16 +229,17 @@ class RegionSpan:
     """A region with the lines that it covers, or those of the function or class that it covers."""
 
     region: Region
+    file: str
     first: int
     last: int
-    #: whether a function or class is given, not lines
-    is_definition: bool = False
+    #: the names of the functions in it, if a function or class is given; None: lines are given
+    functions: set[str] | None = None
     #: lines at which a `with` was put; the report identifies the region by them
     with_lines: set[int] = field(default_factory=set)
 
     def covers(self, statement: ast.stmt) -> bool:
         """Whether the statement belongs to the region's lines, or is the definition that is given."""
-        if self.is_definition:
+        if self.functions is not None:
             return isinstance(statement, DEFINITIONS) and (statement.lineno, statement.end_lineno) == (self.first, self.last)
         start, end = own_lines(statement)
         return start <= self.last and self.first <= end

@@ -32,7 +32,7 @@ import copy
 import gc
 import inspect
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
@@ -223,15 +223,12 @@ def next_run(statements: Sequence[ast.stmt], namespace: Namespace, bound: set[st
 
 
 def _read_by_functions(statements: Sequence[ast.stmt], namespace: Namespace) -> set[str]:
-    """The names that functions of the notebook, and lambdas in these statements, use."""
-    codes = [f.__code__ for f in _functions(namespace) if user_name(f.__code__.co_name) != user_name(STATEMENTS)]
+    """The names that functions of the notebook, and lambdas in these statements, use.
+
+    Functions are also found in the notebook's classes, in closures and below decorators.
+    """
     lambdas = [n for s in statements for n in ast.walk(s) if isinstance(n, ast.Lambda)]
     names = {n.id for node in lambdas for n in ast.walk(node) if isinstance(n, ast.Name)}
-    return names.union(*map(globals_used, codes))
-
-
-def _functions(namespace: Namespace) -> Iterator[FunctionType]:
-    """The functions defined in the notebook, also those in its classes, in closures and below decorators."""
     todo, seen = list(namespace.values()), set[int]()
     while todo:
         value = todo.pop()
@@ -240,8 +237,8 @@ def _functions(namespace: Namespace) -> Iterator[FunctionType]:
         seen.add(id(value))
         kind = type(value)
         if kind is FunctionType:
-            if value.__globals__ is namespace:
-                yield value
+            if value.__globals__ is namespace and user_name(value.__code__.co_name) != user_name(STATEMENTS):
+                names.update(globals_used(value.__code__))
             todo += [*(value.__closure__ or ()), *vars(value).values()]
         elif kind in (MethodType, staticmethod, classmethod, property, CellType):
             todo += gc.get_referents(value)
@@ -249,13 +246,13 @@ def _functions(namespace: Namespace) -> Iterator[FunctionType]:
             todo += vars(value).values() if vars(value).get("__module__") == namespace.get("__name__") else ()
         else:
             todo.append(kind)
+    return names
 
 
 def _shows(statement: ast.stmt) -> bool:
     """Whether the statement does no more than to show values."""
     nodes = list(ast.walk(statement))
-    calls = [n.func for n in nodes if isinstance(n, ast.Call)]
-    names = [f.id if isinstance(f, ast.Name) else f.attr if isinstance(f, ast.Attribute) else "" for f in calls]
+    names = [getattr(n.func, "id", getattr(n.func, "attr", "")) for n in nodes if isinstance(n, ast.Call)]
     return all(isinstance(n, _SHOWN) for n in nodes) and _SHOW.issuperset(names)
 
 

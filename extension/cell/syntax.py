@@ -59,15 +59,11 @@ def names_bound_by(node: ast.AST) -> list[str]:
     """Names that this node itself binds or deletes, not those of the nodes inside it."""
     if isinstance(node, ast.Name):
         return [] if isinstance(node.ctx, ast.Load) else [node.id]
-    if isinstance(node, DEFINITIONS):
-        return [node.name]
     if isinstance(node, ast.alias):
         return [] if node.name == "*" else [node.asname or node.name.split(".")[0]]
-    if isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)):
+    if isinstance(node, (*DEFINITIONS, ast.ExceptHandler, ast.MatchAs, ast.MatchStar)):
         return [node.name] if node.name else []
-    if isinstance(node, ast.MatchMapping):
-        return [node.rest] if node.rest else []
-    return []
+    return [node.rest] if isinstance(node, ast.MatchMapping) and node.rest else []
 
 
 def bound_names(statements: Iterable[ast.AST]) -> list[str]:

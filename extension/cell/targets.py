@@ -13,8 +13,8 @@ import builtins
 import functools
 import inspect
 import sys
-from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import attrgetter
 from types import FunctionType, MethodType
 from typing import Any, Literal
 
@@ -28,9 +28,6 @@ from dynascope.compiler.validate import did_you_mean, wrong_with
 _TORCHS_DECORATORS = (
     "error_on_graph_break", "region", "no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "autocast"
 )  # fmt: skip
-
-#: why a module without `forward` is no target
-NEVER_CALLED = "has no `forward`, so it is never called: name a module inside it, or the class of these modules"
 
 
 @dataclass(frozen=True)
@@ -50,25 +47,23 @@ def definitions(cell: Cell, namespace: Namespace) -> list[Definition]:
     is_module: dict[str, bool] = {}  # the classes of the cell so far
     for node in own_statements(cell.statements):
         if isinstance(node, FUNCTIONS):
-            defined.append(Definition(node.name, "function", node, _why_not_function(node)))
+            defined.append(Definition(node.name, "function", node, _why_refused(node)))
         elif isinstance(node, ast.ClassDef):
             is_module[node.name] = any(_is_module_base(b, namespace, is_module) for b in node.bases)
             if is_module[node.name]:
-                defined.append(Definition(node.name, "module", node, _why_not_decorated(node, ())))
+                defined.append(Definition(node.name, "module", node, _why_refused(node)))
     return defined
 
 
-def _why_not_function(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str | None:
+def _why_refused(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> str | None:
     if isinstance(node, ast.AsyncFunctionDef):
         return "an async function"
-    return "a generator" if is_generator(node) else _why_not_decorated(node, _TORCHS_DECORATORS)
-
-
-def _why_not_decorated(node: ast.FunctionDef | ast.ClassDef, allowed: tuple[str, ...]) -> str | None:
+    if isinstance(node, ast.FunctionDef) and is_generator(node):
+        return "a generator"
     for decorator in node.decorator_list:
         target = decorator.func if isinstance(decorator, ast.Call) else decorator
         name = dotted_name(target)
-        if name is None or name.rpartition(".")[2] not in allowed:
+        if isinstance(node, ast.ClassDef) or name is None or name.rpartition(".")[2] not in _TORCHS_DECORATORS:
             return f"decorated with @{name or ast.unparse(target)}"
     return None
 
@@ -80,24 +75,17 @@ def _is_module_base(base: ast.expr, namespace: Namespace, is_module: dict[str, b
         return name is not None and is_module[name]
     import torch
 
-    root, *attributes = name.split(".")
+    root, _, path = name.partition(".")
     try:
-        value = namespace[root]
-        for attribute in attributes:
-            value = getattr(value, attribute)
+        value = attrgetter(path)(namespace[root]) if path else namespace[root]
     except Exception:
         value = getattr(torch.nn, name.rpartition(".")[2], None)  # the cell has not run: it may import the name itself
     return isinstance(value, type) and issubclass(value, torch.nn.Module)
 
 
-def names_in_decorators(defined: Iterable[Definition]) -> set[str]:
-    """The names that the decorators of these definitions use."""
-    return {n.id for d in defined for part in d.node.decorator_list for n in ast.walk(part) if isinstance(n, ast.Name)}
-
-
 def why_nothing_ran(defined: list[Definition], namespace: Namespace) -> str:
     """A note on a cell that called nothing that could be compiled, and what to do.  `namespace`: the user's, after the cell."""
-    decorators = names_in_decorators(defined)
+    decorators = {n.id for d in defined for part in d.node.decorator_list for n in ast.walk(part) if isinstance(n, ast.Name)}
     found = [d for d in defined if d.refused is None and d.name not in decorators]
     found += [d for d in defined if marks.is_compiled(namespace.get(d.name))]
     if not found:
@@ -159,21 +147,16 @@ def parts_of(value: Any) -> tuple[Any, ...]:
     return (value.__self__, value.__func__) if type(value) is MethodType else (value,)
 
 
-def is_never_called(module: Any) -> bool:
-    """Whether this module or class of modules has no `forward`, like a ModuleList: only what it contains is called."""
-    import torch
-
-    return getattr(module.forward, "__func__", module.forward) is torch.nn.Module.forward
-
-
 def why_not_compilable(value: Any) -> str | None:
     """Why this object cannot be compiled; None if it can."""
     import torch
 
     value = underlying(value)
     if isinstance(value, torch.nn.Module) or (isinstance(value, type) and issubclass(value, torch.nn.Module)):
-        return f"it {NEVER_CALLED}" if is_never_called(value) else None
-    function = value.__func__ if isinstance(value, MethodType) else value
+        if getattr(value.forward, "__func__", value.forward) is not torch.nn.Module.forward:
+            return None
+        return "it has no `forward`, so it is never called: name a module inside it, or the class of these modules"
+    function = parts_of(value)[-1]
     if marks.is_compiled(function):
         return None
     if isinstance(function, FunctionType):
@@ -211,10 +194,7 @@ def check_inputs(name: str, namespace: dict[str, Any], bound: list[str], *, take
 
 def inputs_named(name: str | None, namespace: dict[str, Any], notes: list[str]) -> Any:
     """The list that has this name after the cell; if it cannot be used, None, and a note says why."""
-    if name is None:
-        return None
-    wrong = wrong_with(namespace.get(name))
-    if wrong is None:
-        return namespace[name]
-    notes.append(f"--inputs {name}: {wrong}")
-    return None
+    wrong = None if name is None else wrong_with(namespace.get(name))
+    if wrong is not None:
+        notes.append(f"--inputs {name}: {wrong}")
+    return None if name is None or wrong is not None else namespace[name]

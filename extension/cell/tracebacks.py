@@ -24,10 +24,8 @@ _ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 _RESUME_NAME = re.compile(r"(?:torch_dynamo_resume_in_)+(.+?)(?:_at_\d+)+(?=\W|$)")
 _FILE = re.compile(r'File "(?P<file>[^"\n]+)", line (?P<line>\d+)')
 _RENDER_HOOK = "_render_traceback_"
-#: exceptions that have our hook
-_hooked: list[BaseException] = []
-#: restores `showsyntaxerror` of the shell
-_syntax_errors = contextlib.ExitStack()
+#: removes our hooks from exceptions, also from those that were never shown, and restores `showsyntaxerror` of the shell
+_hooks = contextlib.ExitStack()
 
 
 def show_trimmed(shell: Any, error: BaseException) -> None:
@@ -60,25 +58,15 @@ def _show_once(error: BaseException, render: Callable[[], list[str]]) -> None:
     """Have IPython call `render` the next time it shows this exception; after that, the exception has no hook any more."""
 
     def render_once() -> list[str]:
-        _unhook(error)
+        vars(error).pop(_RENDER_HOOK, None)
         return render()
 
-    with contextlib.suppress(AttributeError):  # an exception that takes no attributes: IPython shows all of its frames
-        setattr(error, _RENDER_HOOK, render_once)
-        _hooked.append(error)
-
-
-def _unhook(error: BaseException) -> None:
-    _hooked[:] = [e for e in _hooked if e is not error]
-    with contextlib.suppress(AttributeError):
-        delattr(error, _RENDER_HOOK)
+    _hooks.enter_context(patched(vars(error), {_RENDER_HOOK: render_once}))
 
 
 def after_cell(result: Any = None) -> None:
-    """Restore `showsyntaxerror`, and remove the hooks of exceptions that were never shown."""
-    _syntax_errors.close()
-    for error in list(_hooked):
-        _unhook(error)
+    """Remove the hooks that are left, also that for syntax errors."""
+    _hooks.close()
 
 
 def as_text(shell: Any, error: BaseException) -> str:
@@ -121,13 +109,13 @@ def trimmed(trace: TracebackType | None) -> TracebackType | None:
 
 
 def _is_library(file: str) -> bool:
-    return in_torch(file) or is_plumbing(file) or file.startswith("<eval_with_key>") or _is_generated(file)
+    """Whether the file is torch's or the notebook's machinery, or generated.
 
-
-def _is_generated(file: str) -> bool:
-    """Whether Inductor wrote the file: into a folder `torchinductor_USER`, or the one that its variable names."""
+    Inductor's files are in a folder `torchinductor_USER`, or in the one that its variable names.
+    """
     folder = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
-    return f"{os.sep}torchinductor_" in file or bool(folder and file.startswith(os.path.join(folder, "")))
+    is_inductors = f"{os.sep}torchinductor_" in file or bool(folder and file.startswith(os.path.join(folder, "")))
+    return is_inductors or in_torch(file) or is_plumbing(file) or file.startswith("<eval_with_key>")
 
 
 def _frame_in_source(frame: FrameType, code: CodeType, line: int) -> FrameType:
@@ -166,24 +154,20 @@ def _render(shell: Any, error: BaseException) -> list[str]:
             e.__traceback__ = trimmed(e.__traceback__)
             if type(e).__module__.startswith("torch."):
                 e.__cause__, e.__suppress_context__ = None, True  # its causes show only the compiler's own frames
-        # without a traceback, the compiler refused the statements themselves: the message says where
-        lines = _message(shell, error) if error.__traceback__ is None else _format(shell, error)
+        shown, trace = (type(error), error), error.__traceback__
+        if trace is None:  # the compiler refused the statements themselves: the message says where
+            lines = _message(shell, error)
+        else:
+            try:
+                lines = shell.InteractiveTB.structured_traceback(*shown, trace, tb_offset=0)
+            except TypeError:
+                # IPython hashes the code of each frame, and Dynamo's code objects may hold constants without a hash.  Its
+                # formatter for syntax errors prints the places alone.
+                lines = shell.SyntaxTB.structured_traceback(*shown, traceback.extract_tb(trace), tb_offset=0)
     finally:
         for e, trace, cause, context, suppressed in before:
             e.__traceback__, e.__cause__, e.__context__, e.__suppress_context__ = trace, cause, context, suppressed
     return [_with_source_names(shell, line) for line in lines]
-
-
-def _format(shell: Any, error: BaseException) -> list[str]:
-    lines: list[str]
-    try:
-        lines = shell.InteractiveTB.structured_traceback(type(error), error, error.__traceback__, tb_offset=0)
-    except TypeError:
-        # IPython hashes the code of each frame, and Dynamo's code objects may hold constants without a hash.  Its formatter
-        # for syntax errors prints the places alone.
-        places = traceback.extract_tb(error.__traceback__)
-        lines = shell.SyntaxTB.structured_traceback(type(error), error, places, tb_offset=0)
-    return lines
 
 
 def _chain(error: BaseException) -> list[BaseException]:
@@ -212,7 +196,7 @@ def _show_syntax_error(shell: Any, error: SyntaxError) -> None:
     """Make IPython show the next syntax error as in a plain cell: with the user's frames, if running code raised it."""
 
     def show_once(filename: str | None = None, running_compiled_code: bool = False) -> None:
-        _syntax_errors.close()
+        _hooks.close()
         formatter, places = shell.SyntaxTB, traceback.extract_tb(trimmed(error.__traceback__))
         is_running = any(origin(place.filename) == "user" for place in places)  # or else Python has refused the cell's text
         lines = formatter.structured_traceback(type(error), error, places if is_running else [])
@@ -220,4 +204,4 @@ def _show_syntax_error(shell: Any, error: SyntaxError) -> None:
         with patched(vars(formatter), {"structured_traceback": lambda *args: shown}):
             shell.showsyntaxerror(filename, running_compiled_code)
 
-    _syntax_errors.enter_context(patched(vars(shell), {"showsyntaxerror": show_once}))
+    _hooks.enter_context(patched(vars(shell), {"showsyntaxerror": show_once}))

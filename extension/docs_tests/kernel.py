@@ -104,12 +104,11 @@ def merge_streams(cell: Any) -> None:
     texts: dict[str, list[str]] = {}
     merged: list[Any] = []
     for output in cell.outputs:
-        if output["output_type"] != "stream":
+        is_stream = output["output_type"] == "stream"
+        if not is_stream or output["name"] not in texts:
             merged.append(output)
-            continue
-        if output["name"] not in texts:
-            merged.append(output)
-        texts.setdefault(output["name"], []).append(output["text"])
+        if is_stream:
+            texts.setdefault(output["name"], []).append(output["text"])
     for index, output in enumerate(merged):
         if output["output_type"] == "stream":
             output["text"] = as_overwritten("".join(texts[output["name"]]))

@@ -13,6 +13,8 @@ from typing import Any
 
 SUFFIX = ".ipynb"
 DEFAULT_TIMEOUT = 300.0
+#: folders that hold no sources, and so do .ipynb_checkpoints, .git and the like
+_NO_SOURCES = ("build", "_build", "node_modules", "__pycache__")
 
 
 class PageError(Exception):
@@ -80,7 +82,10 @@ def find(paths: Iterable[str | Path]) -> list[Path]:
     pages: dict[Path, None] = {}
     for given in map(Path, paths):
         if given.is_dir():
-            pages.update(dict.fromkeys(p for p in sorted(given.rglob(f"*{SUFFIX}")) if not _is_excluded(p, given)))
+            for page in sorted(given.rglob(f"*{SUFFIX}")):
+                folders = page.relative_to(given).parts[:-1]
+                if not any(folder.startswith(".") or folder in _NO_SOURCES for folder in folders):
+                    pages[page] = None
         elif not given.exists():
             raise PageError(f"{given}: no such file or folder")
         elif given.suffix == SUFFIX:
@@ -88,9 +93,3 @@ def find(paths: Iterable[str | Path]) -> list[Path]:
         else:
             raise PageError(f"{given}: not an .ipynb file")
     return list(pages)
-
-
-def _is_excluded(path: Path, root: Path) -> bool:
-    """Whether the file is in a folder that holds no sources, such as .ipynb_checkpoints, .git or a build folder."""
-    folders = path.relative_to(root).parts[:-1]
-    return any(part.startswith(".") or part in ("build", "_build", "node_modules", "__pycache__") for part in folders)

@@ -40,16 +40,11 @@ class Problem:
     updatable: bool = False
 
     def __str__(self) -> str:
-        place = self.path
-        if self.cell is not None:
-            place += f", code cell {self.cell}"
-        if self.line is not None:
-            place += f", line {self.line}"
-        parts = [
-            f"{place}: {self.what}",
-            *(f"    {line}".rstrip() for line in self.detail.splitlines()),
-            *_numbered(self.source, self.line),
-        ]
+        place = self.path + (f", code cell {self.cell}" if self.cell is not None else "")
+        place += f", line {self.line}" if self.line is not None else ""
+        parts = [f"{place}: {self.what}", *(f"    {line}".rstrip() for line in self.detail.splitlines())]
+        for n, text in enumerate(self.source.splitlines(), 1):
+            parts.append(f"  {'>' if n == self.line else ' '} {n:3d}  {text}".rstrip())
         if self.updatable:
             parts.append(f"    If this is right now: dynascope test --update {self.path}")
         return "\n".join(parts)
@@ -219,11 +214,6 @@ def _line_of_error(cell: Any, count: int | None) -> int | None:
     """The innermost line of this cell in the traceback of its error; `count` is its execution count."""
     places = _CELL_LINE.findall("\n".join(_error_of(cell)["traceback"]))
     return next((int(line) for number, line in reversed(places) if int(number) == count), None)
-
-
-def _numbered(source: str, line: int | None) -> list[str]:
-    """The cell's source with line numbers; `line` is marked."""
-    return [f"  {'>' if n == line else ' '} {n:3d}  {text}".rstrip() for n, text in enumerate(source.splitlines(), 1)]
 
 
 # -- many pages ------------------------------------------------------------------------------------

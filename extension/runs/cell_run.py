@@ -37,10 +37,10 @@ from dynascope.compiler import compiling
 from dynascope.compiler.capture.torch_private import marks
 from dynascope.compiler.driver import Run
 from dynascope.compiler.lab.fix.text_edits import NotApplicable, with_edits
-from dynascope.compiler.report import FixSet, Report, comparison
+from dynascope.compiler.report import Report, comparison
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.code import STATEMENTS, user_name
-from dynascope.compiler.validate import check_settings, save
+from dynascope.compiler.validate import check_settings, errors_as, save
 from dynascope.runs.display import Display
 from dynascope.shell import cell_id, cell_number, event_loop, raw_cell
 from dynascope.widgets.words import guarded
@@ -123,10 +123,8 @@ class CellRun:
         settings, namespace = self.settings, self.shell.user_ns
         if settings.output is not None and (not settings.output.isidentifier() or keyword.iskeyword(settings.output)):
             raise UsageError(f"--output {settings.output}: not a name")
-        try:
+        with errors_as(UsageError):
             check_settings(settings)
-        except ValueError as error:
-            raise UsageError(str(error)) from None
         if not self.compiles:
             return
         if settings.expect is not None:
@@ -139,11 +137,9 @@ class CellRun:
             takes_inputs = bool(settings.function or definitions(self.cell, namespace))
             check_inputs(settings.inputs, namespace, bound, takes_inputs=takes_inputs)
         for name in settings.function:
-            try:
+            with errors_as(UsageError, f"cannot compile {name}: "):
                 if name.split(".")[0] not in bound:
                     find_target(name, namespace)
-            except LookupError as error:
-                raise UsageError(f"cannot compile {name}: {error}") from None
 
     def _publish(self, report: Report, display: Display) -> None:
         """Add the report to the cell's history, bind it to the name of `--output` and show it."""
@@ -151,8 +147,8 @@ class CellRun:
         use_raw_texts(self.shell, report, self.cell.file)
         if any(fixes is not None and fixes.cells for fixes in (report.fix_set, report.conditional_fix_set)):
             report.patched_by = "%fix"
-        if self.key is None:
-            self.key = history_key(cell_id(self.shell), report, self.cell.text)
+        are_statements = report.compiled in ([], [user_name(STATEMENTS)])
+        self.key = self.key or cell_id(self.shell) or (self.cell.text if are_statements else tuple(report.compiled))
         previous = add_to_history(self.key, report)
         if self.settings.output is not None:
             self.shell.user_ns[self.settings.output] = report
@@ -276,12 +272,6 @@ KEPT = 20
 _runs: dict[Hashable, deque[Report]] = {}
 
 
-def history_key(cell_id: str | None, report: Report, text: str) -> Hashable:
-    """What identifies the cell of this report."""
-    are_statements = report.compiled in ([], [user_name(STATEMENTS)])
-    return cell_id or (text if are_statements else tuple(report.compiled))
-
-
 def add_to_history(cell: Hashable, report: Report) -> Report | None:
     """Remember `report` as the latest one of the cell; returns the report before it, which becomes its `previous`."""
     runs = _runs.setdefault(cell, deque(maxlen=1 + KEPT))
@@ -317,9 +307,3 @@ def use_raw_texts(shell: Any, report: Report, ran: str) -> None:
                     text = text.replace("\n", " --dynamic true\n", 1)
                 if text.rstrip("\n") != raw:
                     fixes.cells[file] = text.rstrip("\n")
-
-
-def latest_fixed_cell(fixes: FixSet) -> tuple[str, list[str]] | None:
-    """The fixed text of the latest cell that changes, and the names of the other cells that change; None if none does."""
-    *others, file = [*fixes.cells] or [""]
-    return (fixes.cells[file], [f"In[{cell_number(other)}]" for other in others]) if file else None

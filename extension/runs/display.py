@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from dynascope.compiler.report import Report, encodable
 from dynascope.compiler.report.comparison import MIME, outline
-from dynascope.shell import cell_id, is_captured, is_kernel, is_live, request_id
+from dynascope.shell import cell_id, is_captured, is_kernel, request_id
 from dynascope.widgets.terminal import ProgressLine
 from dynascope.widgets.words import guarded
 
@@ -138,6 +138,6 @@ def _kind(shell: Any, view: str) -> str:
     """The kind of view to show; for "auto" and "widget", the best that the shell can display."""
     if view not in ("auto", "widget"):
         return view
-    if is_live(shell):
-        return "widget"
-    return "static" if is_kernel(shell) or is_captured(shell) else "text"
+    if is_captured(shell):
+        return "static"
+    return "widget" if is_kernel(shell) else "text"

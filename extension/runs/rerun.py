@@ -44,9 +44,8 @@ CHANGEABLE = (
 #: every view with buttons that work
 _views: weakref.WeakSet[Any] = weakref.WeakSet()
 _lock = threading.Lock()
-#: the controller whose work is queued, with this work, and the one whose work runs
-_queued: tuple[Controller, Callable[[], None]] | None = None
-_running: Controller | None = None
+#: the controller whose work is queued or runs
+_active: Controller | None = None
 #: of the last cell
 _context = contextvars.Context()
 
@@ -56,9 +55,9 @@ def attach(run: CellRun, display: Display) -> None:
     view = display.view
     controller = getattr(view, "controller", None)
     if controller is None:
-        _views.add(view)
         view.controller = controller = Controller(run, display, cell_id(run.shell))
         view.on_request(controller.on_request)
+        _views.add(view)
         receive_clicks_immediately(view)
     controller.run = run
 
@@ -68,12 +67,10 @@ class Controller:
 
     def __init__(self, run: CellRun, display: Display, cell: str | None) -> None:
         self.run = run
-        self.display = display
+        self.display, self.view = display, display.view
         self.cell_id = cell
-
-    @property
-    def view(self) -> Any:
-        return self.display.view
+        #: the queued work; None while it runs
+        self.queued: Callable[[], None] | None = None
 
     def on_request(self, request: dict[str, Any]) -> None:
         """Stop the run, or queue the work or refuse it; called on any thread."""
@@ -109,37 +106,37 @@ class Controller:
         return settings.replace(region=regions)
 
     def _queue(self, work: Callable[[], None]) -> None:
-        global _queued
+        global _active
         with _lock:
-            if _queued is not None or _running is not None:
+            if _active is not None:
                 self.view.message("a run is already queued or in progress: wait for it, or stop it", "warning")
                 return
-            _queued = self, work
+            _active, self.queued = self, work
         self.view.busy = True
         self.view.message("queued: runs when the kernel is free")
         event_loop(self.run.shell).add_callback(lambda: _context.run(self._start, work))
 
     def _stop(self) -> None:
-        global _queued
+        global _active
         with _lock:
-            cancelled = _queued is not None and _queued[0] is self
+            cancelled = self.queued is not None
             if cancelled:
-                _queued = None
+                _active = self.queued = None
         if cancelled:
             self.view.busy = False
             self.view.message("cancelled: nothing was run")
-        elif _running is self:
+        elif _active is self:
             os.kill(os.getpid(), signal.SIGINT)
         else:
             self.view.message("this view has nothing running: to stop a cell, interrupt the kernel")
 
     def _start(self, work: Callable[[], None]) -> None:
         """Do the queued work; called on the shell's main thread, between two cells."""
-        global _queued, _running
+        global _active
         with _lock:
-            if _queued is None or _queued[1] is not work:
+            if self.queued is not work:
                 return  # cancelled; another run may be queued since
-            _queued, _running = None, self
+            self.queued = None
         view = self.view
         view.message("")
         view.running = True
@@ -151,7 +148,7 @@ class Controller:
         except KeyboardInterrupt:
             view.message("interrupted", "warning")
         finally:
-            _running = None
+            _active = None
             view.running = view.busy = False
 
     def _run_cell(self, settings: Settings) -> None:
@@ -196,18 +193,16 @@ def before_cell(info: Any = None) -> None:
     cell = getattr(info, "cell_id", None)
     for view in list(_views):
         view.busy = True
-        controller = getattr(view, "controller", None)
-        if controller is not None and cell is not None and cell == controller.cell_id:
-            view.edited = getattr(info, "raw_cell", None) != controller.run.raw
+        if cell is not None and cell == view.controller.cell_id:
+            view.edited = getattr(info, "raw_cell", None) != view.controller.run.raw
 
 
 def after_cell(result: Any = None) -> None:
     """A cell is over: enable the buttons again, except in the view whose run is queued."""
     global _context
     _context = contextvars.copy_context()
-    queued = _queued  # a click may cancel it meanwhile
     for view in list(_views):
-        if queued is None or view is not queued[0].view:
+        if view.controller.queued is None:
             view.busy = False
 
 

@@ -233,18 +233,20 @@ def test_api_knows_the_cells(shell):
 
 
 def test_completion(shell):
+    from dynascope.magics import DynascopeMagics as Magics
     from dynascope.options import completions
 
+    compiles, observes = Magics.run_compile.parser, Magics.run_observe.parser
     shell("def block(x): return x")
-    assert completions("compile", "--full", shell.ns) == ["--fullgraph"]
-    assert completions("compile", "--no-full", shell.ns) == ["--no-fullgraph"]
-    assert completions("compile", "--mode max", shell.ns) == ["max-autotune", "max-autotune-no-cudagraphs"]
-    assert completions("compile", "--backend aot_eager", shell.ns)[0] == "aot_eager"
-    assert completions("compile", "-f bl", shell.ns) == ["block"]
-    assert completions("observe", "--fr", shell.ns) == ["--fresh"]
-    assert completions("compile", "--profile --inp", shell.ns) == ["--inputs"]  # its value may be left out
-    assert "--inputs" in completions("compile", "--profile ", shell.ns)
-    assert completions("compile", "--profile 1", shell.ns) == completions("compile", "--save --inp", shell.ns) == []
+    assert completions(compiles, "--full", shell.ns) == ["--fullgraph"]
+    assert completions(compiles, "--no-full", shell.ns) == ["--no-fullgraph"]
+    assert completions(compiles, "--mode max", shell.ns) == ["max-autotune", "max-autotune-no-cudagraphs"]
+    assert completions(compiles, "--backend aot_eager", shell.ns)[0] == "aot_eager"
+    assert completions(compiles, "-f bl", shell.ns) == ["block"]
+    assert completions(observes, "--fr", shell.ns) == ["--fresh"]
+    assert completions(compiles, "--profile --inp", shell.ns) == ["--inputs"]  # its value may be left out
+    assert "--inputs" in completions(compiles, "--profile ", shell.ns)
+    assert completions(compiles, "--profile 1", shell.ns) == completions(compiles, "--save --inp", shell.ns) == []
     from IPython.core.completer import provisionalcompleter
 
     with provisionalcompleter():
