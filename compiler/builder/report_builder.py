@@ -404,6 +404,9 @@ def summary(report: Report) -> Summary:
     # versions of one function share the number before the "/"; cached ones have no other link
     numbers = [((f.compile_id or f.id).split("/")[0], f.status) for f in resumes]
     compiled = [number for number, status in numbers if status != "cached"]
+    # resume functions continue there although no break is known; code compiled before the recording is left out
+    cached = {f.id for f in report.frames if f.status == "cached"}
+    later = [f for f in report.frames if f.kind == "resume" and f.id not in cached and f.continues not in cached]
     return Summary(
         frames=len(frames),
         graphs=len(graphs),
@@ -414,16 +417,6 @@ def summary(report: Report) -> Summary:
         # with that of backward graphs, which may be compiled later than their frames
         compile_seconds=time.elapsed if time is not None else round(sum(f.compile_seconds or 0.0 for f in frames), 6),
         unexpected=sum(b.allowed is not True for b in breaks),
-        unknown_breaks=_unknown_breaks(report),
+        unknown_breaks=len({(f.file, f.code_name) for f in later if f.break_ is None}),
         **{name: statuses[name] for name in ("skipped", "empty", "cached", "failed", "unfinished")},
     )
-
-
-def _unknown_breaks(report: Report) -> int:
-    """The number of places at which resume functions continue although no break is known.
-
-    Code compiled before the recording is left out.
-    """
-    cached = {f.id for f in report.frames if f.status == "cached"}
-    resumes = (f for f in report.frames if f.kind == "resume" and f.status != "cached" and f.continues not in cached)
-    return len({(f.file, f.code_name) for f in resumes if f.break_ is None})

@@ -192,16 +192,16 @@ def parse_expectations(text: str) -> list[Expectation]:
     """
     expectations = []
     for term in filter(str.strip, text.split(",")):
+        match = _TERM.match(term)
         if term.strip() == str(AGREES):
             expectations.append(AGREES)
-            continue
-        match = _TERM.match(term)
-        if match is None or match["name"] not in EXPECTED:
+        elif match is not None and match["name"] in EXPECTED:
+            expectations.append(Expectation(match["name"], match["sign"], int(match["number"])))
+        else:
             raise ValueError(
                 f"cannot expect {term.strip()!r}: write {AGREES}, or NAME=NUMBER, NAME<=NUMBER or NAME>=NUMBER with "
                 f"{', '.join(EXPECTED)}"
             )
-        expectations.append(Expectation(match["name"], match["sign"], int(match["number"])))
     if not expectations:
         raise ValueError("nothing is expected: write for example graphs=1,breaks=0")
     return expectations
