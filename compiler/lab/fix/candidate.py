@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from dynascope.compiler.lab.fix.text_edits import parsed
 from dynascope.compiler.report import Break, FixEdit, StackEntry
 from dynascope.compiler.source.origin import origin
 
@@ -78,10 +79,7 @@ def problems_of(b: Break, text: Callable[[str], str]) -> list[Problem]:
 
 def _problem(b: Break, place: Break | StackEntry, source: str) -> Problem | None:
     """The problem at one place; None if the source there is missing or cannot be parsed."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError):
-        return None
+    tree = parsed(source) or ast.Module([], [])
     end = place.end_line or place.line
     last = place.line if place.column is None else end
     # the statements around it, outermost first: where lines are equal, the order of `ast.walk` stays

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from dynascope.compiler.lab.fix.candidate import TRIES
 from dynascope.compiler.lab.fix.plan import Plan
+from dynascope.compiler.lab.fix.text_edits import parsed
 from dynascope.compiler.report import Break, Recompile, Report, first_line, label, plural
 from dynascope.compiler.source.origin import origin
 
@@ -173,12 +173,11 @@ def caught_in_graph(report: Report, text: Callable[[str], str]) -> list[str]:
     places = {g.id: [(n.file, n.line) for n in g.nodes if n.file and n.line] for g in report.graphs}
     files = {file for found in places.values() for file, _ in found} | {f.file for f in report.frames if f.graph}
     for file in sorted(file for file in files if origin(file) == "user"):
-        with contextlib.suppress(SyntaxError, ValueError):
-            tree = ast.parse(text(file))
-            lines = {line for found in places.values() for f, line in found if f == file}
-            traced = {f.line: places.get(f.graph or "", []) for f in report.frames if f.file == file}
-            if any(lines & set(_lines(body)) for body in _tried(tree)) or any(_calls_in_a_try(tree, file, traced)):
-                return ["No operation in a try block raises an exception: compiled code does not catch it"]
+        tree = parsed(text(file)) or ast.Module([], [])
+        lines = {line for found in places.values() for f, line in found if f == file}
+        traced = {f.line: places.get(f.graph or "", []) for f in report.frames if f.file == file}
+        if any(lines & set(_lines(body)) for body in _tried(tree)) or any(_calls_in_a_try(tree, file, traced)):
+            return ["No operation in a try block raises an exception: compiled code does not catch it"]
     return []
 
 

@@ -18,7 +18,7 @@ def parsed(text: str) -> ast.Module | None:
     """The tree of a text; None if it is not valid Python."""
     try:
         return ast.parse(text)
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError):
         return None
 
 
