@@ -4,9 +4,6 @@ To read another record, add its name to `USED` (and remove it from `IGNORED` or 
 `_ARTIFACTS`.  Declare its fields in `_FIELDS`, keep its content in `builder.compile_records`, and add it to the
 Report in `builder.report_builder` or `builder.graphs`.
 
-`ranks.folder` treats ranks as alike if their records have the same hash.  It hashes every kind of record that is not ignored,
-so add a kind that should not tell ranks apart to `_LATER` there.  It hashes an artifact only if its name is in `_SHAPING`.
-
 A value whose JSON type is not the one that torch 2.9 to 2.15 writes would cause an error later, or be displayed as if torch had
 reported it.  So it is removed, and is then unknown.  Some values that are only read as text, with `str`, are not listed.
 """
