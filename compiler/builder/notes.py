@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from dynascope.compiler.builder import dynamo_texts
 from dynascope.compiler.builder.events import Location, RecordingFacts
 from dynascope.compiler.report import Failure, FlagOrigin, Report, StackEntry, label, message_of
-from dynascope.compiler.settings import Settings
 from dynascope.compiler.source import lines
 from dynascope.compiler.source.code import user_name
 from dynascope.compiler.source.lines import CellResolver, OldFunction
@@ -35,7 +34,10 @@ def annotate(report: Report, facts: RecordingFacts) -> None:
     report.notes += [*facts.notes, *_remarks(report, facts.old_functions)]
     if facts.settings is not None:
         report.settings = facts.settings.to_dict()
-        annotate_default_region(report, facts.settings)
+        flag = facts.settings.error_on_graph_break
+        for broken in report.breaks:  # where no region was traced, the run's own setting holds, or torch's default
+            if broken.region.kind == "unknown" and broken.error_on_graph_break == (flag or False):
+                broken.region = FlagOrigin(kind="default" if flag is None else "run")
     if facts.error is not None:
         annotate_error(report, facts.error, facts.cell_of, dynamo_texts.entries(facts.failed_operation))
     elif report.error is not None and facts.origin == "live":
@@ -77,13 +79,6 @@ def annotate_tries(report: Report, cell_of: CellResolver) -> None:
     for found in dict.fromkeys(_try_of([call]) for call in calls):
         if found not in (None, escaped):
             report.notes.append(f"the `try` at {found} does not catch errors of its operations in a graph: {_NO_TRY}.")
-
-
-def annotate_default_region(report: Report, settings: Settings) -> None:
-    """Attribute the flag to the run's own setting, or to torch's default, where no region was traced."""
-    for broken in report.breaks:
-        if broken.region.kind == "unknown" and broken.error_on_graph_break == (settings.error_on_graph_break or False):
-            broken.region = FlagOrigin(kind="default" if settings.error_on_graph_break is None else "run")
 
 
 def annotate_error(report: Report, error: BaseException, cell_of: CellResolver, operation: list[Location]) -> None:

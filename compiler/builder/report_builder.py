@@ -261,7 +261,8 @@ class _ReportBuilder:
         nodes = [*map(copy.copy, record.nodes)]  # other recordings may have the same nodes
         calls = [n for n in nodes if n.op.startswith("call_")]
         for node in nodes:
-            node.module = _module(node.module)
+            # `L['self'].enc.norm1` as the user would write it: `enc.norm1`
+            node.module = user_expression(node.module or "").removeprefix("self.") or None
         for node in calls:
             if node.file is not None and node.line is not None:
                 self.note_lines(node.file, node.line)
@@ -362,11 +363,6 @@ class _ReportBuilder:
             function = lines.function_at(file, line)
             line, end_line = function[1:] if function else (line, line)
         self.extents.setdefault(file, set()).add((line, end_line))
-
-
-def _module(path: str | None) -> str | None:
-    """`L['self'].enc.norm1` as the user would write it: `enc.norm1`."""
-    return user_expression(path).removeprefix("self.") or None if path else None
 
 
 def _key(record: CompileRecord) -> Any:

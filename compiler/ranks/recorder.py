@@ -122,7 +122,6 @@ class RankRecorder:
         self.folder = Path(folder)
         self._recording = recording
         self._events = recording.events  # this list itself: when the recording ends, its `events` are a new, empty list
-        self._main = threading.main_thread().ident or 0
         self._started = time.time()
         self._job = job()
         self._stop = threading.Event()
@@ -171,8 +170,7 @@ class RankRecorder:
 
     def _look(self) -> None:
         """Note the rank, and the place of the main thread in the user's code."""
-        frame = sys._current_frames().get(self._main)
-        at = users_stack(frame)
+        at = users_stack(sys._current_frames().get(threading.main_thread().ident or 0))
         if [(e.file, e.line) for e in at] != [(e.file, e.line) for e in self._at]:
             self._at, self._since = at, time.monotonic()
         self._identify()
