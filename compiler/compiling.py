@@ -78,20 +78,18 @@ def parse_region(text: str) -> Region:
 
     Raises ValueError, with a one-line message, for anything else.
     """
-    target, equals, word = text.rpartition("=")
-    target = target.strip()
-    if not equals or word.strip() not in _SET or not target:
+    target, _, word = (part.strip() for part in text.rpartition("="))
+    if word not in _SET or not target:
         raise ValueError(f"--region {text}: write it as TARGET=error or TARGET=allow")
-    flag = _SET[word.strip()]
     lines = _LINES.match(target)
     if lines is not None:
         first, last = int(lines[1]), int(lines[2] or lines[1])
         if first < 1 or last < first:
             raise ValueError(f"--region {text}: lines are numbered from 1 and written as 9 or 9-12, the first line first")
-        return Region(target, flag, (first, last))
+        return Region(target, _SET[word], (first, last))
     if not all(part.isidentifier() for part in target.split(".")):
         raise ValueError(f"--region {text}: {target} is neither a name, nor a dotted path, nor lines such as 9 or 9-12")
-    return Region(target, flag)
+    return Region(target, _SET[word])
 
 
 def parse_regions(texts: list[str]) -> list[Region]:

@@ -99,11 +99,10 @@ def check_settings(settings: Settings) -> None:
 def settings_from_keywords(keywords: dict[str, Any]) -> Settings:
     """The settings from keyword arguments; raises TypeError for a keyword that is unknown or applies to cells only."""
     known = {f.name for f in dataclasses.fields(Settings)} - set(CELL_SETTINGS)
-    for name in keywords:
-        if name in CELL_SETTINGS:
-            raise TypeError(f"{name} is a setting of %%compile: explain() takes {', '.join(sorted(known))}")
-        if name not in known:
-            raise TypeError(f"unknown setting {name!r}{did_you_mean(name, known)}: explain() takes {', '.join(sorted(known))}")
+    for name in (name for name in keywords if name not in known):
+        unknown = f"unknown setting {name!r}{did_you_mean(name, known)}"
+        wrong = f"{name} is a setting of %%compile" if name in CELL_SETTINGS else unknown
+        raise TypeError(f"{wrong}: explain() takes {', '.join(sorted(known))}")
     return Settings(**keywords)
 
 

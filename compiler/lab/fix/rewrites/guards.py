@@ -11,6 +11,7 @@ from functools import partial
 
 from dynascope.compiler.lab.fix.candidate import Candidate, Condition, Problem
 from dynascope.compiler.lab.fix.rewrites.reading import (
+    and_operands,
     apart,
     condition,
     conditions_of,
@@ -83,10 +84,10 @@ def known_first(problem: Problem) -> list[Candidate]:
 
 def _known_first(problem: Problem) -> Candidate:
     branch = require(parse(problem.source).branch_at(problem, ast.If))
-    rewrite, body, operands = Rewrite(problem, branch), branch.body, _operands(branch.test)
+    rewrite, body, operands = Rewrite(problem, branch), branch.body, and_operands(branch.test)
     source = rewrite.source
     if len(body) == 1 and isinstance(body[0], ast.If) and not body[0].orelse and source.stands_alone(body[0]):
-        operands, body = [*operands, *_operands(body[0].test)], body[0].body
+        operands, body = [*operands, *and_operands(body[0].test)], body[0].body
     plain = [o for o in operands if all(isinstance(n, _PLAIN) for n in ast.walk(o))]
     values = [o for o in operands if o not in plain]
     require(values and operands != [*plain, *values] and not branch.orelse and source.stands_alone(branch))
@@ -96,10 +97,6 @@ def _known_first(problem: Problem) -> Candidate:
     change = source.in_place_of(branch, branch, [f"if {test}:"], lines, body[0].lineno - 1)
     rewrite.tests = {Condition(one.before, one.before): None for value in values for one in conditions_of(rewrite, value)}
     return rewrite.candidate("Ask first what no values decide", [change], _ONLY_IF)
-
-
-def _operands(test: ast.expr) -> list[ast.expr]:
-    return test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
 
 
 _ASSUMPTION = "The statements also run when no row is selected, and then change nothing and raise no exception."

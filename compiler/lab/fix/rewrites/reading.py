@@ -275,34 +275,32 @@ def _numbers_in(test: ast.Compare) -> list[ast.expr]:
 
 def apart(problem: Problem, *makers: Callable[[Problem], Candidate]) -> list[Candidate]:
     """The candidates for `if a and b:` as for `if a: if b:`, where no values decide `a`."""
-    place = _apart(problem)
+    place = problem
+    with contextlib.suppress(NotApplicable):
+        place = _apart(problem)
     return [rebased(problem, place.source, made) for made in applicable(place, *makers)]
 
 
 def _apart(problem: Problem) -> Problem:
-    """The problem with `if a: if b:` for `if a and b:`, where no values decide `a`; other problems as they are."""
+    """The problem with `if a: if b:` for `if a and b:`, where no values decide `a`; raises NotApplicable for other problems."""
     source = parse(problem.source)
-    branch = source.branch_at(problem, ast.If)
-    if branch is None or branch.orelse or not source.stands_alone(branch):
-        return problem
-    operands = branch.test.values if isinstance(branch.test, ast.BoolOp) and isinstance(branch.test.op, ast.And) else []
+    branch = require(source.branch_at(problem, ast.If))
+    operands, unit, loose = and_operands(branch.test), source.indent_unit, (ast.BoolOp, ast.IfExp, ast.Lambda, ast.NamedExpr)
     first = list(itertools.takewhile(is_python, operands))
-    loose = (ast.BoolOp, ast.IfExp, ast.Lambda, ast.NamedExpr)
-    if not first or len(first) == len(operands) or any(isinstance(o, loose) for o in operands):
-        return problem
-    unit = source.indent_unit
+    require(0 < len(first) < len(operands) and not any(isinstance(o, loose) for o in operands))
+    require(not branch.orelse and source.stands_alone(branch))
     outer, inner = (" and ".join(map(source.text_of, part)) for part in (first, operands[len(first) :]))
-    try:
-        body = moved(source.lines_text(branch.body), unit)
-    except NotApplicable:
-        return problem
-    until = branch.test.end_lineno or 0
-    start, end, new = source.in_place_of(branch, branch, [f"if {outer}:", f"{unit}if {inner}:"], body, until)
-    text = source.changed(0, len(source.text), [(start, end, new)])
-    if "\n" in outer + inner or parsed(text) is None:
-        return problem
+    body, until = moved(source.lines_text(branch.body), unit), branch.test.end_lineno or 0
+    change = source.in_place_of(branch, branch, [f"if {outer}:", f"{unit}if {inner}:"], body, until)
+    text = source.changed(0, len(source.text), [change])
+    require("\n" not in outer + inner and parsed(text) is not None)
     line = branch.lineno + len(source.comments(branch.lineno, until)) + 1
     return replace(problem, source=text, line=line, end_line=line, column=len(source.indent(branch) + unit + "if "))
+
+
+def and_operands(test: ast.expr) -> list[ast.expr]:
+    """The operands of `and`, or the condition itself."""
+    return test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
 
 
 def number_of(expression: ast.AST) -> tuple[ast.expr, str] | None:
