@@ -12,7 +12,7 @@ Only the payloads that `builder.trace_records` asks for are kept, so memory grow
 
 from __future__ import annotations
 
-import codecs
+import contextlib
 import gzip
 import hashlib
 import json
@@ -20,10 +20,9 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any
 
 from dynascope.compiler import __version__
 from dynascope.compiler.builder.events import RecordingFacts, Trace
@@ -40,9 +39,9 @@ from dynascope.compiler.builder.trace_records import (
 )
 from dynascope.compiler.report import Report, plural
 
-#: the first line of a record
+#: the first line of a record; an editor may have put a byte order mark before the first one
 HEAD = re.compile(
-    rb"^[VDIWEC](?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01]) (?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{1,6}"
+    rb"^(?:\xef\xbb\xbf)?[VDIWEC](?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01]) (?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{1,6}"
     rb"\s+\d{1,20}\s+[^\n]*?:\d+\]\s?(?P<json>\{.*)$",
     re.DOTALL,
 )
@@ -82,7 +81,7 @@ def load(path: str | Path, *, strict: bool = False) -> Report:
 
 
 def _is_log(file: Path) -> bool:
-    return any(HEAD.match(line.rstrip(b"\n")) for line in islice(log_lines(file, Counter()), 100))
+    return any(HEAD.match(line) for line in islice(log_lines(file, Counter()), 100))
 
 
 def _saved(path: Path) -> Report:
@@ -95,156 +94,123 @@ def _saved(path: Path) -> Report:
 
 def load_trace(file: Path, read: list[Trace] | None = None) -> Report:
     """The Report of one log; raises ValueError if it has no record.  `read`: gets the records that the report is made of."""
-    problems, versions, strings, count = Counter[str](), dict[str, None](), dict[int, str](), 0
+    log = _Log(file)
 
     def events() -> Iterator[Trace]:
-        nonlocal count
-        for record in _read(file, strings, problems):
-            count += 1
-            versions.update(dict.fromkeys(_torch_version(record)))
-            if record.is_read:
-                event = Trace(record.metadata, record.payload, compile_id=record_compile_id(record.metadata))
-                if read is not None:
-                    read.append(event)
-                yield event
+        for event in log.events():
+            if read is not None:
+                read.append(event)
+            yield event
 
     report = build_report(events(), RecordingFacts(origin="trace"))
-    if not count:
+    if not log.count:
         raise ValueError(f"no trace records in {file}: is it a TORCH_TRACE log?")
-    report.versions = {"dynascope": __version__, "torch": next(iter(versions), None), "python": None}
-    report.unread = dict(Counter(report.unread) + problems)
-    if not report.frames and any(map(_EXPORT.search, strings.values())):
+    report.versions = {"dynascope": __version__, "torch": log.torch_version, "python": None}
+    report.unread = dict(Counter(report.unread) + log.problems)
+    if not report.frames and any(map(_EXPORT.search, log.strings.values())):
         report.notes.append("torch.export or AOTInductor wrote this log; a report shows what torch.compile compiled")
     return report
 
 
-def _torch_version(record: _Record) -> Iterator[str]:
-    """torch's version, which newer releases write as the second record of a log."""
-    artifact = record.metadata.get("artifact")
-    if artifact is not None and artifact["name"] == "torch_version":
-        try:
-            version = json.loads(record.payload or "").get("pytorch_version")
-        except (*_JSON_ERRORS, AttributeError):
-            return  # the damage is counted
-        if isinstance(version, str):
-            yield version
-
-
-# -- records ----------------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class _Record:
-    """One record of a log."""
-
-    name: str
-    metadata: dict[str, Any]
-    #: whether a report needs the record
-    is_read: bool
-    #: the lines that follow the record's first line; None: there are none, or they are not needed
-    payload: str | None = None
-
-
-def _read(file: Path, strings: dict[int, str], problems: Counter[str]) -> Iterator[_Record]:
-    """The records of a log, in order.  Its table of strings goes into `strings`: file names replace their ids."""
-    for record in _records(file, problems):
-        if record.name == "str":
-            _intern(record.metadata["str"], strings, problems)
-            continue
-        _resolve(record.metadata, strings, problems)
-        yield record
-
-
-def _records(file: Path, problems: Counter[str]) -> Iterator[_Record]:
-    record: _Record | None = None
-    payload = bytearray()
-    for line in log_lines(file, problems):
-        if line[:1] == b"\t":
-            problems["payload without a record"] += record is None and not payload
-            payload += line
-        elif line != b"\n":
-            if record is not None:
-                yield _with_payload(record, payload, problems)
-            record, payload = _head(line, problems), bytearray()
-    if record is not None:
-        yield _with_payload(record, payload, problems)
-
-
 def log_lines(file: Path, problems: Counter[str]) -> Iterator[bytes]:
-    """The lines of a log with the line ends that torch writes, decompressed if the file is compressed."""
-    is_crlf = False
+    """The lines of a log, decompressed if the file is compressed."""
     try:
-        with _open(file) as stream:
-            for number, line in enumerate(stream):
-                is_crlf = is_crlf if number else line.endswith(b"\r\n")
-                line = line if number else line.removeprefix(codecs.BOM_UTF8)
-                yield line[:-2] + b"\n" if is_crlf and line.endswith(b"\r\n") else line
+        with file.open("rb") as raw:
+            is_packed = raw.read(2) == b"\x1f\x8b"
+            raw.seek(0)
+            yield from gzip.GzipFile(fileobj=raw) if is_packed else raw
     except _GZIP_ERRORS:
         problems["compressed file cut off or damaged"] += 1
 
 
-def _open(file: Path) -> IO[bytes]:
-    with file.open("rb") as raw:
-        packed = raw.read(2) == b"\x1f\x8b"
-    return cast("IO[bytes]", gzip.open(file, "rb")) if packed else file.open("rb")
+class _Log:
+    """One log, and what is known of it as a whole once its records have been read."""
 
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        #: number of records that belong to no table
+        self.count = 0
+        self.problems = Counter[str]()
+        #: the log's table of strings; file names are in it
+        self.strings: dict[int, str] = {}
+        #: from an artifact that newer releases write as the second record of a log
+        self.torch_version: str | None = None
 
-def _with_payload(record: _Record, lines: bytearray, problems: Counter[str]) -> _Record:
-    """The record with its payload, of which these are the lines, each with its tab."""
-    digest = record.metadata.get("has_payload")
-    if digest is None:
-        problems["payload of a record that has none"] += bool(lines)
-        return record
-    text = lines.removesuffix(b"\n").replace(b"\n\t", b"\n")
-    del text[:1]
-    problems["payload damaged"] += hashlib.md5(text, usedforsecurity=False).hexdigest() != digest
-    if needs_payload(record.metadata):
-        record.payload = text.decode("utf-8", errors="replace")
-    return record
+    def events(self) -> Iterator[Trace]:
+        """The records that a report needs, in order."""
+        metadata: dict[str, Any] | None = None
+        payload = bytearray()
+        for line in chain(log_lines(self.file, self.problems), [b""]):  # the last one ends the last record
+            if line[:1] == b"\t":
+                self.problems["payload without a record"] += metadata is None and not payload
+                payload += line
+            elif line not in (b"\n", b"\r\n"):
+                if metadata is not None:
+                    yield from self._record(metadata, self._payload(metadata, payload))
+                metadata, payload = self._metadata(line) if line else None, bytearray()
 
+    def _metadata(self, line: bytes) -> dict[str, Any] | None:
+        """The metadata of the record that begins with this line; None if it cannot be read."""
+        match = HEAD.match(line)
+        if match is None:
+            self.problems["line that is not a record"] += 1
+            return None
+        try:
+            metadata: dict[str, Any] = json.loads(match["json"].decode("ascii"))  # torch escapes all other characters
+        except _JSON_ERRORS:
+            self.problems["record that is not JSON"] += 1
+            return None
+        name = record_name(metadata)
+        self.problems.update(f"wrong type: {wrong}" for wrong in remove_wrong_types(name, metadata))
+        if name not in metadata:
+            self.problems["record without a name"] += name == "?"
+            return None
+        if name not in USED and name not in IGNORED and name != "str":
+            known = name in self.problems or len(self.problems) < _MAX_KINDS
+            self.problems[name[:80] if known else "record of unknown kind"] += 1
+        return metadata
 
-def _head(line: bytes, problems: Counter[str]) -> _Record | None:
-    """The record that begins with this line."""
-    match = HEAD.match(line.rstrip(b"\n"))
-    if match is None:
-        problems["line that is not a record"] += 1
-        return None
-    try:
-        metadata = json.loads(match["json"].decode("ascii"))  # torch escapes all other characters
-    except _JSON_ERRORS:
-        problems["record that is not JSON"] += 1
-        return None
-    name = record_name(metadata)
-    for wrong in remove_wrong_types(name, metadata):
-        problems[f"wrong type: {wrong}"] += 1
-    if name not in metadata:
-        problems["record without a name"] += name == "?"
-        return None
-    if name not in USED and name not in IGNORED and name != "str":
-        known = name in problems or len(problems) < _MAX_KINDS
-        problems[name[:80] if known else "record of unknown kind"] += 1
-    return _Record(name, metadata, is_read(metadata))
+    def _payload(self, metadata: dict[str, Any], lines: bytearray) -> str | None:
+        """The payload that these lines, each with its tab, give; None if there is none, or a report does not need it."""
+        digest = metadata.get("has_payload")
+        if digest is None:
+            self.problems["payload of a record that has none"] += bool(lines)
+            return None
+        end = b"\r\n" if lines.endswith(b"\r\n") else b"\n"
+        text = lines.removesuffix(end).replace(end + b"\t", b"\n")
+        del text[:1]
+        self.problems["payload damaged"] += hashlib.md5(text, usedforsecurity=False).hexdigest() != digest
+        return text.decode("utf-8", errors="replace") if needs_payload(metadata) else None
 
+    def _record(self, metadata: dict[str, Any], payload: str | None) -> Iterator[Trace]:
+        """The event of a record, if a report needs it; what it says of the whole log is noted."""
+        if record_name(metadata) == "str":
+            self._intern(metadata["str"])
+            return
+        self.count += 1
+        self._resolve(metadata)
+        if metadata.get("artifact", {}).get("name") == "torch_version":
+            with contextlib.suppress(*_JSON_ERRORS, AttributeError):  # the damage is counted
+                version = json.loads(payload or "").get("pytorch_version")
+                self.torch_version = self.torch_version or (version if isinstance(version, str) else None)
+        if is_read(metadata):
+            yield Trace(metadata, payload, compile_id=record_compile_id(metadata))
 
-# -- the table of strings ---------------------------------------------------------------------------
+    def _intern(self, value: Any) -> None:
+        """Add an entry to the table of strings."""
+        match value:
+            case [str(text), int(number)]:
+                self.problems["string id used twice"] += self.strings.get(number, text) != text
+                self.strings[number] = text
+            case _:
+                self.problems["string table damaged"] += 1
 
-
-def _intern(value: Any, strings: dict[int, str], problems: Counter[str]) -> None:
-    if isinstance(value, list) and len(value) == 2 and isinstance(value[0], str) and type(value[1]) is int:
-        if strings.setdefault(value[1], value[0]) != value[0]:
-            problems["string id used twice"] += 1
-            strings[value[1]] = value[0]
-    else:
-        problems["string table damaged"] += 1
-
-
-def _resolve(metadata: dict[str, Any], strings: dict[int, str], problems: Counter[str]) -> None:
-    """Fill in the file names that the log keeps in its table of strings; each log has its own table."""
-    fields = [metadata.get(name, {}) for name in ("dynamo_start", *SHAPES)]
-    stacks = [metadata.get("stack"), *(f.get(which) for f in fields for which in ("stack", "user_stack"))]
-    for entry in (e for stack in stacks for e in stack or ()):
-        if type(entry["filename"]) is int:
-            name = strings.get(entry["filename"])
-            if name is None:
-                problems["string missing"] += 1
-            entry["filename"] = name or "?"
+    def _resolve(self, metadata: dict[str, Any]) -> None:
+        """Fill in the file names that the log keeps in its table of strings."""
+        fields = [metadata.get(name, {}) for name in ("dynamo_start", *SHAPES)]
+        stacks = [metadata.get("stack"), *(f.get(which) for f in fields for which in ("stack", "user_stack"))]
+        for entry in (e for stack in stacks for e in stack or ()):
+            number = entry["filename"]
+            if isinstance(number, int):
+                self.problems["string missing"] += number not in self.strings
+                entry["filename"] = self.strings.get(number, "?")
