@@ -77,12 +77,11 @@ def note(name: str, seconds: float) -> None:
         watch()[name].append(seconds)
 
 
-def stopwatch(name: str, measured: profile.Measurement) -> float:
-    """The median over the calls that counted: in each turn the first ones warm up."""
-    turn = measured.warm_up + CALLS // measured.turns
+def stopwatch(name: str) -> float:
+    """The median over the profiled calls, and the few that warm up."""
     times = watch()[name]
-    assert len(times) == turn * measured.turns, f"{name}: {len(times)} calls"
-    return statistics.median(t for i, t in enumerate(times) if i % turn >= measured.warm_up)
+    assert len(times) >= CALLS, f"{name}: {len(times)} calls"
+    return statistics.median(times)
 
 
 def watched(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -183,12 +182,12 @@ def parts(backend: str) -> tuple[list[Row], float]:
     rows = []
     graphs = [s for s in found.segments if s.kind == "graph"]
     for number, name in ((0, "4 products"), (1, "8 products")):
-        rows.append(Row(f"graph {number}: {name}", stopwatch(f"graph {number}", measured), graphs[number].median or 0, 0.10))
+        rows.append(Row(f"graph {number}: {name}", stopwatch(f"graph {number}"), graphs[number].duration, 0.10))
     for name in ("sleep", "copy", "eager product"):
         line = f"= {name.replace(' ', '_')}("
         broken = next(b for b in report.breaks if line in b.source)
-        gap = sum(s.median or 0 for s in found.segments if s.kind == "gap" and s.break_ == broken.id)
-        rows.append(Row(f"gap: {name}", stopwatch(name, measured), gap, 0.10))
+        gap = sum(s.duration for s in found.segments if s.kind == "gap" and s.break_ == broken.id)
+        rows.append(Row(f"gap: {name}", stopwatch(name), gap, 0.10))
     return rows, found.shares["unaccounted"]
 
 

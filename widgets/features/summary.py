@@ -341,7 +341,8 @@ def _gain(report: Report, profile: Profile, words: str) -> str:
             spent, at_most = whole * (around - stays), ": all that is not in graphs"
     share = f"{spent / whole:.0%}" if spent >= 0.005 * whole else "under 1%" if spent else "nothing"
     words += " but torch's own" * bool(own) + next((f" (`{source}`)" for source in own.values() if source), "")
-    return f"{words} gains at most {time_text(spent)} of the {time_text(whole)} that a call takes, {share}{at_most}."
+    call = "profiled call" if whole < profile.median_seconds else "call"  # the former if something disturbed the others
+    return f"{words} gains at most {time_text(spent)} of the {time_text(whole)} that a {call} takes, {share}{at_most}."
 
 
 def _dominant(places: Places, profile: Profile) -> str:

@@ -378,7 +378,7 @@ def test_what_disturbs_the_loop_does_not_make_breaks_cheap() -> None:
     found = advice(report)
     assert not found["first"].startswith("leave the graph breaks")
     said = " ".join([found["first"], *found["more"]])
-    assert "emoving all graph breaks gains at most 0.40 s of the 1.00 s that a call takes, 40%." in said
+    assert "emoving all graph breaks gains at most 0.40 s of the 1.00 s that a profiled call takes, 40%." in said
 
 
 def test_breaks_that_cost_much_are_fixed_and_the_advice_says_what_that_gains() -> None:
