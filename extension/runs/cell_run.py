@@ -202,6 +202,9 @@ class CompiledCell:
             kept = targets.to_keep()
         uncalled = "was not called from uncompiled code in this run: call it in the cell to compile it by itself."
         notes += [f"{name} {uncalled}" for name in names if name in targets.resolved and name not in targets.called]
+        if self.settings.keep:
+            unkept = "was compiled in this cell only: --keep keeps functions and modules that have a name of their own."
+            notes += [f"{name} {unkept}" for name in targets.called if id(self.namespace.get(name)) not in kept]
         for name in names:
             try:
                 find_target(name, self.namespace)

@@ -120,6 +120,13 @@ def test_a_kept_module_is_compiled_in_place(shell, options):
     assert run.report.summary.graphs == 1
 
 
+def test_what_has_no_name_of_its_own_is_not_kept_and_a_note_says_so(shell):
+    report = shell.report("%%compile --keep -f m.forward -f g", *M, "m, g = M(), lambda x: x - 1", "g(m(x))")
+    assert [note for note in report.notes if "--keep" in note] == [
+        "m.forward was compiled in this cell only: --keep keeps functions and modules that have a name of their own."
+    ]
+
+
 def test_users_objects_are_not_kept_alive(shell):
     import gc
     import weakref
