@@ -41,45 +41,6 @@ from dynascope.compiler.source.code import STATEMENTS, user_name
 from dynascope.compiler.source.lines import CellResolver, OldFunction
 from dynascope.compiler.source.origin import in_torch
 
-
-def _cache_hits(
-    entered: dict[int, tuple[CodeType, dict[str, Any]]], first: dict[int | None, int], is_new: Callable[[str], bool]
-) -> Iterator[CacheHit]:
-    """Events for the code objects that ran as compiled before this recording, and for their resume functions.
-
-    There is one event for each such version, or a single one if Dynamo knows the code but holds no compiled version of it.
-
-    `entered`: uid -> (code, globals) of the compiled functions that were called; `first`: uid of code that was compiled in this
-    recording -> the first call in which it was; `is_new`: whether a version was compiled in it.
-    """
-    seen: set[int | None] = set()
-    for uid, (code, namespace) in entered.items():
-        # Dynamo puts the version that ran last in front
-        new = [is_new(compile_id) for compile_id, _ in caches.compiled_versions(code)]
-        if first.get(uid) != 1 or new != sorted(new, reverse=True):
-            yield from _cached_tree(code, namespace, seen, is_new, None)
-
-
-def _cached_tree(
-    code: CodeType, namespace: dict[str, Any], seen: set[int | None], is_new: Callable[[str], bool], continues: int | None
-) -> Iterator[CacheHit]:
-    if id(code) in seen:
-        return
-    seen.add(id(code))
-    known = caches.compiled_versions(code)
-    if not known and caches.is_known(code):
-        yield CacheHit(code_info(code), continues)
-    versions = [(compile_id, version) for compile_id, version in known if not is_new(compile_id)]
-    for compile_id, version in versions:
-        graphs = sum(name.startswith("__compiled_fn_") for name in version.co_names)
-        yield CacheHit(code_info(code), continues, graphs, compile_id=compile_id)
-    for _, version in versions:
-        for name in version.co_names:
-            resume = namespace.get(name) if name.startswith("__resume_at_") else None
-            if isinstance(resume, FunctionType):
-                yield from _cached_tree(resume.__code__, namespace, seen, is_new, id(code))
-
-
 _MISSED = "while another thread repeated calls (to time or compare them), nothing was recorded: this report may lack compiles"
 
 Progress = Callable[[dict[str, Any]], None]
@@ -114,7 +75,6 @@ class Recording:
         self._targets: dict[int, str | None] = {}
         self._called_as: dict[int, str] = {}
         self.hooks: dict[str, bool | str] = {}
-        self._keeps_bytecode = int(settings is not None and settings.bytecode)
         self._cells = cells or (lambda file: None)
         self._on_progress = on_progress
         self._progress: dict[str, Any] = {"frames": 0, "graphs": 0, "now": "", "stage": "", "seconds": 0.0}
@@ -135,53 +95,65 @@ class Recording:
         self._started = time.perf_counter()
         edited.note_loaded()
         edited.refresh()
-        self.hooks = hook_installer.HOOKS.attach(self._event, hooks.POINTS)
-        hook_installer.HOOKS.bytecode += self._keeps_bytecode
-        try:
-            self._at_end.enter_context(caches.fx_restored())
+        with contextlib.ExitStack() as at_end:  # an interrupt may come at any moment; the hooks are removed in any case
+            at_end.callback(hook_installer.HOOKS.detach, self._event)
+            keeps_bytecode = self.settings is not None and self.settings.bytecode
+            self.hooks = hook_installer.HOOKS.attach(self._event, hooks.POINTS, keeps_bytecode=keeps_bytecode)
+            at_end.enter_context(caches.fx_restored())
             self._compiles_before = dict(caches.compile_counts())
-        except BaseException:  # an interrupt
-            hook_installer.HOOKS.bytecode -= self._keeps_bytecode
-            hook_installer.HOOKS.detach(self._event)
-            self._at_end.close()
-            raise
+            self._at_end = at_end.pop_all()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        try:
-            self.events.extend(self._cached())
+        with self._at_end:
+            hook_installer.HOOKS.safely(lambda: self.events.extend(list(self._cached())))
             hook_installer.HOOKS.safely(lambda: self._old_functions.extend(hook_installer.HOOKS.old_functions()))
             self._call_counts = dict(hook_installer.HOOKS.calls)
-        finally:  # an interrupt may come at any moment; the hooks are removed in any case
-            hook_installer.HOOKS.bytecode -= self._keeps_bytecode
-            hook_installer.HOOKS.detach(self._event)
-            self._at_end.close()
         self._ended = True
         self._report = self._build_report(error)
         self.events = []  # frees their large texts
 
-    def _cached(self) -> list[Event]:
-        """Events for compiled functions that ran, in this recording, as they had been compiled before it."""
+    def _cached(self) -> Iterator[CacheHit]:
+        """Events for the functions that ran as they had been compiled before this recording, and for their resume functions.
+
+        There is one event for each such version, or a single one if Dynamo knows the code but holds no compiled version of it.
+        """
         compiled = [e for e in self.events if isinstance(e, FrameEnd)]
-        calls = {e.compile_id: e.call for e in reversed(self.events) if isinstance(e, Trace) and e.call is not None}
-        first = {e.code.uid: calls.get(e.compile_id) or 1 for e in reversed(compiled)}
-        called = (e.code for e in self.events if isinstance(e, CompiledCall))
-        entered = {
-            code.uid: hook_installer.HOOKS.entered[code.uid]
-            for code in called
-            # leave out functions of torch that torch compiles, but keep `inner`, its wrapper around some modules and functions
-            if code.uid is not None and (not in_torch(code.file) or code.name == "inner")
-        }
         new = {e.compile_id for e in compiled}
-        hits: list[Event] = []
 
         def is_new(compile_id: str) -> bool:
             """Whether it was compiled in this recording, which does not record what a repeated call compiles."""
             frame, version = compile_id.split("/")[-2:]
             return compile_id in new or int(version) >= self._compiles_before.get(int(frame), 0)
 
-        hook_installer.HOOKS.safely(lambda: hits.extend(_cache_hits(entered, first, is_new)))
-        return hits
+        calls = {e.compile_id: e.call for e in reversed(self.events) if isinstance(e, Trace) and e.call is not None}
+        # uid of code that was compiled in this recording -> the first call in which it was
+        first = {e.code.uid: calls.get(e.compile_id) or 1 for e in reversed(compiled)}
+        todo: list[tuple[CodeType, dict[str, Any], int | None]] = []
+        # leave out functions of torch that torch compiles, but keep `inner`, its wrapper around some modules and functions
+        called = [e.code for e in self.events if isinstance(e, CompiledCall)]
+        for uid in dict.fromkeys(c.uid for c in called if c.uid is not None and (not in_torch(c.file) or c.name == "inner")):
+            code, namespace = hook_installer.HOOKS.entered[uid]
+            # Dynamo puts the version that ran last in front
+            are_new = [is_new(compile_id) for compile_id, _ in caches.compiled_versions(code)]
+            if first.get(uid) != 1 or are_new != sorted(are_new, reverse=True):
+                todo.append((code, namespace, None))
+        seen: set[int] = set()
+        while todo:
+            code, namespace, continues = todo.pop(0)
+            if id(code) in seen:
+                continue
+            seen.add(id(code))
+            known = caches.compiled_versions(code)
+            if not known and caches.is_known(code):
+                yield CacheHit(code_info(code), continues)
+            versions = [(compile_id, version) for compile_id, version in known if not is_new(compile_id)]
+            for compile_id, version in versions:
+                graphs = sum(name.startswith("__compiled_fn_") for name in version.co_names)
+                yield CacheHit(code_info(code), continues, graphs, compile_id=compile_id)
+            names = [name for _, version in versions for name in version.co_names if name.startswith("__resume_at_")]
+            resumes = [resume for name in names if isinstance(resume := namespace.get(name), FunctionType)]
+            todo[:0] = [(resume.__code__, namespace, id(code)) for resume in resumes]
 
     @property
     def report(self) -> Report:

@@ -22,7 +22,6 @@ import contextlib
 import functools
 import inspect
 import linecache
-import logging
 import re
 import sys
 import threading
@@ -47,9 +46,9 @@ _rewritten: dict[tuple[CodeType, str, tuple[str, str, str]], CodeType] = {}
 def watch(function: Any, observer: Any, *, before: str = "", returned: str = "", failed: str = "") -> Callable[[], None]:
     """Call `observer` from inside `function`; returns a function that restores the original code.
 
-    `before` runs first, `returned` is an expression that replaces each return value and refers to it as `result`, and `failed`
-    runs when an exception leaves the function.  All are Python text that may use `observer` and the function's parameters.
-    Raises an exception, such as OSError or ValueError, if the function cannot be observed in this way.
+    `before` runs first, `returned` is a call that replaces each return value, which is its first argument, `result`, and
+    `failed` runs when an exception leaves the function.  All are Python text that may use `observer` and the function's
+    parameters.  Raises an exception, such as OSError or ValueError, if the function cannot be observed in this way.
     """
     original = function.__code__
     key = (original, original.co_filename, (before, returned, failed))
@@ -102,9 +101,7 @@ def _parse(function: Any) -> tuple[ast.Module, Any]:
     module = ast.parse("".join(["\n" * (code.co_firstlineno - 1 - len(around)), *classes, *lines]))
     definition: Any = module
     for _ in (*around, name):
-        definition = definition.body[0] if len(definition.body) == 1 else None
-        if definition is None:
-            break
+        (definition,) = definition.body
     if not isinstance(definition, ast.FunctionDef) or definition.name != name:
         raise ValueError(f"the source of {function.__qualname__} is not its definition")
     return module, definition
@@ -138,21 +135,11 @@ def _plain(code: CodeType) -> CodeType:
 
 
 def _added(text: str, at: ast.AST) -> list[Any]:
-    """The statements of `text`, at the place of another node, with the name `observer` replaced by the placeholder."""
-    module = _Replaced("observer", ast.Constant(_OBSERVER)).visit(ast.parse(text))
+    """The statements of `text`, at the place of another node, with the placeholder as `observer`."""
+    module = ast.parse(re.sub(r"\bobserver\b", repr(_OBSERVER), text))
     for node in ast.walk(module):
         ast.copy_location(node, at)
     return list(module.body)
-
-
-class _Replaced(ast.NodeTransformer):
-    """Replaces a name by an expression."""
-
-    def __init__(self, name: str, value: ast.expr) -> None:
-        self.name, self.value = name, value
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        return self.value if node.id == self.name else node
 
 
 class _Returns(ast.NodeTransformer):
@@ -164,7 +151,8 @@ class _Returns(ast.NodeTransformer):
     def visit_Return(self, node: ast.Return) -> ast.Return:
         value = node.value or ast.copy_location(ast.Constant(None), node)
         (statement,) = _added(self.text, node)
-        node.value = _Replaced("result", value).visit(statement.value)
+        node.value = statement.value
+        node.value.args[0] = value
         return node
 
     def visit_FunctionDef(self, node: ast.AST) -> ast.AST:
@@ -203,15 +191,10 @@ class Hooks:
     """The one installation of all hooks; events go to the sinks that are attached."""
 
     def __init__(self) -> None:
-        self.sinks: list[Sink] = []
+        #: what gets the events -> whether its recording keeps bytecode
+        self.sinks: dict[Sink, bool] = {}
         self._points: Points = {}
         self.status: dict[str, bool | str] = {}
-        #: number of recordings that keep bytecode; if there are none, torch does not print bytecode, which would be slow
-        self.bytecode = 0
-        #: the handler of the structured trace that a hook installed
-        self.trace_handler: logging.Handler | None = None
-        #: whether a hook takes chromium events before torch makes records of them
-        self.sifts = False
         self._undo: list[Undo] = []
         #: number of `paused` blocks, in all threads
         self._pausing = 0
@@ -228,32 +211,36 @@ class Hooks:
         #: uid -> number of calls of the compiled function
         self.calls: dict[int, int] = {}
 
-    def attach(self, sink: Sink, points: Points) -> dict[str, bool | str]:
-        """Send events to `sink` from now on; returns the status of each hook: True, or why it is not installed."""
+    def attach(self, sink: Sink, points: Points, *, keeps_bytecode: bool) -> dict[str, bool | str]:
+        """Send events to `sink` from now on; returns the status of each hook: True, or why it is not installed.
+
+        An interrupt can come between any two lines: the caller must call `detach` in any case.
+        """
         with self._lock:
-            try:
-                self._points = points
-                self.status = self.status if self.sinks else {}
-                if not self.sinks and not self._pausing:
-                    self._install()
-                elif self._pausing:
-                    sink(Paused())
-                self.sinks = [*self.sinks, sink]
-                self.called_as.clear()
-            except BaseException:  # an interrupt can come between any two lines
-                self.detach(sink)
-                raise
+            self._points = points
+            self.status = self.status if self.sinks else {}
+            if self._pausing:
+                sink(Paused())
+            elif not self.sinks:
+                self._install()
+            self.sinks = {**self.sinks, sink: keeps_bytecode}
+            self.called_as.clear()
             return self.status
 
     def detach(self, sink: Sink) -> None:
         """Stop sending to `sink`; when the last one is detached, all hooks are removed."""
         with self._lock:
-            self.sinks = [s for s in self.sinks if s != sink]  # not by identity: a bound method is a new object each time
+            self.sinks = {other: keeps for other, keeps in self.sinks.items() if other != sink}
             if not self.sinks:
                 self._uninstall()
                 self._codes.clear()
                 self.entered, self.called_as, self.calls = {}, set(), {}
                 self._local = threading.local()
+
+    @property
+    def keeps_bytecode(self) -> bool:
+        """Whether a recording keeps bytecode; otherwise, torch does not print bytecode, which would be slow."""
+        return any(self.sinks.values())
 
     # -- installing --------------------------------------------------------------------------------
 

@@ -33,7 +33,7 @@ def test_an_interrupt_while_hooks_are_installed_leaves_none(monkeypatch: pytest.
         with pytest.raises(KeyboardInterrupt), observe():
             pass
     assert convert_frame.CatchErrorsWrapper.__call__.__code__ is before
-    assert hook_installer.HOOKS.sinks == []
+    assert hook_installer.HOOKS.sinks == {}
 
 
 def test_an_interrupt_at_the_end_leaves_no_hook(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,7 +46,7 @@ def test_an_interrupt_at_the_end_leaves_no_hook(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(recording, "_cached", interrupted)
     with pytest.raises(KeyboardInterrupt):
         recording.__exit__(None, None, None)
-    assert hook_installer.HOOKS.sinks == []
+    assert hook_installer.HOOKS.sinks == {}
 
 
 def unpatched_fx() -> bool:
