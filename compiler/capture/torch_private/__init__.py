@@ -11,7 +11,9 @@ To find out about numbers: `float64` follows a run in higher precision, `bisecto
 
 from __future__ import annotations
 
+import sys
 from types import TracebackType
+from typing import Any
 
 #: what the installed torch lacks -> why; part of `report.hooks`
 missing: dict[str, str] = {}
@@ -21,8 +23,22 @@ def note_missing(what: str, why: str) -> None:
     missing[what] = why
 
 
+class NotLoaded(Exception):
+    """A module of torch's is not loaded, and so has no state."""
+
+
+def loaded(module: str) -> Any:
+    """A module of torch's; raises NotLoaded if the program has not loaded it."""
+    if module not in sys.modules:
+        raise NotLoaded(module)
+    return sys.modules[module]
+
+
 class if_present:
-    """Context manager that suppresses an exception of its block and records it as the reason why `what` is missing."""
+    """Context manager that suppresses an exception of its block and records it as the reason why `what` is missing.
+
+    What is in a module that is not loaded is not missing.
+    """
 
     def __init__(self, what: str) -> None:
         self.what = what
@@ -30,7 +46,6 @@ class if_present:
     def __enter__(self) -> None: ...
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> bool:
-        if isinstance(error, Exception):
+        if isinstance(error, Exception) and not isinstance(error, NotLoaded):
             note_missing(self.what, f"{type(error).__name__}: {error}")
-            return True
-        return False
+        return isinstance(error, Exception)

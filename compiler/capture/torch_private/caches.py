@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import CodeType
 from typing import Any, cast
 
-from dynascope.compiler.capture.torch_private import if_present, note_missing
+from dynascope.compiler.capture.torch_private import if_present, loaded, note_missing
 from dynascope.compiler.source.origin import in_torch
 
 
@@ -21,13 +21,11 @@ def known_codes() -> list[CodeType]:
     Of torch's, these are for example an optimizer's `step`, which compiled code calls after a graph break, and the wrapper that
     all functions decorated with `error_on_graph_break` share.
     """
-    convert_frame = sys.modules.get("torch._dynamo.convert_frame")
-    if convert_frame is None:
-        return []
     with if_present("codes Dynamo knows"):
+        seen = loaded("torch._dynamo.convert_frame").input_codes.seen
         # with nested graph breaks, functions that were only inlined have resume functions, too, but are not in `input_codes`
-        resumed = sys.modules["torch._dynamo.resume_execution"].ContinueExecutionCache.cache.refs.values()
-        codes = [reference() for reference in [*convert_frame.input_codes.seen, *resumed]]
+        resumed = loaded("torch._dynamo.resume_execution").ContinueExecutionCache.cache.refs.values()
+        codes = [reference() for reference in [*seen, *resumed]]
         return [c for c in codes if c is not None and (not in_torch(c.co_filename) or compiled_versions(c))]
     return []
 
@@ -40,11 +38,9 @@ def is_known(code: CodeType) -> bool:
 
 def compiled_versions(code: CodeType) -> list[tuple[str, CodeType]]:
     """(compile id, compiled code object) of every version that Dynamo holds for a code object."""
-    eval_frame = sys.modules.get("torch._dynamo.eval_frame")
-    if eval_frame is None:
-        return []
     with if_present("compiled versions"):
-        return [(str(entry.compile_id), entry.code) for entry in eval_frame._debug_get_cache_entry_list(code)]
+        entries = loaded("torch._dynamo.eval_frame")._debug_get_cache_entry_list(code)
+        return [(str(entry.compile_id), entry.code) for entry in entries]
     return []
 
 
@@ -95,12 +91,10 @@ def only_known_codes() -> Iterator[None]:
     finally:
         new = [code for code in known_codes() if id(code) not in before]
         forget_resumes(new)
-        convert_frame = sys.modules.get("torch._dynamo.convert_frame")
-        if convert_frame is not None:
-            with if_present("codes Dynamo knows"):
-                seen, ids = convert_frame.input_codes.seen, {id(code) for code in new}
-                seen[:] = [reference for reference in seen if id(reference()) not in ids]
-                convert_frame.input_codes.seen_ids -= ids
+        with if_present("codes Dynamo knows"):
+            known, ids = loaded("torch._dynamo.convert_frame").input_codes, {id(code) for code in new}
+            known.seen[:] = [reference for reference in known.seen if id(reference()) not in ids]
+            known.seen_ids -= ids
 
 
 @contextlib.contextmanager
@@ -116,24 +110,19 @@ def fx_restored() -> Iterator[None]:
     finally:
         if not before and _fx_is_patched():
             with if_present("FX after an interrupt"):
-                convert_frame: Any = sys.modules["torch._dynamo.convert_frame"]
+                convert_frame = loaded("torch._dynamo.convert_frame")
                 if convert_frame.compile_lock.acquire(blocking=False):  # otherwise another thread compiles a frame now
                     try:
-                        _graph_module()._forward_from_src = convert_frame.original_forward_from_src
+                        loaded("torch.fx.graph_module")._forward_from_src = convert_frame.original_forward_from_src
                     finally:
                         convert_frame.compile_lock.release()
 
 
 def _fx_is_patched() -> bool:
-    convert_frame = sys.modules.get("torch._dynamo.convert_frame")
-    if convert_frame is not None:
-        with if_present("FX after an interrupt"):
-            return bool(_graph_module()._forward_from_src is convert_frame.fx_forward_from_src_skip_result)
+    with if_present("FX after an interrupt"):
+        skips = loaded("torch._dynamo.convert_frame").fx_forward_from_src_skip_result
+        return bool(loaded("torch.fx.graph_module")._forward_from_src is skips)
     return False
-
-
-def _graph_module() -> Any:
-    return sys.modules["torch.fx.graph_module"]
 
 
 # -- sizes ---------------------------------------------------------------------------------------------
@@ -152,16 +141,14 @@ def forgotten_shapes() -> Iterator[None]:
     finally:
         # `_take_sizes` removes the sizes that the block recorded; after a reset in the block, the saved ones stay dropped, too
         if saved is not None and _take_sizes() is not None and generation() is table:
-            sys.modules["torch._dynamo.pgo"].get_code_state().update(saved)
+            loaded("torch._dynamo.pgo").get_code_state().update(saved)
 
 
 def _take_sizes() -> dict[Any, Any] | None:
     """Remove the sizes of the user's code from Dynamo's table, and return them; None if the table cannot be read."""
-    pgo = sys.modules.get("torch._dynamo.pgo")
-    if pgo is not None:
-        with if_present("automatic dynamic shapes"):
-            state = pgo.get_code_state()
-            return None if state is None else {key: state.pop(key) for key in [k for k in state if not in_torch(k.filename)]}
+    with if_present("automatic dynamic shapes"):
+        state = loaded("torch._dynamo.pgo").get_code_state()
+        return None if state is None else {key: state.pop(key) for key in [k for k in state if not in_torch(k.filename)]}
     return None
 
 
@@ -178,32 +165,25 @@ def forget_resumes(codes: Iterable[CodeType]) -> None:
     the names (`__compiled_fn_...`, `__resume_at_...`) in the namespace of the user's function.  Removing the entries frees the
     code objects and their compiled code, and removes the names.
     """
-    resume_execution = sys.modules.get("torch._dynamo.resume_execution")
-    if resume_execution is not None:
-        with _FORGETTING, if_present("forgetting resume functions"):
-            _forget(resume_execution.ContinueExecutionCache, codes)
-
-
-def _forget(cache: Any, codes: Iterable[CodeType]) -> None:
-    todo, everything = list(codes), []
-    while todo:
-        code = todo.pop()
-        everything.append(code)
-        made = cache.cache.get(code)
-        if made is not None:
-            cache.cache._remove_id(id(code))
-            for resume in made.values():
-                todo.append(resume)
-                cache.generated_code_metadata._remove_id(id(resume))
-    done = set(map(id, everything))
-    originals = sys.modules["torch._dynamo.convert_frame"].orig_code_map  # compiled code -> original code
-    names = sys.modules["torch._dynamo.utils"].CleanupManager.instance  # compiled code -> names to remove
-    for compiled in [key for key, original in originals.values.items() if id(original) in done]:
-        originals._remove_id(compiled)
-        with contextlib.suppress(KeyError):  # there are no names, or the user has removed them
-            names._remove_id(compiled)
-    for code in everything:
-        sys.modules["torch._dynamo.eval_frame"].reset_code(code)  # frees its compiled code
+    with _FORGETTING, if_present("forgetting resume functions"):
+        cache = loaded("torch._dynamo.resume_execution").ContinueExecutionCache
+        everything = list(codes)
+        for code in everything:  # its resume functions come later in the list
+            made = cache.cache.get(code)
+            if made is not None:
+                cache.cache._remove_id(id(code))
+                for resume in made.values():
+                    everything.append(resume)
+                    cache.generated_code_metadata._remove_id(id(resume))
+        done = set(map(id, everything))
+        originals = loaded("torch._dynamo.convert_frame").orig_code_map  # compiled code -> original code
+        names = loaded("torch._dynamo.utils").CleanupManager.instance  # compiled code -> names to remove
+        for compiled in [key for key, original in originals.values.items() if id(original) in done]:
+            originals._remove_id(compiled)
+            with contextlib.suppress(KeyError):  # there are no names, or the user has removed them
+                names._remove_id(compiled)
+        for code in everything:
+            loaded("torch._dynamo.eval_frame").reset_code(code)  # frees its compiled code
 
 
 def process_groups() -> dict[str, tuple[str | None, list[int] | None]]:

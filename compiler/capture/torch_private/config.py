@@ -7,7 +7,7 @@ import difflib
 import importlib
 import logging
 import typing
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from dynascope.compiler.capture.torch_private import if_present, note_missing
@@ -134,54 +134,43 @@ def suppressed_errors() -> Iterator[None]:
     torch's messages about failed frames and calls of `.item()` are not shown: the report has the errors and graph breaks.
     """
 
-    def quiet(record: logging.LogRecord) -> bool:
+    def is_shown(record: logging.LogRecord) -> bool:
         return not str(record.msg).lstrip().startswith(_FAILED_ATTEMPT)
 
-    for name in _QUIET_LOGGERS:
-        logging.getLogger(name).addFilter(quiet)
-    try:
-        with dynamo_config(suppress_errors=True), _warnings_kept():
-            yield
-    finally:
-        for name in _QUIET_LOGGERS:
-            logging.getLogger(name).removeFilter(quiet)
+    with dynamo_config(suppress_errors=True), _filtered(map(logging.getLogger, _QUIET_LOGGERS), is_shown):
+        yield
 
 
-@contextlib.contextmanager
-def quiet_compiler() -> Iterator[None]:
+def quiet_compiler() -> contextlib.AbstractContextManager[None]:
     """Drop the messages that torch logs to a stream, for the duration; the structured trace continues."""
-
-    def drop(record: logging.LogRecord) -> bool:
-        return False
-
     loggers = [logger for name, logger in list(logging.root.manager.loggerDict.items()) if name.partition(".")[0] == "torch"]
     own = [h for logger in loggers if isinstance(logger, logging.Logger) for h in logger.handlers]
-    streams = [handler for handler in own if type(handler) is logging.StreamHandler]
-    for handler in streams:
-        handler.addFilter(drop)
-    try:
-        with _warnings_kept():
-            yield
-    finally:
-        for handler in streams:
-            handler.removeFilter(drop)
-
-
-def _warnings_kept() -> contextlib.AbstractContextManager[None]:
-    """Keep a warning that torch gives once in a process, and that nobody would see now, for the user's own compiles."""
-    owner, name = importlib.import_module("torch._dynamo.variables.tensor").TensorVariable, "_warn_capture_scalar_outputs"
-    return patched(owner, {name: staticmethod(lambda: None)} if hasattr(owner, name) else {})
+    return _filtered([handler for handler in own if type(handler) is logging.StreamHandler], lambda record: False)
 
 
 @contextlib.contextmanager
-def unmeasured_guards() -> Iterator[None]:
+def _filtered(places: Iterable[logging.Filterer], is_shown: Callable[[logging.LogRecord], bool]) -> Iterator[None]:
+    """Filter the messages of these loggers or handlers for the duration.
+
+    A warning that torch gives once in a process, and that nobody would see now, is kept for the user's own compiles.
+    """
+    with contextlib.ExitStack() as stack:
+        for place in places:
+            stack.callback(place.removeFilter, is_shown)
+            place.addFilter(is_shown)
+        tensors = importlib.import_module("torch._dynamo.variables.tensor").TensorVariable
+        stack.enter_context(_replaced(tensors, "_warn_capture_scalar_outputs", staticmethod(lambda: None)))
+        yield
+
+
+def unmeasured_guards() -> contextlib.AbstractContextManager[None]:
     """Keep torch from timing the guards of new compiles, for the duration: the timing evicts the CPU's caches."""
-    guards = importlib.import_module("torch._dynamo.guards")
-    if not hasattr(guards, "profile_guard_manager"):
-        yield
-        return
-    with patched(guards, {"profile_guard_manager": lambda *_: 0.0}):
-        yield
+    return _replaced(importlib.import_module("torch._dynamo.guards"), "profile_guard_manager", lambda *_: 0.0)
+
+
+def _replaced(owner: Any, name: str, value: Any) -> contextlib.AbstractContextManager[None]:
+    """Replace an attribute for the duration, if this torch has it."""
+    return patched(owner, {name: value} if hasattr(owner, name) else {})
 
 
 def error_on_graph_break() -> Any:
@@ -198,19 +187,14 @@ def error_on_graph_break() -> Any:
 @contextlib.contextmanager
 def flag_kept() -> Iterator[None]:
     """Restore the flag after the block, even if an interrupt keeps torch from restoring it."""
-    import torch._dynamo.decorators as decorators
-
-    get = getattr(decorators, "_get_error_on_graph_break", None)
-    put = getattr(decorators, "_set_error_on_graph_break", None)
-    if get is None or put is None:
-        yield
-        return
+    decorators: Any = importlib.import_module("torch._dynamo.decorators")
+    get = getattr(decorators, "_get_error_on_graph_break", lambda: None)
     before = get()
     try:
         yield
     finally:
         if get() != before:
-            put(before)
+            decorators._set_error_on_graph_break(before)
 
 
 def set_flag_of(compiled: Any, flag: bool) -> bool:

@@ -151,8 +151,7 @@ class _Returns(ast.NodeTransformer):
     def visit_Return(self, node: ast.Return) -> ast.Return:
         value = node.value or ast.copy_location(ast.Constant(None), node)
         (statement,) = _added(self.text, node)
-        node.value = statement.value
-        node.value.args[0] = value
+        statement.value.args[0], node.value = value, statement.value
         return node
 
     def visit_FunctionDef(self, node: ast.AST) -> ast.AST:
