@@ -19,7 +19,7 @@ import json
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -92,17 +92,10 @@ def _saved(path: Path) -> Report:
     return Report.from_dict(data)
 
 
-def load_trace(file: Path, read: list[Trace] | None = None) -> Report:
-    """The Report of one log; raises ValueError if it has no record.  `read`: gets the records that the report is made of."""
-    log = _Log(file)
-
-    def events() -> Iterator[Trace]:
-        for event in log.events():
-            if read is not None:
-                read.append(event)
-            yield event
-
-    report = build_report(events(), RecordingFacts(origin="trace"))
+def load_trace(file: Path, seen: Callable[[Trace], object] = lambda event: None) -> Report:
+    """The Report of one log; raises ValueError if it has no record.  `seen`: gets the records that the report is made of."""
+    log = _Log(file, seen)
+    report = build_report(log.events(), RecordingFacts(origin="trace"))
     if not log.count:
         raise ValueError(f"no trace records in {file}: is it a TORCH_TRACE log?")
     report.versions = {"dynascope": __version__, "torch": log.torch_version, "python": None}
@@ -126,8 +119,8 @@ def log_lines(file: Path, problems: Counter[str]) -> Iterator[bytes]:
 class _Log:
     """One log, and what is known of it as a whole once its records have been read."""
 
-    def __init__(self, file: Path) -> None:
-        self.file = file
+    def __init__(self, file: Path, seen: Callable[[Trace], object]) -> None:
+        self.file, self._seen = file, seen
         #: number of records that belong to no table
         self.count = 0
         self.problems = Counter[str]()
@@ -194,7 +187,9 @@ class _Log:
                 version = json.loads(payload or "").get("pytorch_version")
                 self.torch_version = self.torch_version or (version if isinstance(version, str) else None)
         if is_read(metadata):
-            yield Trace(metadata, payload, compile_id=record_compile_id(metadata))
+            event = Trace(metadata, payload, compile_id=record_compile_id(metadata))
+            self._seen(event)
+            yield event
 
     def _intern(self, value: Any) -> None:
         """Add an entry to the table of strings."""

@@ -25,7 +25,7 @@ _RANK_IN_NAME = re.compile(r"rank_(\d+)")
 def read_log(path: Path) -> RankRecord:
     """The record of the rank that wrote this log; raises ValueError, in one line, if nothing in the log can be read."""
     events: list[Trace] = []
-    report = load_trace(path, events)
+    report = load_trace(path, events.append)
     (last,) = deque(log_lines(path, Counter()), maxlen=1)
     frames = [f for f in report.frames if f.status != "ignored"]
     # a log that was cut off neither in a line nor in a compile cannot be recognized

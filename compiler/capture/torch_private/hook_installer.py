@@ -186,6 +186,16 @@ class Attempt:
     instructions: dict[int, Any] = field(default_factory=dict)
 
 
+class _Thread(threading.local):
+    """What a thread is compiling and calling."""
+
+    def __init__(self) -> None:
+        #: the frames that Dynamo is working on, outermost first
+        self.attempts: list[Attempt] = []
+        #: id of a frame that calls a compiled function -> the frame's code, and the number of the call
+        self.calls: dict[int, tuple[CodeType, int]] = {}
+
+
 class Hooks:
     """The one installation of all hooks; events go to the sinks that are attached."""
 
@@ -198,7 +208,7 @@ class Hooks:
         #: number of `paused` blocks, in all threads
         self._pausing = 0
         self._lock = threading.RLock()
-        self._local = threading.local()
+        self.thread = _Thread()
         self._codes: dict[int, tuple[CodeType, Code]] = {}
         #: uid -> (code, globals) of the compiled functions that were called while hooks were installed
         self.entered: dict[int, tuple[CodeType, dict[str, Any]]] = {}
@@ -234,7 +244,7 @@ class Hooks:
                 self._uninstall()
                 self._codes.clear()
                 self.entered, self.called_as, self.calls = {}, set(), {}
-                self._local = threading.local()
+                self.thread = _Thread()
 
     @property
     def keeps_bytecode(self) -> bool:
@@ -296,28 +306,20 @@ class Hooks:
 
     # -- what this thread is compiling ------------------------------------------------------------------
 
-    def attempts(self) -> list[Attempt]:
-        """The frames that Dynamo is working on in this thread, outermost first."""
-        attempts: list[Attempt] = vars(self._local).setdefault("attempts", [])
-        return attempts
-
     def attempt(self) -> Attempt | None:
         """The innermost frame that Dynamo is working on in this thread."""
-        stack = self.attempts()
-        return stack[-1] if stack else None
+        return self.thread.attempts[-1] if self.thread.attempts else None
 
     def enter(self, uid: int, frame: FrameType) -> None:
         """Count a call of a compiled function, which runs below `frame`."""
         self.calls[uid] = self.calls.get(uid, 0) + 1
-        calls: dict[int, tuple[CodeType, int]] = vars(self._local).setdefault("calls", {})
-        calls[id(frame)] = frame.f_code, self.calls[uid]
+        self.thread.calls[id(frame)] = frame.f_code, self.calls[uid]
 
     def call(self) -> int | None:
         """The innermost call in progress, by its number (from 1) among the calls of its compiled function; None without one."""
-        calls: dict[int, tuple[CodeType, int]] = getattr(self._local, "calls", {})
-        frame: FrameType | None = sys._getframe(1) if calls else None
+        frame: FrameType | None = sys._getframe(1) if self.thread.calls else None
         while frame is not None:
-            code, number = calls.get(id(frame), (None, None))
+            code, number = self.thread.calls.get(id(frame), (None, None))
             if frame.f_code is code:  # else this frame has the address of one that has ended
                 return number
             frame = frame.f_back

@@ -178,12 +178,12 @@ def frame_began(hooks: Hooks, frame: Any) -> None:
         getattr(getattr(bytecode_transformation, "_cached_cleaned_instructions", None), "cache_clear", int)()
     caller = sys._getframe(3)  # 0: this handler, 1: `safely`, 2: the watched function
     attempt = Attempt(hooks.code(frame.f_code), frame, caller)
-    hooks.attempts().append(attempt)
+    hooks.thread.attempts.append(attempt)
     attempt.runs_for = translators.runs_for(frame)
 
 
 def frame_ended(hooks: Hooks, result: Any, frame: Any, failed: bool) -> None:
-    error, attempts = sys.exc_info()[1] if failed else None, hooks.attempts()
+    error, attempts = sys.exc_info()[1] if failed else None, hooks.thread.attempts
     if not any(attempt.frame is frame for attempt in attempts):
         return  # its start was not observed; or this is its second end, by an interrupt after the first
     while (attempt := attempts.pop()).frame is not frame:

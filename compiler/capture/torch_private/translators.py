@@ -9,6 +9,7 @@ text is most of what a report of a large model costs.  No tensor, module or fake
 from __future__ import annotations
 
 import enum
+import functools
 import linecache
 import re
 import sys
@@ -156,7 +157,10 @@ def shape_record(name: str, make: Any) -> Any:
         cells = [cell.cell_contents for cell in make.__closure__ or ()]
         fields = _SHAPE_FIELDS[name](dict(zip(make.__code__.co_freevars, cells, strict=True)))
         uninteresting = sys.modules["torch.fx.experimental.symbolic_shapes"].uninteresting_files()
-        fields["user_stack"] = user_stack()
+        fields["user_stack"] = [
+            {"line": s.line, "name": s.function, "filename": s.file, "column": s.column, "end_column": s.end_column}
+            for s in summaries(sys.modules["torch._guards"].TracingContext.extract_stack())
+        ]
     except (AttributeError, KeyError, TypeError, ValueError):
         return make()
     frame: FrameType | None = sys._getframe(2)  # 0: this function, 1: torch's function that makes the record
@@ -168,15 +172,6 @@ def shape_record(name: str, make: Any) -> Any:
         stack.insert(0, {"line": frame.f_lineno, "name": code.co_name, "filename": code.co_filename})
         frame = frame.f_back
     return fields
-
-
-def user_stack() -> list[dict[str, Any]]:
-    """The program's stack at the line that is being traced, in the form of the structured trace."""
-    return [
-        {"line": s.lineno, "name": s.name, "filename": s.filename,
-         "column": getattr(s, "colno", None), "end_column": getattr(s, "end_colno", None)}
-        for s in sys.modules["torch._guards"].TracingContext.extract_stack()
-    ]  # fmt: skip
 
 
 def symbol_sizes(graph: Any) -> dict[str, int | float]:
@@ -209,9 +204,9 @@ def entered_function(function: Any) -> tuple[Any, str, Any]:
     if code is not None and code.co_filename.endswith("external_utils.py"):
         for variable in {"fn", "func"} & set(code.co_freevars):  # names of the wrapped function in torch's wrappers
             wrapped = undecorated(function.__closure__[code.co_freevars.index(variable)].cell_contents)
-            return function, _callables_name(wrapped), getattr(wrapped, "__func__", wrapped)
-    inner = getattr(function, "__func__", function)
-    return inner, _callables_name(function), inner
+            return function, *_named(wrapped)
+    name, inner = _named(function)
+    return inner, name, inner
 
 
 def runs_for(frame: Any) -> tuple[str | None, int | None]:
@@ -220,12 +215,13 @@ def runs_for(frame: Any) -> tuple[str | None, int | None]:
     None for other code.
     """
     code = frame.f_code
-    if code.co_name == "forward":
-        owner = frame.f_locals.get("self")
-        return (None, None) if owner is None else (type(owner).__name__, id(owner))
+    if code.co_name == "forward" and (owner := frame.f_locals.get("self")) is not None:
+        return type(owner).__name__, id(owner)
     if code.co_filename.endswith("external_utils.py"):
         wrapped = undecorated(frame.f_locals.get("fn", frame.f_locals.get("func")))
-        return (None, None) if wrapped is None else (_callables_name(wrapped), id(getattr(wrapped, "__func__", wrapped)))
+        if wrapped is not None:
+            name, inner = _named(wrapped)
+            return name, id(inner)
     return None, None
 
 
@@ -242,13 +238,13 @@ def failed_operation(trace: TracebackType | None) -> str:
     return ""
 
 
-def _callables_name(function: Any) -> str:
-    """The name of a callable: `f`, `Net.generate` for a bound method, the class for any other object."""
+def _named(function: Any) -> tuple[str, Any]:
+    """The name of a callable (`f`, `Net.generate` for a bound method, the class for any other object), and its function."""
     name = str(getattr(function, "__name__", type(function).__name__))
-    if not isinstance(function, MethodType):
-        return name
-    owner = function.__self__
-    return f"{(owner if isinstance(owner, type) else type(owner)).__name__}.{name}"
+    if isinstance(function, MethodType):
+        owner = function.__self__
+        name = f"{(owner if isinstance(owner, type) else type(owner)).__name__}.{name}"
+    return name, getattr(function, "__func__", function)
 
 
 def current_compile_id() -> str | None:
@@ -258,7 +254,7 @@ def current_compile_id() -> str | None:
     return None if current is None else str(current)
 
 
-_ENTRY = re.compile(r'^ *File "(?P<file>.+)", line (?P<line>\d+), in .+$', re.M)
+_ENTRY = re.compile(r'^ *File "(.+)", line (\d+), in .+$', re.M)
 _ILLEGAL = re.compile(r"\W")
 
 
@@ -269,16 +265,11 @@ def graph_nodes(graph: Any) -> list[Node]:
 
     fx: Any = torch.fx.graph
     operators = {**fx.magic_methods, **fx.inplace_methods}
-    places: dict[str, tuple[str | None, int | None]] = {}
-    functions: dict[Any, str] = {}
 
+    @functools.cache
     def function_name(function: Any) -> str:
-        name = functions.get(function)
-        if name is None:
-            name = _get_qualified_name(function)
-            known = fx._is_from_torch(function) and function is not torch.device
-            name = functions[function] = name if known else _ILLEGAL.sub("_", name)
-        return name
+        name = _get_qualified_name(function)
+        return name if fx._is_from_torch(function) and function is not torch.device else _ILLEGAL.sub("_", name)
 
     def written(value: Any) -> str:
         """An argument as FX prints it."""
@@ -319,45 +310,40 @@ def graph_nodes(graph: Any) -> list[Node]:
             return f"Sym({value!r})"
         return None
 
+    @functools.cache
     def place(trace: str | None) -> tuple[str | None, int | None]:
         """The innermost entry of a stack, as FX prints it above the node."""
-        if not trace:
-            return None, None
-        if trace not in places:
-            entries = list(_ENTRY.finditer(trace))
-            places[trace] = (entries[-1]["file"], int(entries[-1]["line"])) if entries else (None, None)
-        return places[trace]
+        entries = _ENTRY.findall(trace or "")
+        return (entries[-1][0], int(entries[-1][1])) if entries else (None, None)
 
     def copied(node: Any) -> Node:
-        stack = node.meta.get("nn_module_stack")
-        made = Node(
-            name=node.name, op=node.op, target=str(node.target), module=str(list(stack.values())[-1][0]) if stack else None
-        )
-        if (text := type_text(node.meta.get("val", node.meta.get("example_value")))) is not None and node.op != "output":
-            set_type(made, text)
-        if node.op == "placeholder":
-            return made
-        made.inputs, args = [n.name for n in node.all_input_nodes], node.args
-        if node.op == "output":
+        stack, op, target, args = node.meta.get("nn_module_stack"), node.op, node.target, node.args
+        made = Node(name=node.name, op=op, target=str(target), module=str(list(stack.values())[-1][0]) if stack else None)
+        if op == "output":
             made.code = f"return {written(args[0])}"
+        elif (text := type_text(node.meta.get("val", node.meta.get("example_value")))) is not None:
+            set_type(made, text)
+        if op == "placeholder":
             return made
-        made.file, made.line = place(node.stack_trace)
-        name = getattr(node.target, "__name__", "")
-        if node.op == "get_attr":
-            made.code = f"self.{node.target}"
-        elif node.op == "call_module":
-            made.code = f"self.{node.target}{call(args, node.kwargs)}"
-        elif node.op == "call_method":
-            made.code = f"{written(args[0])}.{node.target}{call(args[1:], node.kwargs)}"
-        elif getattr(node.target, "__module__", "") == "_operator" and name in operators:
+        made.inputs = [n.name for n in node.all_input_nodes]
+        if op != "output":
+            made.file, made.line = place(node.stack_trace)
+        name = getattr(target, "__name__", "")
+        if op == "get_attr":
+            made.code = f"self.{target}"
+        elif op == "call_module":
+            made.code = f"self.{target}{call(args, node.kwargs)}"
+        elif op == "call_method":
+            made.code = f"{written(args[0])}.{target}{call(args[1:], node.kwargs)}"
+        elif op == "call_function" and getattr(target, "__module__", "") == "_operator" and name in operators:
             values = [*map(written, args)]
             if name in ("getitem", "setitem") and isinstance(args[1], tuple) and args[1]:
                 values[1] = values[1][1:-1]  # as Python writes it: x[1, 2]
             made.target, made.code = f"operator.{name}", operators[name].format(*values)
-        elif node.target is getattr and len(args) == 2 and isinstance(args[1], str) and args[1].isidentifier():
+        elif target is getattr and len(args) == 2 and isinstance(args[1], str) and args[1].isidentifier():
             made.target, made.code = "getattr", f"{written(args[0])}.{args[1]}"
-        else:
-            made.target = function_name(node.target)
+        elif op == "call_function":
+            made.target = function_name(target)
             made.code = f"{made.target}{call(args, node.kwargs)}"
         return made
 
