@@ -9,7 +9,6 @@ import contextlib
 import importlib
 import operator
 import os
-import shutil
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator
@@ -32,32 +31,23 @@ def bisect(is_right: Callable[[], bool], backend: str) -> tuple[str, str, int | 
         if any(name.startswith("TORCH_BISECT_") for name in os.environ):
             return None
         module = importlib.import_module("torch._inductor.compiler_bisector")
-        names = [name for name in module.BACKENDS if name not in _LEFT_OUT]
+        names, bisector = [name for name in module.BACKENDS if name not in _LEFT_OUT], module.CompilerBisector
         if backend not in names:
             return None
-        names = names[: names.index(backend) + 1]
+        backends = {name: module.BACKENDS[name] for name in names[: names.index(backend) + 1]}
         with (
-            patched(module, {"BACKENDS": {name: module.BACKENDS[name] for name in names}}),
-            _own_folder(module.CompilerBisector),
+            tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,  # the bisector removes it, too
+            patched(module, {"BACKENDS": backends}),
+            patched(bisector, {"bisection_enabled": bisector.bisection_enabled, "in_process_cache": folder}),
         ):
-            found = module.CompilerBisector.do_bisect(is_right)
+            try:
+                found = bisector.do_bisect(is_right)
+            except BaseException as error:
+                traceback.clear_frames(error.__traceback__)  # its clean-up is the end of a local object; it must not come later
+                raise
         if found is not None:
             return found.backend, found.subsystem or "", found.bisect_number, found.debug_info or ""
     return None
-
-
-@contextlib.contextmanager
-def _own_folder(bisector: Any) -> Iterator[None]:
-    before = bisector.bisection_enabled, bisector.in_process_cache
-    bisector.in_process_cache = folder = tempfile.mkdtemp()
-    try:
-        yield
-    except BaseException as error:
-        traceback.clear_frames(error.__traceback__)  # its clean-up is the end of a local object; it must not come later
-        raise
-    finally:
-        bisector.bisection_enabled, bisector.in_process_cache = before
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def inductor_setting(name: str) -> Any:

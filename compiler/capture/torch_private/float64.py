@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from dynascope.compiler.capture.torch_private.tensors import Precisions, each_operation
+from dynascope.compiler.capture.torch_private.tensors import Precisions, each_operation, tensors_in
 
 #: after so many new storages, those that no tensor uses any more are dropped
 _PURGE = 256
@@ -67,7 +67,7 @@ class Float64:
         from torch.utils._pytree import tree_leaves, tree_map
 
         leaves = tree_leaves((args, kwargs))
-        given = [value for value in leaves if isinstance(value, torch.Tensor)]
+        given = list(tensors_in(leaves))
         special = next((t for t in given if type(t) not in (torch.Tensor, torch.nn.Parameter)), None)
         if special is not None:
             self.limits[f"{function.name()} gets a {type(special).__name__}"] = None
@@ -88,7 +88,7 @@ class Float64:
         exact_args, exact_kwargs = tree_map(raised, (args, kwargs))
         before = _generators(leaves) if may_draw else []
         result = self.precisions.follow(function, args, kwargs)
-        made = [value for value in tree_leaves(result) if isinstance(value, torch.Tensor)]
+        made = list(tensors_in(result))
         if function.name().startswith("aten::_local_scalar_dense"):
             if isinstance(result, float) and counterparts[0] is not None:
                 self._numbers[result] = counterparts[0].item()
@@ -101,19 +101,17 @@ class Float64:
         return result
 
     def _compute(self, function: Any, args: Any, kwargs: Any, made: list[Any], changed: list[Any]) -> None:
-        from torch.utils._pytree import tree_leaves
-
         known = [t for t in made if _is_followed(t) and _address(t) in self._storages]
         if function.is_view and len(known) == len(made):
             return
         options = {a.name: a for a in function._schema.arguments}
         makes_floats = bool(made) and made[0].is_floating_point()
-        if makes_floats and "dtype" in options and not any(isinstance(a, torch.Tensor) for a in tree_leaves(args)):
+        if makes_floats and "dtype" in options and next(tensors_in(args), None) is None:
             kwargs = {**kwargs, "dtype": torch.float64}  # otherwise it would be the default dtype
         names = list(options)
         args = [False if names[i] == "half_to_float" else value for i, value in enumerate(args)]
         try:
-            raised = [v for v in tree_leaves(function(*args, **kwargs)) if isinstance(v, torch.Tensor)]
+            raised = list(tensors_in(function(*args, **kwargs)))
         except Exception as error:
             self.limits[f"{function.name()} does not run in float64 ({type(error).__name__})"] = None
             self._begin_anew([*made, *changed], known=True)

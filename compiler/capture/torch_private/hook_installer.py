@@ -30,7 +30,7 @@ from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import Any
 
-from dynascope.compiler.builder.events import Code, Event, Paused, Stop
+from dynascope.compiler.builder.events import Code, Event, FrameEnd, Paused
 from dynascope.compiler.source import edited
 from dynascope.compiler.source.code import last_line, nested_code
 from dynascope.compiler.source.code_swap import Swaps, recompiled
@@ -170,18 +170,13 @@ Points = Mapping[str, Callable[["Hooks"], Undo]]
 class Attempt:
     """A frame that Dynamo is working on."""
 
-    code: Code
+    #: what is known so far of its end, the event
+    end: FrameEnd
     frame: FrameType
     #: the Python frame from which Dynamo was called
     caller: FrameType
-    compile_id: str | None = None
-    fullgraph: bool | None = None
-    error_on_graph_break: bool | None = None
-    runs_for: tuple[str | None, int | None] = None, None
     #: the exception that Dynamo swallows if it skips the frame
     error: BaseException | None = None
-    #: the functions that the latest exception of tracing passed through, innermost first
-    stopped: list[Stop] = field(default_factory=list)
     #: id of a code object -> Dynamo's instructions for it, at the latest end of a graph
     instructions: dict[int, Any] = field(default_factory=dict)
 
@@ -291,8 +286,8 @@ class Hooks:
         """Send one event to every sink."""
         event.thread = threading.get_ident()
         attempt = self.attempt()
-        if attempt is not None and attempt.compile_id is None:
-            attempt.compile_id = event.compile_id
+        if attempt is not None and attempt.end.compile_id is None:
+            attempt.end.compile_id = event.compile_id
         for sink in self.sinks:
             sink(event)
 

@@ -23,6 +23,7 @@ from dynascope.compiler.builder.events import (
     GraphCaptured,
     GraphEnd,
     GuardsMade,
+    Position,
     ResumeMade,
     Stop,
     Trace,
@@ -177,9 +178,9 @@ def frame_began(hooks: Hooks, frame: Any) -> None:
 
         getattr(getattr(bytecode_transformation, "_cached_cleaned_instructions", None), "cache_clear", int)()
     caller = sys._getframe(3)  # 0: this handler, 1: `safely`, 2: the watched function
-    attempt = Attempt(hooks.code(frame.f_code), frame, caller)
+    attempt = Attempt(FrameEnd(hooks.code(frame.f_code), "skipped"), frame, caller)
     hooks.thread.attempts.append(attempt)
-    attempt.runs_for = translators.runs_for(frame)
+    attempt.end.runs_for, attempt.end.target = translators.runs_for(frame)
 
 
 def frame_ended(hooks: Hooks, result: Any, frame: Any, failed: bool) -> None:
@@ -189,34 +190,26 @@ def frame_ended(hooks: Hooks, result: Any, frame: Any, failed: bool) -> None:
     while (attempt := attempts.pop()).frame is not frame:
         pass  # the end of this attempt was not observed, because of an interrupt
     compiled = getattr(result, "guarded_code", None) is not None
-    if attempt.compile_id is None and not compiled and error is None and in_torch(attempt.code.file):
+    end, cause = attempt.end, error if error is not None else attempt.error
+    if end.compile_id is None and not compiled and error is None and in_torch(end.code.file):
         return  # an internal frame of torch's, which is never traced
-    cause = error if error is not None else attempt.error
-    hooks.emit(FrameEnd(
-        attempt.code,
-        "raised" if error is not None else "compiled" if compiled else "skipped",
-        skip_reason=getattr(result, "skip_reason", None),
-        error=None if cause is None else translators.describe(cause),
-        stopped=attempt.stopped,
-        fullgraph=attempt.fullgraph,
-        error_on_graph_break=attempt.error_on_graph_break,
-        runs_for=attempt.runs_for[0],
-        target=attempt.runs_for[1],
-        compile_id=attempt.compile_id,
-    ))  # fmt: skip
+    end.outcome = "raised" if error is not None else "compiled" if compiled else "skipped"
+    end.skip_reason = getattr(result, "skip_reason", None)
+    end.error = None if cause is None else translators.describe(cause)
+    hooks.emit(end)
 
 
 def conversion_began(hooks: Hooks, converter: Any) -> None:
     """Note the fullgraph flag of a frame."""
     if (attempt := hooks.attempt()) is not None:
-        attempt.fullgraph = getattr(converter, "_one_graph", None)
+        attempt.end.fullgraph = getattr(converter, "_one_graph", None)
 
 
 def conversion_failed(hooks: Hooks, converter: Any) -> None:
     """Note the exception that Dynamo swallows when it skips a frame, and the flag error_on_graph_break."""
     if (attempt := hooks.attempt()) is not None:
         attempt.error = sys.exc_info()[1]
-        attempt.error_on_graph_break = getattr(getattr(converter, "_box", None), "error_on_graph_break", None)
+        attempt.end.error_on_graph_break = getattr(getattr(converter, "_box", None), "error_on_graph_break", None)
 
 
 def trace_began(hooks: Hooks, translator: Any) -> None:
@@ -230,7 +223,7 @@ def trace_stopped(hooks: Hooks, translator: Any) -> None:
     attempt, name = hooks.attempt(), type(error).__name__
     if attempt is None or name.endswith("RestartAnalysis"):
         return
-    chain = attempt.stopped
+    chain = attempt.end.stopped
     if chain and chain[0].error != id(error):
         chain.clear()
     chain.append(Stop(
@@ -258,7 +251,7 @@ def graph_ended(hooks: Hooks, translator: Any, reason: Any) -> None:
         error_on_graph_break=getattr(translator, "error_on_graph_break", None),
         fullgraph=getattr(translator, "one_graph", None),
         around=[translators.traced_call(t) for t in chain],
-        stopped=list(attempt.stopped) if attempt is not None else [],
+        stopped=list(attempt.end.stopped) if attempt is not None else [],
         compile_id=translators.current_compile_id(),
     ))  # fmt: skip
 
@@ -275,7 +268,7 @@ def resume_made(hooks: Hooks, resume: CodeType, code: CodeType, *further: Any) -
         hooks.code(code),
         hooks.code(resume),
         hooks.code(metadata[code].code if code in metadata else code),
-        translators.offset_positions(instructions, given["resume_offset"]),
+        next((translators.positions(i) for i in instructions if i.offset == given["resume_offset"]), Position()),
         [str(n) for n in given.get("argnames", ())],
         given.get("nstack"),
         compile_id=translators.current_compile_id(),

@@ -64,10 +64,10 @@ class Precisions:
 
     def follow(self, function: Any, args: Any, kwargs: Any) -> Any:
         """Run one operation."""
-        before = {_storage(tensor): self.of(tensor) for tensor in _tensors((args, kwargs))}
+        before = {_storage(tensor): self.of(tensor) for tensor in tensors_in((args, kwargs))}
         result = function(*args, **kwargs)
         changed = (args, kwargs) if function._schema.is_mutable else _running(function, args, kwargs)
-        for tensor in _tensors((changed, result)):
+        for tensor in tensors_in((changed, result)):
             self._lowest.pop(_storage(tensor), None)  # it may be a new storage at the address of an old one
             self._lowest[_storage(tensor)] = lowest = _lower(self.of(tensor), *before.values())
             self.lowest = _lower(self.lowest, lowest)
@@ -150,12 +150,13 @@ class RunCounts:
         return operation(*args, **kwargs)
 
 
-def _tensors(values: Any) -> Iterator[Any]:
+def tensors_in(values: Any) -> Iterator[Any]:
+    """The tensors among the arguments, or in the result, of an operation."""
     if isinstance(values, torch.Tensor):
         yield values
     elif isinstance(values, (tuple, list, dict)):
         for value in values.values() if isinstance(values, dict) else values:
-            yield from _tensors(value)
+            yield from tensors_in(value)
 
 
 def _storage(tensor: Any) -> int:

@@ -47,12 +47,6 @@ def chain(translator: Any) -> list[Any]:
     return translators
 
 
-def offset_positions(instructions: Any, offset: int) -> Position:
-    """The source position of the instruction at a bytecode offset; all None if there is none."""
-    instruction = next((i for i in instructions if getattr(i, "offset", None) == offset), None)
-    return Position() if instruction is None else positions(instruction)
-
-
 def regions_of(translator: Any) -> list[Region]:
     """The `with error_on_graph_break(...)` blocks around a translator's current instruction, outermost first."""
     regions = []
