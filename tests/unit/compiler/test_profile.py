@@ -102,7 +102,7 @@ def test_a_fault_in_reading_the_profile_is_a_note(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(profiles, "profile_of", fails)
     monkeypatch.setattr(check, "words", fails)
-    monkeypatch.setattr(inputs, "_input_run", fails)
+    monkeypatch.setattr(inputs, "_complete", fails)
     report = dynascope.explain(lambda x: x + 1, backend="eager", profile=2, check=True, inputs=[torch.ones(2)])(torch.ones(2))
     assert (report.profile, report.check, report.inputs) == (None, None, None)
     for what in ("the call was not profiled", "the check is not shown", "the inputs are not shown"):
