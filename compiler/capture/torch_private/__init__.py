@@ -3,7 +3,7 @@
 Parts that not every torch has are guarded, and `report.hooks` names those that are missing (`missing`): features that need them
 are left out.
 
-To observe torch: `hooks` has one function for each observed call site in torch (a new hook goes there), `hook_installer`
+To observe torch: `hooks` has the observed call sites in torch and their handlers (a new hook goes there), `hook_installer`
 installs and removes them, and makes a function of torch's call an observer, `translators` reads the objects of Dynamo and FX.
 To steer torch, and to read and restore its state: `config`, `marks`, `caches`, `running`, `tensors`.
 To find out about numbers: `float64` follows a run in higher precision, `bisector` finds the part of the compiler at fault.

@@ -1,9 +1,10 @@
-"""The hooks with which dynascope observes torch: one function for each hook.
+"""The hooks with which dynascope observes torch: the places, and the handlers that are called there.
 
-Each function in `POINTS` installs one hook and returns a function that removes it.  If a hook does not fit the installed
-torch, its function raises: the hook is left out, and `report.hooks` has the reason.  torch's functions are observed from inside
-(`hook_installer`), so that no frame of dynascope's is on the stack while torch, a backend or the user's code runs.  One
-exception: torch's functions that make the content of a trace record may run below `sift` (`_quiet_trace`).
+Each function in `POINTS` installs one hook and returns a function that removes it; most name a place and its handlers.  If a
+hook does not fit the installed torch, its function raises: the hook is left out, and `report.hooks` has the reason.  torch's
+functions are observed from inside (`hook_installer`), so that no frame of dynascope's is on the stack while torch, a backend or
+the user's code runs.  One exception: torch's functions that make the content of a trace record may run below `sift`
+(`_quiet_trace`).
 """
 
 from __future__ import annotations
