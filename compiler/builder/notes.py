@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import traceback
 from collections.abc import Iterator
+from itertools import dropwhile
 
 from dynascope.compiler.builder import dynamo_texts
 from dynascope.compiler.builder.events import Location, RecordingFacts
@@ -70,7 +71,9 @@ def _remarks(report: Report, old_functions: list[OldFunction]) -> Iterator[str]:
 def annotate_tries(report: Report, cell_of: CellResolver) -> None:
     """Note each `try` around operations of a graph: its `except` does not catch what they raise when the graph runs."""
     error = report.error
-    escaped = _try_of(error.calls) if error is not None and error.in_graph else None
+    compiled = {(f.file, user_name(f.code_name)) for f in report.frames}
+    inside = dropwhile(lambda call: (call.file, call.function) not in compiled, error.calls if error is not None else [])
+    escaped = _try_of([*inside]) if error is not None and error.in_graph else None
     if error is not None and escaped is not None:
         report.notes.insert(0, f"the `try` at {escaped} did not catch the {error.type}: {_NO_TRY}.")
     nodes = (n for g in report.graphs for n in g.nodes if n.op.startswith("call_"))

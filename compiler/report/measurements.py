@@ -453,7 +453,8 @@ class Counts(Part, kw_only=True):
 
     breaks: int = 0
     graphs: int = 0
-    recompiles: int = 0
+    #: None: unknown, as calls in a row go on to compile the code that guards what they change
+    recompiles: int | None = 0
     #: how often the calls, made once more, enter a graph, and how many operations they run outside of graphs; None: unknown
     graph_runs: int | None = None
     eager_ops: int | None = None

@@ -200,7 +200,7 @@ class CompiledCell:
             look_up()
             value = cells.run_statements(self.shell, self.cell, after=look_up)
             kept = targets.to_keep()
-        uncalled = "was not called from uncompiled code in this run: call it in the cell to compile it by itself."
+        uncalled = "was not called from outside of the compiled functions: call it in the cell to compile it by itself."
         notes += [f"{name} {uncalled}" for name in names if name in targets.resolved and name not in targets.called]
         if self.settings.keep:
             unkept = "was compiled in this cell only: --keep keeps functions and modules that have a name of their own."

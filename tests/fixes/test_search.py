@@ -317,6 +317,19 @@ def test_code_that_the_program_compiles_with_its_own_backend_is_not_counted_as_r
     assert (done.before.eager_ops, done.before.graph_runs) == (None, None)
 
 
+def test_a_change_that_makes_each_call_compile_again_is_refused(make: Make) -> None:
+    program = make("""
+        seen = []
+
+        def f(x):
+            seen.append(x.sum().item())  # in the graph, the length of the list is guarded
+            return x + 1
+    """)
+    report = fix(program.f, torch.ones(3))
+    assert not chosen(report)
+    assert "refused, each call compiles f again, as it guards what the call changes" in " ".join(str(report).split())
+
+
 def test_the_first_answer_is_there_as_soon_as_the_recorded_inputs_were_compared(make: Make) -> None:
     """What was not compared then is a condition; an interrupt does not lose it."""
     f = make(CHECKED_NUMBER).f

@@ -200,7 +200,7 @@ def advice(report: Report, b: Break) -> list[str]:
     steps = [words for is_so, words in known if is_so][:1] + steps
     if b.outcome == "skipped" and not (b.allowed or is_unknown or fails):
         moves = " Move the line, with any loop, `with` or `try` around it, into a function of its own to capture the rest."
-        moves = "" if b.type == "Observed exception" else moves  # it passes through every function
+        moves = "" if b.error or b.type == "Observed exception" else moves  # which every function around it would meet, too
         steps.append(f"Other code of the function runs eagerly because of this break.{moves}")
     if b.outcome == "raised":
         if b.fullgraph:

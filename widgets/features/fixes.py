@@ -89,7 +89,8 @@ def fixed_counts(report: Report, *, conditional: bool = True) -> list[tuple[str,
     gone, again = sum(b.id in removed for b in report.breaks), sum(r.frame in removed for r in report.recompiles)
     if fixes is not None:  # a break that a change only moves is not fixed; a frame that is gone is not compiled again
         gone = min(gone, fixes.before.breaks - fixes.after.breaks)
-        again = max(again, min(fixes.before.recompiles - fixes.after.recompiles, report.summary.recompiles))
+        if fixes.before.recompiles is not None and fixes.after.recompiles is not None:
+            again = max(again, min(fixes.before.recompiles - fixes.after.recompiles, report.summary.recompiles))
     counts = [("graph break", gone, report.summary.breaks), ("recompile", again, report.summary.recompiles)]
     return [count for count in counts if count[2]]
 

@@ -185,6 +185,7 @@ def input_words(run: InputRun) -> str:
         return f"{words}: pays back after {_calls(run.payback_calls)}"
     unknown = {
         "compile time unknown": ": after how many calls it pays back is unknown",
+        "no gain": ": compiling changes next to nothing",
         "unclear": ": whether it pays back is unclear, as the times vary by more than that",
     }
     return words + unknown.get(run.payback, ": never pays back") if run.payback is not None else words
@@ -198,7 +199,7 @@ def inputs_summary(runs: Sequence[InputRun]) -> str:
     counts = ((len(many), "needs", "need", compiled), (eager, "runs", "run", "eagerly"))
     parts = [f"{n} {one if n == 1 else more} {what}" for n, one, more, what in counts if n]
     parts += [f"{failed} could not be measured"] if failed else []
-    return f"{plural(len(runs), 'input')}: {', '.join(parts) or 'none needs another compile'}"
+    return f"{plural(len(runs), 'input')}: {', '.join(parts) or 'none needs another compile in the recorded state'}"
 
 
 # -- text -------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ from dynascope.widgets.words import capped, grouped, printable, shorten
 
 _TRY = (
     "see what the compiler's hints do before you follow them: `%%compile --second-call` traces the calls again with each of "
-    "them, without the backend, and says what is left."
+    "them, if they can be repeated, without the backend, and says what is left."
 )
 #: a share of a call that is named beside the largest one
 _ALSO = 0.2

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from dynascope.compiler.capture.torch_private import if_present, note_missing
+from dynascope.compiler.capture.torch_private import caches, if_present, note_missing
 
 
 def version_of(tensor: Any) -> int | None:
@@ -111,13 +111,18 @@ def each_operation(what: str, run: Callable[[Any, Any, Any], Any], *, in_compile
 
 
 class RunCounts:
-    """Counts how often calls enter a graph of its `backend`, and how many operations they run outside of graphs."""
+    """Counts how often calls enter a graph of its `backend`, and how many operations they run outside of graphs.
+
+    While `in_a_row` is set, each call is made three times, and what the third one compiles is noted: each will compile
+    that again, as it guards what it changes.
+    """
 
     def __init__(self) -> None:
         #: graphs that this backend compiled; code that the program compiles itself, with a backend of its own, is not counted
         self.graphs = 0
         self.graph_runs = self.eager_ops = 0
-        self.is_counting = False
+        self.compiled_again: list[str] = []
+        self.is_counting = self.in_a_row = False
         self._inside = 0
 
     def backend(self, graph: Any, inputs: Any) -> Any:
@@ -141,7 +146,13 @@ class RunCounts:
             with contextlib.ExitStack() as stack:
                 if self.is_counting:
                     stack.enter_context(each_operation("counting operations", self._count, in_compiled_code=True))
-                return entry(*args, **kwargs)
+                for _ in range(2 * self.in_a_row):
+                    entry(*args, **kwargs)
+                before = caches.compiles()
+                result = entry(*args, **kwargs)
+                if self.in_a_row and (again := caches.compiles() - before) > 0:
+                    self.compiled_again += [name for _, name, _ in caches.latest_compiles(again)]
+                return result
 
         return counted
 

@@ -60,6 +60,7 @@ from dynascope.compiler.lab.fix.verification import (
 from dynascope.compiler.lab.recorded_call import RecordedCall
 from dynascope.compiler.parsing import no_syntax_warnings
 from dynascope.compiler.report import Break, Fix, Recompile, Report, plural
+from dynascope.compiler.source.code import user_name
 from dynascope.compiler.source.code_swap import found_once
 
 CandidateSource = Callable[[Problem], list[Candidate]]
@@ -574,6 +575,10 @@ class Search:
                 raise Refused(refusal)
             if fix.recompile is None and after.cost is not None and before.cost is not None and after.cost > 2 * before.cost:
                 raise Refused(f"a call after the first one does more outside graphs: {before.words()} → {after.words()}")
+            if len(after.compiled_again) > len(before.compiled_again):
+                raise Refused(f"each call compiles {after.compiled_again[-1]} again, as it guards what the call changes")
+            if isinstance(problem, Recompile) and _name(problem.frame, step.report) in after.compiled_again:
+                raise Refused("each call still compiles it again, as it guards what the call changes")
             better = _Step(tried, candidate, fix, gains=step.gains)
             if _why_worse(problem, after.report, plan, step) is not None:
                 stays = "The recompiles stay" if isinstance(problem, Recompile) else "The graph break stays"
@@ -670,7 +675,9 @@ class Search:
             fix.before, fix.after = before.tried.ran.counts, step.tried.ran.counts
             if step.gain:
                 continue
-            fix.removes, moved = removed(self._report, step.report, step.plan, before.report, before.plan, moved)
+            found, moved = removed(self._report, step.report, step.plan, before.report, before.plan, moved)
+            recompiled = {r.frame: _name(r.frame, self._report) for r in self._report.recompiles}
+            fix.removes = [id for id in found if recompiled.get(id) not in step.tried.ran.compiled_again]
             if fix.removes and (fix.break_ or fix.recompile) not in fix.removes:  # it was tried for another one
                 is_break = any(b.id == fix.removes[0] for b in self._report.breaks)
                 fix.break_, fix.recompile = (fix.removes[0], None) if is_break else (None, fix.removes[0])
@@ -735,6 +742,11 @@ class Search:
 
 def _key(problem: Break | Recompile, report: Report, plan: Plan) -> Key:
     return break_key(problem, plan) if isinstance(problem, Break) else recompile_key(problem, report, plan)
+
+
+def _name(frame: str, report: Report) -> str:
+    """The user's name of a frame's function, as `TrialResult.compiled_again` has it."""
+    return user_name(report.frame(frame).code_name)
 
 
 def _entry_name(call: RecordedCall) -> str:

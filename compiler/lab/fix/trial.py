@@ -33,6 +33,7 @@ from dynascope.compiler.patching import patched
 from dynascope.compiler.report import Counts, Report, plural
 from dynascope.compiler.retrace import retracing
 from dynascope.compiler.settings import Settings
+from dynascope.compiler.source.code import user_name
 from dynascope.compiler.source.lines import CellResolver
 
 #: seconds that a call in eager mode may take beyond ten times the longest one with recorded inputs: other inputs may make a
@@ -51,6 +52,8 @@ class TrialResult:
     #: how often the calls, repeated once more, enter a graph, and how many operations they run outside; None: unknown
     graph_runs: int | None = None
     eager_ops: int | None = None
+    #: names of the functions that are still compiled when a call is made for the third time in a row, with what it has changed
+    compiled_again: list[str] = field(default_factory=list)
     #: median seconds of the profiled call, if it can be timed
     seconds: float | None = None
 
@@ -59,8 +62,8 @@ class TrialResult:
         """The figures that are shown beside a fix."""
         found = self.report.summary
         return Counts(
-            breaks=len(self.report.breaks), graphs=found.graphs, recompiles=found.recompiles,
-            graph_runs=self.graph_runs, eager_ops=self.eager_ops, seconds=self.seconds,
+            breaks=len(self.report.breaks), graphs=found.graphs, graph_runs=self.graph_runs, eager_ops=self.eager_ops,
+            recompiles=None if self.compiled_again else found.recompiles, seconds=self.seconds,
         )  # fmt: skip
 
     @property
@@ -186,6 +189,10 @@ class Trials:
                     run(call, recorded())
                 if counts.graph_runs or not counts.graphs:  # else this torch compiles nothing under the mode
                     ran.graph_runs, ran.eager_ops = counts.graph_runs, counts.eager_ops
+                counts.is_counting, counts.in_a_row = False, True
+                for call in self.calls:
+                    run(call, recorded())
+                ran.compiled_again = list(map(user_name, counts.compiled_again))
         return ran
 
     @contextlib.contextmanager

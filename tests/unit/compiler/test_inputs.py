@@ -120,4 +120,4 @@ def test_in_words() -> None:
         InputRun(arguments="c", outcome="eager"),
     ]
     assert inputs_summary(runs) == "3 inputs: 1 needs another compile (0.50 s), 1 runs eagerly"
-    assert inputs_summary(runs[:1]) == "1 input: none needs another compile"
+    assert inputs_summary(runs[:1]) == "1 input: none needs another compile in the recorded state"

@@ -172,6 +172,16 @@ def test_the_size_that_varies_is_marked(shell: Any, monkeypatch: pytest.MonkeyPa
     assert [s.dynamic for frame in report.frames for s in frame.symbols] == ["marked"]
 
 
+def test_recompiles_that_go_on_are_not_counted_as_fixed(shell: Any) -> None:
+    """Repeated calls begin with the same list, which grows in the program."""
+    shell("import torch", "log = []")
+    cell = ("def f(x):", "    k = int(x.argmax().item())", "    log.append(k)", "    return x * k")
+    calls = "for i in range(4): f(torch.arange(4.) * (1 if i % 2 else -1))"
+    text = str(shell.report("%%compile --fix --fix-seconds 600 --backend eager", *cell, calls))
+    assert "1 of 1 graph break and 0 of 3 recompiles can be fixed" in text
+    assert "Remaining: 3 recompiles." in text
+
+
 def test_a_global_that_changes_stays_a_recompile(shell: Any) -> None:
     """The loop that calls the function is not run again by the trials."""
     shell("import torch", "calls = []")
