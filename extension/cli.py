@@ -230,10 +230,12 @@ def _fix(chosen: argparse.Namespace) -> int:
     if fixes is not None and fixes.edits and chosen.apply:
         from dynascope.compiler.lab.fix import patch
         from dynascope.compiler.lab.fix.text_edits import NotApplicable
+        from dynascope.widgets.features.fixes import unplaced_settings
 
         with errors_as(UsageError, "--apply: ", (NotApplicable, OSError, UnicodeError)):
             written = patch.apply(fixes.edits)
-        _print("\n".join(f"fixed: {file}" for file in written), chosen.err)
+        left = [f"not in the files: {statement}" for statement in unplaced_settings(fixes)]
+        _print("\n".join([*(f"fixed: {file}" for file in written), *left]), chosen.err)
     elif fixes is not None and fixes.patch:
         # as it would be in a file: in UTF-8 and with its own line ends, whatever those of the stream
         chosen.out.reconfigure(encoding="utf-8", newline="")

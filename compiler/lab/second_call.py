@@ -8,25 +8,23 @@ trial, the calls run on copies and leave nothing behind.
 
 from __future__ import annotations
 
-import re
 import time
 from collections import Counter
 from collections.abc import Callable
 
+from dynascope.compiler.lab.fix.improvement import failures
 from dynascope.compiler.lab.fix.plan import DYNAMO, Plan
 from dynascope.compiler.lab.fix.trial import TookTooLong, Trials
 from dynascope.compiler.lab.fix.verification import QUICK
 from dynascope.compiler.lab.recorded_call import CallRecorder
 from dynascope.compiler.report import Break, Report, Trial, message_of, plural
-from dynascope.compiler.report.overview import setting_in
+from dynascope.compiler.report.overview import is_met_later, setting_in
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.lines import CellResolver
 
 #: all traces together take at most this many seconds, or this many times what the run compiled for, if that is more; the latter
 #: pair if they were not asked for
 _ASKED, _UNASKED = (15.0, 3.0), (5.0, 1.0)
-#: the reason of a frame in which the compiler raised an exception
-_FAILED = re.compile(r"[\w.]*(?:Error|Exception): ")
 
 
 def try_hints(
@@ -69,9 +67,8 @@ def _traced(trials: Trials, plan: Plan, report: Report) -> tuple[Report | None, 
     trial = Trial(settings=dict(plan.settings))  # type: ignore[arg-type]
     ran = trials.run(plan, QUICK)
     error = next((o.error for o in ran.observed if o.error is not None), None)
-    # frames in which the compiler raises an exception run eagerly here, but the user's torch.compile would raise it
-    known = {f.reason for f in report.frames}
-    failed = next((f.reason for f in ran.report.frames if _FAILED.match(f.reason or "") and f.reason not in known), None)
+    # such frames run eagerly here, but the user's torch.compile would raise the exception
+    failed = next((reason for reason in failures(ran.report) if reason not in failures(report)), None)
     if error is not None or failed is not None:
         trial.error = failed if error is None else f"{type(error).__name__}: {message_of(error)}"
         return None, trial
@@ -83,13 +80,16 @@ def _traced(trials: Trials, plan: Plan, report: Report) -> tuple[Report | None, 
 
 
 def annotate_second_call(report: Report, second: Report, calls: CallRecorder) -> None:
-    """Set `first_call_only` of each break, if the calls of the run and their repetition can be compared."""
+    """Set `first_call_only` of each break, if the calls of the run and their repetition can be compared.
+
+    A break that a later call of the run met does not belong to the first one: its cause has gone since, as a removed hook has.
+    """
     if not report.breaks or refusal(report, calls) is not None or second.error is not None or not second.frames:
         return
     again = {_place(b) for b in second.breaks}
     others = len(again - {_place(b) for b in report.breaks})
     for broken in report.breaks:
-        broken.first_call_only = _place(broken) not in again
+        broken.first_call_only = _place(broken) not in again and not is_met_later(report, broken)
     first = sum(bool(b.first_call_only) for b in report.breaks)
     if first:
         breaks = plural(len(report.breaks), "graph break")

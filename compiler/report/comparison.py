@@ -97,7 +97,7 @@ def diff(before: ReportData, now: ReportData) -> Diff:
         not_seen=not_seen,
         new=[] if "before" in partial else new,
         moved=moved,
-        changed=[(a, b) for a, b in [*same, *moved] if (a.outcome, a.allowed) != (b.outcome, b.allowed)],
+        changed=[(a, b) for a, b in [*same, *moved] if (a.outcome, bool(a.allowed)) != (b.outcome, bool(b.allowed))],
         counts={name: pair for name, pair in counts.items() if pair[0] != pair[1]},
         compile_seconds=(before.summary.compile_seconds, now.summary.compile_seconds),
         settings={name: pair for name, pair in settings.items() if pair[0] != pair[1]},

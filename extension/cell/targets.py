@@ -95,7 +95,7 @@ def why_nothing_ran(defined: list[Definition], namespace: Namespace) -> str:
     last = found[-1]  # which may call those above
     is_function = last.kind == "function"
     return (
-        "the cell's own statements call none of its functions that can be compiled, so nothing was: add a call, "
+        "the cell's own statements call nothing of it that can be compiled, so nothing was compiled: add a call, "
         f"{last.name}{'(...)' if is_function else '(...)(x)'}, or use -f {last.name if is_function else 'with the module'}."
     )
 

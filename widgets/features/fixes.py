@@ -53,7 +53,8 @@ def fixes_summary(report: Report) -> str:
         return ""
     fixed = sum(count for _, count, _ in counts)
     if fixed:
-        words = " and ".join(f"{count} of {plural(whole, name)}" for name, count, whole in counts) + " can be fixed"
+        told = [count for count in counts if count[1] or count[0] != "recompile" or has_all_recompiles(report)]
+        words = " and ".join(f"{count} of {plural(whole, name)}" for name, count, whole in told) + " can be fixed"
         if report.conditional_fix_set is not None:
             sure = sum(count for _, count, _ in fixed_counts(report, conditional=False))
             more = fixed - sure
@@ -95,6 +96,12 @@ def fixed_counts(report: Report, *, conditional: bool = True) -> list[tuple[str,
     return [count for count in counts if count[2]]
 
 
+def has_all_recompiles(report: Report) -> bool:
+    """Whether the calls, repeated for the fixes, have as many recompiles as the run: else what remains is not known."""
+    fixes = report.fixes_to_apply(conditional=True)
+    return fixes is None or fixes.before.recompiles == report.summary.recompiles
+
+
 def is_fixable(report: Report) -> bool:
     """Whether there is something to fix for which not every change was tried."""
     is_tried = report.fix_set is not None and report.fix_set.is_complete
@@ -119,8 +126,8 @@ def how_to_apply(report: Report) -> str:
     if fixes is None or not fixes.fixes:
         return ""
     sure, all_sure = report.fix_set is not None and bool(report.fix_set.fixes), fixes is report.fix_set
+    by_hand = unplaced_settings(fixes)
     if not fixes.edits:
-        by_hand = unplaced_settings(fixes)
         return f"no file changes: use {', '.join(by_hand)}" if by_hand else "%fix puts the cell with the fix below"
     if by.startswith("report."):
         both = "report.patch({0}) is the diff; `with report.fixed({0}) as f:` gives the fixed function"
@@ -128,9 +135,11 @@ def how_to_apply(report: Report) -> str:
         words += [] if all_sure else ["with the conditional fixes, too: " * sure + both.format("conditional=True")]
         return "; ".join(words)
     verb, where = ("puts", "into a new cell") if by == "%fix" else ("writes", "into the files")
+    sure = sure and report.fix_set is not None and bool(report.fix_set.edits or report.fix_set.cells)
     words = [f"{by} {verb} the fixes {where}"] if sure else []
     rest = "those that hold under a condition, too" if sure else f"the fixes {where}"
     words += [] if all_sure else [f"{by} --conditional {verb} {rest}"]
+    words += [f"by hand: {', '.join(by_hand)}"] if by_hand else []
     if by == "%fix" and (files := {edit.file for edit in fixes.edits} - fixes.cells.keys()):
         labels = listing(sorted(label(f, None) for f in files), 100)
         words.append(f"print(dynascope.last().patch({'' if all_sure else 'conditional=True'})) has those in {labels}")

@@ -42,7 +42,7 @@ _TYPES = {
 #: the kind of a guard that failed -> what changed, and what to do
 _GUARDS = {
     "size": ("another size", "where sizes vary between calls, try `dynamic=True` or `mark_dynamic`"),
-    "value": ("another number or flag", "pass it as a tensor, or keep it the same between calls"),
+    "value": ("another number or flag", "pass a number as a tensor, or keep the value the same between calls"),
     "rank": ("another number of dimensions", "give it the same number of dimensions in each call"),
     "dtype": ("another dtype", "give it the same dtype in each call"),
     "stride": ("another memory layout", "give it the same layout in each call, for example with `.contiguous()`"),
@@ -50,7 +50,7 @@ _GUARDS = {
     "global state": ("a global setting of torch changed", "keep grad mode, autocast and the like the same around calls"),
     "freed": ("a new object each time", "make it once, and use it in each call: each new object gets a version of its own"),
     "range": ("a size outside the range that was compiled for",
-        "mark the size with `torch._dynamo.mark_dynamic(x, dim, min=..., max=...)`"),
+        "where your code does not branch on the size, mark it with `torch._dynamo.mark_dynamic(x, dim)`"),
 }  # fmt: skip
 _SAME = "keep what the guard checks the same in each call"
 _TRACED_AGAIN = "tried: gone when the calls are repeated"
@@ -209,6 +209,8 @@ class CauseWords:
         guard = next((guard for r in self.recompiles[:1] for guard in r.failed_guards), None)
         if guard is None or not guard.source:
             return ""
+        if guard.kind == "range":  # `before` and `now` are its ends
+            return f", such as {compiler_text(guard.source, 60)}: {guard.actual}" if guard.actual else ""
         before, now = guard.before or "", guard.now or ""
         if guard.kind == "type":  # without the modules of the classes
             before, now = before.rpartition(".")[2], now.rpartition(".")[2]

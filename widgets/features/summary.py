@@ -17,7 +17,7 @@ from dynascope.compiler.report import Profile, Report, Summary, first_line, plur
 from dynascope.compiler.report.overview import causes, is_by_design, package
 from dynascope.widgets.features.breaks import helpful, instead_of, sorted_breaks
 from dynascope.widgets.features.comparisons import CHECK
-from dynascope.widgets.features.fixes import copies, fix_row, fixed_counts, fixes_summary, how_to_apply
+from dynascope.widgets.features.fixes import copies, fix_row, fixed_counts, fixes_summary, has_all_recompiles, how_to_apply
 from dynascope.widgets.features.graphs import splits
 from dynascope.widgets.features.overview import CauseWords, is_large, lower_first
 from dynascope.widgets.features.places import Places
@@ -210,7 +210,8 @@ def _fixes(report: Report) -> Step | None:
     fixes = report.fixes_to_apply(conditional=True)
     if fixes is None or not fixes.fixes:
         return None
-    left = _remaining([(whole - count, what) for what, count, whole in fixed_counts(report)])
+    known = [count for count in fixed_counts(report) if count[0] != "recompile" or has_all_recompiles(report)]
+    left = _remaining([(whole - count, what) for what, count, whole in known])
     id = next((id for fix in report.fixes or () if fix.chosen for id in fix.removes), "")
     return f"apply the fixes that were found: {fixes_summary(report)}. {how_to_apply(report)}.{left}", id
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
@@ -19,8 +20,9 @@ Key = tuple[Place, str]
 
 #: why a change is refused whose break is still there
 STAYS = "the graph break stays"
-#: how torch says that a size which is marked as dynamic is not
-_VIOLATED = "Constraints violated"
+#: matches the reason of a frame in which the compiler raised an exception: of its type, of a mark that cannot hold, of a size
+#: or a value that only the data know
+_RAISED = re.compile(r"[\w.]*(?:Error|Exception): |Constraints violated|Could not (?:guard on|extract) ")
 
 
 def break_key(b: Break, plan: Plan) -> Key:
@@ -69,15 +71,17 @@ def why_no_better(after: Report, before: Report, plan: Plan, earlier: Plan, b: B
 def failure(after: Report, before: Report) -> str:
     """What the run, or the compiler in more frames than before, fails with in `after`; "" if neither does.
 
-    A trial runs a frame eagerly for which a mark cannot hold; the user's torch.compile would raise the exception.
+    Such a frame may run eagerly in a trial; the user's torch.compile would raise the exception.
     """
     if after.error is not None and before.error is None:
         return f"{after.error.type}: {_first_line(after.error.message)}"
-    failed, known = (
-        [f.reason or "reason unknown" for f in r.frames if f.status == "failed" or (f.reason or "").startswith(_VIOLATED)]
-        for r in (after, before)
-    )
+    failed, known = failures(after), failures(before)
     return f"the compiler fails: {_first_line(failed[-1])}" if len(failed) > len(known) else ""
+
+
+def failures(report: Report) -> list[str]:
+    """The reasons of the frames in which the compiler raised an exception."""
+    return [f.reason or "reason unknown" for f in report.frames if f.status == "failed" or _RAISED.match(f.reason or "")]
 
 
 def _words(b: Break) -> str:

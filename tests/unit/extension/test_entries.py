@@ -205,8 +205,8 @@ def test_compiled_function_that_is_not_called(shell):
     assert report.headline().startswith("nothing compiled: 0 graphs")
     assert report.notes == [
         "fn was left unchanged: it is decorated with @torch.compile.",
-        "the cell's own statements call none of its functions that can be compiled, so nothing was: add a call, fn(...), "
-        "or use -f fn.",
+        "the cell's own statements call nothing of it that can be compiled, so nothing was compiled: add a call, fn(...), or "
+        "use -f fn.",
     ]
 
 
