@@ -18,7 +18,7 @@ from dynascope.compiler.lab.fix.trial import TookTooLong, Trials
 from dynascope.compiler.lab.fix.verification import QUICK
 from dynascope.compiler.lab.recorded_call import CallRecorder
 from dynascope.compiler.report import Break, Report, Trial, message_of, plural
-from dynascope.compiler.report.overview import is_met_later, setting_in
+from dynascope.compiler.report.overview import setting_in
 from dynascope.compiler.settings import Settings
 from dynascope.compiler.source.lines import CellResolver
 
@@ -80,16 +80,13 @@ def _traced(trials: Trials, plan: Plan, report: Report) -> tuple[Report | None, 
 
 
 def annotate_second_call(report: Report, second: Report, calls: CallRecorder) -> None:
-    """Set `first_call_only` of each break, if the calls of the run and their repetition can be compared.
-
-    A break that a later call of the run met does not belong to the first one: its cause has gone since, as a removed hook has.
-    """
+    """Set `first_call_only` of each break, if the calls of the run and their repetition can be compared."""
     if not report.breaks or refusal(report, calls) is not None or second.error is not None or not second.frames:
         return
     again = {_place(b) for b in second.breaks}
     others = len(again - {_place(b) for b in report.breaks})
     for broken in report.breaks:
-        broken.first_call_only = _place(broken) not in again and not is_met_later(report, broken)
+        broken.first_call_only = _place(broken) not in again
     first = sum(bool(b.first_call_only) for b in report.breaks)
     if first:
         breaks = plural(len(report.breaks), "graph break")

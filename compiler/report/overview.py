@@ -241,12 +241,6 @@ def is_by_design(b: Break) -> bool:
     return own or _TRAINING.search(f"{b.file} {b.explanation}") is not None
 
 
-def is_met_later(report: ReportData, b: Break) -> bool:
-    """Whether a call after the first one met the break, in a frame that it compiled again."""
-    again = {r.frame for r in report.recompiles if (r.call or 0) > 1}
-    return any(hit.frame in again for hit in b.hits)
-
-
 def setting_in(hints: Iterable[str]) -> str | None:
     """The setting of `torch._dynamo.config` that the compiler's hints advise setting to True; None if they name none."""
     return next((match[1] for hint in hints if (match := _SETTING.search(hint))), None)

@@ -60,7 +60,6 @@ from dynascope.compiler.lab.fix.verification import (
 from dynascope.compiler.lab.recorded_call import RecordedCall
 from dynascope.compiler.parsing import no_syntax_warnings
 from dynascope.compiler.report import Break, Fix, Recompile, Report, plural
-from dynascope.compiler.report.overview import is_met_later
 from dynascope.compiler.source.code import user_name
 from dynascope.compiler.source.code_swap import found_once
 
@@ -280,9 +279,7 @@ class Search:
         self._steps = [_Step(tried)]
         self.found.before = ran
         if len(ran.report.breaks) < len(self._report.breaks):
-            again = {break_key(b, Plan())[0] for b in ran.report.breaks}
-            gone = [b for b in self._report.breaks if break_key(b, Plan())[0] not in again]
-            if self._is_whole and not any(is_met_later(self._report, b) for b in gone):
+            if self._is_whole:
                 self._warm_up(ran)
             elif not ran.report.breaks:
                 self.found.notes.append("The graph breaks do not come back when each call is repeated: at first, it did more")
