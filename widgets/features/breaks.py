@@ -291,7 +291,9 @@ def eager_because_of(report: Report, b: Break) -> list[Frame]:
 
 def only_rest_is_eager(report: Report, b: Break) -> bool:
     """Whether a break skips only the rest of its frames: the code before it is compiled, the code after it runs eagerly."""
-    hit_frames = {h.frame for h in b.hits if h.outcome == "skipped"} if b.outcome == "skipped" else ()
+    if b.outcome != "skipped":
+        return False
+    hit_frames = {h.frame for h in b.hits if h.outcome == "skipped"}
     return {f.status for f in report.frames if f.id in hit_frames} == {"compiled"}
 
 
