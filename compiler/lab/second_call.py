@@ -65,7 +65,7 @@ def try_hints(
 def _traced(trials: Trials, plan: Plan, report: Report) -> tuple[Report | None, Trial]:
     """The report and the trial of one more trace under a plan; no report if a call raises, or the compiler fails in it."""
     trial = Trial(settings=dict(plan.settings))  # type: ignore[arg-type]
-    ran = trials.run(plan, QUICK)
+    ran = trials.run(plan, QUICK, lambda report: False)  # what the calls do outside of graphs is not asked here
     error = next((o.error for o in ran.observed if o.error is not None), None)
     # such frames run eagerly here, but the user's torch.compile would raise the exception
     failed = next((reason for reason in failures(ran.report) if reason not in failures(report)), None)
