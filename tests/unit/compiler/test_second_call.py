@@ -155,6 +155,15 @@ def test_a_setting_that_ends_in_an_error_is_told_as_such(monkeypatch: pytest.Mon
     assert scalars.error == "RuntimeError: of the compiler"
 
 
+def test_a_setting_with_which_the_compiler_cannot_guard_on_the_data_is_no_help() -> None:
+    def f(x: torch.Tensor) -> object:
+        return (x > 0).nonzero().tolist()
+
+    report = explain(f, backend="eager", second_call=True)(torch.ones(3))
+    error = next(t.error for t in report.trials or [] if "torch._dynamo.config.capture_dynamic_output_shape_ops" in t.settings)
+    assert str(error).startswith("Could not guard on data-dependent expression")
+
+
 def test_a_profile_traces_again_only_where_breaks_are_expensive() -> None:
     def slow(x: torch.Tensor) -> torch.Tensor:
         for _ in range(100):
