@@ -311,6 +311,7 @@ class RecordedCall:
         self.returned = False
         self._refusal: str | None = None
         self._arguments: _ArgumentState | None = None
+        self._hooks: list[tuple[dict[int, Any], int]] = []
         #: sentences on effects of a replay that are not undone; known before the first replay
         self.side_effects: list[str] = []
         #: sentences on changes that could not be restored; known after the replays
@@ -324,6 +325,7 @@ class RecordedCall:
             names = namespace or {}
             before = {g.name: names[g.name] for g in self._globals if g.namespace is names and g.name in names}
             self._arguments = _ArgumentState(args, kwargs, before)
+            self._hooks = [hook for value in reached.objects if isinstance(value, torch.nn.Module) for hook in _hooks(value)]
             # the names of a cell's statements are restored in any case
             self._numbers = list(_numbers(reached)) if namespace is None else []
         except NotRepeatable as reason:
@@ -341,6 +343,11 @@ class RecordedCall:
             except NotRestored as reason:
                 return str(reason)
         return self._refusal
+
+    @property
+    def lacks_hooks(self) -> bool:
+        """Whether the program's hooks of modules that were there before the call are not all there any more."""
+        return any(id not in hooks for hooks, id in self._hooks)
 
     @property
     def arguments(self) -> Arguments:
@@ -411,6 +418,12 @@ def _numbers(reached: Reachable) -> Iterator[tuple[dict[str, Any], dict[str, Any
             yield vars(value), {name: inner for name, inner in vars(value).items() if type(inner) in PLAIN}
         elif isinstance(value, GlobalName) and type(found := value.namespace.get(value.name)) in PLAIN:
             yield value.namespace, {value.name: found}
+
+
+def _hooks(module: torch.nn.Module) -> Iterator[tuple[dict[int, Any], int]]:
+    """(hooks, id in it) of the hooks before and after a module's `forward` that are not torch's, as those of lazy modules."""
+    for hooks in (module._forward_pre_hooks, module._forward_hooks):
+        yield from ((hooks, id) for id, hook in hooks.items() if not in_torch(_file_of(hook)))
 
 
 class _ArgumentState:

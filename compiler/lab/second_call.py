@@ -105,6 +105,8 @@ def refusal(report: Report, calls: CallRecorder) -> str | None:
         return "the run ended with an error"
     if any(call.namespace is not None for call in calls.kept):
         return "a cell's statements would be repeated with its variables as they were before the run: a first call again"
+    if any(call.lacks_hooks for call in calls.kept):
+        return "hooks of its modules have been removed since"
     if calls.is_full:
         return "too many calls compiled something"
     return next(iter(calls.refusals), None if calls.kept else "nothing that this run compiles was called")

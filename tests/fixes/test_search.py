@@ -335,6 +335,16 @@ def test_a_change_that_makes_each_call_compile_again_is_refused(make: Make) -> N
     assert "refused, each call compiles f again, as it guards what the call changes" in " ".join(str(report).split())
 
 
+def test_an_assert_on_shapes_is_no_condition(make: Make) -> None:
+    f = make("""
+        def f(x):
+            assert x.dim() == 2  # decided while it is traced
+            return (x > 0).nonzero() + 1
+    """).f
+    report = fix(f, torch.rand(4, 4))
+    assert [(x.verdict, x.condition) for x in report.fixes or () if x.chosen] == [("verified", "")]
+
+
 def test_the_first_answer_is_there_as_soon_as_the_recorded_inputs_were_compared(make: Make) -> None:
     """What was not compared then is a condition; an interrupt does not lose it."""
     f = make(CHECKED_NUMBER).f
@@ -345,7 +355,7 @@ def test_the_first_answer_is_there_as_soon_as_the_recorded_inputs_were_compared(
     [done] = [x for x in report.fixes or () if x.chosen]
     assert (done.title, done.verdict) == ("Capture numbers that come out of tensors", "conditional")
     assert done.condition.startswith("There was no time to compare it with")
-    assert done.condition.endswith("A failed assert raises RuntimeError instead of AssertionError")
+    assert done.condition.endswith("A failed assert on values raises RuntimeError instead of AssertionError")
     holds(report)
 
 

@@ -56,6 +56,21 @@ def test_a_flag_of_a_module_is_as_the_first_call_left_it() -> None:
     assert first_only(report) == [True]
 
 
+def test_a_break_in_a_hook_that_is_removed_is_not_one_of_the_first_call() -> None:
+    model = torch.nn.Linear(3, 3)
+    hook = model.register_forward_hook(lambda *_: torch._dynamo.graph_break())
+    remove = torch.compiler.disable(hook.remove)
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        y = model(x)
+        remove()
+        return y
+
+    report = dynascope.explain(program, backend="eager", second_call=True)(torch.ones(3))
+    assert set(first_only(report)) == {None}
+    assert "second call: not traced: hooks of its modules have been removed since" in report.notes
+
+
 def test_a_break_that_only_the_second_call_meets_is_noted() -> None:
     seen: list[int] = []
 

@@ -39,12 +39,12 @@ _EXACT = re.compile(
 #: in a node's code: division by a constant other than 0
 _BY_CONSTANT = re.compile(r"[/%] [\d.]*[1-9][\d.]*$")
 _ARITHMETIC = "No arithmetic on captured numbers raises an exception, such as a division by zero, or meets a NaN"
-_ASSERTED = "A failed assert raises RuntimeError instead of AssertionError"
+_ASSERTED = "A failed assert on values raises RuntimeError instead of AssertionError"
 #: as a comparison calls it
 _OF_ASSERTS = "raises RuntimeError where eager raises AssertionError"
 _ASSERT = re.compile(r"(^|:)[ \t]*assert\b", re.M)
-#: in a node's code: the expression that it checks; an expression that only bounds a size
-_CHECK, _OF_SIZES = re.compile(r"expression (.+) on node"), re.compile(r"u\d+ (>= 0|<= \d+)")
+#: in a node's code: the expression that it checks; one that only bounds a size, and so never fails
+_CHECK, _OF_SIZES = re.compile(r"expression (.+) on node"), re.compile(r"expression u\d+ (>= 0|<= \d+) on node")
 
 
 def candidates(problem: Problem) -> list[Candidate]:
@@ -82,16 +82,11 @@ def conditions(report: Report, before: Report, text: Callable[[str], str]) -> di
     `before`: the report of the unchanged program, whose own graphs may have asserts and checks; `text` returns the text of a
     file.
     """
-    nodes = [node for graph in report.graphs for node in graph.nodes if node.op != "placeholder"]
-    known = {node.code for graph in before.graphs for node in graph.nodes}
-    files = {n.file for n in nodes if n.file and origin(n.file) == "user"}
-    is_more = sum("_assert" in n.target for n in nodes) > sum("_assert" in n.target for g in before.graphs for n in g.nodes)
-    asserts = is_more and any(_ASSERT.search(text(file)) for file in files)
-    checks = dict.fromkeys(
-        c[1]
-        for n in nodes
-        if (c := _CHECK.search(n.code)) and n.code not in known and c[1] != "True" and not _OF_SIZES.fullmatch(c[1])
-    )
+    nodes, unchanged = ([n for g in r.graphs for n in g.nodes if n.op != "placeholder"] for r in (report, before))
+    known, files = {node.code for node in unchanged}, {n.file for n in nodes if n.file and origin(n.file) == "user"}
+    found = [[n for n in every if "_assert" in n.target and not _OF_SIZES.search(n.code)] for every in (nodes, unchanged)]
+    asserts = len(found[0]) > len(found[1]) and any(_ASSERT.search(text(file)) for file in files)
+    checks = dict.fromkeys(c[1] for n in found[0] if (c := _CHECK.search(n.code)) and n.code not in known and c[1] != "True")
     checked = f"Captured numbers, such as u0, pass these checks ({listed([*checks], 3)}), or it raises RuntimeError"
     return ({checked: checked} if checks else {}) | ({_OF_ASSERTS: _ASSERTED} if asserts else {})
 
