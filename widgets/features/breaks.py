@@ -200,8 +200,10 @@ def advice(report: Report, b: Break) -> list[str]:
     steps = [words for is_so, words in known if is_so][:1] + steps
     if b.outcome == "skipped" and not (b.allowed or is_unknown or fails):
         moves = " Move the line, with any loop, `with` or `try` around it, into a function of its own to capture the rest."
-        moves = "" if b.error or b.type == "Observed exception" else moves  # which every function around it would meet, too
-        steps.append(f"Other code of the function runs eagerly because of this break.{moves}")
+        moves = "" if b.error else moves  # which every function around it would meet, too
+        rest = f"Other code of the function runs eagerly because of this break.{moves}"
+        raises = "Raise it outside of the compiled code, or catch it inside: what it leaves runs eagerly, in later calls too."
+        steps.append(raises if b.type == "Observed exception" else rest)
     if b.outcome == "raised":
         if b.fullgraph:
             steps.append("fullgraph allows no graph break at all: fix it, or compile without fullgraph.")

@@ -89,7 +89,7 @@ def tries_a_call(x: torch.Tensor) -> torch.Tensor:
 
 def breaks(x: torch.Tensor) -> torch.Tensor:
     torch._dynamo.graph_break()
-    return x + 1
+    raise ValueError(x.shape)
 
 
 def test_no_graph_break_in_torchs_own_code_is_said_to_be_the_users() -> None:
@@ -130,6 +130,8 @@ def test_what_helps_where_a_loop_or_a_try_skips_a_function() -> None:
         report = dynascope.explain(function, backend="eager")(torch.ones(3))
         (words,) = [step for step in advice(report, report.breaks[0]) if "runs eagerly" in step]
         assert "any loop, `with` or `try` around it, into a function of its own" in words
+    words = next(step for step in advice(report, report.breaks[-1]) if "runs eagerly" in step)  # the rest of it only raises
+    assert words.endswith("catch it inside: what it leaves runs eagerly, in later calls too.")
     text(raises)
     latest = dynascope.last()
     assert latest is not None
