@@ -56,7 +56,7 @@ class Places:
     def label(self, file: str, cell: int | None = None) -> str:
         """The short name of a file or cell."""
         own = self._sources[file].label if file in self._sources else ""
-        usual = re.split(r"[\\/]", file)[-1] or file or "?" if cell is None else f"In[{cell}]"
+        usual = file.replace("\\", "/").rpartition("/")[2] or file or "?" if cell is None else f"In[{cell}]"
         return printable(own or usual, 200)
 
     def at(self, file: str, line: int | None, cell: int | None = None, column: int | None = None) -> str:
