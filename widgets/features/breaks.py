@@ -263,7 +263,7 @@ def outcome(report: Report, setting: str, ids: Container[str | None]) -> tuple[b
     best, after = helpful(trials[: trials.index(trial)])[-1], plural(trial.breaks or 0, "graph break")
     if trial.is_better_than(best) and (trial.breaks or 0) < (best.breaks or 0):  # breaks that only move are no help
         became = "becomes" if best.breaks == 1 else "become"
-        return True, f"tried when the calls are repeated: {best.breaks} {became} {after}"
+        return True, f"tried: {best.breaks} {became} {after} when the calls are repeated"
     if (trial.skipped or 0) <= (best.skipped or 0):
         return False, f"{vain} {after} with it, {best.breaks} without"
     ran = f"{trial.skipped} {'frame that runs' if trial.skipped == 1 else 'frames that run'} eagerly"

@@ -367,9 +367,9 @@ def overview_lines(shown: Overview, terminal: Terminal, room: int) -> list[str]:
             out.append(terminal.paint(f"    … and {plural(len(rows) - number, 'more cause')}", "soft"))
             break
         text = f"{number + 1:>2}. {row['count']}" + (f" ({row['cost']})" if row["cost"] else "") + ": "
-        painted = terminal.paint(text, "cyan" if row["kind"] == "recompile" else "yellow", "bold")
         more = _placed(row, shown["library"], owners, terminal) if number < PLACED else []
-        out += [painted + shorten(row["title"], max(20, terminal.width - len(text))), *(more if len(more) < left else [])]
+        out += terminal.labelled(text, row["title"], 1, "cyan" if row["kind"] == "recompile" else "yellow", "bold")
+        out += more if len(more) < left else []
     return [*out, "", terminal.paint("More about the breaks: print(report.details())", "soft")]
 
 

@@ -289,7 +289,7 @@ def test_what_a_trace_has_tried_is_first_with_what_is_left_after_it() -> None:
     assert found["first"].endswith(f", then set `{SCALARS} = True`: {became}")
     assert not found["hints"]
     assert not any("hint" in sentence for sentence in found["more"])
-    tried_so = f"set `{SCALARS} = True` (tried when the calls are repeated: 11 become 8 graph breaks)"
+    tried_so = f"set `{SCALARS} = True` (tried: 11 become 8 graph breaks when the calls are repeated)"
     assert tried_so in [cause["fix"] for cause in shown(report)["causes"]]
 
 
