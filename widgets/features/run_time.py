@@ -146,7 +146,7 @@ def cost_words(cost: BreakCost) -> str:
     if cost.seconds is None:
         return f"cost unknown; {time_text(cost.eager_seconds or 0)} a call runs eagerly"
     share = f", {100 * cost.share:.0f}%" if cost.share is not None else ""
-    return f"costs {time_text(cost.seconds)} a call{share}"
+    return f"costs {time_text(cost.seconds)} a call{share}" if cost.seconds else "costs nothing that can be measured"
 
 
 def cost_facts(cost: BreakCost) -> list[tuple[str, object, str]]:

@@ -340,8 +340,10 @@ def _gain(report: Report, profile: Profile, words: str) -> str:
         stays = sum(s.duration for s in profile.segments if s.break_ in own) / (profile.profiled_seconds or whole)
         if whole * (around - stays) > spent:
             spent, at_most = whole * (around - stays), ": all that is not in graphs"
-    share = f"{spent / whole:.0%}" if spent >= 0.005 * whole else "under 1%" if spent else "nothing"
     words += " but torch's own" * bool(own) + next((f" (`{source}`)" for source in own.values() if source), "")
+    if not spent:
+        return f"{words} gains nothing that can be measured."
+    share = f"{spent / whole:.0%}" if spent >= 0.005 * whole else "under 1%"
     call = "profiled call" if whole < profile.median_seconds else "call"  # the former if something disturbed the others
     return f"{words} gains at most {time_text(spent)} of the {time_text(whole)} that a {call} takes, {share}{at_most}."
 

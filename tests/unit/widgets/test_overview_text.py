@@ -344,6 +344,9 @@ def test_breaks_that_cost_next_to_nothing_are_left_and_what_takes_the_time_is_na
         " s, `aten::add` 0.10 s."
     )
     assert not any("--profile" in sentence for sentence in found["more"])
+    free = profiled(model(breaks=12), 0.0)
+    assert advice(free)["first"] == "leave the graph breaks: removing all of them gains nothing that can be measured."
+    assert view_model(free)["breaks"][0]["cost"] == "costs nothing that can be measured"
 
 
 @pytest.mark.parametrize("slowed", [1.0, 2.0], ids=["as without", "twice as slow"])
@@ -403,8 +406,8 @@ def test_what_torch_runs_eagerly_on_purpose_is_no_gain() -> None:
     assert f"{said} 0.10 s of the 1.00 s that a call takes, 10%: all that is not in graphs." in advice(report)["more"]
     report.frames[0].status, report.profile.breaks = "compiled", [BreakCost(break_="b0", seconds=0.3), *report.profile.breaks]
     assert f"{said} 60.0 ms of the 1.00 s that a call takes, 6%." in advice(report)["more"]
-    report.breaks[0].source = ""  # the file cannot be read
-    assert "but torch's own gains at most" in " ".join(advice(report)["more"])
+    report.breaks[0].source, report.profile.breaks = "", report.profile.breaks[:1]  # the file cannot be read
+    assert "Removing all graph breaks but torch's own gains nothing that can be measured." in advice(report)["more"]
 
 
 def test_what_was_tried_comes_after_a_cause_that_costs_more_than_it_gains() -> None:
