@@ -257,17 +257,16 @@ def outcome(report: Report, setting: str, ids: Container[str | None]) -> tuple[b
     if trial is None:
         reason = next((fix.reason for fix in fixes if fix.reason), "")
         return None, "the compiler's hint, not tried" + (f": {reason.removeprefix('not verified: ')}" if reason else "")
-    vain = f"`{setting} = True` was tried, and is no help:"
+    best = helpful(trials[: trials.index(trial)])[-1]
+    vain = f"`{setting} = True` was tried{' on top' if best.settings else ''}, and is no help:"
     if trial.error is not None:
         return False, f"{vain} it ends in {compiler_text(trial.error, 160)}"
-    best, after = helpful(trials[: trials.index(trial)])[-1], plural(trial.breaks or 0, "graph break")
     if trial.is_better_than(best) and (trial.breaks or 0) < (best.breaks or 0):  # breaks that only move are no help
         became = "becomes" if best.breaks == 1 else "become"
-        return True, f"tried: {best.breaks} {became} {after} when the calls are repeated"
-    if (trial.skipped or 0) <= (best.skipped or 0):
-        return False, f"{vain} {after} with it, {best.breaks} without"
-    ran = f"{trial.skipped} {'frame that runs' if trial.skipped == 1 else 'frames that run'} eagerly"
-    return False, f"{vain} {after} and {ran} with it, {best.breaks} and {best.skipped or 0} without"
+        return True, f"tried: {best.breaks} {became} {plural(trial.breaks or 0, 'graph break')} when the calls are repeated"
+    more, before = trial.skipped or 0, best.skipped or 0
+    ran = f", frames that run eagerly {before} → {more}" if more > before else ""
+    return False, f"{vain} graph breaks {best.breaks or 0} → {trial.breaks or 0}{ran}"
 
 
 def helpful(trials: list[Trial]) -> list[Trial]:

@@ -53,6 +53,7 @@ _GUARDS = {
         "where your code does not branch on the size, mark it with `torch._dynamo.mark_dynamic(x, dim)`"),
 }  # fmt: skip
 _SAME = "keep what the guard checks the same in each call"
+_FIRST_CALL = "only when first traced; the compiled code keeps them"
 _TRACED_AGAIN = "tried: gone when the calls are repeated"
 _LIMIT = "Dynamo recompile limit exceeded"
 
@@ -192,7 +193,7 @@ class CauseWords:
             title, step = _GUARDS.get(cause.guard or "", (words, _SAME))
             return title + (self.example() if cause.guard in _GUARDS else ""), step
         if cause.first_call:
-            return "only when first traced", f"make the recorded calls in eager mode first ({_TRACED_AGAIN})"
+            return _FIRST_CALL, f"make the calls once in eager mode before compiling ({_TRACED_AGAIN})"
         b = self.breaks[0]
         steps = advice(self.report, b)
         if cause.by_design:
@@ -357,9 +358,10 @@ def overview_lines(shown: Overview, terminal: Terminal, room: int) -> list[str]:
     """The causes in at most `room` lines: the first ones with their places, the others in one line each."""
     rows = shown["causes"]
     owners = {place["owner"] for cause in rows for place in cause["places"]}
-    library = {"model": shown["library"], "other": "libraries"}.get("".join(owners), "")
+    named = {"own": "your code", "model": shown["library"], "other": "other libraries"}
+    whose = [named[owner] for owner in named if owner in owners]
     order = ", the most costly first" if shown["measured"] else ""
-    note = terminal.paint(f"  (all in {library})" if library else "", "soft")
+    note = terminal.paint(f"  ({'all ' * (len(whose) == 1)}in {', '.join(whose)})" if whose else "", "soft")
     out = ["", terminal.paint(f"Causes: {len(rows)}{order}", "bold") + note] if rows else []
     for number, row in enumerate(rows):
         left = room - len(out) - (number < len(rows) - 1) - 2

@@ -188,6 +188,8 @@ def recommendation(places: Places) -> Recommendation | None:
             said = [slower, *(said if words else said[1:])]
         elif slower:
             said[0] = f"{slower} {_capital(said[0])}"
+        elif _only_captures(report):
+            said.append(f"“{report.settings['backend']}” only captures: with another backend, such as inductor, times differ.")
     said += [*_chosen(places), *(f"the compiler's hint {one.shown}." for one in hinted if one.helps is False)]
     if untried:
         quoted = ", ".join(f"`{one.cause.setting} = True` for {one.count}" for one in untried)
@@ -239,7 +241,7 @@ def _trial(report: Report) -> Step | None:
     if not trials or not trials[-1].removes or (trials[-1].breaks or 0) >= count:
         return None
     best = trials[-1]
-    steps = ["make the recorded calls in eager mode first"] if trials[0].removes else []
+    steps = ["make the calls once in eager mode before compiling"] if trials[0].removes else []
     steps += [" and ".join(f"set `{name} = {value}`" for name, value in best.settings.items())] if best.settings else []
     gain = sum(gains.get(id, 0.0) for id in best.removes)
     worth = f", which gains at most {time_text(gain)} a call" if gain else ""
@@ -313,7 +315,7 @@ def _slower(report: Report, profile: Profile) -> str:
         return ""
     if _only_captures(report):
         backend = report.settings["backend"]
-        return f"measure with the backend that you will use: “{backend}” only captures, and gives no speed-up. {times}."
+        return f"measure with the backend that you will use, such as inductor: “{backend}” only captures. {times}."
     around, busy = sum(profile.shares.get(name, 0.0) for name in ("lookups", "prologue", "gaps")), _busy(profile)
     if around * v.compiled_seconds > v.compiled_seconds - v.eager_seconds:
         return f"{times}; {around:.0%} of it are guards and code around graphs."
@@ -335,12 +337,13 @@ def _gain(report: Report, profile: Profile, words: str) -> str:
     own = {b.id: shorten(b.source.strip(), 40) for b in report.breaks if is_by_design(b)}
     at_most = ""
     spent, whole = sum(c.most for c in profile.breaks if c.break_ not in own), profile.call_seconds
+    stays = sum(s.duration for s in profile.segments if s.break_ in own) / (profile.profiled_seconds or whole)
+    long = f", {stays:.0%} of a call" if stays >= _ALSO else ""
     if profile.is_worth_fixing and any(f.status == "skipped" and f.stopped_by for f in report.frames):
         around = sum(profile.shares.get(name, 0.0) for name in ("gaps", "lookups", "prologue"))
-        stays = sum(s.duration for s in profile.segments if s.break_ in own) / (profile.profiled_seconds or whole)
         if whole * (around - stays) > spent:
-            spent, at_most = whole * (around - stays), ": all that is not in graphs"
-    words += " but torch's own" * bool(own) + next((f" (`{source}`)" for source in own.values() if source), "")
+            spent, at_most = whole * (around - stays), ": all that is not in graphs, of which guards keep a part"
+    words += " but torch's own" * bool(own) + next((f" (`{source}`{long})" for source in own.values() if source), "")
     if not spent:
         return f"{words} gains nothing that can be measured."
     share = f"{spent / whole:.0%}" if spent >= 0.005 * whole else "under 1%"
@@ -366,7 +369,7 @@ def _dominant(places: Places, profile: Profile) -> str:
         words = f"{SHARES[name][0]} {'take' if SHARES[name][0].endswith('s') else 'takes'} {part:.0%} of a call"
         also = [f"{SHARES[n][0]} {share:.0%}" for n, share in shares.items() if n != name and share >= _ALSO]
         also += [f"the device is idle for {1 - busy:.0%}"] if busy else []
-        words += f" ({', '.join(also)})" if also else ""
+        words += "".join(f", {share}" for share in also)
         kinds = ["graph"] if name == "graphs" else []
     segments = [s for s in profile.segments if s.kind in kinds]
     whole = sum(s.duration for s in segments)
@@ -374,7 +377,7 @@ def _dominant(places: Places, profile: Profile) -> str:
         number, graph = places.graphs[id]
         ran, frame = [s for s in segments if s.graph == id], places.frames.get(graph.frame)
         kernels, ops = ((_kernel(s.label), s.duration) for s in ran), ((o.name, o.seconds) for s in ran for o in s.ops)
-        words += f", graph {number} alone {part * spent / whole:.0%}" + (f" (`{places.name(frame)}`)" if frame else "")
+        words += f"; graph {number} alone {part * spent / whole:.0%}" + (f" (`{places.name(frame)}`)" if frame else "")
         dearest = [f"`{op}` {time_text(seconds)}" for op, seconds in _summed(kernels if busy >= _BUSY else ops)[:3]]
         words += f"; its slowest operations: {', '.join(dearest)}" if dearest else ""
     return f"{words}."

@@ -72,7 +72,10 @@ export const label = (cls, x, y, text, anchor) =>
  * @param {string} text
  * @returns {Child[]}
  */
-export const withCode = (text) => text.split("`").map((part, i) => (i % 2 ? h("code", { text: part }) : part));
+export const withCode = (text) =>
+  text
+    .split("`")
+    .map((part, i) => (i % 2 ? h("code", { text: part }) : part.replace(/(\d) (?=[nµm]?s\b)/g, "$1\u00a0")));
 
 /** A part of one line that is cut where there is no room for it. @param {string} text */
 const gives = (text) => h("i", { cls: "dyn-gives", style: `--ch:${text.length}` }, h("bdi", { text }));

@@ -212,8 +212,10 @@ export function overviewView(select, enter) {
     const places = shown.causes.flatMap((cause) => cause.places);
     const owners = new Set([...places, ...calls].map(({ owner }) => owner));
     node.parentElement?.classList.toggle("dyn-mixed", owners.size > 1 && owners.has("own"));
-    const [one, another] = new Set(places.map(({ owner }) => owner));
-    const where = another || !one ? "" : { own: " · all in your code", model: ` · all in ${shown.library}` }[one] || "";
+    const named = { own: "your code", model: shown.library, other: "other libraries" };
+    const found = new Set(places.map(({ owner }) => owner));
+    const whose = Object.entries(named).flatMap(([owner, name]) => (found.has(owner) ? [name] : []));
+    const where = whose.length ? ` · ${whose.length > 1 ? "" : "all "}in ${whose.join(", ")}` : "";
     causesTitle.textContent = `Causes · ${shown.causes.length}${where}`;
     causesTitle.title = shown.measured ? "the most costly first; recompiles last" : "";
     causes.replaceChildren(...shown.causes.map((cause, n) => causeNode(cause, n + 1, n < OPEN, select)));
@@ -250,12 +252,15 @@ export function overviewView(select, enter) {
       ids.has(place.dataset.id || ""),
     );
     markPressed(pressed);
-    return () => {
+    /** @param {number} again rows get their heights when they come into sight, one frame later */
+    const show = (again) => {
       reveal(grid, row, true);
       const top = grid.getBoundingClientRect().top;
       const cut = [...grid.children].find((other) => other.getBoundingClientRect().bottom > top + 1);
       if (row && cut) grid.scrollTop += Math.min(0, cut.getBoundingClientRect().top - top); // no half row at the top
+      if (again) requestAnimationFrame(() => show(again - 1));
     };
+    return () => show(2);
   }
 
   grid.addEventListener("click", (event) => {

@@ -5,8 +5,8 @@ value):node.setAttribute(name==="cls"?"class":name,value===!0?"":String(value)))
 null&&child!==!1&&node.append(child);return node}var h=(tag,props={},...children)=>fill(document.createElement(tag),props,
 children),s=(tag,props={},...children)=>fill(document.createElementNS(SVG_NS,tag),props,children),button=(cls,text,onclick,props={},...children)=>h(
 "button",{cls,type:"button",text,onclick,...props},...children),label=(cls,x,y,text,anchor)=>text?s("text",{cls:cls||null,
-x,y,text,"text-anchor":anchor}):null,withCode=text=>text.split("`").map((part,i)=>i%2?h("code",{text:part}):part),gives=text=>h(
-"i",{cls:"dyn-gives",style:`--ch:${text.length}`},h("bdi",{text})),classOf=name=>/^(.*?)((?:[\w<>]+\.)*[\w<>]+)(\.[^.]+)$/.
+x,y,text,"text-anchor":anchor}):null,withCode=text=>text.split("`").map((part,i)=>i%2?h("code",{text:part}):part.replace(
+/(\d) (?=[nµm]?s\b)/g,"$1 ")),gives=text=>h("i",{cls:"dyn-gives",style:`--ch:${text.length}`},h("bdi",{text})),classOf=name=>/^(.*?)((?:[\w<>]+\.)*[\w<>]+)(\.[^.]+)$/.
 exec(name)?.slice(1)||["","",name];function saidOnce(name,above=""){let[before,owner,own]=classOf(name);return owner&&classOf(
 above)[1]===owner?before+own:name}function nameParts(name,above){let[before,owner,own]=classOf(saidOnce(name,above));return h(
 "b",{cls:"dyn-name"},before,owner&&gives(owner),own)}function placeParts(place,above=""){let[,file,line]=/^(.*?)((?::\d+){0,2})$/.
@@ -388,28 +388,30 @@ let row2=rows.get(at);row2?.setAttribute("tabindex","0"),row2?.focus({preventScr
 let fresh=model!==content;if(content=model,shown=model.overview,node.hidden=!shown,!shown)return;let{calls,measured}=shown;
 fresh&&(open=new Set(calls.map((_,at)=>at).filter(at=>hasBelow(at)&&!calls[at].folded)));let places=shown.causes.flatMap(
 cause=>cause.places),owners=new Set([...places,...calls].map(({owner})=>owner));node.parentElement?.classList.toggle("dy\
-n-mixed",owners.size>1&&owners.has("own"));let[one,another]=new Set(places.map(({owner})=>owner)),where=another||!one?"":
-{own:" · all in your code",model:` · all in ${shown.library}`}[one]||"";causesTitle.textContent=`Causes · ${shown.causes.
-length}${where}`,causesTitle.title=shown.measured?"the most costly first; recompiles last":"",causes.replaceChildren(...shown.
-causes.map((cause,n)=>causeNode(cause,n+1,n<OPEN,select))),shown.causes.length||causes.replaceChildren(h("p",{cls:"dyn-e\
-ager",text:"none"})),key.textContent=measured?"bar: time of a call, the longest full":"bar: share of the captured operat\
-ions",drawCalls()}function highlight(id){if(selected=id,!shown)return()=>{};let{calls}=shown,at=calls.findIndex(row3=>row3.
-ids.includes(id)&&!(row3.folded&&row3.ids.length>40));for(let n=at,depth=calls[at]?.depth;n>=0&&depth>0;n--)calls[n].depth>=
-depth||(depth=calls[n].depth,open.has(n)||(open.add(n),rows.delete(at)));at>=0&&!rows.has(at)&&drawCalls();let row2=rows.
-get(at);markSelected(row2?[row2]:[]),row2&&stop!==at&&!grid.contains(document.activeElement)&&(rows.get(stop)?.setAttribute(
-"tabindex","-1"),row2.setAttribute("tabindex","0"),stop=at);let chosen=shown.causes.flatMap(cause=>cause.places).filter(
-place=>place.ids.includes(id)),ids=new Set(chosen.map(place=>place.id)),pressed=[...causes.querySelectorAll(".dyn-spot")].
-filter(place=>ids.has(place.dataset.id||""));return markPressed(pressed),()=>{reveal(grid,row2,!0);let top=grid.getBoundingClientRect().
+n-mixed",owners.size>1&&owners.has("own"));let named={own:"your code",model:shown.library,other:"other libraries"},found=new Set(
+places.map(({owner})=>owner)),whose=Object.entries(named).flatMap(([owner,name])=>found.has(owner)?[name]:[]),where=whose.
+length?` · ${whose.length>1?"":"all "}in ${whose.join(", ")}`:"";causesTitle.textContent=`Causes · ${shown.causes.length}${where}`,
+causesTitle.title=shown.measured?"the most costly first; recompiles last":"",causes.replaceChildren(...shown.causes.map(
+(cause,n)=>causeNode(cause,n+1,n<OPEN,select))),shown.causes.length||causes.replaceChildren(h("p",{cls:"dyn-eager",text:"\
+none"})),key.textContent=measured?"bar: time of a call, the longest full":"bar: share of the captured operations",drawCalls()}
+function highlight(id){if(selected=id,!shown)return()=>{};let{calls}=shown,at=calls.findIndex(row3=>row3.ids.includes(id)&&
+!(row3.folded&&row3.ids.length>40));for(let n=at,depth=calls[at]?.depth;n>=0&&depth>0;n--)calls[n].depth>=depth||(depth=
+calls[n].depth,open.has(n)||(open.add(n),rows.delete(at)));at>=0&&!rows.has(at)&&drawCalls();let row2=rows.get(at);markSelected(
+row2?[row2]:[]),row2&&stop!==at&&!grid.contains(document.activeElement)&&(rows.get(stop)?.setAttribute("tabindex","-1"),
+row2.setAttribute("tabindex","0"),stop=at);let chosen=shown.causes.flatMap(cause=>cause.places).filter(place=>place.ids.
+includes(id)),ids=new Set(chosen.map(place=>place.id)),pressed=[...causes.querySelectorAll(".dyn-spot")].filter(place=>ids.
+has(place.dataset.id||""));markPressed(pressed);let show=again=>{reveal(grid,row2,!0);let top=grid.getBoundingClientRect().
 top,cut=[...grid.children].find(other=>other.getBoundingClientRect().bottom>top+1);row2&&cut&&(grid.scrollTop+=Math.min(
-0,cut.getBoundingClientRect().top-top))}}return grid.addEventListener("click",event=>{let row2=closest(event,".dyn-call");
-if(!shown||!row2)return;let at=Number(row2.dataset.at);go(at),closest(event,".dyn-twist")||!shown.calls[at].place?hasBelow(
-at)&&toggle(at,!open.has(at)):select(shown.calls[at].id)}),grid.addEventListener("keydown",event=>{let row2=closest(event,
-".dyn-call");if(!shown||!row2||event.altKey||event.ctrlKey||event.metaKey)return;let{calls}=shown,at=Number(row2.dataset.
-at),all=[...rows.keys()],place=all.indexOf(at),moves={ArrowDown:all[place+1],ArrowUp:all[place-1],Home:all[0],End:all[all.
-length-1]};if(event.key in moves)go(moves[event.key]??at);else if(event.key==="ArrowRight"&&hasBelow(at))open.has(at)?go(
-all[place+1]):toggle(at,!0);else if(event.key==="ArrowLeft")open.has(at)&&hasBelow(at)?toggle(at,!1):go(all.slice(0,place).
-findLast(n=>calls[n].depth<calls[at].depth)??at);else if(event.key==="Enter"||event.key===" ")select(calls[at].id),event.
-key==="Enter"&&enter();else if(event.key!=="ArrowRight")return;handled(event)}),{node,draw,highlight:(_,id)=>highlight(id)}}var AFTER=3,MOST=14,NEIGHBOURS=5,COLUMN_GAP=50,ROW_GAP=46,MARGIN=14,TURN=20,MORE={w:172,h:30};function framesOf(picture2){
+0,cut.getBoundingClientRect().top-top)),again&&requestAnimationFrame(()=>show(again-1))};return()=>show(2)}return grid.addEventListener(
+"click",event=>{let row2=closest(event,".dyn-call");if(!shown||!row2)return;let at=Number(row2.dataset.at);go(at),closest(
+event,".dyn-twist")||!shown.calls[at].place?hasBelow(at)&&toggle(at,!open.has(at)):select(shown.calls[at].id)}),grid.addEventListener(
+"keydown",event=>{let row2=closest(event,".dyn-call");if(!shown||!row2||event.altKey||event.ctrlKey||event.metaKey)return;
+let{calls}=shown,at=Number(row2.dataset.at),all=[...rows.keys()],place=all.indexOf(at),moves={ArrowDown:all[place+1],ArrowUp:all[place-
+1],Home:all[0],End:all[all.length-1]};if(event.key in moves)go(moves[event.key]??at);else if(event.key==="ArrowRight"&&hasBelow(
+at))open.has(at)?go(all[place+1]):toggle(at,!0);else if(event.key==="ArrowLeft")open.has(at)&&hasBelow(at)?toggle(at,!1):
+go(all.slice(0,place).findLast(n=>calls[n].depth<calls[at].depth)??at);else if(event.key==="Enter"||event.key===" ")select(
+calls[at].id),event.key==="Enter"&&enter();else if(event.key!=="ArrowRight")return;handled(event)}),{node,draw,highlight:(_,id)=>highlight(
+id)}}var AFTER=3,MOST=14,NEIGHBOURS=5,COLUMN_GAP=50,ROW_GAP=46,MARGIN=14,TURN=20,MORE={w:172,h:30};function framesOf(picture2){
 let frames=new Map,frameOf=shape=>({id:shape.id,shape,boxes:[],into:[],out:[]}),stand=picture2.shapes.filter(({group})=>!group);
 for(let shape of stand)frames.set(shape.id,frameOf(shape));let owner=new Map;for(let shape of picture2.shapes){let frame=frames.
 get(shape.group||shape.id);shape.group&&frame.boxes.push(shape);for(let id of[shape.id,...shape.contents])owner.set(id,frame)}

@@ -292,7 +292,8 @@ class Search:
 
     def _warm_up(self, again: TrialResult) -> None:
         """Choose a call in eager mode before the compiled one; `again`: the calls, traced again after the run."""
-        candidate = Candidate("setting", "Make the recorded calls in eager mode first", settings={WARM_UP: "force_eager"})
+        title = "Make the calls once in eager mode before compiling"
+        candidate = Candidate("setting", title, settings={WARM_UP: "force_eager"})
         self.found.before = TrialResult(self._report, again.observed)
         first = _Step(_Tried(Plan(), self.found.before))
         fix = self._fix(candidate, first, self._report.breaks[0].id, None)

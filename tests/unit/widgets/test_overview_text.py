@@ -34,6 +34,7 @@ from dynascope.widgets.features.summary import Recommendation, recommendation
 from dynascope.widgets.model import view_model
 from dynascope.widgets.render.text import to_details, to_text
 
+FIRST_CALL = "only when first traced; the compiled code keeps them"
 SCALARS = "torch._dynamo.config.capture_scalar_outputs"
 
 
@@ -255,11 +256,11 @@ def test_what_only_the_first_call_has_is_a_cause_of_its_own() -> None:
     for b in report.breaks[:2]:
         b.first_call_only = True
     first, rest = shown(report)["causes"][1], shown(report)["causes"][0]
-    assert (first["title"], len(first["places"]), len(rest["places"])) == ("only when first traced", 2, 4)
-    assert first["fix"] == "make the recorded calls in eager mode first (tried: gone when the calls are repeated)"
+    assert (first["title"], len(first["places"]), len(rest["places"])) == (FIRST_CALL, 2, 4)
+    assert first["fix"] == "make the calls once in eager mode before compiling (tried: gone when the calls are repeated)"
     for b in report.breaks:
         b.first_call_only = True
-    assert "only when first traced: make the recorded calls in eager mode first" in advice(report)["first"]
+    assert f"{FIRST_CALL}: make the calls once in eager mode before compiling" in advice(report)["first"]
 
 
 @pytest.mark.parametrize("width", [60, 100])
@@ -278,7 +279,7 @@ def test_what_a_trace_has_tried_is_first_with_what_is_left_after_it() -> None:
     report.breaks[0].first_call_only = True
     report.trials = [Trial(breaks=11, graphs=20, removes=[report.breaks[0].id])]
     assert advice(report)["first"].startswith(
-        "make the recorded calls in eager mode first: traced so, 12 graph breaks become 11."
+        "make the calls once in eager mode before compiling: traced so, 12 graph breaks become 11."
     )
     report.trials.append(
         Trial(settings={SCALARS: True}, breaks=8, graphs=9, recompiles=5, removes=[report.breaks[0].id, *scalars])
@@ -297,16 +298,13 @@ def test_what_a_trace_has_tried_is_first_with_what_is_left_after_it() -> None:
     ("trial", "words"),
     [
         (Trial(settings={SCALARS: True}, error="InternalTorchDynamoError: no"), "it ends in InternalTorchDynamoError: no"),
-        (Trial(settings={SCALARS: True}, breaks=13), "13 graph breaks with it, 12 without"),
-        (
-            Trial(settings={SCALARS: True}, breaks=11, skipped=4),
-            "11 graph breaks and 4 frames that run eagerly with it, 12 and 2 without",
-        ),
+        (Trial(settings={SCALARS: True}, breaks=13), "graph breaks 12 → 13"),
+        (Trial(settings={SCALARS: True}, breaks=11, skipped=4), "graph breaks 12 → 11, frames that run eagerly 2 → 4"),
         (
             Trial(settings={SCALARS: True}, breaks=11, skipped=3, graphs=18),
-            "11 graph breaks and 3 frames that run eagerly with it, 12 and 2 without",
+            "graph breaks 12 → 11, frames that run eagerly 2 → 3",
         ),
-        (Trial(settings={SCALARS: True}, breaks=12, removes=["b9"]), "12 graph breaks with it, 12 without"),
+        (Trial(settings={SCALARS: True}, breaks=12, removes=["b9"]), "graph breaks 12 → 12"),
     ],
 )
 def test_a_hint_that_did_harm_when_it_was_tried_is_not_followed(trial: Trial, words: str) -> None:
@@ -340,7 +338,7 @@ def test_breaks_that_cost_next_to_nothing_are_left_and_what_takes_the_time_is_na
         "leave the graph breaks: removing all of them gains at most 10.0 ms of the 1.00 s that a call takes, 1%."
     )
     assert found["more"][0] == (
-        "Compiled graphs take 90% of a call, graph 1 alone 90% (`Block0.forward`); its slowest operations: `aten::mm` 0.50"
+        "Compiled graphs take 90% of a call; graph 1 alone 90% (`Block0.forward`); its slowest operations: `aten::mm` 0.50"
         " s, `aten::add` 0.10 s."
     )
     assert not any("--profile" in sentence for sentence in found["more"])
@@ -362,7 +360,7 @@ def test_a_busy_device_decides_what_a_call_takes(slowed: float) -> None:
     report.profile.profiled_seconds = slowed
     report.profile.shares |= {"graphs": 0.1, "waiting": 0.9, "device busy": 0.8 / slowed}
     assert advice(report)["more"][0] == (
-        "The device is busy for 80% of a call, graph 1 alone 60% (`Block0.forward`); its slowest operations: "
+        "The device is busy for 80% of a call; graph 1 alone 60% (`Block0.forward`); its slowest operations: "
         "`cudnn::engines::convolve_kernel` 0.60 s."
     )
 
@@ -374,7 +372,7 @@ def test_an_idle_device_is_the_reason_where_compiled_code_is_slower() -> None:
     found = advice(report)
     assert "compiling makes it slower; the device is idle for 92% of it. At" in found["first"]
     said = " ".join(found["more"])
-    assert "Compiled graphs take 70% of a call (the device is idle for 92%), graph 1 alone 70%" in said
+    assert "Compiled graphs take 70% of a call, the device is idle for 92%; graph 1 alone 70%" in said
 
 
 def test_what_disturbs_the_loop_does_not_make_breaks_cheap() -> None:
@@ -392,7 +390,7 @@ def test_breaks_that_cost_much_are_fixed_and_the_advice_says_what_that_gains() -
     found = advice(profiled(model(breaks=12), 0.4))
     assert found["first"].startswith("at model.py:8 in Block0.forward (zoo)")
     assert found["more"][0] == "Removing all graph breaks gains at most 0.40 s of the 1.00 s that a call takes, 40%."
-    assert found["more"][1].startswith("Compiled graphs take 60% of a call (gaps 40%)")
+    assert found["more"][1].startswith("Compiled graphs take 60% of a call, gaps 40%")
 
 
 def test_what_torch_runs_eagerly_on_purpose_is_no_gain() -> None:
@@ -402,8 +400,11 @@ def test_what_torch_runs_eagerly_on_purpose_is_no_gain() -> None:
     report.breaks[0].explanation, report.breaks[0].source = "Dynamo does not support `Tensor.backward()`", " loss.backward()"
     report.profile.segments[1].duration = 0.3  # of the break b0; 0.4 s are outside of graphs
     report.profile.breaks = [BreakCost(break_="b1", seconds=0.06)]
-    said = "Removing all graph breaks but torch's own (`loss.backward()`) gains at most"
-    assert f"{said} 0.10 s of the 1.00 s that a call takes, 10%: all that is not in graphs." in advice(report)["more"]
+    said = "Removing all graph breaks but torch's own (`loss.backward()`, 30% of a call) gains at most"
+    assert (
+        f"{said} 0.10 s of the 1.00 s that a call takes, 10%: all that is not in graphs, of which guards keep a part."
+        in advice(report)["more"]
+    )
     report.frames[0].status, report.profile.breaks = "compiled", [BreakCost(break_="b0", seconds=0.3), *report.profile.breaks]
     assert f"{said} 60.0 ms of the 1.00 s that a call takes, 6%." in advice(report)["more"]
     report.breaks[0].source, report.profile.breaks = "", report.profile.breaks[:1]  # the file cannot be read
@@ -427,7 +428,7 @@ def test_what_was_tried_comes_after_a_cause_that_costs_more_than_it_gains() -> N
 
 def test_compiled_code_that_is_slower_is_said_first_with_the_reason() -> None:
     captures = advice(profiled(model(breaks=12), 0.01, "eager", eager=0.8))
-    assert captures["first"].startswith("measure with the backend that you will use: “eager” only captures")
+    assert captures["first"].startswith("measure with the backend that you will use, such as inductor: “eager” only captures")
     assert captures["more"][0].startswith("Leave the graph breaks: removing all of them gains at most 10.0 ms")
     report = profiled(model(breaks=12), 0.4, eager=0.95)
     assert advice(report)["first"].startswith(
@@ -443,8 +444,8 @@ def test_a_small_report_has_a_recommendation_once_something_was_measured_or_trie
     assert recommendation(Places(report)) is None
     report.trials = [Trial(breaks=0, removes=[b.id for b in report.breaks])]
     text = to_text(report)
-    assert "Do this first: make the recorded calls in eager mode first" in text
-    assert "<strong>Do this first:</strong> make the recorded calls" in report.to_html()
+    assert "Do this first: make the calls once in eager mode before compiling" in text
+    assert "<strong>Do this first:</strong> make the calls once" in report.to_html()
 
 
 def test_damage_is_said_also_where_notes_are_left_out() -> None:
