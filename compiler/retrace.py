@@ -51,8 +51,9 @@ class _Retraced:
 
     def __init__(self) -> None:
         self.swaps = Swaps()
-        self.copies: dict[int, tuple[CodeType, CodeType]] = {}  # id of the original -> (original, copy)
-        #: id of a code whose file was edited -> equal code of the present text, whose line numbers the copy gets
+        #: ids of the original and of the code whose lines the copy has -> (original, copy)
+        self.copies: dict[tuple[int, int], tuple[CodeType, CodeType]] = {}
+        #: id of a code whose file was edited -> equal code of the present text, whose lines and name the copy has
         self.places: dict[int, CodeType] = {}
 
     def swap_known(self) -> None:
@@ -86,22 +87,21 @@ class _Retraced:
         if function in self.swaps:
             return
         before = function.__code__
-        now = edited.located(before)
+        now = edited.located(function)
         if now is not None and now is not before:
             self.places |= {id(old): new for old, new in zip(nested_code(before), nested_code(now), strict=False)}
         self.swaps.put(function, self.copy(before))
 
     def copy(self, code: CodeType) -> CodeType:
         """An equivalent code object that is new to Dynamo, as are the code objects of the functions defined in it."""
-        if id(code) not in self.copies:
+        at = self.places.get(id(code), code)
+        key = id(code), id(at)  # of functions with one code, perhaps only one has the name by which the text has it
+        if key not in self.copies:
             constants = tuple(self.copy(c) if isinstance(c, CodeType) else c for c in code.co_consts)
-            at = self.places.get(id(code), code)
             # code objects are compared by value, also as keys of torch's tables: the unused constant makes the copy differ
-            copy = code.replace(
-                co_consts=(*constants, f"run {next(_runs)}"), co_firstlineno=at.co_firstlineno, co_linetable=at.co_linetable
-            )
-            self.copies[id(code)] = (code, copy)
-        return self.copies[id(code)][1]
+            copy = at.replace(co_consts=(*constants, f"run {next(_runs)}"))
+            self.copies[key] = (code, copy)
+        return self.copies[key][1]
 
     def undo(self) -> None:
         """Restore all code, also that of functions which copied code has created during the run and which still exist."""

@@ -11,7 +11,7 @@ import linecache
 import os
 import sys
 from collections.abc import Iterable
-from types import CodeType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 
 from dynascope.compiler.source.code import is_resume, nested_code, same_code
 from dynascope.compiler.source.code_swap import FUTURE_FLAGS, recompiled
@@ -46,17 +46,22 @@ def refresh() -> set[str]:
     return edited
 
 
-def located(code: CodeType) -> CodeType | None:
-    """The code with the lines of its file's present text: itself if it has them already; None if that text has no such code."""
-    return _in_text(code) if is_outdated(code) else code
+def located(function: FunctionType) -> CodeType | None:
+    """Its code with the lines of its file's present text: its own if it has them; None if that text has no such code.
+
+    The code that autoreload gives to an edited method is that of the text, but has other lines, and the name of another class:
+    the function still has its own name.
+    """
+    code = function.__code__
+    return _in_text(code, function.__qualname__) if is_outdated(code) else code
 
 
-def _in_text(code: CodeType) -> CodeType | None:
-    """The equal code in its file's present text, the nearest if there are several; None if none is."""
+def _in_text(code: CodeType, *names: str) -> CodeType | None:
+    """The equal code in its file's present text, the nearest if there are several of its name, or of `names`; else None."""
     text = "".join(linecache.getlines(code.co_filename))
-    name = getattr(code, "co_qualname", code.co_name)
+    names = (_qualified(code), *names)
     same = [c for c in _codes(text, code.co_filename, code.co_flags & FUTURE_FLAGS) if c.co_name == code.co_name]
-    same = [c for c in same if getattr(c, "co_qualname", c.co_name) == name and same_code(c, code)]
+    same = [c for c in same if _qualified(c) in names and same_code(c, code)]
     return min(same, key=lambda c: abs(c.co_firstlineno - code.co_firstlineno), default=None)
 
 
@@ -67,6 +72,10 @@ def is_outdated(code: CodeType) -> bool:
         return False
     now = _in_text(code)
     return now is None or (now.co_firstlineno, now.co_linetable) != (code.co_firstlineno, code.co_linetable)
+
+
+def _qualified(code: CodeType) -> str:
+    return getattr(code, "co_qualname", code.co_name)  # since Python 3.11
 
 
 @functools.lru_cache(64)

@@ -113,7 +113,7 @@ class ActiveRegions:
         if code.co_flags & _SUSPENDABLE:
             raise UsageError(f"{requested}: it {NEVER_INSIDE}")
         edited.refresh()  # the file may have been edited since it was read
-        present = edited.located(code) or code  # autoreload leaves a function alone that only moved
+        present = edited.located(function) or code  # autoreload leaves a function alone that only moved
         key = code_key(present)
         try:
             tree = syntax_tree("".join(linecache.getlines(code.co_filename, function.__globals__)))

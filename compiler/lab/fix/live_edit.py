@@ -65,7 +65,7 @@ class _FileChange:
         self.functions = _live_functions(file)
         if not self.functions:
             raise NotApplicable("none of the file's functions exists any more")
-        self.located = {id(function): edited.located(function.__code__) for function in self.functions}
+        self.located = {id(function): edited.located(function) for function in self.functions}
         self.flags = self.functions[0].__code__.co_flags & FUTURE_FLAGS
         try:
             self.old_tree, self.new_tree = ast.parse(before, file), ast.parse(after, file)

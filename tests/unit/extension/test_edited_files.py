@@ -65,12 +65,12 @@ def excerpts_are_consistent(report: Report) -> bool:
 
 
 @pytest.mark.parametrize("text", [WITHOUT_A_LINE, MODULE.replace("    y = x", "    # a comment\n    y = x")])
-def test_a_function_that_autoreload_leaves_alone_stands_where_it_stands_now(shell: Any, write: Write, text: str) -> None:
+def test_what_autoreload_leaves_alone_or_loads_again_stands_where_it_stands_now(shell: Any, write: Write, text: str) -> None:
     shell("%load_ext autoreload", "%autoreload 2")
     module = write(MODULE)
     shell.report("%compile edited_module.g(x)")
     code = module.f.__code__
-    write(text)
+    write(text.replace('"here", flush', '"there", flush'))
     line = text.split("\n").index('    print("here", y.shape)') + 1
     report = shell.report("%%compile --fix", "edited_module.g(x)")
     assert places(report) == [(line, 'print("here", y.shape)')]
@@ -80,6 +80,10 @@ def test_a_function_that_autoreload_leaves_alone_stands_where_it_stands_now(shel
     assert '-    print("here", y.shape)' in report.patch()
     if module.f.__code__.co_firstlineno == code.co_firstlineno:  # some releases of IPython load the whole module again
         assert module.f.__code__ is code
+    shell.ns["net"] = module.Net()
+    report = shell.report("%compile net.forward(x)")  # autoreload gave it the code of another class
+    line = text.split("\n").index('        print("here", flush=True)') + 1
+    assert (places(report), report.notes) == ([(line, 'print("there", flush=True)')], [])
 
 
 def test_a_function_that_was_edited_and_not_loaded_again_is_not_shown_with_other_lines(shell: Any, write: Write) -> None:
