@@ -145,8 +145,8 @@ class Run:
 
         annotations: list[tuple[str, Any, Callable[[Any, Any], None]]] = [
             ("the regions are not shown", self.regions, lambda report, regions: regions.annotate(report)),
-            ("the inputs are not shown", self._tried, inputs.annotate_inputs),
-            ("the call was not profiled", self._measured, profile.annotate_profile),
+            ("inputs: not shown", self._tried, inputs.annotate_inputs),
+            ("profile: not measured", self._measured, profile.annotate_profile),
             ("the check is not shown", self._checked, self._annotate_check),
         ]
         for failed, found, annotate in annotations:
@@ -257,14 +257,14 @@ class Run:
                 self.notes += [] if call is None else [*call.side_effects, *call.notes]
             if calls is None:
                 return
-            with _unless_fault("the call was not profiled", self.notes):
+            with _unless_fault("profile: not measured", self.notes):
                 self._measured = self.user_code(profile.measure, call, calls, show)
             if given is not None and call is not None:
                 show(f"measuring {plural(len(given), 'input')}")
-                with _unless_fault("the inputs were not tried", self.notes):
+                with _unless_fault("inputs: not tried", self.notes):
                     self._tried = self.user_code(inputs.try_inputs, call.target, call.entry, given, calls)
             elif given is not None:
-                self.notes.append("the inputs were not tried: nothing that this run compiles was called")
+                self.notes.append("inputs: not tried: nothing that this run compiles was called")
 
 
 @contextlib.contextmanager

@@ -37,7 +37,7 @@ from dynascope.compiler.source.code import user_name
 DEFAULT_CALLS = 10
 #: smallest share of the eager time by which eager and compiled must differ for one of them to count as faster
 _CLEAR = 0.03
-_NOT_PROFILED = "the call was not profiled: "
+_NOT_PROFILED = "profile: not measured: "
 #: the note of a run that Ctrl-C ended
 INTERRUPTED = f"{_NOT_PROFILED}interrupted"
 #: number of turns in which calls of several kinds alternate, because the load of the machine changes
@@ -206,7 +206,7 @@ def measure(
 ) -> Measurement:
     """Measure a recorded call, if there is one, of a compiled function that has been called, and so compiled, before."""
     if call is None:
-        return Measurement(failed="nothing was profiled: nothing that this run compiles was called")
+        return Measurement(failed=f"{_NOT_PROFILED}nothing that this run compiles was called")
     result = Measurement(notes=list(call.side_effects))
     why = call.refusal if call.returned else "it raised"
     if why is None and running.profiler_is_on():

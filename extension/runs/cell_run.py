@@ -201,15 +201,15 @@ class CompiledCell:
             value = cells.run_statements(self.shell, self.cell, after=look_up)
             kept = targets.to_keep()
         uncalled = "was not called from outside of the compiled functions: call it in the cell to compile it by itself."
-        notes += [f"{name} {uncalled}" for name in names if name in targets.resolved and name not in targets.called]
+        notes += [f"-f {name} {uncalled}" for name in names if name in targets.resolved and name not in targets.called]
         if self.settings.keep:
-            unkept = "was compiled in this cell only: --keep keeps functions and modules that have a name of their own."
-            notes += [f"{name} {unkept}" for name in targets.called if id(self.namespace.get(name)) not in kept]
+            unkept = "was compiled in this cell only: it has no name of its own, as what is kept must have."
+            notes += [f"--keep: {name} {unkept}" for name in targets.called if id(self.namespace.get(name)) not in kept]
         for name in names:
             try:
                 find_target(name, self.namespace)
             except LookupError as error:
-                notes += [f"{name} was not compiled: {error}."] if name not in targets.resolved else []
+                notes += [f"-f {name} was not compiled: {error}."] if name not in targets.resolved else []
         return value, kept
 
     def _run_statements(self, entry_points: EntryPoints) -> Any:

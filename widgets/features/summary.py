@@ -29,6 +29,8 @@ _TRY = (
     "see what the compiler's hints do before you follow them: `%%compile --second-call` traces the calls again with each of "
     "them, if they can be repeated, without the backend, and says what is left."
 )
+#: how a note begins that answers what the user asked for, by a flag or a button
+_ANSWERS = (CHECK, "second call: ", "profile: ", "inputs: ", "--", "-f ")
 #: a share of a call that is named beside the largest one
 _ALSO = 0.2
 #: from this share on, the device decides how long a call takes, not the processor
@@ -421,11 +423,11 @@ def error_lines(places: Places, terminal: Terminal) -> list[str]:
 
 
 def note_lines(report: Report, terminal: Terminal, most: int, longest: int = 3) -> list[str]:
-    """All notes on unread records, because of which the report may be wrong, and of the check, and the first of the others.
+    """All notes on unread records, because of which the report may be wrong, all answers, and the first of the others.
 
     `longest`: a note has at most this many lines.
     """
-    lost = [*record_notes(report), *(note for note in report.notes if note.startswith(CHECK))]
+    lost = [*record_notes(report), *(note for note in report.notes if note.startswith(_ANSWERS))]
     own = [note for note in report.notes if note not in lost]
     told = [f"note: {note}" for note in (*lost, *own[:8], *splits(report), *own[8:])]
     lines = [line for note in capped(told, max(most, len(lost)), "note") for line in terminal.wrap(note, "", longest)]

@@ -123,7 +123,7 @@ def test_a_kept_module_is_compiled_in_place(shell, options):
 def test_what_has_no_name_of_its_own_is_not_kept_and_a_note_says_so(shell):
     report = shell.report("%%compile --keep -f m.forward -f g", *M, "m, g = M(), lambda x: x - 1", "g(m(x))")
     assert [note for note in report.notes if "--keep" in note] == [
-        "m.forward was compiled in this cell only: --keep keeps functions and modules that have a name of their own."
+        "--keep: m.forward was compiled in this cell only: it has no name of its own, as what is kept must have."
     ]
 
 

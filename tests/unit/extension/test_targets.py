@@ -121,7 +121,7 @@ def test_uncalled_target_is_told(shell):
     shell("def caller(x): return f(x)", "net = torch.nn.Sequential(torch.nn.ReLU())")
     report = shell.report("%%compile -f caller -f f -f net -f net.0", "caller(net(x))")
     assert report.notes == [
-        f"{name} was not called from outside of the compiled functions: call it in the cell to compile it by itself."
+        f"-f {name} was not called from outside of the compiled functions: call it in the cell to compile it by itself."
         for name in ("f", "net.0")
     ]
 

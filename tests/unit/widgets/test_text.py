@@ -110,12 +110,13 @@ def test_the_details_have_the_whole_of_a_long_note() -> None:
     assert "The eager one is right." in " ".join(report.details().split())
 
 
-def test_records_and_hooks_that_gave_nothing_are_in_the_text_however_many_notes_there_are() -> None:
+def test_what_was_asked_for_and_what_is_missing_is_in_the_text_however_many_notes_there_are() -> None:
     report = one_break()
-    report.notes = [f"note {n}" for n in range(20)]
+    report.notes = [*(f"note {n}" for n in range(20)), "second call: it has the same graph breaks"]
     report.unread = {"payload damaged": 2}
     report.hooks = {"frames": True, "stops": "AttributeError: no run"}
     text = to_text(report, width=200)
     assert "note: 2 records of the compiler could not be used (payload damaged 2)" in text
     assert "these hooks do not fit this torch: stops: AttributeError: no run" in text
-    assert "note 9\n… and 10 more notes" in text
+    assert "note: second call: it has the same graph breaks" in text
+    assert "note 8\n… and 11 more notes" in text
