@@ -120,7 +120,7 @@ class Run:
             if self.regions is not None:
                 stack.enter_context(self.regions.installed())
             if self.retraces:
-                self.retrace = stack.enter_context(retracing())
+                self.retrace = stack.enter_context(retracing(self._chosen.keep))
             self._stack = stack.pop_all()
         return self
 

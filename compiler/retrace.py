@@ -19,26 +19,45 @@ from typing import Any
 from dynascope.compiler.capture.torch_private import caches, marks
 from dynascope.compiler.patching import interrupts_deferred
 from dynascope.compiler.source import edited
-from dynascope.compiler.source.code import is_resume, nested_code
+from dynascope.compiler.source.code import STATEMENTS, is_resume, nested_code
 from dynascope.compiler.source.code_swap import Swaps, functions_of
 from dynascope.compiler.source.origin import in_torch
 
 
 @contextlib.contextmanager
-def retracing() -> Iterator[Callable[[Any], None]]:
+def retracing(keep: bool = False) -> Iterator[Callable[[Any], None]]:
     """Replace the code objects in `caches.known_codes()`; yields `trace_anew`, which replaces those of a target.
 
     A target is a function, a bound method, or an object such as an `nn.Module`: then all methods of its class and its bases,
-    except torch's.  Dynamo also forgets, for the duration, which sizes are dynamic because of earlier runs.
+    except torch's.  With `keep`, targets keep their new code, and with it what is compiled for it.  Dynamo also forgets, for
+    the duration, which sizes are dynamic because of earlier runs.
     """
     run = _Retraced()
+    targets = list[FunctionType]()
+
+    def trace_anew(target: Any) -> None:
+        functions = _functions_of(target)
+        targets.extend(functions)
+        for function in functions:
+            run.swap(function)
+
     try:
         with caches.forgotten_shapes():
             run.swap_known()
-            yield run.trace_anew
+            yield trace_anew
     finally:
         with interrupts_deferred():
-            run.undo()
+            run.undo(targets if keep else [])
+
+
+def _functions_of(target: Any) -> list[FunctionType]:
+    """The function of a function or method, or all methods of an object's class and its bases, except torch's."""
+    target = marks.inner_function(target)
+    function = getattr(target, "__func__", target)
+    if isinstance(function, FunctionType):
+        return [function]
+    methods = (v for cls in type(target).__mro__ for v in list(vars(cls).values()) if isinstance(v, FunctionType))
+    return [method for method in methods if not in_torch(method.__code__.co_filename)]
 
 
 _runs = itertools.count()
@@ -71,18 +90,6 @@ class _Retraced:
             if is_known or (code.co_filename in now_edited and edited.is_outdated(code)):
                 self.swap(function)
 
-    def trace_anew(self, target: Any) -> None:
-        """Swap the code of one function or method, or of all methods of an object's class and its bases, except torch's."""
-        target = marks.inner_function(target)
-        function = getattr(target, "__func__", target)
-        if isinstance(function, FunctionType):
-            self.swap(function)
-            return
-        for cls in type(target).__mro__:
-            for value in list(vars(cls).values()):
-                if isinstance(value, FunctionType) and not in_torch(value.__code__.co_filename):
-                    self.swap(value)
-
     def swap(self, function: FunctionType) -> None:
         if function in self.swaps:
             return
@@ -103,8 +110,14 @@ class _Retraced:
             self.copies[key] = (code, copy)
         return self.copies[key][1]
 
-    def undo(self) -> None:
-        """Restore all code, also that of functions which copied code has created during the run and which still exist."""
+    def undo(self, keep: list[FunctionType]) -> None:
+        """Restore all code, also that of functions which copied code has created during the run and which still exist.
+
+        The functions in `keep` are left as they are, but for a cell's statements, which do not run again.
+        """
+        codes = [self.swaps.keep(function) for function in keep if function.__code__.co_name != STATEMENTS]
+        kept = {id(inner) for code in codes if code is not None for inner in nested_code(code)}
+        self.copies = {key: pair for key, pair in self.copies.items() if id(pair[1]) not in kept}
         self.swaps.undo()
         caches.forget_resumes([copy for _, copy in self.copies.values()])
         constants = {id(constant) for _, copy in self.copies.values() for constant in copy.co_consts}

@@ -87,7 +87,10 @@ class Settings:
         REPEAT, group="run", metavar="TARGET=error|allow", config=False,
     )  # fmt: skip
     bytecode: bool = _option(False, "Keep the bytecode of resume functions in the report.", SWITCH, group="view")
-    keep: bool = _option(False, "Leave the compiled functions bound to their names after the cell.", SWITCH, group="run")
+    keep: bool = _option(
+        False, "Leave the compiled functions bound to their names after the cell, with what is compiled for them. (After "
+        "--device, the next call compiles again: torch guards the default device.)", SWITCH, group="run",
+    )  # fmt: skip
     profile: int | None = _option(
         None, "Afterwards repeat the last compiled call N times under torch.profiler, restoring what it changes, and show "
         "where its time goes and what each break costs; 10 times if no number is given.",

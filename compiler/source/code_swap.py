@@ -119,6 +119,15 @@ class Swaps:
             _replaced[id(function), id(code)] = function.__code__
             function.__code__ = code
 
+    def keep(self, function: FunctionType) -> CodeType | None:
+        """Leave a function its code, and return that; None if it was not swapped, or if its code was another owner's."""
+        with interrupts_deferred(), _lock:
+            code = self._put[id(function)][1] if function in self else None
+            if code is None or (id(function), id(_replaced[id(function), id(code)])) in _replaced:
+                return None
+            del self._put[id(function)], _replaced[id(function), id(code)]
+            return code
+
     def undo(self) -> None:
         """Restore all functions; for those that other owners have swapped since, let these restore them."""
         with interrupts_deferred(), _lock:
