@@ -461,6 +461,11 @@ class Counts(Part, kw_only=True):
     #: median time of the profiled call; None: not profiled, no fixes, or the call raises or takes too long
     seconds: float | None = None
 
+    @property
+    def cost(self) -> int:
+        """What a warm call does outside of graphs, 0 if unknown: to enter a graph costs about as much as five operations."""
+        return 5 * (self.graph_runs or 0) + (self.eager_ops or 0)
+
 
 class Fix(Part, kw_only=True):
     """One change that was considered for one graph break or recompile."""
@@ -515,3 +520,14 @@ class FixSet(Part, kw_only=True):
     is_complete: bool = True
     #: sentences for the user
     notes: list[str] = []
+
+    @property
+    def may_be_slower(self) -> bool:
+        """Whether a warm call runs more graphs with the fixes than pays for what they take in, as far as that is known.
+
+        Not if no break is left, or if it was measured to be faster.
+        """
+        before, after = self.before, self.after
+        is_faster = before.seconds is not None and after.seconds is not None and after.seconds < before.seconds
+        has_more = (after.graph_runs or 0) > (before.graph_runs or 0) and 0 < before.cost < after.cost
+        return has_more and after.breaks > 0 and not is_faster

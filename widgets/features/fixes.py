@@ -72,6 +72,8 @@ def fixes_summary(report: Report) -> str:
     # calls of a function that was skipped are not all repeated: with the fix, others would compile more
     if gains and (before.graphs != report.summary.graphs or report.summary.skipped):
         gains[0] += " in the repeated calls"
+    if after.graphs > before.graphs and (after.eager_ops or 0) < (before.eager_ops or 0):
+        gains[0] += ", as code that ran eagerly is compiled"
     if before.seconds is not None and after.seconds is not None:
         low, high = report.profile.spread if report.profile is not None and report.profile.spread else (before.seconds,) * 2
         same = low <= after.seconds <= high  # no more than calls of the unchanged program differ
@@ -237,7 +239,7 @@ def fix_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
     report, summary = places.report, fixes_summary(places.report)
     if not summary or report.fix_set is None:
         return []
-    out, fixes = ["", terminal.paint(summary, "bold")], report.fixes or []
+    out, fixes = ["", *terminal.wrap(summary, "", 3, "bold")], report.fixes or []
     for fix in (fix for fix in fixes if fix.chosen):
         row = fix_row(fix)
         mark, style = ("✓", "green") if fix.verdict == "verified" else ("?", "yellow")

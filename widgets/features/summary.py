@@ -172,10 +172,13 @@ def recommendation(places: Places) -> Recommendation | None:
         return None
     hinted = [one for one in words if one.cause.setting is not None]
     untried = [one for one in hinted if one.helps is None]
-    fixes = _fixes(report)
-    tried = fixes or _trial(report)
-    action, id = tried or _cause(words, untried, report)
+    fixes, fix_set = _fixes(report), report.fixes_to_apply(conditional=True)
+    tried = (fixes if fix_set is None or not fix_set.may_be_slower else None) or _trial(report)
+    gone = {id for fix in report.fixes or () if fix.chosen for id in fix.removes}
+    action, id = tried or _cause([one for one in words if not {*one.cause.breaks} <= gone] or words, untried, report)
     said = [action]
+    if fixes and fixes is not tried:
+        said.append(f"only if that is measured to be faster, as a warm call then runs more graphs: {fixes[0]}")
     dearer = _dearer(words, report) if tried and report.fix_set is None else None
     if dearer is not None and profile is not None and profile.is_worth_fixing:  # what was tried gains less
         said, id = [_first_words(dearer, report), action], dearer.breaks[0].id

@@ -55,10 +55,6 @@ class Plan:
             raise NotApplicable("it is in force already, for another graph break or recompile, and does not remove this one")
         return replace(self, texts=texts, originals=originals, settings=settings, tests=(*self.tests, *candidate.tests))
 
-    def with_texts(self, texts: Mapping[str, str]) -> Plan:
-        """This plan with other texts of its files."""
-        return replace(self, texts={**self.texts, **texts})
-
     def origins(self, file: str, earlier: Plan | None = None) -> dict[int, int] | None:
         """Line under this plan -> line in the original text, or under an earlier plan; None if the text is the same.
 

@@ -66,13 +66,8 @@ class TrialResult:
             recompiles=None if self.compiled_again else found.recompiles, seconds=self.seconds,
         )  # fmt: skip
 
-    @property
-    def cost(self) -> int | None:
-        """What a call after the first one does outside of graphs: to enter a graph costs about as much as five operations."""
-        return None if self.graph_runs is None or self.eager_ops is None else 5 * self.graph_runs + self.eager_ops
-
     def words(self) -> str:
-        """What `cost` is made of."""
+        """What the cost of a call after the first one is made of."""
         return f"{plural(self.graph_runs or 0, 'graph')} run and {plural(self.eager_ops or 0, 'operation')}"
 
 

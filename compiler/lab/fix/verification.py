@@ -415,7 +415,7 @@ def _forced_pair(plan: Plan, tests: tuple[Condition, ...]) -> tuple[Plan, Plan] 
             forced.append(made)
         original, new = forced
         if original is not None and new is not None:
-            return Plan({file: original}, {}, {file: plan.originals[file]}), plan.with_texts({file: new})
+            return Plan({file: original}, {}, {file: plan.originals[file]}), replace(plan, texts={**plan.texts, file: new})
     return None
 
 
