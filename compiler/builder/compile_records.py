@@ -15,6 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from dynascope.compiler.builder import dynamo_texts
@@ -144,6 +145,8 @@ class CompileRecords:
         #: None, for the first one that was called
         self.entries: dict[tuple[int | None, int | None], str] = {}
         self._strings = strings or {}
+        #: uid of a resume function's code -> the sources of the values on the stack that it receives
+        self._passed: dict[int | None, list[str]] = {}
         self._open: dict[str, CompileRecord] = {}  # by compile id
         #: by thread: compiles of which at most the metrics are still to come
         self._ending: dict[int | None, list[CompileRecord]] = {}
@@ -209,6 +212,12 @@ class CompileRecords:
         elif isinstance(event, FrameEnd):
             record = self.record(event)
             record.frame_end, record.closed, record.code, record.thread = event, True, event.code, event.thread
+            if passed := self._passed.get(event.code.uid):
+                named = partial(dynamo_texts.with_sources, sources=passed)
+                texts = record.guard_text, record.recompile_text
+                record.guard_text, record.recompile_text = (text and named(text) for text in texts)
+                record.guard_stacks = {named(about): stacks for about, stacks in record.guard_stacks.items()}
+                record.shapes = [(kind, {**at, "source": named(str(at.get("source") or ""))}) for kind, at in record.shapes]
         elif isinstance(event, GraphEnd):
             record = self.record(event)
             record.graph_end = event
@@ -222,6 +231,8 @@ class CompileRecords:
                 stacks.setdefault(about, []).append(stack)
         elif isinstance(event, ResumeMade):
             self.record(event).resumes.append(event)
+            own = self._passed.get(event.code.uid, [])
+            self._passed[event.resume.uid] = [dynamo_texts.with_sources(source, own) for source in event.sources]
 
     def _trace(self, event: Trace) -> None:
         """Add one structured-trace record to its compile."""

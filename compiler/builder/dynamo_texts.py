@@ -237,6 +237,12 @@ def user_expression(text: str) -> str:
     return re.sub(r"__import_(\w+?)(?=\W|$)", lambda m: m.group(1).replace("_dot_", "."), text)
 
 
+def with_sources(text: str, sources: list[str]) -> str:
+    """A text of Dynamo's with the sources of values on Python's stack in place of these values, where they have one."""
+    known = {str(index): source for index, source in enumerate(sources) if source}
+    return re.sub(r"L\['___stack(\d+)'\]|\b___stack(\d+)\b", lambda m: known.get(m[1] or m[2], m[0]), text)
+
+
 def recompile_texts(text: str) -> list[str]:
     """The reasons of a recompile, one for each compiled version that was tried, each with the stack that torch adds."""
     try:

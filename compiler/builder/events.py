@@ -221,7 +221,8 @@ class ResumeMade(_Event):
     """Dynamo makes or reuses the function `resume`, which continues `code` at `position`.
 
     `original` is the user's code object at the root of a chain of resume functions.  `receives` has the names of the arguments,
-    and `stack` is the number of values passed from Python's value stack.
+    and `stack` is the number of values passed from Python's value stack.  `sources` says what these are, as guards write it; a
+    value that was computed has none ("").
     """
 
     code: Code
@@ -230,6 +231,7 @@ class ResumeMade(_Event):
     position: Position
     receives: list[str]
     stack: int | None
+    sources: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)

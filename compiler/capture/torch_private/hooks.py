@@ -272,6 +272,8 @@ def resume_made(hooks: Hooks, resume: CodeType, code: CodeType, *further: Any) -
         next((translators.positions(i) for i in instructions if i.offset == given["resume_offset"]), Position()),
         [str(n) for n in given.get("argnames", ())],
         given.get("nstack"),
+        # 0: this handler, 1: `safely`, 2: the watched function
+        translators.stack_sources(sys._getframe(3).f_locals.get("self")),
         compile_id=translators.current_compile_id(),
     ))  # fmt: skip
 

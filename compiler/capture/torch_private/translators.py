@@ -131,6 +131,13 @@ def _source_name(source: Any) -> str:
     return str(name() if callable(name) else name)
 
 
+def stack_sources(translator: Any) -> list[str]:
+    """The names of the sources of the values on the stack, as a resume function receives them; "" for values without one."""
+    values = [v for v in getattr(translator, "stack", ()) if type(v).__name__ != "NullVariable"]
+    sources = [vars(value).get("source") for value in values]  # getattr would realize a lazy variable
+    return ["" if source is None else _source_name(source) for source in sources]
+
+
 #: name of a record of symbolic shapes -> computes its fields, given the closure variables of the torch function that makes them
 _SHAPE_FIELDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "create_symbol": lambda v: {

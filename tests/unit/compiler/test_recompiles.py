@@ -72,6 +72,15 @@ def test_the_compilers_hint_stands_below_the_integer_that_it_is_for() -> None:
     assert "the compiler's hint" in integer
 
 
+def test_a_value_that_waits_for_a_call_at_the_break_has_the_name_by_which_the_frame_has_it() -> None:
+    def scaled(x: torch.Tensor, sizes: list[int], _: Any) -> torch.Tensor:
+        return x * len(sizes)
+
+    compiled = torch.compile(lambda x, sizes: scaled(x, sizes, torch._dynamo.graph_break()), backend="eager")
+    report = seen(lambda: [compiled(torch.ones(2), [1] * n) for n in (1, 2)])
+    assert recompile_words(report.recompiles[-1]) == ["sizes had length 1 when it was compiled, and has 2 now"]
+
+
 def test_a_changed_global_and_a_new_type_are_reasons_in_words() -> None:
     space: dict[str, Any] = {"torch": torch, "factor": 2}
     exec("def f(x):\n    return x * factor\n", space)
