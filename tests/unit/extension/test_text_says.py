@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import dynascope
+from dynascope.compiler.report import Report
 from dynascope.widgets.features.breaks import advice
 from dynascope.widgets.model import view_model
 
@@ -45,14 +46,18 @@ def calls(x: torch.Tensor) -> torch.Tensor:
     return y + 1
 
 
+def last() -> Report:
+    report = dynascope.last()
+    assert report is not None
+    return report
+
+
 def text(f: Callable[..., Any], **settings: Any) -> str:
     """The report as text, on one line; an error of the user's own is expected."""
     try:
         report = dynascope.explain(f, backend="eager", **settings)(torch.ones(3))
     except OSError:
-        latest = dynascope.last()
-        assert latest is not None
-        report = latest
+        report = last()
     return " ".join(str(report).split())
 
 
@@ -120,9 +125,7 @@ def test_no_loop_with_or_try_is_blamed_that_did_not_skip_the_function(function: 
     reason = words.partition("– skipped frame ")[2].partition("because of the break at ")[2]
     assert reason
     assert not [word for word in ("loop", "with", "try") if word in reason.replace("`", " ").split()]
-    latest = dynascope.last()
-    assert latest is not None
-    assert [h.block for b in latest.breaks for h in b.hits if h.block is not None] == []
+    assert [h.block for b in last().breaks for h in b.hits if h.block is not None] == []
 
 
 def test_what_helps_where_a_loop_or_a_try_skips_a_function() -> None:
@@ -133,9 +136,7 @@ def test_what_helps_where_a_loop_or_a_try_skips_a_function() -> None:
     words = next(step for step in advice(report, report.breaks[-1]) if "runs eagerly" in step)  # the rest of it only raises
     assert words.endswith("catch it inside: what it leaves runs eagerly, in later calls too.")
     text(raises)
-    latest = dynascope.last()
-    assert latest is not None
-    assert [step for step in advice(latest, latest.breaks[0]) if "function of its own" in step] == []
+    assert [step for step in advice(last(), last().breaks[0]) if "function of its own" in step] == []
 
 
 def bad_shapes(x: torch.Tensor) -> torch.Tensor:
@@ -175,9 +176,7 @@ def test_a_break_in_a_package_has_the_users_line_and_no_error_that_did_not_come(
     line = calls_an_operation.__code__.co_firstlineno + 1
     assert f"reached from test_text_says.py:{line} y: torch.Tensor = plus(x)" in words
     assert "may result in an error" not in words, "it ran, and raised none"
-    report = dynascope.last()
-    assert report is not None
-    facts = view_model(report)["details"][report.breaks[0].id]["facts"]
+    facts = view_model(last())["details"][last().breaks[0].id]["facts"]
     assert ["reached from", f"test_text_says.py:{line}", ""] in facts
 
 

@@ -7,28 +7,11 @@ from msgspec.structs import replace
 from samples import frame, graph, huge, loop, many, model
 from samples import report as sample
 
-from dynascope.compiler.report import (
-    BreakCost,
-    EagerOp,
-    Fix,
-    FixEdit,
-    FixSet,
-    Profile,
-    Report,
-    Segment,
-    Trial,
-    Verdict,
-)
+from dynascope.compiler.report import BreakCost, EagerOp, Fix, FixEdit, FixSet, Profile, Report, Segment, Trial, Verdict
 from dynascope.compiler.report.measurements import Counts, FixSettings, FixVerdict
 from dynascope.compiler.report.overview import causes, setting_in
 from dynascope.widgets.drawing.split_graph import split_picture
-from dynascope.widgets.features.overview import (
-    SCREEN,
-    CauseWords,
-    Overview,
-    is_large,
-    overview,
-)
+from dynascope.widgets.features.overview import SCREEN, CauseWords, Overview, is_large, overview
 from dynascope.widgets.features.places import Places
 from dynascope.widgets.features.summary import Recommendation, recommendation
 from dynascope.widgets.model import view_model

@@ -19,10 +19,7 @@ _SHAPES = re.compile(r"capture_dynamic_output_shape_ops|dynamic (output )?shape|
 _LOGGER = re.compile(r"logging\.Logger|ignore_logg")
 _IGNORED = re.compile(r"ignore_logg\w+")
 #: a setting that a break's message may name -> title of the candidate that switches it on
-_SWITCHES = {
-    "allow_rnn": "Capture recurrent layers",
-    "trace_autograd_ops": "Capture torch.autograd.grad and backward()",
-}
+_SWITCHES = {"allow_rnn": "Capture recurrent layers", "trace_autograd_ops": "Capture torch.autograd.grad and backward()"}
 _AFTER = (
     "The lines are printed after the graph has run, not between its operations; if an operation raises an exception, they are "
     "not printed"
