@@ -273,13 +273,7 @@ class BreakTable:
         return [Location(text.file, text.line, "")] if text.file is not None and text.line is not None else []
 
     def hit(
-        self,
-        frame: Frame,
-        stack: list[Location],
-        text: BreakText,
-        outcome: Outcome,
-        flags: Flags,
-        led: Sequence[Location] = (),
+        self, frame: Frame, stack: list[Location], text: BreakText, outcome: Outcome, flags: Flags, led: Sequence[Location] = ()
     ) -> str:
         entries = [e.entry(self.cell_of) for e in stack if not is_plumbing(e.file)]
         # the break of a frame of torch's own, as of torch.cond, is part of the one at the user's line that led to it

@@ -18,15 +18,7 @@ from itertools import groupby
 from typing import Any
 
 from dynascope.compiler.builder.compile_records import CompileRecord, CompileRecords
-from dynascope.compiler.report import (
-    CompilePhase,
-    CompileTime,
-    Frame,
-    Graph,
-    Node,
-    PhaseKind,
-    RepeatedBlock,
-)
+from dynascope.compiler.report import CompilePhase, CompileTime, Frame, Graph, Node, PhaseKind, RepeatedBlock
 from dynascope.compiler.source.lines import CellResolver, function_at
 from dynascope.compiler.source.origin import in_torch
 

@@ -21,15 +21,7 @@ from types import CodeType, FunctionType, MethodType, TracebackType
 from typing import Any
 
 from dynascope.compiler import __version__
-from dynascope.compiler.builder.events import (
-    CacheHit,
-    CompiledCall,
-    Event,
-    FrameEnd,
-    Paused,
-    RecordingFacts,
-    Trace,
-)
+from dynascope.compiler.builder.events import CacheHit, CompiledCall, Event, FrameEnd, Paused, RecordingFacts, Trace
 from dynascope.compiler.builder.report_builder import build_report
 from dynascope.compiler.capture import torch_private
 from dynascope.compiler.capture.torch_private import caches, config, hook_installer, hooks, marks, translators
@@ -274,8 +266,4 @@ observe = Recording
 def versions() -> dict[str, str | None]:
     """The versions of dynascope, torch (None if it is not loaded) and Python."""
     torch = sys.modules.get("torch")
-    return {
-        "dynascope": __version__,
-        "torch": str(torch.__version__) if torch else None,
-        "python": platform.python_version(),
-    }
+    return {"dynascope": __version__, "torch": str(torch.__version__) if torch else None, "python": platform.python_version()}

@@ -37,11 +37,7 @@ IsOwn = Callable[[str, int], bool]
 
 
 def differences(
-    actual: Observation,
-    expected: Observation,
-    *,
-    made: bool = False,
-    is_own: IsOwn = lambda what, index: False,
+    actual: Observation, expected: Observation, *, made: bool = False, is_own: IsOwn = lambda what, index: False
 ) -> Difference | None:
     """How a run differs from eager's, in words; None if it does not.
 

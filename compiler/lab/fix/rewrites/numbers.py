@@ -13,16 +13,7 @@ from functools import partial
 from dynascope.compiler.lab.fix.candidate import Candidate, Condition, Problem
 from dynascope.compiler.lab.fix.rewrites import branches
 from dynascope.compiler.lab.fix.rewrites.reading import as_tensor, grouped, number_of, uses
-from dynascope.compiler.lab.fix.rewrites.source import (
-    FUNCTIONS,
-    Change,
-    Rewrite,
-    applicable,
-    dotted,
-    importing,
-    parse,
-    require,
-)
+from dynascope.compiler.lab.fix.rewrites.source import FUNCTIONS, Change, Rewrite, applicable, dotted, importing, parse, require
 from dynascope.compiler.lab.fix.text_edits import edits_between, with_edits
 
 _PRECISION = "The number has the precision and the range of the tensor's dtype instead of Python's."
