@@ -21,14 +21,7 @@ from dynascope.compiler.builder import graphs
 from dynascope.compiler.capture.recording import observe
 from dynascope.compiler.driver import explain
 from dynascope.compiler.lab import graph_run, profile
-from dynascope.compiler.lab.graph_run import (
-    RECORDED,
-    NotRunnable,
-    function,
-    rebuild,
-    size,
-    synthetic,
-)
+from dynascope.compiler.lab.graph_run import RECORDED, NotRunnable, function, rebuild, size, synthetic
 from dynascope.compiler.report import Graph, GraphRun, Node, Report
 
 X, W = torch.linspace(-1, 1, 12).reshape(3, 4), torch.linspace(0, 1, 16).reshape(4, 4)

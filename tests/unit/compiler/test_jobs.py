@@ -35,13 +35,7 @@ def record(rank: int, metadata: dict[str, object], payload: str | None = None) -
     return head + json.dumps({**metadata, "rank": rank}) + "\n" + lines
 
 
-def log(
-    rank: int,
-    *,
-    size: int = 4,
-    compiles: int = 3,
-    seconds: float = 1.0,
-) -> str:
+def log(rank: int, *, size: int = 4, compiles: int = 3, seconds: float = 1.0) -> str:
     """A TORCH_TRACE log of a rank that compiles a few functions."""
     folder = f"/scratch/node{rank // 8}/job{rank}"
     text = record(rank, {"str": [f"{folder}/train.py", 0]})

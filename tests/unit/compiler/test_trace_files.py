@@ -63,30 +63,13 @@ def shape(report: Report) -> dict[str, Any]:
     frames = [f for f in report.frames if f.status != "ignored"]
     name = {f.id: (f.compile_id, f.code_name, f.line) for f in frames}
     return {
-        "frames": [
-            (
-                *name[f.id],
-                f.kind,
-                f.status,
-                f.break_,
-                name.get(f.continues or ""),
-            )
-            for f in frames
-        ],
+        "frames": [(*name[f.id], f.kind, f.status, f.break_, name.get(f.continues or "")) for f in frames],
         "graphs": [
             (g.ops, name[g.frame], g.break_, [(n.name, n.op, n.target, n.line, n.shape) for n in g.nodes])
             for g in report.graphs
         ],
         "breaks": [
-            (
-                b.line,
-                b.column,
-                b.type,
-                b.outcome,
-                b.gb_ids,
-                b.hints,
-                [(name[h.frame], h.outcome) for h in b.hits],
-            )
+            (b.line, b.column, b.type, b.outcome, b.gb_ids, b.hints, [(name[h.frame], h.outcome) for h in b.hits])
             for b in report.breaks
         ],
         "guards": [(guards_of(f), f.guard_count) for f in frames],

@@ -8,12 +8,7 @@ from pathlib import Path
 import pytest
 
 import dynascope
-from dynascope.compiler.report import (
-    CompilePhase,
-    CompileTime,
-    RepeatedBlock,
-    Report,
-)
+from dynascope.compiler.report import CompilePhase, CompileTime, RepeatedBlock, Report
 from dynascope.widgets.model import view_model
 
 LOG = Path(__file__).parents[2] / "traces" / "compile_time-2.13.0.log.gz"

@@ -9,17 +9,7 @@ import torch
 from msgspec.structs import replace
 from samples import CELL, recompiled
 
-from dynascope.compiler.report import (
-    Constraint,
-    Guard,
-    GuardCosts,
-    GuardSite,
-    Profile,
-    Recompile,
-    Report,
-    StackEntry,
-    Symbol,
-)
+from dynascope.compiler.report import Constraint, Guard, GuardCosts, GuardSite, Profile, Recompile, Report, StackEntry, Symbol
 from dynascope.widgets.model import view_model
 from dynascope.widgets.render.text import to_text
 
@@ -86,10 +76,7 @@ def test_the_list_of_recompiles() -> None:
 def test_the_tabs_of_a_frame() -> None:
     details = view_model(known())["details"]
     first = {part["key"]: part["body"] for part in details["f0"]["parts"]}
-    assert first["guards"] == [
-        ["n == 2", "In[3]:2 return x * n", "", ""],
-        ["type(self) is M (3 of this kind)", "", "", ""],
-    ]
+    assert first["guards"] == [["n == 2", "In[3]:2 return x * n", "", ""], ["type(self) is M (3 of this kind)", "", "", ""]]
     again = {part["key"]: part["body"] for part in details["f1"]["parts"]}
     why = "its value changed between calls (automatic dynamic shapes); first used at In[3]:2 return x * n"
     assert again["symbols"][0] == ["s0 = n, 3 in this call", "only 3", why, ""]
