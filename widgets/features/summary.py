@@ -184,9 +184,9 @@ def recommendation(places: Places) -> Recommendation | None:
         said, id = [_first_words(dearer, report), action], dearer.breaks[0].id
     if profile is not None:
         if report.breaks and profile.is_worth_fixing:
-            said.append(_gain(report, profile, "removing all graph breaks"))
+            said.append(_gain(report, profile, gone, "removing all graph breaks"))
         elif report.breaks and profile.shares:
-            said = [_gain(report, profile, "leave the graph breaks: removing all of them"), fixes[0] if fixes else ""]
+            said = [_gain(report, profile, gone, "leave the graph breaks: removing all of them"), fixes[0] if fixes else ""]
             id = id if fixes else next((b.id for one in words for b in one.breaks), "")
         said.insert(2 if profile.is_worth_fixing else 1, _dominant(places, profile))
         if slower and _only_captures(report):
@@ -333,13 +333,13 @@ def _busy(profile: Profile) -> float:
     return min(1.0, profile.shares.get("device busy", 0.0) * max(1.0, slowed))
 
 
-def _gain(report: Report, profile: Profile, words: str) -> str:
+def _gain(report: Report, profile: Profile, gone: set[str], words: str) -> str:
     """The most that removing all breaks gains, eager operations included, but for torch's own, which are to stay.
 
     If functions run eagerly because of them, what these call is entered one by one, and all other time outside of graphs may
-    go.
+    go.  `gone`: the breaks that fixes remove: torch's own do not stay then.
     """
-    own = {b.id: shorten(b.source.strip(), 40) for b in report.breaks if is_by_design(b)}
+    own = {b.id: shorten(b.source.strip(), 40) for b in report.breaks if is_by_design(b) and b.id not in gone}
     at_most = ""
     spent, whole = sum(c.most for c in profile.breaks if c.break_ not in own), profile.call_seconds
     stays = sum(s.duration for s in profile.segments if s.break_ in own) / (profile.profiled_seconds or whole)

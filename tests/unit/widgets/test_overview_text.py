@@ -397,6 +397,8 @@ def test_what_torch_runs_eagerly_on_purpose_is_no_gain() -> None:
     assert f"{said} 60.0 ms of the 1.00 s that a call takes, 6%." in advice(report)["more"]
     report.breaks[0].source, report.profile.breaks = "", report.profile.breaks[:1]  # the file cannot be read
     assert "Removing all graph breaks but torch's own gains nothing that can be measured." in advice(report)["more"]
+    report.fixes = [replace(tried("b0", "verified"), removes=["b0"])]
+    assert "Removing all graph breaks gains at most 0.30 s of the 1.00 s that a call takes, 30%." in advice(report)["more"]
 
 
 def test_what_was_tried_comes_after_a_cause_that_costs_more_than_it_gains() -> None:
