@@ -205,15 +205,11 @@ def _node(node: Node) -> str:
     return f"{node.name} = {node.code}" if node.op.startswith("call_") else f"{node.op} {node.name}"
 
 
-def _shape(node: Node) -> str | None:
-    return None if node.shape is None else f"[{', '.join(map(str, node.shape))}]"
-
-
 #: status of a frame -> the difference, if only one of the groups has it; the first ones count most
 _OUTCOMES: dict[str, DifferenceKind] = {"failed": "error", "skipped": "skip", "cached": "cached"}
 #: (fact of a node, the difference, the fact in words), in the order in which they are compared
 _FACTS: tuple[tuple[str, DifferenceKind, Callable[[Node], str | None]], ...] = (
-    ("shape", "size", _shape),
+    ("shape", "size", lambda node: None if node.shape is None else f"[{', '.join(map(str, node.shape))}]"),
     ("dtype", "dtype", lambda node: node.dtype),
     ("subclass", "placement", lambda node: node.subclass or "a plain tensor"),
     ("device", "device", lambda node: node.device),

@@ -86,16 +86,12 @@ def loses_changes(actual: Observation, expected: Observation) -> bool:
 
 def _other_error(actual: Observation, expected: Observation) -> str | None:
     if expected.error is None:
-        return f"raises {actual.error_type}: {_first_line(actual.error)}"
+        return f"raises {actual.error_type}: {first_line(message_of(actual.error))[:160]}"
     if actual.error_type != expected.error_type:
         return f"raises {actual.error_type} where eager raises {expected.error_type}"
     printed = actual.printed.splitlines()  # with the compiler's own lines about the exception
     lost = next((line for line in expected.printed.splitlines() if not any(_same_line(p, line) for p in printed)), None)
     return None if lost is None else f"does not print {lost!r:.60} before it raises {actual.error_type}"
-
-
-def _first_line(error: BaseException | None) -> str:
-    return first_line(message_of(error))[:160]
 
 
 def _other_parts(actual: Observation, expected: Observation, is_own: IsOwn) -> str | None:

@@ -78,7 +78,7 @@ class _FileChange:
         self.is_compiled_itself = any(function in code_from_text for function in self.functions)
 
     def apply(self, helpers: Mapping[str, Any]) -> None:
-        self.undo.callback(self._forget)
+        self.undo.callback(lambda: caches.forget_resumes([inner for code in self.added for inner in nested_code(code)]))
         self.undo.callback(put, linecache.cache, self.file, linecache.cache.get(self.file, ABSENT))
         # no modification time: linecache then does not compare the entry with the file
         linecache.cache[self.file] = (len(self.after), None, split_lines(self.after), self.file)
@@ -89,9 +89,6 @@ class _FileChange:
                 self.undo.callback(put, namespace, name, own(namespace, name))
                 put(namespace, name, value)
             self._run_added(self.old_tree.body, self.new_tree.body, namespace, namespace)
-
-    def _forget(self) -> None:
-        caches.forget_resumes([inner for code in self.added for inner in nested_code(code)])
 
     def _swap(self) -> None:
         """Give each existing function the code object of the same function in the new text."""
