@@ -48,7 +48,7 @@ def test_a_recorded_program_is_like_its_plain_twin(first: int, tmp_path: Path) -
 
 
 def start(mode: str, folder: Path, numbers: list[int]) -> subprocess.Popen[str]:
-    """One process for a batch; sets are printed in the same order in both."""
+    """One process for a batch."""
     environ = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONWARNINGS": "ignore", "OMP_NUM_THREADS": "1"}
     command = [sys.executable, str(HERE / "twin_run.py"), mode, str(folder), *map(str, numbers)]
     return subprocess.Popen(command, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)

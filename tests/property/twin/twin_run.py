@@ -5,6 +5,8 @@ python twin_run.py plain|recorded FOLDER NUMBER...
 
 from __future__ import annotations
 
+import abc
+import collections.abc
 import contextlib
 import io
 import json
@@ -37,7 +39,8 @@ METRICS = (
 
 
 def steady(value: Any) -> str:
-    return _CHANGING.sub("N", str(value))
+    """A value as text that is the same in each run: texts in a set stand in no order, as they may have an address in them."""
+    return str(sorted(map(steady, value))) if isinstance(value, set) else _CHANGING.sub("N", str(value))
 
 
 def described(value: Any) -> Any:
@@ -118,9 +121,16 @@ def state() -> dict[str, Any]:
 
 
 def witnessed(path: Path, run: Callable[[Witness], None]) -> dict[str, Any]:
-    """Run a program from a clean torch, and tell everything about it."""
+    """Run a program from a clean torch, and tell everything about it.
+
+    Python's own caches are emptied, too: Dynamo counts the frames that fill them.
+    """
     witness, output = Witness(path), io.StringIO()
     torch._dynamo.reset()
+    linecache.clearcache()
+    for kind in vars(collections.abc).values():
+        if isinstance(kind, abc.ABCMeta):
+            kind._abc_caches_clear()
     utils.counters.clear()
     utils.clear_compilation_metrics()
     torch.manual_seed(0)
