@@ -173,7 +173,8 @@ def recommendation(places: Places) -> Recommendation | None:
     hinted = [one for one in words if one.cause.setting is not None]
     untried = [one for one in hinted if one.helps is None]
     fixes, fix_set = _fixes(report), report.fixes_to_apply(conditional=True)
-    tried = (fixes if fix_set is None or not fix_set.may_be_slower else None) or _trial(report)
+    is_later = fix_set is not None and fix_set.may_be_slower(profile.spread if profile is not None else [])
+    tried = (None if is_later else fixes) or _trial(report)
     gone = {id for fix in report.fixes or () if fix.chosen for id in fix.removes}
     action, id = tried or _cause([one for one in words if not {*one.cause.breaks} <= gone] or words, untried, report)
     said = [action]
