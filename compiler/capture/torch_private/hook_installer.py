@@ -25,12 +25,14 @@ import linecache
 import re
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import Any
 
 from dynascope.compiler.builder.events import Code, Event, FrameEnd, Paused
+from dynascope.compiler.patching import interrupts_deferred
 from dynascope.compiler.source import edited
 from dynascope.compiler.source.code import last_line, nested_code
 from dynascope.compiler.source.code_swap import Swaps, recompiled
@@ -191,6 +193,10 @@ class _Thread(threading.local):
         self.calls: dict[int, tuple[CodeType, int]] = {}
 
 
+class _Pause:
+    """One `paused` block."""
+
+
 class Hooks:
     """The one installation of all hooks; events go to the sinks that are attached."""
 
@@ -200,8 +206,8 @@ class Hooks:
         self._points: Points = {}
         self.status: dict[str, bool | str] = {}
         self._undo: list[Undo] = []
-        #: number of `paused` blocks, in all threads
-        self._pausing = 0
+        #: the `paused` blocks in all threads; one that an interrupt ends before it is taken out goes with its frame
+        self._pausing = weakref.WeakSet[_Pause]()
         self._lock = threading.RLock()
         self.thread = _Thread()
         self._codes: dict[int, tuple[CodeType, Code]] = {}
@@ -263,17 +269,16 @@ class Hooks:
 
         Recordings get a `Paused` event, because they miss the compiles of other threads meanwhile.
         """
-        is_paused = False  # an interrupt may come at any moment
+        pause = _Pause()
         try:
             with self._lock:
-                self._pausing += 1
-                is_paused = True
+                self._pausing.add(pause)
                 self._uninstall()
             self.emit(Paused())
             yield
         finally:
-            with self._lock:
-                self._pausing -= is_paused
+            with interrupts_deferred(), self._lock:
+                self._pausing.discard(pause)
                 if self.sinks and not self._undo and not self._pausing:
                     self._install()
 

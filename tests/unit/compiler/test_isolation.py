@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -133,10 +136,23 @@ def test_an_interrupt_while_hooks_are_removed_leaves_nothing_behind(monkeypatch:
         hook_installer.HOOKS._undo.append(interrupted)
         with pytest.raises(KeyboardInterrupt), hook_installer.HOOKS.paused():
             pass
-        assert hook_installer.HOOKS._pausing == 0
+        assert not hook_installer.HOOKS._pausing
         torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
     assert recording.report.summary.graphs == 1
     assert hook_installer.HOOKS._undo == []
+
+
+def test_after_an_interrupt_at_the_end_of_a_pause_runs_are_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextlib.contextmanager
+    def interrupted() -> Iterator[None]:
+        raise KeyboardInterrupt
+        yield
+
+    with pytest.raises(KeyboardInterrupt), hook_installer.HOOKS.paused():
+        monkeypatch.setattr(hook_installer.HOOKS, "_lock", interrupted())
+    monkeypatch.undo()
+    gc.collect()
+    assert explain(lambda x: x + 1, backend="eager")(torch.ones(3)).summary.graphs == 1
 
 
 def test_torchs_warning_about_item_is_left_for_the_users_own_compiles() -> None:
