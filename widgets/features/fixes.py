@@ -51,6 +51,7 @@ def fixes_summary(report: Report) -> str:
     fixes, counts = report.fixes_to_apply(conditional=True), fixed_counts(report)
     if fixes is None or not (report.breaks or report.recompiles or fixes.notes):
         return ""
+    before, after = fixes.before, fixes.after
     fixed = sum(count for _, count, _ in counts)
     if fixed:
         told = [count for count in counts if count[1] or count[0] != "recompile" or has_all_recompiles(report)]
@@ -66,8 +67,8 @@ def fixes_summary(report: Report) -> str:
         words = f"no {' or '.join(name for name, _, _ in counts) or 'graph break'} can be fixed"
         if not fixes.fixes:
             return words + ("" if fixes.is_complete else " by what was tried so far")
-        words += ", but more can be captured"
-    before, after = fixes.before, fixes.after
+        is_more = before.eager_ops is None or after.eager_ops is None or after.eager_ops < before.eager_ops
+        words += ", but more can be captured" if is_more else ", but fewer graphs can do the same"
     gains = [f"{plural(before.graphs, 'graph')} → {after.graphs}"] if before.graphs != after.graphs else []
     # calls of a function that was skipped are not all repeated: with the fix, others would compile more
     if gains and (before.graphs != report.summary.graphs or report.summary.skipped):
