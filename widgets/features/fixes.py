@@ -130,8 +130,8 @@ def how_to_apply(report: Report) -> str:
         return ""
     sure, all_sure = report.fix_set is not None and bool(report.fix_set.fixes), fixes is report.fix_set
     by_hand = unplaced_settings(fixes)
-    if not fixes.edits:
-        return f"no file changes: use {', '.join(by_hand)}" if by_hand else "%fix puts the cell with the fix below"
+    if not (fixes.edits or fixes.cells):
+        return f"no file changes: use {', '.join(by_hand)}"
     if by.startswith("report."):
         both = "report.patch({0}) is the diff; `with report.fixed({0}) as f:` gives the fixed function"
         words = [both.format("")] if sure else []

@@ -147,7 +147,7 @@ def test_one_compile_for_all_sizes(shell: Any, monkeypatch: pytest.MonkeyPatch) 
     assert (chosen.verdict, chosen.settings, chosen.recompile) == ("verified", {"dynamic": True}, report.recompiles[0].frame)
     assert (report.fix_set.before.recompiles, report.fix_set.after.recompiles) == (1, 0)
     assert "1 of 1 recompile can be fixed: 2 graphs → 1" in str(report)
-    assert "%fix puts the cell with the fix below" in " ".join(str(report).split())
+    assert "%fix puts the fixes into a new cell" in " ".join(str(report).split())
     assert report.patch() == "# dynascope: no file changes; needed: torch.compile(..., dynamic=True)\n"
     assert shell("%fix").text.strip() == ""
     [fixed] = texts

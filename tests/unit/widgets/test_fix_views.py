@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from samples import fixed, one_break, recompiled
 
 from dynascope.compiler.report import Counts, Fix, FixSet, Profile
-from dynascope.widgets.features.fixes import fix_words, fixes_summary
+from dynascope.widgets.features.fixes import fix_words, fixes_summary, how_to_apply
 from dynascope.widgets.model import view_model
 from dynascope.widgets.render.text import to_text
 
@@ -36,9 +36,11 @@ def test_a_fix_that_changes_no_file_is_no_diff() -> None:
     by_hand = "no file changes: use torch.compile(..., dynamic=True)"
     assert view_model(report)["advice"]["first"].endswith(f". {by_hand}.")  # type: ignore[index]
     assert by_hand in " ".join(to_text(report).split())
-    report.fix_set.cells = {"<cell>": "%%compile --dynamic true\nf(x)"}
-    assert "%fix puts the cell with the fix below" in " ".join(to_text(report).split())
+    report.patched_by, report.fix_set.cells = "%fix", {"<cell>": "%%compile --dynamic true\nf(x)"}
+    assert how_to_apply(report) == "%fix puts the fixes into a new cell"
     assert "diff" not in to_text(report)
+    report.fix_set, report.conditional_fix_set = FixSet(), report.fix_set
+    assert how_to_apply(report) == "%fix --conditional puts the fixes into a new cell"
 
 
 def test_graphs_that_stay_as_many_are_not_counted_in_what_can_be_fixed() -> None:
