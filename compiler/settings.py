@@ -109,7 +109,7 @@ class Settings:
     second_call: bool = _option(
         False, "Afterwards trace the calls again from the state that they have left, without the backend, and show which graph "
         "breaks only a first call has (lazy imports, caches that are filled, warnings shown once), and, in one trace each, "
-        "what settings do that the compiler's hints name. Nothing is verified; --fix does more.",
+        "what settings do that the compiler's hints name, if they change nothing else. --fix verifies more.",
         SWITCH, group="run",
     )  # fmt: skip
     fix: bool = _option(

@@ -2,8 +2,8 @@
 
 The calls are traced with their own arguments, without the backend, from the state that the program has left: modules are
 imported, caches are filled, warnings have been given.  The first trace finds the graph breaks that do not come back; one more
-for each setting that the compiler's hints name finds whether it helps or raises an error.  Nothing is verified.  Like every
-trial, the calls run on copies and leave nothing behind.
+for each setting that the compiler's hints name finds whether it helps, raises an error, changes what the recorded calls do, or
+makes every call compile again.  Nothing more is verified.  Like every trial, the calls run on copies and leave nothing behind.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
+from dynascope.compiler.lab.fix.difference import differences
 from dynascope.compiler.lab.fix.improvement import failures
 from dynascope.compiler.lab.fix.plan import DYNAMO, Plan
-from dynascope.compiler.lab.fix.trial import TookTooLong, Trials
+from dynascope.compiler.lab.fix.trial import TookTooLong, TrialResult, Trials
+from dynascope.compiler.lab.fix.variations import recorded
 from dynascope.compiler.lab.fix.verification import QUICK
 from dynascope.compiler.lab.recorded_call import CallRecorder
 from dynascope.compiler.report import Break, Report, Trial, message_of, plural
@@ -46,15 +48,18 @@ def try_hints(
     try:
         on_progress("tracing the calls again")
         second, best = _traced(trials, Plan(), report)
-        if second is None:
-            report.notes.append(f"second call: not traced: traced again, the call raised {best.error}")
+        if best.harm is not None:
+            report.notes.append(f"second call: not traced: traced again, {best.harm}")
             return
-        annotate_second_call(report, second, calls)
+        annotate_second_call(report, second.report, calls)
         report.trials = [best]
-        hinted = Counter(setting for b in second.breaks if (setting := setting_in(b.hints)) is not None)
+        hinted = Counter(setting for b in second.report.breaks if (setting := setting_in(b.hints)) is not None)
         for number, name in enumerate(sorted(hinted, key=lambda name: -hinted[name]), 1):
             on_progress(f"tracing the calls again with {name} ({number} of {len(hinted)})")
-            _, trial = _traced(trials, Plan(settings={**best.settings, DYNAMO + name: True}), report)
+            ran, trial = _traced(trials, Plan(settings={**best.settings, DYNAMO + name: True}), report, best.breaks or 0)
+            if trial.is_better_than(best) and (harms := _harms(trials, ran)):
+                before = _harms(trials, trials.run(Plan(settings=best.settings), QUICK))  # without the setting
+                trial.harm = next((harm for kind, harm in harms.items() if kind not in before), None)
             report.trials.append(trial)
             best = trial if trial.is_better_than(best) else best
     except (TookTooLong, KeyboardInterrupt) as error:
@@ -62,21 +67,30 @@ def try_hints(
         report.notes.append(f"second call: {why}: not every hint of the compiler was tried")
 
 
-def _traced(trials: Trials, plan: Plan, report: Report) -> tuple[Report | None, Trial]:
-    """The report and the trial of one more trace under a plan; no report if a call raises, or the compiler fails in it."""
+def _traced(trials: Trials, plan: Plan, report: Report, most: int = 0) -> tuple[TrialResult, Trial]:
+    """One more trace under a plan; with fewer breaks than `most`, it also finds which functions each call compiles again."""
     trial = Trial(settings=dict(plan.settings))  # type: ignore[arg-type]
-    ran = trials.run(plan, QUICK, lambda report: False)  # what the calls do outside of graphs is not asked here
-    error = next((o.error for o in ran.observed if o.error is not None), None)
+    ran = trials.run(plan, QUICK, lambda found: len(found.breaks) < most)
+    error = next((f"{o.error_type}: {message_of(o.error)}" for o in ran.observed if o.error is not None), None)
     # such frames run eagerly here, but the user's torch.compile would raise the exception
-    failed = next((reason for reason in failures(ran.report) if reason not in failures(report)), None)
-    if error is not None or failed is not None:
-        trial.error = failed if error is None else f"{type(error).__name__}: {message_of(error)}"
-        return None, trial
+    failed = error or next((reason for reason in failures(ran.report) if reason not in failures(report)), None)
+    if failed is not None:
+        trial.harm = f"it ends in {failed}"
+        return ran, trial
     again, counts = {_place(b) for b in ran.report.breaks}, ran.report.summary
     trial.removes = [b.id for b in report.breaks if _place(b) not in again]
     trial.breaks, trial.graphs, trial.recompiles = len(ran.report.breaks), counts.graphs, counts.recompiles
     trial.skipped = counts.skipped
-    return ran.report, trial
+    return ran, trial
+
+
+def _harms(trials: Trials, ran: TrialResult) -> dict[str, str]:
+    """What the calls of a trace do wrong, as clauses, by kind: they do other than in eager mode, or compile again each time."""
+    with trials.eagerly() as run:
+        found = [differences(actual, run(call, recorded())) for call, actual in zip(trials.calls, ran.observed, strict=True)]
+    other = next((one.text for one in found if one is not None and not one.is_condition), None)
+    harms = {name: f"each call then compiles {name} again" for name in ran.compiled_again}
+    return harms if other is None else {"": f"the call then does something else ({other})", **harms}
 
 
 def annotate_second_call(report: Report, second: Report, calls: CallRecorder) -> None:

@@ -414,7 +414,7 @@ FixSettings = dict[str, bool | int | float | str | list[str] | None]
 
 
 class Trial(Part, kw_only=True):
-    """One more trace of the recorded calls, without the backend, from the state that the run has left; nothing is verified."""
+    """One more trace of the recorded calls, without the backend, from the state that the run has left."""
 
     #: as in `Fix.settings`; {}: nothing was changed, so what is missing occurs only in the first call
     settings: FixSettings = {}
@@ -425,13 +425,13 @@ class Trial(Part, kw_only=True):
     skipped: int | None = None
     #: ids of the run's breaks that the trace does not have
     removes: list[str] = []
-    #: the exception that the call, or the compiler in it, raised
-    error: str | None = None
+    #: why it is no help, as a clause: an exception, other results or effects of a call, or that each call compiles again
+    harm: str | None = None
 
     def is_better_than(self, other: Trial) -> bool:
         """Whether it has fewer breaks and eager frames; where it has as many, fewer of these frames, or fewer graphs."""
         mine, others = (((t.breaks or 0) + (t.skipped or 0), t.skipped or 0, t.graphs or 0) for t in (self, other))
-        return self.error is None and mine < others
+        return self.harm is None and mine < others
 
 
 class FixEdit(Part):

@@ -245,11 +245,9 @@ def outcome(report: Report, setting: str, ids: Container[str | None]) -> tuple[b
     `ids`: of the breaks and recompiled frames for which it is hinted at.
     """
     fixes, name = considered(report, ids, setting), f"torch._dynamo.config.{setting}"
-    elsewhere = [fix for fix in report.fixes or () if name in fix.settings]
-    for where, tried in (("", fixes), (" for another place", elsewhere)):
-        for fix in tried:
-            if fix.chosen:
-                return True, f"tried{where}: {fix.verdict}"
+    chosen = next((fix for fix in [*fixes, *(report.fixes or ())] if fix.chosen and name in fix.settings), None)
+    if chosen is not None:
+        return True, f"tried{'' if chosen in fixes else ' for another place'}: {chosen.verdict}"
     if is_refused(fixes):
         return False, f"`{name} = True` was tried and refused"
     trials = report.trials or []
@@ -259,8 +257,8 @@ def outcome(report: Report, setting: str, ids: Container[str | None]) -> tuple[b
         return None, "the compiler's hint, not tried" + (f": {reason.removeprefix('not verified: ')}" if reason else "")
     best = helpful(trials[: trials.index(trial)])[-1]
     vain = f"`{setting} = True` was tried{' on top' if best.settings else ''}, and is no help:"
-    if trial.error is not None:
-        return False, f"{vain} it ends in {compiler_text(trial.error, 160)}"
+    if trial.harm is not None:
+        return False, f"{vain} {compiler_text(trial.harm, 170)}"
     if trial.is_better_than(best) and (trial.breaks or 0) < (best.breaks or 0):  # breaks that only move are no help
         became = "becomes" if best.breaks == 1 else "become"
         return True, f"tried: {best.breaks} {became} {plural(trial.breaks or 0, 'graph break')} when the calls are repeated"

@@ -286,7 +286,10 @@ def test_what_a_trace_has_tried_is_first_with_what_is_left_after_it() -> None:
 @pytest.mark.parametrize(
     ("trial", "words"),
     [
-        (Trial(settings={SCALARS: True}, error="InternalTorchDynamoError: no"), "it ends in InternalTorchDynamoError: no"),
+        (
+            Trial(settings={SCALARS: True}, harm="it ends in InternalTorchDynamoError: no"),
+            "it ends in InternalTorchDynamoError: no",
+        ),
         (Trial(settings={SCALARS: True}, breaks=13), "graph breaks 12 → 13"),
         (Trial(settings={SCALARS: True}, breaks=11, skipped=4), "graph breaks 12 → 11, frames that run eagerly 2 → 4"),
         (
