@@ -18,6 +18,7 @@ from typing import Any, Protocol
 from dynascope.compiler.capture.torch_private import config, marks
 from dynascope.compiler.report import Report
 from dynascope.compiler.settings import Settings
+from dynascope.compiler.source.origin import in_torch
 
 _LINES = re.compile(r"^(\d+)(?:-(\d+))?$")
 _SET = {"error": True, "allow": False}
@@ -135,6 +136,9 @@ def entry_point(target: Any, settings: Settings) -> Callable[..., Any]:
     import torch
 
     target = marks.inner_function(target)
+    code = getattr(getattr(target, "forward", None), "__code__", None) if marks.is_compiled_in_place(target) else None
+    if code is not None and not in_torch(code.co_filename):  # Dynamo leaves the plain call of a module of torch's own alone
+        target = marks.plain_call(target)  # else the settings of its compiled call would win
     restore_mark = marks.mark_of(target)
     compiled: Callable[..., Any] = torch.compile(
         target, fullgraph=settings.fullgraph, dynamic=settings.dynamic, backend=settings.backend, mode=settings.mode,

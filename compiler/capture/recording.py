@@ -137,7 +137,7 @@ class Recording:
                 continue
             seen.add(id(code))
             known = caches.compiled_versions(code)
-            if not known and caches.is_known(code):
+            if not known and id(code) not in first and caches.is_known(code):
                 yield CacheHit(code_info(code), continues)
             versions = [(compile_id, version) for compile_id, version in known if not is_new(compile_id)]
             for compile_id, version in versions:
@@ -256,7 +256,7 @@ class Recording:
 def _target_id(target: Any) -> int:
     """The id that Dynamo's calls of a compiled target have, whether it is a function, a method or an object."""
     target = marks.undecorated(marks.inner_function(target))
-    is_call = isinstance(target, MethodType) and target.__name__ == "__call__"  # of an object that is no module
+    is_call = isinstance(target, MethodType) and target.__name__ in ("__call__", "_call_impl")  # the latter is a module's
     return id(target.__self__ if is_call else getattr(target, "__func__", target))
 
 

@@ -14,7 +14,8 @@ import contextlib
 import dataclasses
 import keyword
 import sys
-from collections import deque
+import weakref
+from collections import defaultdict, deque
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import partial
@@ -190,11 +191,14 @@ class CompiledCell:
         names, notes = self.settings.function, self.run.notes
         self.run.compiled.extend(names)
         targets = NamedTargets(self.run)
+        failed: dict[str, str] = {}
 
         def look_up(statement: Any = None) -> None:
             for name in names:
-                with contextlib.suppress(LookupError):
+                try:
                     targets.add(name, find_target(name, self.namespace))
+                except LookupError as error:
+                    failed[name] = str(error)
 
         with contextlib.closing(targets), marks.around_compiled_code(targets.off, targets.on):
             look_up()
@@ -205,11 +209,7 @@ class CompiledCell:
         if self.settings.keep:
             unkept = "was compiled in this cell only: it has no name of its own, as what is kept must have."
             notes += [f"--keep: {name} {unkept}" for name in targets.called if id(self.namespace.get(name)) not in kept]
-        for name in names:
-            try:
-                find_target(name, self.namespace)
-            except LookupError as error:
-                notes += [f"-f {name} was not compiled: {error}."] if name not in targets.resolved else []
+        notes += [f"-f {name} was not compiled: {error}." for name, error in failed.items() if name not in targets.resolved]
         return value, kept
 
     def _run_statements(self, entry_points: EntryPoints) -> Any:
@@ -243,15 +243,17 @@ class CompiledCell:
 
     def _note_users_own(self) -> None:
         """Name the functions that the user's code compiled itself, and add a note that they keep their own settings."""
-        own = self.run.recording.users_own
-        if not own:
-            return
-        self.run.compiled.extend(name for name in own if self.run.compiled and name not in self.run.compiled)
-        bound = next((name for name in own if marks.is_compiled(self.namespace.get(name))), None)  # -f reaches it by this name
-        self.run.notes.append(
-            f"{', '.join(own)}: your own torch.compile was left unchanged; the options of %%compile "
-            f"do not apply to {'it' if len(own) == 1 else 'them'}{f' (-f {bound} compiles it with them)' if bound else ''}."
-        )
+        recording, notes = self.run.recording, defaultdict[str, list[str]](list)
+        by_keep = set(map(recording.name_of, _kept))
+        for name in recording.users_own:
+            notes["what --keep compiled" if name in by_keep else "your own torch.compile"].append(name)
+            self.run.compiled.extend([name] if self.run.compiled and name not in self.run.compiled else [])
+        for whose, own in notes.items():
+            bound = next((n for n in own if marks.is_compiled(self.namespace.get(n))), None)  # -f reaches it by this name
+            self.run.notes.append(
+                f"{', '.join(own)}: {whose} was left unchanged; the options of %%compile "
+                f"do not apply to {'it' if len(own) == 1 else 'them'}{f' (-f {bound} compiles it with them)' if bound else ''}."
+            )
 
     def _bind(self, kept: dict[int, Any]) -> None:
         """For `--keep`, bind compiled entry points to the names of what they compile; a module is compiled in place."""
@@ -261,9 +263,15 @@ class CompiledCell:
             if name.startswith("_") or id(value) not in kept:
                 continue
             if is_module(value):
-                marks.compile_in_place(value, lambda call: compiling.entry_point(call, self.settings))
+                entry = compiling.entry_point(marks.plain_call(value), self.settings)
+                marks.compiled_call(value)(entry)
             else:
-                self.namespace[name] = unwatched(kept[id(value)])
+                entry = self.namespace[name] = unwatched(kept[id(value)])
+            _kept.add(entry)
+
+
+#: the compiled entry points that `--keep` has bound
+_kept = weakref.WeakSet[Any]()
 
 
 # -- earlier runs of the cell ----------------------------------------------------------------------

@@ -36,8 +36,8 @@ def is_compiled(function: Any) -> bool:
 
 
 def is_compiled_in_place(module: Any) -> bool:
-    """Whether `nn.Module.compile` has set this module's compiled call."""
-    return vars(module).get(_COMPILED_CALL) is not None
+    """Whether this is a module whose compiled call `nn.Module.compile` has set."""
+    return getattr(module, "__dict__", {}).get(_COMPILED_CALL) is not None
 
 
 def is_disabled(function: Any) -> bool:
@@ -67,13 +67,12 @@ def compiled_call(module: Any) -> Callable[[Any], None]:
     return lambda call: put(attributes, _COMPILED_CALL, before if call is None else call)
 
 
-def compile_in_place(module: Any, compile: Callable[[Any], Any]) -> None:
-    """Compile the module's call as `nn.Module.compile` does: what is compiled must not itself go to the compiled call."""
+def plain_call(module: Any) -> Any:
+    """The module's call as `nn.Module.compile` compiles it: it does not go to the compiled call that the module may have."""
     call = getattr(module, "_call_impl", None)
     if call is None:
-        note_missing("compiled modules", "no _call_impl: a module is not compiled in place")
-    else:
-        compiled_call(module)(compile(call))
+        note_missing("compiled modules", "no _call_impl: of a module that is compiled in place, hooks do not run")
+    return call or module.forward
 
 
 def mark_of(module: Any) -> Callable[[], None]:

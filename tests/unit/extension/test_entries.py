@@ -121,6 +121,9 @@ def test_a_kept_module_is_compiled_in_place(shell, options):
     with dynascope.observe() as run:
         assert torch.equal(shell.ns["m"](shell.ns["x"]), torch.full((3,), 2.0))
     assert run.report.summary.cached == 1
+    assert "M: what --keep compiled was left unchanged;" in shell.report("%%compile -f M", "m(x)").notes[-1]
+    again = shell.report("%%compile -f m", "m(x)")  # traced with the settings of this cell
+    assert (again.summary.graphs, again.summary.cached, again.notes) == (1, 0, [])
 
 
 def test_what_has_no_name_of_its_own_is_not_kept_and_a_note_says_so(shell):
@@ -188,6 +191,8 @@ def test_own_settings_stay_and_f_replaces_them(shell):
     assert report.summary.breaks == 1
     report = shell.report("%%compile -f fn", *HELPER, *strict, "fn(x)")
     assert (report.compiled, report.notes, report.summary.breaks) == (["fn"], [], 1)
+    shell(*NET, "net = Net()", "net.compile(backend='aot_eager')")
+    assert shell.report("%%compile -f net --backend eager", "net(x)").graphs[0].aot_forward is None
     compiled = ["net = torch.compile(Net(), backend='eager')", "net(x)"]
     assert not any("-f" in note for note in shell.report("%%compile", *NET, *compiled).notes), "-f Net does not reach it"
 
