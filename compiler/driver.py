@@ -203,9 +203,8 @@ class Run:
                 return
             found = SearchResult()
             if self._calls.kept and (report.breaks or report.recompiles):
-                seconds = self._fix.fix_seconds
-                if seconds is None:
-                    seconds = max(LEAST_FIX_SECONDS, 10 * report.summary.compile_seconds)
+                least = max(LEAST_FIX_SECONDS, 10 * report.summary.compile_seconds)
+                seconds = least if self._fix.fix_seconds is None else self._fix.fix_seconds
                 profiled = self._call if self._chosen.profile is not None else None
                 search = Search(
                     Trials(self._calls.kept, self._fix, cells), report, seconds=seconds, profiled=profiled,

@@ -6,6 +6,7 @@ import ast
 import difflib
 import itertools
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -19,6 +20,8 @@ from dynascope.compiler.source.origin import is_users
 _MARK = MARK.removeprefix("torch")
 #: expressions whose parts may run never, later or repeatedly
 _LATER = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+#: methods of a module that return the module itself
+_ITSELF = ("to", "eval", "train", "cuda", "cpu", "half", "bfloat16", "float", "double", "requires_grad_")
 _BYTE_ORDER_MARK = "\ufeff"
 _CONDITION = "holds under a condition"
 _HEADER, _HEADER_ALONE = "# dynascope: also needed: {}\n", "# dynascope: no file changes; needed: {}\n"
@@ -28,15 +31,17 @@ def final_texts(
     plan: Plan,
     settings_file: str | None,
     function: str,
+    kind: str,
     known: Mapping[str, str],
     conditions: Sequence[tuple[Plan, Plan, str]] = (),
 ) -> dict[str, str]:
     """The final texts of all files that change.
 
-    In `settings_file`, settings of Dynamo, arguments of torch.compile and marks before the calls of `function` are added to the
-    plan's edits.  `known`: packages that the namespace of `settings_file` has -> their names there.  `conditions`: (plan
-    before, plan with a change, the condition under which it holds); each is a comment above the first line that the change
-    adds.
+    In `settings_file`, settings of Dynamo, arguments of torch.compile and marks before the calls of `function`, which is the
+    `forward` of modules of class `kind` or "", are added to the plan's edits.  `function` is "" if which one needs them is not
+    certain.  `known`: packages that the namespace of `settings_file` has -> their names there.  `conditions`:
+    (plan before, plan with a change, the condition under which it holds); each is a comment above the first line that the
+    change adds.
     """
     texts = dict(plan.texts)
     for before, after, condition in conditions:
@@ -50,7 +55,7 @@ def final_texts(
         text = marked_calls(text, function, plan.marks, known) or text
     for name in COMPILE:
         if name in plan.settings:
-            text = _with_argument(text, function, name, plan.settings[name]) or text
+            text = _with_argument(text, function, kind, name, plan.settings[name]) or text
     if values := {name: value for name, value in plan.settings.items() if name.startswith(DYNAMO)}:
         above = [f"# {_CONDITION}: {why}\n" for before, after, why in conditions if why and before.settings != after.settings]
         text = with_settings(text, values, known, above)
@@ -61,11 +66,8 @@ def _with_condition(text: str, before: str, after: str, condition: str) -> str:
     """`text`, which later changes have made of `after`, with a comment above the first statement that `before` lacks."""
     kept, origins = line_origins(before, after), line_origins(after, text)
     new = [n for n, line in enumerate(split_lines(text), 1) if line.strip() and origins.get(n, 0) not in {0, *kept}]
-    starts = [
-        (n.lineno, n.col_offset)
-        for n in ast.walk(ast.parse(text))
-        if isinstance(n, ast.stmt) and n.lineno <= min(new, default=0)
-    ]
+    first = min(new, default=0)
+    starts = [(n.lineno, n.col_offset) for n in ast.walk(ast.parse(text)) if isinstance(n, ast.stmt) and n.lineno <= first]
     if not new or not starts:
         return text
     line, column = max(starts)
@@ -74,25 +76,36 @@ def _with_condition(text: str, before: str, after: str, condition: str) -> str:
     return "".join(lines)
 
 
-def _with_argument(text: str, function: str, name: str, value: object) -> str | None:
-    """The text with this argument of the `torch.compile` that compiles a function.
+def _with_argument(text: str, function: str, kind: str, name: str, value: object) -> str | None:
+    """The text with this argument of the `torch.compile` that compiles a function, or a module of class `kind`.
 
-    Without one that names the function, it is the only `torch.compile` of the text; None if there are none or several.
+    None unless exactly one does for certain: it decorates the function, or its first argument is the function, or a module that
+    the text makes.  A name that the text binds more than once is not followed.
     """
-    tree, torch = ast.parse(text), _imports(text)[0].get("torch")
+    nodes, torch = list(ast.walk(ast.parse(text))), _imports(text)[0].get("torch")
+    bound: Counter[str] = Counter()
 
     def is_compile(node: ast.AST) -> bool:
         return isinstance(node, ast.Attribute) and node.attr == "compile" and ast.unparse(node.value) == torch
 
-    nodes, known = list(ast.walk(tree)), dict[ast.expr, list[str]]()
-    # what compiles a function, and the names by which it knows it
-    for call in (n for n in nodes if isinstance(n, ast.Call) and is_compile(n.func)):
-        known[call] = [a.id for a in call.args if isinstance(a, ast.Name)]
-    for decorated in (n for n in nodes if isinstance(n, ast.FunctionDef)):
-        for decorator in decorated.decorator_list:
-            if decorator in known or is_compile(decorator):
-                known.setdefault(decorator, []).append(decorated.name)
-    found = [node for node, names in known.items() if function in names] or list(known)
+    def is_compiled(argument: ast.expr) -> bool:
+        while isinstance(argument, ast.Call) and isinstance(argument.func, ast.Attribute) and argument.func.attr in _ITSELF:
+            argument = argument.func.value
+        made = argument.func if isinstance(argument, ast.Call) else None
+        return getattr(made, "id", None) in own & {kind} or getattr(argument, "id", None) in own - {kind}
+
+    for n in nodes:
+        match n:
+            case ast.FunctionDef(name=one) | ast.ClassDef(name=one) | ast.arg(arg=one) | ast.Name(id=one, ctx=ast.Store()):
+                bound[one] += 1
+            case ast.Assign(targets=[ast.Name(id=one)], value=ast.Call(func, [ast.Name(id=of)])) if one == of:
+                bound[one] -= is_compile(func)  # after `f = torch.compile(f)`, it is still f
+    own = {one for one in (function, kind) if bound[one] == 1}
+    targets = [t for n in nodes if isinstance(n, ast.Assign) and is_compiled(n.value) for t in n.targets]
+    own |= {target.id for target in targets if isinstance(target, ast.Name) and bound[target.id] == 1}
+    calls = [n for n in nodes if isinstance(n, ast.Call) and is_compile(n.func) and any(map(is_compiled, n.args[:1]))]
+    decorators = [d for n in nodes if isinstance(n, ast.FunctionDef) and n.name in own for d in n.decorator_list]
+    found = [*calls, *(d for d in decorators if is_compile(getattr(d, "func", d)))]
     if len(found) != 1:
         return None
     [node] = found
@@ -151,18 +164,16 @@ def marked_calls(text: str, function: str, marks: Iterable[str], known: Mapping[
 
 def _direct_calls(node: ast.AST) -> Iterator[ast.Call]:
     """The calls in a statement that are made once and under no condition."""
-    if isinstance(node, ast.Call):
-        yield node
-    for child in _always_evaluated(node):
+    parts: Iterable[ast.AST] = () if isinstance(node, _LATER) else ast.iter_child_nodes(node)
+    match node:
+        case ast.Call():
+            yield node
+        case ast.BoolOp():
+            parts = node.values[:1]
+        case ast.IfExp():
+            parts = [node.test]
+    for child in parts:
         yield from _direct_calls(child)
-
-
-def _always_evaluated(node: ast.AST) -> Iterable[ast.AST]:
-    if isinstance(node, ast.BoolOp):
-        return node.values[:1]
-    if isinstance(node, ast.IfExp):
-        return [node.test]
-    return () if isinstance(node, _LATER) else ast.iter_child_nodes(node)
 
 
 def with_settings(text: str, settings: Mapping[str, object], known: Mapping[str, str], comments: Sequence[str] = ()) -> str:
@@ -228,9 +239,8 @@ def unified(plan: Plan, texts: Mapping[str, str], settings_file: str | None, cel
     if WARM_UP in plan.settings:
         words.append(f'with {WARM_UP}("{plan.settings[WARM_UP]}"): ...  # the recorded calls, before the first compiled one')
     parts = [(_HEADER if texts else _HEADER_ALONE).format(setting) for setting in words]
-    for file, text in texts.items():
-        parts.append(_diff(file, plan.originals.get(file) or plan.text(file), text, cells))
-    return "".join(parts)
+    diffs = [_diff(file, plan.originals.get(file) or plan.text(file), text, cells) for file, text in texts.items()]
+    return "".join([*parts, *diffs])
 
 
 def apply(edits: Iterable[FixEdit]) -> list[str]:
@@ -293,11 +303,8 @@ def _display_path(file: str) -> str:
     """The file's path relative to its repository, the working directory or `site-packages`; else its name."""
     path = Path(file).absolute()
     top = next((folder for folder in path.parents if (folder / ".git").exists()), None)
-    for folder in filter(None, [top, Path(os.getcwd())]):
+    packages = [folder for folder in path.parents if folder.name in ("site-packages", "dist-packages")]
+    for folder in filter(None, [top, Path(os.getcwd()), *packages]):
         if path.is_relative_to(folder):
             return path.relative_to(folder).as_posix()
-    parts = path.parts
-    for packages in ("site-packages", "dist-packages"):
-        if packages in parts:
-            return "/".join(parts[parts.index(packages) + 1 :])
     return path.name

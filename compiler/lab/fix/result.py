@@ -7,7 +7,6 @@ import inspect
 import types
 import weakref
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -25,24 +24,38 @@ from dynascope.compiler.source.origin import is_users
 
 def annotate_fixes(report: Report, found: SearchResult, kept: CallRecorder, cells: CellResolver | None) -> None:
     """Set `report.fixes`, `report.fix_set` and `report.conditional_fix_set`, and, if a call was kept, `report.live_fixes`."""
-    target = kept.kept[0].target if kept.kept else None
+    targets = list({id(call.target): call.target for call in kept.kept}.values())
     found.notes += [f"A call was not repeated: {reason}" for reason in dict.fromkeys(kept.refusals)]
     programs = found.fixed or [FixedProgram(Plan(), found.before or TrialResult(Report()))]
-    sets = [_fix_set(program, found, target, cells) for program in programs]
+    sets = [_fix_set(program, found, report, targets, cells) for program in programs]
     report.fixes, report.fix_set, report.conditional_fix_set = found.fixes, sets[0], sets[1] if len(sets) > 1 else None
-    if target is not None:
-        report.live_fixes = live_fixes([program.plan for program in programs], target)
+    if targets:
+        report.live_fixes = [program.plan for program in programs], _reference(marks.inner_function(targets[0]))
 
 
-def _fix_set(program: FixedProgram, found: SearchResult, target: Any, cells: CellResolver | None) -> FixSet:
+def _reference(target: Any) -> Callable[[], Any]:
+    """A function that returns the target; it returns None if that is gone, or if its class allows no weak references."""
+    try:
+        return weakref.WeakMethod(target) if isinstance(target, types.MethodType) else weakref.ref(target)
+    except TypeError:  # the target's class allows no weak references
+        return lambda: None
+
+
+def _fix_set(
+    program: FixedProgram, found: SearchResult, report: Report, targets: list[Any], cells: CellResolver | None
+) -> FixSet:
     """The fixes of one program, as texts of files and with the figures of its repeated calls."""
-    plan, function = program.plan, _function_of(target)
+    plan, compiled = program.plan, [one for one in dict.fromkeys(map(_function_of, targets)) if one is not None]
+    recompiled = {(r.file, r.name) for r in (report.frame(fix.recompile) for fix in program.fixes if fix.recompile)}
+    # arguments of torch.compile and marks are for what recompiles, or for what calls that, if they are for one function
+    asked = [(f, of) for f, of in compiled if (f.__code__.co_filename, f.__code__.co_name) in recompiled] or compiled
+    name, kind = (asked[0][0].__code__.co_name, asked[0][1]) if len(asked) == 1 else ("", "")
+    function = next((f for f, _ in asked), None)
     settings_file = _file_of(function, plan)
     is_cell = cells is not None and settings_file is not None and cells(settings_file) is not None
-    name = function.__name__ if function is not None else ""
     names = function.__globals__ if is_cell and function is not None else {}
     packages = {value.__name__: n for n, value in names.items() if isinstance(value, ModuleType) and not n.startswith("_")}
-    texts = patch.final_texts(plan, settings_file, name, packages, program.conditions)
+    texts = patch.final_texts(plan, settings_file, name, kind, packages, program.conditions)
     originals = {file: plan.originals.get(file) or Plan().text(file) for file in texts}
     return FixSet(
         fixes=[fix.id for fix in program.fixes],
@@ -55,13 +68,14 @@ def _fix_set(program: FixedProgram, found: SearchResult, target: Any, cells: Cel
     )  # fmt: skip
 
 
-def _function_of(target: Any) -> FunctionType | None:
-    """The Python function of a target: for a module, its `forward`; None if there is none."""
+def _function_of(target: Any) -> tuple[FunctionType, str] | None:
+    """The Python function of a target, and ""; of a module, its `forward`, and its class; None if there is none."""
     target = inspect.unwrap(marks.undecorated(marks.inner_function(target)))
     function = getattr(target, "__func__", target)
-    if not isinstance(function, FunctionType):
-        function = inspect.unwrap(getattr(type(target), "forward", function))
-    return function if isinstance(function, FunctionType) else None
+    if isinstance(function, FunctionType):
+        return function, ""
+    function = inspect.unwrap(getattr(type(target), "forward", function))
+    return (function, type(target).__name__) if isinstance(function, FunctionType) else None
 
 
 def _file_of(function: FunctionType | None, plan: Plan) -> str | None:
@@ -73,46 +87,26 @@ def _file_of(function: FunctionType | None, plan: Plan) -> str | None:
     return next((file for file in files if is_users(file) and (text := plan.text(file)) and parsed(text) is not None), None)
 
 
-@dataclass
-class LiveFixes:
-    """What a report keeps for `fixed()`: the plans of its sets of fixes, and a function that returns what was compiled.
-
-    The function returns None if that object is gone, or if its class allows no weak references.
-    """
-
-    plans: list[Plan]
-    target: Callable[[], Any]
-
-
-def live_fixes(plans: list[Plan], target: Any) -> LiveFixes:
-    """The LiveFixes of these plans; they do not keep the target alive."""
-    target = marks.inner_function(target)
-    try:
-        reference = weakref.WeakMethod(target) if isinstance(target, types.MethodType) else weakref.ref(target)
-    except TypeError:  # the target's class allows no weak references
-        return LiveFixes(plans, lambda: None)
-    return LiveFixes(plans, reference)
-
-
 @contextlib.contextmanager
 def fixed(report: Report, *, conditional: bool = False) -> Iterator[Any]:
     """Yields the function or module of a report, with the edits and the settings of Dynamo in force for the duration.
 
     Arguments of torch.compile, and marks on arguments, are left to the caller.  Raises ValueError if they cannot be applied.
     """
-    live, fixes = report.live_fixes, report.fixes_to_apply(conditional=conditional)
+    fixes = report.fixes_to_apply(conditional=conditional)
     if fixes is None or not fixes.fixes:
         if report.conditional_fix_set is not None:
             raise ValueError("all fixes of the report hold under a condition only: use fixed(conditional=True)")
         raise ValueError("the report has no verified fixes: run explain(f, fix=True)")
-    if not isinstance(live, LiveFixes):
+    if report.live_fixes is None:
         raise ValueError("the report was read from a file: its functions are not here; use report.patch()")
-    target = live.target()
+    plans, target_of = report.live_fixes
+    target = target_of()
     if target is None:
         raise ValueError("the explained function no longer exists, or allows no weak references: use report.patch()")
     with contextlib.ExitStack() as stack:
         try:
-            stack.enter_context(live.plans[-1 if conditional else 0].in_force())
+            stack.enter_context(plans[-1 if conditional else 0].in_force())
         except NotApplicable as reason:
             raise ValueError(f"the fixes do not fit any more: {reason}") from None
         yield target
