@@ -31,10 +31,8 @@ def words(checked: Check, *, is_located: bool) -> list[str]:
     """
     if checked.numbers is None or checked.agrees is not False:
         return [_agreement(checked)]
-    searched = (
-        "tries settings with which they agree" if checked.numbers.verdict == "rounding" else "finds the line where it begins"
-    )
-    more = "" if is_located or checked.numbers.verdict == "unknown" else f"; `--check=where` {searched}"
+    searched = {"unknown": "", "rounding": "; `--check=where` tries settings with which they agree"}
+    more = "" if is_located else searched.get(checked.numbers.verdict, "; `--check=where` finds the line where it begins")
     return [_agreement(checked), f"check: {checked.numbers.sentence}{more}"]
 
 
@@ -81,9 +79,10 @@ def compare(call: RecordedCall | None) -> Check:
                 if exact.error is None:
                     checked = outcome(compiled, replace(eager, precisions=exact.precisions))
                 if checked.differences:
-                    checked.numbers = verdict.compare(compiled, eager, exact, in_float64)
+                    checked.numbers = verdict.compare(compiled, eager, exact, in_float64, len(checked.differences))
     except Exception as error:
         return Check(why_not=f"when repeated, it raised {type(error).__name__}: {first_line(message_of(error))}")
+    del checked.differences[MOST_DIFFERENCES:]
     return checked
 
 
@@ -93,9 +92,9 @@ def outcome(compiled: Observation, eager: Observation) -> Check:
     for what, expected in eager.parts.items():
         actual = compiled.parts[what]
         checked.compared[what] = sum(name not in eager.unchanged for name, _ in expected)
-        found, wanted = (dict.fromkeys(name for name, _ in parts) for parts in (actual, expected))
-        only = [f"{n} exists only in the compiled call" for n in found if n not in wanted]
-        only += [f"{n} exists only in the eager call" for n in wanted if n not in found]
+        found, wanted = ({name for name, _ in parts} for parts in (actual, expected))
+        here = "is new or changed" if what == "effects" else "exists"  # parameters that have not changed are left out
+        only = [f"{n} {here} only in the {'eager' if n in wanted else 'compiled'} call" for n in sorted(found ^ wanted)]
         if only or len(actual) != len(expected):
             checked.differences += only or [f"{len(actual)} parts among the {what}, eager {len(expected)}"]
             continue
@@ -115,10 +114,8 @@ def outcome(compiled: Observation, eager: Observation) -> Check:
             f"torch._inductor.config.fallback_random = True makes them the same (they differ: {checked.differences[0]})"
         )
     elif not checked.differences and not any(checked.compared.values()):
-        checked.why_not = "the call returns and changes nothing that can be compared" + (
-            f" ({', '.join(checked.not_compared[:3])})" if checked.not_compared else ""
-        )
+        which = f" ({', '.join(checked.not_compared[:3])})" if checked.not_compared else ""
+        checked.why_not = f"the call returns and changes nothing that can be compared{which}"
     else:
         checked.agrees = not checked.differences
-    del checked.differences[MOST_DIFFERENCES:]
     return checked

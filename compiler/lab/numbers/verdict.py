@@ -21,6 +21,8 @@ from dynascope.compiler.report import NumberError, Numbers, NumbersOf, NumbersVe
 WORSE = 8.0
 #: why the verdict on a call that draws random numbers is unknown
 DRAWS = "the call draws random numbers, and a backend may draw other numbers than eager code"
+#: repeats the run that is followed in float64, with its inputs moved by this relative amount
+Again = Callable[[float], Observation]
 
 
 def error_of(actual: Any, exact: Any, scale: float | None = None, dtype: Any = None) -> NumberError:
@@ -59,20 +61,17 @@ def share_of(error: NumberError | None) -> float:
     return 1.0 if error.not_finite else min(1.0, 1.0 if error.relative is None else error.relative)
 
 
-def compare(compiled: Observation, eager: Observation, exact: Observation, again: Callable[[float], Observation]) -> Numbers:
-    """Judge two observations by a third, of a run that was followed in float64.
-
-    `again` repeats that run with its inputs moved by this relative amount.
-    """
+def compare(compiled: Observation, eager: Observation, exact: Observation, again: Again, differences: int) -> Numbers:
+    """Judge two observations, which have so many differences, by a third, of a run that was followed in float64."""
     try:
-        found = _compared(compiled, eager, exact, again)
+        found = _compared(compiled, eager, exact, again, differences)
     except Exception as error:  # tensors of other libraries, for example: the check itself must not depend on it
         found = Numbers(why_not=f"comparing with float64 raised {type(error).__name__}: {first_line(message_of(error))}")
     found.sentence = sentence(found)
     return found
 
 
-def _compared(compiled: Observation, eager: Observation, exact: Observation, again: Callable[[float], Observation]) -> Numbers:
+def _compared(compiled: Observation, eager: Observation, exact: Observation, again: Again, differences: int) -> Numbers:
     found = Numbers(precision=str(exact.lowest or "").removeprefix("torch."))
     if exact.error is not None:
         found.why_not = f"followed in float64, the call raised {exact.error_type}: {first_line(message_of(exact.error))}"
@@ -99,6 +98,7 @@ def _compared(compiled: Observation, eager: Observation, exact: Observation, aga
         found.parts.append(part)
         rounding = exact.rounding(key[0], name)
         differs = difference(other, mine, rounding) is not None
+        differences -= differs
         if not differs and all(difference(value, reference, rounding) is None for value in (mine, other)):
             continue
         if moved.error is None and key in moved.exact:
@@ -110,6 +110,8 @@ def _compared(compiled: Observation, eager: Observation, exact: Observation, aga
     found.verdict = "both" if len(worse) == 2 else next((v for v in ("compiled", "eager", "both") if v in verdicts), "rounding")
     if not found.parts:
         found.verdict, found.why_not = "unknown", "no floating-point result of both can be compared with float64"
+    elif found.verdict == "rounding" and differences > 0:
+        found.verdict, found.why_not = "unknown", "not all that differs can be compared with float64"
     elif found.verdict != "rounding" and exact.limits:
         found.verdict, found.why_not = "unknown", f"it cannot be followed in float64: {listed(exact.limits, 2)}"
     elif found.verdict == "both" and exact.decided and not any(_is_lost(part, unit) for part in found.parts):
@@ -124,13 +126,13 @@ def _is_lost(part: NumbersOf, unit: float) -> bool:
 
 
 def _pairs(eager: Observation, compiled: Observation) -> Iterator[tuple[tuple[str, int], str, Any, Any]]:
-    """(group, index), name, eager and compiled value of the parts that both have, of the same class and shape."""
+    """(group, index), name, eager and compiled value of the parts that both have, of the same class, shape and dtype."""
     for what, parts in eager.parts.items():
         others = compiled.parts[what]
         for i, (name, mine) in enumerate(parts):
             if len(others) == len(parts) and others[i][0] == name:
                 other = others[i][1]
-                if type(mine) is type(other) and getattr(mine, "shape", None) == getattr(other, "shape", None):
+                if type(mine) is type(other) and all(getattr(mine, a, 0) == getattr(other, a, 0) for a in ("shape", "dtype")):
                     yield (what, i), name, mine, other
 
 
