@@ -115,17 +115,23 @@ class ActiveRegions:
         edited.refresh()  # the file may have been edited since it was read
         present = edited.located(function) or code  # autoreload leaves a function alone that only moved
         key = code_key(present)
+
+        def compiled(whole: ast.Module) -> list[CodeType]:
+            """The function's code from this tree, and its code with the region."""
+            modules = [recompiled(t, code.co_filename, code.co_flags) for t in (whole, rewritten(whole, [span]))]
+            return [next(c for c in nested_code(module) if code_key(c) == key) for module in modules]
+
         try:
             tree = syntax_tree("".join(linecache.getlines(code.co_filename, function.__globals__)))
             node = next(n for n in ast.walk(tree) if isinstance(n, FUNCTIONS) and (n.name, first_line(n)) == key)
             span = RegionSpan(requested, code.co_filename, node.lineno, node.end_lineno or node.lineno, {code.co_name})
-            modules = [recompiled(t, code.co_filename, code.co_flags) for t in (tree, rewritten(tree, [span]))]
-            plain, with_region = [next(c for c in nested_code(module) if code_key(c) == key) for module in modules]
+            # IPython compiles each statement by itself, and Python calls what the same text imports by other instructions
+            wholes = (tree, ast.Module([s for s in tree.body if node in ast.walk(s)], []))
+            # an outer run may have put the function into a region of its own: that code was compiled from this text, too
+            same = (r for p, r in map(compiled, wholes) if _has_region(code) or same_code(p, present))
+            with_region = next(c for c in same if c.co_freevars == code.co_freevars)  # none: the file has changed since
         except (SyntaxError, ValueError, StopIteration):
             raise no_source from None
-        # an outer run may have put the function into a region of its own: that code was compiled from this text, too
-        if not (_has_region(code) or same_code(plain, present)) or with_region.co_freevars != code.co_freevars:
-            raise no_source  # the file has changed since
         self._functions.append((function, with_region, span))
 
     # -- the cell's own code ----------------------------------------------------------------------------
@@ -162,18 +168,18 @@ class ActiveRegions:
         """Name the regions in the report as the user wrote them, and add notes on those that had no effect."""
         fullgraph = self.settings.fullgraph
         every = [*self.spans, *(span for _, _, span in self._functions)]
-        blocks = {(span.file, line): span.region for span in every for line in span.with_lines}
+        origins = {span.region: FlagOrigin(kind="option", name=span.region.target) for span in every}
+        blocks = {(span.file, line): origins[span.region] for span in every for line in span.with_lines}
         for source in report.sources:
             if source.file == self.cell.file and not fullgraph:
                 source.regions = [
-                    RegionLines(first=s.first, last=s.last, error_on_graph_break=s.region.flag, set_by=origin_of(s.region))
+                    RegionLines(first=s.first, last=s.last, error_on_graph_break=s.region.flag, set_by=origins[s.region])
                     for s in self.spans
                 ]
         for broken in report.breaks:
             at = broken.region
-            found = blocks.get((at.file, at.line)) if at.kind == "with" and at.file and at.line else None
-            if found is not None:
-                broken.region = origin_of(found)
+            if at.kind == "with" and at.file and at.line:
+                broken.region = blocks.get((at.file, at.line), at)
         report.summary.unexpected = sum(b.allowed is not True for b in report.breaks)
         if fullgraph:
             report.notes += [f"{found} had no effect: fullgraph=True wins over it." for found in self.regions]
@@ -243,11 +249,6 @@ class RegionSpan:
             return isinstance(statement, DEFINITIONS) and (statement.lineno, statement.end_lineno) == (self.first, self.last)
         start, end = own_lines(statement)
         return start <= self.last and self.first <= end
-
-
-def origin_of(region: Region) -> FlagOrigin:
-    """A `--region` option, as a report names it."""
-    return FlagOrigin(kind="option", name=region.target)
 
 
 def own_lines(statement: ast.stmt) -> tuple[int, int]:

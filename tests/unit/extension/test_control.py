@@ -41,7 +41,7 @@ def test_third_party_code(shell: Any, tmp_path: Any, monkeypatch: Any) -> None:
         "        return x + 2\n"
     )
     shell("import third_party", "from third_party import helper, Block", "block = Block()",
-          "def f(x): return helper(x) * 2", "def g(x): return block(x) * 2")  # fmt: skip
+          "def f(x): return third_party.helper(x) * 2", "def g(x): return block(x) * 2")  # fmt: skip
     library = shell.ns["third_party"]
 
     def objects() -> list[Any]:
@@ -49,8 +49,8 @@ def test_third_party_code(shell: Any, tmp_path: Any, monkeypatch: Any) -> None:
         return [library.helper, library.helper.__code__, own, own.__code__, *vars(shell.ns["block"]).values()]
 
     before, keys = objects(), list(vars(shell.ns["block"]))
-    for call, target in (("f(x)", "third_party.helper"), ("f(x)", "helper"), ("g(x)", "third_party.Block.forward"),
-                         ("g(x)", "Block"), ("g(x)", "block")):  # fmt: skip
+    for call, target in (("f(x)", "third_party.helper"), ("f(x)", "helper"), ("f(x)", "f"),
+                         ("g(x)", "third_party.Block.forward"), ("g(x)", "Block"), ("g(x)", "block")):  # fmt: skip
         assert shell(f"%compile --error-on-graph-break {call}").error is not None
         report = shell.report(f"%compile --error-on-graph-break --region {target}=allow {call}")
         assert report.summary.unexpected == 0, target
