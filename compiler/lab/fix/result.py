@@ -97,7 +97,7 @@ def fixed(report: Report, *, conditional: bool = False) -> Iterator[Any]:
     if fixes is None or not fixes.fixes:
         if report.conditional_fix_set is not None:
             raise ValueError("all fixes of the report hold under a condition only: use fixed(conditional=True)")
-        raise ValueError("the report has no verified fixes: run explain(f, fix=True)")
+        raise ValueError("no fixes were looked for: run explain(f, fix=True)" if fixes is None else "no fix was found")
     if report.live_fixes is None:
         raise ValueError("the report was read from a file: its functions are not here; use report.patch()")
     plans, target_of = report.live_fixes
