@@ -17,7 +17,7 @@ from dynascope.compiler.report import Failure, FlagOrigin, Report, StackEntry, l
 from dynascope.compiler.source import lines
 from dynascope.compiler.source.code import user_name
 from dynascope.compiler.source.lines import CellResolver, OldFunction
-from dynascope.compiler.source.origin import in_torch, is_plumbing, is_users
+from dynascope.compiler.source.origin import in_torch, is_plumbing, is_users, module_of
 
 #: matches the line of Inductor's code that names the nodes of the graph that the next lines compute
 _SOURCE_NODES = re.compile(r"# Topologically Sorted Source Nodes: \[([^\]]*)\]")
@@ -96,7 +96,7 @@ def annotate_error(report: Report, error: BaseException, cell_of: CellResolver, 
         if report.error is not None:
             report.error.caught = True
         return
-    module, known, message = type(error).__module__, report.error, message_of(error)
+    module, known, message = module_of(type(error)), report.error, message_of(error)
     same = known is not None and known.type == type(error).__name__
     if same and known is not None and (module.startswith("torch._dynamo") or message.startswith(known.message)):
         return  # a compile raised the error, so the report already has it, with its place

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from dynascope.compiler.lab.objects import PLAIN, attributes_of, places_of, slots_of
+from dynascope.compiler.source.origin import module_of
 
 #: at most this many levels of nesting are compared
 DEEPEST = 8
@@ -57,10 +58,10 @@ def _inside(value: Any) -> list[Part] | None:
     """The contents of a container or object and their places; None if unknown, unordered, or internal to torch or dynascope."""
     if isinstance(value, (dict, list, tuple, deque)):
         return places_of(value)
-    if any(base.__module__ == "builtins" for base in type(value).__mro__[:-1]):
+    if any(module_of(base) == "builtins" for base in type(value).__mro__[:-1]):
         return None  # a set, an exception: what is in it is no attribute
     is_known = dataclasses.is_dataclass(value) or attributes_of(value) is not None or slots_of(type(value))
-    if not is_known or type(value).__module__.partition(".")[0] in ("torch", "dynascope", "builtins"):
+    if not is_known or module_of(type(value)).partition(".")[0] in ("torch", "dynascope", "builtins"):
         return None
     return places_of(value)
 

@@ -25,6 +25,7 @@ from dynascope.compiler.lab import objects, recorded_call
 from dynascope.compiler.lab.comparison import Part, Rounding, is_array, largest, parts_of
 from dynascope.compiler.lab.objects import CONTAINERS, PLAIN, GlobalName, Reachable, digest, fingerprint, places_of
 from dynascope.compiler.lab.recorded_call import Clones, RecordedCall, Vary, held_back_output, random_states
+from dynascope.compiler.source.origin import module_of
 
 #: `grad_fn=` in a printed tensor: compiled code has other names there
 _HISTORY = re.compile(r",?\s*grad_fn=<[^>]*>")
@@ -273,7 +274,7 @@ class _Before:
                 if value is not None and id(value) not in done:
                     done.add(id(value))
                     yield self._names.get(id(value), f"{kind}.{name}"), value
-            is_torchs = type(module).__module__.partition(".")[0] == "torch"  # then private attributes are internal to torch
+            is_torchs = module_of(type(module)).partition(".")[0] == "torch"  # then private attributes are internal to torch
             numbers = [(n, v) for n, v in own.items() if isinstance(v, PLAIN) and not (is_torchs and n.startswith("_"))]
             yield from ((f"{kind}.{n}", v) for n, v in numbers)
 

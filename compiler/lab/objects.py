@@ -39,7 +39,7 @@ import torch
 from dynascope.compiler.capture.torch_private import marks, tensors
 from dynascope.compiler.patching import ABSENT, own, put, value_or_absent
 from dynascope.compiler.source.code import globals_used, names_used
-from dynascope.compiler.source.origin import is_users
+from dynascope.compiler.source.origin import is_users, module_of
 
 PLAIN = (bool, int, float, complex, str, bytes)
 CONTAINERS = (OrderedDict, dict, list, set, deque)
@@ -453,7 +453,7 @@ class Reachable:
             return [value.namespace.get(value.name)]
         if isinstance(value, FunctionType):
             return self._of_function(value)
-        if isinstance(value, type) and not _is_users_module(value.__module__):
+        if isinstance(value, type) and not _is_users_module(module_of(value)):
             return []
         if is_single_use(value):
             self.refusals.append(f"it can reach a {type(value).__name__}, which can be used only once")
@@ -474,13 +474,13 @@ class Reachable:
         Notes what cannot be undone, or must not change, there.
         """
         kind, state, is_file = type(value), watched(value), isinstance(value, io.IOBase)
-        package = kind.__module__.partition(".")[0]
+        package = module_of(kind).partition(".")[0]
         if is_file:
             self.has_files = True
             self._effects[f"a file ({_file_name(value)})"] = None
         elif state is None and (package in _SHARED or _is_hidden(value, package)):
-            self._effects[f"a {kind.__module__}.{kind.__qualname__}"] = None
-        is_foreign = is_file or package in _SHARED | _TOOLS or kind.__module__.startswith("torch._")
+            self._effects[f"a {module_of(kind)}.{kind.__qualname__}"] = None
+        is_foreign = is_file or package in _SHARED | _TOOLS or module_of(kind).startswith("torch._")
         if not is_foreign or next(library_states(value), None) is not None:
             return False
         if state is not None:
@@ -558,7 +558,7 @@ def _file_name(file: Any) -> str:
 def _is_hidden(value: Any, package: str) -> bool:
     """Whether an object without attributes and slots may have state that Python does not show."""
     kind = type(value)
-    if kind is object or isinstance(value, _NOTHING_HIDDEN) or kind.__module__ == "torch" or is_array(value):
+    if kind is object or isinstance(value, _NOTHING_HIDDEN) or module_of(kind) == "torch" or is_array(value):
         return False
     if attributes_of(value) is not None or any("__slots__" in vars(c) for c in kind.__mro__):
         return False

@@ -43,7 +43,7 @@ from dynascope.compiler.lab import objects
 from dynascope.compiler.lab.objects import PLAIN, GlobalName, NotRestored, Reachable, State, same_numbers, states_of
 from dynascope.compiler.patching import ABSENT, interrupts_deferred, patched, put
 from dynascope.compiler.source.code import globals_used
-from dynascope.compiler.source.origin import in_torch
+from dynascope.compiler.source.origin import in_torch, module_of
 
 _Setting = tuple[Callable[[], Any], Callable[[Any], Any]]
 
@@ -472,7 +472,7 @@ def _is_data(value: Any) -> bool:
     left them.
     """
     code = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, type)
-    is_library = type(value).__module__.partition(".")[0] in ("torch", "dynascope")
+    is_library = module_of(type(value)).partition(".")[0] in ("torch", "dynascope")
     return not (is_library or isinstance(value, (*code, torch.Tensor, torch.nn.Module)))
 
 

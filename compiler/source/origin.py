@@ -74,6 +74,12 @@ def origin(file: str) -> Origin:
     return "python" if file.startswith(("<frozen ", *_python_folders())) else "user"
 
 
+def module_of(kind: type) -> str:
+    """The name of the module that defines a class; "" where the class has no such name, as some that are written in C."""
+    name = getattr(kind, "__module__", "")
+    return name if isinstance(name, str) else ""
+
+
 def in_torch(file: str) -> bool:
     """Whether the file is part of torch, on this machine or on the one that wrote a trace."""
     return origin(file) == "torch"

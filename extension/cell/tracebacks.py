@@ -18,7 +18,7 @@ from typing import Any
 
 from dynascope.compiler.patching import patched
 from dynascope.compiler.source.code import STATEMENTS, is_jump, is_resume, user_name
-from dynascope.compiler.source.origin import in_torch, is_plumbing, origin
+from dynascope.compiler.source.origin import in_torch, is_plumbing, module_of, origin
 
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 _RESUME_NAME = re.compile(r"(?:torch_dynamo_resume_in_)+(.+?)(?:_at_\d+)+(?=\W|$)")
@@ -152,7 +152,7 @@ def _render(shell: Any, error: BaseException) -> list[str]:
     try:
         for e in chain:
             e.__traceback__ = trimmed(e.__traceback__)
-            if type(e).__module__.startswith("torch."):
+            if module_of(type(e)).startswith("torch."):
                 e.__cause__, e.__suppress_context__ = None, True  # its causes show only the compiler's own frames
         shown, trace = (type(error), error), error.__traceback__
         if trace is None:  # the compiler refused the statements themselves: the message says where
