@@ -382,6 +382,19 @@ def test_what_there_was_no_time_to_compare_is_a_condition_unless_there_is_time_a
     assert bool(report.patch()) == (verdict == "verified")
 
 
+def test_a_condition_stands_at_the_change_that_brings_it(make: Make) -> None:
+    f = make("""
+        from logging import root as log
+        def f(x):
+            y = log.debug("begins") or x.sin()  # nothing is logged
+            return log.warning("half way") or y + 1
+        """).f
+    with planting.time_for_one_input(3):  # at first, not enough for any change
+        one, other = (x for x in fix(f, torch.ones(3)).fixes or () if x.chosen)
+    assert (one.verdict, one.condition, other.verdict) == ("verified", "", "conditional")
+    assert other.condition.startswith("With the recorded inputs, it logs 0 lines where eager has 1 ('root WARNING: half way')")
+
+
 def test_what_is_wrong_on_inputs_that_were_compared_only_at_the_end_is_refused(make: Make) -> None:
     f = make("""
         import torch

@@ -164,9 +164,13 @@ def _badness(report: Report) -> tuple[int, int]:
 
 
 def _verified(steps: Sequence[_Step], number: int) -> Verification:
-    """What was verified of a step: by itself, or by the sum of the changes up to a later one, if that was compared on more."""
-    found = [step.verification for step in steps[number:] if step.verification is not None]
-    return next((v for v in found if UNTRIED not in v.conditions), found[0] if found else Verification())
+    """What was verified of a step: by itself, or by the sum of the changes up to a later one, if that was compared on more.
+
+    Such a sum may have no other conditions: they could be those of the later changes.
+    """
+    found = [step.verification for step in steps[number:] if step.verification is not None] or [Verification()]
+    known = found[0].conditions.keys() - {UNTRIED}
+    return next((v for v in found if v.conditions.keys() <= known), found[0])
 
 
 def _conditions(steps: Sequence[_Step], number: int) -> list[str]:
@@ -594,14 +598,23 @@ class Search:
     # -- the end ------------------------------------------------------------------------------------------------------
 
     def _complete(self) -> None:
-        """Compare the sum on all inputs if there was no time for that before: then that is no condition any more."""
-        if UNTRIED in _verified(self._steps, -1).conditions:
-            self._say(f"verifying {plural(len(self._steps) - 1, 'change')} on all inputs")
-            try:
-                self._compare(self._steps[-1])
-            except Refused as reason:
-                steps = range(1, len(self._steps))
-                self._drop_from(next(n for n in steps if UNTRIED in _verified(self._steps, n).conditions), str(reason))
+        """Compare the sum on all inputs if there was no time for that before: then that is no condition any more.
+
+        Where it holds under others, the changes before the last one are compared, too: each condition stands at the change that
+        brings it.
+        """
+        steps = range(1, len(self._steps))
+        for number in [*steps[-1:], *steps[:-1]]:
+            step, found = self._steps[number], _verified(self._steps, number).conditions
+            if UNTRIED in found or (found and not step.is_verified):
+                self._say(f"verifying {plural(number, 'change')} on all inputs")
+                try:
+                    self._compare(step)
+                    step.is_verified = True
+                except (NotApplicable, Refused) as reason:
+                    if step.is_verified:
+                        self._drop_from(next(n for n in steps if UNTRIED in _verified(self._steps, n).conditions), str(reason))
+                        return
 
     def _leave_out(self, setting: Candidate) -> None:
         """Drop a setting if later changes have made it unnecessary."""
@@ -663,7 +676,7 @@ class Search:
             compared = sure - 1 if is_sure else len(self._steps) - 1
             fix.verdict = "verified" if is_sure else "conditional"
             if not is_sure:
-                fix.condition = ". ".join(_conditions(self._steps, number)) or _AS_OTHERS
+                fix.condition = ". ".join(_conditions(self._steps, number) if step.is_verified else []) or _AS_OTHERS
             fix.reason = ". ".join(filter(None, [_verified(self._steps, compared).words(), step.gain]))
             if WARM_UP in step.candidate.settings:
                 fix.reason = "traced again after the recorded calls, they do not come back"
