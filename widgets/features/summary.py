@@ -225,7 +225,8 @@ def _fixes(report: Report) -> Step | None:
 
 
 def _remaining(counts: list[tuple[int, str]]) -> str:
-    left = ", ".join(plural(count, what) for count, what in counts if count > 0)
+    # calls that compiled nothing are not repeated: they may compile where more of the program is traced, and guarded
+    left = ", ".join("at least " * (what == "recompile") + plural(count, what) for count, what in counts if count > 0)
     return f" Remaining: {left}." if left else ""
 
 
