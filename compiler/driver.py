@@ -189,7 +189,8 @@ class Run:
     def _try_again(self, report: Report) -> None:
         """Repeat the calls on copies, for `--fix` and `--second-call`, and for `--profile` where breaks are expensive."""
         is_costly = report.profile is not None and report.profile.is_worth_fixing
-        if self._fix is None and not self._chosen.second_call and not is_costly:
+        traces = self._chosen.second_call or (is_costly and self._fix is None)
+        if self._fix is None and not traces:
             return
         from dynascope.compiler.lab.fix.result import annotate_fixes
         from dynascope.compiler.lab.fix.search import Search, SearchResult
@@ -198,8 +199,9 @@ class Run:
 
         show, cells = self.recording.show_progress, self.cells
         with self.quiet():
-            if self._fix is None:
+            if traces:
                 self.user_code(try_hints, report, self._calls, self._chosen, cells, show)
+            if self._fix is None:
                 return
             found = SearchResult()
             if self._calls.kept and (report.breaks or report.recompiles):
@@ -215,7 +217,7 @@ class Run:
             elif report.breaks and not self._calls.refusals:
                 found.notes.append("No change was tried: nothing that this run compiles was called")
             annotate_fixes(report, found, self._calls, cells)
-            if found.again is not None and self.fix_own is None:
+            if found.again is not None and self.fix_own is None and not traces:
                 annotate_second_call(report, found.again, self._calls)
 
     # -- inside -----------------------------------------------------------------------------------------

@@ -108,8 +108,7 @@ def annotate_second_call(report: Report, second: Report, calls: CallRecorder) ->
         report.notes.append(f"second call: {first} of {breaks} {come} back when the calls are repeated")
     if others:
         report.notes.append(f"second call: {plural(others, 'graph break')} at places where the recorded calls had none")
-    # a search for fixes repeats the calls with the numbers and flags of modules as they were before them
-    if not first and not others and report.settings.get("second_call") and report.fixes is None:
+    if not first and not others and report.settings.get("second_call"):
         report.notes.append("second call: it has the same graph breaks")
 
 
