@@ -14,8 +14,9 @@ makes a module or an optimizer, or that calls an optimizer or `backward` (`why_u
 * Dynamo skips frames that neither hold a tensor nor name a module of torch or numpy, and a resume function knows the cell's
   data only as globals.  So `_in` holds an empty tensor and lives to the end.
 * What Dynamo skips (a loop with a graph break, for example) would run eagerly, and with it all that it calls in torch.  So a
-  statement that may call a module or a function has a check in front, `if not (is_dynamo_compiling() or repeated()): return
-  <its number>`, which is a constant in a trace: from this statement on, the run's statements then run uncompiled instead.
+  statement that may call a module or a function, and each one before it, has a check in front, `if not (is_dynamo_compiling()
+  or repeated()): return <its number>`, which is a constant in a trace: from this statement on, the run's statements then run
+  uncompiled instead.
 
 The modules and functions that uncompiled statements call are compiled instead (`entry_points.EntryPoints`).
 
@@ -182,8 +183,9 @@ class CellStatements:
         function: Any = generated(f"def {STATEMENTS}({local}): pass", first)
         function.body = [located(ast.Global(names=bound), first)] if bound else []
         unsure = set(unbound)
+        calling = [number for number, statement in enumerate(run) if _may_call_target(statement, self.namespace)]
         for number, statement in enumerate(run):
-            if _may_call_target(statement, self.namespace):
+            if number <= max(calling, default=-1):
                 check = f"if not ({local}[0]() or {local}[1]()):\n return {number}, None, {local}"
                 function.body.append(generated(check, statement))
             if unsure & {n.id for n in ast.walk(statement) if isinstance(n, ast.Name)}:
