@@ -57,11 +57,12 @@ def try_hints(
         for number, name in enumerate(sorted(hinted, key=lambda name: -hinted[name]), 1):
             on_progress(f"tracing the calls again with {name} ({number} of {len(hinted)})")
             ran, trial = _traced(trials, Plan(settings={**best.settings, DYNAMO + name: True}), report, best.breaks or 0)
-            if trial.is_better_than(best) and (harms := _harms(trials, ran)):
+            trial.harm = trial.harm or trial.no_gain_over(best)
+            if trial.harm is None and (harms := _harms(trials, ran)):
                 before = _harms(trials, trials.run(Plan(settings=best.settings), QUICK))  # without the setting
                 trial.harm = next((harm for kind, harm in harms.items() if kind not in before), None)
             report.trials.append(trial)
-            best = trial if trial.is_better_than(best) else best
+            best = trial if trial.harm is None else best
     except (TookTooLong, KeyboardInterrupt) as error:
         why = "interrupted" if isinstance(error, KeyboardInterrupt) else "the time limit was reached"
         report.notes.append(f"second call: {why}: not every hint of the compiler was tried")

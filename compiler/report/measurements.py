@@ -425,13 +425,17 @@ class Trial(Part, kw_only=True):
     skipped: int | None = None
     #: ids of the run's breaks that the trace does not have
     removes: list[str] = []
-    #: why it is no help, as a clause: an exception, other results or effects of a call, or that each call compiles again
+    #: why it is no help, as a clause: an exception, no fewer breaks, other results or effects of a call, or that each call
+    #: compiles again
     harm: str | None = None
 
-    def is_better_than(self, other: Trial) -> bool:
-        """Whether it has fewer breaks and eager frames; where it has as many, fewer of these frames, or fewer graphs."""
-        mine, others = (((t.breaks or 0) + (t.skipped or 0), t.skipped or 0, t.graphs or 0) for t in (self, other))
-        return self.harm is None and mine < others
+    def no_gain_over(self, other: Trial) -> str | None:
+        """The counts, as a clause, if it has not both fewer breaks, and fewer breaks and eager frames together."""
+        (breaks, skipped), (before, eager) = ((t.breaks or 0, t.skipped or 0) for t in (self, other))
+        if breaks < before and breaks + skipped < before + eager:
+            return None
+        more = f", frames that run eagerly {eager} → {skipped}" if skipped > eager else ""
+        return f"graph breaks {before} → {breaks}{more}"
 
 
 class FixEdit(Part):

@@ -256,23 +256,16 @@ def outcome(report: Report, setting: str, ids: Container[str | None]) -> tuple[b
         reason = next((fix.reason for fix in fixes if fix.reason), "")
         return None, "the compiler's hint, not tried" + (f": {reason.removeprefix('not verified: ')}" if reason else "")
     best = helpful(trials[: trials.index(trial)])[-1]
-    vain = f"`{setting} = True` was tried{' on top' if best.settings else ''}, and is no help:"
-    if trial.harm is not None:
-        return False, f"{vain} {compiler_text(trial.harm, 170)}"
-    if trial.is_better_than(best) and (trial.breaks or 0) < (best.breaks or 0):  # breaks that only move are no help
+    if trial.harm is None:
         became = "becomes" if best.breaks == 1 else "become"
         return True, f"tried: {best.breaks} {became} {plural(trial.breaks or 0, 'graph break')} when the calls are repeated"
-    more, before = trial.skipped or 0, best.skipped or 0
-    ran = f", frames that run eagerly {before} → {more}" if more > before else ""
-    return False, f"{vain} graph breaks {best.breaks or 0} → {trial.breaks or 0}{ran}"
+    top = " on top" if best.settings else ""
+    return False, f"`{setting} = True` was tried{top}, and is no help: {compiler_text(trial.harm, 170)}"
 
 
 def helpful(trials: list[Trial]) -> list[Trial]:
     """The first trial, in which nothing was changed, and those of which each was better than all before it."""
-    found: list[Trial] = []
-    for trial in trials:
-        found += [trial] if not found or trial.is_better_than(found[-1]) else []
-    return found
+    return [trial for trial in trials if trial.harm is None]
 
 
 # -- what became of it ------------------------------------------------------------------------------

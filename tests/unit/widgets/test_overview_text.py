@@ -301,7 +301,8 @@ def test_what_a_trace_has_tried_is_first_with_what_is_left_after_it() -> None:
 )
 def test_a_hint_that_did_harm_when_it_was_tried_is_not_followed(trial: Trial, words: str) -> None:
     report = model(breaks=12)
-    report.trials = [Trial(breaks=12, skipped=2, graphs=20), trial]
+    before = Trial(breaks=12, skipped=2, graphs=20)
+    report.trials = [before, replace(trial, harm=trial.harm or trial.no_gain_over(before))]
     found = advice(report)
     assert found["first"].startswith("at model.py:8 in Block0.forward (zoo)")
     assert f"The compiler's hint `capture_scalar_outputs = True` was tried, and is no help: {words}." in found["more"]
