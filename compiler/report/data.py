@@ -5,6 +5,7 @@ Unknown keys are ignored, so that reports of later versions with additional keys
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -20,14 +21,20 @@ class Later:
     """Calls a function once, when the first of the fields that it makes is read, in any thread."""
 
     def __init__(self, make: Callable[[], None]) -> None:
-        self._make: Callable[[], None] | None = make
+        self._make: Callable[[], Any] = make
         self._lock = threading.RLock()
 
     def __call__(self) -> None:
         with self._lock:
-            if self._make is not None:
-                self._make()
-                self._make = None  # frees what the fields were made of; after an interrupt, they can still be made
+            self._make()
+            self._make = bool  # frees what the fields were made of; after an interrupt, they can still be made
+
+
+def _read(part: Any, method: Any, *others: Any) -> Any:
+    """Call a method of structs, which reads all fields below `__getattr__`: the fields that are left out are made first."""
+    for each in (part, *others):
+        getattr(each, "_make_left", bool)()
+    return method(part, *others)
 
 
 class LazyPart(Part, kw_only=True, dict=True):
@@ -37,14 +44,18 @@ class LazyPart(Part, kw_only=True, dict=True):
         """Leave these fields out until one of them is read: `make` sets all of them then."""
         for field in fields:
             delattr(self, field)
-        self.__dict__["left"] = (make, fields)
+        self.__dict__["_make_left"] = make
 
     if not TYPE_CHECKING:  # its fields have types
+        __repr__, __rich_repr__, __eq__, __ne__, __reduce__ = (
+            functools.partialmethod(_read, getattr(msgspec.Struct, name))
+            for name in ("__repr__", "__rich_repr__", "__eq__", "__ne__", "__reduce__")
+        )
+        __copy__ = None  # `copy.copy` then goes by `__reduce__`
 
         def __getattr__(self, name: str) -> Any:
-            make, fields = self.__dict__.get("left", (None, ()))
-            if name in fields:
-                make()
+            if name in self.__struct_fields__:
+                self._make_left()
             return object.__getattribute__(self, name)
 
 

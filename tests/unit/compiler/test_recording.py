@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import linecache
+import pickle
 import weakref
 from pathlib import Path
 from typing import Any
@@ -281,15 +283,16 @@ def test_a_report_says_the_same_whenever_it_is_read(tmp_path: Path) -> None:
     def cells(name: str) -> int | None:
         return count if name == str(file) else None
 
-    with observe(cells=cells) as one, observe(cells=cells) as other:
+    with observe(cells=cells) as one, observe(cells=cells) as other, observe(cells=cells) as third:
         torch.compile(space["f"], backend="eager")(torch.ones(3))
     at_once, later = one.report.to_dict(), other.report
     file.write_text("# other text\n" * 9)
     linecache.checkcache()
     count = 4
+    assert pickle.loads(pickle.dumps(copy.copy(later))).to_dict() == at_once
+    assert repr(third.report.frames[0]) == repr(later.frames[0])
     (source,) = later.sources
     assert (source.cell, source.excerpts[0].text) == (3, text.rstrip())
-    assert later.to_dict() == at_once
     assert any(site.guards for site in later.frames[0].guard_sites)
     with pytest.raises(AttributeError, match="no attribute 'guard_lines'"):
         _ = later.frames[0].guard_lines  # type: ignore[attr-defined]
