@@ -472,9 +472,8 @@ class Search:
 
     def _ordered(self, step: _Step) -> list[Break]:
         """The breaks of a step; if the run was profiled, the most expensive come first."""
-        if self._report.profile is None:
-            return list(step.report.breaks)
-        seconds = {cost.break_: cost.seconds or 0.0 for cost in self._report.profile.breaks}
+        measured = self._report.profile.breaks if self._report.profile is not None else []
+        seconds = {cost.break_: cost.seconds or 0.0 for cost in measured}
         costs = {break_key(b, Plan()): seconds.get(b.id, 0.0) for b in self._report.breaks}
         return sorted(step.report.breaks, key=lambda b: -costs.get(break_key(b, step.plan), 0.0))
 
