@@ -240,7 +240,7 @@ def fix_lines(places: Places, terminal: Terminal, most: int) -> list[str]:
     report, summary = places.report, fixes_summary(places.report)
     if not summary or report.fix_set is None:
         return []
-    out, fixes = ["", *terminal.wrap(summary, "", 3, "bold")], report.fixes or []
+    out, fixes = ["", *terminal.wrap(summary, "", 5, "bold")], report.fixes or []
     for fix in (fix for fix in fixes if fix.chosen):
         row = fix_row(fix)
         mark, style = ("✓", "green") if fix.verdict == "verified" else ("?", "yellow")
