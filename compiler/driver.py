@@ -135,6 +135,8 @@ class Run:
                         self._locate(self._report)
                     with _unless_fault("the calls were not tried again", self._report.notes):
                         self._try_again(self._report)
+                elif self._fix is not None:
+                    self._report.notes.append(f"No fix was tried: the run ended with {type(error).__name__}")
             finally:  # also if the user interrupts the calls
                 self.recording.show_progress()  # no stage any more
                 remember(self._report)

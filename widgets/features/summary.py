@@ -200,7 +200,7 @@ def recommendation(places: Places) -> Recommendation | None:
     if untried:
         quoted = ", ".join(f"`{one.cause.setting} = True` for {one.count}" for one in untried)
         said.append(f"the compiler hints at {quoted}: not tried here, and it can make things worse.")
-    if profile is None and words:
+    if profile is None and words and report.settings:  # a run that is only observed has no such flags
         said.append("what a call spends its time on is not known: `--profile`, or profile=10, measures it.")
     return {
         "first": printable(said[0], 1500), "id": id,
@@ -276,7 +276,8 @@ def _cause(words: list[CauseWords], untried: list[CauseWords], report: Report) -
     """What to do about the first cause; if nobody has tried the compiler's hint for it, that comes first."""
     if not words:
         return _nothing(report), ""
-    if words[0] in untried and report.origin == "live" and not (report.trials or report.settings.get("second_call")):
+    was_asked = report.trials or report.settings.get("second_call")
+    if words[0] in untried and report.origin == "live" and report.settings and not was_asked:
         return _TRY, words[0].breaks[0].id
     cause = next((one for one in words if one not in untried), words[0])
     return _first_words(cause, report), (cause.breaks or cause.frames)[0].id
@@ -293,7 +294,8 @@ def _first_words(words: CauseWords, report: Report) -> str:
     at = f"{where.at(b.file, b.line, b.cell)} in {where.function(b.function, b.file, b.line)}"
     more = f" and {plural(len(others), 'more place')}" if others else ""
     library = ", also in a library" if package(b.file) else ""
-    tries = "" if report.fixes is not None else f"; `--fix`, or fix=True, looks for a change that holds{library}"
+    has_flags = report.fixes is None and report.settings  # what is only observed has none
+    tries = f"; `--fix`, or fix=True, looks for a change that holds{library}" if has_flags else ""
     what = words.title.removesuffix(".") + (f" ({time_text(cause.seconds)} a call)" if cause.seconds else "")
     return f"at {at} ({package(b.file) or 'your code'}){more}, {what}: {lower_first(fix)}{tries}."
 

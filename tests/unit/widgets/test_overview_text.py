@@ -150,6 +150,8 @@ def test_what_was_refused_is_never_the_first_advice() -> None:
     refused = "The compiler's hint `torch._dynamo.config.capture_scalar_outputs = True` was tried and refused."
     assert refused in advice(report)["more"]
     assert "→ Keep the value in a tensor" in to_details(report).split("✂ graph break")[1]
+    report.fixes, report.settings = None, {}
+    assert "--" not in str(advice(report)), "a script that is only observed has no such flags"
 
 
 def test_what_else_was_tried_in_vain_is_not_advised() -> None:
