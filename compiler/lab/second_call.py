@@ -36,9 +36,9 @@ def try_hints(
 
     Each setting is tried together with those that helped before it.
     """
-    if not report.breaks:
+    if not (report.breaks or settings.second_call):
         return
-    why_not = refusal(report, calls)
+    why_not = refusal(report, calls) if report.breaks else "the report has no graph breaks"
     if why_not is not None:
         report.notes.append(f"second call: not traced: {why_not}")
         return

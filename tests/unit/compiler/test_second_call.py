@@ -71,6 +71,8 @@ def test_a_break_that_only_the_second_call_meets_is_noted() -> None:
     assert [note for note in report.notes if note.startswith("second call")] == [
         "second call: 1 graph break at places where the recorded calls had none"
     ]
+    report = dynascope.explain(torch.nn.Linear(3, 3), backend="eager", second_call=True)(torch.ones(3))
+    assert report.notes == ["second call: not traced: the report has no graph breaks"]
 
 
 def test_looking_for_fixes_traces_the_calls_again() -> None:
