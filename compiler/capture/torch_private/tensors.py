@@ -99,6 +99,9 @@ def each_operation(what: str, run: Callable[[Any, Any, Any], Any], *, in_compile
             from torch.utils._python_dispatch import TorchDispatchMode
 
             class Mode(TorchDispatchMode):
+                #: otherwise compiled code raises an exception at `torch.cond` and its like; counting needs no more of them
+                supports_higher_order_operators = in_compiled_code
+
                 @classmethod
                 def is_infra_mode(cls) -> bool:
                     return in_compiled_code

@@ -176,13 +176,12 @@ class Trials:
                 for call in self.calls:
                     observed.append(run(call, recorded()))
             ran = TrialResult(recording.report, observed)
-            has_failed = any(seen.error for seen in observed)
             sees_all = backend == "eager" and counts.graphs == ran.report.summary.graphs
-            counts.is_counting = sees_all and not has_failed and is_counted(ran.report)
+            counts.is_counting = sees_all and not any(seen.error for seen in observed) and is_counted(ran.report)
             if counts.is_counting:
-                for call in self.calls:
-                    run(call, recorded())
-                if counts.graph_runs or not counts.graphs:  # else this torch compiles nothing under the mode
+                again = [run(call, recorded()) for call in self.calls]
+                # else this torch compiles nothing under the mode, or the compiled code does not run under it
+                if (counts.graph_runs or not counts.graphs) and not any(seen.error for seen in again):
                     ran.graph_runs, ran.eager_ops = counts.graph_runs, counts.eager_ops
                 counts.is_counting, counts.in_a_row = False, True
                 for call in self.calls:

@@ -19,6 +19,7 @@ from torch.utils.checkpoint import checkpoint
 
 from dynascope.compiler.builder import graphs
 from dynascope.compiler.capture.recording import observe
+from dynascope.compiler.capture.torch_private.tensors import RunCounts
 from dynascope.compiler.driver import explain
 from dynascope.compiler.lab import graph_run, profile
 from dynascope.compiler.lab.graph_run import RECORDED, NotRunnable, function, rebuild, size, synthetic
@@ -60,6 +61,15 @@ def arithmetic(x: torch.Tensor) -> Any:
 
 def branches(x: torch.Tensor) -> torch.Tensor:
     return torch.cond(x.sum() > 0, lambda x: x.sin() + 1, lambda x: x.cos(), (x,))
+
+
+def test_a_run_of_a_graph_with_a_condition_is_counted() -> None:
+    counts = RunCounts()
+    call = counts.around(torch.compile(branches, backend=counts.backend))
+    call(X)
+    counts.is_counting = True
+    call(X)
+    assert (counts.graph_runs, counts.eager_ops) == (1, 0)
 
 
 def checkpointed(x: torch.Tensor) -> torch.Tensor:
